@@ -1,0 +1,44 @@
+# Everything a newcomer needs. Each target sets up what it uses; only Python (>= 3.11) and make are assumed.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+ROOTS  := proto common server party
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo proto check test bench clean
+
+help:            ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+setup: $(STAMP)  ## make the virtual environment and install the package with its tools
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit("Colonnade needs Python 3.11 or newer: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: $(STAMP)   ## ingest a small table, select and share through the gate, print the ledger
+	$(BIN)/colonnade demo
+
+proto: $(STAMP)  ## generate the protobuf bindings again
+	$(BIN)/python proto/generate.py
+
+check: $(STAMP)  ## lint, types, import layers, proto drift
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy $(ROOTS)
+	$(BIN)/mypy tests
+	$(BIN)/lint-imports
+	$(BIN)/python proto/generate.py --check
+
+test: check      ## everything above, then the test suite
+	$(BIN)/pytest
+
+bench: $(STAMP)  ## the core benchmark and the crash harness
+	$(BIN)/colonnade bench core
+	$(BIN)/colonnade bench crash
+
+clean:           ## remove the virtual environment and caches
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

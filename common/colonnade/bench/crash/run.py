@@ -1,0 +1,45 @@
+"""All parts of the crash harness, one after the other."""
+
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+from colonnade.bench.crash.corruption import run_corruptions
+from colonnade.bench.crash.counters import Counters
+from colonnade.bench.crash.faults import run_operation_faults, run_syscall_kills
+from colonnade.bench.crash.images import run_images
+from colonnade.bench.crash.kills import run_kills
+
+Progress = Callable[[str], Callable[[int], None]]
+
+
+def run_crash(
+    folder: Path, *, kills: int, images: int, corruptions: int, seed: int, progress: Progress
+) -> dict[str, object]:
+    """Run everything and return counters and what was covered."""
+    counters, covered = Counters(), dict[str, object]()
+    broken, steps = run_kills(
+        folder / "kills", kills, seed=seed, progress=progress(f"{kills} kills")
+    )
+    counters.add(broken)
+    covered |= {"kills": kills, "kills_by_step": steps}
+    broken, points = run_operation_faults(folder / "faults", progress=progress("failed writes"))
+    counters.add(broken)
+    covered["operations_failed"] = points
+    traced = run_syscall_kills(folder / "syscalls", progress=progress("killed system calls"))
+    if traced is not None:
+        counters.add(traced[0])
+    covered["syscalls_killed"] = traced[1] if traced else None
+    counters.add(
+        run_images(folder / "images", images, seed=seed, progress=progress(f"{images} power cuts"))
+    )
+    covered["images"] = images
+    broken, refused = run_corruptions(
+        folder / "corruptions",
+        corruptions,
+        seed=seed,
+        progress=progress(f"{corruptions} corruptions"),
+    )
+    counters.add(broken)
+    covered |= {"corruptions": corruptions, "corruptions_refused": refused, "seed": seed}
+    return asdict(counters) | covered

@@ -1,0 +1,284 @@
+"""``colonnade ledger``: show, verify, export, cap, recover."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from colonnade.cli.caps import add_cap_options, cap_units
+
+if TYPE_CHECKING:
+    from colonnade.privacy.export import Summary
+    from colonnade.privacy.storage import LedgerFiles
+
+
+def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command."""
+    parser = commands.add_parser("ledger", help="show, verify, export and mend a party's ledger")
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
+
+    show = verbs.add_parser("show", help="cap, spending and releases")
+    _add_place(show)
+    show.add_argument("--delta", type=float, default=1e-6, help="for epsilon; default 1e-6")
+    show.add_argument("--entries", action="store_true", help="also list every entry")
+    show.set_defaults(handler=_show)
+
+    check = verbs.add_parser("verify", help="check a ledger folder, or an export, from end to end")
+    check.add_argument("path", type=Path, help="ledger folder, or a file written by 'export'")
+    _add_mirror(check)
+    check.add_argument("--delta", type=float, default=1e-6, help="for epsilon; default 1e-6")
+    check.set_defaults(handler=_verify)
+
+    export = verbs.add_parser("export", help="write all entries for an auditor; no data, no bodies")
+    _add_place(export)
+    export.add_argument("--out", type=Path, help="file to write; standard output by default")
+    export.set_defaults(handler=_export)
+
+    cap = verbs.add_parser("cap", help="set the cap: appends a signed entry")
+    _add_place(cap)
+    add_cap_options(cap)
+    cap.add_argument("--reason", required=True, help="why, for the record")
+    cap.add_argument("--account", default="", help="only this client; all by default")
+    cap.add_argument("--approver-key", type=Path, help="second person's key, if the ledger has one")
+    cap.set_defaults(handler=_cap)
+
+    recover = verbs.add_parser(
+        "recover",
+        help="found a new ledger after damage or a restored backup",
+        description="Founds a new ledger that adopts everything the damaged or rolled-back one, "
+        "its mirror and the given receipts show to be spent, and a margin. Old jobs are not "
+        "answered again. The old ledger can no longer be opened.",
+    )
+    _add_place(recover)
+    recover.add_argument("--into", type=Path, required=True, help="folder of the new ledger")
+    recover.add_argument(
+        "--receipt", type=Path, action="append", default=[], help="a Release message kept elsewhere"
+    )
+    recover.set_defaults(handler=_recover)
+    for verb in (show, check, export, cap, recover):
+        verb.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _add_place(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("ledger", type=Path, help="ledger folder")
+    _add_mirror(parser)
+
+
+def _add_mirror(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--mirror", type=Path, help="head mirror, if kept outside the folder")
+
+
+def _files(arguments: argparse.Namespace, folder: Path | None = None) -> "LedgerFiles":
+    from colonnade.privacy.storage import LedgerFiles
+
+    return LedgerFiles(folder or arguments.ledger, arguments.mirror)
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    from colonnade.core.errors import LedgerBusy
+    from colonnade.privacy.export import summarise
+    from colonnade.privacy.founding import open_ledger
+
+    files = _files(arguments)
+    try:
+        ledger = open_ledger(files)
+    except LedgerBusy as busy:
+        return _show_mirror(arguments, str(busy))
+    summary, lines = summarise(ledger.state), list(ledger.lines())
+    ledger.close()
+    if arguments.json:
+        entries = {"entries_listed": [json.loads(line) for line in lines]}
+        print(
+            json.dumps(as_json(summary, arguments.delta) | (entries if arguments.entries else {}))
+        )
+        return 0
+    print_summary(summary, arguments.delta)
+    if arguments.entries:
+        print("\nentries")
+        for line in lines:
+            print(f"  {_describe(json.loads(line))}")
+    return 0
+
+
+def _show_mirror(arguments: argparse.Namespace, busy: str) -> int:
+    """Show what the mirror says of a ledger that a running party holds."""
+    from colonnade.core.errors import LedgerBusy
+    from colonnade.privacy.accounting import epsilon_of, rho_from_units
+    from colonnade.privacy.storage import HeadMirror
+
+    mirror = HeadMirror(_files(arguments).mirror)
+    head = mirror.head
+    mirror.close()
+    if head is None:
+        raise LedgerBusy(busy)
+    rho = rho_from_units(head.spent)
+    if arguments.json:
+        print(json.dumps({"in_use": True, "entries": head.seq, "spent": {"rho": rho}}))
+    else:
+        print("the ledger is in use; its head mirror says:")
+        print(f"  entries  {head.seq}")
+        print(f"  spent    {_money(rho, epsilon_of(rho, arguments.delta), arguments.delta)}")
+    return 0
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    from colonnade.core.errors import BadInput
+    from colonnade.privacy.export import summarise, verify_export
+    from colonnade.privacy.founding import open_ledger
+
+    path: Path = arguments.path
+    if path.is_dir():
+        ledger = open_ledger(_files(arguments, path))
+        summary = summarise(ledger.state)
+        ledger.close()
+        what = "ledger: files, chain, mirror, prices, totals and stored releases agree"
+    else:
+        try:
+            text = path.read_text(encoding="ascii")
+        except (OSError, UnicodeDecodeError):
+            raise BadInput(f"{path} is neither a ledger folder nor an export") from None
+        summary = verify_export(text.splitlines())
+        what = "export: chain, prices, totals, caps and signature agree"
+    if arguments.json:
+        print(json.dumps({"verified": True, **as_json(summary, arguments.delta)}))
+    else:
+        print(f"verified {what}")
+        print_summary(summary, arguments.delta)
+    return 0
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    from colonnade.privacy.export import export_lines
+    from colonnade.privacy.founding import open_ledger
+
+    ledger = open_ledger(_files(arguments))
+    text = "\n".join(export_lines(ledger)) + "\n"
+    ledger.close()
+    if arguments.out is None:
+        sys.stdout.write(text)
+    else:
+        arguments.out.write_text(text, encoding="ascii")
+        entries = text.count("\n") - 1
+        if arguments.json:
+            print(json.dumps({"out": str(arguments.out), "entries": entries}))
+        else:
+            print(f"wrote {entries} entries to {arguments.out}")
+    return 0
+
+
+def _cap(arguments: argparse.Namespace) -> int:
+    from colonnade.privacy.founding import open_ledger
+    from colonnade.privacy.receipts import approver_key_from_file
+
+    units, told = cap_units(arguments)
+    approver = arguments.approver_key and approver_key_from_file(arguments.approver_key)
+    ledger = open_ledger(_files(arguments))
+    try:
+        before = ledger.state.cap(arguments.account)
+        reason = f"{told}: {arguments.reason}"
+        ledger.set_cap(units, reason=reason, account=arguments.account, approver=approver)
+    finally:
+        ledger.close()
+    if arguments.json:
+        print(json.dumps({"cap_units": units, "before_units": before}))
+    else:
+        print(f"the cap is now {told}; the change is signed and in the ledger")
+    return 0
+
+
+def _recover(arguments: argparse.Namespace) -> int:
+    from colonnade.core.errors import BadInput
+    from colonnade.privacy.accounting import rho_from_units
+    from colonnade.privacy.founding import recover_ledger
+    from colonnade.wire.codec import receipt_from_bytes
+
+    receipts = []
+    for path in arguments.receipt:
+        try:
+            receipts.append(receipt_from_bytes(path.read_bytes()))
+        except OSError:
+            raise BadInput(f"{path} cannot be read; give a file with a Release message") from None
+    adopted = recover_ledger(
+        _files(arguments),
+        _files(argparse.Namespace(mirror=None), arguments.into),
+        receipts=receipts,
+    )
+    rho = {account: rho_from_units(units) for account, units in adopted.items()}
+    if arguments.json:
+        print(json.dumps({"ledger": str(arguments.into), "adopted_rho": rho}))
+    else:
+        print(f"a new ledger is in {arguments.into}; it starts with this much spent:")
+        for account, amount in rho.items():
+            print(f"  {account or 'default account'}  rho {amount:.6g}")
+    return 0
+
+
+def as_json(summary: "Summary", delta: float) -> dict[str, Any]:
+    """Return a summary as plain values, each amount as rho and epsilon."""
+    from colonnade.privacy.accounting import epsilon_of, rho_from_units
+
+    def money(units: int) -> dict[str, float]:
+        rho = rho_from_units(units)
+        return {"units": units, "rho": rho, "epsilon": epsilon_of(rho, delta), "delta": delta}
+
+    return {
+        "ledger_id": summary.ledger_id,
+        "party": summary.party,
+        "public_key": summary.public_key,
+        "private": not summary.simulation,
+        "entries": summary.entries,
+        "chain_hash": summary.chain_hash,
+        "accounts": [
+            {
+                "account": account.name,
+                "cap": money(account.cap),
+                "spent": money(account.spent),
+                "set_aside": money(account.reserved),
+                "releases": account.releases,
+            }
+            for account in summary.accounts
+        ],
+        "mechanisms": [
+            {"mechanism": name, "releases": count, "spent": money(units)}
+            for name, count, units in summary.by_mechanism
+        ],
+    }
+
+
+def print_summary(summary: "Summary", delta: float) -> None:
+    """Print a summary for people."""
+    from colonnade.privacy.accounting import epsilon_of, rho_from_units
+
+    def money(units: int) -> str:
+        rho = rho_from_units(units)
+        return _money(rho, epsilon_of(rho, delta), delta)
+
+    print(f"ledger {summary.ledger_id} of {summary.party}, {summary.entries} entries")
+    if summary.simulation:
+        print("  NOT PRIVATE: this is a simulation's ledger")
+    for account in summary.accounts[:20]:
+        if account.name:
+            print(f"  account {account.name}")
+        print(f"  cap        {money(account.cap)}")
+        print(f"  spent      {money(account.spent)}  in {account.releases} releases")
+        print(f"  set aside  {money(account.reserved)}")
+        print(f"  left       {money(account.cap - account.spent - account.reserved)}")
+    if len(summary.accounts) > 20:
+        print(f"  ... and {len(summary.accounts) - 20} accounts more; see --json")
+    for name, count, units in summary.by_mechanism:
+        print(f"  {name:<18} {count:>6} releases  {money(units)}")
+    print(f"  chain head {summary.chain_hash}")
+
+
+def _money(rho: float, epsilon: float, delta: float) -> str:
+    return f"rho {rho:<10.6g} (epsilon {epsilon:.4g} at delta {delta:g})"
+
+
+def _describe(entry: dict[str, Any]) -> str:
+    from datetime import UTC, datetime
+
+    when = datetime.fromtimestamp(entry["time"], UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    hidden = {"seq", "time", "type", "signature", "approver_signature", "public_key"}
+    rest = (f"{name}={value}" for name, value in entry.items() if name not in hidden)
+    return f"{entry['seq']:>5}  {when}  {entry['type']:<8}  {' '.join(rest)}"

@@ -1,0 +1,72 @@
+"""The ``colonnade`` command.
+
+Start-up imports nothing heavy: each command module at the top level needs argparse only, and its
+handler imports what it uses.
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+
+from colonnade.cli import bench, demo, ledger, party
+from colonnade.core.errors import EXIT_INTERNAL, ColonnadeError
+
+_EPILOG = """exit codes: 0 done, 1 a check found a problem, 2 wrong usage, 3 bad input,
+4 refused (budget, policy, conflict), 5 ledger damaged or stopped, 6 in use, 70 internal error"""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    parser = argparse.ArgumentParser(
+        prog="colonnade",
+        description="Private learning across organizations that hold different columns.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for module in (party, ledger, bench, demo):
+        module.register(commands)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    parser = build_parser()
+    arguments = parser.parse_args(argv)
+    if arguments.version:
+        from importlib.metadata import version
+
+        print(f"colonnade {version('colonnade')}")
+        return 0
+    if not hasattr(arguments, "handler"):
+        parser.print_help()
+        return 2
+    try:
+        code: int = arguments.handler(arguments)
+    except ColonnadeError as error:
+        return _report(arguments, error.code, str(error), error.exit_code)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if os.environ.get("COLONNADE_DEBUG"):
+            raise
+        text = f"internal error ({type(error).__name__}); set COLONNADE_DEBUG=1 for the traceback"
+        return _report(arguments, "internal", text, EXIT_INTERNAL)
+    return code
+
+
+def _report(arguments: argparse.Namespace, code: str, text: str, exit_code: int) -> int:
+    if getattr(arguments, "json", False):
+        print(json.dumps({"error": code, "message": text}))
+    print(f"colonnade: {text}", file=sys.stderr)
+    return exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Values that every layer shares: fixed point, tables, errors."""

@@ -1,0 +1,100 @@
+"""Errors that a person or a peer may see.
+
+One class a cause, each with a stable ``code`` for machines and an ``exit_code`` for the shell.
+Messages name ids, counts and limits, never data. The README lists the exit codes.
+"""
+
+from typing import ClassVar
+
+EXIT_OK = 0
+EXIT_CHECK_FAILED = 1
+EXIT_USAGE = 2
+EXIT_BAD_INPUT = 3
+EXIT_REFUSED = 4
+EXIT_LEDGER = 5
+EXIT_BUSY = 6
+EXIT_INTERNAL = 70
+
+
+class ColonnadeError(Exception):
+    """Say in one line what is wrong, where, and how to fix it."""
+
+    code: ClassVar[str] = "internal"
+    exit_code: ClassVar[int] = EXIT_INTERNAL
+
+
+class BadInput(ColonnadeError):
+    """A file or an argument the user gave cannot be used."""
+
+    code = "bad_input"
+    exit_code = EXIT_BAD_INPUT
+
+
+class BudgetExceeded(ColonnadeError):
+    """The release would cost more than is left under the cap."""
+
+    code = "budget_exceeded"
+    exit_code = EXIT_REFUSED
+
+
+class RequestConflict(ColonnadeError):
+    """A key was used before with another request."""
+
+    code = "request_conflict"
+    exit_code = EXIT_REFUSED
+
+
+class ReleasePurged(ColonnadeError):
+    """The stored release was purged; it is never drawn again."""
+
+    code = "release_purged"
+    exit_code = EXIT_REFUSED
+
+
+class JobClosed(ColonnadeError):
+    """The job was closed at this ledger and is never answered again."""
+
+    code = "job_closed"
+    exit_code = EXIT_REFUSED
+
+
+class LowDisk(ColonnadeError):
+    """Too little free space to store an answer, noticed before anything was charged."""
+
+    code = "low_disk"
+    exit_code = EXIT_REFUSED
+
+
+class LedgerBusy(ColonnadeError):
+    """Another process holds the ledger."""
+
+    code = "ledger_busy"
+    exit_code = EXIT_BUSY
+
+
+class LedgerDamaged(ColonnadeError):
+    """The ledger's files fail a check, so the ledger does not open."""
+
+    code = "ledger_damaged"
+    exit_code = EXIT_LEDGER
+
+
+class LedgerRolledBack(ColonnadeError):
+    """A mirror or a receipt knows of releases that the ledger does not."""
+
+    code = "ledger_rolled_back"
+    exit_code = EXIT_LEDGER
+
+
+class LedgerFailed(ColonnadeError):
+    """A write to the ledger failed; the process must stop and the ledger be opened again."""
+
+    code = "ledger_failed"
+    exit_code = EXIT_LEDGER
+
+
+class NotPrivate(ColonnadeError):
+    """Noise that is not exact and secret met a real ledger."""
+
+    code = "not_private"
+    exit_code = EXIT_REFUSED

@@ -1,0 +1,98 @@
+"""Values as integers on a public grid.
+
+A feature has public bounds ``[low, high]``. Its values are clipped, centred on the middle, scaled
+to ``[-1, 1]`` and rounded to a grid, so that sums are exact and one row can move a column by at
+most ``2 * grid``: that constant is the sensitivity every mechanism is calibrated to.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from colonnade.core.arrays import AnyArray, FloatArray, Int16Array, Int32Array
+
+GRID = 2**14
+"""Grid of the working columns, stored as ``int16``."""
+
+FINE_GRID = 2**30
+"""Grid of the copy kept for quantising again under tighter bounds, stored as ``int32``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Hold the declared public range of a value."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high)):
+            raise ValueError("bounds must be finite")
+        if not self.low < self.high:
+            raise ValueError("low must be less than high")
+        if not self.half_width > 0.0:
+            raise ValueError("bounds are too close together for a float")
+
+    @property
+    def middle(self) -> float:
+        """Centre of the range."""
+        return self.low / 2.0 + self.high / 2.0  # halved first: low + high may overflow
+
+    @property
+    def half_width(self) -> float:
+        """Distance from the centre to either end."""
+        return self.high / 2.0 - self.low / 2.0
+
+
+def grid_dtype(grid: int) -> np.dtype[np.signedinteger]:
+    """Return the little-endian integer type that stores ``grid``."""
+    if grid == GRID:
+        return np.dtype("<i2")
+    if grid == FINE_GRID:
+        return np.dtype("<i4")
+    raise ValueError(f"grid must be {GRID} or {FINE_GRID}")
+
+
+def quantise(values: FloatArray, bounds: Bounds, *, grid: int) -> AnyArray:
+    """Clip ``values`` to ``bounds`` and round them to integers in ``[-grid, grid]``.
+
+    Privacy: the result is within ``+-grid`` for every float, infinities included, and each entry
+    depends on its own value and public bounds only, so one row moves one entry by ``2 * grid``.
+
+    Parameters
+    ----------
+    values
+        Any floats except NaN, which the caller has replaced by a fill. Left unchanged.
+    grid
+        ``GRID`` (the result is ``int16``) or ``FINE_GRID`` (``int32``).
+    """
+    dtype = grid_dtype(grid)
+    scaled = np.clip(np.asarray(values, dtype=np.float64), bounds.low, bounds.high)
+    if np.isnan(scaled).any():
+        raise ValueError("replace missing values before quantising")
+    scaled -= bounds.middle
+    scaled /= bounds.half_width
+    scaled *= grid
+    np.rint(scaled, out=scaled)
+    # The middle and the half width are rounded, so a clipped value can still pass +-1 a little.
+    np.clip(scaled, -grid, grid, out=scaled)
+    return scaled.astype(dtype)
+
+
+def dequantise(values: AnyArray, bounds: Bounds, *, grid: int) -> FloatArray:
+    """Return the floats within ``bounds`` that the integers ``values`` stand for."""
+    scaled = values.astype(np.float64)
+    scaled /= grid
+    with np.errstate(over="ignore"):  # bounds near the largest float: the clip repairs infinities
+        scaled *= bounds.half_width
+        scaled += bounds.middle
+    return np.clip(scaled, bounds.low, bounds.high, out=scaled)
+
+
+def requantise(fine: Int32Array, *, declared: Bounds, tight: Bounds) -> Int16Array:
+    """Quantise the fine copy of a column again, under ``tight`` bounds on ``GRID``.
+
+    Privacy: like ``quantise``; ``tight`` must be public or released.
+    """
+    return quantise(dequantise(fine, declared, grid=FINE_GRID), tight, grid=GRID)

@@ -1,0 +1,1 @@
+"""Kernels, sketches and solvers over fixed-point tables."""

@@ -1,0 +1,328 @@
+"""Johnson-Lindenstrauss sketches of integer columns, from a public seed.
+
+``J`` has ``dim`` rows and one column for each row of the table. Every party derives it from the
+seed alone and nothing of it is stored, so sketches of row ranges add up and sketches of different
+parties can be compared.
+
+Privacy: replacing row ``r`` of a table moves ``J a`` by ``J[:, r] (a_r - a'_r)``, so its L2
+sensitivity is the value range times the norm of column ``r`` of ``J``. For the two integer
+sketches that norm is the same for every row and every seed (`column_norm2`), which is why a
+coordinator that chooses the seed gains nothing. Calibrating to the leading singular value of ``J``
+(Lou and Cheung 2018) is valid too, and 5 to 12 times too much noise.
+"""
+
+import hashlib
+import math
+import sys
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.core.arrays import FloatArray, Int16Array, IntArray
+from colonnade.core.jit import njit
+from colonnade.core.threads import over_ranges
+
+if sys.byteorder != "little":  # lanes of a hash word are read through a view
+    raise ImportError("colonnade needs a little-endian machine")
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX = np.uint64(0xD6E8FEB86659FD93)
+_HALF = np.uint64(32)
+# Hash lanes made at a time: at most 16 KiB, inside the first-level cache.
+_LANES = 4096
+
+
+class Sketch(Protocol):
+    """A public integer matrix that every party can apply to its columns."""
+
+    @property
+    def dim(self) -> int:
+        """Number of rows of ``J``."""
+
+    @property
+    def column_norm2(self) -> int:
+        """Squared L2 norm that every column of ``J`` has, whatever the seed."""
+
+    def apply(self, columns: Int16Array, *, start: int = 0) -> IntArray:
+        """Return ``J a`` for each column ``a``, whose first row is table row ``start``."""
+
+    def transpose(self, q: IntArray, *, start: int = 0, stop: int | None = None) -> IntArray:
+        """Return rows ``start .. stop`` of ``J' q``."""
+
+
+@njit
+def _hash_words(key: NDArray[np.uint64], first: int, out: NDArray[np.uint64]) -> None:
+    """Fill ``out`` with the 64-bit hash words number ``first``, ``first + 1``, ... of ``key``."""
+    base = np.uint64(first) + key[0]
+    for i in range(out.size):
+        x = ((base + np.uint64(i)) * _GOLDEN) ^ key[1]
+        x = (x ^ (x >> _HALF)) * _MIX
+        x = (x ^ (x >> _HALF)) * _MIX
+        out[i] = x ^ (x >> _HALF)
+
+
+@njit
+def _scatter(
+    key: NDArray[np.uint64],
+    words: NDArray[np.uint64],
+    lanes: NDArray[np.unsignedinteger],
+    entries: int,
+    row: int,
+    columns: Int16Array,
+    cells: IntArray,
+) -> None:
+    """Add each value to its cells in place; even cells count up, odd cells count down.
+
+    ``words`` is scratch space, ``lanes`` the same memory as 16- or 32-bit lanes, and ``row`` the
+    place of the first value in the table.
+    """
+    bits = np.uint64(8 * lanes.itemsize)
+    per_word = 8 // lanes.itemsize
+    width = np.uint64(cells.shape[2])
+    block = lanes.size // entries - per_word
+    for begin in range(0, columns.shape[1], block):
+        stop = min(begin + block, columns.shape[1])
+        first = (row + begin) * entries
+        _hash_words(key, first // per_word, words)
+        offset = first % per_word
+        for column in range(columns.shape[0]):
+            values = columns[column, begin:stop]
+            for entry in range(entries):
+                band = cells[column, entry]
+                mine = lanes[offset + entry :: entries]
+                for i in range(values.size):
+                    band[(np.uint64(mine[i]) * width) >> bits] += np.int64(values[i])
+
+
+@njit
+def _gather(
+    key: NDArray[np.uint64],
+    words: NDArray[np.uint64],
+    lanes: NDArray[np.unsignedinteger],
+    entries: int,
+    row: int,
+    q: IntArray,
+    out: IntArray,
+) -> None:
+    """Add ``+-q`` of each row's cells to ``out`` in place; the rest is as for `_scatter`."""
+    bits = np.uint64(8 * lanes.itemsize)
+    per_word = 8 // lanes.itemsize
+    width = np.uint64(2 * q.shape[1])
+    block = lanes.size // entries - per_word
+    for begin in range(0, out.size, block):
+        stop = min(begin + block, out.size)
+        first = (row + begin) * entries
+        _hash_words(key, first // per_word, words)
+        offset = first % per_word
+        for entry in range(entries):
+            mine = lanes[offset + entry :: entries]
+            for i in range(stop - begin):
+                cell = (np.uint64(mine[i]) * width) >> bits
+                value = q[entry, cell >> np.uint64(1)]
+                out[begin + i] += -value if cell & np.uint64(1) else value
+
+
+def _key(seed: bytes, use: str) -> NDArray[np.uint64]:
+    return np.frombuffer(hashlib.sha256(use.encode() + b"\0" + seed).digest(), np.uint64)[:2]
+
+
+@dataclass(frozen=True, slots=True)
+class SparseSketch:
+    """A sparse sign matrix: ``entries`` values ``+-1`` a column, each in its own band of rows.
+
+    Because the bands are disjoint no two entries of a column ever meet, so the squared column
+    norm is ``entries`` exactly, for every seed. The receiver scales by ``1 / sqrt(entries)``.
+
+    Row ``r``'s entry ``j`` takes hash lane ``r * entries + j``: 16 bits when the band is a power
+    of two (then its cell is exactly uniform), else 32 bits. The lane times twice the band, shifted
+    down, is the cell; its lowest bit is the sign. The definition is part of the wire format.
+    """
+
+    seed: bytes
+    n_rows: int
+    dim: int
+    entries: int = 1
+    _words: NDArray[np.uint64] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.entries not in (1, 2, 4):
+            raise ValueError("a sparse sketch has 1, 2 or 4 entries a column")
+        if self.dim < self.entries or self.dim % self.entries:
+            raise ValueError("the sketch dimension must be a multiple of its entries")
+        if self.n_rows < 1 or self.dim >= 2**31:
+            raise ValueError("a sketch needs at least one row and fewer than 2**31 dimensions")
+        object.__setattr__(self, "_words", _key(self.seed, "sparse"))
+
+    @property
+    def column_norm2(self) -> int:
+        """Squared norm of every column."""
+        return self.entries
+
+    @property
+    def _band(self) -> int:
+        return self.dim // self.entries
+
+    def _scratch(self) -> tuple[NDArray[np.uint64], NDArray[np.unsignedinteger]]:
+        """Return space for hash words, and the same space as lanes."""
+        exact = self._band & (self._band - 1) == 0 and self._band <= 2**15
+        bytes_ = 2 if exact else 4
+        words = np.empty(_LANES * bytes_ // 8, np.uint64)
+        lanes: NDArray[np.unsignedinteger] = words.view(f"u{bytes_}")
+        return words, lanes
+
+    def apply(self, columns: Int16Array, *, start: int = 0, threads: int | None = None) -> IntArray:
+        """Return the sketch of each column, shape ``(n_columns, dim)``."""
+        n_columns, rows = columns.shape
+        _check_rows(self.n_rows, start, start + rows)
+
+        def part(first: int, last: int) -> IntArray:
+            cells = np.zeros((n_columns, self.entries, 2 * self._band), np.int64)
+            words, lanes = self._scratch()
+            values = columns[:, first:last]
+            _scatter(self._words, words, lanes, self.entries, start + first, values, cells)
+            return cells
+
+        cells = np.sum(over_ranges(part, rows, threads=threads), axis=0)
+        signed: IntArray = cells[:, :, 0::2] - cells[:, :, 1::2]
+        return signed.reshape(n_columns, self.dim)
+
+    def transpose(self, q: IntArray, *, start: int = 0, stop: int | None = None) -> IntArray:
+        """Return rows ``start .. stop`` of ``J' q``; ``|q|`` below ``2**60`` cannot overflow."""
+        stop = self.n_rows if stop is None else stop
+        _check_rows(self.n_rows, start, stop)
+        _check_dim(q, self.dim)
+        bands = np.ascontiguousarray(q).reshape(self.entries, self._band)
+        out = np.zeros(stop - start, np.int64)
+
+        def part(first: int, last: int) -> None:
+            words, lanes = self._scratch()
+            _gather(self._words, words, lanes, self.entries, start + first, bands, out[first:last])
+
+        over_ranges(part, stop - start)
+        return out
+
+
+@njit
+def _walsh_hadamard(x: IntArray) -> None:
+    """Transform ``x`` in place; its size is a power of two."""
+    h = 1
+    while h < x.size:
+        for i in range(0, x.size, 2 * h):
+            for j in range(i, i + h):
+                a, b = x[j], x[j + h]
+                x[j], x[j + h] = a + b, a - b
+        h *= 2
+
+
+@dataclass(frozen=True, slots=True)
+class HadamardSketch:
+    """A subsampled randomised Hadamard transform with integer entries ``+-1``.
+
+    The squared column norm is ``dim`` exactly. With ``dim`` equal to the padded number of rows
+    the matrix is orthogonal up to scale: ``J' J = dim * I``, so nothing is lost.
+    """
+
+    seed: bytes
+    n_rows: int
+    dim: int
+    _size: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.n_rows < 1:
+            raise ValueError("a sketch needs at least one row")
+        size = 1 << (self.n_rows - 1).bit_length()
+        if not 1 <= self.dim <= size:
+            raise ValueError(f"the sketch dimension must lie in 1 .. {size} for {self.n_rows} rows")
+        object.__setattr__(self, "_size", size)
+
+    @property
+    def column_norm2(self) -> int:
+        """Squared norm of every column."""
+        return self.dim
+
+    def _random(self, use: str, count: int) -> NDArray[np.uint64]:
+        words = np.empty(count, np.uint64)
+        _hash_words(_key(self.seed, use), 0, words)
+        return words
+
+    def _signs(self) -> IntArray:
+        odd = (self._random("hadamard signs", self.n_rows) >> np.uint64(63)).astype(np.int64)
+        return 1 - 2 * odd
+
+    def _rows(self) -> IntArray:
+        order = np.argsort(self._random("hadamard rows", self._size), kind="stable")
+        return order[: self.dim].astype(np.int64)
+
+    def apply(self, columns: Int16Array, *, start: int = 0) -> IntArray:
+        """Return the sketch of each column, shape ``(n_columns, dim)``."""
+        n_columns, rows = columns.shape
+        _check_rows(self.n_rows, start, start + rows)
+        signs, chosen = self._signs()[start : start + rows], self._rows()
+        out = np.empty((n_columns, self.dim), np.int64)
+        for column in range(n_columns):
+            x = np.zeros(self._size, np.int64)
+            x[start : start + rows] = columns[column] * signs
+            _walsh_hadamard(x)
+            out[column] = x[chosen]
+        return out
+
+    def transpose(self, q: IntArray, *, start: int = 0, stop: int | None = None) -> IntArray:
+        """Return rows ``start .. stop`` of ``J' q``; ``|q| * dim`` below ``2**62`` is exact."""
+        stop = self.n_rows if stop is None else stop
+        _check_rows(self.n_rows, start, stop)
+        _check_dim(q, self.dim)
+        x = np.zeros(self._size, np.int64)
+        x[self._rows()] = q
+        _walsh_hadamard(x)
+        out: IntArray = x[: self.n_rows] * self._signs()
+        return out[start:stop]
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianSketch:
+    """A dense Gaussian matrix, for simulation and comparison only.
+
+    Its entries are floats and its column norms vary with the seed, so it has no `column_norm2`:
+    it does not satisfy `Sketch` and no mechanism of a ledger accepts it.
+    """
+
+    seed: bytes
+    n_rows: int
+    dim: int
+
+    def _block(self, number: int) -> FloatArray:
+        key = _key(self.seed, "gaussian")
+        generator = np.random.Generator(np.random.Philox(key=key, counter=[0, 0, 0, number]))
+        rows = min(1024, self.n_rows - 1024 * number)
+        block: FloatArray = generator.standard_normal((1024, self.dim))[:rows]
+        return block / math.sqrt(self.dim)
+
+    def _blocks(self) -> range:
+        return range(-(-self.n_rows // 1024))
+
+    def column_norms(self) -> FloatArray:
+        """Return the L2 norm of every column of ``J``."""
+        return np.concatenate([np.linalg.norm(self._block(b), axis=1) for b in self._blocks()])
+
+    def apply(self, columns: Int16Array) -> FloatArray:
+        """Return the sketch of each column, shape ``(n_columns, dim)``."""
+        out = np.zeros((columns.shape[0], self.dim))
+        for b in self._blocks():
+            out += columns[:, 1024 * b : 1024 * (b + 1)].astype(np.float64) @ self._block(b)
+        return out
+
+    def transpose(self, q: FloatArray) -> FloatArray:
+        """Return ``J' q``."""
+        return np.concatenate([self._block(b) @ q for b in self._blocks()])
+
+
+def _check_rows(n_rows: int, start: int, stop: int) -> None:
+    if not 0 <= start <= stop <= n_rows:
+        raise ValueError(f"rows {start} .. {stop} lie outside a sketch of {n_rows} rows")
+
+
+def _check_dim(q: IntArray, dim: int) -> None:
+    if q.shape != (dim,):
+        raise ValueError(f"q must have shape ({dim},), not {q.shape}")

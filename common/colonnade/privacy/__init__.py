@@ -1,0 +1,1 @@
+"""The privacy core: exact noise, mechanisms and their price, the ledger, the gate."""

@@ -1,0 +1,197 @@
+"""The kinds of ledger entry, and the text that the hash chain covers.
+
+An entry is one JSON object on one line: sorted keys, no spaces, ASCII. The chain is
+``hash[i] = SHA-256(hash[i-1] + line[i])``, from ``hash[0] = SHA-256("colonnade ledger v1")``, so
+anyone with the lines and a SHA-256 program can recompute it.
+"""
+
+import functools
+import hashlib
+import json
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, TypeAlias, get_type_hints
+
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+GENESIS = hashlib.sha256(b"colonnade ledger v1").digest()
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseKey:
+    """Name one release at one party: asked twice, it is the same release.
+
+    ``account`` tells apart the people-sets that one ledger may serve (the clients of a host);
+    a party with one table uses the default account.
+    """
+
+    job: str
+    round: int
+    kind: str
+    account: str = ""
+
+    def digest(self) -> bytes:
+        """Return the SHA-256 of the key's canonical text."""
+        return _digest_key(self)
+
+
+@functools.lru_cache(maxsize=64)  # a release asks three times
+def _digest_key(key: ReleaseKey) -> bytes:
+    text = canonical({"job": key.job, "round": key.round, "kind": key.kind, "account": key.account})
+    return hashlib.sha256(text.encode()).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """First entry: whose ledger this is and which key signs for it."""
+
+    type: ClassVar[str] = "opened"
+    ledger_id: str
+    party: str
+    public_key: str
+    approver_key: str  # empty, or the key that must also sign every raise of a cap
+    simulation: bool
+    continues: str  # ledger_id of the ledger that this one replaces after a recovery, or empty
+
+
+@dataclass(frozen=True, slots=True)
+class CapSet:
+    """The most that an account may ever spend; the empty account is the default for all."""
+
+    type: ClassVar[str] = "cap"
+    account: str
+    units: int
+    reason: str
+    signature: str
+    approver_signature: str
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A job was admitted and its greatest possible spend set aside."""
+
+    type: ClassVar[str] = "admitted"
+    job: str
+    account: str
+    units: int
+
+
+@dataclass(frozen=True, slots=True)
+class Charged:
+    """A release was paid for; nothing of it has been computed yet."""
+
+    type: ClassVar[str] = "charged"
+    job: str
+    round: int
+    kind: str
+    account: str
+    units: int
+    mechanism: dict[str, Any]
+    request_sha256: str
+
+    @property
+    def key(self) -> ReleaseKey:
+        """The release this belongs to."""
+        return ReleaseKey(self.job, self.round, self.kind, self.account)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The bytes of a paid release were stored; from here on they may be sent."""
+
+    type: ClassVar[str] = "stored"
+    job: str
+    round: int
+    kind: str
+    account: str
+    body_sha256: str
+    body_bytes: int
+    spent: int  # by the account, when this was stored: what the receipt states
+
+    @property
+    def key(self) -> ReleaseKey:
+        """The release this belongs to."""
+        return ReleaseKey(self.job, self.round, self.kind, self.account)
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """The stored bytes were deleted; the release is never answered again."""
+
+    type: ClassVar[str] = "purged"
+    job: str
+    round: int
+    kind: str
+    account: str
+
+    @property
+    def key(self) -> ReleaseKey:
+        """The release this belongs to."""
+        return ReleaseKey(self.job, self.round, self.kind, self.account)
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A job ended: what it had set aside is free again and it is never charged again."""
+
+    type: ClassVar[str] = "closed"
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """Spending known from elsewhere was taken over after a recovery."""
+
+    type: ClassVar[str] = "adopted"
+    account: str
+    units: int
+    reason: str
+
+
+Entry: TypeAlias = Opened | CapSet | Admitted | Charged | Stored | Purged | Closed | Adopted
+KINDS: Mapping[str, type[Entry]] = types.MappingProxyType(
+    {
+        kind.type: kind
+        for kind in (Opened, CapSet, Admitted, Charged, Stored, Purged, Closed, Adopted)
+    }
+)
+_TYPES: Mapping[type[Entry], Mapping[str, type]] = {
+    kind: {
+        item.name: dict if item.name == "mechanism" else get_type_hints(kind)[item.name]
+        for item in fields(kind)
+    }
+    for kind in KINDS.values()
+}
+
+
+def canonical(value: Mapping[str, Any]) -> str:
+    """Return the one text form of a JSON object."""
+    return _ENCODER.encode(value)
+
+
+def line_of(entry: Entry, *, seq: int, time: int) -> str:
+    """Return the canonical line of ``entry`` at place ``seq``, written at Unix second ``time``."""
+    values = {name: getattr(entry, name) for name in _TYPES[type(entry)]}
+    return canonical({"seq": seq, "time": time, "type": entry.type, **values})
+
+
+def entry_from_line(line: str) -> tuple[int, int, Entry]:
+    """Read a line back as ``(seq, time, entry)``; `ValueError` unless it is canonical and whole."""
+    values = json.loads(line)
+    if not isinstance(values, dict) or canonical(values) != line:
+        raise ValueError("an entry is not in canonical form")
+    seq, time = values.pop("seq", None), values.pop("time", None)
+    kind = KINDS.get(values.pop("type", ""))
+    if type(seq) is not int or type(time) is not int or kind is None:
+        raise ValueError("an entry lacks its place, time or type")
+    wanted = _TYPES[kind]
+    if values.keys() != wanted.keys():
+        raise ValueError("an entry has other fields than its type")
+    if any(type(value) is not wanted[name] for name, value in values.items()):
+        raise ValueError("an entry has a field of the wrong type")
+    return seq, time, kind(**values)
+
+
+def chain(previous: bytes, line: str) -> bytes:
+    """Return the next hash of the chain."""
+    return hashlib.sha256(previous + line.encode()).digest()

@@ -1,0 +1,121 @@
+"""The export of a ledger, and the check of one: what an auditor works with.
+
+An export is a text file. Each line but the last is a ledger entry, exactly as the hash chain
+covers it; the last states the head under the ledger's signature. No body and no digest of the
+party's table is in it. From the lines alone an auditor recomputes the chain, the price of every
+release from its mechanism's integers, every total, and that no cap was ever exceeded.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from colonnade.core.errors import BadInput, LedgerDamaged
+from colonnade.privacy.entries import canonical
+from colonnade.privacy.ledger import Ledger
+from colonnade.privacy.receipts import verify
+from colonnade.privacy.state import LedgerState
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What one account may spend, has spent and has set aside, in units."""
+
+    name: str
+    cap: int
+    spent: int
+    reserved: int
+    releases: int
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a ledger comes to."""
+
+    ledger_id: str
+    party: str
+    public_key: str
+    simulation: bool
+    entries: int
+    chain_hash: str
+    accounts: tuple[Account, ...]
+    by_mechanism: tuple[tuple[str, int, int], ...]  # name, releases, units
+
+
+def export_lines(ledger: Ledger) -> Iterator[str]:
+    """Yield the lines of an export, the signed head last."""
+    yield from ledger.lines()
+    head = {
+        "type": "head",
+        "ledger_id": ledger.opened.ledger_id,
+        "seq": ledger.head.seq,
+        "chain_hash": ledger.head.chain_hash.hex(),
+        "spent": ledger.head.spent,
+    }
+    signature = ledger.sign(_head_statement(canonical(head)))
+    yield canonical({**head, "signature": signature.hex()})
+
+
+def verify_export(lines: Iterable[str]) -> Summary:
+    """Recompute everything in an export; `BadInput` names the first thing that is wrong."""
+    state, head = LedgerState(), dict[str, object]()
+    for line in lines:
+        if head:
+            raise BadInput("the export goes on after its head; it was put together from parts")
+        if '"type":"head"' in line:
+            head = json.loads(line)
+            continue
+        try:
+            state.apply(line)
+        except LedgerDamaged as error:
+            raise BadInput(f"the export does not verify: {error}") from None
+    opened = state.opened
+    if opened is None or not head:
+        raise BadInput("the export is cut short; ask for it again")
+    signature = bytes.fromhex(str(head.pop("signature", "")))
+    told = (head.get("seq"), head.get("chain_hash"), head.get("spent"), head.get("ledger_id"))
+    found = (state.head.seq, state.head.chain_hash.hex(), state.total, opened.ledger_id)
+    if told != found:
+        raise BadInput("the export's entries do not add up to its head; ask for it again")
+    statement = _head_statement(canonical(head))
+    if not verify(bytes.fromhex(opened.public_key), signature, statement):
+        raise BadInput("the export's head is not signed by the ledger's key")
+    return summarise(state)
+
+
+def summarise(state: LedgerState) -> Summary:
+    """Add up a ledger."""
+    opened = state.opened
+    if opened is None:
+        raise ValueError("an empty ledger has no summary")
+    releases: dict[str, int] = {}
+    mechanisms: dict[str, tuple[int, int]] = {}
+    for charge in state.charges.values():
+        releases[charge.account] = releases.get(charge.account, 0) + 1
+        name = str(charge.mechanism["mechanism"])
+        count, units = mechanisms.get(name, (0, 0))
+        mechanisms[name] = (count + 1, units + charge.units)
+    names = sorted({*state.caps, *state.spent, *state.reserved})
+    return Summary(
+        ledger_id=opened.ledger_id,
+        party=opened.party,
+        public_key=opened.public_key,
+        simulation=opened.simulation,
+        entries=state.head.seq,
+        chain_hash=state.head.chain_hash.hex(),
+        accounts=tuple(
+            Account(
+                name,
+                state.cap(name),
+                state.spent.get(name, 0),
+                state.reserved.get(name, 0),
+                releases.get(name, 0),
+            )
+            for name in names
+        ),
+        by_mechanism=tuple((name, *mechanisms[name]) for name in sorted(mechanisms)),
+    )
+
+
+def _head_statement(text: str) -> bytes:
+    return b"colonnade export v1\0" + text.encode()

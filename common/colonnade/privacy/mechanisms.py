@@ -1,0 +1,228 @@
+"""Mechanisms: what each adds, what it costs, and why.
+
+A mechanism is a frozen value of integers. Its price follows from those integers alone, so a party
+computes it before any row is read and an auditor recomputes it from the ledger's export.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.core.arrays import IntArray
+from colonnade.core.jit import njit
+from colonnade.privacy.accounting import RHO_UNIT, units_up
+from colonnade.privacy.sampling import NoiseSource
+
+
+class Mechanism(Protocol):
+    """A priced way to make an integer vector safe to release."""
+
+    @property
+    def cost(self) -> int:
+        """Price of one release in units of ``2**-50`` rho, rounded up."""
+
+    def record(self) -> dict[str, int | str]:
+        """Return the name and the integers from which the cost follows."""
+
+    def perturb(self, value: IntArray, noise: NoiseSource) -> IntArray:
+        """Return what may be released of ``value``."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteGaussian:
+    """Add discrete Gaussian noise to an integer vector.
+
+    Privacy: ``l2_sensitivity2 / (2 * sigma2)`` zCDP per release under replacement of one row, if
+    that moves the vector by at most ``sqrt(l2_sensitivity2)`` in L2 norm (Canonne, Kamath and
+    Steinke 2020, Theorem 4 and its multivariate form).
+    """
+
+    name: ClassVar[str] = "discrete_gaussian"
+    sigma2: int
+    l2_sensitivity2: int
+
+    def __post_init__(self) -> None:
+        _check_positive(self.sigma2, self.l2_sensitivity2)
+
+    @classmethod
+    def within(cls, cost: int, *, l2_sensitivity2: int) -> "DiscreteGaussian":
+        """Return the mechanism with the least noise that costs at most ``cost`` units."""
+        _check_positive(cost)
+        return cls(-(-l2_sensitivity2 * RHO_UNIT // (2 * cost)), l2_sensitivity2)
+
+    @property
+    def cost(self) -> int:
+        """Price of one release in units of ``2**-50`` rho, rounded up."""
+        return -(-self.l2_sensitivity2 * RHO_UNIT // (2 * self.sigma2))
+
+    def record(self) -> dict[str, int | str]:
+        """Return the name and the integers from which the cost follows."""
+        return {
+            "mechanism": self.name,
+            "sigma2": self.sigma2,
+            "l2_sensitivity2": self.l2_sensitivity2,
+        }
+
+    def perturb(self, value: IntArray, noise: NoiseSource) -> IntArray:
+        """Return a noisy copy of ``value``."""
+        return value + noise.discrete_gaussian(self.sigma2, value.size).reshape(value.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteLaplace:
+    """Add discrete Laplace noise to an integer vector.
+
+    Privacy: ``epsilon``-DP with ``epsilon = l1_sensitivity / scale``, hence ``epsilon**2 / 2``
+    zCDP, under replacement of one row, if that moves the vector by at most ``l1_sensitivity`` in
+    L1 norm (Ghosh, Roughgarden and Sundararajan 2009; Bun and Steinke 2016, Proposition 1.4).
+    """
+
+    name: ClassVar[str] = "discrete_laplace"
+    scale: int
+    l1_sensitivity: int
+
+    def __post_init__(self) -> None:
+        _check_positive(self.scale, self.l1_sensitivity)
+
+    @property
+    def cost(self) -> int:
+        """Price of one release in units of ``2**-50`` rho, rounded up."""
+        return units_up(Fraction(self.l1_sensitivity, self.scale) ** 2 / 2)
+
+    def record(self) -> dict[str, int | str]:
+        """Return the name and the integers from which the cost follows."""
+        return {"mechanism": self.name, "scale": self.scale, "l1_sensitivity": self.l1_sensitivity}
+
+    def perturb(self, value: IntArray, noise: NoiseSource) -> IntArray:
+        """Return a noisy copy of ``value``."""
+        return value + noise.discrete_laplace(self.scale, value.size).reshape(value.shape)
+
+
+# A candidate's weight is floor(2**62 exp(x)) with x clipped below at -41 ln 2, so it lies between
+# 2**21 and 2**62 and is within a factor 1 +- 2**-20.9 of the exact one.
+_TOP = 2.0**62
+_LOWEST = -41.0 * math.log(2.0)
+_LOW_HALF = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+
+
+@njit
+def _weigh(
+    scores: IntArray, scale: float, weights: NDArray[np.uint64]
+) -> tuple[np.uint64, np.uint64]:
+    """Write the weight of every signed candidate; return their sum as two 32-bit halves.
+
+    Candidate ``2 i`` is feature ``i`` with score ``+scores[i]``, candidate ``2 i + 1`` the same
+    with ``-scores[i]``. The work does not depend on the scores.
+    """
+    top = np.int64(0)
+    for i in range(scores.size):
+        top = max(top, abs(scores[i]))
+    high, low = np.uint64(0), np.uint64(0)
+    for i in range(scores.size):
+        for sign in range(2):
+            signed = -scores[i] if sign else scores[i]
+            x = float(signed - top) / scale  # the difference is exact: 64-bit integers
+            weight = np.uint64(_TOP * math.exp(max(x, _LOWEST)))
+            weights[2 * i + sign] = weight
+            high += weight >> _HALF
+            low += weight & _LOW_HALF
+    return high, low
+
+
+@njit
+def _pick(weights: NDArray[np.uint64], high: np.uint64, low: np.uint64) -> int:
+    """Count the prefixes whose sum is at most ``high * 2**32 + low``, over all candidates."""
+    sum_high, sum_low, picked = np.uint64(0), np.uint64(0), 0
+    for i in range(weights.size):
+        sum_high += weights[i] >> _HALF
+        sum_low += weights[i] & _LOW_HALF
+        upper, lower = sum_high + (sum_low >> _HALF), sum_low & _LOW_HALF
+        picked += int((upper < high) | ((upper == high) & (lower <= low)))
+    return picked
+
+
+@dataclass(frozen=True, slots=True)
+class SignedSelection:
+    """Choose the feature whose score is largest in size, and its sign, privately.
+
+    The exponential mechanism over the ``2 d`` signed candidates, which is report-noisy-max with
+    Gumbel noise of scale ``scale``: candidate ``i`` is chosen with probability proportional to
+    ``exp(score_i / scale)``. Sampled from integer weights with a uniform integer below their sum,
+    so the choice is exact for those weights.
+
+    Privacy: if replacing one row moves every score by at most ``sensitivity``, the weights' ratio
+    of probabilities has range ``epsilon = 2 * sensitivity / scale + 2**-18``, hence
+    ``epsilon**2 / 8`` zCDP (Cesar and Rogers 2021, bounded range). The factor 2 is needed because
+    the two signs move oppositely. ``2**-18`` covers the weights: each is within a factor
+    ``1 +- 2**-20.9`` of the exact one, and four such factors enter a ratio of ratios. Clipping a
+    score at a distance below the largest keeps the sensitivity, both being moved by at most that.
+    """
+
+    name: ClassVar[str] = "signed_selection"
+    scale: int
+    sensitivity: int
+
+    def __post_init__(self) -> None:
+        _check_positive(self.scale, self.sensitivity)
+
+    @classmethod
+    def within(cls, cost: int, *, sensitivity: int) -> "SignedSelection":
+        """Return the mechanism with the least noise that costs at most ``cost`` units."""
+        # epsilon**2 / 8 <= cost, that is 2 sensitivity / scale <= sqrt(8 cost / U) - 2**-18.
+        root = math.isqrt(8 * cost * RHO_UNIT)  # in units of epsilon, rounded down
+        slack = root - (RHO_UNIT >> 18)
+        if slack <= 0:
+            raise ValueError("a selection cannot cost so little")
+        return cls(-(-2 * sensitivity * RHO_UNIT // slack), sensitivity)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """Range of the privacy loss."""
+        return Fraction(2 * self.sensitivity, self.scale) + Fraction(1, 2**18)
+
+    @property
+    def cost(self) -> int:
+        """Price of one release in units of ``2**-50`` rho, rounded up."""
+        return units_up(self.epsilon**2 / 8)
+
+    def record(self) -> dict[str, int | str]:
+        """Return the name and the integers from which the cost follows."""
+        return {"mechanism": self.name, "scale": self.scale, "sensitivity": self.sensitivity}
+
+    def perturb(self, value: IntArray, noise: NoiseSource) -> IntArray:
+        """Return ``[feature, sign]``, the sign being that of the chosen score."""
+        if value.size == 0 or int(np.abs(value).max()) >= 2**61:
+            raise ValueError("a selection needs at least one score, all below 2**61 in size")
+        weights = np.empty(2 * value.size, np.uint64)
+        high, low = _weigh(value, float(self.scale), weights)
+        point = noise.below((int(high) << 32) + int(low))
+        chosen = _pick(weights, np.uint64(point >> 32), np.uint64(point & 0xFFFFFFFF))
+        return np.array([chosen // 2, 1 - 2 * (chosen % 2)], np.int64)
+
+
+MECHANISMS: Mapping[str, type[DiscreteGaussian | DiscreteLaplace | SignedSelection]] = {
+    kind.name: kind for kind in (DiscreteGaussian, DiscreteLaplace, SignedSelection)
+}
+
+
+def mechanism_from_record(record: Mapping[str, int | str]) -> Mechanism:
+    """Rebuild the mechanism that a ledger entry names; `ValueError` if there is none such."""
+    numbers = {key: value for key, value in record.items() if key != "mechanism"}
+    kind = MECHANISMS.get(str(record.get("mechanism")))
+    if kind is None or not all(type(value) is int for value in numbers.values()):
+        raise ValueError("the entry names no known mechanism")
+    try:
+        return kind(**numbers)  # type: ignore[arg-type]
+    except TypeError:
+        raise ValueError("the entry does not fit its mechanism") from None
+
+
+def _check_positive(*values: int) -> None:
+    if not all(type(value) is int and value > 0 for value in values):
+        raise ValueError("a mechanism takes positive integers")

@@ -1,0 +1,1 @@
+"""What crosses between processes, as protobuf."""

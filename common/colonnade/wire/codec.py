@@ -1,0 +1,64 @@
+"""Between domain values and protobuf messages.
+
+Only a `Released`, which the ledger alone makes, can be encoded as a release: a bare array has no
+way onto the wire, and the type checker sees to it.
+"""
+
+import hashlib
+
+from google.protobuf.message import DecodeError
+
+from colonnade.core.errors import BadInput
+from colonnade.privacy.entries import ReleaseKey
+from colonnade.privacy.ledger import Released
+from colonnade.privacy.receipts import Receipt
+from colonnade.v1 import release_pb2
+
+
+def release_to_proto(released: Released) -> release_pb2.Release:
+    """Encode a release."""
+    key, receipt = released.key, released.receipt
+    return release_pb2.Release(
+        key=release_pb2.ReleaseKey(
+            job_id=key.job, round=key.round, kind=key.kind, account=key.account
+        ),
+        body=released.body,
+        receipt=release_pb2.Receipt(
+            ledger_id=receipt.ledger_id,
+            seq=receipt.seq,
+            chain_hash=receipt.chain_hash,
+            spent_units=receipt.spent,
+            signature=receipt.signature,
+        ),
+    )
+
+
+def release_from_proto(message: release_pb2.Release) -> Released:
+    """Decode a release; what the receipt says of key and body is computed from them."""
+    key = ReleaseKey(message.key.job_id, message.key.round, message.key.kind, message.key.account)
+    sizes = {
+        "ledger_id": (len(message.receipt.ledger_id), 16),
+        "chain_hash": (len(message.receipt.chain_hash), 32),
+        "signature": (len(message.receipt.signature), 64),
+    }
+    for name, (got, wanted) in sizes.items():
+        if got != wanted:
+            raise BadInput(f"a receipt's {name} has {got} bytes instead of {wanted}")
+    receipt = Receipt(
+        ledger_id=message.receipt.ledger_id,
+        seq=message.receipt.seq,
+        chain_hash=message.receipt.chain_hash,
+        spent=message.receipt.spent_units,
+        key_sha256=key.digest(),
+        body_sha256=hashlib.sha256(message.body).digest(),
+        signature=message.receipt.signature,
+    )
+    return Released(key, message.body, receipt)
+
+
+def receipt_from_bytes(message: bytes) -> Receipt:
+    """Read the receipt from the bytes of a ``Release``, as a coordinator keeps them."""
+    try:
+        return release_from_proto(release_pb2.Release.FromString(message)).receipt
+    except DecodeError:
+        raise BadInput("the file holds no Release message") from None

@@ -1,0 +1,1 @@
+"""A party: owns its columns, its ledger and its noise."""

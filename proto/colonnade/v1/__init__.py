@@ -1,0 +1,1 @@
+"""Generated protobuf bindings; see ``proto/generate.py``."""

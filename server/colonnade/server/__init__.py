@@ -1,0 +1,1 @@
+"""The coordinator: runs jobs, aggregates, meters, reports. Trusted with nothing private."""

@@ -1,0 +1,210 @@
+"""The crash harness finds nothing in the ledger, and finds every bug planted in it."""
+
+import hashlib
+from pathlib import Path
+
+import apsw
+import pytest
+
+from colonnade.bench.crash.corruption import run_corruptions
+from colonnade.bench.crash.counters import Counters
+from colonnade.bench.crash.faults import run_operation_faults, run_syscall_kills
+from colonnade.bench.crash.images import run_images
+from colonnade.bench.crash.kills import run_kills
+from colonnade.bench.crash.party import MECHANISM, STEPS, VALUE, At, Send
+from colonnade.privacy import ledger as ledger_module
+from colonnade.privacy import storage as storage_module
+from colonnade.privacy.entries import ReleaseKey
+from colonnade.privacy.gate import Step, int64_bytes
+from colonnade.privacy.ledger import Ledger
+from colonnade.privacy.sampling import OsNoise
+from colonnade.privacy.state import LedgerState
+from colonnade.privacy.storage import Storage
+
+NOTHING = Counters()
+
+
+def test_a_thousand_kills_break_nothing(tmp_path: Path) -> None:
+    counters, hits = run_kills(tmp_path, 1000)
+    print(counters, hits)
+    assert counters == NOTHING
+    assert sum(hits.values()) == 1000
+    assert len(hits) == len(STEPS)  # every step was hit,
+    assert min(hits.values()) >= 30  # and not just once: 1000 / 10 steps, 7 deviations less
+
+
+def test_failing_every_single_write_and_sync_breaks_nothing(tmp_path: Path) -> None:
+    counters, points = run_operation_faults(tmp_path)
+    print(counters, points)
+    assert counters == NOTHING
+    assert points["sync failed"] >= 12  # three syncs for each of four releases
+    assert points["killed"] == points["sync failed"] + points["disk full"]
+
+
+def test_killing_at_every_writing_system_call_breaks_nothing(tmp_path: Path) -> None:
+    result = run_syscall_kills(tmp_path)
+    if result is None:
+        pytest.skip("strace is not installed or may not attach")
+    counters, points = result
+    print(counters, points)
+    assert counters == NOTHING
+    assert points >= 40
+
+
+def test_a_thousand_power_cuts_lose_nothing(tmp_path: Path) -> None:
+    counters = run_images(tmp_path, 1000)
+    print(counters)
+    assert counters == NOTHING
+
+
+def test_two_thousand_corruptions_never_open_with_more_budget(tmp_path: Path) -> None:
+    counters, refused = run_corruptions(tmp_path, 2000)
+    print(counters, refused)
+    assert counters == NOTHING
+    # Some damage falls on unused bytes and is rightly ignored; much of it must be noticed.
+    assert 600 < refused < 2000
+
+
+# -- planted bugs --------------------------------------------------------------------------------
+
+
+def _sha(request: bytes) -> str:
+    return hashlib.sha256(request).hexdigest()
+
+
+def _draw() -> bytes:
+    return int64_bytes(MECHANISM.perturb(VALUE, OsNoise()))
+
+
+def send_before_store(ledger: Ledger, key: ReleaseKey, request: bytes, at: At, send: Send) -> None:
+    ledger.charge(key, MECHANISM, request_sha256=_sha(request))
+    at(Step.CHARGED)
+    if (earlier := ledger.stored(key)) is not None:
+        send(earlier.body)
+        return
+    body = _draw()
+    send(body)
+    ledger.store(key, body)
+    at(Step.STORED)
+
+
+def charge_after_send(ledger: Ledger, key: ReleaseKey, request: bytes, at: At, send: Send) -> None:
+    if (earlier := ledger.stored(key)) is not None:
+        send(earlier.body)
+        return
+    body = _draw()
+    send(body)
+    ledger.charge(key, MECHANISM, request_sha256=_sha(request))
+    at(Step.CHARGED)
+    ledger.store(key, body)
+    at(Step.STORED)
+
+
+def redraw_at_retry(ledger: Ledger, key: ReleaseKey, request: bytes, at: At, send: Send) -> None:
+    ledger.charge(key, MECHANISM, request_sha256=_sha(request))
+    at(Step.CHARGED)
+    if ledger.stored(key) is None:
+        ledger.store(key, _draw())
+    at(Step.STORED)
+    send(_draw())
+
+
+def ignore_the_request(ledger: Ledger, key: ReleaseKey, request: bytes, at: At, send: Send) -> None:
+    ledger.charge(key, MECHANISM, request_sha256=_sha(b"any"))
+    at(Step.CHARGED)
+    earlier = ledger.stored(key) or ledger.store(key, _draw())
+    at(Step.STORED)
+    send(earlier.body)
+
+
+@pytest.mark.parametrize(
+    ("mutant", "caught_by"),
+    [
+        (send_before_store, {"under_counted", "re_drawn"}),
+        (charge_after_send, {"under_counted", "re_drawn", "mutated_ok"}),
+        (redraw_at_retry, {"re_drawn"}),
+        (ignore_the_request, {"mutated_ok"}),
+    ],
+)
+def test_kills_catch_a_wrong_order(tmp_path: Path, mutant: object, caught_by: set[str]) -> None:
+    counters, _ = run_kills(tmp_path, 100, how=mutant)  # type: ignore[arg-type]
+    assert all(getattr(counters, name) > 0 for name in caught_by), counters
+
+
+def test_kills_catch_a_second_charge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Without the rule and the constraint a retry after a crash pays again.
+    monkeypatch.setattr(LedgerState, "check_charge", lambda *_, **__: True)
+    real = ledger_module.Ledger._append
+
+    def append(self: Ledger, entry: object, **options: object) -> None:
+        real(self, entry, **{**options, "once": None})  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ledger_module.Ledger, "_append", append)
+    counters, _ = run_kills(tmp_path, 60)
+    assert counters.double_spent > 0
+
+
+def test_power_cuts_catch_normal_synchronisation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = storage_module._connect
+
+    def normal(path: Path, *, vfs: str | None) -> apsw.Connection:
+        database = real(path, vfs=vfs)
+        database.execute("PRAGMA synchronous = NORMAL")
+        return database
+
+    monkeypatch.setattr(storage_module, "_connect", normal)
+    assert run_images(tmp_path, 100).total > 0
+
+
+def test_power_cuts_catch_a_lost_release_when_the_mirror_is_not_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # With NORMAL and a blind start, what was sent is gone and would be drawn again.
+    real = storage_module._connect
+
+    def normal(path: Path, *, vfs: str | None) -> apsw.Connection:
+        database = real(path, vfs=vfs)
+        database.execute("PRAGMA synchronous = NORMAL")
+        return database
+
+    monkeypatch.setattr(storage_module, "_connect", normal)
+    monkeypatch.setattr(ledger_module, "_load", _load_blindly)
+    counters = run_images(tmp_path, 100)
+    assert counters.re_drawn > 0
+    assert counters.under_counted > 0
+    assert counters.opened_with_more_budget > 0
+
+
+def _load_blindly(storage: Storage) -> LedgerState:
+    state = LedgerState()
+    for _, line, _ in storage.rows():
+        state.apply(line)
+    return state
+
+
+def test_corruptions_catch_a_start_without_chain_and_mirror(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger_module, "_load", _load_blindly)
+    counters, _ = run_corruptions(tmp_path, 300)
+    assert counters.opened_with_more_budget > 0
+    assert counters.re_drawn > 0
+
+
+def test_failed_syncs_catch_a_ledger_that_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A mirror write whose failure is swallowed: the party answers after a failed sync.
+    def shrug(self: storage_module.SqliteStorage, rows: object, head: object, **_: object) -> None:
+        try:
+            with self._database:
+                storage_module._insert(self._database, rows)  # type: ignore[arg-type]
+            self._mirror.write(head, force=True)  # type: ignore[arg-type]
+        except (apsw.Error, OSError):
+            pass
+
+    monkeypatch.setattr(storage_module.SqliteStorage, "append", shrug)
+    counters, _ = run_operation_faults(tmp_path)
+    assert counters.total > 0

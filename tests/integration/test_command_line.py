@@ -1,0 +1,283 @@
+"""The command line as its users meet it: output, exit codes, one clear line for what is wrong."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from support.ledgers import MECHANISM, VALUE, key
+
+from colonnade.cli.main import main
+from colonnade.privacy.accounting import epsilon_of
+from colonnade.privacy.founding import open_ledger
+from colonnade.privacy.gate import Gate
+from colonnade.privacy.receipts import key_to_pem
+from colonnade.privacy.sampling import OsNoise
+from colonnade.privacy.storage import LedgerFiles
+from colonnade.wire.codec import release_to_proto
+
+Output = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, capsys: Output) -> Path:
+    """Return the folder of a ledger with three releases."""
+    folder = tmp_path / "ledger"
+    assert main(["party", "init", "--ledger", str(folder), "--name", "lab", "--rho", "1"]) == 0
+    opened = open_ledger(LedgerFiles(folder))
+    gate = Gate(opened, OsNoise())
+    for round_ in range(3):
+        released = gate.release(key(round_), b"r", MECHANISM, VALUE.copy)
+    (tmp_path / "kept").write_bytes(release_to_proto(released).SerializeToString())
+    opened.close()
+    capsys.readouterr()
+    return folder
+
+
+def run_json(capsys: Output, *arguments: str) -> dict[str, Any]:
+    assert main([*arguments, "--json"]) == 0
+    result: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return result
+
+
+def test_show_prints_cap_spending_and_what_is_left(ledger: Path, capsys: Output) -> None:
+    assert main(["ledger", "show", str(ledger), "--entries"]) == 0
+    text = capsys.readouterr().out
+    assert "rho 1 " in text
+    assert "rho 0.12 " in text  # three times 0.04
+    assert "rho 0.88 " in text
+    assert "discrete_gaussian" in text
+    assert text.count(" charged ") == 3
+
+
+def test_show_as_json_has_amounts_as_rho_and_epsilon(ledger: Path, capsys: Output) -> None:
+    shown = run_json(capsys, "ledger", "show", str(ledger))
+    (account,) = shown["accounts"]
+    assert account["cap"]["units"] == 2**50
+    assert account["cap"]["epsilon"] == epsilon_of(1.0, 1e-6)
+    assert account["spent"]["units"] == 3 * MECHANISM.cost
+    assert shown["private"] is True
+
+
+def test_show_of_a_ledger_in_use_reads_its_mirror(ledger: Path, capsys: Output) -> None:
+    held = open_ledger(LedgerFiles(ledger))
+    shown = run_json(capsys, "ledger", "show", str(ledger))
+    held.close()
+    assert shown["in_use"] is True
+    assert shown["spent"] == {"rho": pytest.approx(0.12)}
+
+
+def test_verify_of_a_ledger_in_use_says_by_whom(ledger: Path, capsys: Output) -> None:
+    held = open_ledger(LedgerFiles(ledger))
+    assert main(["ledger", "verify", str(ledger)]) == 6
+    held.close()
+    assert "in use by process" in capsys.readouterr().err
+
+
+def test_verify_accepts_folder_and_export_and_agrees(
+    ledger: Path, tmp_path: Path, capsys: Output
+) -> None:
+    export = tmp_path / "export"
+    assert main(["ledger", "export", str(ledger), "--out", str(export)]) == 0
+    capsys.readouterr()
+    folder = run_json(capsys, "ledger", "verify", str(ledger))
+    file = run_json(capsys, "ledger", "verify", str(export))
+    assert folder == file
+    assert file["verified"] is True
+
+
+def test_a_damaged_ledger_gives_one_line_and_exit_code_5(ledger: Path, capsys: Output) -> None:
+    content = bytearray((ledger / "ledger.db").read_bytes())
+    at = content.index(b'"type":"charged"')
+    content[at + 2] ^= 1
+    (ledger / "ledger.db").write_bytes(content)
+    (ledger / "ledger.db-wal").unlink()
+    assert main(["ledger", "verify", str(ledger)]) == 5
+    message = capsys.readouterr().err
+    assert message.startswith("colonnade: ")
+    assert message.count("\n") == 1
+
+
+def test_a_changed_export_gives_one_line_and_exit_code_3(
+    ledger: Path, tmp_path: Path, capsys: Output
+) -> None:
+    export = tmp_path / "export"
+    main(["ledger", "export", str(ledger), "--out", str(export)])
+    text = export.read_text()
+    export.write_text(text.replace('"round":1', '"round":9'))
+    assert main(["ledger", "verify", str(export)]) == 3
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_export_to_standard_output_is_the_file(
+    ledger: Path, tmp_path: Path, capsys: Output
+) -> None:
+    main(["ledger", "export", str(ledger), "--out", str(tmp_path / "export")])
+    capsys.readouterr()
+    assert main(["ledger", "export", str(ledger)]) == 0
+    assert capsys.readouterr().out == (tmp_path / "export").read_text()
+
+
+def test_a_cap_in_epsilon_is_set_and_recorded(ledger: Path, capsys: Output) -> None:
+    cap = ["--epsilon", "12", "--delta", "1e-6", "--reason", "second study"]
+    assert main(["ledger", "cap", str(ledger), *cap]) == 0
+    capsys.readouterr()
+    shown = run_json(capsys, "ledger", "show", str(ledger), "--entries")
+    (account,) = shown["accounts"]
+    assert account["cap"]["epsilon"] == pytest.approx(12.0, rel=1e-9)
+    assert account["cap"]["epsilon"] <= 12.0
+    assert "second study" in json.dumps(shown["entries_listed"])
+
+
+def test_a_cap_below_the_spending_is_refused(ledger: Path, capsys: Output) -> None:
+    assert main(["ledger", "cap", str(ledger), "--rho", "0.01", "--reason", "x"]) == 3
+    assert "below what is spent" in capsys.readouterr().err
+
+
+def test_an_approver_must_sign_a_raise(tmp_path: Path, capsys: Output) -> None:
+    pem = tmp_path / "approver.pem"
+    pem.write_bytes(key_to_pem(Ed25519PrivateKey.generate()))
+    folder = str(tmp_path / "ledger")
+    init = ["party", "init", "--ledger", folder, "--name", "lab", "--rho", "1"]
+    assert main([*init, "--approver", str(pem)]) == 0
+    more = ["ledger", "cap", folder, "--rho", "2", "--reason", "x"]
+    assert main(more) == 3
+    assert "approver" in capsys.readouterr().err
+    assert main([*more, "--approver-key", str(pem)]) == 0
+
+
+def test_recover_takes_over_from_a_restored_backup(
+    ledger: Path, tmp_path: Path, capsys: Output
+) -> None:
+    (ledger / "ledger.db").write_bytes(b"not a database")
+    assert main(["ledger", "show", str(ledger)]) == 5
+    backup = tmp_path / "ledger2"
+    main(["party", "init", "--ledger", str(backup), "--name", "lab", "--rho", "1"])
+    new = tmp_path / "new"
+    # Nothing can be read from a destroyed database: no cap, no recovery.
+    assert main(["ledger", "recover", str(ledger), "--into", str(new)]) == 5
+    assert "approver" in capsys.readouterr().err
+
+
+def test_recover_adopts_what_a_kept_release_shows(
+    ledger: Path, tmp_path: Path, capsys: Output
+) -> None:
+    older = tmp_path / "older"
+    shutil.copytree(ledger, older)
+    new = str(tmp_path / "new")
+    result = run_json(
+        capsys,
+        *("ledger", "recover", str(older), "--into", new, "--receipt", str(tmp_path / "kept")),
+    )
+    assert result["adopted_rho"] == {"": pytest.approx(0.16)}  # 0.12 and one under way
+    assert main(["ledger", "verify", new]) == 0
+    assert main(["ledger", "verify", str(older)]) == 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["ledger", "show", "/nonexistent"], 3, "no ledger"),
+        (["ledger", "verify", "/nonexistent"], 3, "neither a ledger folder nor an export"),
+        (["party", "init", "--ledger", "X", "--name", "n", "--rho", "-1"], 3, "cap"),
+        (["party", "init", "--ledger", "X", "--name", "n", "--rho", "nan"], 3, "cap"),
+        (["party", "init", "--ledger", "X", "--name", "n", "--rho", "inf"], 3, "cap"),
+        (["party", "init", "--ledger", "X", "--name", "n", "--rho", "1e9"], 3, "8191"),
+        (["party", "init", "--ledger", "X", "--name", "n", "--epsilon", "0"], 3, "epsilon"),
+        (
+            ["party", "init", "--ledger", "X", "--name", "n", "--epsilon", "1", "--delta", "2"],
+            3,
+            "delta",
+        ),
+        (["party", "init", "--ledger", "/proc/x", "--name", "n", "--rho", "1"], 3, "no ledger can"),
+        (["bench", "crash", "--kills", "-1"], 3, "negative"),
+        (["bench", "core", "--folder", "/nonexistent"], 3, "no folder"),
+        (["demo", "--rows", "1"], 3, "--rows"),
+    ],
+)
+def test_bad_input_gives_one_line_and_a_documented_exit_code(
+    arguments: list[str],
+    code: int,
+    says: str,
+    capsys: Output,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == code
+    message = capsys.readouterr().err
+    assert says in message
+    assert message.count("\n") == 1
+    assert "Traceback" not in message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_with_json_an_error_is_an_object_too(capsys: Output) -> None:
+    assert main(["ledger", "show", "/nonexistent", "--json"]) == 3
+    assert json.loads(capsys.readouterr().out)["error"] == "bad_input"
+
+
+def test_an_internal_error_tells_its_type_and_nothing_else(
+    capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def secret(_: object) -> None:
+        raise ZeroDivisionError("patient 4711 has value 17.3")
+
+    monkeypatch.setattr("colonnade.privacy.founding.open_ledger", secret)
+    monkeypatch.delenv("COLONNADE_DEBUG", raising=False)
+    assert main(["ledger", "show", "/tmp"]) == 70
+    message = capsys.readouterr().err
+    assert "ZeroDivisionError" in message
+    assert "4711" not in message
+    assert "17.3" not in message
+
+
+def test_usage_errors_exit_with_2(capsys: Output) -> None:
+    assert main([]) == 2
+    with pytest.raises(SystemExit) as left:
+        main(["ledger", "nothing"])
+    assert left.value.code == 2
+    capsys.readouterr()
+
+
+def test_the_demo_runs_and_its_ledger_verifies(tmp_path: Path, capsys: Output) -> None:
+    kept = tmp_path / "kept"
+    assert main(["demo", "--rows", "2000", "--keep", str(kept)]) == 0
+    text = capsys.readouterr().out
+    assert text.count("same bytes True") == 2
+    assert "\nverified ledger" in text
+    assert "\nverified export" in text
+    assert main(["ledger", "verify", str(kept / "ledger")]) == 0
+
+
+def test_the_crash_harness_prints_its_counters_by_name(tmp_path: Path, capsys: Output) -> None:
+    few = ["--kills", "10", "--images", "10", "--corruptions", "10", "--folder", str(tmp_path)]
+    result = run_json(capsys, "bench", "crash", *few)
+    names = ("double_spent", "under_counted", "re_drawn", "mutated_ok", "stranded")
+    assert [result[name] for name in (*names, "opened_with_more_budget")] == [0] * 6
+    assert result["kills"] == result["images"] == result["corruptions"] == 10
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_core_benchmark_prints_its_figures_by_name(
+    capsys: Output, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from colonnade.bench import core
+
+    tiny = core.Sizes(repeats=1, samples=2000, peer_samples=200, rows=40_000, columns=4, releases=3)
+    monkeypatch.setattr(core, "QUICK", tiny)
+    figures = run_json(capsys, "bench", "core", "--quick", "--folder", str(tmp_path))
+    for name in (
+        "gaussian_speedup_vs_opendp",
+        "gaussian_ns",
+        "score_bandwidth_fraction",
+        "sketch_speedup_vs_bincount",
+        "durable_release_fraction",
+        "select_1e6_ms",
+        "peak_rss_mb",
+    ):
+        figure = figures[name]
+        assert isinstance(figure, float), name
+        assert figure > 0, name

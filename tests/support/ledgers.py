@@ -1,0 +1,36 @@
+"""Ledgers for tests."""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+
+from colonnade.core.arrays import IntArray
+from colonnade.privacy.accounting import units_down
+from colonnade.privacy.entries import ReleaseKey
+from colonnade.privacy.founding import Charter, create_ledger, memory_ledger, open_ledger
+from colonnade.privacy.ledger import Ledger
+from colonnade.privacy.mechanisms import DiscreteGaussian
+from colonnade.privacy.storage import LedgerFiles
+
+CAP = units_down(1.0)
+MECHANISM = DiscreteGaussian(sigma2=50, l2_sensitivity2=4)  # rho 0.04: 25 of them fill the cap
+VALUE: IntArray = np.arange(5, dtype=np.int64)
+
+
+def key(round_: int = 0, *, job: str = "job", kind: str = "share", account: str = "") -> ReleaseKey:
+    return ReleaseKey(job, round_, kind, account)
+
+
+def digest(request: bytes) -> str:
+    return hashlib.sha256(request).hexdigest()
+
+
+def new_ledger(kind: str, folder: Path, **charter: object) -> Ledger:
+    """Make a ledger in memory or on disk; the clock stands still."""
+    charter = {"party": "hospital", "caps": {"": CAP}, **charter}
+    if kind == "memory":
+        return memory_ledger(Charter(**charter), clock=lambda: 1.7e9)  # type: ignore[arg-type]
+    files = LedgerFiles(folder / "ledger")
+    create_ledger(files, Charter(**charter), clock=lambda: 1.7e9)  # type: ignore[arg-type]
+    return open_ledger(files, clock=lambda: 1.7e9)

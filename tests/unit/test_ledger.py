@@ -1,0 +1,579 @@
+"""Rules of the ledger, the same in memory and on disk."""
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import apsw
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from support.ledgers import CAP, MECHANISM, VALUE, digest, key, new_ledger
+
+from colonnade.core.errors import (
+    BadInput,
+    BudgetExceeded,
+    JobClosed,
+    LedgerDamaged,
+    LedgerFailed,
+    LedgerRolledBack,
+    LowDisk,
+    RequestConflict,
+)
+from colonnade.privacy import storage as storage_module
+from colonnade.privacy.entries import chain, entry_from_line, line_of
+from colonnade.privacy.export import export_lines, verify_export
+from colonnade.privacy.founding import Charter, create_ledger, open_ledger, recover_ledger
+from colonnade.privacy.gate import Gate
+from colonnade.privacy.ledger import Ledger, Released
+from colonnade.privacy.receipts import Receipt, public_bytes
+from colonnade.privacy.sampling import OsNoise
+from colonnade.privacy.storage import LedgerFiles, SqliteStorage
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Ledger:
+    return new_ledger(request.param, tmp_path)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> LedgerFiles:
+    made = LedgerFiles(tmp_path / "ledger")
+    create_ledger(made, Charter("hospital", {"": CAP}))
+    return made
+
+
+def release(ledger: Ledger, round_: int = 0, *, account: str = "") -> Released:
+    ledger.charge(key(round_, account=account), MECHANISM, request_sha256=digest(b"r"))
+    return ledger.store(key(round_, account=account), b"body %d" % round_)
+
+
+# -- spending ------------------------------------------------------------------------------------
+
+
+def test_charges_add_up_exactly(ledger: Ledger) -> None:
+    for round_ in range(10):
+        release(ledger, round_)
+    assert ledger.budget().spent == ledger.head.spent == 10 * MECHANISM.cost
+
+
+def test_admission_sets_aside_what_others_cannot_spend(ledger: Ledger) -> None:
+    ledger.admit("job", units=CAP - MECHANISM.cost)
+    ledger.charge(key(job="other"), MECHANISM, request_sha256=digest(b"r"))
+    with pytest.raises(BudgetExceeded):
+        ledger.charge(key(1, job="other"), MECHANISM, request_sha256=digest(b"r"))
+    with pytest.raises(BudgetExceeded):
+        ledger.admit("third", units=1)
+    ledger.charge(key(job="job"), MECHANISM, request_sha256=digest(b"r"))
+
+
+def test_a_job_cannot_spend_more_than_it_was_admitted_with(ledger: Ledger) -> None:
+    ledger.admit("job", units=2 * MECHANISM.cost)
+    release(ledger, 0)
+    release(ledger, 1)
+    with pytest.raises(BudgetExceeded, match="admitted"):
+        ledger.charge(key(2), MECHANISM, request_sha256=digest(b"r"))
+
+
+def test_closing_a_job_frees_what_it_had_set_aside_and_refunds_nothing(ledger: Ledger) -> None:
+    ledger.admit("job", units=CAP)
+    release(ledger)
+    ledger.close_job("job")
+    ledger.close_job("job")
+    assert ledger.budget().spent == MECHANISM.cost
+    ledger.admit("next", units=CAP - MECHANISM.cost)
+    with pytest.raises(JobClosed):
+        ledger.charge(key(1), MECHANISM, request_sha256=digest(b"r"))
+    with pytest.raises(JobClosed):
+        ledger.admit("job", units=1)
+
+
+def test_admitting_again_is_the_same_and_with_another_limit_a_conflict(ledger: Ledger) -> None:
+    ledger.admit("job", units=5)
+    head = ledger.head
+    ledger.admit("job", units=5)
+    assert ledger.head == head
+    with pytest.raises(RequestConflict):
+        ledger.admit("job", units=6)
+
+
+def test_accounts_have_budgets_of_their_own(tmp_path: Path) -> None:
+    caps = {"": MECHANISM.cost, "c7": 3 * MECHANISM.cost}
+    ledger = new_ledger("memory", tmp_path, caps=caps)
+    release(ledger, 0, account="c1")
+    with pytest.raises(BudgetExceeded):
+        release(ledger, 1, account="c1")
+    for round_ in range(3):
+        release(ledger, round_, account="c7")
+    assert ledger.budget("c7").remaining == 0
+    assert ledger.budget("c2").spent == 0
+    assert ledger.head.spent == 4 * MECHANISM.cost
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_storing_what_was_not_charged_or_twice_is_impossible(kind: str, tmp_path: Path) -> None:
+    ledger = new_ledger(kind, tmp_path)
+    with pytest.raises(ValueError, match="not charged"):
+        ledger.store(key(), b"x")
+    release(ledger)
+    with pytest.raises(ValueError, match="twice"):
+        ledger.store(key(), b"y")
+    stored = ledger.stored(key())
+    assert stored is not None
+    assert stored.body == b"body 0"
+
+
+def test_the_database_itself_refuses_a_second_charge_of_a_key(files: LedgerFiles) -> None:
+    ledger = open_ledger(files)
+    release(ledger)
+    ledger.close()
+    database = apsw.Connection(str(files.database))
+    line, once = next(iter(database.execute("SELECT line, once FROM entry WHERE seq = 3")))
+    with pytest.raises(apsw.ConstraintError):
+        database.execute("INSERT INTO entry VALUES (9, ?, x'00', ?)", (line, once))
+    for change in (
+        "UPDATE entry SET line = ''",
+        "DELETE FROM entry",
+        "UPDATE body SET bytes = x''",
+    ):
+        with pytest.raises(apsw.ConstraintError, match="append only"):
+            database.execute(change)
+    database.close()
+
+
+# -- caps ----------------------------------------------------------------------------------------
+
+
+def test_a_cap_is_raised_only_by_a_signed_entry(ledger: Ledger) -> None:
+    ledger.set_cap(2 * CAP, reason="a new study, approved")
+    assert ledger.budget().cap == 2 * CAP
+    last = json.loads(list(ledger.lines())[-1])
+    assert (last["type"], last["units"]) == ("cap", 2 * CAP)
+    assert len(bytes.fromhex(last["signature"])) == 64
+
+
+def test_a_cap_can_be_lowered_but_not_below_what_is_spent_or_set_aside(ledger: Ledger) -> None:
+    release(ledger)
+    ledger.admit("job2", units=MECHANISM.cost)
+    ledger.set_cap(2 * MECHANISM.cost, reason="less")
+    with pytest.raises(BadInput, match="below"):
+        ledger.set_cap(2 * MECHANISM.cost - 1, reason="too little")
+    assert ledger.budget().cap == 2 * MECHANISM.cost
+
+
+def test_with_an_approver_a_raise_needs_both_signatures(tmp_path: Path) -> None:
+    approver, stranger = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
+    ledger = new_ledger("sqlite", tmp_path, approver_key=public_bytes(approver))
+    for wrong in (None, stranger):
+        with pytest.raises(BadInput, match="approver"):
+            ledger.set_cap(CAP + 1, reason="more", approver=wrong)
+    ledger.set_cap(CAP - 1, reason="less needs one signature")
+    ledger.set_cap(CAP + 1, reason="more", approver=approver)
+    assert ledger.budget().cap == CAP + 1
+    ledger.close()
+    assert open_ledger(LedgerFiles(tmp_path / "ledger")).budget().cap == CAP + 1
+
+
+@pytest.mark.parametrize("field", ["signature", "reason", "units"])
+def test_a_forged_cap_entry_does_not_open(files: LedgerFiles, field: str) -> None:
+    database = apsw.Connection(str(files.database))
+    rows = list(database.execute("SELECT line FROM entry ORDER BY seq"))
+    seq, time, entry = entry_from_line(rows[1][0])
+    value = {"signature": "00" * 64, "reason": "forged", "units": 10 * CAP}[field]
+    line = line_of(replace(entry, **{field: value}), seq=seq, time=time)  # type: ignore[arg-type]
+    first = chain(bytes.fromhex(_genesis()), rows[0][0])
+    database.execute("DROP TRIGGER entry_is_final")
+    database.execute(
+        "UPDATE entry SET line = ?, hash = ? WHERE seq = 2", (line, chain(first, line))
+    )
+    database.close()
+    with pytest.raises(LedgerDamaged, match="signed"):
+        open_ledger(files)
+
+
+def _genesis() -> str:
+    return digest(b"colonnade ledger v1")
+
+
+# -- opening -------------------------------------------------------------------------------------
+
+
+def test_everything_survives_reopening(files: LedgerFiles) -> None:
+    ledger = open_ledger(files)
+    kept = [release(ledger, round_) for round_ in range(5)]
+    ledger.admit("job", units=10 * MECHANISM.cost)
+    ledger.purge(key(4))
+    head = ledger.head
+    ledger.close()
+    again = open_ledger(files)
+    assert again.head == head
+    assert [again.stored(key(round_)) for round_ in range(4)] == kept[:4]
+    assert again.stored(key(4)) is None
+    assert again.state.reserved == {"": 10 * MECHANISM.cost}
+
+
+def test_files_are_private_and_the_key_is_read_only(files: LedgerFiles) -> None:
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in files.folder.iterdir()}
+    assert stat.S_IMODE(files.folder.stat().st_mode) == 0o700
+    assert modes["ledger.key"] == 0o400
+    assert all(mode & 0o077 == 0 for mode in modes.values())
+
+
+def test_a_second_process_cannot_open_an_open_ledger(files: LedgerFiles) -> None:
+    ledger = open_ledger(files)
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from colonnade.privacy.founding import open_ledger\n"
+        "from colonnade.privacy.storage import LedgerFiles\n"
+        "from colonnade.core.errors import LedgerBusy\n"
+        "try: open_ledger(LedgerFiles(Path(sys.argv[1])))\n"
+        "except LedgerBusy as busy: print(busy)\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code, str(files.folder)],
+        env={**os.environ, "PYTHONPATH": ":".join(path for path in sys.path if path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert f"in use by process {os.getpid()}" in run.stdout
+    ledger.close()
+    open_ledger(files).close()
+
+
+def test_a_ledger_that_is_not_there_is_not_made_by_opening(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no ledger"):
+        open_ledger(LedgerFiles(tmp_path / "nothing"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_ledger_is_never_made_over_another(files: LedgerFiles) -> None:
+    before = files.database.read_bytes()
+    with pytest.raises(BadInput, match="never replaced"):
+        create_ledger(files, Charter("hospital", {"": CAP}))
+    assert files.database.read_bytes() == before
+
+
+def test_a_failed_creation_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(storage_module.HeadMirror, "create", fails)
+    with pytest.raises(OSError, match="No space"):
+        create_ledger(LedgerFiles(tmp_path / "ledger"), Charter("hospital", {"": CAP}))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_older_database_is_noticed_by_the_mirror(files: LedgerFiles, tmp_path: Path) -> None:
+    ledger = open_ledger(files)
+    release(ledger, 0)
+    ledger.close()
+    older = tmp_path / "backup"
+    shutil.copytree(files.folder, older)
+    ledger = open_ledger(files)
+    release(ledger, 1)
+    ledger.close()
+    for name in ("ledger.db", "ledger.db-wal"):
+        shutil.copyfile(older / name, files.folder / name)
+    with pytest.raises(LedgerRolledBack, match="mirror"):
+        open_ledger(files)
+
+
+def test_an_older_folder_is_noticed_by_a_mirror_on_another_disk(tmp_path: Path) -> None:
+    files = LedgerFiles(tmp_path / "ledger", tmp_path / "elsewhere.mirror")
+    create_ledger(files, Charter("hospital", {"": CAP}))
+    shutil.copytree(files.folder, tmp_path / "backup")
+    ledger = open_ledger(files)
+    release(ledger)
+    ledger.close()
+    shutil.rmtree(files.folder)
+    shutil.copytree(tmp_path / "backup", files.folder)
+    with pytest.raises(LedgerRolledBack):
+        open_ledger(files)
+
+
+def test_an_older_folder_is_noticed_by_an_echoed_receipt(
+    files: LedgerFiles, tmp_path: Path
+) -> None:
+    shutil.copytree(files.folder, tmp_path / "backup")
+    ledger = open_ledger(files)
+    kept = release(ledger).receipt
+    ledger.check_receipt(kept)
+    ledger.close()
+    shutil.rmtree(files.folder)
+    shutil.copytree(tmp_path / "backup", files.folder)
+    restored = open_ledger(files)
+    with pytest.raises(LedgerRolledBack, match="receipt"):
+        restored.check_receipt(kept)
+    with pytest.raises(LedgerFailed):  # and it serves nothing more
+        restored.charge(key(), MECHANISM, request_sha256=digest(b"r"))
+
+
+def test_two_copies_run_apart_are_noticed_by_the_hash(files: LedgerFiles, tmp_path: Path) -> None:
+    twin = LedgerFiles(tmp_path / "twin")
+    shutil.copytree(files.folder, twin.folder)
+    one, two = open_ledger(files), open_ledger(twin)
+    receipt = release(one, 0).receipt
+    release(two, 1)
+    with pytest.raises(LedgerRolledBack):
+        two.check_receipt(receipt)
+
+
+@pytest.mark.parametrize("change", ["seq", "spent", "chain_hash", "body_sha256", "signature"])
+def test_a_receipt_that_was_tampered_with_is_not_believed(ledger: Ledger, change: str) -> None:
+    receipt = release(ledger).receipt
+    other: object = 7 if change in ("seq", "spent") else b"\1" * len(getattr(receipt, change))
+    with pytest.raises(BadInput, match="not signed"):
+        ledger.check_receipt(replace(receipt, **{change: other}))  # type: ignore[arg-type]
+    ledger.check_receipt(receipt)
+
+
+def test_a_wrong_key_does_not_open_a_ledger(files: LedgerFiles, tmp_path: Path) -> None:
+    other = LedgerFiles(tmp_path / "other")
+    create_ledger(other, Charter("hospital", {"": CAP}))
+    files.key.unlink()
+    shutil.copyfile(other.key, files.key)
+    with pytest.raises(LedgerDamaged, match="key"):
+        open_ledger(files)
+
+
+def test_a_later_schema_is_not_opened(files: LedgerFiles) -> None:
+    database = apsw.Connection(str(files.database))
+    database.execute("PRAGMA user_version = 99")
+    database.close()
+    with pytest.raises(LedgerDamaged, match="user_version"):
+        open_ledger(files)
+
+
+def test_the_database_runs_with_full_durability(files: LedgerFiles) -> None:
+    ledger = open_ledger(files)
+    storage = ledger._storage
+    assert isinstance(storage, SqliteStorage)
+    pragmas = {
+        name: next(iter(storage._database.execute(f"PRAGMA {name}")))[0]
+        for name in ("journal_mode", "synchronous", "locking_mode", "trusted_schema")
+    }
+    assert pragmas == {
+        "journal_mode": "wal",
+        "synchronous": 2,
+        "locking_mode": "exclusive",
+        "trusted_schema": 0,
+    }
+
+
+# -- disk ----------------------------------------------------------------------------------------
+
+
+def test_too_little_disk_is_refused_before_anything_is_charged(
+    files: LedgerFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = open_ledger(files)
+    kept = release(ledger, 0)
+    head = ledger.head
+    monkeypatch.setattr(storage_module, "RESERVE_BYTES", 2**62)
+    with pytest.raises(LowDisk, match="nothing was charged"):
+        ledger.charge(key(1), MECHANISM, request_sha256=digest(b"r"))
+    assert ledger.head == head
+    gate = Gate(ledger, OsNoise())
+    assert gate.release(key(0), b"r", MECHANISM, VALUE.copy).body == kept.body
+    monkeypatch.undo()
+    release(ledger, 1)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
+def test_a_full_disk_refuses_and_recovers_when_space_returns(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(disk)],
+        capture_output=True,
+        check=False,
+    )
+    if mount.returncode:
+        pytest.skip("mounting is not allowed here")
+    try:
+        files = LedgerFiles(disk / "ledger")
+        create_ledger(files, Charter("hospital", {"": CAP}))
+        ledger = open_ledger(files)
+        release(ledger, 0)
+        (disk / "filler").write_bytes(bytes(8 * 2**20))
+        with pytest.raises(LowDisk):
+            ledger.charge(key(1), MECHANISM, request_sha256=digest(b"r"))
+        (disk / "filler").unlink()
+        release(ledger, 1)
+        ledger.close()
+        assert open_ledger(files).budget().spent == 2 * MECHANISM.cost
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+# -- the dataset, kept beside the chain ----------------------------------------------------------
+
+
+def test_the_dataset_digest_stays_out_of_lines_receipts_and_exports(ledger: Ledger) -> None:
+    secret = bytes.fromhex("c0ffee" * 10 + "abcd")
+    ledger.bind_dataset(secret)
+    release(ledger)
+    assert ledger.dataset() == secret
+    assert secret.hex() not in "\n".join(export_lines(ledger))
+    ledger.bind_dataset(b"x" * 32)
+    assert ledger.dataset() == b"x" * 32
+
+
+# -- recovery ------------------------------------------------------------------------------------
+
+
+def spoil(files: LedgerFiles, rounds: int) -> tuple[list[Receipt], int]:
+    """Spend, then lose the newest part of the database; return the receipts and the spending."""
+    ledger = open_ledger(files)
+    receipts = [release(ledger, 0).receipt]
+    ledger.close()
+    saved = files.database.read_bytes(), (files.folder / "ledger.db-wal").read_bytes()
+    ledger = open_ledger(files)
+    receipts += [release(ledger, round_).receipt for round_ in range(1, rounds)]
+    spent = ledger.head.spent
+    ledger.close()
+    files.database.write_bytes(saved[0])
+    (files.folder / "ledger.db-wal").write_bytes(saved[1])
+    return receipts, spent
+
+
+def test_a_recovered_ledger_starts_with_at_least_all_that_was_spent(
+    files: LedgerFiles, tmp_path: Path
+) -> None:
+    receipts, spent = spoil(files, 6)
+    new = LedgerFiles(tmp_path / "new")
+    adopted = recover_ledger(files, new, receipts=receipts)
+    ledger = open_ledger(new)
+    assert ledger.budget().spent == adopted[""] >= spent + MECHANISM.cost
+    assert ledger.budget().cap == CAP
+    ledger.check_receipt(receipts[-1])  # its spending was adopted
+    with pytest.raises(LedgerDamaged):  # the key has moved
+        open_ledger(files)
+
+
+@pytest.mark.parametrize("source", ["mirror", "receipts"])
+def test_either_the_mirror_or_a_receipt_suffices_to_recover(
+    files: LedgerFiles, tmp_path: Path, source: str
+) -> None:
+    receipts, spent = spoil(files, 6)
+    if source == "receipts":
+        files.mirror.write_bytes(bytes(8192))
+    given = receipts[-1:] if source == "receipts" else []
+    adopted = recover_ledger(files, LedgerFiles(tmp_path / "new"), receipts=given)
+    assert adopted[""] >= spent
+
+
+def test_recovery_never_adopts_more_than_the_cap(files: LedgerFiles, tmp_path: Path) -> None:
+    receipts, _ = spoil(files, CAP // MECHANISM.cost)
+    new = LedgerFiles(tmp_path / "new")
+    assert recover_ledger(files, new, receipts=receipts)[""] == CAP
+    assert open_ledger(new).budget().remaining == 0
+
+
+def test_recovery_refuses_receipts_of_others(files: LedgerFiles, tmp_path: Path) -> None:
+    other = new_ledger("memory", tmp_path)
+    with pytest.raises(BadInput, match="receipt"):
+        recover_ledger(files, LedgerFiles(tmp_path / "new"), receipts=[release(other).receipt])
+    open_ledger(files).close()  # nothing has changed
+    assert not (tmp_path / "new").exists()
+
+
+# -- exports -------------------------------------------------------------------------------------
+
+
+def busy(ledger: Ledger) -> list[str]:
+    ledger.admit("job", units=20 * MECHANISM.cost)
+    for round_ in range(6):
+        release(ledger, round_)
+    ledger.purge(key(2))
+    ledger.set_cap(2 * CAP, reason="study two")
+    ledger.close_job("job")
+    return list(export_lines(ledger))
+
+
+def test_an_export_adds_up(ledger: Ledger) -> None:
+    lines = busy(ledger)
+    summary = verify_export(lines)
+    (account,) = summary.accounts
+    assert (account.spent, account.cap) == (6 * MECHANISM.cost, 2 * CAP)
+    assert (account.releases, account.reserved) == (6, 0)
+    assert summary.by_mechanism == (("discrete_gaussian", 6, 6 * MECHANISM.cost),)
+
+
+def test_an_export_alone_lets_anyone_recompute_chain_and_total(ledger: Ledger) -> None:
+    # With nothing of ours but the file: hashlib, json and the formula rho = D^2 / (2 sigma^2).
+    import hashlib
+    from fractions import Fraction
+    from math import ceil
+
+    *lines, last = busy(ledger)
+    head = hashlib.sha256(b"colonnade ledger v1").digest()
+    total = 0
+    for line in lines:
+        head = hashlib.sha256(head + line.encode()).digest()
+        entry = json.loads(line)
+        if entry["type"] == "charged":
+            m = entry["mechanism"]
+            price = ceil(Fraction(m["l2_sensitivity2"], 2 * m["sigma2"]) * 2**50)
+            assert price == entry["units"]
+            total += price
+    told = json.loads(last)
+    assert (told["chain_hash"], told["spent"]) == (head.hex(), total)
+
+
+def test_no_body_is_in_an_export(ledger: Ledger) -> None:
+    text = "\n".join(busy(ledger))
+    assert "body 3" not in text
+    assert b"body 3".hex() not in text
+
+
+@pytest.mark.parametrize("place", range(12))
+def test_a_changed_export_does_not_verify(tmp_path: Path, place: int) -> None:
+    lines = busy(new_ledger("memory", tmp_path))
+    changed = lines.copy()
+    if place < len(lines) - 1:
+        del changed[place]
+        with pytest.raises(BadInput):
+            verify_export(changed)
+    changed = lines.copy()
+    line = changed[place]
+    digits = [i for i, letter in enumerate(line) if letter.isdigit()]
+    at = digits[len(digits) // 2]
+    changed[place] = line[:at] + str((int(line[at]) + 1) % 10) + line[at + 1 :]
+    with pytest.raises(BadInput):
+        verify_export(changed)
+
+
+@pytest.mark.parametrize("lines", [[], ["{}"], ["x"], ['{"type":"head"}']])
+def test_what_is_no_export_is_said_to_be_none(lines: list[str]) -> None:
+    with pytest.raises(BadInput):
+        verify_export(lines)
+
+
+# -- entries -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "null",
+        "[]",
+        '{"a": 1}',
+        '{"job":"j","seq":1,"time":1,"type":"closed","x":1}',
+        '{"job":1,"seq":1,"time":1,"type":"closed"}',
+        '{"job":"j","seq":true,"time":1,"type":"closed"}',
+        '{"job":"j","seq":1.0,"time":1,"type":"closed"}',
+        '{"job":"j","time":1,"seq":1,"type":"closed"}',
+        '{"job":"j","seq":1,"time":1,"type":"nothing"}',
+        '{"seq":1,"time":1,"type":"closed"}',
+    ],
+)
+def test_a_line_that_is_not_canonical_and_whole_is_refused(line: str) -> None:
+    with pytest.raises(ValueError, match=r"entry|Expecting"):
+        entry_from_line(line)
