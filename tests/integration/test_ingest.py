@@ -423,7 +423,7 @@ def test_a_database_that_others_read_can_be_read_too(tmp_path: Path) -> None:
 
 def test_duckdb_fetches_no_extension_and_sees_no_variable_of_ours(tmp_path: Path) -> None:
     extensions = ("autoinstall_known_extensions", "autoload_known_extensions")
-    with connect(tmp_path) as database:
+    with connect(tmp_path, n_columns=1) as database:
         for name in (*extensions, "python_enable_replacements"):
             answer = database.execute("select current_setting(?)", [name]).fetchone()
             assert answer == (False,)
@@ -506,7 +506,7 @@ def test_an_interrupted_ingest_leaves_nothing(tmp_path: Path) -> None:
 def test_what_a_killed_ingest_left_is_removed_by_the_next(tmp_path: Path) -> None:
     out = tmp_path / "out"
     (out / ".ingest" / "spill").mkdir(parents=True)
-    (out / ".ingest" / "colonnade_staging.duckdb").write_text(CANARY)
+    (out / ".ingest" / "staging.duckdb").write_text(CANARY)
     (out / f".{COARSE_NAME}.abc.tmp").write_text(CANARY)
     ingest(SCHEMA, make_csv(tmp_path), out=out)
     assert sorted(path.name for path in out.iterdir()) == [COARSE_NAME, FINE_NAME]

@@ -115,13 +115,15 @@ class Ledger:
         """Set aside ``units`` for ``job``; asking the same again changes nothing."""
         self._check_alive()
         if self._state.check_admission(job, account, units):
-            self._append(Admitted(job, account, units), once=f"admit {job} {account}")
+            self._append(
+                Admitted(job, account, units), once=_once("admit", job.encode(), account.encode())
+            )
 
     def close_job(self, job: str) -> None:
         """Free what ``job`` had set aside and never charge it again."""
         self._check_alive()
         if job not in self._state.closed:
-            self._append(Closed(job), once=f"close {job}")
+            self._append(Closed(job), once=_once("close", job.encode()))
 
     def charge(self, key: ReleaseKey, mechanism: Mechanism, *, request_sha256: str) -> None:
         """Pay for ``key``, durably; asking the same again changes nothing."""
@@ -132,7 +134,7 @@ class Ledger:
             entry = Charged(
                 key.job, key.round, key.kind, key.account, units, mechanism.record(), request_sha256
             )
-            self._append(entry, once=f"charge {key.digest().hex()}")
+            self._append(entry, once=_once("charge", key.digest()))
 
     def store(self, key: ReleaseKey, body: bytes) -> Released:
         """Keep the bytes of a paid release, durably, and hand them out."""
@@ -148,7 +150,7 @@ class Ledger:
             body_bytes=len(body),
             spent=self._state.spent.get(key.account, 0),
         )
-        self._append(entry, once=f"store {key.digest().hex()}", body=body, releases=True)
+        self._append(entry, once=_once("store", key.digest()), body=body, releases=True)
         released = self.stored(key)
         if released is None:
             raise LedgerFailed("a release was stored and is not there; stop and verify the ledger")
@@ -163,7 +165,7 @@ class Ledger:
             raise BadInput(f"there is no stored release {key.kind} of round {key.round} to purge")
         seq, _ = self._state.stored[key]
         entry = Purged(key.job, key.round, key.kind, key.account)
-        self._append(entry, once=f"purge {key.digest().hex()}", purges=seq)
+        self._append(entry, once=_once("purge", key.digest()), purges=seq)
 
     def set_cap(
         self,
@@ -216,7 +218,7 @@ class Ledger:
         self,
         entry: Entry,
         *,
-        once: str | None = None,
+        once: bytes | None = None,
         body: bytes | None = None,
         purges: int | None = None,
         releases: bool = False,
@@ -231,7 +233,7 @@ class Ledger:
         self._failed = False
 
     def _receipt(self, seq: int, entry: Stored) -> Receipt:
-        receipt = Receipt(
+        unsigned = Receipt(
             bytes.fromhex(self.opened.ledger_id),
             seq,
             self._state.hashes[seq],
@@ -239,7 +241,13 @@ class Ledger:
             entry.key.digest(),
             bytes.fromhex(entry.body_sha256),
         )
-        return replace(receipt, signature=self._signer.sign(receipt.statement()))
+        return replace(unsigned, signature=self._signer.sign(unsigned.statement()))
+
+
+def _once(what: str, *names: bytes) -> bytes:
+    """Return a digest of something that may happen only once."""
+    parts = (hashlib.sha256(part).digest() for part in (what.encode(), *names))
+    return hashlib.sha256(b"".join(parts)).digest()[:16]
 
 
 def _load(storage: Storage) -> LedgerState:

@@ -211,7 +211,7 @@ def _draw(size: int, entropy: Callable[[int], bytes], *, scale: int, sigma2: int
     while done < size:
         if status == _OUT_OF_WORDS:
             fresh = np.frombuffer(entropy(4 * (9 * (size - done) + 64)), np.uint32)
-            words, at = np.concatenate([words[at:], fresh]), 0
+            words, at = (np.concatenate([words[at:], fresh]) if words.size else fresh), 0
         elif status == _UNDECIDED:
             out[done], at = _replay(words, at, entropy, scale=scale, sigma2=sigma2)
             done += 1

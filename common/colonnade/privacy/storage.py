@@ -38,7 +38,7 @@ CREATE TABLE entry (
     seq  INTEGER PRIMARY KEY,
     line TEXT NOT NULL,
     hash BLOB NOT NULL,
-    once TEXT UNIQUE           -- what may happen only once, such as the charge of a key
+    once BLOB UNIQUE           -- digest of what may happen only once, such as the charge of a key
 ) STRICT;
 CREATE TABLE body (
     seq   INTEGER PRIMARY KEY REFERENCES entry (seq),
@@ -60,7 +60,7 @@ class Row:
     seq: int
     line: str
     chain_hash: bytes
-    once: str | None = None
+    once: bytes | None = None
     body: bytes | None = None
     purges: int | None = None  # the row whose body this one deletes
 

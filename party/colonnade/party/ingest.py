@@ -80,7 +80,11 @@ def ingest(
     if roster is not None and schema.id is None:
         raise BadInput(f'{roster}: a roster needs the id column; add id = "..." to the schema')
     try:
-        with workspace(out) as folder, one_line(str(out)), connect(folder) as database:
+        with (
+            workspace(out) as folder,
+            one_line(str(out)),
+            connect(folder, n_columns=len(schema.columns)) as database,
+        ):
             relation = open_source(database, source)
             staged = stage(database, relation, schema=schema, roster=roster)
             return _write(staged, schema, out=out, progress=progress)

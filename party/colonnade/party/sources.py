@@ -21,14 +21,18 @@ import duckdb
 from colonnade.core.errors import BadInput
 from colonnade.party.database import copy_rows
 
-MEMORY_LIMIT = "1GB"
-"""Memory that DuckDB may use; beyond it, it spills to the staging folder."""
+MEMORY_MB = 1000
+"""Memory that DuckDB may use for tables of usual width; beyond it, it spills to disk."""
 
 MAIN = "colonnade_staging.main"
 """Catalog and schema of the staging tables; a user's query may have another default."""
 
-_MAX_THREADS = 4  # each thread wants its share of MEMORY_LIMIT
+_MAX_THREADS = 4
+_THREAD_COLUMNS = 1000
 _GZIP_BYTES = 2**20
+_GROUP_BYTES = 2**26
+_VECTOR_ROWS = 2048
+_MAX_GROUP_VECTORS = 60  # DuckDB's default
 _MAX_NAMES = 20
 
 
@@ -95,23 +99,35 @@ class Relation:
         return f"it has {shown}" + (f" and {more} more" if more > 0 else "")
 
 
-def connect(folder: Path) -> duckdb.DuckDBPyConnection:
-    """Open the staging database in ``folder``; it loads no extensions and keeps row order."""
+def connect(folder: Path, *, n_columns: int) -> duckdb.DuckDBPyConnection:
+    """Open a staging database in ``folder``; it loads no extensions and keeps row order.
+
+    Parameters
+    ----------
+    n_columns
+        Width of the rows to be staged: DuckDB holds whole groups of them in memory.
+    """
     if "?" in str(folder):  # DuckDB takes it for the start of options
         raise BadInput(f"{folder.parent}: a path with '?' cannot hold a table; choose another")
+    n_threads = min(_MAX_THREADS, _THREAD_COLUMNS // n_columns)  # each holds rows of its own
     database = duckdb.connect(
-        str(folder / "colonnade_staging.duckdb"),
         config={
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
             "python_enable_replacements": "false",  # a query must not read our variables
             "preserve_insertion_order": "true",
-            "memory_limit": MEMORY_LIMIT,
+            "memory_limit": f"{max(MEMORY_MB, n_columns // 4)}MB",  # 130 kB a column are held
             "temp_directory": str(folder / "spill"),
-            "threads": str(min(_MAX_THREADS, os.cpu_count() or 1)),
+            "threads": str(max(1, min(n_threads, os.cpu_count() or 1))),
+            # Takes minutes over a thousand columns, and there is nothing to share between them.
+            "disabled_optimizers": "common_subexpressions",
         },
     )
     database.execute("SET enable_progress_bar = false")  # DuckDB's own, on standard output
+    n_vectors = _GROUP_BYTES // (8 * n_columns * _VECTOR_ROWS)
+    n_rows = _VECTOR_ROWS * min(max(1, n_vectors), _MAX_GROUP_VECTORS)
+    attach = f"ATTACH $path AS colonnade_staging (ROW_GROUP_SIZE {n_rows})"
+    database.execute(attach, {"path": str(folder / "staging.duckdb")})
     return database
 
 
