@@ -11,11 +11,11 @@ from support.ledgers import MECHANISM, VALUE, key
 
 from colonnade.cli.main import main
 from colonnade.privacy.accounting import epsilon_of
+from colonnade.privacy.files import LedgerFiles
 from colonnade.privacy.founding import open_ledger
 from colonnade.privacy.gate import Gate
 from colonnade.privacy.receipts import key_to_pem
 from colonnade.privacy.sampling import OsNoise
-from colonnade.privacy.storage import LedgerFiles
 from colonnade.wire.codec import release_to_proto
 
 Output = pytest.CaptureFixture[str]
@@ -120,6 +120,26 @@ def test_export_to_standard_output_is_the_file(
     assert capsys.readouterr().out == (tmp_path / "export").read_text()
 
 
+@pytest.mark.parametrize("place", ["nowhere/export", "ledger/ledger.db", "ledger/x"])
+def test_an_export_to_an_impossible_place_harms_nothing(
+    ledger: Path, tmp_path: Path, capsys: Output, place: str
+) -> None:
+    assert main(["ledger", "export", str(ledger), "--out", str(tmp_path / place)]) == 3
+    assert capsys.readouterr().err.count("\n") == 1
+    assert main(["ledger", "verify", str(ledger)]) == 0
+
+
+def test_verify_tells_a_forged_ledger_by_its_key(
+    ledger: Path, tmp_path: Path, capsys: Output
+) -> None:
+    shown = run_json(capsys, "ledger", "verify", str(ledger))
+    right, forged = str(shown["public_key"]), tmp_path / "forged"
+    assert main(["ledger", "verify", str(ledger), "--public-key", right]) == 0
+    assert main(["party", "init", "--ledger", str(forged), "--name", "lab", "--rho", "1"]) == 0
+    assert main(["ledger", "verify", str(forged), "--public-key", right]) == 3
+    assert "another key" in capsys.readouterr().err
+
+
 def test_a_cap_in_epsilon_is_set_and_recorded(ledger: Path, capsys: Output) -> None:
     cap = ["--epsilon", "12", "--delta", "1e-6", "--reason", "second study"]
     assert main(["ledger", "cap", str(ledger), *cap]) == 0
@@ -165,15 +185,18 @@ def test_recover_adopts_what_a_kept_release_shows(
     ledger: Path, tmp_path: Path, capsys: Output
 ) -> None:
     older = tmp_path / "older"
-    shutil.copytree(ledger, older)
-    new = str(tmp_path / "new")
-    result = run_json(
-        capsys,
-        *("ledger", "recover", str(older), "--into", new, "--receipt", str(tmp_path / "kept")),
-    )
-    assert result["adopted_rho"] == {"": pytest.approx(0.16)}  # 0.12 and one under way
-    assert main(["ledger", "verify", new]) == 0
-    assert main(["ledger", "verify", str(older)]) == 5
+    assert main(["party", "init", "--ledger", str(older), "--name", "lab", "--rho", "1"]) == 0
+    shutil.copytree(ledger, tmp_path / "copy")
+    new, kept = str(tmp_path / "new"), str(tmp_path / "kept")
+    recover = ["ledger", "recover", str(ledger), "--into", new]
+    assert main([*recover, "--receipt", kept]) == 3  # it is whole
+    (ledger / "ledger.stopped").touch()
+    capsys.readouterr()
+    result = run_json(capsys, *recover, "--receipt", kept)
+    margin = pytest.approx(0.04)  # one release that may have been under way
+    assert result["adopted_rho"] == {"": pytest.approx(0.16), "*": margin}
+    assert main(["ledger", "verify", new, "--receipt", kept]) == 0
+    assert main(["ledger", "verify", str(ledger)]) == 5
 
 
 @pytest.mark.parametrize(
@@ -192,6 +215,10 @@ def test_recover_adopts_what_a_kept_release_shows(
             "delta",
         ),
         (["party", "init", "--ledger", "/proc/x", "--name", "n", "--rho", "1"], 3, "no ledger can"),
+        (["ledger", "show", "/nonexistent", "--delta", "0"], 3, "--delta"),
+        (["ledger", "verify", "/nonexistent", "--delta", "2"], 3, "--delta"),
+        (["ledger", "recover", "/nonexistent", "--into", "X"], 3, "cannot be used"),
+        (["ledger", "verify", "/nonexistent", "--receipt", "/nonexistent"], 3, "Release"),
         (["bench", "crash", "--kills", "-1"], 3, "negative"),
         (["bench", "core", "--folder", "/nonexistent"], 3, "no folder"),
         (["demo", "--rows", "1"], 3, "--rows"),

@@ -8,10 +8,10 @@ import numpy as np
 from colonnade.core.arrays import IntArray
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.entries import ReleaseKey
+from colonnade.privacy.files import LedgerFiles
 from colonnade.privacy.founding import Charter, create_ledger, memory_ledger, open_ledger
 from colonnade.privacy.ledger import Ledger
 from colonnade.privacy.mechanisms import DiscreteGaussian
-from colonnade.privacy.storage import LedgerFiles
 
 CAP = units_down(1.0)
 MECHANISM = DiscreteGaussian(sigma2=50, l2_sensitivity2=4)  # rho 0.04: 25 of them fill the cap

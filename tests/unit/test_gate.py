@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.entropy import ScriptedNoise
-from support.ledgers import CAP, MECHANISM, VALUE, key, new_ledger
+from support.ledgers import CAP, MECHANISM, VALUE, digest, key, new_ledger
 
 from colonnade.core.arrays import IntArray
 from colonnade.core.errors import (
@@ -89,6 +89,56 @@ def test_a_changed_request_under_a_used_key_is_refused_and_changes_nothing(ledge
     with pytest.raises(RequestConflict):
         gate.release(key(), b"r", cheaper, never)
     assert ledger.head == head
+
+
+def test_the_same_price_with_another_mechanism_is_another_request(ledger: Ledger) -> None:
+    other = DiscreteGaussian(sigma2=MECHANISM.sigma2 // 2, l2_sensitivity2=2)
+    assert other.cost == MECHANISM.cost
+    gate = Gate(ledger, OsNoise())
+    ledger.charge(key(), MECHANISM, request_sha256=digest(b"r"))
+    with pytest.raises(RequestConflict):
+        gate.release(key(), b"r", other, never)
+
+
+def test_a_stand_in_cannot_replace_the_mechanism_that_was_paid_for(ledger: Ledger) -> None:
+    class Quiet:
+        cost = MECHANISM.cost
+
+        def record(self) -> dict[str, int | str]:
+            return MECHANISM.record()
+
+        def perturb(self, value: IntArray, noise: object) -> IntArray:
+            return value
+
+    wide = np.zeros(200, np.int64)
+    released = Gate(ledger, OsNoise()).release(key(), b"r", Quiet(), lambda: wide)
+    # With sigma2 = 50 the chance that 200 samples are all zero is below 2**-700.
+    assert any(np.frombuffer(released.body, "<i8"))
+
+
+def test_a_price_of_any_size_is_refused_and_not_an_accident(ledger: Ledger) -> None:
+    with pytest.raises(BudgetExceeded):
+        Gate(ledger, OsNoise()).release(key(), b"r", DiscreteGaussian(1, 10**400), never)
+
+
+def test_several_gates_on_one_ledger_take_turns(ledger: Ledger) -> None:
+    errors: list[Exception] = []
+
+    def ask(gate: Gate, round_: int) -> None:
+        try:
+            for _ in range(5):
+                gate.release(key(round_), b"r", MECHANISM, compute)
+        except Exception as error:  # noqa: BLE001
+            errors.append(error)
+
+    gates = [Gate(ledger, OsNoise()) for _ in range(4)]
+    threads = [threading.Thread(target=ask, args=(g, i)) for i, g in enumerate(gates)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert ledger.budget().spent == 4 * MECHANISM.cost
 
 
 def test_a_release_beyond_the_cap_touches_neither_data_nor_ledger(ledger: Ledger) -> None:

@@ -18,21 +18,26 @@ from colonnade.core.errors import (
     BadInput,
     BudgetExceeded,
     JobClosed,
+    LedgerBusy,
     LedgerDamaged,
     LedgerFailed,
     LedgerRolledBack,
     LowDisk,
     RequestConflict,
 )
-from colonnade.privacy import storage as storage_module
+from colonnade.privacy import sqlite as storage_module
 from colonnade.privacy.entries import chain, entry_from_line, line_of
 from colonnade.privacy.export import export_lines, verify_export
-from colonnade.privacy.founding import Charter, create_ledger, open_ledger, recover_ledger
+from colonnade.privacy.files import LedgerFiles
+from colonnade.privacy.founding import Charter, create_ledger, open_ledger
 from colonnade.privacy.gate import Gate
 from colonnade.privacy.ledger import Ledger, Released
+from colonnade.privacy.mirror import HeadMirror
 from colonnade.privacy.receipts import Receipt, public_bytes
+from colonnade.privacy.recovery import recover_ledger
 from colonnade.privacy.sampling import OsNoise
-from colonnade.privacy.storage import LedgerFiles, SqliteStorage
+from colonnade.privacy.sqlite import SqliteStorage
+from colonnade.privacy.state import Head, LedgerState
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -228,7 +233,7 @@ def test_a_second_process_cannot_open_an_open_ledger(files: LedgerFiles) -> None
     code = (
         "import sys; from pathlib import Path\n"
         "from colonnade.privacy.founding import open_ledger\n"
-        "from colonnade.privacy.storage import LedgerFiles\n"
+        "from colonnade.privacy.files import LedgerFiles\n"
         "from colonnade.core.errors import LedgerBusy\n"
         "try: open_ledger(LedgerFiles(Path(sys.argv[1])))\n"
         "except LedgerBusy as busy: print(busy)\n"
@@ -262,7 +267,7 @@ def test_a_failed_creation_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     def fails(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(storage_module.HeadMirror, "create", fails)
+    monkeypatch.setattr(HeadMirror, "create", fails)
     with pytest.raises(OSError, match="No space"):
         create_ledger(LedgerFiles(tmp_path / "ledger"), Charter("hospital", {"": CAP}))
     assert list(tmp_path.iterdir()) == []
@@ -424,7 +429,92 @@ def test_the_dataset_digest_stays_out_of_lines_receipts_and_exports(ledger: Ledg
     assert ledger.dataset() == b"x" * 32
 
 
+# -- stopping -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_an_interruption_between_memory_and_disk_stops_the_ledger(
+    files: LedgerFiles, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    ledger = open_ledger(files)
+    real = LedgerState.extend
+
+    def interrupted(self: LedgerState, entry: object, line: str) -> None:
+        real(self, entry, line)  # type: ignore[arg-type]
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LedgerState, "extend", interrupted)
+        with pytest.raises(error):
+            ledger.charge(key(), MECHANISM, request_sha256=digest(b"r"))
+    with pytest.raises(LedgerFailed):  # memory says charged, the disk does not
+        Gate(ledger, OsNoise()).release(key(), b"r", MECHANISM, VALUE.copy)
+    ledger._storage.close()
+    assert open_ledger(files).budget().spent == 0
+
+
+def test_a_refused_entry_does_not_stop_the_ledger(ledger: Ledger) -> None:
+    with pytest.raises(ValueError, match="not charged"):
+        ledger.store(key(), b"x")
+    release(ledger)
+
+
+def test_a_forked_child_cannot_use_the_ledger(files: LedgerFiles) -> None:
+    ledger = open_ledger(files)
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            release(ledger)
+        except LedgerFailed:
+            code = 7
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 7
+    release(ledger)
+
+
+def test_a_stopped_ledger_gives_nothing_out(files: LedgerFiles) -> None:
+    ledger = open_ledger(files)
+    release(ledger)
+    ledger._failed = True
+    with pytest.raises(LedgerFailed):
+        ledger.stored(key())
+    with pytest.raises(LedgerFailed):
+        ledger.sign(b"x")
+
+
+def test_a_replaced_lock_file_stops_the_ledger(files: LedgerFiles) -> None:
+    ledger = open_ledger(files)
+    files.lock.unlink()
+    files.lock.touch()
+    with pytest.raises(LedgerFailed):
+        release(ledger)
+
+
+@pytest.mark.parametrize("round_", [1.0, True, None, -1, 2**32])
+def test_a_key_that_could_not_be_read_back_is_refused(round_: object) -> None:
+    with pytest.raises(ValueError, match="round"):
+        key(round_)  # type: ignore[arg-type]
+
+
+def test_opening_makes_what_a_killed_process_left_durable(files: LedgerFiles) -> None:
+    ledger = open_ledger(files)
+    release(ledger)
+    ledger._storage._mirror.head = None  # type: ignore[attr-defined]
+    copy = LedgerFiles(files.folder.with_name("killed"))
+    shutil.copytree(files.folder, copy.folder)
+    # The mirror of the killed process lags behind: put back the one from before the release.
+    HeadMirror(copy.mirror).write(Head(2, ledger.state.hashes[2], 0, CAP), force=True)
+    HeadMirror(copy.mirror).write(Head(2, ledger.state.hashes[2], 0, CAP), force=True)
+    again = open_ledger(copy)
+    assert HeadMirror(copy.mirror).head == again.head == ledger.head
+
+
 # -- recovery ------------------------------------------------------------------------------------
+
+COST = MECHANISM.cost
 
 
 def spoil(files: LedgerFiles, rounds: int) -> tuple[list[Receipt], int]:
@@ -432,47 +522,219 @@ def spoil(files: LedgerFiles, rounds: int) -> tuple[list[Receipt], int]:
     ledger = open_ledger(files)
     receipts = [release(ledger, 0).receipt]
     ledger.close()
-    saved = files.database.read_bytes(), (files.folder / "ledger.db-wal").read_bytes()
+    saved = files.database.read_bytes(), files.log.read_bytes()
     ledger = open_ledger(files)
     receipts += [release(ledger, round_).receipt for round_ in range(1, rounds)]
     spent = ledger.head.spent
     ledger.close()
     files.database.write_bytes(saved[0])
-    (files.folder / "ledger.db-wal").write_bytes(saved[1])
+    files.log.write_bytes(saved[1])
     return receipts, spent
 
 
-def test_a_recovered_ledger_starts_with_at_least_all_that_was_spent(
+def test_a_recovered_ledger_starts_with_all_that_was_spent_and_a_margin(
     files: LedgerFiles, tmp_path: Path
 ) -> None:
     receipts, spent = spoil(files, 6)
     new = LedgerFiles(tmp_path / "new")
-    adopted = recover_ledger(files, new, receipts=receipts)
+    adopted = recover_ledger(files, new)
     ledger = open_ledger(new)
-    assert ledger.budget().spent == adopted[""] >= spent + MECHANISM.cost
+    assert ledger.budget().spent == adopted[""] == spent + COST
     assert ledger.budget().cap == CAP
     ledger.check_receipt(receipts[-1])  # its spending was adopted
-    with pytest.raises(LedgerDamaged):  # the key has moved
-        open_ledger(files)
+    for again in (files, new):
+        with pytest.raises((LedgerRolledBack, LedgerBusy)):  # the old one is stopped for good
+            open_ledger(again)
 
 
-@pytest.mark.parametrize("source", ["mirror", "receipts"])
-def test_either_the_mirror_or_a_receipt_suffices_to_recover(
-    files: LedgerFiles, tmp_path: Path, source: str
+def test_what_only_receipts_show_comes_on_top_and_leaves_nothing(
+    files: LedgerFiles, tmp_path: Path
 ) -> None:
-    receipts, spent = spoil(files, 6)
-    if source == "receipts":
-        files.mirror.write_bytes(bytes(8192))
-    given = receipts[-1:] if source == "receipts" else []
-    adopted = recover_ledger(files, LedgerFiles(tmp_path / "new"), receipts=given)
-    assert adopted[""] >= spent
+    # A folder restored with its mirror may have gone on beside the original: both count.
+    shutil.copytree(files.folder, tmp_path / "backup")
+    ledger = open_ledger(files)
+    receipts = [release(ledger, round_).receipt for round_ in range(6)]
+    ledger.close()
+    shutil.rmtree(files.folder)
+    shutil.copytree(tmp_path / "backup", files.folder)
+    ledger = open_ledger(files)
+    for round_ in range(10, 14):
+        release(ledger, round_)
+    ledger.close()
+    new = LedgerFiles(tmp_path / "new")
+    adopted = recover_ledger(files, new, receipts=receipts)
+    assert adopted[""] >= 6 * COST + 4 * COST
+    assert open_ledger(new).budget().remaining == 0  # a lowered cap could have been lost too
+
+
+def test_without_a_mirror_everything_counts_as_spent(files: LedgerFiles, tmp_path: Path) -> None:
+    spoil(files, 6)
+    files.mirror.write_bytes(bytes(8192))
+    new = LedgerFiles(tmp_path / "new")
+    recover_ledger(files, new)
+    ledger = open_ledger(new)
+    assert ledger.budget().remaining == ledger.budget("anyone").remaining == 0
+
+
+def test_an_account_first_seen_in_the_lost_part_keeps_its_spending(
+    files: LedgerFiles, tmp_path: Path
+) -> None:
+    ledger = open_ledger(files)
+    release(ledger, 0, account="ann")
+    ledger.close()
+    saved = files.database.read_bytes(), files.log.read_bytes()
+    ledger = open_ledger(files)
+    for round_ in range(8):
+        release(ledger, round_, account="bob")
+    ledger.close()
+    files.database.write_bytes(saved[0])
+    files.log.write_bytes(saved[1])
+    new = LedgerFiles(tmp_path / "new")
+    recover_ledger(files, new)
+    recovered = open_ledger(new)
+    assert recovered.budget("bob").spent >= 8 * COST
+    assert recovered.budget("ann").spent >= COST
+    later = key(0, job="next", account="bob")
+    recovered.charge(later, MECHANISM, request_sha256=digest(b"r"))
+    assert recovered.budget("bob").spent >= 9 * COST
+
+
+def test_a_lowered_cap_in_the_lost_part_stays_low(files: LedgerFiles, tmp_path: Path) -> None:
+    ledger = open_ledger(files)
+    release(ledger)
+    ledger.close()
+    saved = files.database.read_bytes(), files.log.read_bytes()
+    ledger = open_ledger(files)
+    ledger.set_cap(3 * COST, reason="less")
+    ledger.close()
+    files.database.write_bytes(saved[0])
+    files.log.write_bytes(saved[1])
+    new = LedgerFiles(tmp_path / "new")
+    recover_ledger(files, new)
+    assert open_ledger(new).budget().cap == 3 * COST
+
+
+def test_old_jobs_are_not_answered_by_a_recovered_ledger(
+    files: LedgerFiles, tmp_path: Path
+) -> None:
+    spoil(files, 3)
+    new = LedgerFiles(tmp_path / "new")
+    recover_ledger(files, new)
+    with pytest.raises(JobClosed):
+        release(open_ledger(new), 0)
+
+
+def test_receipts_survive_two_recoveries(files: LedgerFiles, tmp_path: Path) -> None:
+    receipts, _ = spoil(files, 4)
+    second, third = LedgerFiles(tmp_path / "second"), LedgerFiles(tmp_path / "third")
+    recover_ledger(files, second)
+    files.mirror.unlink()
+    ledger = open_ledger(second)
+    ledger.charge(key(0, job="new"), MECHANISM, request_sha256=digest(b"r"))
+    later = ledger.store(key(0, job="new"), b"x").receipt
+    ledger.close()
+    second.mirror.write_bytes(bytes(8192))
+    recover_ledger(second, third)
+    recovered = open_ledger(third)
+    recovered.check_receipt(receipts[-1])
+    recovered.check_receipt(later)
+
+
+def test_a_receipt_from_before_a_recovery_that_shows_more_stops_the_new_ledger(
+    files: LedgerFiles, tmp_path: Path
+) -> None:
+    shutil.copytree(files.folder, tmp_path / "backup")
+    ledger = open_ledger(files)
+    receipts = [release(ledger, round_).receipt for round_ in range(8)]
+    ledger.close()
+    shutil.rmtree(files.folder)
+    shutil.copytree(tmp_path / "backup", files.folder)
+    content = bytearray(files.log.read_bytes())
+    content[-4096:] = bytes(4096)
+    files.log.write_bytes(bytes(len(content)))  # damaged, and nobody brought a receipt
+    new = LedgerFiles(tmp_path / "new")
+    files.stopped.touch()
+    recover_ledger(files, new)
+    recovered = open_ledger(new)
+    with pytest.raises(LedgerRolledBack):
+        recovered.check_receipt(receipts[-1])
+    recovered.close()
+    with pytest.raises(LedgerRolledBack, match="stopped for good"):  # a restart does not forget
+        open_ledger(new)
+
+
+def test_a_superseded_ledger_that_meets_its_successor_stops(
+    files: LedgerFiles, tmp_path: Path
+) -> None:
+    spoil(files, 3)
+    shutil.copytree(files.folder, tmp_path / "kept", symlinks=True)
+    new = LedgerFiles(tmp_path / "new")
+    recover_ledger(files, new)
+    ledger = open_ledger(new)
+    ledger.charge(key(job="next"), MECHANISM, request_sha256=digest(b"r"))
+    receipt = ledger.store(key(job="next"), b"x").receipt
+    # Someone restores the old folder, key and all, with a mirror that fits.
+    old = LedgerFiles(tmp_path / "kept", tmp_path / "mirror")
+    state = _fold(old)
+    HeadMirror.create(old.mirror, state.head)
+    restored = open_ledger(old)
+    with pytest.raises(LedgerRolledBack):
+        restored.check_receipt(receipt)
+
+
+def _fold(files: LedgerFiles) -> LedgerState:
+    state = LedgerState()
+    database = apsw.Connection(str(files.database))
+    for (line,) in list(database.execute("SELECT line FROM entry ORDER BY seq")):
+        state.apply(line)
+    database.close()
+    return state
 
 
 def test_recovery_never_adopts_more_than_the_cap(files: LedgerFiles, tmp_path: Path) -> None:
-    receipts, _ = spoil(files, CAP // MECHANISM.cost)
+    receipts, _ = spoil(files, CAP // COST)
     new = LedgerFiles(tmp_path / "new")
     assert recover_ledger(files, new, receipts=receipts)[""] == CAP
     assert open_ledger(new).budget().remaining == 0
+
+
+def test_a_whole_ledger_is_not_recovered(files: LedgerFiles, tmp_path: Path) -> None:
+    ledger = open_ledger(files)
+    receipt = release(ledger).receipt
+    ledger.close()
+    with pytest.raises(BadInput, match="whole"):
+        recover_ledger(files, LedgerFiles(tmp_path / "new"), receipts=[receipt])
+    open_ledger(files).close()
+
+
+def test_a_recovery_killed_before_the_new_ledger_exists_can_be_repeated(
+    files: LedgerFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spoil(files, 3)
+    new = LedgerFiles(tmp_path / "new")
+    with monkeypatch.context() as patch:
+        patch.setattr("colonnade.privacy.recovery.create_ledger", lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            recover_ledger(files, new)
+    with pytest.raises(LedgerRolledBack):  # stopped already: never two alive
+        open_ledger(files)
+    recover_ledger(files, new)
+    open_ledger(new).close()
+
+
+def test_an_approver_and_account_caps_survive_a_recovery(tmp_path: Path) -> None:
+    approver = Ed25519PrivateKey.generate()
+    caps = {"": CAP, "c7": 3 * CAP, "c8": 0}
+    files = LedgerFiles(tmp_path / "ledger")
+    charter = Charter("hospital", caps, approver_key=public_bytes(approver))
+    create_ledger(files, charter)
+    files.stopped.touch()
+    new = LedgerFiles(tmp_path / "new")
+    recover_ledger(files, new)
+    ledger = open_ledger(new)
+    assert [ledger.budget(name).cap for name in caps] == list(caps.values())
+    with pytest.raises(BadInput, match="approver"):
+        ledger.set_cap(4 * CAP, reason="more", account="c7")
 
 
 def test_recovery_refuses_receipts_of_others(files: LedgerFiles, tmp_path: Path) -> None:
@@ -494,6 +756,18 @@ def busy(ledger: Ledger) -> list[str]:
     ledger.set_cap(2 * CAP, reason="study two")
     ledger.close_job("job")
     return list(export_lines(ledger))
+
+
+def test_an_export_is_checked_against_a_receipt(ledger: Ledger, tmp_path: Path) -> None:
+    first = release(ledger, 50).receipt
+    older = list(export_lines(ledger))
+    later = release(ledger, 51).receipt
+    assert verify_export(older, receipt=first).entries == 4
+    with pytest.raises(BadInput, match="does not contain the receipt"):
+        verify_export(older, receipt=later)
+    other = release(new_ledger("memory", tmp_path)).receipt
+    with pytest.raises(BadInput, match="does not contain the receipt"):
+        verify_export(older, receipt=other)
 
 
 def test_an_export_adds_up(ledger: Ledger) -> None:
@@ -549,7 +823,19 @@ def test_a_changed_export_does_not_verify(tmp_path: Path, place: int) -> None:
         verify_export(changed)
 
 
-@pytest.mark.parametrize("lines", [[], ["{}"], ["x"], ['{"type":"head"}']])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [],
+        ["{}"],
+        ["x"],
+        ['{"type":"head"}'],
+        ['["type":"head"'],
+        ['{"signature":"zz","type":"head"}'],
+        ['[{"type":"head"}]'],
+        ["[" * 100_000],
+    ],
+)
 def test_what_is_no_export_is_said_to_be_none(lines: list[str]) -> None:
     with pytest.raises(BadInput):
         verify_export(lines)

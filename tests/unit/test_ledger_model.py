@@ -22,9 +22,9 @@ from colonnade.core.errors import (
     RequestConflict,
 )
 from colonnade.privacy.entries import ReleaseKey
+from colonnade.privacy.files import LedgerFiles
 from colonnade.privacy.founding import Charter, create_ledger, open_ledger
 from colonnade.privacy.mechanisms import DiscreteGaussian
-from colonnade.privacy.storage import LedgerFiles
 
 Key = tuple[str, int, str]  # job, round, account
 

@@ -159,7 +159,7 @@ def test_clipping_keeps_far_candidates_possible() -> None:
     assert chosen.tolist() == [1, -1]
 
 
-@pytest.mark.parametrize("scores", [[], [2**61], [-(2**61), 0]])
+@pytest.mark.parametrize("scores", [[], [2**61], [-(2**61), 0], [-(2**63), 1]])
 def test_scores_that_cannot_be_handled_exactly_are_refused(scores: list[int]) -> None:
     with pytest.raises(ValueError, match="score"):
         SignedSelection(1, 1).perturb(np.array(scores, np.int64), ScriptedNoise(0))

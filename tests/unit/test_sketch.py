@@ -195,6 +195,10 @@ def test_the_leading_singular_value_is_far_above_the_true_sensitivity() -> None:
         lambda: SparseSketch(b"", 10, 4, 1).apply(table(rows=11)),
         lambda: SparseSketch(b"", 10, 4, 1).apply(table(rows=5), start=6),
         lambda: SparseSketch(b"", 10, 4, 1).transpose(np.zeros(5, np.int64)),
+        lambda: SparseSketch(b"", 10, 4, 1).transpose(np.zeros(4)),  # type: ignore[arg-type]
+        lambda: SparseSketch(b"", 10, 4, 1).apply(table(rows=5).astype(np.int32)),
+        lambda: HadamardSketch(b"", 10, 4).apply(table(rows=5).astype(np.float64)),
+        lambda: SparseSketch(b"", 10, 4, 1).apply(table(rows=5)[0]),
         lambda: HadamardSketch(b"", 10, 4).transpose(np.zeros(4, np.int64), start=3, stop=11),
     ],
 )

@@ -23,11 +23,11 @@ from colonnade.optim.kernels import score
 from colonnade.optim.sketch import SparseSketch
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.entries import ReleaseKey
+from colonnade.privacy.files import LedgerFiles
 from colonnade.privacy.founding import Charter, create_ledger, open_ledger
 from colonnade.privacy.gate import Gate
 from colonnade.privacy.mechanisms import DiscreteGaussian, SignedSelection
 from colonnade.privacy.sampling import OsNoise
-from colonnade.privacy.storage import LedgerFiles
 
 Progress = Callable[[str], None]
 

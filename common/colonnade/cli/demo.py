@@ -80,10 +80,10 @@ def _run(folder: Path, rows: int, epsilon: float) -> int:
     from colonnade.cli.main import main
     from colonnade.core.table import COARSE_NAME, Table
     from colonnade.privacy.accounting import default_delta
+    from colonnade.privacy.files import LedgerFiles
     from colonnade.privacy.founding import open_ledger
     from colonnade.privacy.gate import Gate
     from colonnade.privacy.sampling import OsNoise
-    from colonnade.privacy.storage import LedgerFiles
 
     print(f"1. A hospital has a table of {rows} people; here it is made up.")
     _write_table(folder, rows)

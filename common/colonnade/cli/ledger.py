@@ -10,7 +10,8 @@ from colonnade.cli.caps import add_cap_options, cap_units
 
 if TYPE_CHECKING:
     from colonnade.privacy.export import Summary
-    from colonnade.privacy.storage import LedgerFiles
+    from colonnade.privacy.files import LedgerFiles
+    from colonnade.privacy.receipts import Receipt
 
 
 def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -28,6 +29,8 @@ def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     check.add_argument("path", type=Path, help="ledger folder, or a file written by 'export'")
     _add_mirror(check)
     check.add_argument("--delta", type=float, default=1e-6, help="for epsilon; default 1e-6")
+    check.add_argument("--public-key", help="the key that the ledger must be signed with")
+    check.add_argument("--receipt", type=Path, help="a kept Release that it must contain")
     check.set_defaults(handler=_verify)
 
     export = verbs.add_parser("export", help="write all entries for an auditor; no data, no bodies")
@@ -52,6 +55,7 @@ def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     )
     _add_place(recover)
     recover.add_argument("--into", type=Path, required=True, help="folder of the new ledger")
+    recover.add_argument("--into-mirror", type=Path, help="its head mirror, best on another disk")
     recover.add_argument(
         "--receipt", type=Path, action="append", default=[], help="a Release message kept elsewhere"
     )
@@ -70,9 +74,26 @@ def _add_mirror(parser: argparse.ArgumentParser) -> None:
 
 
 def _files(arguments: argparse.Namespace, folder: Path | None = None) -> "LedgerFiles":
-    from colonnade.privacy.storage import LedgerFiles
+    from colonnade.privacy.files import LedgerFiles
 
     return LedgerFiles(folder or arguments.ledger, arguments.mirror)
+
+
+def _check_delta(delta: float) -> None:
+    from colonnade.core.errors import BadInput
+
+    if not 0.0 < delta < 1.0:
+        raise BadInput("--delta must lie strictly between 0 and 1")
+
+
+def _read_receipt(path: Path) -> "Receipt":
+    from colonnade.core.errors import BadInput
+    from colonnade.wire.codec import receipt_from_bytes
+
+    try:
+        return receipt_from_bytes(path.read_bytes())
+    except OSError:
+        raise BadInput(f"{path} cannot be read; give a file with a Release message") from None
 
 
 def _show(arguments: argparse.Namespace) -> int:
@@ -80,6 +101,7 @@ def _show(arguments: argparse.Namespace) -> int:
     from colonnade.privacy.export import summarise
     from colonnade.privacy.founding import open_ledger
 
+    _check_delta(arguments.delta)
     files = _files(arguments)
     try:
         ledger = open_ledger(files)
@@ -105,9 +127,12 @@ def _show_mirror(arguments: argparse.Namespace, busy: str) -> int:
     """Show what the mirror says of a ledger that a running party holds."""
     from colonnade.core.errors import LedgerBusy
     from colonnade.privacy.accounting import epsilon_of, rho_from_units
-    from colonnade.privacy.storage import HeadMirror
+    from colonnade.privacy.mirror import HeadMirror
 
-    mirror = HeadMirror(_files(arguments).mirror)
+    try:
+        mirror = HeadMirror(_files(arguments).mirror)
+    except OSError:
+        raise LedgerBusy(busy) from None
     head = mirror.head
     mirror.close()
     if head is None:
@@ -127,19 +152,27 @@ def _verify(arguments: argparse.Namespace) -> int:
     from colonnade.privacy.export import summarise, verify_export
     from colonnade.privacy.founding import open_ledger
 
+    _check_delta(arguments.delta)
     path: Path = arguments.path
+    receipt = _read_receipt(arguments.receipt) if arguments.receipt else None
     if path.is_dir():
         ledger = open_ledger(_files(arguments, path))
-        summary = summarise(ledger.state)
-        ledger.close()
+        try:
+            summary = summarise(ledger.state)
+            if receipt is not None:
+                ledger.check_receipt(receipt)
+        finally:
+            ledger.close()
         what = "ledger: files, chain, mirror, prices, totals and stored releases agree"
     else:
         try:
             text = path.read_text(encoding="ascii")
         except (OSError, UnicodeDecodeError):
             raise BadInput(f"{path} is neither a ledger folder nor an export") from None
-        summary = verify_export(text.splitlines())
+        summary = verify_export(text.splitlines(), receipt=receipt)
         what = "export: chain, prices, totals, caps and signature agree"
+    if arguments.public_key and summary.public_key != arguments.public_key.lower():
+        raise BadInput("it is signed by another key than the one given; it is another ledger's")
     if arguments.json:
         print(json.dumps({"verified": True, **as_json(summary, arguments.delta)}))
     else:
@@ -158,13 +191,28 @@ def _export(arguments: argparse.Namespace) -> int:
     if arguments.out is None:
         sys.stdout.write(text)
     else:
-        arguments.out.write_text(text, encoding="ascii")
+        _write_export(arguments.out, text, arguments.ledger)
         entries = text.count("\n") - 1
         if arguments.json:
             print(json.dumps({"out": str(arguments.out), "entries": entries}))
         else:
             print(f"wrote {entries} entries to {arguments.out}")
     return 0
+
+
+def _write_export(out: Path, text: str, ledger: Path) -> None:
+    """Write the file whole or not at all, and never among the ledger's own files."""
+    from colonnade.core.errors import BadInput
+
+    if out.resolve().is_relative_to(ledger.resolve()):
+        raise BadInput(f"{out} lies in the ledger's folder; name another place")
+    draft = out.with_name(f".{out.name}.partial")
+    try:
+        draft.write_text(text, encoding="ascii")
+        draft.replace(out)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise BadInput(f"{out} cannot be written: {error.strerror}; name another file") from None
 
 
 def _cap(arguments: argparse.Namespace) -> int:
@@ -190,27 +238,29 @@ def _cap(arguments: argparse.Namespace) -> int:
 def _recover(arguments: argparse.Namespace) -> int:
     from colonnade.core.errors import BadInput
     from colonnade.privacy.accounting import rho_from_units
-    from colonnade.privacy.founding import recover_ledger
-    from colonnade.wire.codec import receipt_from_bytes
+    from colonnade.privacy.files import LedgerFiles
+    from colonnade.privacy.recovery import recover_ledger
 
-    receipts = []
-    for path in arguments.receipt:
-        try:
-            receipts.append(receipt_from_bytes(path.read_bytes()))
-        except OSError:
-            raise BadInput(f"{path} cannot be read; give a file with a Release message") from None
-    adopted = recover_ledger(
-        _files(arguments),
-        _files(argparse.Namespace(mirror=None), arguments.into),
-        receipts=receipts,
-    )
+    receipts = [_read_receipt(path) for path in arguments.receipt]
+    try:
+        adopted = recover_ledger(
+            _files(arguments),
+            LedgerFiles(arguments.into, arguments.into_mirror),
+            receipts=receipts,
+        )
+    except OSError as error:
+        raise BadInput(
+            f"no ledger can be made in {arguments.into}: {error.strerror}; name another folder"
+        ) from None
     rho = {account: rho_from_units(units) for account, units in adopted.items()}
     if arguments.json:
         print(json.dumps({"ledger": str(arguments.into), "adopted_rho": rho}))
     else:
         print(f"a new ledger is in {arguments.into}; it starts with this much spent:")
         for account, amount in rho.items():
-            print(f"  {account or 'default account'}  rho {amount:.6g}")
+            name = {"": "default account", "*": "accounts not named"}.get(account, account)
+            print(f"  {name}  rho {amount:.6g}")
+        print("the old ledger is stopped; 'ledger cap' can raise the new cap, signed")
     return 0
 
 
@@ -226,6 +276,8 @@ def as_json(summary: "Summary", delta: float) -> dict[str, Any]:
         "ledger_id": summary.ledger_id,
         "party": summary.party,
         "public_key": summary.public_key,
+        "approver_key": summary.approver_key,
+        "continues": list(summary.continues),
         "private": not summary.simulation,
         "entries": summary.entries,
         "chain_hash": summary.chain_hash,
@@ -255,8 +307,13 @@ def print_summary(summary: "Summary", delta: float) -> None:
         return _money(rho, epsilon_of(rho, delta), delta)
 
     print(f"ledger {summary.ledger_id} of {summary.party}, {summary.entries} entries")
+    print(f"  public key {summary.public_key}")
     if summary.simulation:
         print("  NOT PRIVATE: this is a simulation's ledger")
+    if summary.approver_key:
+        print(f"  approver   {summary.approver_key}")
+    for earlier in summary.continues:
+        print(f"  continues  {earlier}, whose spending it adopted")
     for account in summary.accounts[:20]:
         if account.name:
             print(f"  account {account.name}")

@@ -28,9 +28,9 @@ def register_init(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def _run_init(arguments: argparse.Namespace) -> int:
     from colonnade.core.errors import BadInput
+    from colonnade.privacy.files import LedgerFiles
     from colonnade.privacy.founding import Charter, create_ledger, open_ledger
     from colonnade.privacy.receipts import approver_public_key
-    from colonnade.privacy.storage import LedgerFiles
 
     units, told = cap_units(arguments)
     approver = approver_public_key(arguments.approver) if arguments.approver else b""

@@ -63,7 +63,7 @@ def score(columns: Int16Array, residual: Int16Array, *, threads: int | None = No
     Returns
     -------
     IntArray
-        Shape ``(n_features,)``; exact for every ``int16`` input up to ``2**33`` rows.
+        Shape ``(n_features,)``; exact for every ``int16`` input up to ``2**32`` rows.
     """
     n_features, n_rows = columns.shape
     if columns.dtype != np.int16 or residual.dtype != np.int16:

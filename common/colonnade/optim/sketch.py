@@ -48,7 +48,9 @@ class Sketch(Protocol):
     def apply(self, columns: Int16Array, *, start: int = 0) -> IntArray:
         """Return ``J a`` for each column ``a``, whose first row is table row ``start``."""
 
-    def transpose(self, q: IntArray, *, start: int = 0, stop: int | None = None) -> IntArray:
+    def transpose(
+        self, q: IntArray, *, start: int = 0, stop: int | None = None, threads: int | None = None
+    ) -> IntArray:
         """Return rows ``start .. stop`` of ``J' q``."""
 
 
@@ -174,7 +176,7 @@ class SparseSketch:
 
     def apply(self, columns: Int16Array, *, start: int = 0, threads: int | None = None) -> IntArray:
         """Return the sketch of each column, shape ``(n_columns, dim)``."""
-        n_columns, rows = columns.shape
+        n_columns, rows = _check_columns(columns)
         _check_rows(self.n_rows, start, start + rows)
 
         def part(first: int, last: int) -> IntArray:
@@ -188,7 +190,9 @@ class SparseSketch:
         signed: IntArray = cells[:, :, 0::2] - cells[:, :, 1::2]
         return signed.reshape(n_columns, self.dim)
 
-    def transpose(self, q: IntArray, *, start: int = 0, stop: int | None = None) -> IntArray:
+    def transpose(
+        self, q: IntArray, *, start: int = 0, stop: int | None = None, threads: int | None = None
+    ) -> IntArray:
         """Return rows ``start .. stop`` of ``J' q``; ``|q|`` below ``2**60`` cannot overflow."""
         stop = self.n_rows if stop is None else stop
         _check_rows(self.n_rows, start, stop)
@@ -200,7 +204,7 @@ class SparseSketch:
             words, lanes = self._scratch()
             _gather(self._words, words, lanes, self.entries, start + first, bands, out[first:last])
 
-        over_ranges(part, stop - start)
+        over_ranges(part, stop - start, threads=threads)
         return out
 
 
@@ -257,7 +261,7 @@ class HadamardSketch:
 
     def apply(self, columns: Int16Array, *, start: int = 0) -> IntArray:
         """Return the sketch of each column, shape ``(n_columns, dim)``."""
-        n_columns, rows = columns.shape
+        n_columns, rows = _check_columns(columns)
         _check_rows(self.n_rows, start, start + rows)
         signs, chosen = self._signs()[start : start + rows], self._rows()
         out = np.empty((n_columns, self.dim), np.int64)
@@ -268,7 +272,14 @@ class HadamardSketch:
             out[column] = x[chosen]
         return out
 
-    def transpose(self, q: IntArray, *, start: int = 0, stop: int | None = None) -> IntArray:
+    def transpose(
+        self,
+        q: IntArray,
+        *,
+        start: int = 0,
+        stop: int | None = None,
+        threads: int | None = None,  # noqa: ARG002 - one transform serves all rows
+    ) -> IntArray:
         """Return rows ``start .. stop`` of ``J' q``; ``|q| * dim`` below ``2**62`` is exact."""
         stop = self.n_rows if stop is None else stop
         _check_rows(self.n_rows, start, stop)
@@ -323,6 +334,12 @@ def _check_rows(n_rows: int, start: int, stop: int) -> None:
         raise ValueError(f"rows {start} .. {stop} lie outside a sketch of {n_rows} rows")
 
 
+def _check_columns(columns: Int16Array) -> tuple[int, int]:
+    if columns.ndim != 2 or columns.dtype != np.int16:
+        raise ValueError("a sketch takes a table of int16 columns: its sensitivity rests on that")
+    return columns.shape
+
+
 def _check_dim(q: IntArray, dim: int) -> None:
-    if q.shape != (dim,):
-        raise ValueError(f"q must have shape ({dim},), not {q.shape}")
+    if q.shape != (dim,) or q.dtype != np.int64:
+        raise ValueError(f"q must be int64 of shape ({dim},), not {q.dtype} of {q.shape}")

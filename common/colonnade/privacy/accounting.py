@@ -132,7 +132,7 @@ class Budget:
             raise ValueError("a cost is at least one unit")
         if cost > self.remaining:
             raise BudgetExceeded(
-                f"the release costs rho {rho_from_units(cost):.6g} but "
+                f"the release costs rho {rho_from_units(min(cost, MAX_UNITS)):.6g} but "
                 f"{rho_from_units(self.remaining):.6g} is left under the cap of "
                 f"{rho_from_units(self.cap):.6g}; plan a cheaper job or raise the cap"
             )

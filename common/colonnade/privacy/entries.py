@@ -30,6 +30,12 @@ class ReleaseKey:
     kind: str
     account: str = ""
 
+    def __post_init__(self) -> None:
+        if type(self.round) is not int or not 0 <= self.round < 2**32:
+            raise ValueError("a round is an integer from 0")
+        if not all(type(part) is str for part in (self.job, self.kind, self.account)):
+            raise ValueError("job, kind and account are text")
+
     def digest(self) -> bytes:
         """Return the SHA-256 of the key's canonical text."""
         return _digest_key(self)
@@ -51,7 +57,8 @@ class Opened:
     public_key: str
     approver_key: str  # empty, or the key that must also sign every raise of a cap
     simulation: bool
-    continues: str  # ledger_id of the ledger that this one replaces after a recovery, or empty
+    founding_caps: int  # how many caps, set at the founding, follow this entry
+    continues: str  # ledgers that this one replaced after recoveries, newest first, or empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +147,10 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """Spending known from elsewhere was taken over after a recovery."""
+    """Spending known from elsewhere was taken over after a recovery.
+
+    The account ``"*"`` stands for every account that has no entry of its own.
+    """
 
     type: ClassVar[str] = "adopted"
     account: str
@@ -171,7 +181,10 @@ def canonical(value: Mapping[str, Any]) -> str:
 
 def line_of(entry: Entry, *, seq: int, time: int) -> str:
     """Return the canonical line of ``entry`` at place ``seq``, written at Unix second ``time``."""
-    values = {name: getattr(entry, name) for name in _TYPES[type(entry)]}
+    wanted = _TYPES[type(entry)]
+    values = {name: getattr(entry, name) for name in wanted}
+    if any(type(value) is not wanted[name] for name, value in values.items()):
+        raise ValueError("an entry has a field of the wrong type")  # it could not be read back
     return canonical({"seq": seq, "time": time, "type": entry.type, **values})
 
 

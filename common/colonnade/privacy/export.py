@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from colonnade.core.errors import BadInput, LedgerDamaged
 from colonnade.privacy.entries import canonical
 from colonnade.privacy.ledger import Ledger
-from colonnade.privacy.receipts import verify
+from colonnade.privacy.receipts import Receipt, verify
 from colonnade.privacy.state import LedgerState
 
 
@@ -35,6 +35,8 @@ class Summary:
     ledger_id: str
     party: str
     public_key: str
+    approver_key: str
+    continues: tuple[str, ...]
     simulation: bool
     entries: int
     chain_hash: str
@@ -56,14 +58,19 @@ def export_lines(ledger: Ledger) -> Iterator[str]:
     yield canonical({**head, "signature": signature.hex()})
 
 
-def verify_export(lines: Iterable[str]) -> Summary:
-    """Recompute everything in an export; `BadInput` names the first thing that is wrong."""
+def verify_export(lines: Iterable[str], *, receipt: Receipt | None = None) -> Summary:
+    """Recompute everything in an export; `BadInput` names the first thing that is wrong.
+
+    An export proves that it is consistent and signed by the key it names. That the key is the
+    right one, and that the export is not an older one, only someone outside can know: compare the
+    public key, and give a ``receipt`` that the export must contain.
+    """
     state, head = LedgerState(), dict[str, object]()
     for line in lines:
         if head:
             raise BadInput("the export goes on after its head; it was put together from parts")
         if '"type":"head"' in line:
-            head = json.loads(line)
+            head = _read_head(line)
             continue
         try:
             state.apply(line)
@@ -72,15 +79,29 @@ def verify_export(lines: Iterable[str]) -> Summary:
     opened = state.opened
     if opened is None or not head:
         raise BadInput("the export is cut short; ask for it again")
-    signature = bytes.fromhex(str(head.pop("signature", "")))
+    signature = head.pop("signature")
     told = (head.get("seq"), head.get("chain_hash"), head.get("spent"), head.get("ledger_id"))
     found = (state.head.seq, state.head.chain_hash.hex(), state.total, opened.ledger_id)
     if told != found:
         raise BadInput("the export's entries do not add up to its head; ask for it again")
     statement = _head_statement(canonical(head))
-    if not verify(bytes.fromhex(opened.public_key), signature, statement):
+    public_key = bytes.fromhex(opened.public_key)
+    if not verify(public_key, bytes.fromhex(str(signature)), statement):
         raise BadInput("the export's head is not signed by the ledger's key")
+    if receipt is not None and not (
+        receipt.signed_by(public_key) and state.on_chain(receipt.seq, receipt.chain_hash)
+    ):
+        raise BadInput("the export does not contain the receipt; it is older or another ledger's")
     return summarise(state)
+
+
+def _read_head(line: str) -> dict[str, object]:
+    try:
+        head = json.loads(line)
+        bytes.fromhex(head["signature"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise BadInput("the export's last line is damaged; ask for it again") from None
+    return dict(head)
 
 
 def summarise(state: LedgerState) -> Summary:
@@ -100,6 +121,8 @@ def summarise(state: LedgerState) -> Summary:
         ledger_id=opened.ledger_id,
         party=opened.party,
         public_key=opened.public_key,
+        approver_key=opened.approver_key,
+        continues=tuple(opened.continues.split()),
         simulation=opened.simulation,
         entries=state.head.seq,
         chain_hash=state.head.chain_hash.hex(),
@@ -107,7 +130,7 @@ def summarise(state: LedgerState) -> Summary:
             Account(
                 name,
                 state.cap(name),
-                state.spent.get(name, 0),
+                state.spent_by(name),
                 state.reserved.get(name, 0),
                 releases.get(name, 0),
             )

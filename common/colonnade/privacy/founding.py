@@ -1,11 +1,10 @@
-"""Make, open and recover ledgers."""
+"""Make and open ledgers."""
 
-import os
 import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,33 +12,33 @@ import apsw
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from colonnade.core.errors import BadInput, LedgerDamaged
-from colonnade.privacy.entries import Adopted, CapSet, Entry, Opened, line_of
+from colonnade.privacy.entries import Adopted, CapSet, Closed, Entry, Opened, line_of
+from colonnade.privacy.files import LedgerFiles, sync_path, write_private
 from colonnade.privacy.ledger import Ledger, signed_cap
-from colonnade.privacy.receipts import Receipt, key_to_pem, ledger_key_from_file, public_bytes
+from colonnade.privacy.receipts import key_to_pem, ledger_key_from_file, public_bytes
+from colonnade.privacy.sqlite import SqliteStorage
 from colonnade.privacy.state import LedgerState
-from colonnade.privacy.storage import (
-    HeadMirror,
-    LedgerFiles,
-    MemoryStorage,
-    Row,
-    SqliteStorage,
-    hold_lock,
-)
+from colonnade.privacy.storage import MemoryStorage, Row
 
 Clock = Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True)
 class Charter:
-    """What a new ledger starts with."""
+    """What a new ledger starts with.
+
+    Every account that is not named has the default cap, so account names must come from the
+    party itself (its list of clients), never from a peer.
+    """
 
     party: str
     caps: Mapping[str, int]  # by account, in units; the empty account is the default
     reason: str = "first cap"
     approver_key: bytes = b""
     simulation: bool = False
-    continues: str = ""
-    adopted: Mapping[str, int] = field(default_factory=dict)
+    continues: tuple[str, ...] = ()
+    adopted: Mapping[str, int] = field(default_factory=dict)  # "*" for accounts not named
+    closed: frozenset[str] = frozenset()
 
 
 def create_ledger(
@@ -59,13 +58,16 @@ def create_ledger(
     try:
         made = LedgerFiles(draft, files.mirror_at)
         SqliteStorage.create(made, rows, state.head)
-        _write_private(made.key, key_to_pem(signer))
-        _sync_folder(draft)
+        write_private(made.key, key_to_pem(signer))
+        sync_path(draft)
+        sync_path(made.mirror.parent)
         draft.rename(files.folder)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
+        if files.mirror_at is not None:
+            files.mirror_at.unlink(missing_ok=True)
         raise
-    _sync_folder(files.folder.parent)
+    sync_path(files.folder.parent)
 
 
 def open_ledger(files: LedgerFiles, *, clock: Clock = time.time) -> Ledger:
@@ -74,13 +76,13 @@ def open_ledger(files: LedgerFiles, *, clock: Clock = time.time) -> Ledger:
     try:
         return Ledger(storage, ledger_key_from_file(files.key), clock)
     except (apsw.Error, ValueError):  # ValueError: text that is none
-        storage.close()
+        storage.abandon()
         raise LedgerDamaged(
             f"the ledger database {files.database} is damaged; "
             "see 'colonnade ledger recover --help'"
         ) from None
     except BaseException:
-        storage.close()
+        storage.abandon()
         raise
 
 
@@ -91,89 +93,6 @@ def memory_ledger(charter: Charter, *, clock: Clock = time.time) -> Ledger:
     storage = MemoryStorage()
     storage.append(rows, state.head, releases=True)
     return Ledger(storage, signer, clock)
-
-
-def recover_ledger(
-    old: LedgerFiles,
-    new: LedgerFiles,
-    *,
-    receipts: Sequence[Receipt] = (),
-    clock: Clock = time.time,
-) -> Mapping[str, int]:
-    """Found a ledger that takes over from a damaged or rolled-back one; return what it adopts.
-
-    Each account adopts the most that its readable entries or any receipt show, plus all that the
-    mirror knows to be missing, plus the dearest release seen, for one that may have been under
-    way. No release is carried over: old jobs are not answered again. The key moves to the new
-    folder, so that the old ledger cannot open any more.
-    """
-    if new.folder.exists() or new.mirror.exists():
-        raise BadInput(f"{new.folder} or its mirror exists already; name a new folder")
-    lock = hold_lock(old.lock)
-    try:
-        signer = ledger_key_from_file(old.key)
-        state = _readable_part(old)
-        opened = state.opened
-        if opened is None or not state.caps:
-            raise LedgerDamaged(
-                f"no cap can be read from {old.folder}; ask the approver for a new ledger"
-            )
-        charter = Charter(
-            party=opened.party,
-            caps=state.caps,
-            reason=f"recovered from ledger {opened.ledger_id}",
-            approver_key=bytes.fromhex(opened.approver_key),
-            simulation=opened.simulation,
-            continues=opened.ledger_id,
-            adopted=_to_adopt(state, _missing(old, state), receipts),
-        )
-        create_ledger(new, charter, signer=signer, clock=clock)
-        old.key.unlink()
-        _sync_folder(old.folder)
-    finally:
-        os.close(lock)
-    return charter.adopted
-
-
-def _to_adopt(state: LedgerState, missing: int, receipts: Sequence[Receipt]) -> dict[str, int]:
-    dearest = max((charge.units for charge in state.charges.values()), default=0)
-    names = {key.digest(): key.account for key in state.charges}
-    spent = {account: state.spent.get(account, 0) for account in {*state.caps, *state.spent}}
-    for receipt in receipts:
-        if state.opened is None or not receipt.signed_by(bytes.fromhex(state.opened.public_key)):
-            raise BadInput("a receipt was not signed by this ledger; leave it out")
-        # A receipt for a release that is no longer readable counts against the default account.
-        account = names.get(receipt.key_sha256, "")
-        spent[account] = max(spent.get(account, 0), receipt.spent)
-    return {
-        account: min(state.cap(account), units + missing + dearest)
-        for account, units in spent.items()
-        if units + missing + dearest > 0
-    }
-
-
-def _missing(files: LedgerFiles, state: LedgerState) -> int:
-    try:
-        mirror = HeadMirror(files.mirror)
-    except OSError:
-        return 0
-    head = mirror.head
-    mirror.close()
-    return max(0, head.spent - state.total) if head else 0
-
-
-def _readable_part(files: LedgerFiles) -> LedgerState:
-    state = LedgerState()
-    try:
-        database = apsw.Connection(str(files.database), flags=apsw.SQLITE_OPEN_READWRITE)
-        for line, chain_hash in database.execute("SELECT line, hash FROM entry ORDER BY seq"):
-            state.apply(line)
-            if state.head.chain_hash != chain_hash:
-                break
-        database.close()
-    except (apsw.Error, LedgerDamaged):
-        pass  # what was folded so far is the readable part
-    return state
 
 
 def _first_rows(
@@ -188,32 +107,22 @@ def _first_rows(
             public_key=public_bytes(signer).hex(),
             approver_key=charter.approver_key.hex(),
             simulation=charter.simulation,
-            continues=charter.continues,
+            founding_caps=len(charter.caps),
+            continues=" ".join(charter.continues),
         )
     ]
     for account, units in charter.caps.items():
         cap = CapSet(account, units, charter.reason, "", "")
         entries.append(signed_cap(ledger_id, len(entries) + 1, cap, signer=signer))
-    for account, units in charter.adopted.items():
-        entries.append(Adopted(account, units, charter.reason))
+    # What holds for all accounts comes before what single ones have spent.
+    entries.extend(
+        Adopted(account, charter.adopted[account], charter.reason)
+        for account in sorted(charter.adopted, key=lambda name: name != "*")
+        if charter.adopted[account] > 0
+    )
+    entries.extend(Closed(job) for job in sorted(charter.closed))
     for seq, entry in enumerate(entries, start=1):
         line = line_of(entry, seq=seq, time=int(clock()))
         state.apply(line)
         rows.append(Row(seq, line, state.head.chain_hash))
     return rows, state
-
-
-def _write_private(path: Path, content: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o400)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -8,7 +8,6 @@ under the same charge, which is sound because nothing had left. No path refunds.
 
 import enum
 import hashlib
-import threading
 from collections.abc import Callable
 
 import numpy as np
@@ -52,7 +51,6 @@ class Gate:
                 "seeded or scripted noise cannot open a real ledger; make a simulation ledger"
             )
         self._ledger, self._noise, self._at = ledger, noise, at
-        self._one_at_a_time = threading.Lock()
 
     def release(
         self,
@@ -80,11 +78,11 @@ class Gate:
             Turns the noisy integers into bytes whose number is public.
         """
         digest = hashlib.sha256(request).hexdigest()
-        with self._one_at_a_time:  # a second asker of the same key waits, then gets a replay
+        with self._ledger.lock:  # a second asker of the same key waits, then gets a replay
             self._at(Step.ASKED)
             # Before any row is read. A key charged before is checked against this request and
             # not charged again.
-            self._ledger.charge(key, mechanism, request_sha256=digest)
+            paid = self._ledger.charge(key, mechanism, request_sha256=digest)
             self._at(Step.CHARGED)
             if (earlier := self._ledger.stored(key)) is not None:
                 return earlier  # fresh noise would cost again
@@ -92,7 +90,8 @@ class Gate:
             if value.dtype != np.int64:
                 raise TypeError("only 64-bit integers pass the gate")
             self._at(Step.COMPUTED)
-            noisy = mechanism.perturb(value, self._noise)
+            # The mechanism that was paid for, rebuilt from its record: no stand-in's.
+            noisy = paid.perturb(value, self._noise)
             self._at(Step.DRAWN)
             released = self._ledger.store(key, encode(noisy))  # before anything is sent
             self._at(Step.STORED)

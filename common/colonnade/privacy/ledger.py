@@ -8,6 +8,8 @@ write stops for good.
 """
 
 import hashlib
+import os
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -32,9 +34,9 @@ from colonnade.privacy.entries import (
     Stored,
     line_of,
 )
-from colonnade.privacy.mechanisms import Mechanism
+from colonnade.privacy.mechanisms import Mechanism, mechanism_from_record
 from colonnade.privacy.receipts import Receipt, public_bytes
-from colonnade.privacy.state import Head, LedgerState, cap_statement
+from colonnade.privacy.state import REFUSALS, Head, LedgerState, cap_statement
 from colonnade.privacy.storage import MAX_BODY_BYTES, Row, Storage
 
 
@@ -48,18 +50,22 @@ class Released:
 
 
 class Ledger:
-    """One party's account. Not safe for several threads: the gate serialises."""
+    """One party's account, in one process; ``lock`` is held by whoever makes a release."""
 
     def __init__(
         self, storage: Storage, signer: Ed25519PrivateKey, clock: Callable[[], float]
     ) -> None:
         self._storage, self._signer, self._clock = storage, signer, clock
-        self._failed = False
+        self._failed, self._process = False, os.getpid()
+        self.lock = threading.RLock()
         self._state = _load(storage)
         opened = self._state.opened
         if opened is None or opened.public_key != public_bytes(signer).hex():
             raise LedgerDamaged("the ledger key is not this ledger's; restore the right one")
         self.opened: Opened = opened
+        # A process that was killed may have left commits that only the page cache holds and the
+        # mirror does not know. They are replayed from now on, so they must be as durable as new.
+        storage.settle(self._state.head)
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -83,31 +89,37 @@ class Ledger:
 
     def stored(self, key: ReleaseKey) -> Released | None:
         """Return the release of ``key`` if it was stored and not purged."""
+        self._check_alive()
         if (found := self._state.stored.get(key)) is None or key in self._state.purged:
             return None
         seq, entry = found
+        self._failed = True
         body = self._storage.body(seq)
         if body is None or hashlib.sha256(body).hexdigest() != entry.body_sha256:
-            self._failed = True
             raise LedgerFailed("a stored release has changed; stop and verify the ledger")
+        self._failed = False
         return Released(key, body, self._receipt(seq, entry))
 
     def check_receipt(self, receipt: Receipt) -> None:
-        """Stop if ``receipt``, which someone kept, knows more than this ledger does."""
-        own = receipt.signed_by(bytes.fromhex(self.opened.public_key))
-        name = receipt.ledger_id.hex()
-        if not own or name not in (self.opened.ledger_id, self.opened.continues):
+        """Stop for good if ``receipt``, which someone kept, knows more than this ledger does."""
+        if not receipt.signed_by(bytes.fromhex(self.opened.public_key)):
             raise BadInput("the receipt was not signed by this ledger; show the one it gave")
-        if name == self.opened.continues:  # from before a recovery, which adopted its spending
+        name = receipt.ledger_id.hex()
+        if name == self.opened.ledger_id:
+            known = self._state.on_chain(receipt.seq, receipt.chain_hash)
+        elif name in self.opened.continues.split():  # from before a recovery: was it adopted?
+            known = receipt.spent <= self._state.spent_by(receipt.account)
+        else:
+            known = False  # the same key signs for a ledger that this one does not know
+        if known:
             return
-        seq, hashes = receipt.seq, self._state.hashes
-        if seq >= len(hashes) or hashes[seq] != receipt.chain_hash:
-            self._failed = True
-            raise LedgerRolledBack(
-                f"a receipt for entry {seq} is held elsewhere but this ledger ends at "
-                f"{self.head.seq} or differs there: it was restored or run twice; "
-                "see 'colonnade ledger recover --help'"
-            )
+        self._failed = True
+        reason = (
+            f"a receipt for entry {receipt.seq} is held elsewhere but this ledger ends at "
+            f"{self.head.seq} or differs there: it was restored or run twice"
+        )
+        self._storage.stop(reason)  # a restart must not forget it
+        raise LedgerRolledBack(f"{reason}; see 'colonnade ledger recover --help'")
 
     # -- writing ---------------------------------------------------------------------------------
 
@@ -125,16 +137,20 @@ class Ledger:
         if job not in self._state.closed:
             self._append(Closed(job), once=_once("close", job.encode()))
 
-    def charge(self, key: ReleaseKey, mechanism: Mechanism, *, request_sha256: str) -> None:
-        """Pay for ``key``, durably; asking the same again changes nothing."""
+    def charge(self, key: ReleaseKey, mechanism: Mechanism, *, request_sha256: str) -> Mechanism:
+        """Pay for ``key``, durably; asking the same again changes nothing.
+
+        Returns the mechanism that was paid for, made from the entry: what must be used.
+        """
         self._check_alive()
-        units = mechanism.cost
-        if self._state.check_charge(key, units=units, request_sha256=request_sha256):
+        if self._state.check_charge(key, mechanism=mechanism, request_sha256=request_sha256):
             self._storage.require_space()
+            record = mechanism.record()
             entry = Charged(
-                key.job, key.round, key.kind, key.account, units, mechanism.record(), request_sha256
+                key.job, key.round, key.kind, key.account, mechanism.cost, record, request_sha256
             )
             self._append(entry, once=_once("charge", key.digest()))
+        return mechanism_from_record(self._state.charges[key].mechanism)
 
     def store(self, key: ReleaseKey, body: bytes) -> Released:
         """Keep the bytes of a paid release, durably, and hand them out."""
@@ -148,7 +164,7 @@ class Ledger:
             key.account,
             body_sha256=hashlib.sha256(body).hexdigest(),
             body_bytes=len(body),
-            spent=self._state.spent.get(key.account, 0),
+            spent=self._state.spent_by(key.account),
         )
         self._append(entry, once=_once("store", key.digest()), body=body, releases=True)
         released = self.stored(key)
@@ -193,7 +209,9 @@ class Ledger:
     def bind_dataset(self, digest: bytes) -> None:
         """Note the digest of the party's table; it stays on this disk."""
         self._check_alive()
+        self._failed = True
         self._storage.bind_dataset(digest)
+        self._failed = False
 
     def dataset(self) -> bytes | None:
         """Return the digest of the party's table, if one was noted."""
@@ -201,6 +219,7 @@ class Ledger:
 
     def sign(self, message: bytes) -> bytes:
         """Sign ``message`` with the ledger's key."""
+        self._check_alive()
         return self._signer.sign(message)
 
     def close(self) -> None:
@@ -211,7 +230,7 @@ class Ledger:
     # -- inside ----------------------------------------------------------------------------------
 
     def _check_alive(self) -> None:
-        if self._failed:
+        if self._failed or os.getpid() != self._process:  # a fork would draw twice for one charge
             raise LedgerFailed("the ledger has stopped; start the process again")
 
     def _append(
@@ -223,12 +242,16 @@ class Ledger:
         purges: int | None = None,
         releases: bool = False,
     ) -> None:
-        line = line_of(entry, seq=self.head.seq + 1, time=int(self._clock()))
-        self._state.extend(entry, line)
+        # Whatever interrupts the lines below, memory and disk may differ: then nothing goes on.
+        self._failed = True
+        try:
+            line = line_of(entry, seq=self.head.seq + 1, time=int(self._clock()))
+            self._state.extend(entry, line)
+        except (ValueError, *REFUSALS):
+            self._failed = False  # a rule refused it before anything changed
+            raise
         head = self._state.head
         row = Row(head.seq, line, head.chain_hash, once, body, purges)
-        # What memory says and what the disk holds differ from here until the write returns.
-        self._failed = True
         self._storage.append([row], head, releases=releases)
         self._failed = False
 
@@ -237,6 +260,7 @@ class Ledger:
             bytes.fromhex(self.opened.ledger_id),
             seq,
             self._state.hashes[seq],
+            entry.account,
             entry.spent,
             entry.key.digest(),
             bytes.fromhex(entry.body_sha256),
@@ -255,12 +279,12 @@ def _load(storage: Storage) -> LedgerState:
     state = LedgerState()
     for seq, line, chain_hash in storage.rows():
         state.apply(line)
-        if state.head != Head(seq, chain_hash, state.total):
+        if (state.head.seq, state.head.chain_hash) != (seq, chain_hash):
             raise LedgerDamaged(f"ledger entry {seq} does not fit the hash chain")
     witnessed = storage.witnessed()
     if witnessed is None:
         raise LedgerDamaged("both copies in the head mirror are damaged; restore or recover")
-    if witnessed.seq >= len(state.hashes) or state.hashes[witnessed.seq] != witnessed.chain_hash:
+    if not state.on_chain(witnessed.seq, witnessed.chain_hash):
         raise LedgerRolledBack(
             f"the head mirror knows entry {witnessed.seq} but the ledger ends at {state.head.seq} "
             "or differs there: it was restored or damaged; see 'colonnade ledger recover --help'"

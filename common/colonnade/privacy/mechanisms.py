@@ -197,7 +197,7 @@ class SignedSelection:
 
     def perturb(self, value: IntArray, noise: NoiseSource) -> IntArray:
         """Return ``[feature, sign]``, the sign being that of the chosen score."""
-        if value.size == 0 or int(np.abs(value).max()) >= 2**61:
+        if value.size == 0 or int(value.max()) >= 2**61 or int(value.min()) <= -(2**61):
             raise ValueError("a selection needs at least one score, all below 2**61 in size")
         weights = np.empty(2 * value.size, np.uint64)
         high, low = _weigh(value, float(self.scale), weights)

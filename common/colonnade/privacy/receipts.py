@@ -13,11 +13,15 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from colonnade.core.errors import BadInput, LedgerDamaged
+
+
+# What reading a key from a file that holds none may raise.
+_NO_KEY = (OSError, ValueError, TypeError, UnsupportedAlgorithm)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,8 @@ class Receipt:
     ledger_id: bytes
     seq: int
     chain_hash: bytes
-    spent: int
+    account: str
+    spent: int  # by the account
     key_sha256: bytes
     body_sha256: bytes
     signature: bytes = b""
@@ -42,6 +47,7 @@ class Receipt:
                 self.chain_hash,
                 self.key_sha256,
                 self.body_sha256,
+                self.account.encode(),
             )
         )
 
@@ -77,7 +83,7 @@ def ledger_key_from_file(path: Path) -> Ed25519PrivateKey:
     """Read the ledger's own key; a ledger without it does not open."""
     try:
         return _key_from_pem(path.read_bytes())
-    except (OSError, ValueError):
+    except _NO_KEY:
         raise LedgerDamaged(
             f"the ledger key {path} is missing or damaged; restore it from where keys are kept"
         ) from None
@@ -87,7 +93,7 @@ def approver_key_from_file(path: Path) -> Ed25519PrivateKey:
     """Read the key of the second person who approves a raise of the cap."""
     try:
         return _key_from_pem(path.read_bytes())
-    except (OSError, ValueError):
+    except _NO_KEY:
         raise BadInput(f"{path} holds no Ed25519 key; give the approver's PEM file") from None
 
 
@@ -101,7 +107,7 @@ def approver_public_key(path: Path) -> bytes:
         if not isinstance(key, Ed25519PublicKey):
             raise ValueError("not an Ed25519 key")
         return key.public_bytes_raw()
-    except (OSError, ValueError):
+    except _NO_KEY:
         raise BadInput(f"{path} holds no Ed25519 key; give the approver's PEM file") from None
 
 

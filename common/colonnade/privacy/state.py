@@ -29,7 +29,7 @@ from colonnade.privacy.entries import (
     chain,
     entry_from_line,
 )
-from colonnade.privacy.mechanisms import mechanism_from_record
+from colonnade.privacy.mechanisms import Mechanism, mechanism_from_record
 from colonnade.privacy.receipts import verify
 
 REFUSALS = (BudgetExceeded, JobClosed, ReleasePurged, RequestConflict)
@@ -37,11 +37,12 @@ REFUSALS = (BudgetExceeded, JobClosed, ReleasePurged, RequestConflict)
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The end of a chain. ``spent`` is the sum over all accounts."""
+    """The end of a chain: ``spent`` is the sum over all accounts, ``cap`` the default cap."""
 
     seq: int
     chain_hash: bytes
     spent: int
+    cap: int
 
 
 @dataclass(slots=True)
@@ -52,6 +53,7 @@ class LedgerState:
     hashes: list[bytes] = field(default_factory=lambda: [GENESIS])
     caps: dict[str, int] = field(default_factory=dict)
     spent: dict[str, int] = field(default_factory=dict)
+    floor: int = 0  # spent by every account without an entry, after a recovery
     total: int = 0
     # What each open job may still spend, by job and account, and the sum of that by account.
     left: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -65,7 +67,11 @@ class LedgerState:
     @property
     def head(self) -> Head:
         """The end of the chain."""
-        return Head(len(self.hashes) - 1, self.hashes[-1], self.total)
+        return Head(len(self.hashes) - 1, self.hashes[-1], self.total, self.cap())
+
+    def on_chain(self, seq: int, chain_hash: bytes) -> bool:
+        """Tell whether the chain has ``chain_hash`` at place ``seq``."""
+        return seq < len(self.hashes) and self.hashes[seq] == chain_hash
 
     def cap(self, account: str = "") -> int:
         """Return the cap of ``account``, in units."""
@@ -73,15 +79,19 @@ class LedgerState:
 
     def budget(self, account: str = "") -> Budget:
         """Return cap and spending of ``account``."""
-        return Budget(self.cap(account), self.spent.get(account, 0))
+        return Budget(self.cap(account), self.spent_by(account))
 
-    def check_charge(self, key: ReleaseKey, *, units: int, request_sha256: str) -> bool:
+    def spent_by(self, account: str = "") -> int:
+        """Return what ``account`` has spent, in units."""
+        return self.spent.get(account, self.floor)
+
+    def check_charge(self, key: ReleaseKey, *, mechanism: Mechanism, request_sha256: str) -> bool:
         """Return whether ``key`` still has to be charged; refuse what must not be answered."""
         if (earlier := self.charges.get(key)) is None:
             self._check_open(key.job)
-            self._check_affordable(key, units)
+            self._check_affordable(key, mechanism.cost)
             return True
-        if earlier.request_sha256 != request_sha256 or earlier.units != units:
+        if (earlier.request_sha256, earlier.mechanism) != (request_sha256, mechanism.record()):
             raise RequestConflict(
                 f"release {key.kind} of round {key.round} was asked before with another request; "
                 "a key is answered once"
@@ -129,14 +139,14 @@ class LedgerState:
         message = cap_statement(opened.ledger_id, self.head.seq + 1, entry)
         if not verify(bytes.fromhex(opened.public_key), bytes.fromhex(entry.signature), message):
             raise ValueError("a cap is not signed by the ledger's key")
-        raised = entry.units > self.cap(entry.account) and bool(self.caps)
-        if raised and opened.approver_key:
+        raised = entry.units > self.cap(entry.account)
+        if raised and opened.approver_key and self.head.seq > opened.founding_caps:
             approved = bytes.fromhex(entry.approver_signature)
             if not verify(bytes.fromhex(opened.approver_key), approved, message):
                 raise ValueError("a raise of the cap is not signed by the approver's key")
         for account in {*self.spent, *self.reserved, entry.account}:
             if account == entry.account or (entry.account == "" and account not in self.caps):
-                used = self.spent.get(account, 0) + self.reserved.get(account, 0)
+                used = self.spent_by(account) + self.reserved.get(account, 0)
                 if not used <= entry.units <= MAX_UNITS:
                     raise ValueError("a cap cannot lie below what is spent or set aside")
 
@@ -147,7 +157,7 @@ class LedgerState:
             if seq != self.head.seq + 1:
                 raise ValueError("an entry is missing or out of place")
             self.extend(entry, line)
-        except (ValueError, TypeError, *REFUSALS) as error:
+        except (ValueError, TypeError, ArithmeticError, RecursionError, *REFUSALS) as error:
             raise LedgerDamaged(f"ledger entry {len(self.hashes)}: {error}") from None
         return entry
 
@@ -184,16 +194,14 @@ class LedgerState:
                 for account, units in self.left.pop(entry.job, {}).items():
                     self._reserve(account, -units)
             case Adopted():
-                self._unreserved(entry.account).charge(entry.units)
-                self._spend(entry.account, entry.units)
+                self._adopt(entry)
 
     def _apply_charge(self, entry: Charged) -> None:
         # The price is recomputed: an entry cannot understate it.
-        if mechanism_from_record(entry.mechanism).cost != entry.units:
+        mechanism, key = mechanism_from_record(entry.mechanism), entry.key
+        if mechanism.cost != entry.units:
             raise ValueError("a charge differs from the price of its mechanism")
-        key = entry.key
-        fresh = self.check_charge(key, units=entry.units, request_sha256=entry.request_sha256)
-        if not fresh:
+        if not self.check_charge(key, mechanism=mechanism, request_sha256=entry.request_sha256):
             raise ValueError("a release is charged twice")
         self.charges[key] = entry
         self._spend(key.account, entry.units)
@@ -205,12 +213,24 @@ class LedgerState:
     def _apply_stored(self, entry: Stored, seq: int) -> None:
         if entry.key not in self.charges or entry.key in self.stored:
             raise ValueError("a release is stored that was not charged, or twice")
-        if entry.spent != self.spent[entry.account]:
+        if entry.spent != self.spent_by(entry.account):
             raise ValueError("a stored release misstates what was spent")
         self.stored[entry.key] = (seq, entry)
 
+    def _adopt(self, entry: Adopted) -> None:
+        if entry.account == "*":
+            if self.spent or entry.units <= 0 or entry.units > self.cap():
+                raise ValueError("what all accounts adopt comes first and is under the cap")
+            self.floor = entry.units
+        else:
+            if entry.account in self.spent:
+                raise ValueError("an account adopts once, before it spends")
+            Budget(self.cap(entry.account)).charge(entry.units)
+            self.spent[entry.account] = entry.units
+            self.total += entry.units
+
     def _spend(self, account: str, units: int) -> None:
-        self.spent[account] = self.spent.get(account, 0) + units
+        self.spent[account] = self.spent_by(account) + units
         self.total += units
 
     def _reserve(self, account: str, units: int) -> None:

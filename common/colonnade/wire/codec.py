@@ -48,6 +48,7 @@ def release_from_proto(message: release_pb2.Release) -> Released:
         ledger_id=message.receipt.ledger_id,
         seq=message.receipt.seq,
         chain_hash=message.receipt.chain_hash,
+        account=key.account,
         spent=message.receipt.spent_units,
         key_sha256=key.digest(),
         body_sha256=hashlib.sha256(message.body).digest(),

@@ -12,21 +12,29 @@ import numpy as np
 from colonnade.bench.crash.counters import Counters
 from colonnade.bench.crash.party import answer, fresh_ledger, key_of, request_of
 from colonnade.core.errors import ColonnadeError
+from colonnade.privacy.files import LedgerFiles
 from colonnade.privacy.founding import open_ledger
 from colonnade.privacy.ledger import Ledger
 from colonnade.privacy.receipts import ledger_key_from_file
-from colonnade.privacy.storage import LedgerFiles, SqliteStorage
+from colonnade.privacy.sqlite import SqliteStorage
 
 _NAMES = ("ledger.db", "ledger.db-wal", "ledger.db-wal", "head.mirror", "ledger.key")
-_KINDS = ("flip", "flip", "flip", "zero", "cut", "grow", "delete", "empty", "older", "shuffle")
+_KINDS = (
+    *("flip", "flip", "flip", "zero", "cut", "grow"),
+    *("delete", "empty", "older", "shuffle", "twin"),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """The files of a ledger as a killed process left them, older ones, and what they hold."""
+    """The files of a ledger as a killed process left them, others, and what they hold.
+
+    ``older`` are from half-way; ``twin`` is a copy that went another way from there and is as long.
+    """
 
     now: Path
     older: Path
+    twin: Path
     spent: int
     bodies: dict[int, bytes]
 
@@ -59,7 +67,13 @@ def make_scene(folder: Path, rounds: int, *, pending: bool) -> Scene:
     _copy(files.folder, now)
     spent = ledger.head.spent
     ledger.close()
-    return Scene(now, older, spent, bodies)
+    twin = LedgerFiles(folder / f"twin-{rounds}-{pending}")
+    _copy(older, twin.folder)
+    other = Ledger(SqliteStorage(twin), ledger_key_from_file(twin.key), time.time)
+    for round_ in range(rounds // 2, rounds):
+        answer(other, key_of(round_), request_of(round_), lambda _: None, lambda _: None)
+    other.close()
+    return Scene(now, older, twin.folder, spent, bodies)
 
 
 def run_corruptions(
@@ -84,7 +98,7 @@ def run_corruptions(
     for done in range(corruptions):
         scene = scenes[done % len(scenes)]
         _copy(scene.now, damaged.folder)
-        _damage(damaged.folder, scene.older, choose)
+        _damage(damaged.folder, scene, choose)
         refused += not _check(damaged, scene, counters)
         progress(done + 1)
     return counters, refused
@@ -95,7 +109,7 @@ def _copy(source: Path, target: Path) -> None:
     shutil.copytree(source, target)
 
 
-def _damage(folder: Path, older: Path, choose: np.random.Generator) -> None:
+def _damage(folder: Path, scene: Scene, choose: np.random.Generator) -> None:
     path = folder / _NAMES[int(choose.integers(len(_NAMES)))]
     kind = _KINDS[int(choose.integers(len(_KINDS)))]
     path.chmod(0o600)
@@ -104,6 +118,10 @@ def _damage(folder: Path, older: Path, choose: np.random.Generator) -> None:
     place = int(choose.integers(size))
     if kind == "delete":
         path.unlink()
+        return
+    if kind == "twin":
+        for name in ("ledger.db", "ledger.db-wal"):
+            shutil.copyfile(scene.twin / name, folder / name)
         return
     if kind == "flip":
         # Half of the flips where something is written: long runs of zeros are unused.
@@ -121,7 +139,7 @@ def _damage(folder: Path, older: Path, choose: np.random.Generator) -> None:
     elif kind == "empty":
         content.clear()
     elif kind == "older":
-        content = bytearray((older / path.name).read_bytes())
+        content = bytearray((scene.older / path.name).read_bytes())
     else:  # two pages change places
         a, b = (int(choose.integers(max(1, size // 4096))) * 4096 for _ in range(2))
         page = content[a : a + 4096]
@@ -143,5 +161,6 @@ def _check(damaged: LedgerFiles, scene: Scene, counters: Counters) -> bool:
     except ColonnadeError:
         return False  # it stopped at the first use
     finally:
-        ledger.close()
+        with contextlib.suppress(ColonnadeError):
+            ledger.close()
     return True

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import apsw
@@ -17,6 +18,7 @@ from colonnade.bench.crash.kills import Observer
 from colonnade.bench.crash.party import (
     BODY,
     FAILED,
+    FIRED,
     At,
     Frame,
     Plan,
@@ -27,7 +29,8 @@ from colonnade.bench.crash.party import (
     start_party,
 )
 from colonnade.bench.crash.vfs import Operation, Sync, Write, hooked_storage
-from colonnade.privacy.storage import LedgerFiles, SqliteStorage
+from colonnade.privacy.files import LedgerFiles
+from colonnade.privacy.sqlite import SqliteStorage
 
 _ROUNDS = 4
 _SYSCALLS = "pwrite64,write,fdatasync,fsync,ftruncate,unlink"
@@ -68,61 +71,70 @@ def run_operation_faults(
         for number in range(1, count + 1):
             files = fresh_ledger(folder / "ledger")
             observer.new_ledger()
-            plan = Plan(range(_ROUNDS), open_storage=_failing(number, kinds, act))
-            frames, _ = run_party(files, plan)
+            fault = Fault(number, kinds, act)
+            plan = Plan(range(_ROUNDS), open_storage=fault.open_storage, on_fault=fault.report_by)
+            frames, status = run_party(files, plan)
             observer.watch(frames)
             observer.inspect(files)
             if must_stop:
-                observer.counters.under_counted += _sent_after_failure(frames)
+                observer.counters.under_counted += went_on_after_fault(frames)
             observer.finish(files, _ROUNDS)
-            points[name] = points.get(name, 0) + 1
+            fired = os.WIFSIGNALED(status) or any(frame.what == FIRED for frame in frames)
+            points[name] = points.get(name, 0) + fired
             progress(sum(points.values()))
     return observer.counters, points
 
 
-def _failing(
-    number: int, kinds: tuple[type, ...], act: Callable[[Operation], None]
-) -> Callable[[LedgerFiles, At], SqliteStorage]:
-    layers: list[object] = []  # the layer must outlive the connection
+@dataclass(slots=True)
+class Fault:
+    """Does ``act`` at the n-th operation of some kinds, and reports that it did."""
 
-    def open_storage(files: LedgerFiles, _: At) -> SqliteStorage:
-        left = number
+    number: int
+    kinds: tuple[type, ...]
+    act: Callable[[Operation], None]
+    layers: list[object] = field(default_factory=list)  # a layer must outlive its connection
+    report: Callable[[], None] = lambda: None
 
-        def hook(operation: Operation) -> None:
-            nonlocal left
-            if isinstance(operation, kinds):
-                left -= 1
-                if left == 0:
-                    act(operation)
+    def report_by(self, report: Callable[[], None]) -> None:
+        """Take the way to report."""
+        self.report = report
 
-        storage, layer = hooked_storage(files, hook)
-        layers.append(layer)
+    def open_storage(self, files: LedgerFiles, _: At) -> SqliteStorage:
+        """Open the shipped storage with the fault in it."""
+        storage, layer = hooked_storage(files, self._hook)
+        self.layers.append(layer)
         return storage
 
-    return open_storage
+    def _hook(self, operation: Operation) -> None:
+        if isinstance(operation, self.kinds):
+            self.number -= 1
+            if self.number == 0:
+                self.report()
+                self.act(operation)
 
 
-def _sent_after_failure(frames: list[Frame]) -> int:
-    """Count bodies that left after the party saw a failure."""
-    seen, late = False, 0
+def went_on_after_fault(frames: list[Frame]) -> int:
+    """Count bodies sent between a fault and the next start, and a fault that nobody noticed."""
+    late, fired, failed = 0, False, False
     for frame in frames:
-        seen = seen or frame.what == FAILED
-        late += seen and frame.what == BODY
-    return late
+        fired = fired or frame.what == FIRED
+        failed = failed or frame.what == FAILED
+        late += fired and frame.what == BODY
+    return late + (fired and not failed)
 
 
 def run_syscall_kills(
     folder: Path, *, progress: Callable[[int], None] = lambda _: None
 ) -> tuple[Counters, int] | None:
     """Kill a party at its n-th writing system call, for every n; None where strace cannot."""
-    total = _count_syscalls(folder)
+    total = _count_syscalls(folder, _SYSCALLS)
     if not total:
         return None
     observer = Observer(folder / "copy")
     for number in range(1, total + 1):
         files = fresh_ledger(folder / "ledger")
         observer.new_ledger()
-        frames, _ = _traced(files, f"--inject={_SYSCALLS}:signal=KILL:when={number}", "/dev/null")
+        frames, _ = _traced(files, _SYSCALLS, f"--inject={_SYSCALLS}:signal=KILL:when={number}")
         observer.watch(frames)
         observer.inspect(files)
         observer.finish(files, _ROUNDS)
@@ -130,23 +142,66 @@ def run_syscall_kills(
     return observer.counters, total
 
 
-def _count_syscalls(folder: Path) -> int:
+def run_syscall_errors(
+    folder: Path, *, progress: Callable[[int], None] = lambda _: None
+) -> tuple[Counters, dict[str, int]] | None:
+    """Let every sync fail with EIO and every write with ENOSPC, in the kernel's name.
+
+    Unlike an error raised in the file layer, these pass through all of SQLite, which swallows
+    some. A party that met one must stop. Two may pass unnoticed: SQLite's own sync of the folder
+    (the ledger syncs it itself when it opens) and the note of the process id in the lock file.
+    """
+    observer, points = Observer(folder / "copy"), dict[str, int]()
+    log = folder / "injected.log"
+    for call, error in (("fdatasync", "EIO"), ("fsync", "EIO"), ("pwrite64", "ENOSPC")):
+        total = _count_syscalls(folder, call)
+        if not total:
+            return None
+        for number in range(1, total + 1):
+            files = fresh_ledger(folder / "ledger")
+            observer.new_ledger()
+            inject = f"--inject={call}:error={error}:when={number}"
+            frames, _ = _traced(files, call, inject, log=str(log))
+            observer.watch(frames)
+            observer.inspect(files)
+            hit = [line for line in log.read_text().splitlines() if "INJECTED" in line]
+            harmless = any(f"{files.folder}>" in line or "ledger.lock>" in line for line in hit)
+            noticed = any(frame.what == FAILED for frame in frames)
+            observer.counters.under_counted += bool(hit) and not harmless and not noticed
+            observer.counters.under_counted += _sent_after_failure(frames)
+            observer.finish(files, _ROUNDS)
+            points[call] = points.get(call, 0) + len(hit)
+            progress(sum(points.values()))
+    return observer.counters, points
+
+
+def _sent_after_failure(frames: list[Frame]) -> int:
+    failed, late = False, 0
+    for frame in frames:
+        failed = failed or frame.what == FAILED
+        late += failed and frame.what == BODY
+    return late
+
+
+def _count_syscalls(folder: Path, calls: str) -> int:
     if shutil.which("strace") is None:
         return 0
     log = folder / "strace.log"
     folder.mkdir(parents=True, exist_ok=True)
     log.unlink(missing_ok=True)
     files = fresh_ledger(folder / "ledger")
-    _, traced = _traced(files, "--signal=none", str(log))
+    _, traced = _traced(files, calls, "--signal=none", log=str(log))
     return sum("(" in line for line in log.read_text().splitlines()) if traced else 0
 
 
-def _traced(files: LedgerFiles, option: str, log: str) -> tuple[list[Frame], bool]:
+def _traced(
+    files: LedgerFiles, calls: str, option: str, *, log: str = "/dev/null"
+) -> tuple[list[Frame], bool]:
     """Run a party with strace attached before it touches the ledger."""
     hold, release = os.pipe()
     pid, wire = start_party(files, Plan(range(_ROUNDS)), hold=hold)
     os.close(hold)
-    command = ["strace", "-q", "-f", f"--trace={_SYSCALLS}", option, "-o", log, "-p", str(pid)]
+    command = ["strace", "-q", "-y", "-f", f"--trace={calls}", option, "-o", log, "-p", str(pid)]
     tracer = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     attached = _wait_attached(pid, tracer)
     if not attached:

@@ -4,11 +4,13 @@ All writes and syncs of a run are recorded. An image is a moment of that record:
 is there; each later write is there, missing, or torn at a sector, independently, in any order.
 """
 
+import contextlib
 import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,10 +18,10 @@ from colonnade.bench.crash.counters import Counters
 from colonnade.bench.crash.party import MECHANISM, answer, fresh_ledger, key_of, request_of
 from colonnade.bench.crash.vfs import Operation, Sync, Write, hooked_storage
 from colonnade.core.errors import ColonnadeError
+from colonnade.privacy.files import LedgerFiles
 from colonnade.privacy.founding import open_ledger
 from colonnade.privacy.ledger import Ledger
 from colonnade.privacy.receipts import ledger_key_from_file
-from colonnade.privacy.storage import LedgerFiles
 
 _SECTOR = 512
 # Enough for the log to be copied into the database on the way.
@@ -34,16 +36,22 @@ class Acknowledged:
     body: bytes | None
 
 
-def record_run(
-    folder: Path, rounds: int
-) -> tuple[dict[str, bytes], list[Operation | Acknowledged]]:
+Record: TypeAlias = list[Operation | Acknowledged]
+
+
+def record_run(folder: Path, rounds: int) -> tuple[dict[str, bytes], Record]:
     """Answer some rounds and return the files before, and everything that happened to them."""
     files = fresh_ledger(folder / "recorded")
     before = {path.name: path.read_bytes() for path in files.folder.iterdir()}
-    record: list[Operation | Acknowledged] = []
+    record: Record = []
+    _answer_all(files, range(rounds), record)
+    return before, record
+
+
+def _answer_all(files: LedgerFiles, rounds: range, record: Record) -> None:
     storage, _layer = hooked_storage(files, record.append)
     ledger = Ledger(storage, ledger_key_from_file(files.key), time.time)
-    for round_ in range(rounds):
+    for round_ in rounds:
 
         def at(step: object, round_: int = round_) -> None:
             if getattr(step, "value", "") == "charged":
@@ -54,7 +62,6 @@ def record_run(
 
         answer(ledger, key_of(round_), request_of(round_), at, send)
     ledger.close()
-    return before, record
 
 
 def run_images(
@@ -77,19 +84,48 @@ def run_images(
     return counters
 
 
+def run_double_images(
+    folder: Path,
+    images: int,
+    *,
+    seed: int = 0,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Counters:
+    """Kill a party, let another replay what it left, then cut the power.
+
+    What the killed process had written and not synced is still there for its successor, which
+    hands it out; after the power cut it may be gone, unless the successor synced it first.
+    """
+    choose = np.random.default_rng(seed)
+    before, record = record_run(folder, 6)
+    counters = Counters()
+    image = LedgerFiles(folder / "image")
+    for done in range(images):
+        killed = record[: int(choose.integers(len(record) + 1))]
+        _build(image.folder, before, killed, None)
+        after: Record = []
+        _answer_all(image, range(6), after)
+        whole = [*killed, *after[: int(choose.integers(len(after) + 1))]]
+        _build(image.folder, before, whole, choose)
+        _check(image, whole, counters)
+        progress(done + 1)
+    return counters
+
+
 def _build(
     target: Path,
     before: dict[str, bytes],
-    record: list[Operation | Acknowledged],
-    choose: np.random.Generator,
+    record: Record,
+    choose: np.random.Generator | None,
 ) -> None:
+    """Write the files as a power cut after ``record`` may leave them; uncut without ``choose``."""
     files = {name: bytearray(content) for name, content in before.items()}
     synced = {item.file: place for place, item in enumerate(record) if isinstance(item, Sync)}
     for place, item in enumerate(record):
         if not isinstance(item, Write):
             continue
         file, data = files.setdefault(item.file, bytearray()), item.data
-        if place > synced.get(item.file, -1):
+        if choose is not None and place > synced.get(item.file, -1):
             fate = choose.random()
             if fate < 0.4:
                 continue  # lost
@@ -106,7 +142,7 @@ def _build(
         (target / name).write_bytes(content)
 
 
-def _check(image: LedgerFiles, record: list[Operation | Acknowledged], counters: Counters) -> None:
+def _check(image: LedgerFiles, record: Record, counters: Counters) -> None:
     marks = [item for item in record if isinstance(item, Acknowledged)]
     charged = {mark.round for mark in marks}
     sent = {mark.round: mark.body for mark in marks if mark.body is not None}
@@ -123,4 +159,5 @@ def _check(image: LedgerFiles, record: list[Operation | Acknowledged], counters:
             released = ledger.stored(key_of(round_))
             counters.re_drawn += released is None or released.body != body
     finally:
-        ledger.close()
+        with contextlib.suppress(ColonnadeError):
+            ledger.close()

@@ -24,8 +24,8 @@ from colonnade.bench.crash.party import (
     fresh_ledger,
     run_party,
 )
+from colonnade.privacy.files import LedgerFiles
 from colonnade.privacy.sampling import OsNoise
-from colonnade.privacy.storage import LedgerFiles
 
 # Rounds answered on one ledger before a new one is made: opening reads all of it.
 _ROUNDS = 24

@@ -21,14 +21,16 @@ from colonnade.core.arrays import IntArray
 from colonnade.core.errors import ColonnadeError, RequestConflict
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.entries import ReleaseKey
+from colonnade.privacy.files import LedgerFiles
 from colonnade.privacy.founding import Charter, create_ledger
 from colonnade.privacy.gate import Gate, Step
 from colonnade.privacy.ledger import Ledger
 from colonnade.privacy.mechanisms import DiscreteGaussian
+from colonnade.privacy.mirror import HeadMirror
 from colonnade.privacy.receipts import ledger_key_from_file
 from colonnade.privacy.sampling import OsNoise
+from colonnade.privacy.sqlite import SqliteStorage
 from colonnade.privacy.state import Head
-from colonnade.privacy.storage import HeadMirror, LedgerFiles, SqliteStorage
 
 MECHANISM = DiscreteGaussian(sigma2=2**40, l2_sensitivity2=2**30)
 CAP = units_down(1.0)
@@ -36,7 +38,7 @@ VALUE: IntArray = np.arange(24, dtype=np.int64)
 
 # Frames on the wire: what happened, which round, how long, then the bytes.
 _FRAME = struct.Struct(">cIQ")
-BODY, OPENED, MUTATED_OK, REFUSED, FAILED = b"B", b"O", b"M", b"R", b"F"
+BODY, OPENED, MUTATED_OK, REFUSED, FAILED, FIRED = b"B", b"O", b"M", b"R", b"F", b"!"
 
 Send: TypeAlias = Callable[[bytes], None]
 At: TypeAlias = Callable[[object], None]
@@ -98,6 +100,7 @@ class Plan:
     die_at: tuple[int, object] | None = None  # the n-th time that this step is passed
     mutate: int | None = None  # first ask for this round with another request
     open_storage: OpenStorage = stepped_storage
+    on_fault: Callable[[Callable[[], None]], None] = lambda _: None  # told how to report a fault
 
 
 def fresh_ledger(folder: Path) -> LedgerFiles:
@@ -156,26 +159,37 @@ def _serve(files: LedgerFiles, plan: Plan, wire: int) -> int:
     def tell(what: bytes, round_: int, payload: bytes) -> None:
         os.write(wire, _FRAME.pack(what, round_, len(payload)) + payload)
 
+    plan.on_fault(lambda: tell(FIRED, 0, b""))
+    status = 0
     try:
         ledger = Ledger(plan.open_storage(files, at), ledger_key_from_file(files.key), time.time)
-        tell(OPENED, 0, struct.pack(">Q", ledger.budget().remaining))
-        if plan.mutate is not None:
-            _mutate(ledger, plan, tell)
-        for round_ in plan.rounds:
-
-            def send(body: bytes, round_: int = round_) -> None:
-                at("before send")
-                os.write(wire, _FRAME.pack(BODY, round_, len(body)) + body[: len(body) // 2])
-                at("amid send")
-                os.write(wire, body[len(body) // 2 :])
-                at("after send")
-
-            plan.answer(ledger, key_of(round_), request_of(round_), at, send)
-        ledger.close()
     except ColonnadeError as error:
         tell(FAILED, 0, error.code.encode())
         return 2
-    return 0
+    tell(OPENED, 0, struct.pack(">Q", ledger.budget().remaining))
+    if plan.mutate is not None:
+        _mutate(ledger, plan, tell)
+    for round_ in plan.rounds:
+
+        def send(body: bytes, round_: int = round_) -> None:
+            at("before send")
+            os.write(wire, _FRAME.pack(BODY, round_, len(body)) + body[: len(body) // 2])
+            at("amid send")
+            os.write(wire, body[len(body) // 2 :])
+            at("after send")
+
+        try:
+            plan.answer(ledger, key_of(round_), request_of(round_), at, send)
+        except ColonnadeError as error:
+            # A party would stop here; this one goes on asking, to see that nothing more comes.
+            tell(FAILED, round_, error.code.encode())
+            status = 2
+    try:
+        ledger.close()
+    except ColonnadeError as error:
+        tell(FAILED, 0, error.code.encode())
+        status = 2
+    return status
 
 
 def _mutate(ledger: Ledger, plan: Plan, tell: Callable[[bytes, int, bytes], None]) -> None:

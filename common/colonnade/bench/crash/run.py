@@ -6,8 +6,12 @@ from pathlib import Path
 
 from colonnade.bench.crash.corruption import run_corruptions
 from colonnade.bench.crash.counters import Counters
-from colonnade.bench.crash.faults import run_operation_faults, run_syscall_kills
-from colonnade.bench.crash.images import run_images
+from colonnade.bench.crash.faults import (
+    run_operation_faults,
+    run_syscall_errors,
+    run_syscall_kills,
+)
+from colonnade.bench.crash.images import run_double_images, run_images
 from colonnade.bench.crash.kills import run_kills
 
 Progress = Callable[[str], Callable[[int], None]]
@@ -30,10 +34,20 @@ def run_crash(
     if traced is not None:
         counters.add(traced[0])
     covered["syscalls_killed"] = traced[1] if traced else None
+    failed = run_syscall_errors(folder / "errors", progress=progress("failed system calls"))
+    if failed is not None:
+        counters.add(failed[0])
+    covered["syscalls_failed"] = failed[1] if failed else None
     counters.add(
         run_images(folder / "images", images, seed=seed, progress=progress(f"{images} power cuts"))
     )
-    covered["images"] = images
+    doubles = images // 4
+    counters.add(
+        run_double_images(
+            folder / "doubles", doubles, seed=seed, progress=progress(f"{doubles} after a kill")
+        )
+    )
+    covered |= {"images": images, "double_images": doubles}
     broken, refused = run_corruptions(
         folder / "corruptions",
         corruptions,

@@ -7,7 +7,9 @@ from typing import TypeAlias
 
 import apsw
 
-from colonnade.privacy.storage import HeadMirror, LedgerFiles, SqliteStorage
+from colonnade.privacy.files import LedgerFiles, sync_path
+from colonnade.privacy.mirror import HeadMirror
+from colonnade.privacy.sqlite import SqliteStorage
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,12 @@ class HookedMirror(HeadMirror):
 def hooked_storage(files: LedgerFiles, hook: Hook) -> tuple[SqliteStorage, HookedVfs]:
     """Open the shipped storage on the hooked layer; keep the layer as long as the storage."""
     layer = HookedVfs("colonnade-hooked", hook)
+
+    def sync(path: Path) -> None:
+        hook(Sync(path.name))
+        sync_path(path)
+
     storage = SqliteStorage(
-        files, vfs="colonnade-hooked", mirror=lambda path: HookedMirror(path, hook)
+        files, vfs="colonnade-hooked", mirror=lambda path: HookedMirror(path, hook), sync=sync
     )
     return storage, layer

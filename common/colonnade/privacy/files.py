@@ -1,0 +1,103 @@
+"""The files of a ledger: names, lock, and forcing them to disk."""
+
+import contextlib
+import fcntl
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from colonnade.core.errors import BadInput, LedgerBusy
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerFiles:
+    """The files of a ledger in its folder; the mirror may live on another disk."""
+
+    folder: Path
+    mirror_at: Path | None = None
+
+    @property
+    def database(self) -> Path:
+        """The SQLite database."""
+        return self.folder / "ledger.db"
+
+    @property
+    def log(self) -> Path:
+        """SQLite's write-ahead log."""
+        return self.folder / "ledger.db-wal"
+
+    @property
+    def mirror(self) -> Path:
+        """The head mirror."""
+        return self.mirror_at or self.folder / "head.mirror"
+
+    @property
+    def key(self) -> Path:
+        """The ledger's Ed25519 private key."""
+        return self.folder / "ledger.key"
+
+    @property
+    def lock(self) -> Path:
+        """The file that is locked while the ledger is open."""
+        return self.folder / "ledger.lock"
+
+    @property
+    def stopped(self) -> Path:
+        """The file whose presence says that this ledger must not be opened any more."""
+        return self.folder / "ledger.stopped"
+
+
+def hold_lock(path: Path) -> int:
+    """Take the exclusive lock of a ledger folder and return its descriptor."""
+    try:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise BadInput(
+            f"the ledger in {path.parent} cannot be used: {error.strerror}; "
+            "check the folder, its owner and that its disk can be written"
+        ) from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        holder = os.pread(lock, 32, 0).decode("ascii", "replace").strip()
+        os.close(lock)
+        raise LedgerBusy(
+            f"the ledger in {path.parent} is in use by process {holder}; stop it first"
+        ) from None
+    with contextlib.suppress(OSError):  # only for the message above
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    return lock
+
+
+def sync_path(path: Path) -> None:
+    """Force a file or a folder to disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def stop_ledger(files: LedgerFiles, reason: str) -> None:
+    """Leave a file, on disk, that keeps a ledger from being opened again."""
+    with files.stopped.open("a", encoding="utf-8") as marker:
+        marker.write(reason + "\n")
+        marker.flush()
+        os.fsync(marker.fileno())
+    sync_path(files.folder)
+
+
+def identity(path: Path) -> tuple[int, int]:
+    """Return what tells a file from another of the same name."""
+    found = path.stat()
+    return found.st_dev, found.st_ino
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a new file that only its owner can read, and force it to disk."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o400)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())

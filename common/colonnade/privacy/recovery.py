@@ -1,0 +1,144 @@
+"""Recover from a damaged or rolled-back ledger without forgetting what was spent.
+
+Privacy: a ledger that lost entries may have released more than it knows. The ledger that takes
+over adopts the most that anyone can show, and where nobody can show it, everything:
+
+- what the readable entries say;
+- plus all that the mirror knows to be missing, and one release that may have been under way;
+- plus, for each account, the most that receipts from outside the readable chain show, on top and
+  not instead, since a restored copy may have gone on releasing beside the original;
+- the whole cap if the mirror cannot be read. Then nothing is left, and so it is wherever a receipt
+  proves entries that neither the files nor the mirror know, because a cap lowered in them is not
+  known either. Raising the cap afterwards is an explicit, signed decision.
+
+No release is carried over and old jobs are closed. The old ledger is stopped for good before the
+new one exists, so that the two are never both alive.
+"""
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+
+import apsw
+
+from colonnade.core.errors import BadInput, LedgerDamaged
+from colonnade.privacy.files import LedgerFiles, hold_lock, stop_ledger, sync_path
+from colonnade.privacy.founding import Charter, Clock, create_ledger
+from colonnade.privacy.mirror import HeadMirror
+from colonnade.privacy.receipts import Receipt, ledger_key_from_file
+from colonnade.privacy.state import Head, LedgerState
+
+
+def recover_ledger(
+    old: LedgerFiles,
+    new: LedgerFiles,
+    *,
+    receipts: Sequence[Receipt] = (),
+    clock: Clock = time.time,
+) -> Mapping[str, int]:
+    """Found ``new`` in place of ``old`` and return what each account adopts, in units."""
+    if new.folder.exists() or new.mirror.exists():
+        raise BadInput(f"{new.folder} or its mirror exists already; name a new folder")
+    lock = hold_lock(old.lock)
+    try:
+        signer = ledger_key_from_file(old.key)
+        state, whole = _readable_part(old)
+        charter = _charter(old, state, receipts, whole=whole)
+        stop_ledger(old, f"recovered into {new.folder}")
+        create_ledger(new, charter, signer=signer, clock=clock)
+        old.key.unlink()
+        sync_path(old.folder)
+    finally:
+        os.close(lock)
+    return charter.adopted
+
+
+def _charter(
+    old: LedgerFiles, state: LedgerState, receipts: Sequence[Receipt], *, whole: bool
+) -> Charter:
+    opened, mirror = state.opened, _mirror_head(old)
+    if opened is None or not state.caps:
+        raise LedgerDamaged(
+            f"no cap can be read from {old.folder}; ask the approver for a new ledger"
+        )
+    for receipt in receipts:
+        if not receipt.signed_by(bytes.fromhex(opened.public_key)):
+            raise BadInput("a receipt was not signed by this ledger; leave it out")
+    strange = [r for r in receipts if not _known(state, r)]
+    agrees = mirror is not None and state.on_chain(mirror.seq, mirror.chain_hash)
+    if whole and agrees and not strange and not old.stopped.exists():
+        raise BadInput(f"the ledger in {old.folder} is whole; there is nothing to recover")
+    adopted = _adopted(state, mirror, strange)
+    caps = _caps(state, mirror, adopted, unknown=bool(strange))
+    return Charter(
+        party=opened.party,
+        caps=caps,
+        reason=f"recovered from ledger {opened.ledger_id}",
+        approver_key=bytes.fromhex(opened.approver_key),
+        simulation=opened.simulation,
+        continues=(opened.ledger_id, *opened.continues.split()),
+        adopted={name: min(units, caps.get(name, caps[""])) for name, units in adopted.items()},
+        closed=frozenset(state.closed)
+        | {key.job for key in state.charges}
+        | {job for job, _ in state.admitted},
+    )
+
+
+def _known(state: LedgerState, receipt: Receipt) -> bool:
+    """Tell whether the readable chain, or the adoption before it, covers ``receipt``."""
+    opened = state.opened
+    if opened is not None and receipt.ledger_id.hex() == opened.ledger_id:
+        return state.on_chain(receipt.seq, receipt.chain_hash)
+    return receipt.spent <= state.spent_by(receipt.account)
+
+
+def _adopted(state: LedgerState, mirror: Head | None, strange: Sequence[Receipt]) -> dict[str, int]:
+    if mirror is None:
+        return {"*": state.cap(), **{name: state.cap(name) for name in {*state.caps, *state.spent}}}
+    dearest = max((charge.units for charge in state.charges.values()), default=0)
+    beside = mirror.seq <= state.head.seq and not state.on_chain(mirror.seq, mirror.chain_hash)
+    lost = (mirror.spent if beside else max(0, mirror.spent - state.total)) + dearest
+    shown: dict[str, int] = {}
+    for receipt in strange:
+        shown[receipt.account] = max(shown.get(receipt.account, 0), receipt.spent)
+    names = {*state.caps, *state.spent, *shown}
+    adopted = {name: state.spent_by(name) + lost + shown.get(name, 0) for name in names}
+    return {"*": state.floor + lost, **adopted}
+
+
+def _caps(
+    state: LedgerState, mirror: Head | None, adopted: Mapping[str, int], *, unknown: bool
+) -> dict[str, int]:
+    """Return caps that are at most the old ones, as far as those are known."""
+    if unknown:
+        return {name: min(state.cap(name), adopted.get(name, adopted["*"])) for name in state.caps}
+    lost_tail = mirror is not None and mirror.seq > state.head.seq
+    if mirror is None or not lost_tail:
+        return dict(state.caps)
+    return {name: min(units, mirror.cap) for name, units in state.caps.items()}
+
+
+def _mirror_head(files: LedgerFiles) -> Head | None:
+    try:
+        mirror = HeadMirror(files.mirror)
+    except OSError:
+        return None
+    mirror.close()
+    return mirror.head
+
+
+def _readable_part(files: LedgerFiles) -> tuple[LedgerState, bool]:
+    """Fold the entries up to the first that is damaged; tell whether there was none."""
+    state = LedgerState()
+    try:
+        database = apsw.Connection(str(files.database), flags=apsw.SQLITE_OPEN_READWRITE)
+        try:
+            for line, chain_hash in database.execute("SELECT line, hash FROM entry ORDER BY seq"):
+                state.apply(line)
+                if state.head.chain_hash != chain_hash:
+                    return state, False
+        finally:
+            database.close()
+    except (apsw.Error, LedgerDamaged, ValueError):
+        return state, False
+    return state, True

@@ -1,0 +1,286 @@
+"""A ledger on disk: lines in SQLite, the head in a mirror, one process at a time.
+
+SQLite is opened in WAL mode with ``synchronous=FULL``: with NORMAL a power loss drops commits that
+were already acknowledged. It is trusted to be durable and not to be honest: damaged files make it
+drop or alter rows without a word, so the lines carry their own hash chain and the head of that
+chain is also kept in the mirror. The mirror is written after every commit, and forced to disk
+after every commit that precedes a release. The log is copied into the database by an explicit
+checkpoint: SQLite's automatic one swallows a failed sync.
+"""
+
+import contextlib
+import ctypes
+import errno
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import apsw
+
+from colonnade.core.errors import (
+    BadInput,
+    LedgerDamaged,
+    LedgerFailed,
+    LedgerRolledBack,
+    LowDisk,
+)
+from colonnade.privacy.files import LedgerFiles, hold_lock, identity, stop_ledger, sync_path
+from colonnade.privacy.mirror import HeadMirror
+from colonnade.privacy.state import Head
+from colonnade.privacy.storage import MAX_BODY_BYTES, Row
+
+APPLICATION_ID = 0x434F4C4E  # "COLN"
+SCHEMA_VERSION = 1
+# Pages of 4 KiB in the log before it is copied into the database.
+_CHECKPOINT_PAGES = 256
+# This much disk must be free before anything is charged: two bodies, the log, and its copy.
+RESERVE_BYTES = 4 * MAX_BODY_BYTES
+
+_SCHEMA = f"""
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {SCHEMA_VERSION};
+CREATE TABLE entry (
+    seq  INTEGER PRIMARY KEY,
+    line TEXT NOT NULL,
+    hash BLOB NOT NULL,
+    once BLOB UNIQUE           -- digest of what may happen only once, such as the charge of a key
+) STRICT;
+CREATE TABLE body (
+    seq   INTEGER PRIMARY KEY REFERENCES entry (seq),
+    bytes BLOB NOT NULL
+) STRICT;
+CREATE TABLE binding (
+    dataset_sha256 BLOB NOT NULL  -- of the party's table; stays here, is in no line and no export
+) STRICT;
+CREATE TRIGGER entry_is_final BEFORE UPDATE ON entry BEGIN SELECT RAISE(ABORT, 'append only'); END;
+CREATE TRIGGER entry_stays BEFORE DELETE ON entry BEGIN SELECT RAISE(ABORT, 'append only'); END;
+CREATE TRIGGER body_is_final BEFORE UPDATE ON body BEGIN SELECT RAISE(ABORT, 'append only'); END;
+"""
+
+
+class SqliteStorage:
+    """Rows in SQLite, the head in the mirror, one process at a time.
+
+    ``vfs`` names a registered SQLite file layer, ``mirror`` opens the mirror and ``sync`` forces a
+    whole file to disk; the crash tests pass ones that record or die.
+    """
+
+    def __init__(
+        self,
+        files: LedgerFiles,
+        *,
+        vfs: str | None = None,
+        mirror: Callable[[Path], HeadMirror] = HeadMirror,
+        sync: Callable[[Path], None] = sync_path,
+    ) -> None:
+        self._files, self._log_pages = files, 0
+        if not files.database.is_file():
+            raise BadInput(f"there is no ledger in {files.folder}; make one with 'party init'")
+        self._lock = hold_lock(files.lock)
+        try:
+            if files.stopped.exists():
+                raise LedgerRolledBack(
+                    f"the ledger in {files.folder} was stopped for good; "
+                    "see 'colonnade ledger recover --help'"
+                )
+            # Before SQLite opens them: closing a second descriptor would drop its locks.
+            for path in (files.log, files.database, files.folder):
+                if path.exists():
+                    sync(path)
+            self._database = _connect(files.database, vfs=vfs)
+            try:
+                self._mirror = mirror(files.mirror)
+            except OSError:
+                self._database.close()
+                raise
+            self._database.set_wal_hook(self._count_pages)
+        except (apsw.Error, OSError):
+            os.close(self._lock)
+            raise LedgerDamaged(
+                f"the ledger in {files.folder} cannot be opened: a file is missing, damaged or "
+                "read-only; see 'colonnade ledger recover --help'"
+            ) from None
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    @staticmethod
+    def create(files: LedgerFiles, rows: Sequence[Row], head: Head) -> None:
+        """Make the database and the mirror with the first rows in them."""
+        os.close(os.open(files.database, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        database = apsw.Connection(str(files.database), flags=apsw.SQLITE_OPEN_READWRITE)
+        try:
+            database.execute("PRAGMA locking_mode = EXCLUSIVE")
+            database.execute("PRAGMA journal_mode = WAL")
+            database.execute("PRAGMA synchronous = FULL")
+            with database:
+                database.execute(_SCHEMA)
+            _grow_log(database)
+            with database:  # this starts the log over, leaving its size
+                _insert(database, rows)
+        finally:
+            database.close()
+        HeadMirror.create(files.mirror, head)
+
+    def rows(self) -> Iterator[tuple[int, str, bytes]]:
+        """Yield ``(seq, line, hash)`` in order of the table itself, not of an index."""
+        yield from self._database.execute(
+            "SELECT seq, line, hash FROM entry NOT INDEXED ORDER BY seq"
+        )
+
+    def body(self, seq: int) -> bytes | None:
+        """Return the bytes kept with row ``seq``."""
+        try:
+            for (body,) in self._database.execute("SELECT bytes FROM body WHERE seq = ?", (seq,)):
+                return bytes(body)
+        except apsw.Error as error:
+            raise self._failure(error) from None
+        return None
+
+    def append(self, rows: Sequence[Row], head: Head, *, releases: bool) -> None:
+        """Commit ``rows``, then note ``head`` in the mirror, forced to disk before a release."""
+        try:
+            self._check_lock()
+            with self._database:
+                _insert(self._database, rows)
+            self._mirror.write(head, force=releases)
+            if self._log_pages >= _CHECKPOINT_PAGES:
+                self._checkpoint()
+        except (apsw.Error, OSError) as error:
+            raise self._failure(error) from None
+
+    def settle(self, head: Head) -> None:
+        """Bring the mirror to ``head``, on disk; the other files were synced before opening."""
+        try:
+            self._mirror.write(head, force=True)
+        except OSError as error:
+            raise self._failure(error) from None
+
+    def stop(self, reason: str) -> None:
+        """Leave a file, on disk, that keeps this ledger from being opened again."""
+        stop_ledger(self._files, reason)
+
+    def witnessed(self) -> Head | None:
+        """Return the head that the mirror knows."""
+        return self._mirror.head
+
+    def require_space(self) -> None:
+        """Refuse unless a charge and its answer surely fit."""
+        disk = os.statvfs(self._files.folder)
+        free = disk.f_bavail * disk.f_frsize
+        if free < RESERVE_BYTES:
+            raise LowDisk(
+                f"{free} bytes are free for the ledger in {self._files.folder} and "
+                f"{RESERVE_BYTES} are needed; free some space (nothing was charged)"
+            )
+
+    def dataset(self) -> bytes | None:
+        """Return the digest of the table this ledger belongs to."""
+        for (digest,) in self._database.execute("SELECT dataset_sha256 FROM binding"):
+            return bytes(digest)
+        return None
+
+    def bind_dataset(self, digest: bytes) -> None:
+        """Keep the digest of the table this ledger belongs to."""
+        try:
+            with self._database:
+                self._database.execute("DELETE FROM binding")
+                self._database.execute("INSERT INTO binding VALUES (?)", (digest,))
+        except apsw.Error as error:
+            raise self._failure(error) from None
+
+    def close(self) -> None:
+        """Copy the log into the database and give the files free."""
+        try:
+            self._checkpoint()
+        except apsw.Error as error:
+            raise self._failure(error) from None
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Give the files free, whatever state they are in."""
+        self._mirror.close()
+        with contextlib.suppress(apsw.Error):
+            self._database.close()
+        os.close(self._lock)
+
+    def _count_pages(self, _: apsw.Connection, __: str, pages: int) -> int:
+        self._log_pages = pages
+        return apsw.SQLITE_OK
+
+    def _checkpoint(self) -> None:
+        self._database.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        self._log_pages = 0
+
+    def _check_lock(self) -> None:
+        """Fail if the lock file was replaced: someone else may hold the new one."""
+        held = os.fstat(self._lock)
+        if (held.st_dev, held.st_ino) != identity(self._files.lock):
+            raise OSError(errno.ESTALE, "the lock file was replaced")
+
+    def _failure(self, error: Exception) -> LedgerFailed:
+        return LedgerFailed(
+            f"the ledger in {self._files.folder} could not be written "
+            f"({type(error).__name__}); check the disk, then start again"
+        )
+
+
+def _grow_log(database: apsw.Connection) -> None:
+    """Make the log as large as it gets, once, and have it kept.
+
+    Commits then overwrite blocks that the file already has. Growing the file with each commit
+    makes every sync a metadata write too, ten times slower on ext4.
+    """
+    _keep_log(database)
+    with database:
+        filler = (_CHECKPOINT_PAGES + 16) * 4096
+        database.execute("INSERT INTO body VALUES (-1, zeroblob(?))", (filler,))
+    with database:
+        database.execute("DELETE FROM body WHERE seq = -1")
+    database.execute("PRAGMA wal_checkpoint(RESTART)")
+
+
+def _keep_log(database: apsw.Connection) -> None:
+    keep = ctypes.c_int(1)
+    database.file_control("main", apsw.SQLITE_FCNTL_PERSIST_WAL, ctypes.addressof(keep))
+
+
+def _insert(database: apsw.Connection, rows: Sequence[Row]) -> None:
+    for row in rows:
+        database.execute(
+            "INSERT INTO entry VALUES (?, ?, ?, ?)", (row.seq, row.line, row.chain_hash, row.once)
+        )
+        if row.body is not None:
+            database.execute("INSERT INTO body VALUES (?, ?)", (row.seq, row.body))
+        if row.purges is not None:
+            database.execute("DELETE FROM body WHERE seq = ?", (row.purges,))
+
+
+def _connect(path: Path, *, vfs: str | None) -> apsw.Connection:
+    database = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
+    try:
+        settings = (
+            ("locking_mode = EXCLUSIVE", "exclusive"),
+            ("journal_mode = WAL", "wal"),
+            ("synchronous = FULL", None),
+            ("synchronous", 2),
+            ("wal_autocheckpoint = 0", 0),
+            ("trusted_schema = OFF", None),
+            ("cell_size_check = ON", None),
+            ("application_id", APPLICATION_ID),
+            ("user_version", SCHEMA_VERSION),
+            ("integrity_check(1)", "ok"),  # necessary, far from sufficient: hence the chain
+        )
+        _keep_log(database)
+        for pragma, wanted in settings:
+            got = next(iter(database.execute(f"PRAGMA {pragma}")), (None,))[0]
+            if wanted is not None and got != wanted:
+                raise LedgerDamaged(
+                    f"the ledger database {path} fails its check '{pragma}'; "
+                    "see 'colonnade ledger recover --help'"
+                )
+    except BaseException:
+        database.close()
+        raise
+    return database
