@@ -114,10 +114,21 @@ def test_buckets_and_signs_are_even() -> None:
     sketch = SparseSketch(b"even", 64_000, 64)
     words, lanes = sketch._scratch()
     cells = np.zeros((1, 1, 128), np.int64)
-    sketches._scatter(sketch._words, words, lanes, 1, 0, ones, cells)
+    sketches._scatter(sketch._words, words, lanes, 0, ones, cells)
     counts += cells[0, 0].reshape(64, 2).T
     chi2 = ((counts - 500) ** 2 / 500).sum()
     assert chi2 < 127 + 5 * 16
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 4095, 4096, 4097, 20_003])
+def test_the_fast_kernel_equals_the_general_one(rows: int) -> None:
+    sketch, columns = SparseSketch(b"fast", 30_000, 128), table(rows=rows)
+    for row in (0, 4, 8192):
+        fast, general = (np.zeros((3, 1, 256), np.int64) for _ in range(2))
+        words, lanes = sketch._scratch()
+        sketches._scatter_words(sketch._words, words, row, columns, fast)
+        sketches._scatter(sketch._words, words, lanes, row, columns, general)
+        assert fast.tolist() == general.tolist()
 
 
 def test_a_hadamard_sketch_of_full_dimension_loses_nothing() -> None:

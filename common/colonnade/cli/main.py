@@ -10,11 +10,12 @@ import os
 import sys
 from collections.abc import Sequence
 
-from colonnade.cli import bench, demo, ledger, party
+from colonnade.cli import bench, demo, ledger, party, pki
 from colonnade.core.errors import EXIT_INTERNAL, ColonnadeError
 
 _EPILOG = """exit codes: 0 done, 1 a check found a problem, 2 wrong usage, 3 bad input,
-4 refused (budget, policy, conflict), 5 ledger damaged or stopped, 6 in use, 70 internal error"""
+4 refused (budget, policy, identity, conflict), 5 ledger damaged or stopped, 6 in use,
+70 internal error"""
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -27,7 +28,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for module in (party, ledger, bench, demo):
+    for module in (party, pki, ledger, bench, demo):
         module.register(commands)
     return parser
 

@@ -98,3 +98,10 @@ class NotPrivate(ColonnadeError):
 
     code = "not_private"
     exit_code = EXIT_REFUSED
+
+
+class BadIdentity(ColonnadeError):
+    """A certificate or a request for one does not say, validly, who its holder is."""
+
+    code = "bad_identity"
+    exit_code = EXIT_REFUSED

@@ -12,6 +12,10 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+# Ranges for each thread, and the fewest items worth a range.
+_RANGES = 2
+_LEAST = 16384
+
 _pool: ThreadPoolExecutor | None = None
 
 
@@ -31,7 +35,10 @@ def cpu_count() -> int:
 def over_ranges(
     work: Callable[[int, int], T], stop: int, *, threads: int | None = None, align: int = 1
 ) -> list[T]:
-    """Call ``work(first, last)`` on ranges that cover ``0 .. stop``, one a thread.
+    """Call ``work(first, last)`` on ranges that cover ``0 .. stop`` and return all results.
+
+    Threads take the next range when they are done with one, so the caller's own thread works while
+    others are still waking up.
 
     Parameters
     ----------
@@ -40,16 +47,22 @@ def over_ranges(
     stop
         End of the whole range.
     threads
-        How many ranges; every processor of this process by default.
+        How many; every processor of this process by default.
     align
         Inner borders are multiples of this.
     """
     global _pool  # noqa: PLW0603
-    parts = min(threads or cpu_count(), max(1, stop // max(align, 4096)))
-    if parts == 1:
+    count = threads or cpu_count()
+    parts = min(_RANGES * count, stop // max(align, _LEAST))
+    if count == 1 or parts <= 1:
         return [work(0, stop)]
     if _pool is None:
         _pool = ThreadPoolExecutor(max_workers=cpu_count(), thread_name_prefix="kernel")
     cuts = [stop * part // parts // align * align for part in range(parts)] + [stop]
-    later = [_pool.submit(work, first, last) for first, last in itertools.pairwise(cuts[1:])]
-    return [work(cuts[0], cuts[1]), *(future.result() for future in later)]
+    ranges = iter(list(itertools.pairwise(cuts)))
+
+    def take() -> list[T]:
+        return [work(first, last) for first, last in ranges]
+
+    others = [_pool.submit(take) for _ in range(min(count, parts) - 1)]
+    return [*take(), *(result for other in others for result in other.result())]

@@ -66,36 +66,92 @@ def _hash_words(key: NDArray[np.uint64], first: int, out: NDArray[np.uint64]) ->
 
 
 @njit
+def _hash_cells(
+    key: NDArray[np.uint64],
+    words: NDArray[np.uint64],
+    lanes: NDArray[np.unsignedinteger],
+    first: int,
+    width: int,
+) -> int:
+    """Turn ``lanes``, the memory of ``words``, into cells below ``width``, from lane ``first`` on.
+
+    Return where lane ``first`` stands: hash words are made whole. A cell is the lane times the
+    width, shifted down by the lane's bits; for 16-bit lanes the width is a power of two.
+    """
+    per_word = 8 // lanes.itemsize
+    _hash_words(key, first // per_word, words)
+    if lanes.itemsize == 2:
+        shift = np.uint16(0)
+        while width << shift < 2**16:
+            shift += np.uint16(1)
+        for i in range(lanes.size):
+            lanes[i] = lanes[i] >> shift
+    else:
+        for i in range(lanes.size):
+            lanes[i] = (np.uint64(lanes[i]) * np.uint64(width)) >> _HALF
+    return first % per_word
+
+
+@njit
+def _scatter_words(
+    key: NDArray[np.uint64],
+    words: NDArray[np.uint64],
+    row: int,
+    columns: Int16Array,
+    cells: IntArray,
+) -> None:
+    """Do as `_scatter` for one entry in 16-bit lanes and ``row`` a multiple of 4, a quarter faster.
+
+    Four rows take their cells from one hash word without a detour through memory.
+    """
+    shift = np.uint64(0)
+    while cells.shape[2] << shift < 2**16:
+        shift += np.uint64(1)
+    mask = np.uint64(0xFFFF)
+    block = 4 * words.size
+    for begin in range(0, columns.shape[1], block):
+        stop = min(begin + block, columns.shape[1])
+        _hash_words(key, (row + begin) // 4, words)
+        for column in range(columns.shape[0]):
+            values, band = columns[column, begin:stop], cells[column, 0]
+            whole = values.size // 4
+            for i in range(whole):
+                word = words[i]
+                band[(word & mask) >> shift] += np.int64(values[4 * i])
+                band[(word >> np.uint64(16) & mask) >> shift] += np.int64(values[4 * i + 1])
+                band[(word >> np.uint64(32) & mask) >> shift] += np.int64(values[4 * i + 2])
+                band[(word >> np.uint64(48)) >> shift] += np.int64(values[4 * i + 3])
+            for i in range(4 * whole, values.size):
+                lane = words[whole] >> np.uint64(16 * (i - 4 * whole)) & mask
+                band[lane >> shift] += np.int64(values[i])
+
+
+@njit
 def _scatter(
     key: NDArray[np.uint64],
     words: NDArray[np.uint64],
     lanes: NDArray[np.unsignedinteger],
-    entries: int,
     row: int,
     columns: Int16Array,
     cells: IntArray,
 ) -> None:
     """Add each value to its cells in place; even cells count up, odd cells count down.
 
-    ``words`` is scratch space, ``lanes`` the same memory as 16- or 32-bit lanes, and ``row`` the
-    place of the first value in the table.
+    ``words`` and ``lanes`` are scratch space, ``row`` is the place of the first value in the table
+    and ``cells`` has shape ``(n_columns, entries, 2 * band)``.
     """
-    bits = np.uint64(8 * lanes.itemsize)
-    per_word = 8 // lanes.itemsize
-    width = np.uint64(cells.shape[2])
-    block = lanes.size // entries - per_word
+    entries = cells.shape[1]
+    block = lanes.size // entries - 8 // lanes.itemsize
     for begin in range(0, columns.shape[1], block):
         stop = min(begin + block, columns.shape[1])
-        first = (row + begin) * entries
-        _hash_words(key, first // per_word, words)
-        offset = first % per_word
+        offset = _hash_cells(key, words, lanes, (row + begin) * entries, cells.shape[2])
         for column in range(columns.shape[0]):
             values = columns[column, begin:stop]
             for entry in range(entries):
                 band = cells[column, entry]
                 mine = lanes[offset + entry :: entries]
                 for i in range(values.size):
-                    band[(np.uint64(mine[i]) * width) >> bits] += np.int64(values[i])
+                    band[mine[i]] += np.int64(values[i])
 
 
 @njit
@@ -103,27 +159,21 @@ def _gather(
     key: NDArray[np.uint64],
     words: NDArray[np.uint64],
     lanes: NDArray[np.unsignedinteger],
-    entries: int,
     row: int,
     q: IntArray,
     out: IntArray,
 ) -> None:
     """Add ``+-q`` of each row's cells to ``out`` in place; the rest is as for `_scatter`."""
-    bits = np.uint64(8 * lanes.itemsize)
-    per_word = 8 // lanes.itemsize
-    width = np.uint64(2 * q.shape[1])
-    block = lanes.size // entries - per_word
+    entries = q.shape[0]
+    block = lanes.size // entries - 8 // lanes.itemsize
     for begin in range(0, out.size, block):
         stop = min(begin + block, out.size)
-        first = (row + begin) * entries
-        _hash_words(key, first // per_word, words)
-        offset = first % per_word
+        offset = _hash_cells(key, words, lanes, (row + begin) * entries, 2 * q.shape[1])
         for entry in range(entries):
             mine = lanes[offset + entry :: entries]
             for i in range(stop - begin):
-                cell = (np.uint64(mine[i]) * width) >> bits
-                value = q[entry, cell >> np.uint64(1)]
-                out[begin + i] += -value if cell & np.uint64(1) else value
+                value = q[entry, mine[i] >> 1]
+                out[begin + i] += -value if mine[i] & 1 else value
 
 
 def _key(seed: bytes, use: str) -> NDArray[np.uint64]:
@@ -183,10 +233,13 @@ class SparseSketch:
             cells = np.zeros((n_columns, self.entries, 2 * self._band), np.int64)
             words, lanes = self._scratch()
             values = columns[:, first:last]
-            _scatter(self._words, words, lanes, self.entries, start + first, values, cells)
+            if self.entries == 1 and lanes.itemsize == 2 and (start + first) % 4 == 0:
+                _scatter_words(self._words, words, start + first, values, cells)
+            else:
+                _scatter(self._words, words, lanes, start + first, values, cells)
             return cells
 
-        cells = np.sum(over_ranges(part, rows, threads=threads), axis=0)
+        cells = np.sum(over_ranges(part, rows, threads=threads, align=4), axis=0)
         signed: IntArray = cells[:, :, 0::2] - cells[:, :, 1::2]
         return signed.reshape(n_columns, self.dim)
 
@@ -202,7 +255,7 @@ class SparseSketch:
 
         def part(first: int, last: int) -> None:
             words, lanes = self._scratch()
-            _gather(self._words, words, lanes, self.entries, start + first, bands, out[first:last])
+            _gather(self._words, words, lanes, start + first, bands, out[first:last])
 
         over_ranges(part, stop - start, threads=threads)
         return out

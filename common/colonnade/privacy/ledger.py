@@ -34,7 +34,7 @@ from colonnade.privacy.entries import (
     Stored,
     line_of,
 )
-from colonnade.privacy.mechanisms import Mechanism, mechanism_from_record
+from colonnade.privacy.mechanisms import Mechanism
 from colonnade.privacy.receipts import Receipt, public_bytes
 from colonnade.privacy.state import REFUSALS, Head, LedgerState, cap_statement
 from colonnade.privacy.storage import MAX_BODY_BYTES, Row, Storage
@@ -63,6 +63,7 @@ class Ledger:
         if opened is None or opened.public_key != public_bytes(signer).hex():
             raise LedgerDamaged("the ledger key is not this ledger's; restore the right one")
         self.opened: Opened = opened
+        self._ledger_id = bytes.fromhex(opened.ledger_id)
         # A process that was killed may have left commits that only the page cache holds and the
         # mirror does not know. They are replayed from now on, so they must be as durable as new.
         storage.settle(self._state.head)
@@ -98,7 +99,7 @@ class Ledger:
         if body is None or hashlib.sha256(body).hexdigest() != entry.body_sha256:
             raise LedgerFailed("a stored release has changed; stop and verify the ledger")
         self._failed = False
-        return Released(key, body, self._receipt(seq, entry))
+        return Released(key, body, self._receipt(key, seq, entry))
 
     def check_receipt(self, receipt: Receipt) -> None:
         """Stop for good if ``receipt``, which someone kept, knows more than this ledger does."""
@@ -150,7 +151,7 @@ class Ledger:
                 key.job, key.round, key.kind, key.account, mechanism.cost, record, request_sha256
             )
             self._append(entry, once=_once("charge", key.digest()))
-        return mechanism_from_record(self._state.charges[key].mechanism)
+        return self._state.paid[key]
 
     def store(self, key: ReleaseKey, body: bytes) -> Released:
         """Keep the bytes of a paid release, durably, and hand them out."""
@@ -195,7 +196,7 @@ class Ledger:
         self._check_alive()
         entry = signed_cap(
             self.opened.ledger_id,
-            self.head.seq + 1,
+            self._state.next_seq,
             CapSet(account, units, reason, "", ""),
             signer=self._signer,
             approver=approver,
@@ -245,7 +246,7 @@ class Ledger:
         # Whatever interrupts the lines below, memory and disk may differ: then nothing goes on.
         self._failed = True
         try:
-            line = line_of(entry, seq=self.head.seq + 1, time=int(self._clock()))
+            line = line_of(entry, seq=self._state.next_seq, time=int(self._clock()))
             self._state.extend(entry, line)
         except (ValueError, *REFUSALS):
             self._failed = False  # a rule refused it before anything changed
@@ -255,17 +256,17 @@ class Ledger:
         self._storage.append([row], head, releases=releases)
         self._failed = False
 
-    def _receipt(self, seq: int, entry: Stored) -> Receipt:
-        unsigned = Receipt(
-            bytes.fromhex(self.opened.ledger_id),
+    def _receipt(self, key: ReleaseKey, seq: int, entry: Stored) -> Receipt:
+        facts = (
+            self._ledger_id,
             seq,
             self._state.hashes[seq],
-            entry.account,
+            key.account,
             entry.spent,
-            entry.key.digest(),
+            key.digest(),
             bytes.fromhex(entry.body_sha256),
         )
-        return replace(unsigned, signature=self._signer.sign(unsigned.statement()))
+        return Receipt(*facts, signature=self._signer.sign(Receipt(*facts).statement()))
 
 
 def _once(what: str, *names: bytes) -> bytes:

@@ -19,7 +19,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from colonnade.core.errors import BadInput, LedgerDamaged
 
-
 # What reading a key from a file that holds none may raise.
 _NO_KEY = (OSError, ValueError, TypeError, UnsupportedAlgorithm)
 

@@ -74,6 +74,7 @@ class SqliteStorage:
         sync: Callable[[Path], None] = sync_path,
     ) -> None:
         self._files, self._log_pages = files, 0
+        self._lock_path, self._folder_path = str(files.lock), str(files.folder)
         if not files.database.is_file():
             raise BadInput(f"there is no ledger in {files.folder}; make one with 'party init'")
         self._lock = hold_lock(files.lock)
@@ -166,7 +167,7 @@ class SqliteStorage:
 
     def require_space(self) -> None:
         """Refuse unless a charge and its answer surely fit."""
-        disk = os.statvfs(self._files.folder)
+        disk = os.statvfs(self._folder_path)
         free = disk.f_bavail * disk.f_frsize
         if free < RESERVE_BYTES:
             raise LowDisk(
@@ -216,7 +217,7 @@ class SqliteStorage:
     def _check_lock(self) -> None:
         """Fail if the lock file was replaced: someone else may hold the new one."""
         held = os.fstat(self._lock)
-        if (held.st_dev, held.st_ino) != identity(self._files.lock):
+        if (held.st_dev, held.st_ino) != identity(self._lock_path):
             raise OSError(errno.ESTALE, "the lock file was replaced")
 
     def _failure(self, error: Exception) -> LedgerFailed:

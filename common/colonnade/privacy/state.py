@@ -61,8 +61,14 @@ class LedgerState:
     admitted: dict[tuple[str, str], int] = field(default_factory=dict)
     closed: set[str] = field(default_factory=set)
     charges: dict[ReleaseKey, Charged] = field(default_factory=dict)
+    paid: dict[ReleaseKey, Mechanism] = field(default_factory=dict)  # rebuilt from the charges
     stored: dict[ReleaseKey, tuple[int, Stored]] = field(default_factory=dict)
     purged: set[ReleaseKey] = field(default_factory=set)
+
+    @property
+    def next_seq(self) -> int:
+        """The place of the next entry."""
+        return len(self.hashes)
 
     @property
     def head(self) -> Head:
@@ -136,11 +142,11 @@ class LedgerState:
     def check_cap(self, entry: CapSet) -> None:
         """Refuse a cap that the keys did not sign or that lies below what is spent or set aside."""
         opened = self._opened()
-        message = cap_statement(opened.ledger_id, self.head.seq + 1, entry)
+        message = cap_statement(opened.ledger_id, self.next_seq, entry)
         if not verify(bytes.fromhex(opened.public_key), bytes.fromhex(entry.signature), message):
             raise ValueError("a cap is not signed by the ledger's key")
         raised = entry.units > self.cap(entry.account)
-        if raised and opened.approver_key and self.head.seq > opened.founding_caps:
+        if raised and opened.approver_key and self.next_seq > opened.founding_caps + 1:
             approved = bytes.fromhex(entry.approver_signature)
             if not verify(bytes.fromhex(opened.approver_key), approved, message):
                 raise ValueError("a raise of the cap is not signed by the approver's key")
@@ -154,7 +160,7 @@ class LedgerState:
         """Take one more line; `LedgerDamaged` if it cannot follow what is there."""
         try:
             seq, _, entry = entry_from_line(line)
-            if seq != self.head.seq + 1:
+            if seq != self.next_seq:
                 raise ValueError("an entry is missing or out of place")
             self.extend(entry, line)
         except (ValueError, TypeError, ArithmeticError, RecursionError, *REFUSALS) as error:
@@ -163,7 +169,7 @@ class LedgerState:
 
     def extend(self, entry: Entry, line: str) -> None:
         """Take a new entry and its line; a rule it breaks leaves everything as it was."""
-        self._apply(entry, self.head.seq + 1)
+        self._apply(entry, self.next_seq)
         self.hashes.append(chain(self.hashes[-1], line))
 
     def _apply(self, entry: Entry, seq: int) -> None:
@@ -204,6 +210,7 @@ class LedgerState:
         if not self.check_charge(key, mechanism=mechanism, request_sha256=entry.request_sha256):
             raise ValueError("a release is charged twice")
         self.charges[key] = entry
+        self.paid[key] = mechanism
         self._spend(key.account, entry.units)
         left = self.left.get(key.job, {})
         if key.account in left:
@@ -211,11 +218,12 @@ class LedgerState:
             self._reserve(key.account, -entry.units)
 
     def _apply_stored(self, entry: Stored, seq: int) -> None:
-        if entry.key not in self.charges or entry.key in self.stored:
+        key = entry.key
+        if key not in self.charges or key in self.stored:
             raise ValueError("a release is stored that was not charged, or twice")
         if entry.spent != self.spent_by(entry.account):
             raise ValueError("a stored release misstates what was spent")
-        self.stored[entry.key] = (seq, entry)
+        self.stored[key] = (seq, entry)
 
     def _adopt(self, entry: Adopted) -> None:
         if entry.account == "*":
