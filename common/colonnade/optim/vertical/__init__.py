@@ -1,0 +1,1 @@
+"""Jobs over columns: what both sides of a vertical job must compute alike."""

@@ -1,0 +1,95 @@
+"""The residual of every row, where a coordinator's numbers meet a party's data.
+
+Privacy: row ``r`` of the result depends on row ``r`` of the party's table alone and lies within
+``+-GRID``, because the clip comes last and everything before it is row-local. So replacing a row
+moves each product ``a * residual`` by at most ``2 GRID**2`` (`SCORE_SENSITIVITY`), whatever
+coefficients, sketch, weight and clip the coordinator sends, finite or absurd.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from colonnade.core.arrays import FloatArray, Int16Array, IntArray
+from colonnade.core.fixedpoint import GRID
+from colonnade.core.jit import njit
+from colonnade.core.threads import over_ranges
+from colonnade.optim.sketch import Sketch
+
+# Two numbers within +-GRID each: their product moves by at most twice the largest product.
+SCORE_SENSITIVITY = 2 * GRID * GRID
+
+# Fixed point of what the coordinator sends: coefficients in 2**-32, sketches in 2**-16 of a grid
+# step, weight in 2**-30, clip in 2**-20 of the value range.
+COEF_UNIT = 2**32
+Q_UNIT = 2**16
+WEIGHT_UNIT = 2**30
+CLIP_UNIT = 2**20
+MAX_COEF = 2**52
+MAX_Q = 2**56
+
+
+@dataclass(frozen=True, slots=True)
+class Public:
+    """What the coordinator tells a party before it computes: bounded integers, all public."""
+
+    coef: IntArray  # shape (n_features,), in COEF_UNIT
+    q: IntArray  # shape (dim,), in Q_UNIT of grid steps: the others' part, sketched
+    weight: int  # in WEIGHT_UNIT, 0 .. WEIGHT_UNIT
+    clip: int  # in CLIP_UNIT, at least 1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.weight <= WEIGHT_UNIT:
+            raise ValueError("the weight must lie in 0 .. 2**30")
+        if not 1 <= self.clip <= 2**40:
+            raise ValueError("the clip must lie in 1 .. 2**40")
+        if _exceeds(self.coef, MAX_COEF) or _exceeds(self.q, MAX_Q):
+            raise ValueError("a coefficient or a sketch entry is too large")
+
+
+def _exceeds(values: IntArray, limit: int) -> bool:
+    return bool(values.size) and (int(values.max()) > limit or int(values.min()) < -limit)
+
+
+@njit
+def _add_column(column: Int16Array, coef: float, out: FloatArray) -> None:
+    for i in range(out.size):
+        out[i] += coef * float(column[i])
+
+
+@njit
+def _finish(part: FloatArray, back: IntArray, gain: float, clip: float, out: Int16Array) -> None:
+    for i in range(part.size):
+        value = np.rint((part[i] + gain * float(back[i])) / clip)
+        out[i] = np.int16(min(max(value, -float(GRID)), float(GRID)))
+
+
+def residual(
+    columns: Int16Array, label: Int16Array | None, public: Public, sketch: Sketch
+) -> Int16Array:
+    """Return ``clip(round((A x - y + w J' q) / c))`` for every row, in grid steps.
+
+    The arithmetic is binary floating point in a fixed order: own columns by index, label, cross
+    term, division, rounding half to even, clip. A row's value never depends on another row, nor
+    on how rows are split over threads. Without ``label`` the label's part is in ``q``.
+    """
+    n_rows = columns.shape[1]
+    coef = public.coef.astype(np.float64) / COEF_UNIT
+    gain = public.weight / WEIGHT_UNIT / Q_UNIT / sketch.column_norm2
+    clip = public.clip / CLIP_UNIT
+    out = np.empty(n_rows, np.int16)
+
+    def part(first: int, last: int) -> None:
+        sums = np.zeros(last - first)
+        for feature in np.flatnonzero(coef):
+            _add_column(columns[feature, first:last], float(coef[feature]), sums)
+        if label is not None:
+            _add_column(label[first:last], -1.0, sums)
+        if public.weight and public.q.any():
+            back = sketch.transpose(public.q, start=first, stop=last, threads=1)
+        else:
+            back = np.zeros(last - first, np.int64)
+        _finish(sums, back, gain, clip, out[first:last])
+
+    over_ranges(part, n_rows)
+    return out
