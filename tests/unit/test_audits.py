@@ -10,8 +10,9 @@ from support.entropy import ScriptedNoise, ShakeNoise
 
 from colonnade.core.arrays import IntArray
 from colonnade.core.fixedpoint import GRID
+from colonnade.optim.dense_sketch import HadamardSketch
 from colonnade.optim.kernels import score
-from colonnade.optim.sketch import HadamardSketch, Sketch, SparseSketch
+from colonnade.optim.sketch import Sketch, SparseSketch
 from colonnade.privacy.accounting import rho_from_units, units_down
 from colonnade.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, SignedSelection
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from colonnade.core.arrays import Int16Array, IntArray
 from colonnade.core.fixedpoint import GRID
 from colonnade.optim import sketch as sketches
-from colonnade.optim.sketch import GaussianSketch, HadamardSketch, Sketch, SparseSketch
+from colonnade.optim.dense_sketch import GaussianSketch, HadamardSketch
+from colonnade.optim.sketch import Sketch, SparseSketch
 
 N_ROWS = 1000
 
@@ -164,11 +165,11 @@ def test_different_seeds_give_different_sketches() -> None:
 
 
 def test_the_hash_kernel_equals_its_python_function() -> None:
-    key = sketches._key(b"k", "sparse")
+    key = sketches.derive_key(b"k", "sparse")
     compiled, plain = np.empty(50, np.uint64), np.empty(50, np.uint64)
-    sketches._hash_words(key, 7, compiled)
+    sketches.hash_words(key, 7, compiled)
     with np.errstate(over="ignore"):
-        sketches._hash_words.py_func(key, 7, plain)  # type: ignore[attr-defined]
+        sketches.hash_words.py_func(key, 7, plain)  # type: ignore[attr-defined]
     assert compiled.tolist() == plain.tolist()
 
 

@@ -13,8 +13,9 @@ from support.vertical import Data, parties, r2, run
 
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import GRID
+from colonnade.optim.dense_sketch import HadamardSketch
 from colonnade.optim.kernels import score
-from colonnade.optim.sketch import HadamardSketch, Sketch, SparseSketch
+from colonnade.optim.sketch import Sketch, SparseSketch
 from colonnade.optim.vertical.residual import (
     CLIP_UNIT,
     COEF_UNIT,

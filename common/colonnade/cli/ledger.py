@@ -4,12 +4,12 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from colonnade.cli.caps import add_cap_options, cap_units
+from colonnade.cli.summary import as_json, describe, money, print_summary
 
 if TYPE_CHECKING:
-    from colonnade.privacy.export import Summary
     from colonnade.privacy.files import LedgerFiles
     from colonnade.privacy.receipts import Receipt
 
@@ -119,7 +119,7 @@ def _show(arguments: argparse.Namespace) -> int:
     if arguments.entries:
         print("\nentries")
         for line in lines:
-            print(f"  {_describe(json.loads(line))}")
+            print(f"  {describe(json.loads(line))}")
     return 0
 
 
@@ -143,7 +143,7 @@ def _show_mirror(arguments: argparse.Namespace, busy: str) -> int:
     else:
         print("the ledger is in use; its head mirror says:")
         print(f"  entries  {head.seq}")
-        print(f"  spent    {_money(rho, epsilon_of(rho, arguments.delta), arguments.delta)}")
+        print(f"  spent    {money(rho, epsilon_of(rho, arguments.delta), arguments.delta)}")
     return 0
 
 
@@ -262,80 +262,3 @@ def _recover(arguments: argparse.Namespace) -> int:
             print(f"  {name}  rho {amount:.6g}")
         print("the old ledger is stopped; 'ledger cap' can raise the new cap, signed")
     return 0
-
-
-def as_json(summary: "Summary", delta: float) -> dict[str, Any]:
-    """Return a summary as plain values, each amount as rho and epsilon."""
-    from colonnade.privacy.accounting import epsilon_of, rho_from_units
-
-    def money(units: int) -> dict[str, float]:
-        rho = rho_from_units(units)
-        return {"units": units, "rho": rho, "epsilon": epsilon_of(rho, delta), "delta": delta}
-
-    return {
-        "ledger_id": summary.ledger_id,
-        "party": summary.party,
-        "public_key": summary.public_key,
-        "approver_key": summary.approver_key,
-        "continues": list(summary.continues),
-        "private": not summary.simulation,
-        "entries": summary.entries,
-        "chain_hash": summary.chain_hash,
-        "accounts": [
-            {
-                "account": account.name,
-                "cap": money(account.cap),
-                "spent": money(account.spent),
-                "set_aside": money(account.reserved),
-                "releases": account.releases,
-            }
-            for account in summary.accounts
-        ],
-        "mechanisms": [
-            {"mechanism": name, "releases": count, "spent": money(units)}
-            for name, count, units in summary.by_mechanism
-        ],
-    }
-
-
-def print_summary(summary: "Summary", delta: float) -> None:
-    """Print a summary for people."""
-    from colonnade.privacy.accounting import epsilon_of, rho_from_units
-
-    def money(units: int) -> str:
-        rho = rho_from_units(units)
-        return _money(rho, epsilon_of(rho, delta), delta)
-
-    print(f"ledger {summary.ledger_id} of {summary.party}, {summary.entries} entries")
-    print(f"  public key {summary.public_key}")
-    if summary.simulation:
-        print("  NOT PRIVATE: this is a simulation's ledger")
-    if summary.approver_key:
-        print(f"  approver   {summary.approver_key}")
-    for earlier in summary.continues:
-        print(f"  continues  {earlier}, whose spending it adopted")
-    for account in summary.accounts[:20]:
-        if account.name:
-            print(f"  account {account.name}")
-        print(f"  cap        {money(account.cap)}")
-        print(f"  spent      {money(account.spent)}  in {account.releases} releases")
-        print(f"  set aside  {money(account.reserved)}")
-        print(f"  left       {money(account.cap - account.spent - account.reserved)}")
-    if len(summary.accounts) > 20:
-        print(f"  ... and {len(summary.accounts) - 20} accounts more; see --json")
-    for name, count, units in summary.by_mechanism:
-        print(f"  {name:<18} {count:>6} releases  {money(units)}")
-    print(f"  chain head {summary.chain_hash}")
-
-
-def _money(rho: float, epsilon: float, delta: float) -> str:
-    return f"rho {rho:<10.6g} (epsilon {epsilon:.4g} at delta {delta:g})"
-
-
-def _describe(entry: dict[str, Any]) -> str:
-    from datetime import UTC, datetime
-
-    when = datetime.fromtimestamp(entry["time"], UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-    hidden = {"seq", "time", "type", "signature", "approver_signature", "public_key"}
-    rest = (f"{name}={value}" for name, value in entry.items() if name not in hidden)
-    return f"{entry['seq']:>5}  {when}  {entry['type']:<8}  {' '.join(rest)}"

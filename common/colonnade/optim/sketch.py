@@ -12,7 +12,6 @@ coordinator that chooses the seed gains nothing. Calibrating to the leading sing
 """
 
 import hashlib
-import math
 import sys
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -20,7 +19,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.core.arrays import FloatArray, Int16Array, IntArray
+from colonnade.core.arrays import Int16Array, IntArray
 from colonnade.core.jit import njit
 from colonnade.core.threads import over_ranges
 
@@ -55,7 +54,7 @@ class Sketch(Protocol):
 
 
 @njit
-def _hash_words(key: NDArray[np.uint64], first: int, out: NDArray[np.uint64]) -> None:
+def hash_words(key: NDArray[np.uint64], first: int, out: NDArray[np.uint64]) -> None:
     """Fill ``out`` with the 64-bit hash words number ``first``, ``first + 1``, ... of ``key``."""
     base = np.uint64(first) + key[0]
     for i in range(out.size):
@@ -79,7 +78,7 @@ def _hash_cells(
     width, shifted down by the lane's bits; for 16-bit lanes the width is a power of two.
     """
     per_word = 8 // lanes.itemsize
-    _hash_words(key, first // per_word, words)
+    hash_words(key, first // per_word, words)
     if lanes.itemsize == 2:
         shift = np.uint16(0)
         while width << shift < 2**16:
@@ -111,7 +110,7 @@ def _scatter_words(
     block = 4 * words.size
     for begin in range(0, columns.shape[1], block):
         stop = min(begin + block, columns.shape[1])
-        _hash_words(key, (row + begin) // 4, words)
+        hash_words(key, (row + begin) // 4, words)
         for column in range(columns.shape[0]):
             values, band = columns[column, begin:stop], cells[column, 0]
             whole = values.size // 4
@@ -176,7 +175,8 @@ def _gather(
                 out[begin + i] += -value if mine[i] & 1 else value
 
 
-def _key(seed: bytes, use: str) -> NDArray[np.uint64]:
+def derive_key(seed: bytes, use: str) -> NDArray[np.uint64]:
+    """Return the hash key of one use of a seed."""
     return np.frombuffer(hashlib.sha256(use.encode() + b"\0" + seed).digest(), np.uint64)[:2]
 
 
@@ -205,7 +205,7 @@ class SparseSketch:
             raise ValueError("the sketch dimension must be a multiple of its entries")
         if self.n_rows < 1 or self.dim >= 2**31:
             raise ValueError("a sketch needs at least one row and fewer than 2**31 dimensions")
-        object.__setattr__(self, "_words", _key(self.seed, "sparse"))
+        object.__setattr__(self, "_words", derive_key(self.seed, "sparse"))
 
     @property
     def column_norm2(self) -> int:
@@ -226,8 +226,8 @@ class SparseSketch:
 
     def apply(self, columns: Int16Array, *, start: int = 0, threads: int | None = None) -> IntArray:
         """Return the sketch of each column, shape ``(n_columns, dim)``."""
-        n_columns, rows = _check_columns(columns)
-        _check_rows(self.n_rows, start, start + rows)
+        n_columns, rows = check_columns(columns)
+        check_rows(self.n_rows, start, start + rows)
 
         def part(first: int, last: int) -> IntArray:
             cells = np.zeros((n_columns, self.entries, 2 * self._band), np.int64)
@@ -248,8 +248,8 @@ class SparseSketch:
     ) -> IntArray:
         """Return rows ``start .. stop`` of ``J' q``; ``|q|`` below ``2**60`` cannot overflow."""
         stop = self.n_rows if stop is None else stop
-        _check_rows(self.n_rows, start, stop)
-        _check_dim(q, self.dim)
+        check_rows(self.n_rows, start, stop)
+        check_dim(q, self.dim)
         bands = np.ascontiguousarray(q).reshape(self.entries, self._band)
         out = np.zeros(stop - start, np.int64)
 
@@ -261,138 +261,20 @@ class SparseSketch:
         return out
 
 
-@njit
-def _walsh_hadamard(x: IntArray) -> None:
-    """Transform ``x`` in place; its size is a power of two."""
-    h = 1
-    while h < x.size:
-        for i in range(0, x.size, 2 * h):
-            for j in range(i, i + h):
-                a, b = x[j], x[j + h]
-                x[j], x[j + h] = a + b, a - b
-        h *= 2
-
-
-@dataclass(frozen=True, slots=True)
-class HadamardSketch:
-    """A subsampled randomised Hadamard transform with integer entries ``+-1``.
-
-    The squared column norm is ``dim`` exactly. With ``dim`` equal to the padded number of rows
-    the matrix is orthogonal up to scale: ``J' J = dim * I``, so nothing is lost.
-    """
-
-    seed: bytes
-    n_rows: int
-    dim: int
-    _size: int = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        if self.n_rows < 1:
-            raise ValueError("a sketch needs at least one row")
-        size = 1 << (self.n_rows - 1).bit_length()
-        if not 1 <= self.dim <= size:
-            raise ValueError(f"the sketch dimension must lie in 1 .. {size} for {self.n_rows} rows")
-        object.__setattr__(self, "_size", size)
-
-    @property
-    def column_norm2(self) -> int:
-        """Squared norm of every column."""
-        return self.dim
-
-    def _random(self, use: str, count: int) -> NDArray[np.uint64]:
-        words = np.empty(count, np.uint64)
-        _hash_words(_key(self.seed, use), 0, words)
-        return words
-
-    def _signs(self) -> IntArray:
-        odd = (self._random("hadamard signs", self.n_rows) >> np.uint64(63)).astype(np.int64)
-        return 1 - 2 * odd
-
-    def _rows(self) -> IntArray:
-        order = np.argsort(self._random("hadamard rows", self._size), kind="stable")
-        return order[: self.dim].astype(np.int64)
-
-    def apply(self, columns: Int16Array, *, start: int = 0) -> IntArray:
-        """Return the sketch of each column, shape ``(n_columns, dim)``."""
-        n_columns, rows = _check_columns(columns)
-        _check_rows(self.n_rows, start, start + rows)
-        signs, chosen = self._signs()[start : start + rows], self._rows()
-        out = np.empty((n_columns, self.dim), np.int64)
-        for column in range(n_columns):
-            x = np.zeros(self._size, np.int64)
-            x[start : start + rows] = columns[column] * signs
-            _walsh_hadamard(x)
-            out[column] = x[chosen]
-        return out
-
-    def transpose(
-        self,
-        q: IntArray,
-        *,
-        start: int = 0,
-        stop: int | None = None,
-        threads: int | None = None,  # noqa: ARG002 - one transform serves all rows
-    ) -> IntArray:
-        """Return rows ``start .. stop`` of ``J' q``; ``|q| * dim`` below ``2**62`` is exact."""
-        stop = self.n_rows if stop is None else stop
-        _check_rows(self.n_rows, start, stop)
-        _check_dim(q, self.dim)
-        x = np.zeros(self._size, np.int64)
-        x[self._rows()] = q
-        _walsh_hadamard(x)
-        out: IntArray = x[: self.n_rows] * self._signs()
-        return out[start:stop]
-
-
-@dataclass(frozen=True, slots=True)
-class GaussianSketch:
-    """A dense Gaussian matrix, for simulation and comparison only.
-
-    Its entries are floats and its column norms vary with the seed, so it has no `column_norm2`:
-    it does not satisfy `Sketch` and no mechanism of a ledger accepts it.
-    """
-
-    seed: bytes
-    n_rows: int
-    dim: int
-
-    def _block(self, number: int) -> FloatArray:
-        key = _key(self.seed, "gaussian")
-        generator = np.random.Generator(np.random.Philox(key=key, counter=[0, 0, 0, number]))
-        rows = min(1024, self.n_rows - 1024 * number)
-        block: FloatArray = generator.standard_normal((1024, self.dim))[:rows]
-        return block / math.sqrt(self.dim)
-
-    def _blocks(self) -> range:
-        return range(-(-self.n_rows // 1024))
-
-    def column_norms(self) -> FloatArray:
-        """Return the L2 norm of every column of ``J``."""
-        return np.concatenate([np.linalg.norm(self._block(b), axis=1) for b in self._blocks()])
-
-    def apply(self, columns: Int16Array) -> FloatArray:
-        """Return the sketch of each column, shape ``(n_columns, dim)``."""
-        out = np.zeros((columns.shape[0], self.dim))
-        for b in self._blocks():
-            out += columns[:, 1024 * b : 1024 * (b + 1)].astype(np.float64) @ self._block(b)
-        return out
-
-    def transpose(self, q: FloatArray) -> FloatArray:
-        """Return ``J' q``."""
-        return np.concatenate([self._block(b) @ q for b in self._blocks()])
-
-
-def _check_rows(n_rows: int, start: int, stop: int) -> None:
+def check_rows(n_rows: int, start: int, stop: int) -> None:
+    """Refuse rows that a sketch does not have."""
     if not 0 <= start <= stop <= n_rows:
         raise ValueError(f"rows {start} .. {stop} lie outside a sketch of {n_rows} rows")
 
 
-def _check_columns(columns: Int16Array) -> tuple[int, int]:
+def check_columns(columns: Int16Array) -> tuple[int, int]:
+    """Return the shape of a table of columns, or refuse it."""
     if columns.ndim != 2 or columns.dtype != np.int16:
         raise ValueError("a sketch takes a table of int16 columns: its sensitivity rests on that")
     return columns.shape
 
 
-def _check_dim(q: IntArray, dim: int) -> None:
+def check_dim(q: IntArray, dim: int) -> None:
+    """Refuse a vector that is no sketch of ``dim`` integers."""
     if q.shape != (dim,) or q.dtype != np.int64:
         raise ValueError(f"q must be int64 of shape ({dim},), not {q.dtype} of {q.shape}")

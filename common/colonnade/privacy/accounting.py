@@ -70,7 +70,9 @@ def rho_of(epsilon: float, delta: float) -> float:
     _check_delta(delta)
     if not (math.isfinite(epsilon) and epsilon > 0.0):
         raise ValueError("epsilon must be finite and positive")
-    low, high = 0.0, epsilon  # rho-zCDP has epsilon above rho
+    low, high = 0.0, epsilon
+    while epsilon_of(high, delta) <= epsilon:  # only for a large delta
+        low, high = high, 2.0 * high
     for _ in range(200):
         middle = 0.5 * (low + high)
         if middle in (low, high):

@@ -12,9 +12,10 @@ import apsw
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from colonnade.core.errors import BadInput, LedgerDamaged
+from colonnade.privacy.caps import signed_cap
 from colonnade.privacy.entries import Adopted, CapSet, Closed, Entry, Opened, line_of
 from colonnade.privacy.files import LedgerFiles, sync_path, write_private
-from colonnade.privacy.ledger import Ledger, signed_cap
+from colonnade.privacy.ledger import Ledger
 from colonnade.privacy.receipts import key_to_pem, ledger_key_from_file, public_bytes
 from colonnade.privacy.sqlite import SqliteStorage
 from colonnade.privacy.state import LedgerState

@@ -11,7 +11,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -22,6 +22,7 @@ from colonnade.core.errors import (
     LedgerRolledBack,
 )
 from colonnade.privacy.accounting import Budget
+from colonnade.privacy.caps import signed_cap
 from colonnade.privacy.entries import (
     Admitted,
     CapSet,
@@ -36,7 +37,7 @@ from colonnade.privacy.entries import (
 )
 from colonnade.privacy.mechanisms import Mechanism
 from colonnade.privacy.receipts import Receipt, public_bytes
-from colonnade.privacy.state import REFUSALS, Head, LedgerState, cap_statement
+from colonnade.privacy.state import REFUSALS, Head, LedgerState
 from colonnade.privacy.storage import MAX_BODY_BYTES, Row, Storage
 
 
@@ -297,20 +298,3 @@ def _load(storage: Storage) -> LedgerState:
         ):
             raise LedgerDamaged(f"the stored release of ledger entry {seq} is damaged")
     return state
-
-
-def signed_cap(
-    ledger_id: str,
-    seq: int,
-    entry: CapSet,
-    *,
-    signer: Ed25519PrivateKey,
-    approver: Ed25519PrivateKey | None = None,
-) -> CapSet:
-    """Return ``entry`` with its signatures."""
-    message = cap_statement(ledger_id, seq, entry)
-    return replace(
-        entry,
-        signature=signer.sign(message).hex(),
-        approver_signature=approver.sign(message).hex() if approver else "",
-    )

@@ -13,6 +13,7 @@ from colonnade.core.errors import (
     RequestConflict,
 )
 from colonnade.privacy.accounting import MAX_UNITS, Budget, rho_from_units
+from colonnade.privacy.caps import cap_statement
 from colonnade.privacy.entries import (
     GENESIS,
     Admitted,
@@ -25,7 +26,6 @@ from colonnade.privacy.entries import (
     Purged,
     ReleaseKey,
     Stored,
-    canonical,
     chain,
     entry_from_line,
 )
@@ -248,19 +248,3 @@ class LedgerState:
         if self.opened is None:
             raise ValueError("the ledger has no first entry")
         return self.opened
-
-
-def cap_statement(ledger_id: str, seq: int, entry: CapSet) -> bytes:
-    """Return the bytes that the ledger's key and the approver sign for a cap."""
-    return (
-        b"colonnade cap v1\0"
-        + canonical(
-            {
-                "ledger_id": ledger_id,
-                "seq": seq,
-                "account": entry.account,
-                "units": entry.units,
-                "reason": entry.reason,
-            }
-        ).encode()
-    )

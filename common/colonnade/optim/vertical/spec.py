@@ -8,7 +8,8 @@ import enum
 import hashlib
 from dataclasses import dataclass
 
-from colonnade.optim.sketch import HadamardSketch, Sketch, SparseSketch
+from colonnade.optim.dense_sketch import HadamardSketch
+from colonnade.optim.sketch import Sketch, SparseSketch
 from colonnade.optim.vertical.residual import SCORE_SENSITIVITY
 from colonnade.optim.vertical.shares import ShareCode, share_mechanism
 from colonnade.privacy.mechanisms import DiscreteGaussian, SignedSelection

@@ -1,0 +1,85 @@
+"""A ledger's summary, for people and for machines."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from colonnade.privacy.export import Summary
+
+
+def as_json(summary: "Summary", delta: float) -> dict[str, Any]:
+    """Return a summary as plain values, each amount as rho and epsilon."""
+    from colonnade.privacy.accounting import epsilon_of, rho_from_units
+
+    def amount(units: int) -> dict[str, float]:
+        rho = rho_from_units(units)
+        return {"units": units, "rho": rho, "epsilon": epsilon_of(rho, delta), "delta": delta}
+
+    return {
+        "ledger_id": summary.ledger_id,
+        "party": summary.party,
+        "public_key": summary.public_key,
+        "approver_key": summary.approver_key,
+        "continues": list(summary.continues),
+        "private": not summary.simulation,
+        "entries": summary.entries,
+        "chain_hash": summary.chain_hash,
+        "accounts": [
+            {
+                "account": account.name,
+                "cap": amount(account.cap),
+                "spent": amount(account.spent),
+                "set_aside": amount(account.reserved),
+                "releases": account.releases,
+            }
+            for account in summary.accounts
+        ],
+        "mechanisms": [
+            {"mechanism": name, "releases": count, "spent": amount(units)}
+            for name, count, units in summary.by_mechanism
+        ],
+    }
+
+
+def print_summary(summary: "Summary", delta: float) -> None:
+    """Print a summary for people."""
+    from colonnade.privacy.accounting import epsilon_of, rho_from_units
+
+    def amount(units: int) -> str:
+        rho = rho_from_units(units)
+        return money(rho, epsilon_of(rho, delta), delta)
+
+    print(f"ledger {summary.ledger_id} of {summary.party}, {summary.entries} entries")
+    print(f"  public key {summary.public_key}")
+    if summary.simulation:
+        print("  NOT PRIVATE: this is a simulation's ledger")
+    if summary.approver_key:
+        print(f"  approver   {summary.approver_key}")
+    for earlier in summary.continues:
+        print(f"  continues  {earlier}, whose spending it adopted")
+    for account in summary.accounts[:20]:
+        if account.name:
+            print(f"  account {account.name}")
+        print(f"  cap        {amount(account.cap)}")
+        print(f"  spent      {amount(account.spent)}  in {account.releases} releases")
+        print(f"  set aside  {amount(account.reserved)}")
+        print(f"  left       {amount(account.cap - account.spent - account.reserved)}")
+    if len(summary.accounts) > 20:
+        print(f"  ... and {len(summary.accounts) - 20} accounts more; see --json")
+    for name, count, units in summary.by_mechanism:
+        print(f"  {name:<18} {count:>6} releases  {amount(units)}")
+    print(f"  chain head {summary.chain_hash}")
+
+
+def money(rho: float, epsilon: float, delta: float) -> str:
+    """Return an amount for people."""
+    return f"rho {rho:<10.6g} (epsilon {epsilon:.4g} at delta {delta:g})"
+
+
+def describe(entry: dict[str, Any]) -> str:
+    """Return one line about an entry."""
+    from datetime import UTC, datetime
+
+    when = datetime.fromtimestamp(entry["time"], UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    hidden = {"seq", "time", "type", "signature", "approver_signature", "public_key"}
+    rest = (f"{name}={value}" for name, value in entry.items() if name not in hidden)
+    return f"{entry['seq']:>5}  {when}  {entry['type']:<8}  {' '.join(rest)}"
