@@ -44,7 +44,7 @@ class Sizes:
     releases: int
 
 
-QUICK = Sizes(repeats=5, samples=200_000, peer_samples=4_000, rows=10**6, columns=100, releases=60)
+QUICK = Sizes(repeats=9, samples=200_000, peer_samples=4_000, rows=10**6, columns=100, releases=90)
 FULL = Sizes(repeats=11, samples=10**6, peer_samples=20_000, rows=10**6, columns=100, releases=200)
 SIGMAS = (10, 2**12, 2**24)
 

@@ -31,7 +31,9 @@ from colonnade.privacy.storage import MAX_BODY_BYTES, Row
 
 APPLICATION_ID = 0x434F4C4E  # "COLN"
 SCHEMA_VERSION = 1
-# Pages of 4 KiB in the log before it is copied into the database.
+# An entry has some 400 bytes: small pages make small commits.
+_PAGE_BYTES = 1024
+# Pages in the log before it is copied into the database.
 _CHECKPOINT_PAGES = 256
 # This much disk must be free before anything is charged: two bodies, the log, and its copy.
 RESERVE_BYTES = 4 * MAX_BODY_BYTES
@@ -111,6 +113,7 @@ class SqliteStorage:
         os.close(os.open(files.database, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         database = apsw.Connection(str(files.database), flags=apsw.SQLITE_OPEN_READWRITE)
         try:
+            database.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
             database.execute("PRAGMA locking_mode = EXCLUSIVE")
             database.execute("PRAGMA journal_mode = WAL")
             database.execute("PRAGMA synchronous = FULL")
@@ -235,7 +238,7 @@ def _grow_log(database: apsw.Connection) -> None:
     """
     _keep_log(database)
     with database:
-        filler = (_CHECKPOINT_PAGES + 16) * 4096
+        filler = (_CHECKPOINT_PAGES + 16) * _PAGE_BYTES
         database.execute("INSERT INTO body VALUES (-1, zeroblob(?))", (filler,))
     with database:
         database.execute("DELETE FROM body WHERE seq = -1")
