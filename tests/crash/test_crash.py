@@ -14,9 +14,10 @@ from colonnade.bench.crash.faults import (
     run_syscall_errors,
     run_syscall_kills,
 )
-from colonnade.bench.crash.images import run_double_images, run_images
+from colonnade.bench.crash.images import record_run, run_double_images, run_images
 from colonnade.bench.crash.kills import run_kills
 from colonnade.bench.crash.party import MECHANISM, STEPS, VALUE, At, Send
+from colonnade.bench.crash.vfs import Sync, Write
 from colonnade.privacy import ledger as ledger_module
 from colonnade.privacy import sqlite as storage_module
 from colonnade.privacy.entries import ReleaseKey
@@ -74,6 +75,22 @@ def test_power_cuts_after_a_kill_and_a_replay_lose_nothing(tmp_path: Path) -> No
     counters = run_double_images(tmp_path, 250)
     print(counters)
     assert counters == NOTHING
+
+
+def test_log_and_mirror_are_on_disk_before_every_release(tmp_path: Path) -> None:
+    # No single fault shows a mirror that is never synced, so the order itself is checked.
+    _, record = record_run(tmp_path, 5)
+    dirty: set[str] = set()
+    releases = 0
+    for item in record:
+        if isinstance(item, Write):
+            dirty.add(item.file)
+        elif isinstance(item, Sync):
+            dirty.discard(item.file)
+        elif item.body is not None:
+            releases += 1
+            assert not dirty & {"ledger.db-wal", "head.mirror"}
+    assert releases == 5
 
 
 def test_a_thousand_power_cuts_lose_nothing(tmp_path: Path) -> None:

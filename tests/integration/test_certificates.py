@@ -1,6 +1,6 @@
 """The authority and its approvals: what is issued, how it is limited, what is refused."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from support.pki import (
+    BANK,
     CLIENT_USE,
+    LAB,
+    NOW,
     SERVER_USE,
     Pki,
     create_pki,
@@ -18,26 +21,11 @@ from support.pki import (
 
 from colonnade.core.errors import BadIdentity, BadInput
 from colonnade.wire.pki import (
-    Credentials,
     approve_request,
     create_authority,
     fingerprint,
 )
 from colonnade.wire.pki_files import write_whole
-
-NOW = datetime.now(UTC)
-LAB = "spiffe://study/party/lab"
-BANK = "spiffe://study/party/bank"
-
-
-@pytest.fixture(scope="module")
-def pki(tmp_path_factory: pytest.TempPathFactory) -> Pki:
-    return create_pki(tmp_path_factory.mktemp("pki"))
-
-
-@pytest.fixture(scope="module")
-def lab(pki: Pki) -> Credentials:
-    return pki.party("lab")
 
 
 def test_an_issued_leaf_carries_the_checked_names_and_nothing_else_from_the_request(

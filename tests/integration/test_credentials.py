@@ -1,7 +1,7 @@
 """A member's folder: what is installed and loaded, and what is said when something is wrong."""
 
 import stat
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -9,6 +9,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from support.pki import (
+    BANK,
+    LAB,
+    NOW,
     SERVER_USE,
     Pki,
     Signer,
@@ -35,20 +38,6 @@ from colonnade.wire.pki import (
     load_denied,
     renew_due,
 )
-
-NOW = datetime.now(UTC)
-LAB = "spiffe://study/party/lab"
-BANK = "spiffe://study/party/bank"
-
-
-@pytest.fixture(scope="module")
-def pki(tmp_path_factory: pytest.TempPathFactory) -> Pki:
-    return create_pki(tmp_path_factory.mktemp("pki"))
-
-
-@pytest.fixture(scope="module")
-def lab(pki: Pki) -> Credentials:
-    return pki.party("lab")
 
 
 def _uri(text: str) -> x509.GeneralName:

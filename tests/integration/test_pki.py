@@ -10,6 +10,9 @@ import grpc  # type: ignore[import-untyped,unused-ignore]
 import pytest
 from cryptography import x509
 from support.pki import (
+    BANK,
+    LAB,
+    NOW,
     SERVER_USE,
     SIGNS,
     Pair,
@@ -28,26 +31,13 @@ from colonnade.core.errors import BadIdentity
 from colonnade.wire.identity import check_certificate, peer_certificate
 from colonnade.wire.pki import Credentials, fingerprint
 
-NOW = datetime.now(UTC)
-LAB = "spiffe://study/party/lab"
-BANK = "spiffe://study/party/bank"
 REFUSED_BY_TLS = "UNAVAILABLE"
 REFUSED_BY_US = "UNAUTHENTICATED"
 
 
 @pytest.fixture(scope="module")
-def pki(tmp_path_factory: pytest.TempPathFactory) -> Pki:
-    return create_pki(tmp_path_factory.mktemp("pki"))
-
-
-@pytest.fixture(scope="module")
 def hub(pki: Pki) -> Credentials:
     return pki.coordinator()
-
-
-@pytest.fixture(scope="module")
-def lab(pki: Pki) -> Credentials:
-    return pki.party("lab")
 
 
 @dataclass

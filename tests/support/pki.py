@@ -26,6 +26,10 @@ Key = ec.EllipticCurvePrivateKey
 SERVER_USE = ExtendedKeyUsageOID.SERVER_AUTH
 CLIENT_USE = ExtendedKeyUsageOID.CLIENT_AUTH
 
+NOW = datetime.now(UTC)
+LAB = "spiffe://study/party/lab"
+BANK = "spiffe://study/party/bank"
+
 
 @dataclass(frozen=True)
 class Signer:
