@@ -25,13 +25,14 @@ demo: $(STAMP)   ## ingest a small table, select and share through the gate, pri
 proto: $(STAMP)  ## generate the protobuf bindings again
 	$(BIN)/python proto/generate.py
 
-check: $(STAMP)  ## lint, types, import layers, proto drift
+check: $(STAMP)  ## lint, types, import layers, proto drift and lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(ROOTS)
 	$(BIN)/mypy tests
 	$(BIN)/lint-imports
 	$(BIN)/python proto/generate.py --check
+	$(BIN)/buf lint proto
 
 test: check      ## everything above, then the test suite
 	$(BIN)/pytest

@@ -13,10 +13,18 @@ ROOT = Path(__file__).resolve().parent
 
 def generate(target: Path) -> None:
     """Write the bindings of every ``.proto`` file below ``target``."""
-    sources = sorted(str(path.relative_to(ROOT)) for path in ROOT.rglob("*.proto"))
+    sources = sorted(ROOT.rglob("*.proto"))
+    services = [path for path in sources if "\nservice " in path.read_text("utf-8")]
+    typing = Path(sys.executable).with_name("protoc-gen-mypy_grpc")
+    plugin = f"--plugin=protoc-gen-mypy_grpc={typing}"
+    _run(sources, f"--python_out={target}", f"--pyi_out={target}")
+    _run(services, plugin, f"--grpc_python_out={target}", f"--mypy_grpc_out=quiet:{target}")
+
+
+def _run(sources: list[Path], *options: str) -> None:
     builtin = resources.files("grpc_tools") / "_proto"
-    command = ["protoc", f"-I{ROOT}", f"-I{builtin}", f"--python_out={target}"]
-    if protoc.main([*command, f"--pyi_out={target}", *sources]) != 0:
+    names = (str(path.relative_to(ROOT)) for path in sources)
+    if protoc.main(["protoc", f"-I{ROOT}", f"-I{builtin}", *options, *names]) != 0:
         raise SystemExit("protoc failed; see its message above")
 
 
@@ -26,10 +34,13 @@ def stale() -> list[str]:
         generate(Path(folder))
         fresh = {
             str(path.relative_to(folder)): path.read_bytes()
-            for path in Path(folder).rglob("*_pb2.*")
+            for path in Path(folder).rglob("*_pb2*.py*")
         }
-    committed = {str(path.relative_to(ROOT)): path.read_bytes() for path in ROOT.rglob("*_pb2.py*")}
-    committed = {name: text for name, text in committed.items() if "__pycache__" not in name}
+    committed = {
+        str(path.relative_to(ROOT)): path.read_bytes()
+        for path in ROOT.rglob("*_pb2*.py*")
+        if "__pycache__" not in path.parts
+    }
     return sorted(
         name for name in fresh.keys() | committed.keys() if fresh.get(name) != committed.get(name)
     )

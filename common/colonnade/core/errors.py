@@ -13,6 +13,8 @@ EXIT_BAD_INPUT = 3
 EXIT_REFUSED = 4
 EXIT_LEDGER = 5
 EXIT_BUSY = 6
+EXIT_UNREACHABLE = 7
+EXIT_JOB = 8
 EXIT_INTERNAL = 70
 
 
@@ -105,3 +107,52 @@ class BadIdentity(ColonnadeError):
 
     code = "bad_identity"
     exit_code = EXIT_REFUSED
+
+
+class PolicyRefused(ColonnadeError):
+    """A party's policy, or a coordinator's rules, do not allow what was asked."""
+
+    code = "policy_refused"
+    exit_code = EXIT_REFUSED
+
+
+class NotEnrolled(ColonnadeError):
+    """The party has not registered its ledger's key, or registered another."""
+
+    code = "not_enrolled"
+    exit_code = EXIT_REFUSED
+
+
+class StaleEpoch(ColonnadeError):
+    """The session was replaced by a newer one."""
+
+    code = "stale_epoch"
+    exit_code = EXIT_REFUSED
+
+
+class UnknownJob(ColonnadeError):
+    """No job has this name."""
+
+    code = "unknown_job"
+    exit_code = EXIT_BAD_INPUT
+
+
+class Unreachable(ColonnadeError):
+    """The coordinator cannot be reached, or does not answer in time."""
+
+    code = "unreachable"
+    exit_code = EXIT_UNREACHABLE
+
+
+class StoreFailed(ColonnadeError):
+    """The coordinator's database failed; the process must stop and resume from it."""
+
+    code = "store_failed"
+    exit_code = EXIT_LEDGER
+
+
+class JobEnded(ColonnadeError):
+    """The job failed or was cancelled."""
+
+    code = "job_ended"
+    exit_code = EXIT_JOB

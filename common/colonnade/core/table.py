@@ -13,11 +13,11 @@ with the party.
 import hashlib
 import json
 import os
+import re
 import struct
 import tempfile
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO, Literal, Self
 
 import numpy as np
@@ -63,6 +63,8 @@ class TableHeader:
         SHA-256 of the column bytes, in order, without padding.
     fine_digest
         ``content_digest`` of the fine table made from the same rows (its own, if this is it).
+    dataset_version
+        Public random name of the ingest, 32 hex digits; empty in tables of before there were any.
     """
 
     schema_digest: str
@@ -71,6 +73,7 @@ class TableHeader:
     grid: int = GRID
     content_digest: str = _NO_DIGEST
     fine_digest: str = _NO_DIGEST
+    dataset_version: str = ""
 
     def __post_init__(self) -> None:
         roles = [column.role for column in self.columns]
@@ -78,6 +81,8 @@ class TableHeader:
         known = ["feature"] * n_features + ["label"] * (len(roles) > n_features)
         if self.n_rows < 1 or n_features < 1 or roles != known:
             raise ValueError("a table has rows, features, and at most one label, which comes last")
+        if not re.fullmatch("([0-9a-f]{32})?", self.dataset_version):
+            raise ValueError("a dataset version has 32 hex digits")
 
     @property
     def stride_bytes(self) -> int:
@@ -87,6 +92,8 @@ class TableHeader:
     def encode(self) -> bytes:
         """Return the file's bytes up to the first column."""
         fields = asdict(self) | {"dtype": grid_dtype(self.grid).name}
+        if not self.dataset_version:
+            del fields["dataset_version"]
         text = json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
         head = _PREFIX.pack(MAGIC, VERSION, len(text)) + text
         head += hashlib.sha256(head).digest()
@@ -118,18 +125,15 @@ class Table:
             with path.open("rb") as file:
                 header = _read_header(file, path)
                 if header.grid != grid:
-                    dtypes = grid_dtype(header.grid).name, grid_dtype(grid).name
-                    raise BadInput(f"{path}: holds {dtypes[0]} columns where {dtypes[1]} is needed")
+                    have, want = grid_dtype(header.grid).name, grid_dtype(grid).name
+                    raise BadInput(f"{path}: holds {have} columns where {want} is needed")
                 block = _map_columns(file, header)
         except OSError as error:
             raise BadInput(f"{path}: cannot read the table: {error.strerror}") from None
         has_label = header.columns[-1].role == "label"
-        return cls(
-            path=path,
-            header=header,
-            columns=block[:-1] if has_label else block,
-            label=block[-1] if has_label else None,
-        )
+        if has_label:
+            return cls(path, header, columns=block[:-1], label=block[-1])
+        return cls(path, header, columns=block, label=None)
 
     @property
     def n_rows(self) -> int:
@@ -169,7 +173,9 @@ def open_pair(folder: Path) -> tuple[Table, Table]:
     """Open the coarse and the fine table in ``folder`` and check that they belong together."""
     coarse = Table.open(folder / COARSE_NAME)
     fine = Table.open(folder / FINE_NAME, grid=FINE_GRID)
-    if coarse.header.fine_digest != fine.content_digest:
+    # The version too: a column of middles has the same integers under any bounds.
+    versions = {coarse.header.dataset_version, fine.header.dataset_version}
+    if coarse.header.fine_digest != fine.content_digest or len(versions) > 1:
         raise BadInput(f"{folder}: tables are of different ingests; ingest the source again")
     return coarse, fine
 
@@ -194,12 +200,7 @@ class TableWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._temporary.unlink(missing_ok=True)  # first: closing flushes, and may fail again
         self._file.close()
 
@@ -277,10 +278,8 @@ def _parse_header(text: bytes, path: Path) -> TableHeader:
     """Build the header from its JSON; the caller compares the canonical bytes afterwards."""
     try:
         fields: dict[str, Any] = json.loads(text)
-        if (
-            fields.pop("dtype") != grid_dtype(fields["grid"]).name
-            or type(fields["n_rows"]) is not int
-        ):
+        dtype = grid_dtype(fields["grid"]).name
+        if fields.pop("dtype") != dtype or type(fields["n_rows"]) is not int:
             raise ValueError("type")
         columns = tuple(
             TableColumn(**(column | {"bounds": Bounds(**column["bounds"])}))

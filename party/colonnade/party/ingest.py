@@ -5,6 +5,7 @@ end; from there one column at a time comes into memory. A killed ingest leaves t
 behind, and the next one removes it.
 """
 
+import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ from colonnade.core.table import (
 )
 from colonnade.party.sources import Source, connect, one_line, open_source
 from colonnade.party.staging import Staged, stage, workspace
+from colonnade.party.versions import discard_stale
 
 Progress: TypeAlias = Callable[[Sequence[Column]], Iterable[Column]]
 """Wrap the columns to be written, as ``tqdm`` does."""
@@ -100,8 +102,13 @@ def _write(staged: Staged, schema: Schema, *, out: Path, progress: Progress) -> 
         TableColumn(column.name, _role(column, schema), bounds=column.bounds, fill=column.fill)
         for column in schema.columns
     )
+    # Random, because anything computed from the rows would release whether they changed. In the
+    # headers, because a file beside the tables could be out of step with them after a crash.
+    version = secrets.token_hex(16)
     headers = {
-        grid: TableHeader(schema.digest, staged.n_rows, columns=columns, grid=grid)
+        grid: TableHeader(
+            schema.digest, staged.n_rows, columns=columns, grid=grid, dataset_version=version
+        )
         for grid in (GRID, FINE_GRID)
     }
     coarse_path, fine_path = out / COARSE_NAME, out / FINE_NAME
@@ -129,6 +136,7 @@ def _write(staged: Staged, schema: Schema, *, out: Path, progress: Progress) -> 
         digest = coarse.seal(fine_digest=fine.seal())
         fine.publish()
         coarse.publish()
+    discard_stale(out)  # of people whose rows may be gone
     return IngestSummary(
         coarse=coarse_path,
         fine=fine_path,

@@ -1,33 +1,31 @@
 """The coordinator's side of private block-coordinate Frank-Wolfe: pure steps over releases.
 
 Everything here is a function of public numbers and of what parties released, so nothing of it is
-private. The iterate is kept in fixed point; the same releases give the same iterate, bit for bit.
+private. The iterate keeps coefficients in fixed point and releases as they were received; the same
+releases give the same iterate, bit for bit.
 """
 
 import hashlib
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
-from colonnade.core.fixedpoint import GRID
-from colonnade.optim.sketch import Sketch
-from colonnade.optim.vertical.residual import CLIP_UNIT, COEF_UNIT, Q_UNIT, WEIGHT_UNIT, Public
-from colonnade.optim.vertical.spec import Block, FrankWolfeSpec, Labels, Sampling, decode_choice
-from colonnade.privacy.mechanisms import DiscreteGaussian
-
-# The clip is the label's range plus this many standard deviations of the cross term.
-_CLIP_DEVIATIONS = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What one party released in a round: its choice and, at need, the chosen feature's sketch."""
-
-    select: bytes
-    share: bytes | None = None
+from colonnade.core.errors import BadInput
+from colonnade.optim.vertical.residual import COEF_UNIT, Public
+from colonnade.optim.vertical.spec import (
+    LABEL,
+    MEANS,
+    SELECT,
+    SHARE,
+    Block,
+    FrankWolfeSpec,
+    Sampling,
+    decode_choice,
+)
+from colonnade.optim.vertical.uplink import body_bytes
+from colonnade.server.cross_term import CrossTerm
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +33,19 @@ class Task:
     """What one party is asked in a round."""
 
     round: int
-    public: Public
-    candidates: tuple[int, ...]  # empty for all that the party may choose from
+    public: Public | None  # None for the opening
+    candidates: tuple[int, ...] = ()  # empty for all that the party may choose from
 
 
 @dataclass(frozen=True, slots=True)
 class Iterate:
-    """The state after a number of rounds."""
+    """The state before round ``round``; bodies are kept as received."""
 
     round: int
     coef: Mapping[str, IntArray]  # by party, in COEF_UNIT
-    shared: Mapping[str, Mapping[int, IntArray]] = field(default_factory=dict)
-    label: IntArray | None = None  # the label's noisy sketch, if labels are sketched
+    shares: Mapping[str, Mapping[int, bytes]] = field(default_factory=dict)  # by party and feature
+    label: bytes | None = None  # the label's noisy sketch, if labels are sketched
+    means: Mapping[str, bytes] = field(default_factory=dict)  # by party, if there is an intercept
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,31 +54,30 @@ class FrankWolfe:
 
     spec: FrankWolfeSpec
     job: str
-    sketch: Sketch
+    cross: CrossTerm
 
     @classmethod
     def of(cls, spec: FrankWolfeSpec, job: str) -> "FrankWolfe":
         """Make the steps of ``job``."""
-        return cls(spec, job, spec.sketch(job))
+        return cls(spec, job, CrossTerm(spec, spec.sketch(job)))
 
     def start(self) -> Iterate:
-        """Return the iterate before the first round: all zero."""
+        """Return the iterate before the opening: all zero."""
         spec = self.spec
         coef = {block.party: np.zeros(len(block.features), np.int64) for block in spec.blocks}
         return Iterate(0, coef, {block.party: {} for block in spec.blocks})
 
-    def with_label(self, state: Iterate, body: bytes) -> Iterate:
-        """Take the label's sketch."""
-        _, code = self.spec.label_share(self.sketch)
-        return replace(state, label=code.decode(body))
+    def finished(self, state: Iterate) -> bool:
+        """Tell whether all rounds are done."""
+        return state.round > self.spec.rounds
 
     def sampled(self, round_: int) -> tuple[Block, ...]:
-        """Return the parties of a round, from public randomness."""
+        """Return the parties of a step's round, from public randomness."""
         spec = self.spec
         if spec.sampling is Sampling.ALL:
             return spec.blocks
         if spec.sampling is Sampling.SERIAL:
-            return (spec.blocks[round_ % len(spec.blocks)],)
+            return (spec.blocks[(round_ - 1) % len(spec.blocks)],)
         draw = self._randomness(round_, "parties")
         if spec.sampling is Sampling.NICE:
             order = draw.permutation(len(spec.blocks))[: spec.parties_per_round]
@@ -92,89 +90,116 @@ class FrankWolfe:
         )
 
     def tasks(self, state: Iterate) -> dict[str, Task]:
-        """Return what to ask of whom; a party that can choose nothing sits out."""
-        asked = {}
-        for block in self.sampled(state.round):
-            candidates = self._candidates(state, block)
-            if candidates is not None:
-                asked[block.party] = Task(state.round, self._public(state, block), candidates)
-        return asked
+        """Return what to ask of whom; nobody, if the round asks nothing or all are done."""
+        if self.finished(state):
+            return {}
+        if state.round == 0:
+            asked = [block.party for block in self.spec.blocks if self.spec.opening(block)]
+            return {party: Task(0, None) for party in asked}
+        blocks = self.sampled(state.round)
+        public = self.cross.publics(state.coef, state.shares, state.label, state.means, blocks)
+        return {
+            block.party: Task(state.round, public[block.party], self._candidates(state, block))
+            for block in blocks
+        }
 
-    def absorb(self, state: Iterate, answers: Mapping[str, Answer]) -> Iterate:
-        """Move the blocks of those who answered; the others stay where they are."""
-        step = 2.0 / (self.spec.least_probability() * state.round + 2.0)
-        coef, shared = dict(state.coef), {name: dict(z) for name, z in state.shared.items()}
+    def check(self, state: Iterate, party: str, bodies: Mapping[str, bytes]) -> None:
+        """Raise `BadInput` unless ``bodies`` are of the kinds and sizes that are expected."""
+        block = next((block for block in self.spec.blocks if block.party == party), None)
+        if block is None:
+            raise BadInput(f"party {party!r} is not in the job")
+        if self.finished(state):
+            raise BadInput("the job's rounds are over; nothing is expected")
+        expected = self._expected(state, block, bodies)
+        if set(bodies) != set(expected):
+            wanted = ", ".join(expected) or "nothing"
+            raise BadInput(
+                f"round {state.round} expects {wanted} of party {party!r}, "
+                f"not {', '.join(sorted(bodies)) or 'nothing'}"
+            )
+        for kind, body in bodies.items():
+            if len(body) != (size := body_bytes(self.spec, party, kind)):
+                raise BadInput(
+                    f"the {kind} of party {party!r} has {len(body)} bytes instead of {size}"
+                )
+
+    def absorb(self, state: Iterate, answers: Mapping[str, Mapping[str, bytes]]) -> Iterate:
+        """Take the opening, or move the blocks of those who answered; the others stay."""
+        if state.round == 0:
+            means = {name: bodies[MEANS] for name, bodies in answers.items() if MEANS in bodies}
+            label = next((bodies[LABEL] for bodies in answers.values() if LABEL in bodies), None)
+            return replace(state, round=1, means=means, label=label)
+        local = self.spec.local_rounds
+        after = state.round - 1 - (local if state.round > local else 0)
+        step = 2.0 / (self.spec.least_probability() * after + 2.0)
+        coef, shares = dict(state.coef), {name: dict(z) for name, z in state.shares.items()}
         for block in self.spec.blocks:
-            if (answer := answers.get(block.party)) is None:
+            if (bodies := answers.get(block.party)) is None:
                 continue
-            feature, sign = decode_choice(answer.select, len(block.features))
+            feature, sign = decode_choice(bodies[SELECT], len(block.features))
             moved = (1.0 - step) * coef[block.party].astype(np.float64)
-            moved[feature] -= step * block.radius * sign * COEF_UNIT
+            moved[feature] -= step * self.spec.inner_radius(block) * sign * COEF_UNIT
             coef[block.party] = np.rint(moved).astype(np.int64)
-            if answer.share is not None:
-                _, code = self.spec.share(self.sketch)
-                shared[block.party][feature] = code.decode(answer.share)
-        return Iterate(state.round + 1, coef, shared, state.label)
+            if SHARE in bodies:
+                shares[block.party][feature] = bodies[SHARE]
+        if state.round == local:
+            for block in self.spec.blocks:
+                order = np.argsort(-np.abs(coef[block.party]), kind="stable")[: block.shares]
+                shares[block.party] = {int(i): b"" for i in order if coef[block.party][i]}
+                coef[block.party] = np.zeros_like(coef[block.party])
+        return replace(state, round=state.round + 1, coef=coef, shares=shares)
 
-    def _candidates(self, state: Iterate, block: Block) -> tuple[int, ...] | None:
-        """Return a sample of what the party may choose from, () for all, None for nothing.
+    def coefficients(self, state: Iterate) -> dict[str, FloatArray]:
+        """Return the coefficients on the scaled features, by party."""
+        scale = self.spec.output_scale
+        return {name: scale * coef / COEF_UNIT for name, coef in state.coef.items()}
+
+    def intercept(self, state: Iterate) -> float:
+        """Return the constant term for scaled features and label; 0 for a job without one."""
+        return self.spec.output_scale * self.cross.intercept(state.coef, state.means)
+
+    def _expected(
+        self, state: Iterate, block: Block, bodies: Mapping[str, bytes]
+    ) -> tuple[str, ...]:
+        """Return the kinds that the party owes; what it selected decides about a share."""
+        if state.round == 0:
+            return self.spec.opening(block)
+        if block not in self.sampled(state.round):
+            return ()
+        if SELECT not in bodies:
+            return (SELECT,)
+        try:
+            feature, _ = decode_choice(bodies[SELECT], len(block.features))
+        except ValueError as error:
+            raise BadInput(f"party {block.party!r}: {error}") from None
+        if feature not in (self._candidates(state, block) or self._choice(state, block)):
+            raise BadInput(f"party {block.party!r} selected a feature that it was not asked about")
+        shared = state.shares[block.party]
+        if state.round <= self.spec.local_rounds:
+            return (SELECT,)
+        new = not shared[feature] if feature in shared else len(shared) < block.shares
+        return (SELECT, SHARE) if new else (SELECT,)
+
+    def _choice(self, state: Iterate, block: Block) -> list[int]:
+        """Return what the party may choose from.
 
         A party that shares chooses among what it has shared once its shares are used up; one that
         never shares keeps its choices to itself and is always free.
         """
-        features = list(range(len(block.features)))
-        if block.shares and len(state.shared[block.party]) >= block.shares:
-            features = sorted(state.shared[block.party])
-        if not features:
-            return None
-        limit = self.spec.features_per_round
-        if limit and limit < len(features):
-            draw = self._randomness(state.round, f"features {block.party}")
-            chosen = draw.choice(len(features), limit, replace=False)
-            return tuple(sorted(int(features[place]) for place in chosen))
-        return ()
+        shared = state.shares[block.party]
+        if block.shares and len(shared) >= block.shares:
+            return sorted(shared)
+        return list(range(len(block.features)))
 
-    def _public(self, state: Iterate, block: Block) -> Public:
-        """Form the others' part, weighted by how much of it is signal."""
-        spec, scale = self.spec, self.sketch.column_norm2
-        q = np.zeros(self.sketch.dim)
-        for other in spec.blocks:
-            if other.party != block.party:
-                for feature, z in state.shared[other.party].items():
-                    coef = state.coef[other.party][feature] / COEF_UNIT
-                    if coef:
-                        mechanism, _ = spec.share(self.sketch)
-                        q += coef * self._trust(z, mechanism) * z
-        if spec.labels is Labels.SKETCHED and not block.holds_label and state.label is not None:
-            mechanism, _ = spec.label_share(self.sketch)
-            q -= self._trust(state.label, mechanism) * state.label
-        # A row of J' q / s has variance |q|^2 / (m s); in units of the value range.
-        deviation = math.sqrt(float(q @ q) / (self.sketch.dim * scale)) / GRID
-        clip = 1.0 + _CLIP_DEVIATIONS * deviation
-        return Public(
-            coef=state.coef[block.party],
-            q=np.rint(q * Q_UNIT).astype(np.int64),
-            weight=WEIGHT_UNIT,
-            clip=round(clip * CLIP_UNIT),
-        )
-
-    def _trust(self, z: IntArray, mechanism: DiscreteGaussian) -> float:
-        """Return the share of signal in what a sketch says of one row.
-
-        ``k / (k + 1/m + noise / energy)`` with ``k`` the prior on squared correlation; the energy
-        of the column is estimated from the sketch itself, which is released.
-        """
-        noise = self.sketch.dim * mechanism.sigma2 * (1.0 + 1.0 / 192.0)
-        energy = max(float(z.astype(np.float64) @ z) - noise, 0.02 * noise)
-        return self.spec.prior / (
-            self.spec.prior + 1.0 / self.sketch.dim + noise / self.sketch.dim / energy
-        )
+    def _candidates(self, state: Iterate, block: Block) -> tuple[int, ...]:
+        """Return a sample of what the party may choose from, () for all."""
+        features, limit = self._choice(state, block), self.spec.features_per_round
+        if not limit or limit >= len(features):
+            return () if len(features) == len(block.features) else tuple(features)
+        draw = self._randomness(state.round, f"features {block.party}")
+        chosen = draw.choice(len(features), limit, replace=False)
+        return tuple(sorted(int(features[place]) for place in chosen))
 
     def _randomness(self, round_: int, use: str) -> np.random.Generator:
         seed = hashlib.sha256(f"{self.job}\0{use}\0{round_}".encode()).digest()
         return np.random.default_rng(np.frombuffer(seed, np.uint32))
-
-
-def coefficients(state: Iterate) -> dict[str, FloatArray]:
-    """Return the coefficients on the scaled features, by party."""
-    return {name: coef / COEF_UNIT for name, coef in state.coef.items()}

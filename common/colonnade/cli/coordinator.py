@@ -1,0 +1,39 @@
+"""``colonnade coordinator``: run a federation's coordinator."""
+
+import argparse
+from pathlib import Path
+
+
+def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "coordinator",
+        help="run a coordinator",
+        description="Run a coordinator from its configuration file until it is told to stop.",
+    )
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--config", type=Path, help="configuration file (TOML)")
+    which.add_argument(
+        "--template", action="store_true", help="print a commented configuration and exit"
+    )
+    parser.add_argument("--json", action="store_true", help="log one JSON object a line")
+    parser.set_defaults(handler=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    import asyncio
+
+    from colonnade.cli.logs import start_logging
+    from colonnade.server.config import TEMPLATE, load_config
+    from colonnade.server.runtime import serve
+
+    if arguments.template:
+        print(TEMPLATE, end="")
+        return 0
+    start_logging(as_json=arguments.json)
+    config = load_config(arguments.config)
+    if config.credentials is None:
+        print("INSECURE: no TLS, names are believed; for tests on this machine only", flush=True)
+    asyncio.run(serve(config, lambda address: print(f"listening on {address}", flush=True)))
+    print("stopped", flush=True)
+    return 0

@@ -1,0 +1,116 @@
+"""``colonnade party run``, ``policy`` and ``bind``: an organization's process and its consent."""
+
+import argparse
+from pathlib import Path
+
+
+def register_run(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verbs."""
+    _register(
+        verbs,
+        "run",
+        "dial the coordinator and answer jobs that the policy allows",
+        _run,
+    )
+    _register(verbs, "policy", "check the policy and say what it allows", _policy)
+    _register(
+        verbs,
+        "bind",
+        "use a new extract about the same people with the same ledger",
+        _bind,
+    )
+
+
+def _register(
+    verbs: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    name: str,
+    text: str,
+    handler: object,
+) -> None:
+    parser = verbs.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--config", type=Path, help="the party's configuration file (TOML)")
+    if name != "bind":
+        which.add_argument("--template", action="store_true", help="print a commented file")
+    parser.add_argument("--json", action="store_true", help="machine-readable output")
+    parser.set_defaults(handler=handler)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    import asyncio
+
+    from colonnade.cli.logs import start_logging
+    from colonnade.party.config import TEMPLATE, load_config
+    from colonnade.party.runtime import serve
+
+    if arguments.template:
+        print(TEMPLATE, end="")
+        return 0
+    start_logging(as_json=arguments.json)
+    config = load_config(arguments.config)
+    if config.credentials is None:
+        print("INSECURE: no TLS, names are believed; for tests on this machine only", flush=True)
+    asyncio.run(serve(config, lambda: print("attached", flush=True)))
+    print("stopped", flush=True)
+    return 0
+
+
+def _policy(arguments: argparse.Namespace) -> int:
+    import json
+
+    from colonnade.party.config import load_config
+    from colonnade.party.policy import TEMPLATE, load_policy
+    from colonnade.privacy.accounting import rho_from_units
+
+    if arguments.template:
+        print(TEMPLATE, end="")
+        return 0
+    policy = load_policy(load_config(arguments.config).policy)
+    if arguments.json:
+        rows = [
+            {
+                "coordinator": each.coordinator.uri,
+                "kinds": each.kinds,
+                "features": each.features,
+                "label": each.label,
+                "max_rho": rho_from_units(each.max_units),
+                "max_rounds": each.max_rounds,
+                "until": None if each.until is None else str(each.until),
+            }
+            for each in policy.allowances
+        ]
+        print(json.dumps({"allow": rows}))
+        return 0
+    if not policy.allowances:
+        print("the policy allows nothing: every job is refused")
+    for each in policy.allowances:
+        until = f", until {each.until}" if each.until else ""
+        print(f"{each.coordinator.uri} may ask for {', '.join(each.kinds)}{until}")
+        print(f"  features    {', '.join(each.features)}; label: {'yes' if each.label else 'no'}")
+        rho = rho_from_units(each.max_units)
+        print(f"  for one job rho up to {rho:.6g}, up to {each.max_rounds} rounds")
+    return 0
+
+
+def _bind(arguments: argparse.Namespace) -> int:
+    import json
+
+    from colonnade.core.table import COARSE_NAME, Table
+    from colonnade.party.config import load_config
+    from colonnade.party.versions import version_of
+    from colonnade.privacy.founding import open_ledger
+
+    config = load_config(arguments.config)
+    table = Table.open(config.data / COARSE_NAME)
+    table.verify()
+    ledger = open_ledger(config.ledger)
+    try:
+        ledger.bind_dataset(bytes.fromhex(table.content_digest))
+    finally:
+        ledger.close()
+    version = version_of(table)
+    if arguments.json:
+        print(json.dumps({"dataset": version}))
+    else:
+        print(f"the ledger goes on with dataset {version}; what was spent stays spent")
+    return 0

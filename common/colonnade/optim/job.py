@@ -1,0 +1,103 @@
+"""A job as both sides see it: who brings which columns, within which public bounds, and a method.
+
+Privacy: bounds are public numbers. Values are clipped to them at the party, whatever they are, so
+a job's author cannot raise the sensitivity by choosing them.
+"""
+
+import hashlib
+from dataclasses import dataclass
+
+from colonnade.core.fixedpoint import Bounds
+from colonnade.optim.vertical.spec import FrankWolfeSpec, Labels
+
+MAX_PARTIES = 256
+MAX_FEATURES = 2**20
+MAX_ROWS = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One party's place in a job."""
+
+    party: str
+    dataset: str  # version of its table
+    features: tuple[str, ...]
+    bounds: tuple[Bounds, ...]
+    holds_label: bool
+
+    def __post_init__(self) -> None:
+        if len(self.features) != len(self.bounds) or len(set(self.features)) != len(self.features):
+            raise ValueError("a party's features need different names and bounds each")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Everything about a job that is fixed before it starts."""
+
+    name: str
+    salt: bytes
+    delta: float
+    party_timeout_s: int
+    members: tuple[Member, ...]
+    label: str
+    label_bounds: Bounds
+    method: FrankWolfeSpec
+
+    def __post_init__(self) -> None:
+        if len(self.salt) != 16:
+            raise ValueError("the salt must have 16 bytes")
+        if not 0.0 < self.delta < 1.0:
+            raise ValueError("delta must lie strictly between 0 and 1")
+        if not 1 <= self.party_timeout_s <= 10**7:
+            raise ValueError("the parties' timeout must lie between 1 and 10000000 seconds")
+        if not self.name or len(self.name) > 200 or not self.name.isprintable():
+            raise ValueError("a job's name has 1 to 200 printable characters")
+        if not 1 <= len(self.members) <= MAX_PARTIES or not 1 <= self.n_rows <= MAX_ROWS:
+            raise ValueError("the job has too many or no parties or rows")
+        if sum(len(member.features) for member in self.members) > MAX_FEATURES:
+            raise ValueError("the job has too many features")
+        for member, block in zip(self.members, self.method.blocks, strict=True):
+            if (member.party, member.features) != (block.party, block.features):
+                raise ValueError("members and blocks differ")
+            if member.holds_label != block.holds_label:
+                raise ValueError("members and blocks differ about the label")
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that every party has."""
+        return self.method.n_rows
+
+    @property
+    def kind(self) -> str:
+        """The method's name."""
+        return "frank-wolfe"
+
+    @property
+    def rounds(self) -> int:
+        """Rounds after the opening."""
+        return self.method.rounds
+
+    def member(self, party: str) -> Member:
+        """Return the place of ``party``; `ValueError` if it has none."""
+        for member in self.members:
+            if member.party == party:
+                return member
+        raise ValueError("the party is not in the job")
+
+    def max_units(self, party: str) -> int:
+        """Return the most that the job can ever cost ``party``."""
+        return self.method.max_units(party)
+
+    def label_parties(self) -> tuple[str, ...]:
+        """Return the parties whose releases depend on the label."""
+        return tuple(member.party for member in self.members if member.holds_label)
+
+    @property
+    def labels_shared(self) -> bool:
+        """Whether every party holds the label."""
+        return self.method.labels is Labels.SHARED
+
+
+def job_id(spec: bytes) -> str:
+    """Return the name of the job that these bytes specify."""
+    return hashlib.sha256(spec).hexdigest()

@@ -1,0 +1,224 @@
+"""A client for operators: submit, list, watch, show, cancel, report.
+
+with Client("hub.example.org:7443", load_credentials(Path("pki"))) as client:
+job_id = client.submit(spec)
+for view in client.watch(job_id):
+print(view.state, view.rounds_done)
+report = client.report(job_id)
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import grpc
+
+from colonnade.core.fixedpoint import Bounds
+from colonnade.optim.job import Job
+from colonnade.v1 import job_pb2, jobs_pb2
+from colonnade.v1.jobs_pb2_grpc import JobServiceStub
+from colonnade.wire.channels import claim
+from colonnade.wire.identity import Identity
+from colonnade.wire.jobspec import job_to_bytes
+from colonnade.wire.limits import client_options, require_loopback
+from colonnade.wire.pki import Credentials
+from colonnade.wire.status import error_from_call
+
+_CALL_S = 30.0
+ENDED = ("finished", "failed", "cancelled")
+
+
+@dataclass(frozen=True, slots=True)
+class PartyView:
+    """A party in a job's progress."""
+
+    party: str
+    attached: bool
+    accepted: bool
+    awaited: bool
+    spent_units: int
+    max_units: int
+    payload_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """Where a job stands."""
+
+    job_id: str
+    name: str
+    state: str
+    reason: str
+    rounds_done: int
+    rounds: int
+    submitted_at: float
+    ended_at: float
+    submitted_by: str
+    parties: tuple[PartyView, ...]
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will happen."""
+        return self.state in ENDED
+
+
+@dataclass(frozen=True, slots=True)
+class PartyOffer:
+    """What an enrolled party can bring to a job, with the bounds to use."""
+
+    party: str
+    attached: bool
+    dataset: str
+    n_rows: int
+    features: dict[str, Bounds]
+    label: tuple[str, Bounds] | None
+    cap_units: int
+    used_units: int
+
+    @property
+    def left_units(self) -> int:
+        """What a job may still cost the party."""
+        return max(0, self.cap_units - self.used_units)
+
+
+class Client:
+    """Talks with one coordinator; every call has a deadline."""
+
+    def __init__(
+        self,
+        address: str,
+        credentials: Credentials | None,
+        *,
+        identity: Identity | None = None,
+        timeout_s: float = _CALL_S,
+    ) -> None:
+        self._address, self._timeout_s = address, timeout_s
+        self._metadata = claim(identity) if credentials is None else None
+        if credentials is None:
+            require_loopback(address)
+            self._channel = grpc.insecure_channel(address, options=client_options())
+        else:
+            tls = grpc.ssl_channel_credentials(
+                credentials.root_pem, credentials.key_pem, credentials.chain_pem
+            )
+            self._channel = grpc.secure_channel(address, tls, options=client_options())
+        self._stub = JobServiceStub(self._channel)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hang up."""
+        self._channel.close()
+
+    def submit(self, job: Job | bytes) -> str:
+        """Submit a job, or the bytes of one, and return its name."""
+        spec = job if isinstance(job, bytes) else job_to_bytes(job)
+        request = jobs_pb2.SubmitJobRequest(spec=spec)
+        with self._translated():
+            return self._stub.SubmitJob(request, **self._options).job_id
+
+    def jobs(self, limit: int = 0) -> list[JobView]:
+        """Return jobs, newest first."""
+        with self._translated():
+            found = self._stub.ListJobs(jobs_pb2.ListJobsRequest(limit=limit), **self._options)
+        return [_job_view(job) for job in found.jobs]
+
+    def show(self, job_id: str) -> tuple[JobView, bytes]:
+        """Return where a job stands, and its specification as submitted."""
+        request = jobs_pb2.GetJobRequest(job_id=job_id)
+        with self._translated():
+            found = self._stub.GetJob(request, **self._options)
+        return _job_view(found.job), found.spec
+
+    def watch(self, job_id: str) -> Iterator[JobView]:
+        """Yield where a job stands, at every change, until it has ended."""
+        request = jobs_pb2.WatchJobRequest(job_id=job_id)
+        with self._translated():
+            # Without a deadline: a job takes as long as it takes; keepalive notices a dead peer.
+            for response in self._stub.WatchJob(request, metadata=self._metadata):
+                yield _job_view(response.job)
+
+    def cancel(self, job_id: str) -> JobView:
+        """Stop a job."""
+        request = jobs_pb2.CancelJobRequest(job_id=job_id)
+        with self._translated():
+            return _job_view(self._stub.CancelJob(request, **self._options).job)
+
+    def report(self, job_id: str) -> dict[str, Any]:
+        """Return a job's report."""
+        request = jobs_pb2.GetReportRequest(job_id=job_id)
+        with self._translated():
+            found = self._stub.GetReport(request, **self._options)
+        report: dict[str, Any] = json.loads(found.report_json)
+        return report
+
+    def parties(self) -> list[PartyOffer]:
+        """Return the enrolled parties and what they offer."""
+        with self._translated():
+            found = self._stub.ListParties(jobs_pb2.ListPartiesRequest(), **self._options)
+        return [_offer(party) for party in found.parties]
+
+    @property
+    def _options(self) -> Any:
+        return {"timeout": self._timeout_s, "metadata": self._metadata}
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except grpc.RpcError as error:
+            raise error_from_call(error, self._address) from None
+
+
+def _job_view(job: jobs_pb2.JobStatus) -> JobView:
+    return JobView(
+        job_id=job.job_id,
+        name=job.name,
+        state=jobs_pb2.JobState.Name(job.state).removeprefix("JOB_STATE_").lower(),
+        reason=job.reason,
+        rounds_done=job.rounds_done,
+        rounds=job.rounds,
+        submitted_at=job.submitted_at,
+        ended_at=job.ended_at,
+        submitted_by=job.submitted_by,
+        parties=tuple(
+            PartyView(
+                party.party,
+                party.attached,
+                party.accepted,
+                party.awaited,
+                party.spent_units,
+                party.max_units,
+                party.payload_bytes,
+            )
+            for party in job.parties
+        ),
+    )
+
+
+def _offer(party: jobs_pb2.PartyStatus) -> PartyOffer:
+    def bounds(feature: job_pb2.Feature) -> Bounds:
+        return Bounds(feature.low, feature.high)
+
+    return PartyOffer(
+        party=party.party,
+        attached=party.attached,
+        dataset=party.dataset,
+        n_rows=party.n_rows,
+        features={feature.name: bounds(feature) for feature in party.features},
+        label=(party.label.name, bounds(party.label)) if party.HasField("label") else None,
+        cap_units=party.cap_units,
+        used_units=party.used_units,
+    )

@@ -1,0 +1,182 @@
+"""Between a `Job` and the bytes that name it.
+
+The bytes are carried verbatim and never made again from the parsed form. A field that this program
+does not know might matter for privacy, so it is refused, at the coordinator and at every party.
+"""
+
+from typing import TypeVar
+
+from google.protobuf.message import DecodeError, Message
+
+from colonnade.core.errors import BadInput
+from colonnade.core.fixedpoint import Bounds
+from colonnade.optim.job import Job, Member
+from colonnade.optim.vertical.spec import Block, FrankWolfeSpec, Labels, Loss, Sampling
+from colonnade.v1 import job_pb2
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+VERSION = 1
+MAX_SPEC_BYTES = 4 << 20
+
+_LABELS = {
+    job_pb2.LABELS_SHARED: Labels.SHARED,
+    job_pb2.LABELS_SKETCHED: Labels.SKETCHED,
+}
+_LOSSES = {
+    job_pb2.LOSS_SQUARED: Loss.SQUARED,
+    job_pb2.LOSS_LOGISTIC: Loss.LOGISTIC,
+}
+_SAMPLINGS = {
+    job_pb2.SAMPLING_ALL: Sampling.ALL,
+    job_pb2.SAMPLING_SERIAL: Sampling.SERIAL,
+    job_pb2.SAMPLING_NICE: Sampling.NICE,
+    job_pb2.SAMPLING_GIVEN: Sampling.GIVEN,
+}
+# Numbers with the same name in the message and in `FrankWolfeSpec`.
+_NUMBERS = (
+    "rounds",
+    "sketch_dim",
+    "sketch_entries",
+    "dense_sketch",
+    "select_units",
+    "share_units",
+    "label_units",
+    "mean_units",
+    "parties_per_round",
+    "features_per_round",
+    "prior",
+    "clip",
+    "share_clip",
+    "local_rounds",
+)
+
+
+def job_to_bytes(job: Job) -> bytes:
+    """Encode a job, once, to be submitted."""
+    message = job_pb2.JobSpec(
+        version=VERSION,
+        salt=job.salt,
+        name=job.name,
+        n_rows=job.n_rows,
+        delta=job.delta,
+        party_timeout_s=job.party_timeout_s,
+        label=feature_to_proto(job.label, job.label_bounds),
+        frank_wolfe=_method_to_proto(job.method),
+    )
+    for member in job.members:
+        features = map(feature_to_proto, member.features, member.bounds)
+        message.members.add(
+            party=member.party,
+            dataset=member.dataset,
+            features=features,
+            holds_label=member.holds_label,
+        )
+    return message.SerializeToString(deterministic=True)
+
+
+def job_from_bytes(spec: bytes) -> Job:
+    """Decode a job, or refuse it with the reason."""
+    if len(spec) > MAX_SPEC_BYTES:
+        raise BadInput(f"the job's specification is larger than {MAX_SPEC_BYTES} bytes")
+    try:
+        message = job_pb2.JobSpec.FromString(spec)
+    except DecodeError:
+        raise BadInput("the job's specification is no JobSpec message") from None
+    refuse_unknown(message, "the job's specification")
+    if message.version != VERSION:
+        raise BadInput(
+            f"the job's specification has version {message.version}; this program knows {VERSION}"
+        )
+    try:
+        return _job_from_proto(message)
+    except (ValueError, KeyError) as error:
+        what = "a choice is not said" if isinstance(error, KeyError) else error
+        raise BadInput(f"the job's specification cannot be used: {what}") from None
+
+
+def refuse_unknown(message: Message, what: str) -> None:
+    """Refuse a message with fields that this program does not know."""
+    before = message.ByteSize()
+    message.DiscardUnknownFields()
+    if message.ByteSize() != before:
+        raise BadInput(f"{what} has fields that this program does not know; update it")
+
+
+def feature_to_proto(name: str, bounds: Bounds) -> job_pb2.Feature:
+    """Encode a column and its bounds."""
+    return job_pb2.Feature(name=name, low=bounds.low, high=bounds.high)
+
+
+def feature_from_proto(message: job_pb2.Feature) -> tuple[str, Bounds]:
+    """Decode a column and its bounds; `ValueError` unless they are usable."""
+    if not message.name:
+        raise ValueError("a column has no name")
+    return message.name, Bounds(message.low, message.high)
+
+
+def _method_to_proto(method: FrankWolfeSpec) -> job_pb2.FrankWolfe:
+    encoded = job_pb2.FrankWolfe(
+        labels=_key(_LABELS, method.labels),
+        loss=_key(_LOSSES, method.loss),
+        sampling=_key(_SAMPLINGS, method.sampling),
+        **{name: getattr(method, name) for name in _NUMBERS},
+    )
+    for block in method.blocks:
+        encoded.blocks.add(radius=block.radius, shares=block.shares, probability=block.probability)
+    return encoded
+
+
+def _job_from_proto(message: job_pb2.JobSpec) -> Job:
+    if message.WhichOneof("method") != "frank_wolfe":
+        raise ValueError("it names no method")
+    members = tuple(_member_from_proto(member) for member in message.members)
+    label, label_bounds = feature_from_proto(message.label)
+    method = message.frank_wolfe
+    if len(method.blocks) != len(members):
+        raise ValueError("it has other blocks than members")
+    blocks = tuple(
+        Block(
+            party=member.party,
+            features=member.features,
+            radius=block.radius,
+            shares=block.shares,
+            holds_label=member.holds_label,
+            probability=block.probability,
+        )
+        for member, block in zip(members, method.blocks, strict=True)
+    )
+    spec = FrankWolfeSpec(
+        n_rows=message.n_rows,
+        blocks=blocks,
+        labels=_LABELS[method.labels],
+        loss=_LOSSES[method.loss],
+        sampling=_SAMPLINGS[method.sampling],
+        **{name: getattr(method, name) for name in _NUMBERS},
+    )
+    return Job(
+        name=message.name,
+        salt=message.salt,
+        delta=message.delta,
+        party_timeout_s=message.party_timeout_s,
+        members=members,
+        label=label,
+        label_bounds=label_bounds,
+        method=spec,
+    )
+
+
+def _member_from_proto(message: job_pb2.Member) -> Member:
+    columns = [feature_from_proto(feature) for feature in message.features]
+    return Member(
+        party=message.party,
+        dataset=message.dataset,
+        features=tuple(name for name, _ in columns),
+        bounds=tuple(bounds for _, bounds in columns),
+        holds_label=message.holds_label,
+    )
+
+
+def _key(table: dict[K, V], value: V) -> K:
+    return next(key for key, found in table.items() if found is value)

@@ -1,0 +1,16 @@
+"""What both ends of a session agree on."""
+
+from colonnade.privacy.entries import canonical
+
+PROTOCOL = 1
+
+
+def enrolment_statement(federation: str, party: str, ledger_id: bytes) -> bytes:
+    """Return what a ledger's key signs to prove that it belongs to a party."""
+    facts = {"federation": federation, "party": party, "ledger_id": ledger_id.hex()}
+    return b"colonnade enrolment v1\0" + canonical(facts).encode()
+
+
+def public_text(text: str, limit: int = 300) -> str:
+    """Return a peer's text as it may be stored and shown: short and printable."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text[:limit])

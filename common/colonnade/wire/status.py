@@ -1,0 +1,120 @@
+"""Errors at the wire: one row a class, one interceptor, enumerated codes.
+
+A peer sees the code and a line that names ids, counts and limits. What nobody expected reaches it
+as a bare INTERNAL, and the log with a traceback.
+"""
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, TypeAlias
+
+import grpc
+
+from colonnade.core import errors
+from colonnade.core.errors import ColonnadeError, Unreachable
+
+logger = logging.getLogger(__name__)
+
+_Code = grpc.StatusCode
+
+STATUS: Mapping[type[ColonnadeError], grpc.StatusCode] = {
+    errors.BadInput: _Code.INVALID_ARGUMENT,
+    errors.BudgetExceeded: _Code.RESOURCE_EXHAUSTED,
+    errors.RequestConflict: _Code.ALREADY_EXISTS,
+    errors.ReleasePurged: _Code.DATA_LOSS,
+    errors.JobClosed: _Code.FAILED_PRECONDITION,
+    errors.LowDisk: _Code.UNAVAILABLE,
+    errors.LedgerBusy: _Code.UNAVAILABLE,
+    errors.LedgerDamaged: _Code.INTERNAL,
+    errors.LedgerRolledBack: _Code.INTERNAL,
+    errors.LedgerFailed: _Code.INTERNAL,
+    errors.NotPrivate: _Code.FAILED_PRECONDITION,
+    errors.BadIdentity: _Code.UNAUTHENTICATED,
+    errors.PolicyRefused: _Code.PERMISSION_DENIED,
+    errors.NotEnrolled: _Code.PERMISSION_DENIED,
+    errors.StaleEpoch: _Code.FAILED_PRECONDITION,
+    errors.UnknownJob: _Code.NOT_FOUND,
+    errors.Unreachable: _Code.UNAVAILABLE,
+    errors.StoreFailed: _Code.INTERNAL,
+    errors.JobEnded: _Code.FAILED_PRECONDITION,
+}
+_BY_CODE = {kind.code: kind for kind in STATUS}
+# Carries the error's code beside the status.
+_KEY = "colonnade-code"
+# What an old connection, an old certificate or a stopped coordinator gives: worth another try.
+RETRIED = (_Code.UNAVAILABLE, _Code.DEADLINE_EXCEEDED, _Code.CANCELLED)
+
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+
+
+class Statuses(grpc.aio.ServerInterceptor):
+    """Turn what handlers raise into statuses."""
+
+    async def intercept_service(
+        self,
+        continuation: "Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]]",
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Any:
+        """Wrap the handler of a call."""
+        handler = await continuation(handler_call_details)
+        if handler is None:
+            return None
+        codec = {
+            "request_deserializer": handler.request_deserializer,
+            "response_serializer": handler.response_serializer,
+        }
+        if handler.stream_stream is not None:
+            return grpc.stream_stream_rpc_method_handler(_stream(handler.stream_stream), **codec)
+        if handler.unary_stream is not None:
+            return grpc.unary_stream_rpc_method_handler(_stream(handler.unary_stream), **codec)
+        return grpc.unary_unary_rpc_method_handler(_unary(handler.unary_unary), **codec)
+
+
+def _unary(call: Any) -> Any:
+    async def answer(request: Any, context: Context) -> Any:
+        async with _translated(context):
+            return await call(request, context)
+
+    return answer
+
+
+def _stream(call: Any) -> Any:
+    async def answer(request: Any, context: Context) -> AsyncIterator[Any]:
+        async with _translated(context):
+            async for response in call(request, context):
+                yield response
+
+    return answer
+
+
+@asynccontextmanager
+async def _translated(context: Context) -> AsyncIterator[None]:
+    try:
+        yield
+    except ColonnadeError as error:
+        code = STATUS.get(type(error), _Code.INTERNAL)
+        text = "" if code is _Code.INTERNAL else str(error)
+        logger.info("call_refused code=%s", error.code)
+        await context.abort(code, text, trailing_metadata=((_KEY, error.code),))
+    except grpc.aio.AbortError:
+        raise
+    except Exception:
+        logger.exception("call_failed")
+        await context.abort(_Code.INTERNAL, "")
+
+
+def error_from_call(error: grpc.RpcError, where: str) -> ColonnadeError:
+    """Return the error that the peer raised, or say that it cannot be reached."""
+    code = error.code() if isinstance(error, grpc.Call | grpc.aio.AioRpcError) else None
+    metadata: Any = error.trailing_metadata() if code is not None else None
+    for key, value in metadata or ():
+        if key == _KEY and value in _BY_CODE:
+            return _BY_CODE[value](error.details() or "no more detail; see the coordinator's log")
+    if code in RETRIED:
+        return Unreachable(f"the coordinator at {where} does not answer; see colonnade preflight")
+    if code is _Code.RESOURCE_EXHAUSTED:
+        return errors.BadInput(f"{where} refused a message as too large")
+    name = code.name if code is not None else "UNKNOWN"
+    return Unreachable(f"the coordinator at {where} failed with {name}; see its log")

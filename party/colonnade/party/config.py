@@ -1,0 +1,78 @@
+"""A party's configuration file."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from colonnade.core.settings import load_settings
+from colonnade.privacy.files import LedgerFiles
+from colonnade.wire.limits import require_loopback, split_address
+
+_KEYS = (
+    "coordinator",
+    "credentials",
+    "data",
+    "ledger",
+    "mirror",
+    "policy",
+    "uplink_log",
+    "insecure",
+    "identity",
+    "coordinator_identity",
+)
+
+TEMPLATE = """\
+# A Colonnade party. Paths are relative to this file. Nothing listens here: the party dials out.
+
+# Where the coordinator listens; the name must be in its certificate.
+coordinator = "hub.example.org:7443"
+
+# Folder with key, certificate and root, as `colonnade pki request` and `install` make it.
+credentials = "pki"
+
+# Folder that `colonnade party ingest` made.
+data = "data"
+
+# Folder that `colonnade party init` made, and its head mirror, best on another disk.
+ledger = "ledger"
+# mirror = "/other/disk/ledger.head"
+
+# What this organization agrees to.
+policy = "policy.toml"
+
+# Every message that leaves is noted here: when, for which job, of which kind, how many bytes.
+uplink_log = "uplink.jsonl"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PartyConfig:
+    """What a party is told."""
+
+    coordinator: str
+    credentials: Path | None  # None on an insecure loopback connection
+    data: Path
+    ledger: LedgerFiles
+    policy: Path
+    uplink_log: Path
+    identity: str  # only for an insecure connection; else the certificate says it
+    coordinator_identity: str
+
+
+def load_config(path: Path) -> PartyConfig:
+    """Read a party's file; unknown keys are refused."""
+    settings = load_settings(path)
+    settings.refuse_unknown(_KEYS)
+    address, insecure = settings.text("coordinator"), settings.flag("insecure")
+    split_address(address)
+    if insecure:
+        require_loopback(address)
+    return PartyConfig(
+        coordinator=address,
+        credentials=None if insecure else settings.path("credentials"),
+        data=settings.path("data"),
+        ledger=LedgerFiles(settings.path("ledger"), settings.optional_path("mirror")),
+        policy=settings.path("policy"),
+        uplink_log=settings.path("uplink_log", "uplink.jsonl"),
+        identity=settings.text("identity") if insecure else "",
+        coordinator_identity=settings.text("coordinator_identity") if insecure else "",
+    )

@@ -1,0 +1,79 @@
+"""Every byte that leaves, noted at the party: when, for which job and round, of which kind.
+
+The log is for people: one JSON object a line. It is read at the start, so that a message sent again
+after a restart counts as a retry.
+"""
+
+import json
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from colonnade.v1 import federation_pb2 as pb
+from colonnade.wire.frames import wire_bytes
+
+CONTROL = "control"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One kind in one message."""
+
+    time: int
+    job: str
+    round: int
+    kind: str
+    payload_bytes: int
+    wire_bytes: int
+    retry: bool
+
+
+class Meter:
+    """Counts what is sent and appends it to the log."""
+
+    def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
+        self._path, self._clock = path, clock
+        self._sent = {(line.job, line.round, line.kind) for line in read_log(path)}
+        if path.exists() and not path.read_bytes().endswith(b"\n"):
+            with path.open("a") as file:  # a crash cut the last line off
+                file.write("\n")
+
+    def sent(self, message: pb.AttachRequest) -> list[Line]:
+        """Note a message that was sent."""
+        total, now = wire_bytes(message.ByteSize()), int(self._clock())
+        match message.WhichOneof("message"):
+            case "submission":
+                lines = self._releases(message.submission, total, now)
+            case "decision":
+                lines = [Line(now, message.decision.job_id, 0, CONTROL, 0, total, retry=False)]
+            case "refusal":
+                refusal = message.refusal
+                lines = [Line(now, refusal.job_id, refusal.round, CONTROL, 0, total, retry=False)]
+            case _:
+                lines = [Line(now, "", 0, CONTROL, 0, total, retry=False)]
+        with self._path.open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps(asdict(line)) + "\n" for line in lines)
+        return lines
+
+    def _releases(self, submission: pb.Submission, total: int, now: int) -> list[Line]:
+        job, round_ = submission.job_id, submission.round
+        lines = []
+        for release in submission.releases:
+            key, size = (job, round_, release.key.kind), release.ByteSize()
+            retry = key in self._sent
+            self._sent.add(key)
+            lines.append(Line(now, *key, len(release.body), size, retry))
+        rest = total - sum(line.wire_bytes for line in lines)
+        retry = any(line.retry for line in lines)
+        return [*lines, Line(now, job, round_, CONTROL, 0, rest, retry)]
+
+
+def read_log(path: Path) -> list[Line]:
+    """Return the lines of a log, without any that a crash cut off."""
+    lines = []
+    for row in path.read_text("utf-8").splitlines() if path.exists() else []:
+        with suppress(ValueError, TypeError):
+            lines.append(Line(**json.loads(row)))
+    return lines

@@ -1,0 +1,134 @@
+"""A party's process: opens its ledger and table, dials out, and dials again when cut off."""
+
+import asyncio
+import datetime as dt
+import logging
+import secrets
+import signal
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+
+from colonnade.core.errors import BadIdentity, BadInput, Unreachable
+from colonnade.party.config import PartyConfig
+from colonnade.party.meter import Meter
+from colonnade.party.policy import load_policy
+from colonnade.party.session import Dial, hold_session
+from colonnade.party.vault import Vault
+from colonnade.party.versions import discard_stale
+from colonnade.privacy.founding import open_ledger
+from colonnade.privacy.ledger import Ledger
+from colonnade.privacy.sampling import NoiseSource, OsNoise
+from colonnade.wire.channels import server_identity
+from colonnade.wire.identity import PARTY, Identity
+from colonnade.wire.pki import Credentials, load_credentials
+
+logger = logging.getLogger(__name__)
+_FIRST_WAIT_S, _LONGEST_WAIT_S = 0.25, 30.0
+# A session that lasted so long was a good one: the next wait is short again.
+_GOOD_S = 10.0
+
+
+class Party:
+    """A party that runs until it is stopped or must not go on."""
+
+    def __init__(
+        self, config: PartyConfig, ledger: Ledger, *, noise: NoiseSource | None = None
+    ) -> None:
+        self._config, self._ledger = config, ledger
+        self._noise = noise or OsNoise()
+        self._policy = load_policy(config.policy)
+        self._meter = Meter(config.uplink_log)
+        self._vault: Vault | None = None
+        discard_stale(config.data)
+
+    async def run(self, stop: asyncio.Event, attached: Callable[[], None] | None = None) -> None:
+        """Hold sessions until ``stop`` is set; raise what another try would not mend."""
+        stopping = asyncio.create_task(_wait(stop))
+        wait = _FIRST_WAIT_S
+        try:
+            while not stop.is_set():
+                began = time.monotonic()
+                session = asyncio.create_task(self._session(attached))
+                await asyncio.wait({session, stopping}, return_when=asyncio.FIRST_COMPLETED)
+                if not session.done():
+                    session.cancel()
+                try:
+                    await session
+                except asyncio.CancelledError:
+                    return
+                except Unreachable as error:
+                    logger.warning("disconnected %s", error)
+                if time.monotonic() - began > _GOOD_S:
+                    wait = _FIRST_WAIT_S
+                await _pause(stop, wait)
+                wait = min(2 * wait, _LONGEST_WAIT_S)
+        finally:
+            stopping.cancel()
+
+    async def _session(self, attached: Callable[[], None] | None) -> None:
+        config = self._config
+        # Read each time: a renewed certificate is taken up without a restart.
+        credentials = load_credentials(config.credentials) if config.credentials else None
+        identity, coordinator = await asyncio.to_thread(self._who, credentials)
+        vault = self._vault
+        if vault is None:
+            vault = self._vault = await asyncio.to_thread(self._open_vault, coordinator)
+        elif coordinator != vault.coordinator:
+            raise BadIdentity(f"{config.coordinator} is now {coordinator.uri}; start again")
+        dial = Dial(config.coordinator, identity, credentials, version("colonnade"))
+        await hold_session(dial, vault, self._meter, attached=attached)
+
+    def _who(self, credentials: Credentials | None) -> tuple[Identity, Identity]:
+        config = self._config
+        if credentials is None:
+            identity = Identity.from_uri(config.identity)
+            coordinator = Identity.from_uri(config.coordinator_identity)
+        else:
+            identity = credentials.identity
+            coordinator = server_identity(config.coordinator, credentials)
+        if identity.role != PARTY or identity.name != self._ledger.opened.party:
+            raise BadInput(
+                f"the certificate is of {identity.uri} but the ledger of party "
+                f"{self._ledger.opened.party}; use the folders of one party"
+            )
+        return identity, coordinator
+
+    def _open_vault(self, coordinator: Identity) -> Vault:
+        vault = Vault(
+            self._config.data,
+            self._ledger,
+            self._noise,
+            policy=self._policy,
+            coordinator=coordinator,
+            today=lambda: dt.datetime.now(dt.UTC).date(),
+        )
+        vault.check_data()
+        return vault
+
+
+async def serve(config: PartyConfig, attached: Callable[[], None] | None = None) -> None:
+    """Run a party until SIGTERM or SIGINT."""
+    ledger = open_ledger(config.ledger)
+    try:
+        stop, loop = asyncio.Event(), asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        await Party(config, ledger).run(stop, attached)
+    finally:
+        with ledger.lock:  # a release that is being made ends first
+            ledger.close()
+
+
+async def _wait(stop: asyncio.Event) -> None:
+    await stop.wait()
+
+
+async def _pause(stop: asyncio.Event, seconds: float) -> None:
+    """Wait between half and all of ``seconds``, so that parties do not come back in step."""
+    jitter = 0.5 + secrets.randbelow(1000) / 2000.0
+    try:
+        async with asyncio.timeout(seconds * jitter):
+            await stop.wait()
+    except TimeoutError:
+        return

@@ -1,0 +1,161 @@
+"""One session with a coordinator: dial, enrol, attach, answer until the stream ends."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+
+from colonnade.core.errors import ColonnadeError, LowDisk, StaleEpoch
+from colonnade.party.meter import Meter
+from colonnade.party.vault import FATAL, Vault
+from colonnade.v1 import federation_pb2 as pb
+from colonnade.v1.federation_pb2_grpc import FederationServiceStub
+from colonnade.wire.channels import claim, open_channel
+from colonnade.wire.codec import release_to_proto
+from colonnade.wire.identity import Identity
+from colonnade.wire.pki import Credentials
+from colonnade.wire.session import PROTOCOL, enrolment_statement
+from colonnade.wire.status import error_from_call
+
+logger = logging.getLogger(__name__)
+_CALL_S = 20.0
+# A full disk is emptied by people.
+_LOW_DISK_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Dial:
+    """Where and as whom a party dials."""
+
+    address: str
+    identity: Identity
+    credentials: Credentials | None
+    program: str
+
+    @property
+    def metadata(self) -> Any:
+        """What says who calls where there is no certificate."""
+        return claim(self.identity) if self.credentials is None else None
+
+
+async def hold_session(
+    dial: Dial, vault: Vault, meter: Meter, *, attached: Callable[[], None] | None = None
+) -> None:
+    """Attach and answer until the stream ends; the reason it ended is raised."""
+    async with _channel(dial) as stub:
+        statement = enrolment_statement(
+            dial.identity.federation, dial.identity.name, bytes.fromhex(vault.ledger_id)
+        )
+        request = vault.enrolment(statement)
+        await stub.Enrol(request, timeout=_CALL_S, metadata=dial.metadata)
+        # A session stays as long as it can; keepalive notices a peer that is gone.
+        call = stub.Attach(metadata=dial.metadata)
+        session = _Session(call, vault, meter, attached)
+        try:
+            await session.run(dial.program)
+        finally:
+            call.cancel()
+
+
+@asynccontextmanager
+async def _channel(dial: Dial) -> AsyncIterator[Any]:
+    channel = open_channel(dial.address, dial.credentials)
+    try:
+        yield FederationServiceStub(channel)
+    except grpc.RpcError as error:
+        raise error_from_call(error, dial.address) from None
+    finally:
+        await channel.close(grace=None)
+
+
+class _Session:
+    """The messages of one stream."""
+
+    def __init__(
+        self,
+        call: Any,
+        vault: Vault,
+        meter: Meter,
+        attached: Callable[[], None] | None,
+    ) -> None:
+        self._call, self._vault, self._meter, self._attached = call, vault, meter, attached
+        self._epoch = 0
+
+    async def run(self, program: str) -> None:
+        hello = await asyncio.to_thread(self._vault.hello)
+        hello.protocol, hello.program = PROTOCOL, program
+        await self._send(pb.AttachRequest(hello=hello))
+        while (message := await self._call.read()) is not grpc.aio.EOF:
+            await self._take(message)
+        status = await self._call.code()
+        if status is not grpc.StatusCode.OK:
+            await self._call.read()  # raises what ended the stream
+
+    async def _take(self, message: pb.AttachResponse) -> None:
+        match message.WhichOneof("message"):
+            case "welcome":
+                self._epoch = message.welcome.epoch
+                logger.info("attached epoch=%d", self._epoch)
+                if message.welcome.HasField("latest"):
+                    latest = message.welcome.latest.SerializeToString()
+                    await asyncio.to_thread(self._vault.check_latest, latest)
+                if self._attached is not None:
+                    self._attached()
+            case "proposal":
+                decision = await asyncio.to_thread(self._vault.consider, message.proposal.spec)
+                logger.info(
+                    "job_considered job=%s accepted=%s code=%s",
+                    decision.job_id[:12],
+                    decision.accepted,
+                    decision.code,
+                )
+                await self._send(pb.AttachRequest(epoch=self._epoch, decision=decision))
+            case "task":
+                await self._answer(message.task)
+            case "ending":
+                ending = message.ending
+                logger.info("job_ended job=%s state=%s", ending.job_id[:12], ending.state)
+                await asyncio.to_thread(self._vault.close_job, ending.job_id)
+            case "receipted":
+                pass
+            case _:
+                raise StaleEpoch("the coordinator speaks a newer protocol; update this program")
+
+    async def _answer(self, task: pb.Task) -> None:
+        answer = pb.AttachRequest(epoch=self._epoch)
+        try:
+            released = await asyncio.to_thread(
+                self._vault.answer, task.job_id, task.round, task.body
+            )
+        except FATAL:
+            raise
+        except LowDisk as error:
+            logger.warning("low_disk job=%s round=%d %s", task.job_id[:12], task.round, error)
+            await asyncio.sleep(_LOW_DISK_S)
+            await self._answer(task)
+            return
+        except ColonnadeError as error:
+            refusal = pb.Refusal(
+                job_id=task.job_id, round=task.round, code=error.code, message=str(error)
+            )
+            answer.refusal.CopyFrom(refusal)
+        else:
+            answer.submission.job_id, answer.submission.round = task.job_id, task.round
+            answer.submission.releases.extend(release_to_proto(each) for each in released)
+        await self._send(answer)
+
+    async def _send(self, message: pb.AttachRequest) -> None:
+        await self._call.write(message)
+        self._meter.sent(message)
+
+
+async def check_coordinator(address: str, credentials: Credentials) -> pb.CheckResponse:
+    """Ask the coordinator whether it knows the caller, and for its time."""
+    dial = Dial(address, credentials.identity, credentials, "")
+    async with _channel(dial) as stub:
+        answer: pb.CheckResponse = await stub.Check(pb.CheckRequest(), timeout=_CALL_S)
+    return answer

@@ -1,0 +1,213 @@
+"""The part of a party that touches data, ledger and randomness; it knows nothing of the network.
+
+Privacy: a job is answered only after the local policy approved it and its greatest possible price
+was set aside; whatever a coordinator then sends, the gate charges before a row is read, and the
+ledger's cap ends it. Refusals depend on the specification, the policy and prices, never on data.
+"""
+
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from colonnade.core.errors import (
+    BadInput,
+    ColonnadeError,
+    LedgerDamaged,
+    LedgerFailed,
+    LedgerRolledBack,
+    PolicyRefused,
+)
+from colonnade.core.table import COARSE_NAME, Table, open_pair
+from colonnade.optim.job import Job, job_id
+from colonnade.party.bounds import bought_bounds, bounds_job
+from colonnade.party.frank_wolfe import Columns, FrankWolfeParty
+from colonnade.party.policy import Policy
+from colonnade.party.versions import columns_for, version_of
+from colonnade.privacy.gate import Gate
+from colonnade.privacy.ledger import Ledger, Released
+from colonnade.privacy.sampling import NoiseSource
+from colonnade.v1 import federation_pb2 as pb
+from colonnade.wire.codec import receipt_from_bytes, release_to_proto
+from colonnade.wire.identity import Identity
+from colonnade.wire.jobspec import feature_to_proto, job_from_bytes
+from colonnade.wire.tasks import task_from_bytes
+
+# After any of these nothing more may be released by this process.
+FATAL = (LedgerDamaged, LedgerFailed, LedgerRolledBack)
+
+
+class Answers(Protocol):
+    """A party's side of one job."""
+
+    def answer(self, round_: int, body: bytes) -> list[Released]:
+        """Release what a task asks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrankWolfeAnswers:
+    """Frank-Wolfe's side."""
+
+    party: FrankWolfeParty
+    version: str
+
+    def answer(self, round_: int, body: bytes) -> list[Released]:
+        """Release what a task asks for; the ledger binds it to these bytes and this table."""
+        spec, block = self.party.spec, self.party.block
+        task = task_from_bytes(body, n_features=len(block.features), sketch_dim=spec.sketch_dim)
+        request = body + bytes.fromhex(self.version)
+        if task.public is None:
+            if round_ != 0:
+                raise BadInput("only round 0 is an opening")
+            return self.party.open(request)
+        if not 1 <= round_ <= spec.rounds:
+            raise BadInput(f"the job has rounds 1 to {spec.rounds}")
+        return self.party.choose(round_, task.public, task.candidates, request)
+
+
+class Vault:
+    """One party's data, ledger and noise."""
+
+    def __init__(
+        self,
+        data: Path,
+        ledger: Ledger,
+        noise: NoiseSource,
+        *,
+        policy: Policy,
+        coordinator: Identity,
+        today: Callable[[], dt.date],
+    ) -> None:
+        self._data, self._ledger, self._policy = data, ledger, policy
+        self._gate = Gate(ledger, noise)
+        self.coordinator, self._today = coordinator, today
+        self._jobs: dict[str, Answers] = {}
+        self.party, self.ledger_id = ledger.opened.party, ledger.opened.ledger_id
+        self.table = Table.open(data / COARSE_NAME)
+        self.version = version_of(self.table)
+        policy.for_coordinator(coordinator)  # one that may ask nothing is not talked to
+
+    def check_data(self) -> None:
+        """Refuse a table that is damaged or is not the one that the ledger is bound to."""
+        for table in open_pair(self._data):
+            table.verify()
+        digest = bytes.fromhex(self.table.content_digest)
+        if (bound := self._ledger.dataset()) is None:
+            self._ledger.bind_dataset(digest)
+        elif bound != digest:
+            raise BadInput(
+                f"{self._data} is not the table that the ledger was used with; if it is a new "
+                "extract about the same people, bind it: colonnade party bind --help"
+            )
+
+    def hello(self) -> pb.Hello:
+        """Return what opens a session: declarations, paid releases and prices."""
+        ledger, budget = self._ledger, self._ledger.budget()
+        names, label = self._policy.offered(self.coordinator, self.table.names)
+        declared = dict(zip(self.table.names, self.table.bounds, strict=True))
+        offer = pb.Offer(
+            dataset=self.version,
+            n_rows=self.table.n_rows,
+            features=[feature_to_proto(name, declared[name]) for name in names],
+            cap_units=budget.cap,
+            spent_units=budget.spent,
+            reserved_units=ledger.state.reserved.get("", 0),
+        )
+        last = self.table.header.columns[-1]
+        if self.table.label is not None and label:
+            offer.label.CopyFrom(feature_to_proto(last.name, last.bounds))
+        if (bought := bought_bounds(self.version, ledger)) is not None:
+            columns = [column.name for column in self.table.header.columns]
+            offer.bounds.extend(release_to_proto(each) for each in bought)
+            offer.bounded.extend(columns[: self._bounded(bought)])
+        return pb.Hello(
+            ledger_id=bytes.fromhex(ledger.opened.ledger_id),
+            offer=offer,
+            open_jobs=[name for name in ledger.state.left if name != bounds_job(self.version)],
+        )
+
+    def check_latest(self, latest: bytes) -> None:
+        """Stop for good if the coordinator holds a release that the ledger does not know."""
+        self._ledger.check_receipt(receipt_from_bytes(latest))
+
+    def enrolment(self, statement: bytes) -> pb.EnrolRequest:
+        """Return the proof that this party holds its ledger's key."""
+        opened = self._ledger.opened
+        return pb.EnrolRequest(
+            ledger_id=bytes.fromhex(opened.ledger_id),
+            ledger_key=bytes.fromhex(opened.public_key),
+            signature=self._ledger.sign(statement),
+        )
+
+    def consider(self, spec: bytes) -> pb.Decision:
+        """Approve a job and set its budget aside, or say why not."""
+        name = job_id(spec)
+        try:
+            if name not in self._jobs:
+                self._jobs[name] = self._admit(name, spec)
+        except FATAL:
+            raise
+        except ColonnadeError as error:
+            return pb.Decision(job_id=name, code=error.code, message=str(error))
+        return pb.Decision(job_id=name, accepted=True)
+
+    def answer(self, job: str, round_: int, body: bytes) -> list[Released]:
+        """Release what a task of an approved job asks for."""
+        if job not in self._jobs:
+            raise PolicyRefused("the job was not approved by this party")
+        return self._jobs[job].answer(round_, body)
+
+    def close_job(self, job: str) -> None:
+        """Free what an ended job had set aside."""
+        self._jobs.pop(job, None)
+        if job in self._ledger.state.left:
+            with self._ledger.lock:
+                self._ledger.close_job(job)
+
+    def _admit(self, name: str, spec: bytes) -> Answers:
+        job = job_from_bytes(spec)
+        if all(member.party != self.party for member in job.members):
+            raise BadInput(f"the job has no place for party {self.party}")
+        self._check_table(job)
+        today = self._today()
+        self._policy.approve(job, self.party, coordinator=self.coordinator, today=today)
+        with self._ledger.lock:
+            self._ledger.admit(name, units=job.max_units(self.party))
+        member = job.member(self.party)
+        label = (job.label, job.label_bounds) if member.holds_label else None
+        columns = columns_for(self._data, member.features, member.bounds, label)
+        block = job.method.block(self.party)
+        party = FrankWolfeParty(
+            job.method,
+            name,
+            block,
+            job.method.sketch(name),
+            Columns(columns.features, columns.label),
+            self._gate,
+            self._ledger,
+        )
+        return FrankWolfeAnswers(party, self.version)
+
+    def _check_table(self, job: Job) -> None:
+        """Refuse a job that was made for another table."""
+        member, header = job.member(self.party), self.table.header
+        if member.dataset != self.version:
+            raise BadInput(f"the job is for another version of the table of party {self.party}")
+        if job.n_rows != self.table.n_rows:
+            raise BadInput(f"the job has {job.n_rows} rows, the table {self.table.n_rows}")
+        for name in member.features:
+            if name not in self.table.names:
+                raise BadInput(f"party {self.party} has no feature {name!r}")
+        if member.holds_label and (
+            self.table.label is None or header.columns[-1].name != job.label
+        ):
+            raise BadInput(f"party {self.party} has no label {job.label!r}")
+
+    def _bounded(self, bought: list[Released]) -> int:
+        """Return how many columns the bought bounds are about: all, or all but the label."""
+        from colonnade.optim.quantiles import QuantilePlan
+
+        columns = len(self.table.header.columns)
+        plan = QuantilePlan(columns, self.table.n_rows)
+        return columns if len(bought[0].body) == plan.n_bytes else columns - 1

@@ -1,0 +1,181 @@
+from colonnade.v1 import job_pb2 as _job_pb2
+from colonnade.v1 import release_pb2 as _release_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class CheckRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class CheckResponse(_message.Message):
+    __slots__ = ("protocol", "program", "time", "enrolled")
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    PROGRAM_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    ENROLLED_FIELD_NUMBER: _ClassVar[int]
+    protocol: int
+    program: str
+    time: float
+    enrolled: bool
+    def __init__(self, protocol: _Optional[int] = ..., program: _Optional[str] = ..., time: _Optional[float] = ..., enrolled: _Optional[bool] = ...) -> None: ...
+
+class EnrolRequest(_message.Message):
+    __slots__ = ("ledger_id", "ledger_key", "signature")
+    LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
+    LEDGER_KEY_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    ledger_id: bytes
+    ledger_key: bytes
+    signature: bytes
+    def __init__(self, ledger_id: _Optional[bytes] = ..., ledger_key: _Optional[bytes] = ..., signature: _Optional[bytes] = ...) -> None: ...
+
+class EnrolResponse(_message.Message):
+    __slots__ = ("protocol",)
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    protocol: int
+    def __init__(self, protocol: _Optional[int] = ...) -> None: ...
+
+class Offer(_message.Message):
+    __slots__ = ("dataset", "n_rows", "features", "label", "bounds", "bounded", "cap_units", "spent_units", "reserved_units")
+    DATASET_FIELD_NUMBER: _ClassVar[int]
+    N_ROWS_FIELD_NUMBER: _ClassVar[int]
+    FEATURES_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    BOUNDS_FIELD_NUMBER: _ClassVar[int]
+    BOUNDED_FIELD_NUMBER: _ClassVar[int]
+    CAP_UNITS_FIELD_NUMBER: _ClassVar[int]
+    SPENT_UNITS_FIELD_NUMBER: _ClassVar[int]
+    RESERVED_UNITS_FIELD_NUMBER: _ClassVar[int]
+    dataset: str
+    n_rows: int
+    features: _containers.RepeatedCompositeFieldContainer[_job_pb2.Feature]
+    label: _job_pb2.Feature
+    bounds: _containers.RepeatedCompositeFieldContainer[_release_pb2.Release]
+    bounded: _containers.RepeatedScalarFieldContainer[str]
+    cap_units: int
+    spent_units: int
+    reserved_units: int
+    def __init__(self, dataset: _Optional[str] = ..., n_rows: _Optional[int] = ..., features: _Optional[_Iterable[_Union[_job_pb2.Feature, _Mapping]]] = ..., label: _Optional[_Union[_job_pb2.Feature, _Mapping]] = ..., bounds: _Optional[_Iterable[_Union[_release_pb2.Release, _Mapping]]] = ..., bounded: _Optional[_Iterable[str]] = ..., cap_units: _Optional[int] = ..., spent_units: _Optional[int] = ..., reserved_units: _Optional[int] = ...) -> None: ...
+
+class Hello(_message.Message):
+    __slots__ = ("protocol", "program", "ledger_id", "offer", "open_jobs")
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    PROGRAM_FIELD_NUMBER: _ClassVar[int]
+    LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
+    OFFER_FIELD_NUMBER: _ClassVar[int]
+    OPEN_JOBS_FIELD_NUMBER: _ClassVar[int]
+    protocol: int
+    program: str
+    ledger_id: bytes
+    offer: Offer
+    open_jobs: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, protocol: _Optional[int] = ..., program: _Optional[str] = ..., ledger_id: _Optional[bytes] = ..., offer: _Optional[_Union[Offer, _Mapping]] = ..., open_jobs: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Decision(_message.Message):
+    __slots__ = ("job_id", "accepted", "code", "message")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    ACCEPTED_FIELD_NUMBER: _ClassVar[int]
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    accepted: bool
+    code: str
+    message: str
+    def __init__(self, job_id: _Optional[str] = ..., accepted: _Optional[bool] = ..., code: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
+
+class Submission(_message.Message):
+    __slots__ = ("job_id", "round", "releases")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    ROUND_FIELD_NUMBER: _ClassVar[int]
+    RELEASES_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    round: int
+    releases: _containers.RepeatedCompositeFieldContainer[_release_pb2.Release]
+    def __init__(self, job_id: _Optional[str] = ..., round: _Optional[int] = ..., releases: _Optional[_Iterable[_Union[_release_pb2.Release, _Mapping]]] = ...) -> None: ...
+
+class Refusal(_message.Message):
+    __slots__ = ("job_id", "round", "code", "message")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    ROUND_FIELD_NUMBER: _ClassVar[int]
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    round: int
+    code: str
+    message: str
+    def __init__(self, job_id: _Optional[str] = ..., round: _Optional[int] = ..., code: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
+
+class AttachRequest(_message.Message):
+    __slots__ = ("epoch", "hello", "decision", "submission", "refusal")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    HELLO_FIELD_NUMBER: _ClassVar[int]
+    DECISION_FIELD_NUMBER: _ClassVar[int]
+    SUBMISSION_FIELD_NUMBER: _ClassVar[int]
+    REFUSAL_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    hello: Hello
+    decision: Decision
+    submission: Submission
+    refusal: Refusal
+    def __init__(self, epoch: _Optional[int] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., decision: _Optional[_Union[Decision, _Mapping]] = ..., submission: _Optional[_Union[Submission, _Mapping]] = ..., refusal: _Optional[_Union[Refusal, _Mapping]] = ...) -> None: ...
+
+class Welcome(_message.Message):
+    __slots__ = ("epoch", "latest", "protocol")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    LATEST_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    latest: _release_pb2.Release
+    protocol: int
+    def __init__(self, epoch: _Optional[int] = ..., latest: _Optional[_Union[_release_pb2.Release, _Mapping]] = ..., protocol: _Optional[int] = ...) -> None: ...
+
+class Proposal(_message.Message):
+    __slots__ = ("spec",)
+    SPEC_FIELD_NUMBER: _ClassVar[int]
+    spec: bytes
+    def __init__(self, spec: _Optional[bytes] = ...) -> None: ...
+
+class Task(_message.Message):
+    __slots__ = ("job_id", "round", "body")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    ROUND_FIELD_NUMBER: _ClassVar[int]
+    BODY_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    round: int
+    body: bytes
+    def __init__(self, job_id: _Optional[str] = ..., round: _Optional[int] = ..., body: _Optional[bytes] = ...) -> None: ...
+
+class Ending(_message.Message):
+    __slots__ = ("job_id", "state")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    state: str
+    def __init__(self, job_id: _Optional[str] = ..., state: _Optional[str] = ...) -> None: ...
+
+class Receipted(_message.Message):
+    __slots__ = ("job_id", "round")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    ROUND_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    round: int
+    def __init__(self, job_id: _Optional[str] = ..., round: _Optional[int] = ...) -> None: ...
+
+class AttachResponse(_message.Message):
+    __slots__ = ("welcome", "proposal", "task", "ending", "receipted")
+    WELCOME_FIELD_NUMBER: _ClassVar[int]
+    PROPOSAL_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    ENDING_FIELD_NUMBER: _ClassVar[int]
+    RECEIPTED_FIELD_NUMBER: _ClassVar[int]
+    welcome: Welcome
+    proposal: Proposal
+    task: Task
+    ending: Ending
+    receipted: Receipted
+    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., proposal: _Optional[_Union[Proposal, _Mapping]] = ..., task: _Optional[_Union[Task, _Mapping]] = ..., ending: _Optional[_Union[Ending, _Mapping]] = ..., receipted: _Optional[_Union[Receipted, _Mapping]] = ...) -> None: ...

@@ -1,0 +1,182 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Labels(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    LABELS_UNSPECIFIED: _ClassVar[Labels]
+    LABELS_SHARED: _ClassVar[Labels]
+    LABELS_SKETCHED: _ClassVar[Labels]
+
+class Loss(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    LOSS_UNSPECIFIED: _ClassVar[Loss]
+    LOSS_SQUARED: _ClassVar[Loss]
+    LOSS_LOGISTIC: _ClassVar[Loss]
+
+class Sampling(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SAMPLING_UNSPECIFIED: _ClassVar[Sampling]
+    SAMPLING_ALL: _ClassVar[Sampling]
+    SAMPLING_SERIAL: _ClassVar[Sampling]
+    SAMPLING_NICE: _ClassVar[Sampling]
+    SAMPLING_GIVEN: _ClassVar[Sampling]
+LABELS_UNSPECIFIED: Labels
+LABELS_SHARED: Labels
+LABELS_SKETCHED: Labels
+LOSS_UNSPECIFIED: Loss
+LOSS_SQUARED: Loss
+LOSS_LOGISTIC: Loss
+SAMPLING_UNSPECIFIED: Sampling
+SAMPLING_ALL: Sampling
+SAMPLING_SERIAL: Sampling
+SAMPLING_NICE: Sampling
+SAMPLING_GIVEN: Sampling
+
+class Feature(_message.Message):
+    __slots__ = ("name", "low", "high")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    low: float
+    high: float
+    def __init__(self, name: _Optional[str] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
+
+class Member(_message.Message):
+    __slots__ = ("party", "dataset", "features", "holds_label")
+    PARTY_FIELD_NUMBER: _ClassVar[int]
+    DATASET_FIELD_NUMBER: _ClassVar[int]
+    FEATURES_FIELD_NUMBER: _ClassVar[int]
+    HOLDS_LABEL_FIELD_NUMBER: _ClassVar[int]
+    party: str
+    dataset: str
+    features: _containers.RepeatedCompositeFieldContainer[Feature]
+    holds_label: bool
+    def __init__(self, party: _Optional[str] = ..., dataset: _Optional[str] = ..., features: _Optional[_Iterable[_Union[Feature, _Mapping]]] = ..., holds_label: _Optional[bool] = ...) -> None: ...
+
+class Block(_message.Message):
+    __slots__ = ("radius", "shares", "probability")
+    RADIUS_FIELD_NUMBER: _ClassVar[int]
+    SHARES_FIELD_NUMBER: _ClassVar[int]
+    PROBABILITY_FIELD_NUMBER: _ClassVar[int]
+    radius: float
+    shares: int
+    probability: float
+    def __init__(self, radius: _Optional[float] = ..., shares: _Optional[int] = ..., probability: _Optional[float] = ...) -> None: ...
+
+class FrankWolfe(_message.Message):
+    __slots__ = ("rounds", "sketch_dim", "sketch_entries", "dense_sketch", "select_units", "share_units", "label_units", "mean_units", "labels", "loss", "sampling", "parties_per_round", "features_per_round", "prior", "clip", "blocks", "share_clip", "local_rounds")
+    ROUNDS_FIELD_NUMBER: _ClassVar[int]
+    SKETCH_DIM_FIELD_NUMBER: _ClassVar[int]
+    SKETCH_ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    DENSE_SKETCH_FIELD_NUMBER: _ClassVar[int]
+    SELECT_UNITS_FIELD_NUMBER: _ClassVar[int]
+    SHARE_UNITS_FIELD_NUMBER: _ClassVar[int]
+    LABEL_UNITS_FIELD_NUMBER: _ClassVar[int]
+    MEAN_UNITS_FIELD_NUMBER: _ClassVar[int]
+    LABELS_FIELD_NUMBER: _ClassVar[int]
+    LOSS_FIELD_NUMBER: _ClassVar[int]
+    SAMPLING_FIELD_NUMBER: _ClassVar[int]
+    PARTIES_PER_ROUND_FIELD_NUMBER: _ClassVar[int]
+    FEATURES_PER_ROUND_FIELD_NUMBER: _ClassVar[int]
+    PRIOR_FIELD_NUMBER: _ClassVar[int]
+    CLIP_FIELD_NUMBER: _ClassVar[int]
+    BLOCKS_FIELD_NUMBER: _ClassVar[int]
+    SHARE_CLIP_FIELD_NUMBER: _ClassVar[int]
+    LOCAL_ROUNDS_FIELD_NUMBER: _ClassVar[int]
+    rounds: int
+    sketch_dim: int
+    sketch_entries: int
+    dense_sketch: bool
+    select_units: int
+    share_units: int
+    label_units: int
+    mean_units: int
+    labels: Labels
+    loss: Loss
+    sampling: Sampling
+    parties_per_round: int
+    features_per_round: int
+    prior: float
+    clip: float
+    blocks: _containers.RepeatedCompositeFieldContainer[Block]
+    share_clip: float
+    local_rounds: int
+    def __init__(self, rounds: _Optional[int] = ..., sketch_dim: _Optional[int] = ..., sketch_entries: _Optional[int] = ..., dense_sketch: _Optional[bool] = ..., select_units: _Optional[int] = ..., share_units: _Optional[int] = ..., label_units: _Optional[int] = ..., mean_units: _Optional[int] = ..., labels: _Optional[_Union[Labels, str]] = ..., loss: _Optional[_Union[Loss, str]] = ..., sampling: _Optional[_Union[Sampling, str]] = ..., parties_per_round: _Optional[int] = ..., features_per_round: _Optional[int] = ..., prior: _Optional[float] = ..., clip: _Optional[float] = ..., blocks: _Optional[_Iterable[_Union[Block, _Mapping]]] = ..., share_clip: _Optional[float] = ..., local_rounds: _Optional[int] = ...) -> None: ...
+
+class JobSpec(_message.Message):
+    __slots__ = ("version", "salt", "name", "n_rows", "delta", "party_timeout_s", "members", "label", "frank_wolfe")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    SALT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    N_ROWS_FIELD_NUMBER: _ClassVar[int]
+    DELTA_FIELD_NUMBER: _ClassVar[int]
+    PARTY_TIMEOUT_S_FIELD_NUMBER: _ClassVar[int]
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    FRANK_WOLFE_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    salt: bytes
+    name: str
+    n_rows: int
+    delta: float
+    party_timeout_s: int
+    members: _containers.RepeatedCompositeFieldContainer[Member]
+    label: Feature
+    frank_wolfe: FrankWolfe
+    def __init__(self, version: _Optional[int] = ..., salt: _Optional[bytes] = ..., name: _Optional[str] = ..., n_rows: _Optional[int] = ..., delta: _Optional[float] = ..., party_timeout_s: _Optional[int] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., label: _Optional[_Union[Feature, _Mapping]] = ..., frank_wolfe: _Optional[_Union[FrankWolfe, _Mapping]] = ...) -> None: ...
+
+class FrankWolfeState(_message.Message):
+    __slots__ = ("round", "parts", "label")
+    class Part(_message.Message):
+        __slots__ = ("coef", "shared", "shares", "means")
+        COEF_FIELD_NUMBER: _ClassVar[int]
+        SHARED_FIELD_NUMBER: _ClassVar[int]
+        SHARES_FIELD_NUMBER: _ClassVar[int]
+        MEANS_FIELD_NUMBER: _ClassVar[int]
+        coef: _containers.RepeatedScalarFieldContainer[int]
+        shared: _containers.RepeatedScalarFieldContainer[int]
+        shares: _containers.RepeatedScalarFieldContainer[bytes]
+        means: bytes
+        def __init__(self, coef: _Optional[_Iterable[int]] = ..., shared: _Optional[_Iterable[int]] = ..., shares: _Optional[_Iterable[bytes]] = ..., means: _Optional[bytes] = ...) -> None: ...
+    ROUND_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    round: int
+    parts: _containers.RepeatedCompositeFieldContainer[FrankWolfeState.Part]
+    label: bytes
+    def __init__(self, round: _Optional[int] = ..., parts: _Optional[_Iterable[_Union[FrankWolfeState.Part, _Mapping]]] = ..., label: _Optional[bytes] = ...) -> None: ...
+
+class FrankWolfeOpening(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class FrankWolfeStep(_message.Message):
+    __slots__ = ("coef", "q", "weight", "clip", "offset", "candidates")
+    COEF_FIELD_NUMBER: _ClassVar[int]
+    Q_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    CLIP_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    CANDIDATES_FIELD_NUMBER: _ClassVar[int]
+    coef: _containers.RepeatedScalarFieldContainer[int]
+    q: _containers.RepeatedScalarFieldContainer[int]
+    weight: int
+    clip: int
+    offset: int
+    candidates: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, coef: _Optional[_Iterable[int]] = ..., q: _Optional[_Iterable[int]] = ..., weight: _Optional[int] = ..., clip: _Optional[int] = ..., offset: _Optional[int] = ..., candidates: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class TaskBody(_message.Message):
+    __slots__ = ("frank_wolfe_opening", "frank_wolfe_step")
+    FRANK_WOLFE_OPENING_FIELD_NUMBER: _ClassVar[int]
+    FRANK_WOLFE_STEP_FIELD_NUMBER: _ClassVar[int]
+    frank_wolfe_opening: FrankWolfeOpening
+    frank_wolfe_step: FrankWolfeStep
+    def __init__(self, frank_wolfe_opening: _Optional[_Union[FrankWolfeOpening, _Mapping]] = ..., frank_wolfe_step: _Optional[_Union[FrankWolfeStep, _Mapping]] = ...) -> None: ...

@@ -1,0 +1,62 @@
+"""What the coordinator asks of a method: pure steps from state to tasks and from answers to state.
+
+A new vertical method is one module here and one at the party; the engine, store, meter and report
+know only this.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeVar
+
+from colonnade.optim.job import Job
+from colonnade.optim.model import LinearModel
+
+S = TypeVar("S")
+
+Bodies = Mapping[str, bytes]  # by kind
+
+
+class Algorithm(Protocol[S]):
+    """The steps of one job. States are values; nothing here does I/O."""
+
+    def start(self) -> S:
+        """Return the state before the opening."""
+
+    def round_of(self, state: S) -> int:
+        """Return the round that comes next; 0 is the opening."""
+
+    def finished(self, state: S) -> bool:
+        """Tell whether all rounds are done."""
+
+    def tasks(self, state: S) -> Mapping[str, bytes]:
+        """Return the round's tasks by party; none if the round asks nothing."""
+
+    def check(self, state: S, party: str, bodies: Bodies) -> None:
+        """Raise `BadInput` unless the answer has the kinds and sizes that the state calls for."""
+
+    def absorb(self, state: S, answers: Mapping[str, Bodies]) -> S:
+        """Return the state after the round."""
+
+    def encode(self, state: S) -> bytes:
+        """Return the state's bytes."""
+
+    def decode(self, body: bytes) -> S:
+        """Return the state that the bytes stand for."""
+
+    def cost(self, party: str, kind: str) -> int:
+        """Return the price of one release, in units."""
+
+    def body_bytes(self, party: str, kind: str) -> int:
+        """Return the exact size of one release's payload."""
+
+    def model(self, state: S) -> LinearModel:
+        """Return the model so far."""
+
+    def parameters(self) -> Mapping[str, Any]:
+        """Return the method's public numbers, for the report."""
+
+
+def algorithm_of(job: Job, job_id: str) -> Algorithm[Any]:
+    """Return the steps of a job."""
+    from colonnade.server.vertical import VerticalFrankWolfe
+
+    return VerticalFrankWolfe.of(job, job_id)

@@ -1,0 +1,286 @@
+"""The coordinator's store in SQLite or PostgreSQL, through SQLAlchemy."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import insert as postgres_insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+from sqlalchemy.engine.url import URL
+
+from colonnade.core.errors import BadInput, StoreFailed
+from colonnade.server.store import DecisionRow, IterateRow, JobRow, PartyRow, State, UplinkRow
+
+SCHEMA_VERSION = 1
+
+_tables = sa.MetaData()
+_Name, _Bytes = sa.String(200), sa.LargeBinary
+
+_about = sa.Table("about", _tables, sa.Column("schema_version", sa.Integer, primary_key=True))
+_parties = sa.Table(
+    "parties",
+    _tables,
+    sa.Column("name", _Name, primary_key=True),
+    sa.Column("ledger_id", _Bytes, nullable=False),
+    sa.Column("ledger_key", _Bytes, nullable=False),
+    sa.Column("epoch", sa.BigInteger, nullable=False),
+    sa.Column("latest", _Bytes, nullable=False),
+    sa.Column("latest_seq", sa.BigInteger, nullable=False),
+    sa.Column("offer", _Bytes, nullable=False),
+)
+_jobs = sa.Table(
+    "jobs",
+    _tables,
+    sa.Column("job_id", _Name, primary_key=True),
+    sa.Column("spec", _Bytes, nullable=False),
+    sa.Column("submitted_by", _Name, nullable=False),
+    sa.Column("submitted_at", sa.Double, nullable=False),
+    sa.Column("state", _Name, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("ended_at", sa.Double, nullable=False),
+)
+_decisions = sa.Table(
+    "decisions",
+    _tables,
+    sa.Column("job_id", _Name, primary_key=True),
+    sa.Column("party", _Name, primary_key=True),
+    sa.Column("accepted", sa.Boolean, nullable=False),
+    sa.Column("code", _Name, nullable=False),
+    sa.Column("message", sa.Text, nullable=False),
+)
+
+
+def _exchange(name: str) -> sa.Table:
+    return sa.Table(
+        name,
+        _tables,
+        sa.Column("job_id", _Name, primary_key=True),
+        sa.Column("round", sa.Integer, primary_key=True),
+        sa.Column("party", _Name, primary_key=True),
+        sa.Column("body", _Bytes, nullable=False),
+    )
+
+
+_outbox, _inbox = _exchange("outbox"), _exchange("inbox")
+_iterates = sa.Table(
+    "iterates",
+    _tables,
+    sa.Column("job_id", _Name, primary_key=True),
+    sa.Column("round", sa.Integer, primary_key=True),
+    sa.Column("body", _Bytes, nullable=False),
+    sa.Column("chain", _Bytes, nullable=False),
+)
+_COUNTS = ("payload_bytes", "wire_bytes", "messages", "retry_bytes")
+_uplink = sa.Table(
+    "uplink",
+    _tables,
+    sa.Column("job_id", _Name, primary_key=True),
+    sa.Column("round", sa.Integer, primary_key=True),
+    sa.Column("party", _Name, primary_key=True),
+    sa.Column("kind", _Name, primary_key=True),
+    *(sa.Column(name, sa.BigInteger, nullable=False) for name in _COUNTS),
+)
+
+
+class Database:
+    """A `Store` over one connection; any failure of the database stops the coordinator."""
+
+    def __init__(self, url: str) -> None:
+        self._url = _parsed(url)
+        self._insert = (
+            postgres_insert if self._url.get_backend_name() == "postgresql" else sqlite_insert
+        )
+        with _faults():
+            self._engine = _engine(self._url)
+            self._connection = self._engine.connect()
+            with self._connection.begin():
+                _tables.create_all(self._connection)
+                self._check_version()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Make what is written inside durable together when it ends."""
+        with _faults(), self._connection.begin():
+            yield
+
+    def close(self) -> None:
+        """Give the database free."""
+        self._connection.close()
+        self._engine.dispose()
+
+    # -- parties ---------------------------------------------------------------------------------
+
+    def put_party(self, row: PartyRow) -> None:
+        """Write a party."""
+        values = asdict(row)
+        changed = {name: value for name, value in values.items() if name != "name"}
+        statement = self._insert(_parties).values(values)
+        self._do(statement.on_conflict_do_update(index_elements=["name"], set_=changed))
+
+    def parties(self) -> Sequence[PartyRow]:
+        """Return all parties by name."""
+        return [PartyRow(**row) for row in self._all(sa.select(_parties).order_by("name"))]
+
+    # -- jobs ------------------------------------------------------------------------------------
+
+    def add_job(self, row: JobRow) -> None:
+        """Write a new job."""
+        self._do(sa.insert(_jobs).values(asdict(row) | {"state": row.state.value}))
+
+    def end_job(self, job_id: str, state: State, reason: str, ended_at: float) -> None:
+        """Change where a job stands."""
+        change = sa.update(_jobs).where(_jobs.c.job_id == job_id)
+        self._do(change.values(state=state.value, reason=reason, ended_at=ended_at))
+
+    def jobs(self) -> Sequence[JobRow]:
+        """Return all jobs, newest first."""
+        found = self._all(sa.select(_jobs).order_by(_jobs.c.submitted_at.desc(), "job_id"))
+        return [JobRow(**(dict(row) | {"state": State(row["state"])})) for row in found]
+
+    def put_decision(self, row: DecisionRow) -> None:
+        """Write a party's word."""
+        statement = self._insert(_decisions).values(asdict(row))
+        changed = {"accepted": row.accepted, "code": row.code, "message": row.message}
+        keys = ["job_id", "party"]
+        self._do(statement.on_conflict_do_update(index_elements=keys, set_=changed))
+
+    def decisions(self, job_id: str) -> Sequence[DecisionRow]:
+        """Return the parties' words on a job."""
+        return [DecisionRow(**row) for row in self._of(_decisions, job_id, "party")]
+
+    # -- rounds ----------------------------------------------------------------------------------
+
+    def put_tasks(self, job_id: str, round_: int, tasks: Mapping[str, bytes]) -> None:
+        """Write what will be asked, by party."""
+        rows = [
+            {"job_id": job_id, "round": round_, "party": party, "body": body}
+            for party, body in tasks.items()
+        ]
+        if rows:
+            self._do(sa.insert(_outbox), rows)
+
+    def tasks(self, job_id: str, round_: int) -> Mapping[str, bytes]:
+        """Return what is asked in a round, by party."""
+        return self._bodies(_outbox, job_id, round_)
+
+    def put_answer(self, job_id: str, round_: int, party: str, body: bytes) -> None:
+        """Write a submission."""
+        values = {"job_id": job_id, "round": round_, "party": party, "body": body}
+        self._do(sa.insert(_inbox), [values])
+
+    def answers(self, job_id: str, round_: int) -> Mapping[str, bytes]:
+        """Return the submissions of a round, by party."""
+        return self._bodies(_inbox, job_id, round_)
+
+    def put_iterate(self, row: IterateRow) -> None:
+        """Write the state before a round."""
+        self._do(sa.insert(_iterates), [asdict(row)])
+
+    def latest_iterate(self, job_id: str) -> IterateRow | None:
+        """Return the newest state."""
+        query = sa.select(_iterates).where(_iterates.c.job_id == job_id)
+        found = self._all(query.order_by(_iterates.c.round.desc()).limit(1))
+        return IterateRow(**found[0]) if found else None
+
+    def iterates(self, job_id: str) -> Sequence[IterateRow]:
+        """Return all states in order."""
+        return [IterateRow(**row) for row in self._of(_iterates, job_id, "round")]
+
+    # -- bytes -----------------------------------------------------------------------------------
+
+    def add_uplink(self, rows: Iterable[UplinkRow]) -> None:
+        """Add to the byte counts."""
+        values = [asdict(row) for row in rows]
+        if not values:
+            return
+        statement = self._insert(_uplink)
+        added = {name: _uplink.c[name] + statement.excluded[name] for name in _COUNTS}
+        keys = ["job_id", "round", "party", "kind"]
+        self._do(statement.on_conflict_do_update(index_elements=keys, set_=added), values)
+
+    def uplink(self, job_id: str) -> Sequence[UplinkRow]:
+        """Return a job's byte counts in order of round, party and kind."""
+        return [UplinkRow(**row) for row in self._of(_uplink, job_id, "round", "party", "kind")]
+
+    # -- inside ----------------------------------------------------------------------------------
+
+    def _do(self, statement: sa.Executable, values: list[dict[str, Any]] | None = None) -> None:
+        with _faults():
+            self._connection.execute(statement, values)
+
+    def _all(self, query: "sa.Select[Any]") -> list[dict[str, Any]]:
+        with _faults():
+            if self._connection.in_transaction():
+                return [dict(row) for row in self._connection.execute(query).mappings()]
+            with self._connection.begin():  # a read must not leave one open
+                return [dict(row) for row in self._connection.execute(query).mappings()]
+
+    def _of(self, table: sa.Table, job_id: str, *order: str) -> list[dict[str, Any]]:
+        query = sa.select(table).where(table.c.job_id == job_id)
+        return self._all(query.order_by(*(table.c[name] for name in order)))
+
+    def _bodies(self, table: sa.Table, job_id: str, round_: int) -> Mapping[str, bytes]:
+        query = sa.select(table.c.party, table.c.body)
+        query = query.where(table.c.job_id == job_id, table.c.round == round_)
+        return {row["party"]: bytes(row["body"]) for row in self._all(query)}
+
+    def _check_version(self) -> None:
+        found = self._connection.execute(sa.select(_about.c.schema_version)).scalars().all()
+        if not found:
+            self._connection.execute(sa.insert(_about).values(schema_version=SCHEMA_VERSION))
+        elif found != [SCHEMA_VERSION]:
+            raise BadInput(
+                f"the database has schema version {found[0]}, this program {SCHEMA_VERSION}; "
+                "use the program that made it or a new database"
+            )
+
+
+def _parsed(url: str) -> URL:
+    try:
+        parsed = sa.make_url(url)
+    except sa.exc.ArgumentError:
+        raise BadInput("the database is no URL; for example sqlite:///coordinator.db") from None
+    if parsed.get_backend_name() not in ("sqlite", "postgresql"):
+        raise BadInput("the database must be sqlite:///FILE or postgresql+psycopg://HOST/NAME")
+    if parsed.drivername == "postgresql":
+        parsed = parsed.set(drivername="postgresql+psycopg")
+    return parsed
+
+
+def _engine(url: URL) -> sa.Engine:
+    if url.get_backend_name() == "postgresql":
+        try:
+            return sa.create_engine(url, isolation_level="SERIALIZABLE")
+        except ModuleNotFoundError:
+            raise BadInput(
+                "PostgreSQL needs its driver: pip install 'colonnade[postgres]'"
+            ) from None
+    if url.database and url.database != ":memory:":
+        Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+    engine = sa.create_engine(url, connect_args={"check_same_thread": False})
+
+    @sa.event.listens_for(engine, "connect")
+    def _durable(connection: Any, _: object) -> None:
+        # FULL: an acknowledged submission must survive a power cut. EXCLUSIVE: one coordinator.
+        for pragma in ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=FULL"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    return engine
+
+
+@contextmanager
+def _faults() -> Iterator[None]:
+    try:
+        yield
+    except sa.exc.SQLAlchemyError as error:
+        # Its text may hold parameters; the class and the driver's first line are enough.
+        cause = str(getattr(error, "orig", None) or type(error).__name__).splitlines()[0]
+        raise StoreFailed(
+            f"the coordinator's database failed ({cause}); see that it is there, not full and "
+            "used by no other coordinator, then start again"
+        ) from None
+    except OSError as error:
+        raise StoreFailed(f"the coordinator's database failed: {error.strerror}") from None

@@ -1,0 +1,295 @@
+"""The coordinator's logic: sessions, jobs and rounds, without network, disk or threads of its own.
+
+Each method is called inside one transaction of the store; the caller sends what `take` returns
+after the transaction is durable. A method checks everything before it writes anything, so a
+refused call leaves no trace. If a transaction itself fails, memory and store may differ: the
+process stops and starts again from the store.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from colonnade.core.errors import BadInput, NotEnrolled, RequestConflict, StaleEpoch, UnknownJob
+from colonnade.optim.job import job_id as name_of
+from colonnade.privacy.ledger import Released
+from colonnade.privacy.receipts import verify
+from colonnade.server.metering import control_row, retry_row, submission_rows
+from colonnade.server.outgoing import Outgoing, Send
+from colonnade.server.run import Run, bodies_of
+from colonnade.server.store import DecisionRow, JobRow, PartyRow, State, Store
+from colonnade.v1 import federation_pb2 as pb
+from colonnade.wire.codec import release_from_proto
+from colonnade.wire.frames import wire_bytes
+from colonnade.wire.jobspec import job_from_bytes
+from colonnade.wire.session import PROTOCOL, enrolment_statement, public_text
+
+
+class Coordinator:
+    """All jobs and sessions of one federation."""
+
+    def __init__(
+        self,
+        store: Store,
+        federation: str,
+        *,
+        clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store, self._federation = store, federation
+        self._clock, self._monotonic = clock, monotonic
+        self._out, self._changed = Outgoing(), set[str]()
+        self._heard: dict[str, float] = {}
+        jobs, now = store.jobs(), monotonic()
+        self.parties = {row.name: row for row in store.parties()}
+        self.runs = {
+            row.job_id: Run.load(store, row, now=now) for row in jobs if not row.state.ended
+        }
+        self.ended = {row.job_id: row.state for row in jobs if row.state.ended}
+
+    @property
+    def attached(self) -> frozenset[str]:
+        """The parties with an open session."""
+        return frozenset(self._out.sessions)
+
+    def take(self) -> tuple[list[Send], set[str]]:
+        """Return and forget the messages to send and the jobs that changed."""
+        changed, self._changed = self._changed, set()
+        return self._out.take(), changed
+
+    # -- parties ---------------------------------------------------------------------------------
+
+    def enrol(self, party: str, request: pb.EnrolRequest) -> None:
+        """Take the key of a party's ledger; a party that has one keeps it."""
+        statement = enrolment_statement(self._federation, party, request.ledger_id)
+        signed = verify(request.ledger_key, request.signature, statement)
+        if len(request.ledger_id) != 16 or not signed:
+            raise BadInput("the enrolment is not signed by the ledger's key")
+        known = self.parties.get(party)
+        if known is not None and known.ledger_key != request.ledger_key:
+            raise NotEnrolled(
+                f"party {party} is enrolled with another ledger key; the coordinator's operator "
+                "must remove it if that ledger is lost"
+            )
+        row = known or PartyRow(party, request.ledger_id, request.ledger_key)
+        if known is None or row.ledger_id != request.ledger_id:
+            self._put_party(replace(row, ledger_id=request.ledger_id, latest_seq=0))
+
+    def attach(self, party: str, hello: pb.Hello) -> int:
+        """Open a session, fence older ones, and say what the party has to know."""
+        row = self.parties.get(party)
+        if row is None or row.ledger_id != hello.ledger_id:
+            raise NotEnrolled(f"party {party} has not enrolled this ledger")
+        if hello.protocol != PROTOCOL:
+            raise BadInput(
+                f"party {party} speaks protocol {hello.protocol}, this coordinator {PROTOCOL}; "
+                "update the older one"
+            )
+        epoch = row.epoch + 1
+        self._put_party(replace(row, epoch=epoch, offer=hello.offer.SerializeToString()))
+        self._out.sessions[party] = epoch
+        self._hear(party)
+        wire = wire_bytes(hello.ByteSize())
+        self._store.add_uplink([control_row("", 0, party, wire)])
+        welcome = pb.Welcome(epoch=epoch, protocol=PROTOCOL)
+        if row.latest:
+            welcome.latest.ParseFromString(row.latest)
+        self._out.welcome(party, welcome)
+        for job_id in hello.open_jobs:
+            if job_id in self.ended:
+                self._out.ending(party, job_id, self.ended[job_id])
+        for run in self.runs.values():
+            if run.has(party):
+                self._out.proposal(run, party)
+                self._out.task(run, party)
+                self._changed.add(run.row.job_id)
+        return epoch
+
+    def detach(self, party: str, epoch: int) -> None:
+        """Note that a session's stream is gone."""
+        if self._out.sessions.get(party) == epoch:
+            del self._out.sessions[party]
+            self._hear(party)  # its absence is counted from now
+            self._changed.update(name for name, run in self.runs.items() if run.has(party))
+
+    def receive(self, party: str, message: pb.AttachRequest) -> None:
+        """Take one message of a session."""
+        if self._out.sessions.get(party) != message.epoch:
+            raise StaleEpoch(f"session {message.epoch} of party {party} was replaced")
+        self._hear(party)
+        wire = wire_bytes(message.ByteSize())
+        match message.WhichOneof("message"):
+            case "decision":
+                self._decide(party, message.decision, wire)
+            case "submission":
+                self._accept(party, message.submission, wire)
+            case "refusal":
+                self._refuse(party, message.refusal, wire)
+            case _:
+                raise BadInput(f"party {party} sent a message that this program does not know")
+
+    # -- jobs ------------------------------------------------------------------------------------
+
+    def submit(self, spec: bytes, by: str) -> str:
+        """Keep a job and propose it to its parties; the same bytes are the same job."""
+        name = name_of(spec)
+        if name in self.runs or name in self.ended:
+            return name
+        for member in job_from_bytes(spec).members:
+            if member.party not in self.parties:
+                raise NotEnrolled(f"party {member.party} is not enrolled with this coordinator")
+        row = JobRow(name, spec, by, self._clock())
+        self._store.add_job(row)
+        run = self.runs[name] = Run.load(self._store, row, now=self._monotonic())
+        for member in run.job.members:
+            self._out.proposal(run, member.party)
+        self._changed.add(name)
+        return name
+
+    def cancel(self, job_id: str, by: str) -> None:
+        """Stop a job; one that has ended stays as it is."""
+        if job_id in self.runs:
+            self._end(self.runs[job_id], State.CANCELLED, f"cancelled by {by}")
+        elif job_id not in self.ended:
+            raise UnknownJob(f"there is no job {public_text(job_id, 12)}")
+
+    def tick(self) -> None:
+        """Fail jobs whose parties have stayed away for too long."""
+        now = self._monotonic()
+        for run in list(self.runs.values()):
+            limit = run.job.party_timeout_s
+            for party in run.awaited():
+                if now - max(run.since, self._heard.get(party, 0.0)) > limit:
+                    where = "the proposal" if run.state is None else f"round {run.round}"
+                    reason = f"party {party} did not answer {where} within {limit} s"
+                    self._end(run, State.FAILED, reason)
+                    break
+
+    # -- inside ----------------------------------------------------------------------------------
+
+    def _decide(self, party: str, decision: pb.Decision, wire: int) -> None:
+        if (run := self._run_of(party, decision.job_id)) is None:
+            return
+        self._store.add_uplink([control_row(run.row.job_id, run.round, party, wire)])
+        code, text = public_text(decision.code), public_text(decision.message)
+        row = DecisionRow(run.row.job_id, party, decision.accepted, code, text)
+        if run.decisions.get(party) != row:
+            self._store.put_decision(row)
+            run.decisions[party] = row
+        self._changed.add(run.row.job_id)
+        if not row.accepted:
+            self._end(run, State.FAILED, f"party {party} refused the job ({code}): {text}")
+        elif run.state is None and not run.awaited():
+            self._store.end_job(run.row.job_id, State.RUNNING, "", 0.0)
+            run.row = replace(run.row, state=State.RUNNING)
+            self._store.put_iterate(run.next_iterate(run.algorithm.start()))
+            self._advance(run)
+
+    def _accept(self, party: str, submission: pb.Submission, wire: int) -> None:
+        run = self._run_of(party, submission.job_id)
+        if run is None or submission.round != run.round or party in run.answers:
+            self._accept_again(party, submission, wire)
+            return
+        if party not in run.tasks:
+            raise BadInput(f"party {party} was asked for nothing in round {run.round}")
+        released = [self._checked(party, submission, place) for place in _places(submission)]
+        bodies = bodies_of(submission)
+        if len(bodies) != len(released):
+            raise BadInput(f"party {party} released a kind twice in round {run.round}")
+        run.algorithm.check(run.state, party, bodies)
+        # Everything is checked; from here on it is written.
+        body = submission.SerializeToString(deterministic=True)
+        self._store.put_answer(run.row.job_id, run.round, party, body)
+        self._keep_newest(party, released, submission)
+        rows = submission_rows(submission, party, wire)
+        self._store.add_uplink(rows)
+        for row in rows:
+            run.count(row)
+        run.answers[party] = bodies
+        self._out.receipted(party, submission)
+        self._changed.add(run.row.job_id)
+        self._advance(run)
+
+    def _accept_again(self, party: str, submission: pb.Submission, wire: int) -> None:
+        """Acknowledge what is kept already; other bytes under a used key are refused."""
+        stored = self._store.answers(submission.job_id, submission.round).get(party)
+        if stored is None:
+            if submission.job_id in self.ended:
+                return  # `_run_of` has told the party
+            raise BadInput(f"party {party} was not asked for round {submission.round}")
+        if stored != submission.SerializeToString(deterministic=True):
+            raise RequestConflict(
+                f"party {party} answered round {submission.round} before with other bytes"
+            )
+        self._store.add_uplink([retry_row(submission, party, wire)])
+        self._out.receipted(party, submission)
+
+    def _refuse(self, party: str, refusal: pb.Refusal, wire: int) -> None:
+        if (run := self._run_of(party, refusal.job_id)) is not None:
+            self._store.add_uplink([control_row(run.row.job_id, run.round, party, wire)])
+            code, text = public_text(refusal.code), public_text(refusal.message)
+            reason = f"party {party} refused round {refusal.round} ({code}): {text}"
+            self._end(run, State.FAILED, reason)
+
+    def _advance(self, run: Run) -> None:
+        """Open rounds, and close them while nobody is awaited."""
+        while not run.algorithm.finished(run.state):
+            if not run.opened:
+                run.tasks, run.opened = run.algorithm.tasks(run.state), True
+                run.since = self._monotonic()
+                self._store.put_tasks(run.row.job_id, run.round, run.tasks)
+                for party in run.tasks:
+                    self._out.task(run, party)
+            if run.awaited():
+                return
+            state = run.algorithm.absorb(run.state, run.answers)
+            self._store.put_iterate(run.next_iterate(state))
+        self._end(run, State.FINISHED, "")
+
+    def _end(self, run: Run, state: State, reason: str) -> None:
+        job_id = run.row.job_id
+        self._store.end_job(job_id, state, reason, self._clock())
+        del self.runs[job_id]
+        self.ended[job_id] = state
+        self._changed.add(job_id)
+        for member in run.job.members:
+            self._out.ending(member.party, job_id, state)
+
+    def _run_of(self, party: str, job_id: str) -> Run | None:
+        """Return a job that the party is in; None, and tell the party, if it has ended."""
+        if (run := self.runs.get(job_id)) is None:
+            if job_id not in self.ended:
+                raise UnknownJob(f"there is no job {public_text(job_id, 12)}")
+            self._out.ending(party, job_id, self.ended[job_id])
+        elif not run.has(party):
+            raise BadInput(f"party {party} is not in job {job_id[:12]}")
+        return run
+
+    def _checked(self, party: str, submission: pb.Submission, place: int) -> Released:
+        """Return a release if it is of this round and the party's ledger signed it."""
+        released, row = release_from_proto(submission.releases[place]), self.parties[party]
+        key, receipt = released.key, released.receipt
+        if (key.job, key.round, key.account) != (submission.job_id, submission.round, ""):
+            raise BadInput(f"party {party} sent a release of another job or round")
+        if receipt.ledger_id != row.ledger_id or not receipt.signed_by(row.ledger_key):
+            raise BadInput(f"party {party} sent a release that its ledger did not sign")
+        return released
+
+    def _keep_newest(self, party: str, released: list[Released], submission: pb.Submission) -> None:
+        """Keep the party's newest release, to be shown to it at its next session."""
+        place = max(_places(submission), key=lambda each: released[each].receipt.seq)
+        row, seq = self.parties[party], released[place].receipt.seq
+        if seq > row.latest_seq:
+            latest = submission.releases[place].SerializeToString(deterministic=True)
+            self._put_party(replace(row, latest=latest, latest_seq=seq))
+
+    def _hear(self, party: str) -> None:
+        self._heard[party] = self._monotonic()
+
+    def _put_party(self, row: PartyRow) -> None:
+        self._store.put_party(row)
+        self.parties[row.name] = row
+
+
+def _places(submission: pb.Submission) -> range:
+    return range(len(submission.releases))

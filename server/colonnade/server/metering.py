@@ -1,0 +1,39 @@
+"""Uplink bytes by job, round, party and kind, as they arrive.
+
+Payload is what releases carry; wire is what the connection carries, with receipts, keys, framing
+and encryption. What a message needs besides its releases counts as control, so the kinds add up.
+"""
+
+from colonnade.server.run import CONTROL
+from colonnade.server.store import UplinkRow
+from colonnade.v1 import federation_pb2 as pb
+
+
+def control_row(job_id: str, round_: int, party: str, wire: int) -> UplinkRow:
+    """Count a message without releases."""
+    return UplinkRow(job_id, round_, party, CONTROL, wire_bytes=wire, messages=1)
+
+
+def retry_row(submission: pb.Submission, party: str, wire: int) -> UplinkRow:
+    """Count a submission that came before."""
+    job_id, round_ = submission.job_id, submission.round
+    return UplinkRow(job_id, round_, party, CONTROL, retry_bytes=wire)
+
+
+def submission_rows(submission: pb.Submission, party: str, wire: int) -> list[UplinkRow]:
+    """Count a submission: a row for each kind, and the rest as control."""
+    job_id, round_ = submission.job_id, submission.round
+    rows = [
+        UplinkRow(
+            job_id,
+            round_,
+            party,
+            release.key.kind,
+            payload_bytes=len(release.body),
+            wire_bytes=release.ByteSize(),
+            messages=1,
+        )
+        for release in submission.releases
+    ]
+    rest = wire - sum(row.wire_bytes for row in rows)
+    return [*rows, control_row(job_id, round_, party, rest)]

@@ -1,0 +1,101 @@
+"""Jobs and parties as people see them: public numbers from the store."""
+
+from collections.abc import Sequence
+
+from colonnade.core.errors import BadInput, UnknownJob
+from colonnade.core.fixedpoint import Bounds
+from colonnade.optim.quantiles import QuantilePlan, tight_bounds
+from colonnade.server.engine import Coordinator
+from colonnade.server.run import Run
+from colonnade.server.store import JobRow, PartyRow, State, Store
+from colonnade.v1 import federation_pb2, job_pb2, jobs_pb2
+from colonnade.wire.jobspec import feature_to_proto
+from colonnade.wire.session import public_text
+
+_STATES = {
+    State.PROPOSED: jobs_pb2.JOB_STATE_PROPOSED,
+    State.RUNNING: jobs_pb2.JOB_STATE_RUNNING,
+    State.FINISHED: jobs_pb2.JOB_STATE_FINISHED,
+    State.FAILED: jobs_pb2.JOB_STATE_FAILED,
+    State.CANCELLED: jobs_pb2.JOB_STATE_CANCELLED,
+}
+
+
+def find_job(store: Store, prefix: str) -> JobRow:
+    """Return the one job whose name begins so."""
+    found = [row for row in store.jobs() if prefix and row.job_id.startswith(prefix)]
+    if not found:
+        raise UnknownJob(f"there is no job {public_text(prefix, 64)!r}; see colonnade job list")
+    if len(found) > 1:
+        raise BadInput(f"{len(found)} jobs begin with {prefix!r}; give more of the name")
+    return found[0]
+
+
+def run_of(engine: Coordinator, store: Store, row: JobRow) -> Run:
+    """Return a job with its state, whether it has ended or not."""
+    return engine.runs.get(row.job_id) or Run.load(store, row, now=0.0)
+
+
+def job_status(engine: Coordinator, run: Run) -> jobs_pb2.JobStatus:
+    """Return where a job stands."""
+    row, job = run.row, run.job
+    status = jobs_pb2.JobStatus(
+        job_id=row.job_id,
+        name=job.name,
+        state=_STATES[row.state],
+        reason=row.reason,
+        rounds_done=run.rounds_done,
+        rounds=job.rounds,
+        submitted_at=row.submitted_at,
+        ended_at=row.ended_at,
+        submitted_by=row.submitted_by,
+    )
+    awaited = () if row.state.ended else run.awaited()
+    for member in job.members:
+        decision = run.decisions.get(member.party)
+        status.parties.add(
+            party=member.party,
+            attached=member.party in engine.attached,
+            accepted=decision is not None and decision.accepted,
+            awaited=member.party in awaited,
+            spent_units=run.spent(member.party),
+            max_units=job.max_units(member.party),
+            payload_bytes=run.counts[member.party].payload_bytes,
+        )
+    return status
+
+
+def party_status(engine: Coordinator, row: PartyRow) -> jobs_pb2.PartyStatus:
+    """Return what a party offers, with the bounds that a job should use."""
+    offer = federation_pb2.Offer.FromString(row.offer)
+    status = jobs_pb2.PartyStatus(
+        party=row.name,
+        attached=row.name in engine.attached,
+        dataset=offer.dataset,
+        n_rows=offer.n_rows,
+        cap_units=offer.cap_units,
+        used_units=offer.spent_units + offer.reserved_units,
+    )
+    columns = [*offer.features, *([offer.label] if offer.HasField("label") else [])]
+    bounds = _bounds_of(offer, columns)
+    for column, usable in zip(columns, bounds, strict=True):
+        chosen = feature_to_proto(column.name, usable)
+        if offer.HasField("label") and column is columns[-1]:
+            status.label.CopyFrom(chosen)
+        else:
+            status.features.append(chosen)
+    return status
+
+
+def _bounds_of(offer: federation_pb2.Offer, columns: Sequence[job_pb2.Feature]) -> list[Bounds]:
+    """Return the bounds that the party's releases support, declared ones where there are none."""
+    declared = {column.name: Bounds(column.low, column.high) for column in columns}
+    if not offer.bounds:
+        return list(declared.values())
+    plan = QuantilePlan(len(offer.bounded), offer.n_rows)
+    asked = [declared.get(name, Bounds(-1.0, 1.0)) for name in offer.bounded]
+    tight = tight_bounds(asked, plan, [release.body for release in offer.bounds])
+    return [
+        dict(zip(offer.bounded, tight, strict=True)).get(name, bounds)
+        for name, bounds in declared.items()
+    ]

@@ -1,0 +1,144 @@
+"""A coordinator's process: opens its store, listens, serves until told to stop."""
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+
+from colonnade.core.errors import BadInput, ColonnadeError, StoreFailed
+from colonnade.server.callers import Callers
+from colonnade.server.config import CoordinatorConfig
+from colonnade.server.database import Database
+from colonnade.server.engine import Coordinator
+from colonnade.server.federation import FederationServicer
+from colonnade.server.jobs import JobServicer
+from colonnade.server.store import Store
+from colonnade.server.switchboard import Switchboard
+from colonnade.server.worker import Worker
+from colonnade.v1.federation_pb2_grpc import add_FederationServiceServicer_to_server
+from colonnade.v1.jobs_pb2_grpc import add_JobServiceServicer_to_server
+from colonnade.wire.limits import MAX_CALLS, server_options, split_address
+from colonnade.wire.pki import Credentials, load_credentials
+from colonnade.wire.status import Statuses
+
+logger = logging.getLogger(__name__)
+_TICK_S = 1.0
+_GRACE_S = 5.0
+
+
+@dataclass(slots=True)
+class Serving:
+    """A server with its engine, not started yet."""
+
+    server: "grpc.aio.Server"
+    port: int
+    engine: Coordinator
+    worker: Worker
+    board: Switchboard
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Serve until ``stop`` is set or the store fails."""
+        await self.server.start()
+        tasks = [
+            asyncio.create_task(self.worker.run()),
+            asyncio.create_task(self._tick()),
+            asyncio.create_task(_wait(stop)),
+        ]
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        self.board.end_all()
+        await self.server.stop(_GRACE_S if stop.is_set() else 0)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self.worker.close()
+        for task in done:
+            if (error := task.exception()) is not None:
+                raise error
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(_TICK_S)
+            await self.worker.do(self.engine.tick)
+
+
+async def _wait(stop: asyncio.Event) -> None:
+    await stop.wait()
+
+
+def create_server(
+    store: Store,
+    callers: Callers,
+    *,
+    address: str,
+    credentials: Credentials | None,
+    options: list[tuple[str, int]] | None = None,
+    **engine_options: Any,
+) -> Serving:
+    """Return a coordinator on ``address``, unstarted, and the port it has; port 0 takes any."""
+    engine = Coordinator(store, callers.federation, **engine_options)
+    board = Switchboard()
+    worker = Worker(engine, store, board.deliver)
+    server = grpc.aio.server(
+        interceptors=[Statuses()],
+        options=options or server_options(),
+        maximum_concurrent_rpcs=MAX_CALLS,
+        compression=grpc.Compression.NoCompression,
+    )
+    federation = FederationServicer(engine, worker, board, callers)
+    jobs = JobServicer(engine, store, worker=worker, board=board, callers=callers)
+    add_FederationServiceServicer_to_server(federation, server)
+    add_JobServiceServicer_to_server(jobs, server)
+    port = _bind(server, address, credentials)
+    return Serving(server, port, engine, worker, board)
+
+
+def _bind(server: "grpc.aio.Server", address: str, credentials: Credentials | None) -> int:
+    try:
+        if credentials is None:
+            return server.add_insecure_port(address)
+        tls = grpc.ssl_server_credentials(
+            [(credentials.key_pem, credentials.chain_pem)],
+            root_certificates=credentials.root_pem,
+            require_client_auth=True,
+        )
+        return server.add_secure_port(address, tls)
+    except RuntimeError:
+        raise BadInput(f"cannot listen on {address}; is the port taken?") from None
+
+
+async def serve(config: CoordinatorConfig, ready: Callable[[str], None]) -> None:
+    """Run a coordinator until SIGTERM or SIGINT."""
+    credentials = load_credentials(config.credentials) if config.credentials else None
+    federation = credentials.identity.federation if credentials else config.federation
+    callers = Callers(federation, config.denylist, insecure=credentials is None)
+    store = Database(config.database)
+    try:
+        serving = create_server(
+            store,
+            callers,
+            address=config.listen,
+            credentials=credentials,
+            options=server_options(
+                connection_age_s=config.connection_age_s,
+                handshake_timeout_s=config.handshake_timeout_s,
+            ),
+        )
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        host, _ = split_address(config.listen)
+        running = asyncio.create_task(serving.run(stop))
+        ready(f"{host}:{serving.port}")
+        await running
+    except ColonnadeError:
+        raise
+    except Exception as error:
+        logger.exception("coordinator_failed")
+        raise StoreFailed(f"the coordinator failed ({type(error).__name__}); see the log") from None
+    finally:
+        store.close()

@@ -1,0 +1,148 @@
+"""A job's report: public numbers and functions of releases, nothing else.
+
+The shape is described in `colonnade.server.report`.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from colonnade.privacy.accounting import epsilon_of, rho_from_units
+from colonnade.server.engine import Coordinator
+from colonnade.server.run import CONTROL, Run
+from colonnade.server.store import Store, UplinkRow
+from colonnade.v1 import federation_pb2
+
+Report = dict[str, Any]
+
+
+def report_of(engine: Coordinator, store: Store, run: Run) -> Report:
+    """Return the report of a job, ended or not."""
+    row, job = run.row, run.job
+    rows = store.uplink(row.job_id)
+    ended = row.ended_at or None
+    model = None if run.state is None else run.algorithm.model(run.state).to_object()
+    return {
+        "format": "colonnade report",
+        "version": 1,
+        "job_id": row.job_id,
+        "name": job.name,
+        "method": job.kind,
+        "state": row.state.value,
+        "reason": row.reason,
+        "private": True,
+        "submitted_at": _iso(row.submitted_at),
+        "ended_at": None if ended is None else _iso(ended),
+        "seconds": 0.0 if ended is None else ended - row.submitted_at,
+        "n_rows": job.n_rows,
+        "loss": job.method.loss.value,
+        "labels": job.method.labels.value,
+        "rounds": {"planned": job.rounds, "done": run.rounds_done},
+        "parameters": dict(run.algorithm.parameters()),
+        "privacy": _privacy(engine, run, rows),
+        "uplink": _uplink(run, rows),
+        "model": model,
+        "path": _path(store, run),
+        "quality": None,
+    }
+
+
+def _privacy(engine: Coordinator, run: Run, rows: Sequence[UplinkRow]) -> Report:
+    job, delta = run.job, run.job.delta
+
+    def amount(units: int) -> Report:
+        rho = rho_from_units(units)
+        return {"units": units, "rho": rho, "epsilon": epsilon_of(rho, delta)}
+
+    parties, by_round = [], dict[int, dict[str, int]]()
+    for member in job.members:
+        party, releases = member.party, run.counts[member.party].releases
+        offer = federation_pb2.Offer.FromString(engine.parties[party].offer)
+        parties.append(
+            {
+                "party": party,
+                "max": amount(job.max_units(party)),
+                "spent": amount(run.spent(party)),
+                "cap": amount(offer.cap_units) if offer.cap_units else None,
+                "ledger_spent": amount(offer.spent_units) if offer.cap_units else None,
+                "by_kind": [
+                    {
+                        "kind": kind,
+                        "releases": count,
+                        "spent": amount(count * run.algorithm.cost(party, kind)),
+                    }
+                    for kind, count in sorted(releases.items())
+                ],
+            }
+        )
+    for row in rows:
+        if row.kind != CONTROL:
+            spent = by_round.setdefault(row.round, {})
+            cost = row.messages * run.algorithm.cost(row.party, row.kind)
+            spent[row.party] = spent.get(row.party, 0) + cost
+    most = sum(job.max_units(member.party) for member in job.members)
+    label = job.label_parties()
+    label_most = sum(job.max_units(party) for party in label)
+    return {
+        "delta": delta,
+        "statement": _statement(run, amount(most), delta),
+        "joint": {
+            "max": amount(most),
+            "spent": amount(sum(run.spent(member.party) for member in job.members)),
+        },
+        "label": {
+            "max": amount(label_most),
+            "spent": amount(sum(run.spent(party) for party in label)),
+            "who": "every party" if job.labels_shared else ", ".join(label),
+        },
+        "parties": parties,
+        "by_round": [{"round": number, "spent": by_round[number]} for number in sorted(by_round)],
+    }
+
+
+def _statement(run: Run, joint: Mapping[str, float], delta: float) -> str:
+    most = max(
+        epsilon_of(rho_from_units(run.job.max_units(member.party)), delta)
+        for member in run.job.members
+    )
+    return (
+        f"Replacing one person's row at one party changes the distribution of all that the party "
+        f"sends for this job by at most epsilon {most:.4g} at delta {delta:g}; for a person with a "
+        f"row at every party, epsilon {joint['epsilon']:.4g}, whatever anyone else does."
+    )
+
+
+def _uplink(run: Run, rows: Sequence[UplinkRow]) -> Report:
+    listed = []
+    for row in rows:
+        known = row.kind == CONTROL
+        size = 0 if known else run.algorithm.body_bytes(row.party, row.kind)
+        listed.append(
+            {
+                "round": row.round,
+                "party": row.party,
+                "kind": row.kind,
+                "payload_bytes": row.payload_bytes,
+                "predicted_bytes": 0 if known else size * row.messages,
+                "wire_bytes": row.wire_bytes,
+                "messages": row.messages,
+                "retry_bytes": row.retry_bytes,
+            }
+        )
+    sums = ("payload_bytes", "predicted_bytes", "wire_bytes", "retry_bytes")
+    return {**{name: sum(row[name] for row in listed) for name in sums}, "rows": listed}
+
+
+def _path(store: Store, run: Run) -> list[Report]:
+    """Return the coefficients before each round, in scaled units."""
+    path = []
+    for row in store.iterates(run.row.job_id):
+        coef: dict[str, list[float]] = {}
+        for feature in run.algorithm.model(run.algorithm.decode(row.body)).features:
+            coef.setdefault(feature.party, []).append(feature.coef_scaled)
+        path.append({"round": row.round, "coef": coef})
+    return path
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,151 @@
+"""Frank-Wolfe as the engine sees it: states and tasks as bytes, prices, the model in real units."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from colonnade.optim.job import Job
+from colonnade.optim.model import LinearModel, ModelFeature, ModelLabel
+from colonnade.optim.vertical.spec import LABEL, MEANS, SELECT, SHARE
+from colonnade.optim.vertical.uplink import body_bytes
+from colonnade.server.algorithm import Bodies
+from colonnade.server.frank_wolfe import FrankWolfe, Iterate
+from colonnade.v1 import job_pb2
+from colonnade.wire.tasks import FrankWolfeTask, task_to_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class VerticalFrankWolfe:
+    """Steps of one Frank-Wolfe job."""
+
+    job: Job
+    job_id: str
+    solver: FrankWolfe
+    costs: Mapping[tuple[str, str], int]
+
+    @classmethod
+    def of(cls, job: Job, job_id: str) -> "VerticalFrankWolfe":
+        """Make the steps of ``job``."""
+        return cls(job, job_id, FrankWolfe.of(job.method, job_id), _costs(job, job_id))
+
+    def start(self) -> Iterate:
+        """Return the state before the opening."""
+        return self.solver.start()
+
+    def round_of(self, state: Iterate) -> int:
+        """Return the round that comes next."""
+        return state.round
+
+    def finished(self, state: Iterate) -> bool:
+        """Tell whether all rounds are done."""
+        return self.solver.finished(state)
+
+    def tasks(self, state: Iterate) -> Mapping[str, bytes]:
+        """Return the round's tasks by party."""
+        asked = self.solver.tasks(state)
+        return {
+            party: task_to_bytes(FrankWolfeTask(task.public, task.candidates))
+            for party, task in asked.items()
+        }
+
+    def check(self, state: Iterate, party: str, bodies: Bodies) -> None:
+        """Refuse an answer that does not fit."""
+        self.solver.check(state, party, bodies)
+
+    def absorb(self, state: Iterate, answers: Mapping[str, Bodies]) -> Iterate:
+        """Return the state after the round."""
+        return self.solver.absorb(state, answers)
+
+    def encode(self, state: Iterate) -> bytes:
+        """Return the state's bytes."""
+        message = job_pb2.FrankWolfeState(round=state.round, label=state.label or b"")
+        for member in self.job.members:
+            shares = state.shares[member.party]
+            message.parts.add(
+                coef=state.coef[member.party].tolist(),
+                shared=sorted(shares),
+                shares=[shares[feature] for feature in sorted(shares)],
+                means=state.means.get(member.party, b""),
+            )
+        return message.SerializeToString(deterministic=True)
+
+    def decode(self, body: bytes) -> Iterate:
+        """Return the state that the bytes stand for."""
+        message = job_pb2.FrankWolfeState.FromString(body)
+        parts = {
+            member.party: part for member, part in zip(self.job.members, message.parts, strict=True)
+        }
+        return Iterate(
+            round=message.round,
+            coef={name: np.array(part.coef, np.int64) for name, part in parts.items()},
+            shares={
+                name: dict(zip(part.shared, part.shares, strict=True))
+                for name, part in parts.items()
+            },
+            label=message.label or None,
+            means={name: part.means for name, part in parts.items() if part.means},
+        )
+
+    def cost(self, party: str, kind: str) -> int:
+        """Return the price of one release, in units."""
+        return self.costs[party, kind]
+
+    def body_bytes(self, party: str, kind: str) -> int:
+        """Return the exact size of one release's payload."""
+        return body_bytes(self.job.method, party, kind)
+
+    def model(self, state: Iterate) -> LinearModel:
+        """Return the model so far."""
+        job, coef = self.job, self.solver.coefficients(state)
+        features = tuple(
+            ModelFeature(member.party, name, bounds.low, bounds.high, float(value))
+            for member in job.members
+            for name, bounds, value in zip(
+                member.features, member.bounds, coef[member.party], strict=True
+            )
+        )
+        return LinearModel(
+            job_id=self.job_id,
+            loss=job.method.loss.value,
+            label=ModelLabel(job.label, job.label_bounds.low, job.label_bounds.high),
+            intercept_scaled=self.solver.intercept(state),
+            features=features,
+            private=True,
+        )
+
+    def parameters(self) -> Mapping[str, Any]:
+        """Return the method's public numbers."""
+        spec = self.job.method
+        return {
+            "rounds": spec.rounds,
+            "sampling": spec.sampling.value,
+            "sketch_dim": spec.sketch_dim,
+            "sketch_entries": spec.sketch_entries,
+            "sketch": "hadamard" if spec.dense_sketch else "sparse",
+            "radius": {block.party: block.radius for block in spec.blocks},
+            "shares": {block.party: block.shares for block in spec.blocks},
+            "features_per_round": spec.features_per_round,
+            "prior": spec.prior,
+            "clip": spec.clip,
+            "select_units": spec.select_units,
+            "share_units": spec.share_units,
+            "label_units": spec.label_units,
+            "mean_units": spec.mean_units,
+        }
+
+
+def _costs(job: Job, job_id: str) -> Mapping[tuple[str, str], int]:
+    spec = job.method
+    sketch = spec.sketch(job_id)
+    costs = {}
+    for block in spec.blocks:
+        costs[block.party, SELECT] = spec.selection().cost
+        if block.shares:
+            costs[block.party, SHARE] = spec.share(sketch)[0].cost
+        if spec.mean_units:
+            costs[block.party, MEANS] = spec.means(block)[0].cost
+        if spec.releases_label(block):
+            costs[block.party, LABEL] = spec.label_share(sketch)[0].cost
+    return costs
