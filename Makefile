@@ -19,8 +19,8 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-demo: $(STAMP)   ## ingest a small table, select and share through the gate, print the ledger
-	$(BIN)/colonnade demo
+demo: $(STAMP)   ## a hospital, a laboratory and an insurer fit one model, as real processes here
+	$(BIN)/colonnade simulate
 
 proto: $(STAMP)  ## generate the protobuf bindings again
 	$(BIN)/python proto/generate.py

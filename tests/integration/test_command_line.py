@@ -222,7 +222,24 @@ def test_recover_adopts_what_a_kept_release_shows(
         (["ledger", "verify", "/nonexistent", "--receipt", "/nonexistent"], 3, "Release"),
         (["bench", "crash", "--kills", "-1"], 3, "negative"),
         (["bench", "core", "--folder", "/nonexistent"], 3, "no folder"),
-        (["demo", "--rows", "1"], 3, "--rows"),
+        (["simulate", "--rows", "1"], 3, "--rows"),
+        (["simulate", "--parties", "0"], 3, "--parties"),
+        (["simulate", "--informative", "0", "--rows", "100"], 3, "informative"),
+        (["simulate", "--epsilon", "0", "--rows", "100"], 3, "--epsilon"),
+        (["simulate", "--delta", "1", "--rows", "100"], 3, "--delta"),
+        (["simulate", "--rounds", "0", "--rows", "100"], 3, "round"),
+        (["simulate", "--data", "/nonexistent.csv", "--target", "y"], 3, "no such file"),
+        (["simulate", "--data", "/nonexistent.csv"], 3, "--target"),
+        (["plan", "--parties", "0"], 3, "--parties"),
+        (["plan", "--labels", "sketched", "--label-owner", "bank"], 3, "--label-owner"),
+        (["plan", "--correlation", "2"], 3, "correlation"),
+        (["coordinator", "--config", "/nonexistent.toml"], 3, "no such file"),
+        (["party", "run", "--config", "/nonexistent.toml"], 3, "no such file"),
+        (["party", "bind", "--config", "/nonexistent.toml"], 3, "no such file"),
+        (["party", "policy", "--config", "/nonexistent.toml"], 3, "no such file"),
+        (["job", "list"], 3, "COLONNADE_COORDINATOR"),
+        (["job", "list", "--coordinator", "hub:1"], 3, "COLONNADE_CREDENTIALS"),
+        (["job", "list", "--coordinator", "h:1", "--insecure", "spiffe://a/operator/b"], 3, "loop"),
     ],
 )
 def test_bad_input_gives_one_line_and_a_documented_exit_code(
@@ -268,16 +285,6 @@ def test_usage_errors_exit_with_2(capsys: Output) -> None:
         main(["ledger", "nothing"])
     assert left.value.code == 2
     capsys.readouterr()
-
-
-def test_the_demo_runs_and_its_ledger_verifies(tmp_path: Path, capsys: Output) -> None:
-    kept = tmp_path / "kept"
-    assert main(["demo", "--rows", "2000", "--keep", str(kept)]) == 0
-    text = capsys.readouterr().out
-    assert text.count("same bytes True") == 2
-    assert "\nverified ledger" in text
-    assert "\nverified export" in text
-    assert main(["ledger", "verify", str(kept / "ledger")]) == 0
 
 
 def test_the_crash_harness_prints_its_counters_by_name(tmp_path: Path, capsys: Output) -> None:

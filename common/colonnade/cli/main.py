@@ -10,12 +10,36 @@ import os
 import sys
 from collections.abc import Sequence
 
-from colonnade.cli import bench, demo, ledger, party, pki
+from colonnade.cli import (
+    bench,
+    coordinator,
+    job,
+    ledger,
+    party,
+    pki,
+    plan,
+    predict,
+    preflight,
+    simulate,
+)
 from colonnade.core.errors import EXIT_INTERNAL, ColonnadeError
 
+# In the order in which help lists them.
+_COMMANDS = (
+    simulate,
+    plan,
+    job,
+    coordinator,
+    party,
+    pki,
+    preflight,
+    ledger,
+    predict,
+    bench,
+)
 _EPILOG = """exit codes: 0 done, 1 a check found a problem, 2 wrong usage, 3 bad input,
-4 refused (budget, policy, identity, conflict), 5 ledger damaged or stopped, 6 in use,
-70 internal error"""
+4 refused (budget, policy, identity, conflict), 5 ledger or database damaged or stopped,
+6 in use, 7 coordinator unreachable, 8 the job failed or was cancelled, 70 internal error"""
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -28,7 +52,19 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for module in (party, pki, ledger, bench, demo):
+    commands_of = (
+        simulate,
+        plan,
+        job,
+        coordinator,
+        party,
+        pki,
+        preflight,
+        ledger,
+        predict,
+        bench,
+    )
+    for module in commands_of:
         module.register(commands)
     return parser
 

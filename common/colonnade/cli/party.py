@@ -7,7 +7,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from colonnade.cli.party_bounds import register_bounds
 from colonnade.cli.party_init import register_init
+from colonnade.cli.party_run import register_run
 
 if TYPE_CHECKING:
     from colonnade.party.ingest import IngestSummary
@@ -24,6 +26,8 @@ def register(subparsers: "Subparsers[argparse.ArgumentParser]") -> None:
     verbs = parser.add_subparsers(title="verbs", dest="verb", required=True, metavar="VERB")
     register_init(verbs)
     _register_ingest(verbs)
+    register_bounds(verbs)
+    register_run(verbs)
 
 
 def _register_ingest(verbs: "Subparsers[argparse.ArgumentParser]") -> None:

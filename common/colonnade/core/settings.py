@@ -29,16 +29,16 @@ class Section:
         return str(self._value(key, str, "a text", default))
 
     def integer(self, key: str, default: int | None = None, *, low: int = 0) -> int:
-        """Return a whole number of at least ``low``."""
+        """Return a whole number from ``low`` to a million."""
         value = self._value(key, int, "a whole number", default)
-        if not isinstance(value, int) or isinstance(value, bool) or value < low:
-            raise BadInput(f"{self.where}: {key} must be a whole number from {low}")
-        return value
+        if isinstance(value, bool) or not low <= value <= 10**6:
+            raise BadInput(f"{self.where}: {key} must be a whole number from {low} to 1000000")
+        return int(value)
 
     def number(self, key: str, default: float | None = None) -> float:
         """Return a positive number."""
         value = self._value(key, (int, float), "a number", default)
-        if isinstance(value, bool) or not 0.0 < float(value) < float("inf"):
+        if isinstance(value, bool) or not 0.0 < value < 1e300:  # floats end at 1e308
             raise BadInput(f"{self.where}: {key} must be a positive number")
         return float(value)
 
@@ -97,6 +97,6 @@ def load_settings(path: Path) -> Section:
         raise BadInput(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
     except UnicodeDecodeError:
         raise BadInput(f"{path}: is not UTF-8 text") from None
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise BadInput(f"{path}: {error}") from None
     return Section(values, str(path), path.resolve().parent)

@@ -9,10 +9,17 @@ from dataclasses import dataclass
 
 from colonnade.core.fixedpoint import Bounds
 from colonnade.optim.vertical.spec import FrankWolfeSpec, Labels
+from colonnade.optim.vertical.uplink import body_bytes
+from colonnade.privacy.accounting import MAX_UNITS
 
 MAX_PARTIES = 256
 MAX_FEATURES = 2**20
 MAX_ROWS = 10**9
+MAX_ROUNDS = 10**6
+# A task has up to 9 bytes for each entry of a sketch and 14 for each feature of a party; it must
+# fit a message of 8 MiB, and so must the two releases of a round.
+MAX_TASK_ENTRIES = 900_000
+MAX_RELEASE_BYTES = 3 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +68,20 @@ class Job:
                 raise ValueError("members and blocks differ")
             if member.holds_label != block.holds_label:
                 raise ValueError("members and blocks differ about the label")
+        if not 1 <= self.rounds <= MAX_ROUNDS:
+            raise ValueError(f"a job has 1 to {MAX_ROUNDS} rounds")
+        for member in self.members:
+            self._check_sizes(member)
+
+    def _check_sizes(self, member: Member) -> None:
+        """Refuse what no ledger could pay or no message carry, before anything is asked."""
+        if self.max_units(member.party) > MAX_UNITS:
+            raise ValueError("the job costs more than any ledger can hold")
+        if self.method.sketch_dim + 2 * len(member.features) > MAX_TASK_ENTRIES:
+            raise ValueError("the sketch or a party's features are too large for a message")
+        for kind, count in self.method.most_releases(member.party).items():
+            if count and body_bytes(self.method, member.party, kind) > MAX_RELEASE_BYTES:
+                raise ValueError(f"a {kind} would have more than {MAX_RELEASE_BYTES} bytes")
 
     @property
     def n_rows(self) -> int:

@@ -58,6 +58,8 @@ def server_identity(address: str, credentials: Credentials) -> Identity:
             leaf = secure.getpeercert(binary_form=True) or b""
     except ssl.SSLCertVerificationError as error:
         raise BadIdentity(f"{address} is not to be trusted: {error.verify_message}") from None
+    except (ssl.SSLEOFError, ssl.SSLZeroReturnError):  # stopped, restarted, or not one of ours
+        raise Unreachable(f"{address} hung up in the TLS handshake") from None
     except ssl.SSLError as error:
         raise BadIdentity(f"the TLS handshake with {address} failed: {error.reason}") from None
     except OSError as error:

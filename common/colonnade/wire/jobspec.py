@@ -19,6 +19,7 @@ V = TypeVar("V")
 
 VERSION = 1
 MAX_SPEC_BYTES = 4 << 20
+MAX_NAME = 200
 
 _LABELS = {
     job_pb2.LABELS_SHARED: Labels.SHARED,
@@ -91,9 +92,10 @@ def job_from_bytes(spec: bytes) -> Job:
         )
     try:
         return _job_from_proto(message)
-    except (ValueError, KeyError) as error:
-        what = "a choice is not said" if isinstance(error, KeyError) else error
-        raise BadInput(f"the job's specification cannot be used: {what}") from None
+    except KeyError:
+        raise BadInput("the job's specification leaves a choice open or unknown") from None
+    except (ValueError, ArithmeticError) as error:
+        raise BadInput(f"the job's specification cannot be used: {error}") from None
 
 
 def refuse_unknown(message: Message, what: str) -> None:
@@ -111,8 +113,8 @@ def feature_to_proto(name: str, bounds: Bounds) -> job_pb2.Feature:
 
 def feature_from_proto(message: job_pb2.Feature) -> tuple[str, Bounds]:
     """Decode a column and its bounds; `ValueError` unless they are usable."""
-    if not message.name:
-        raise ValueError("a column has no name")
+    if not 1 <= len(message.name) <= MAX_NAME or not message.name.isprintable():
+        raise ValueError(f"a column's name has 1 to {MAX_NAME} printable characters")
     return message.name, Bounds(message.low, message.high)
 
 

@@ -6,7 +6,7 @@ as a bare INTERNAL, and the log with a traceback.
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import Any, TypeAlias
 
 import grpc
@@ -82,8 +82,8 @@ def _unary(call: Any) -> Any:
 
 def _stream(call: Any) -> Any:
     async def answer(request: Any, context: Context) -> AsyncIterator[Any]:
-        async with _translated(context):
-            async for response in call(request, context):
+        async with _translated(context), aclosing(call(request, context)) as responses:
+            async for response in responses:
                 yield response
 
     return answer
@@ -115,6 +115,8 @@ def error_from_call(error: grpc.RpcError, where: str) -> ColonnadeError:
     if code in RETRIED:
         return Unreachable(f"the coordinator at {where} does not answer; see colonnade preflight")
     if code is _Code.RESOURCE_EXHAUSTED:
-        return errors.BadInput(f"{where} refused a message as too large")
+        if "larger than max" in (error.details() or ""):
+            return errors.BadInput(f"{where} refused a message as too large")
+        return Unreachable(f"the coordinator at {where} has too many calls open; try again later")
     name = code.name if code is not None else "UNKNOWN"
     return Unreachable(f"the coordinator at {where} failed with {name}; see its log")

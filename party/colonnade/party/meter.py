@@ -40,8 +40,8 @@ class Meter:
             with path.open("a") as file:  # a crash cut the last line off
                 file.write("\n")
 
-    def sent(self, message: pb.AttachRequest) -> list[Line]:
-        """Note a message that was sent."""
+    def note(self, message: pb.AttachRequest) -> list[Line]:
+        """Note a message that is about to leave."""
         total, now = wire_bytes(message.ByteSize()), int(self._clock())
         match message.WhichOneof("message"):
             case "submission":

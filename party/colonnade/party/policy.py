@@ -18,6 +18,7 @@ from colonnade.wire.identity import COORDINATOR, Identity
 
 KINDS = ("frank-wolfe",)
 ANY = "*"
+_MOST_EPSILON = 1e4
 
 _KEYS = (
     "coordinator",
@@ -154,8 +155,13 @@ def _units(section: Section) -> int:
     if ("max_rho" in section.values) == ("max_epsilon" in section.values):
         raise BadInput(f"{section.where}: give max_rho, or max_epsilon with delta")
     if "max_rho" in section.values:
+        if "delta" in section.values:
+            raise BadInput(f"{section.where}: delta belongs to max_epsilon, not to max_rho")
         return units_down(Fraction(section.number("max_rho")))
     delta = section.number("delta")
     if delta >= 1.0:
         raise BadInput(f"{section.where}: delta must lie below 1")
-    return units_down(Fraction(rho_of(section.number("max_epsilon"), delta)))
+    epsilon = section.number("max_epsilon")
+    if epsilon > _MOST_EPSILON:
+        raise BadInput(f"{section.where}: max_epsilon above {_MOST_EPSILON:g} promises nothing")
+    return units_down(Fraction(rho_of(epsilon, delta)))

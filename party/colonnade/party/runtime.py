@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from importlib.metadata import version
 
-from colonnade.core.errors import BadIdentity, BadInput, Unreachable
+from colonnade.core.errors import BadIdentity, BadInput, StoreFailed, Unreachable
 from colonnade.party.config import PartyConfig
 from colonnade.party.meter import Meter
 from colonnade.party.policy import load_policy
@@ -50,14 +50,15 @@ class Party:
             while not stop.is_set():
                 began = time.monotonic()
                 session = asyncio.create_task(self._session(attached))
-                await asyncio.wait({session, stopping}, return_when=asyncio.FIRST_COMPLETED)
-                if not session.done():
+                try:
+                    await asyncio.wait({session, stopping}, return_when=asyncio.FIRST_COMPLETED)
+                finally:
                     session.cancel()
                 try:
                     await session
                 except asyncio.CancelledError:
                     return
-                except Unreachable as error:
+                except (Unreachable, StoreFailed) as error:  # its store: ours are fatal
                     logger.warning("disconnected %s", error)
                 if time.monotonic() - began > _GOOD_S:
                     wait = _FIRST_WAIT_S

@@ -9,9 +9,10 @@ from typing import Any
 
 import grpc
 
-from colonnade.core.errors import ColonnadeError, LowDisk, StaleEpoch
+from colonnade.core.errors import ColonnadeError, LowDisk, StaleEpoch, Unreachable
 from colonnade.party.meter import Meter
 from colonnade.party.vault import FATAL, Vault
+from colonnade.privacy.ledger import Released
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.v1.federation_pb2_grpc import FederationServiceStub
 from colonnade.wire.channels import claim, open_channel
@@ -128,16 +129,9 @@ class _Session:
     async def _answer(self, task: pb.Task) -> None:
         answer = pb.AttachRequest(epoch=self._epoch)
         try:
-            released = await asyncio.to_thread(
-                self._vault.answer, task.job_id, task.round, task.body
-            )
+            released = await self._released(task)
         except FATAL:
             raise
-        except LowDisk as error:
-            logger.warning("low_disk job=%s round=%d %s", task.job_id[:12], task.round, error)
-            await asyncio.sleep(_LOW_DISK_S)
-            await self._answer(task)
-            return
         except ColonnadeError as error:
             refusal = pb.Refusal(
                 job_id=task.job_id, round=task.round, code=error.code, message=str(error)
@@ -148,9 +142,24 @@ class _Session:
             answer.submission.releases.extend(release_to_proto(each) for each in released)
         await self._send(answer)
 
+    async def _released(self, task: pb.Task) -> list[Released]:
+        """Return what a task asks for, once there is room on the disk for it."""
+        while True:
+            try:
+                return await asyncio.to_thread(
+                    self._vault.answer, task.job_id, task.round, task.body
+                )
+            except LowDisk as error:
+                logger.warning("low_disk job=%s round=%d %s", task.job_id[:12], task.round, error)
+            await asyncio.sleep(_LOW_DISK_S)
+
     async def _send(self, message: pb.AttachRequest) -> None:
-        await self._call.write(message)
-        self._meter.sent(message)
+        self._meter.note(message)  # before it leaves: nothing leaves unnoted
+        try:
+            await self._call.write(message)
+        except asyncio.InvalidStateError:  # the stream ended while the answer was made
+            await self._call.read()  # raises what ended it
+            raise Unreachable("the coordinator ended the session") from None
 
 
 async def check_coordinator(address: str, credentials: Credentials) -> pb.CheckResponse:

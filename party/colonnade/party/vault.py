@@ -18,6 +18,7 @@ from colonnade.core.errors import (
     LedgerFailed,
     LedgerRolledBack,
     PolicyRefused,
+    ReleasePurged,
 )
 from colonnade.core.table import COARSE_NAME, Table, open_pair
 from colonnade.optim.job import Job, job_id
@@ -113,18 +114,21 @@ class Vault:
             cap_units=budget.cap,
             spent_units=budget.spent,
             reserved_units=ledger.state.reserved.get("", 0),
+            simulation=ledger.opened.simulation,
         )
         last = self.table.header.columns[-1]
         if self.table.label is not None and label:
             offer.label.CopyFrom(feature_to_proto(last.name, last.bounds))
-        if (bought := bought_bounds(self.version, ledger)) is not None:
-            columns = [column.name for column in self.table.header.columns]
+        if (bought := self._bought()) is not None:
             offer.bounds.extend(release_to_proto(each) for each in bought)
-            offer.bounded.extend(columns[: self._bounded(bought)])
+            offered = {column.name for column in (*offer.features, offer.label)}
+            columns = self.table.header.columns[: self._bounded(bought)]
+            # A column that the policy hides keeps its place and not its name.
+            offer.bounded.extend(each.name if each.name in offered else "" for each in columns)
         return pb.Hello(
             ledger_id=bytes.fromhex(ledger.opened.ledger_id),
             offer=offer,
-            open_jobs=[name for name in ledger.state.left if name != bounds_job(self.version)],
+            open_jobs=self._open_jobs(),
         )
 
     def check_latest(self, latest: bytes) -> None:
@@ -161,8 +165,8 @@ class Vault:
     def close_job(self, job: str) -> None:
         """Free what an ended job had set aside."""
         self._jobs.pop(job, None)
-        if job in self._ledger.state.left:
-            with self._ledger.lock:
+        with self._ledger.lock:
+            if job in self._open_jobs():
                 self._ledger.close_job(job)
 
     def _admit(self, name: str, spec: bytes) -> Answers:
@@ -203,6 +207,16 @@ class Vault:
             self.table.label is None or header.columns[-1].name != job.label
         ):
             raise BadInput(f"party {self.party} has no label {job.label!r}")
+
+    def _open_jobs(self) -> list[str]:
+        """Return the coordinator's jobs that have budget set aside; a purchase is none of them."""
+        return [name for name in self._ledger.state.left if not name.startswith(bounds_job(""))]
+
+    def _bought(self) -> list[Released] | None:
+        try:
+            return bought_bounds(self.version, self._ledger)
+        except ReleasePurged:
+            return None  # the declared ones remain
 
     def _bounded(self, bought: list[Released]) -> int:
         """Return how many columns the bought bounds are about: all, or all but the label."""

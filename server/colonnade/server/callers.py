@@ -1,7 +1,9 @@
 """Who calls: from the certificate that the handshake proved, looked at again for every message."""
 
 import functools
+import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Any, TypeAlias
 import grpc
 from cryptography import x509
 
-from colonnade.core.errors import BadIdentity, PolicyRefused
+from colonnade.core.errors import BadIdentity, ColonnadeError, PolicyRefused, Unreachable
 from colonnade.wire.channels import CLAIM
 from colonnade.wire.identity import (
     OPERATOR,
@@ -25,6 +27,8 @@ from colonnade.wire.pki import load_denied
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 _RELOAD_S = 1.0
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +54,13 @@ class Callers:
     federation: str
     denylist: Path | None = None
     insecure: bool = False
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     _denied: frozenset[str] = frozenset()
     _looked: float = field(default=-1.0)
 
     def __post_init__(self) -> None:
-        self.denied()  # a denylist that cannot be read stops the start
+        if self.denylist is not None:  # one that cannot be read stops the start
+            self._denied, self._looked = load_denied(self.denylist), time.monotonic()
 
     def party(self, context: Context) -> Caller:
         """Return the calling party."""
@@ -76,17 +82,24 @@ class Callers:
         if caller.certificate is not None:
             check_certificate(
                 caller.certificate,
-                now=datetime.now(UTC),
+                now=self.clock(),
                 federation=self.federation,
                 role=caller.identity.role,
                 denied=self.denied(),
             )
 
     def denied(self) -> frozenset[str]:
-        """Return the denied fingerprints, read again now and then."""
+        """Return the denied fingerprints, read again now and then.
+
+        While they cannot be read nobody is let in, and everybody may try again.
+        """
         now = time.monotonic()
-        if self.denylist is not None and (self._looked < 0 or now - self._looked > _RELOAD_S):
-            self._denied, self._looked = load_denied(self.denylist), now
+        if self.denylist is not None and now - self._looked > _RELOAD_S:
+            try:
+                self._denied, self._looked = load_denied(self.denylist), now
+            except ColonnadeError as error:
+                logger.error("denylist_unreadable %s", error)
+                raise Unreachable("the coordinator cannot read its denylist; see its log") from None
         return self._denied
 
     def _caller(self, context: Context, roles: tuple[str, ...]) -> Caller:

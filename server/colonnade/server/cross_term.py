@@ -89,6 +89,12 @@ class CrossTerm:
                 label_deviation = float(found.deviation[count])
         return Scales(features, label_mean, label_deviation)
 
+    def radius(self, block: Block, means: Mapping[str, bytes]) -> float:
+        """Return the party's radius in half ranges of the label over those of its features."""
+        scales = self.scales(means)
+        spread = math.sqrt(float(np.mean(scales.features[block.party].deviation ** 2)))
+        return self.spec.inner_radius(block) * scales.label_deviation / spread
+
     def intercept(self, coef: Mapping[str, IntArray], means: Mapping[str, bytes]) -> float:
         """Return the mean of the label less that of the features' part."""
         scales = self.scales(means)

@@ -13,75 +13,30 @@ from sqlalchemy.engine.url import URL
 
 from colonnade.core.errors import BadInput, StoreFailed
 from colonnade.server.store import DecisionRow, IterateRow, JobRow, PartyRow, State, UplinkRow
-
-SCHEMA_VERSION = 1
-
-_tables = sa.MetaData()
-_Name, _Bytes = sa.String(200), sa.LargeBinary
-
-_about = sa.Table("about", _tables, sa.Column("schema_version", sa.Integer, primary_key=True))
-_parties = sa.Table(
-    "parties",
-    _tables,
-    sa.Column("name", _Name, primary_key=True),
-    sa.Column("ledger_id", _Bytes, nullable=False),
-    sa.Column("ledger_key", _Bytes, nullable=False),
-    sa.Column("epoch", sa.BigInteger, nullable=False),
-    sa.Column("latest", _Bytes, nullable=False),
-    sa.Column("latest_seq", sa.BigInteger, nullable=False),
-    sa.Column("offer", _Bytes, nullable=False),
-)
-_jobs = sa.Table(
-    "jobs",
-    _tables,
-    sa.Column("job_id", _Name, primary_key=True),
-    sa.Column("spec", _Bytes, nullable=False),
-    sa.Column("submitted_by", _Name, nullable=False),
-    sa.Column("submitted_at", sa.Double, nullable=False),
-    sa.Column("state", _Name, nullable=False),
-    sa.Column("reason", sa.Text, nullable=False),
-    sa.Column("ended_at", sa.Double, nullable=False),
-)
-_decisions = sa.Table(
-    "decisions",
-    _tables,
-    sa.Column("job_id", _Name, primary_key=True),
-    sa.Column("party", _Name, primary_key=True),
-    sa.Column("accepted", sa.Boolean, nullable=False),
-    sa.Column("code", _Name, nullable=False),
-    sa.Column("message", sa.Text, nullable=False),
+from colonnade.server.tables import (
+    ABOUT,
+    COUNTS,
+    DECISIONS,
+    INBOX,
+    ITERATES,
+    JOBS,
+    OUTBOX,
+    PARTIES,
+    SCHEMA_VERSION,
+    TABLES,
+    UPLINK,
 )
 
-
-def _exchange(name: str) -> sa.Table:
-    return sa.Table(
-        name,
-        _tables,
-        sa.Column("job_id", _Name, primary_key=True),
-        sa.Column("round", sa.Integer, primary_key=True),
-        sa.Column("party", _Name, primary_key=True),
-        sa.Column("body", _Bytes, nullable=False),
-    )
-
-
-_outbox, _inbox = _exchange("outbox"), _exchange("inbox")
-_iterates = sa.Table(
-    "iterates",
-    _tables,
-    sa.Column("job_id", _Name, primary_key=True),
-    sa.Column("round", sa.Integer, primary_key=True),
-    sa.Column("body", _Bytes, nullable=False),
-    sa.Column("chain", _Bytes, nullable=False),
-)
-_COUNTS = ("payload_bytes", "wire_bytes", "messages", "retry_bytes")
-_uplink = sa.Table(
-    "uplink",
-    _tables,
-    sa.Column("job_id", _Name, primary_key=True),
-    sa.Column("round", sa.Integer, primary_key=True),
-    sa.Column("party", _Name, primary_key=True),
-    sa.Column("kind", _Name, primary_key=True),
-    *(sa.Column(name, sa.BigInteger, nullable=False) for name in _COUNTS),
+_DRIVERS = {
+    "sqlite": "sqlite",
+    "postgresql": "postgresql+psycopg",
+    "postgresql+psycopg": "postgresql+psycopg",
+}
+# How long a new coordinator waits for one that is stopping to let go of a SQLite file.
+_PATIENCE_S = 2.0
+_LOCK = 0x636F6C6F6E6E6164  # of PostgreSQL: any number that others are unlikely to take
+_IN_USE = (
+    "another coordinator uses this database; stop it first, or give this one a database of its own"
 )
 
 
@@ -96,9 +51,14 @@ class Database:
         with _faults():
             self._engine = _engine(self._url)
             self._connection = self._engine.connect()
-            with self._connection.begin():
-                _tables.create_all(self._connection)
-                self._check_version()
+            try:
+                with self._connection.begin():
+                    self._lock()
+                    TABLES.create_all(self._connection)
+                    self._check_version()
+            except BaseException:
+                self.close()
+                raise
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -117,39 +77,39 @@ class Database:
         """Write a party."""
         values = asdict(row)
         changed = {name: value for name, value in values.items() if name != "name"}
-        statement = self._insert(_parties).values(values)
+        statement = self._insert(PARTIES).values(values)
         self._do(statement.on_conflict_do_update(index_elements=["name"], set_=changed))
 
     def parties(self) -> Sequence[PartyRow]:
         """Return all parties by name."""
-        return [PartyRow(**row) for row in self._all(sa.select(_parties).order_by("name"))]
+        return [PartyRow(**row) for row in self._all(sa.select(PARTIES).order_by("name"))]
 
     # -- jobs ------------------------------------------------------------------------------------
 
     def add_job(self, row: JobRow) -> None:
         """Write a new job."""
-        self._do(sa.insert(_jobs).values(asdict(row) | {"state": row.state.value}))
+        self._do(sa.insert(JOBS).values(asdict(row) | {"state": row.state.value}))
 
     def end_job(self, job_id: str, state: State, reason: str, ended_at: float) -> None:
         """Change where a job stands."""
-        change = sa.update(_jobs).where(_jobs.c.job_id == job_id)
+        change = sa.update(JOBS).where(JOBS.c.job_id == job_id)
         self._do(change.values(state=state.value, reason=reason, ended_at=ended_at))
 
     def jobs(self) -> Sequence[JobRow]:
         """Return all jobs, newest first."""
-        found = self._all(sa.select(_jobs).order_by(_jobs.c.submitted_at.desc(), "job_id"))
+        found = self._all(sa.select(JOBS).order_by(JOBS.c.submitted_at.desc(), "job_id"))
         return [JobRow(**(dict(row) | {"state": State(row["state"])})) for row in found]
 
     def put_decision(self, row: DecisionRow) -> None:
         """Write a party's word."""
-        statement = self._insert(_decisions).values(asdict(row))
+        statement = self._insert(DECISIONS).values(asdict(row))
         changed = {"accepted": row.accepted, "code": row.code, "message": row.message}
         keys = ["job_id", "party"]
         self._do(statement.on_conflict_do_update(index_elements=keys, set_=changed))
 
     def decisions(self, job_id: str) -> Sequence[DecisionRow]:
         """Return the parties' words on a job."""
-        return [DecisionRow(**row) for row in self._of(_decisions, job_id, "party")]
+        return [DecisionRow(**row) for row in self._of(DECISIONS, job_id, "party")]
 
     # -- rounds ----------------------------------------------------------------------------------
 
@@ -160,34 +120,34 @@ class Database:
             for party, body in tasks.items()
         ]
         if rows:
-            self._do(sa.insert(_outbox), rows)
+            self._do(sa.insert(OUTBOX), rows)
 
     def tasks(self, job_id: str, round_: int) -> Mapping[str, bytes]:
         """Return what is asked in a round, by party."""
-        return self._bodies(_outbox, job_id, round_)
+        return self._bodies(OUTBOX, job_id, round_)
 
     def put_answer(self, job_id: str, round_: int, party: str, body: bytes) -> None:
         """Write a submission."""
         values = {"job_id": job_id, "round": round_, "party": party, "body": body}
-        self._do(sa.insert(_inbox), [values])
+        self._do(sa.insert(INBOX), [values])
 
     def answers(self, job_id: str, round_: int) -> Mapping[str, bytes]:
         """Return the submissions of a round, by party."""
-        return self._bodies(_inbox, job_id, round_)
+        return self._bodies(INBOX, job_id, round_)
 
     def put_iterate(self, row: IterateRow) -> None:
         """Write the state before a round."""
-        self._do(sa.insert(_iterates), [asdict(row)])
+        self._do(sa.insert(ITERATES), [asdict(row)])
 
     def latest_iterate(self, job_id: str) -> IterateRow | None:
         """Return the newest state."""
-        query = sa.select(_iterates).where(_iterates.c.job_id == job_id)
-        found = self._all(query.order_by(_iterates.c.round.desc()).limit(1))
+        query = sa.select(ITERATES).where(ITERATES.c.job_id == job_id)
+        found = self._all(query.order_by(ITERATES.c.round.desc()).limit(1))
         return IterateRow(**found[0]) if found else None
 
     def iterates(self, job_id: str) -> Sequence[IterateRow]:
         """Return all states in order."""
-        return [IterateRow(**row) for row in self._of(_iterates, job_id, "round")]
+        return [IterateRow(**row) for row in self._of(ITERATES, job_id, "round")]
 
     # -- bytes -----------------------------------------------------------------------------------
 
@@ -196,14 +156,14 @@ class Database:
         values = [asdict(row) for row in rows]
         if not values:
             return
-        statement = self._insert(_uplink)
-        added = {name: _uplink.c[name] + statement.excluded[name] for name in _COUNTS}
+        statement = self._insert(UPLINK)
+        added = {name: UPLINK.c[name] + statement.excluded[name] for name in COUNTS}
         keys = ["job_id", "round", "party", "kind"]
         self._do(statement.on_conflict_do_update(index_elements=keys, set_=added), values)
 
     def uplink(self, job_id: str) -> Sequence[UplinkRow]:
         """Return a job's byte counts in order of round, party and kind."""
-        return [UplinkRow(**row) for row in self._of(_uplink, job_id, "round", "party", "kind")]
+        return [UplinkRow(**row) for row in self._of(UPLINK, job_id, "round", "party", "kind")]
 
     # -- inside ----------------------------------------------------------------------------------
 
@@ -227,10 +187,18 @@ class Database:
         query = query.where(table.c.job_id == job_id, table.c.round == round_)
         return {row["party"]: bytes(row["body"]) for row in self._all(query)}
 
+    def _lock(self) -> None:
+        """Take the database for this process alone; SQLite's own lock does it for a file."""
+        if self._url.get_backend_name() == "postgresql":
+            # Of the session: it ends with the connection, however the process ends.
+            locked = self._connection.execute(sa.select(sa.func.pg_try_advisory_lock(_LOCK)))
+            if not locked.scalar():
+                raise StoreFailed(_IN_USE)
+
     def _check_version(self) -> None:
-        found = self._connection.execute(sa.select(_about.c.schema_version)).scalars().all()
+        found = self._connection.execute(sa.select(ABOUT.c.schema_version)).scalars().all()
         if not found:
-            self._connection.execute(sa.insert(_about).values(schema_version=SCHEMA_VERSION))
+            self._connection.execute(sa.insert(ABOUT).values(schema_version=SCHEMA_VERSION))
         elif found != [SCHEMA_VERSION]:
             raise BadInput(
                 f"the database has schema version {found[0]}, this program {SCHEMA_VERSION}; "
@@ -241,13 +209,11 @@ class Database:
 def _parsed(url: str) -> URL:
     try:
         parsed = sa.make_url(url)
-    except sa.exc.ArgumentError:
+    except (sa.exc.ArgumentError, ValueError):  # a port that is no number
         raise BadInput("the database is no URL; for example sqlite:///coordinator.db") from None
-    if parsed.get_backend_name() not in ("sqlite", "postgresql"):
+    if parsed.drivername not in _DRIVERS:
         raise BadInput("the database must be sqlite:///FILE or postgresql+psycopg://HOST/NAME")
-    if parsed.drivername == "postgresql":
-        parsed = parsed.set(drivername="postgresql+psycopg")
-    return parsed
+    return parsed.set(drivername=_DRIVERS[parsed.drivername])
 
 
 def _engine(url: URL) -> sa.Engine:
@@ -260,7 +226,8 @@ def _engine(url: URL) -> sa.Engine:
             ) from None
     if url.database and url.database != ":memory:":
         Path(url.database).parent.mkdir(parents=True, exist_ok=True)
-    engine = sa.create_engine(url, connect_args={"check_same_thread": False})
+    patience = {"check_same_thread": False, "timeout": _PATIENCE_S}
+    engine = sa.create_engine(url, connect_args=patience)
 
     @sa.event.listens_for(engine, "connect")
     def _durable(connection: Any, _: object) -> None:
@@ -278,9 +245,11 @@ def _faults() -> Iterator[None]:
     except sa.exc.SQLAlchemyError as error:
         # Its text may hold parameters; the class and the driver's first line are enough.
         cause = str(getattr(error, "orig", None) or type(error).__name__).splitlines()[0]
+        if "database is locked" in cause:
+            raise StoreFailed(_IN_USE) from None
         raise StoreFailed(
-            f"the coordinator's database failed ({cause}); see that it is there, not full and "
-            "used by no other coordinator, then start again"
+            f"the coordinator's database failed ({cause}); see that it is there and not full, "
+            "then start again"
         ) from None
     except OSError as error:
         raise StoreFailed(f"the coordinator's database failed: {error.strerror}") from None

@@ -12,9 +12,11 @@ from dataclasses import replace
 
 from colonnade.core.errors import BadInput, NotEnrolled, RequestConflict, StaleEpoch, UnknownJob
 from colonnade.optim.job import job_id as name_of
+from colonnade.privacy.accounting import MAX_UNITS
 from colonnade.privacy.ledger import Released
 from colonnade.privacy.receipts import verify
 from colonnade.server.metering import control_row, retry_row, submission_rows
+from colonnade.server.offers import check_offer
 from colonnade.server.outgoing import Outgoing, Send
 from colonnade.server.run import Run, bodies_of
 from colonnade.server.store import DecisionRow, JobRow, PartyRow, State, Store
@@ -85,11 +87,12 @@ class Coordinator:
                 f"party {party} speaks protocol {hello.protocol}, this coordinator {PROTOCOL}; "
                 "update the older one"
             )
+        check_offer(party, hello.offer)
         epoch = row.epoch + 1
         self._put_party(replace(row, epoch=epoch, offer=hello.offer.SerializeToString()))
         self._out.sessions[party] = epoch
         self._hear(party)
-        wire = wire_bytes(hello.ByteSize())
+        wire = wire_bytes(pb.AttachRequest(hello=hello).ByteSize())
         self._store.add_uplink([control_row("", 0, party, wire)])
         welcome = pb.Welcome(epoch=epoch, protocol=PROTOCOL)
         if row.latest:
@@ -139,8 +142,9 @@ class Coordinator:
             if member.party not in self.parties:
                 raise NotEnrolled(f"party {member.party} is not enrolled with this coordinator")
         row = JobRow(name, spec, by, self._clock())
+        run = Run.load(self._store, row, now=self._monotonic())
         self._store.add_job(row)
-        run = self.runs[name] = Run.load(self._store, row, now=self._monotonic())
+        self.runs[name] = run
         for member in run.job.members:
             self._out.proposal(run, member.party)
         self._changed.add(name)
@@ -171,7 +175,7 @@ class Coordinator:
         if (run := self._run_of(party, decision.job_id)) is None:
             return
         self._store.add_uplink([control_row(run.row.job_id, run.round, party, wire)])
-        code, text = public_text(decision.code), public_text(decision.message)
+        code, text = public_text(decision.code, 40), public_text(decision.message)
         row = DecisionRow(run.row.job_id, party, decision.accepted, code, text)
         if run.decisions.get(party) != row:
             self._store.put_decision(row)
@@ -227,7 +231,7 @@ class Coordinator:
     def _refuse(self, party: str, refusal: pb.Refusal, wire: int) -> None:
         if (run := self._run_of(party, refusal.job_id)) is not None:
             self._store.add_uplink([control_row(run.row.job_id, run.round, party, wire)])
-            code, text = public_text(refusal.code), public_text(refusal.message)
+            code, text = public_text(refusal.code, 40), public_text(refusal.message)
             reason = f"party {party} refused round {refusal.round} ({code}): {text}"
             self._end(run, State.FAILED, reason)
 
@@ -271,7 +275,8 @@ class Coordinator:
         key, receipt = released.key, released.receipt
         if (key.job, key.round, key.account) != (submission.job_id, submission.round, ""):
             raise BadInput(f"party {party} sent a release of another job or round")
-        if receipt.ledger_id != row.ledger_id or not receipt.signed_by(row.ledger_key):
+        signed = receipt.signed_by(row.ledger_key) and receipt.ledger_id == row.ledger_id
+        if not signed or receipt.seq > MAX_UNITS:  # a database's integers end where a ledger's do
             raise BadInput(f"party {party} sent a release that its ledger did not sign")
         return released
 

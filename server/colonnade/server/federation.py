@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from functools import partial
 from importlib.metadata import version
 from typing import Any, TypeAlias
 
@@ -54,56 +55,56 @@ class FederationServicer(federation_pb2_grpc.FederationServiceServicer):
         caller = self._callers.party(context)
         party = caller.identity.name
         hello = await _first(request_iterator)
-        epoch = await self._worker.do(lambda: self._engine.attach(party, hello))
-        queue = self._board.queue(party, epoch)
-        helpers = [
-            asyncio.create_task(self._read(request_iterator, caller, queue)),
-            asyncio.create_task(self._recheck(caller, queue)),
-        ]
+        # This call may be cancelled at any await; the engine must hear of its end all the same.
+        attaching = asyncio.ensure_future(
+            self._worker.do(lambda: self._engine.attach(party, hello))
+        )
+        helpers: list[asyncio.Task[None]] = []
         try:
+            queue = self._board.queue(party, await asyncio.shield(attaching))
+            for helper in (self._read(request_iterator, caller), self._recheck(caller)):
+                helpers.append(asyncio.create_task(helper))
+                helpers[-1].add_done_callback(partial(_end, queue))
             while (item := await queue.get()) is not None:
-                if isinstance(item, ColonnadeError):
+                if isinstance(item, BaseException):
                     raise item
                 yield item
         finally:
-            for helper in helpers:
-                helper.cancel()
-            self._board.close(party, epoch)
-            # Apart: this call may be cancelled, and the engine must hear of it all the same.
-            farewell = asyncio.create_task(self._farewell(party, epoch))
+            for running in helpers:
+                running.cancel()
+            farewell = asyncio.create_task(self._farewell(party, attaching))
             self._farewells.add(farewell)
             farewell.add_done_callback(self._farewells.discard)
 
-    async def _read(
-        self,
-        requests: AsyncIterator[pb.AttachRequest],
-        caller: Caller,
-        queue: "asyncio.Queue[Item]",
-    ) -> None:
+    async def _read(self, requests: AsyncIterator[pb.AttachRequest], caller: Caller) -> None:
         party = caller.identity.name
-        try:
-            async for message in requests:
-                self._callers.recheck(caller)
-                await self._worker.do(lambda message=message: self._engine.receive(party, message))  # type: ignore[misc]
-        except ColonnadeError as error:
-            queue.put_nowait(error)
-        else:
-            queue.put_nowait(None)
+        async for message in requests:
+            self._callers.recheck(caller)
+            await self._worker.do(partial(self._engine.receive, party, message))
 
-    async def _recheck(self, caller: Caller, queue: "asyncio.Queue[Item]") -> None:
+    async def _recheck(self, caller: Caller) -> None:
         """End the stream of a caller whose certificate ends or is denied, even if it is silent."""
-        try:
-            while True:
-                await asyncio.sleep(_RECHECK_S)
-                self._callers.recheck(caller)
-        except ColonnadeError as error:
-            queue.put_nowait(error)
+        while True:
+            await asyncio.sleep(_RECHECK_S)
+            self._callers.recheck(caller)
 
-    async def _farewell(self, party: str, epoch: int) -> None:
+    async def _farewell(self, party: str, attaching: "asyncio.Future[int]") -> None:
+        try:
+            epoch = await attaching
+        except ColonnadeError:
+            return  # it never attached
         try:
             await self._worker.do(lambda: self._engine.detach(party, epoch))
         except ColonnadeError:
             return  # the coordinator is stopping
+        finally:
+            self._board.close(party, epoch)  # nothing more is sent to it from here on
+
+
+def _end(queue: "asyncio.Queue[Item]", task: "asyncio.Task[None]") -> None:
+    """End a session's stream when one of its tasks ends, and with the same error."""
+    if not task.cancelled():
+        queue.put_nowait(task.exception())
 
 
 async def _first(requests: AsyncIterator[pb.AttachRequest]) -> pb.Hello:

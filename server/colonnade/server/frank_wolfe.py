@@ -3,6 +3,11 @@
 Everything here is a function of public numbers and of what parties released, so nothing of it is
 private. The iterate keeps coefficients in fixed point and releases as they were received; the same
 releases give the same iterate, bit for bit.
+
+A job that shares may begin with local rounds: every party steps on its own block and the label,
+which costs it little noise. Then each party's largest coefficients name the features that it will
+share, and the steps begin anew among these, with the others' part in the residual. Fewer features
+see the noise of the sketches, and the right ones are shared.
 """
 
 import hashlib
@@ -43,7 +48,8 @@ class Iterate:
 
     round: int
     coef: Mapping[str, IntArray]  # by party, in COEF_UNIT
-    shares: Mapping[str, Mapping[int, bytes]] = field(default_factory=dict)  # by party and feature
+    # By party and feature; an empty body keeps a place for a feature that is still to be shared.
+    shares: Mapping[str, Mapping[int, bytes]] = field(default_factory=dict)
     label: bytes | None = None  # the label's noisy sketch, if labels are sketched
     means: Mapping[str, bytes] = field(default_factory=dict)  # by party, if there is an intercept
 
@@ -130,22 +136,20 @@ class FrankWolfe:
             label = next((bodies[LABEL] for bodies in answers.values() if LABEL in bodies), None)
             return replace(state, round=1, means=means, label=label)
         local = self.spec.local_rounds
-        after = state.round - 1 - (local if state.round > local else 0)
-        step = 2.0 / (self.spec.least_probability() * after + 2.0)
+        step = 2.0 / (self.spec.least_probability() * self._since(state.round) + 2.0)
         coef, shares = dict(state.coef), {name: dict(z) for name, z in state.shares.items()}
         for block in self.spec.blocks:
             if (bodies := answers.get(block.party)) is None:
                 continue
             feature, sign = decode_choice(bodies[SELECT], len(block.features))
             moved = (1.0 - step) * coef[block.party].astype(np.float64)
-            moved[feature] -= step * self.spec.inner_radius(block) * sign * COEF_UNIT
+            moved[feature] -= step * self.cross.radius(block, state.means) * sign * COEF_UNIT
             coef[block.party] = np.rint(moved).astype(np.int64)
             if SHARE in bodies:
                 shares[block.party][feature] = bodies[SHARE]
         if state.round == local:
             for block in self.spec.blocks:
-                order = np.argsort(-np.abs(coef[block.party]), kind="stable")[: block.shares]
-                shares[block.party] = {int(i): b"" for i in order if coef[block.party][i]}
+                shares[block.party] = dict.fromkeys(_largest(coef[block.party], block.shares), b"")
                 coef[block.party] = np.zeros_like(coef[block.party])
         return replace(state, round=state.round + 1, coef=coef, shares=shares)
 
@@ -157,6 +161,11 @@ class FrankWolfe:
     def intercept(self, state: Iterate) -> float:
         """Return the constant term for scaled features and label; 0 for a job without one."""
         return self.spec.output_scale * self.cross.intercept(state.coef, state.means)
+
+    def _since(self, round_: int) -> int:
+        """Count the steps before this one; they begin anew after the local rounds."""
+        local = self.spec.local_rounds
+        return round_ - 1 - (local if round_ > local else 0)
 
     def _expected(
         self, state: Iterate, block: Block, bodies: Mapping[str, bytes]
@@ -174,9 +183,9 @@ class FrankWolfe:
             raise BadInput(f"party {block.party!r}: {error}") from None
         if feature not in (self._candidates(state, block) or self._choice(state, block)):
             raise BadInput(f"party {block.party!r} selected a feature that it was not asked about")
-        shared = state.shares[block.party]
         if state.round <= self.spec.local_rounds:
             return (SELECT,)
+        shared = state.shares[block.party]
         new = not shared[feature] if feature in shared else len(shared) < block.shares
         return (SELECT, SHARE) if new else (SELECT,)
 
@@ -203,3 +212,9 @@ class FrankWolfe:
     def _randomness(self, round_: int, use: str) -> np.random.Generator:
         seed = hashlib.sha256(f"{self.job}\0{use}\0{round_}".encode()).digest()
         return np.random.default_rng(np.frombuffer(seed, np.uint32))
+
+
+def _largest(coef: IntArray, count: int) -> list[int]:
+    """Return the places of the largest coefficients that are not zero; the first wins a tie."""
+    order = np.argsort(-np.abs(coef), kind="stable")[:count]
+    return sorted(int(place) for place in order if coef[place])

@@ -3,11 +3,12 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import grpc
 
-from colonnade.core.errors import PolicyRefused
+from colonnade.core.errors import PolicyRefused, Unreachable
 from colonnade.server.callers import Caller, Callers
 from colonnade.server.engine import Coordinator
 from colonnade.server.progress import find_job, job_status, party_status, run_of
@@ -24,6 +25,7 @@ Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 _MOST_JOBS = 100
 # A watcher hears at most so often; it always hears the end.
 _WATCH_S = 0.1
+_RECHECK_S = 1.0
 _ENDED = (pb.JOB_STATE_FINISHED, pb.JOB_STATE_FAILED, pb.JOB_STATE_CANCELLED)
 
 
@@ -59,7 +61,7 @@ class JobServicer(jobs_pb2_grpc.JobServiceServicer):
             runs = (run_of(self._engine, self._store, row) for row in self._store.jobs()[:limit])
             return [job_status(self._engine, run) for run in runs if _visible(run, caller)]
 
-        return pb.ListJobsResponse(jobs=await self._worker.do(look))
+        return pb.ListJobsResponse(jobs=await self._worker.read(look))
 
     async def GetJob(self, request: pb.GetJobRequest, context: Context) -> pb.GetJobResponse:
         """Show a job."""
@@ -83,7 +85,7 @@ class JobServicer(jobs_pb2_grpc.JobServiceServicer):
                 yield pb.WatchJobResponse(job=status)
                 if status.state in _ENDED:
                     return
-                await event.wait()
+                await self._changed(event, caller)
                 await asyncio.sleep(_WATCH_S)
         finally:
             self._board.unwatch(job_id, event)
@@ -105,7 +107,7 @@ class JobServicer(jobs_pb2_grpc.JobServiceServicer):
         """Return a job's report."""
         caller = self._callers.anyone(context)
         _, run = await self._look(request.job_id, caller)
-        report = await self._worker.do(lambda: report_of(self._engine, self._store, run))
+        report = await self._worker.read(lambda: report_of(self._engine, self._store, run))
         return pb.GetReportResponse(report_json=json.dumps(report))
 
     async def ListParties(
@@ -115,9 +117,20 @@ class JobServicer(jobs_pb2_grpc.JobServiceServicer):
         self._callers.anyone(context)
 
         def look() -> list[pb.PartyStatus]:
-            return [party_status(self._engine, row) for row in self._engine.parties.values()]
+            rows = sorted(self._engine.parties.values(), key=lambda row: row.name)
+            return [party_status(self._engine, row) for row in rows if row.offer]
 
-        return pb.ListPartiesResponse(parties=await self._worker.do(look))
+        return pb.ListPartiesResponse(parties=await self._worker.read(look))
+
+    async def _changed(self, event: asyncio.Event, caller: Caller) -> None:
+        """Wait until a job changes, and look at the caller's certificate meanwhile."""
+        while not event.is_set():
+            self._callers.recheck(caller)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_RECHECK_S):
+                    await event.wait()
+        if self._board.stopping:
+            raise Unreachable("the coordinator is stopping; the job goes on when it is back")
 
     async def _look(self, prefix: str, caller: Caller) -> tuple[pb.JobStatus, Run]:
         def look() -> tuple[pb.JobStatus, Run]:
@@ -126,7 +139,7 @@ class JobServicer(jobs_pb2_grpc.JobServiceServicer):
                 raise PolicyRefused(f"{caller.identity.uri} is not in this job")
             return job_status(self._engine, run), run
 
-        return await self._worker.do(look)
+        return await self._worker.read(look)
 
 
 def _visible(run: Run, caller: Caller) -> bool:

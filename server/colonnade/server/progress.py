@@ -1,14 +1,11 @@
 """Jobs and parties as people see them: public numbers from the store."""
 
-from collections.abc import Sequence
-
 from colonnade.core.errors import BadInput, UnknownJob
-from colonnade.core.fixedpoint import Bounds
-from colonnade.optim.quantiles import QuantilePlan, tight_bounds
 from colonnade.server.engine import Coordinator
+from colonnade.server.offers import bounds_to_use
 from colonnade.server.run import Run
 from colonnade.server.store import JobRow, PartyRow, State, Store
-from colonnade.v1 import federation_pb2, job_pb2, jobs_pb2
+from colonnade.v1 import federation_pb2, jobs_pb2
 from colonnade.wire.jobspec import feature_to_proto
 from colonnade.wire.session import public_text
 
@@ -76,26 +73,10 @@ def party_status(engine: Coordinator, row: PartyRow) -> jobs_pb2.PartyStatus:
         cap_units=offer.cap_units,
         used_units=offer.spent_units + offer.reserved_units,
     )
-    columns = [*offer.features, *([offer.label] if offer.HasField("label") else [])]
-    bounds = _bounds_of(offer, columns)
-    for column, usable in zip(columns, bounds, strict=True):
-        chosen = feature_to_proto(column.name, usable)
-        if offer.HasField("label") and column is columns[-1]:
-            status.label.CopyFrom(chosen)
+    for name, bounds in bounds_to_use(offer).items():
+        column = feature_to_proto(name, bounds)
+        if offer.HasField("label") and name == offer.label.name:
+            status.label.CopyFrom(column)
         else:
-            status.features.append(chosen)
+            status.features.append(column)
     return status
-
-
-def _bounds_of(offer: federation_pb2.Offer, columns: Sequence[job_pb2.Feature]) -> list[Bounds]:
-    """Return the bounds that the party's releases support, declared ones where there are none."""
-    declared = {column.name: Bounds(column.low, column.high) for column in columns}
-    if not offer.bounds:
-        return list(declared.values())
-    plan = QuantilePlan(len(offer.bounded), offer.n_rows)
-    asked = [declared.get(name, Bounds(-1.0, 1.0)) for name in offer.bounded]
-    tight = tight_bounds(asked, plan, [release.body for release in offer.bounds])
-    return [
-        dict(zip(offer.bounded, tight, strict=True)).get(name, bounds)
-        for name, bounds in declared.items()
-    ]

@@ -3,15 +3,18 @@
 The shape is described in `colonnade.server.report`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 from colonnade.privacy.accounting import epsilon_of, rho_from_units
 from colonnade.server.engine import Coordinator
+from colonnade.server.report import state_promise
+from colonnade.server.report.schema import Privacy
 from colonnade.server.run import CONTROL, Run
-from colonnade.server.store import Store, UplinkRow
-from colonnade.v1 import federation_pb2
+from colonnade.server.store import PartyRow, Store, UplinkRow
+from colonnade.v1 import federation_pb2, release_pb2
 
 Report = dict[str, Any]
 
@@ -21,7 +24,10 @@ def report_of(engine: Coordinator, store: Store, run: Run) -> Report:
     row, job = run.row, run.job
     rows = store.uplink(row.job_id)
     ended = row.ended_at or None
-    model = None if run.state is None else run.algorithm.model(run.state).to_object()
+    private = not any(_offer(engine, member.party).simulation for member in job.members)
+    model = None
+    if run.state is not None:
+        model = replace(run.algorithm.model(run.state), private=private).to_object()
     return {
         "format": "colonnade report",
         "version": 1,
@@ -30,7 +36,7 @@ def report_of(engine: Coordinator, store: Store, run: Run) -> Report:
         "method": job.kind,
         "state": row.state.value,
         "reason": row.reason,
-        "private": True,
+        "private": private,
         "submitted_at": _iso(row.submitted_at),
         "ended_at": None if ended is None else _iso(ended),
         "seconds": 0.0 if ended is None else ended - row.submitted_at,
@@ -57,14 +63,14 @@ def _privacy(engine: Coordinator, run: Run, rows: Sequence[UplinkRow]) -> Report
     parties, by_round = [], dict[int, dict[str, int]]()
     for member in job.members:
         party, releases = member.party, run.counts[member.party].releases
-        offer = federation_pb2.Offer.FromString(engine.parties[party].offer)
+        offer = _offer(engine, party)
         parties.append(
             {
                 "party": party,
                 "max": amount(job.max_units(party)),
                 "spent": amount(run.spent(party)),
                 "cap": amount(offer.cap_units) if offer.cap_units else None,
-                "ledger_spent": amount(offer.spent_units) if offer.cap_units else None,
+                "ledger_spent": amount(_ledger_spent(engine.parties[party])),
                 "by_kind": [
                     {
                         "kind": kind,
@@ -83,9 +89,9 @@ def _privacy(engine: Coordinator, run: Run, rows: Sequence[UplinkRow]) -> Report
     most = sum(job.max_units(member.party) for member in job.members)
     label = job.label_parties()
     label_most = sum(job.max_units(party) for party in label)
-    return {
+    found = {
         "delta": delta,
-        "statement": _statement(run, amount(most), delta),
+        "statement": "",
         "joint": {
             "max": amount(most),
             "spent": amount(sum(run.spent(member.party) for member in job.members)),
@@ -98,18 +104,18 @@ def _privacy(engine: Coordinator, run: Run, rows: Sequence[UplinkRow]) -> Report
         "parties": parties,
         "by_round": [{"round": number, "spent": by_round[number]} for number in sorted(by_round)],
     }
+    return found | {"statement": state_promise(cast("Privacy", found))}
 
 
-def _statement(run: Run, joint: Mapping[str, float], delta: float) -> str:
-    most = max(
-        epsilon_of(rho_from_units(run.job.max_units(member.party)), delta)
-        for member in run.job.members
-    )
-    return (
-        f"Replacing one person's row at one party changes the distribution of all that the party "
-        f"sends for this job by at most epsilon {most:.4g} at delta {delta:g}; for a person with a "
-        f"row at every party, epsilon {joint['epsilon']:.4g}, whatever anyone else does."
-    )
+def _offer(engine: Coordinator, party: str) -> federation_pb2.Offer:
+    return federation_pb2.Offer.FromString(engine.parties[party].offer)
+
+
+def _ledger_spent(row: PartyRow) -> int:
+    """Return what a party's ledger has spent in all, by its own newest word."""
+    offer = federation_pb2.Offer.FromString(row.offer)
+    newest = release_pb2.Release.FromString(row.latest)
+    return max(offer.spent_units, newest.receipt.spent_units)
 
 
 def _uplink(run: Run, rows: Sequence[UplinkRow]) -> Report:
@@ -134,13 +140,16 @@ def _uplink(run: Run, rows: Sequence[UplinkRow]) -> Report:
 
 
 def _path(store: Store, run: Run) -> list[Report]:
-    """Return the coefficients before each round, in scaled units."""
+    """Return the coefficients after each round, in scaled units; round 0 is the start."""
     path = []
     for row in store.iterates(run.row.job_id):
+        if row.round == 0:
+            continue  # the opening moves nothing
         coef: dict[str, list[float]] = {}
-        for feature in run.algorithm.model(run.algorithm.decode(row.body)).features:
+        model = run.algorithm.model(run.algorithm.decode(row.body))
+        for feature in model.features:
             coef.setdefault(feature.party, []).append(feature.coef_scaled)
-        path.append({"round": row.round, "coef": coef})
+        path.append({"round": row.round - 1, "coef": coef, "intercept": model.intercept_scaled})
     return path
 
 

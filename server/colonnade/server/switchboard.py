@@ -4,11 +4,11 @@ import asyncio
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from colonnade.core.errors import ColonnadeError, StaleEpoch
+from colonnade.core.errors import StaleEpoch
 from colonnade.server.outgoing import Send
 from colonnade.v1 import federation_pb2 as pb
 
-Item = pb.AttachResponse | ColonnadeError | None  # an error or None ends the stream
+Item = pb.AttachResponse | BaseException | None  # an error or None ends the stream
 
 
 @dataclass(slots=True)
@@ -17,6 +17,7 @@ class Switchboard:
 
     _queues: dict[tuple[str, int], "asyncio.Queue[Item]"] = field(default_factory=dict)
     _watchers: dict[str, set[asyncio.Event]] = field(default_factory=lambda: defaultdict(set))
+    stopping: bool = False
 
     def deliver(self, messages: list[Send], changed: set[str]) -> None:
         """Hand out what has become durable."""
@@ -41,7 +42,8 @@ class Switchboard:
         self._queues.pop((party, epoch), None)
 
     def end_all(self) -> None:
-        """End every session, for a clean stop."""
+        """End every session and watch, for a clean stop."""
+        self.stopping = True
         for queue in self._queues.values():
             queue.put_nowait(None)
         for events in self._watchers.values():

@@ -124,16 +124,26 @@ class VerticalFrankWolfe:
             "sketch_dim": spec.sketch_dim,
             "sketch_entries": spec.sketch_entries,
             "sketch": "hadamard" if spec.dense_sketch else "sparse",
-            "radius": {block.party: block.radius for block in spec.blocks},
-            "shares": {block.party: block.shares for block in spec.blocks},
+            "radius": _by_party({block.party: block.radius for block in spec.blocks}),
+            "shares": _by_party({block.party: block.shares for block in spec.blocks}),
             "features_per_round": spec.features_per_round,
             "prior": spec.prior,
             "clip": spec.clip,
+            "share_clip": spec.share_clip,
+            "local_rounds": spec.local_rounds,
             "select_units": spec.select_units,
             "share_units": spec.share_units,
             "label_units": spec.label_units,
             "mean_units": spec.mean_units,
         }
+
+
+def _by_party(numbers: Mapping[str, float]) -> float | str:
+    """Return a number that all parties have, or each one's."""
+    first, *others = numbers.values()
+    if all(other == first for other in others):
+        return first
+    return ", ".join(f"{party} {number:g}" for party, number in numbers.items())
 
 
 def _costs(job: Job, job_id: str) -> Mapping[tuple[str, str], int]:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from colonnade.core.errors import ColonnadeError, StoreFailed
+from colonnade.core.errors import ColonnadeError, StoreFailed, Unreachable
 from colonnade.server.engine import Coordinator
 from colonnade.server.outgoing import Send
 from colonnade.server.store import Store
@@ -20,6 +20,7 @@ T = TypeVar("T")
 class _Call:
     function: Callable[[], Any]
     future: "asyncio.Future[Any]"
+    reads: bool
 
 
 class Worker:
@@ -37,40 +38,50 @@ class Worker:
         self._failed: ColonnadeError | None = None
 
     async def do(self, function: Callable[[], T]) -> T:
-        """Run a method of the engine; its result is durable when this returns."""
-        if self._failed is not None:
-            raise self._failed
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._calls.put_nowait(_Call(function, future))
-        return await future
+        """Run a method of the engine; its result is durable when this returns.
+
+        What nobody expected may have changed memory and not the store: it ends the process.
+        """
+        return await self._put(function, reads=False)
+
+    async def read(self, function: Callable[[], T]) -> T:
+        """Run what only looks: nothing that it raises hurts anyone else."""
+        return await self._put(function, reads=True)
 
     async def run(self) -> None:
         """Serve calls until cancelled; raise if the store failed, which ends the process."""
-        loop = asyncio.get_running_loop()
-        while True:
-            batch = [await self._calls.get()]
-            while not self._calls.empty():
-                batch.append(self._calls.get_nowait())
-            try:
+        loop, batch = asyncio.get_running_loop(), list[_Call]()
+        try:
+            while True:
+                batch = [await self._calls.get()]
+                while not self._calls.empty():
+                    batch.append(self._calls.get_nowait())
                 results = await loop.run_in_executor(self._thread, self._perform, batch)
-            except BaseException as error:
-                self._fail(batch, error)
-                raise
-            self._deliver(*self._engine.take())  # durable now
-            for call, (value, problem) in zip(batch, results, strict=True):
-                if call.future.cancelled():
-                    continue
-                if problem is not None:
-                    call.future.set_exception(problem)
-                else:
-                    call.future.set_result(value)
+                self._deliver(*self._engine.take())  # durable now
+                for call, (value, problem) in zip(batch, results, strict=True):
+                    if call.future.cancelled():
+                        continue
+                    if problem is not None:
+                        call.future.set_exception(problem)
+                    else:
+                        call.future.set_result(value)
+        except BaseException as error:
+            self._fail(batch, error)
+            raise
 
     def close(self) -> None:
         """Wait for the call that runs and end the thread."""
         self._thread.shutdown(wait=True)
 
-    def _perform(self, batch: list[_Call]) -> list[tuple[Any, ColonnadeError | None]]:
-        results: list[tuple[Any, ColonnadeError | None]] = []
+    async def _put(self, function: Callable[[], T], *, reads: bool) -> T:
+        if self._failed is not None:
+            raise self._failed
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._calls.put_nowait(_Call(function, future, reads))
+        return await future
+
+    def _perform(self, batch: list[_Call]) -> list[tuple[Any, Exception | None]]:
+        results: list[tuple[Any, Exception | None]] = []
         with self._store.transaction():
             for call in batch:
                 try:
@@ -79,13 +90,17 @@ class Worker:
                     raise
                 except ColonnadeError as error:
                     results.append((None, error))  # refused before it wrote anything
+                except Exception as error:
+                    if not call.reads:
+                        raise
+                    results.append((None, error))
         return results
 
     def _fail(self, batch: list[_Call], error: BaseException) -> None:
-        known = isinstance(error, ColonnadeError)
-        self._failed = error if known else StoreFailed("the coordinator stopped")  # type: ignore[assignment]
+        stopped = Unreachable("the coordinator is stopping; it goes on where it was")
+        self._failed = error if isinstance(error, ColonnadeError) else stopped
         while not self._calls.empty():
             batch.append(self._calls.get_nowait())
         for call in batch:
             if not call.future.done():
-                call.future.set_exception(self._failed or StoreFailed("stopped"))
+                call.future.set_exception(self._failed)

@@ -3,7 +3,7 @@
 Privacy: row ``r`` of the result depends on row ``r`` of the party's table alone and lies within
 ``+-GRID``, because the clip comes last and everything before it is row-local. So replacing a row
 moves each product ``a * residual`` by at most ``2 GRID**2`` (`SCORE_SENSITIVITY`), whatever
-coefficients, sketch, weight and clip the coordinator sends, finite or absurd.
+coefficients, sketch, weight, offset and clip the coordinator sends, finite or absurd.
 """
 
 from dataclasses import dataclass
@@ -19,14 +19,15 @@ from colonnade.optim.sketch import Sketch
 # Two numbers within +-GRID each: their product moves by at most twice the largest product.
 SCORE_SENSITIVITY = 2 * GRID * GRID
 
-# Fixed point of what the coordinator sends: coefficients in 2**-32, sketches in 2**-16 of a grid
-# step, weight in 2**-30, clip in 2**-20 of the value range.
+# Fixed point of what the coordinator sends: coefficients and the offset in 2**-32, sketches in
+# 2**-16 of a grid step, weight in 2**-30, clip in 2**-20 of the value range.
 COEF_UNIT = 2**32
 Q_UNIT = 2**16
 WEIGHT_UNIT = 2**30
 CLIP_UNIT = 2**20
 MAX_COEF = 2**52
 MAX_Q = 2**56
+MAX_CLIP = 2**40
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +38,17 @@ class Public:
     q: IntArray  # shape (dim,), in Q_UNIT of grid steps: the others' part, sketched
     weight: int  # in WEIGHT_UNIT, 0 .. WEIGHT_UNIT
     clip: int  # in CLIP_UNIT, at least 1
+    offset: int = 0  # in COEF_UNIT of the value range: added to every row, for the intercept
 
     def __post_init__(self) -> None:
         if not 0 <= self.weight <= WEIGHT_UNIT:
             raise ValueError("the weight must lie in 0 .. 2**30")
-        if not 1 <= self.clip <= 2**40:
+        if not 1 <= self.clip <= MAX_CLIP:
             raise ValueError("the clip must lie in 1 .. 2**40")
         if _exceeds(self.coef, MAX_COEF) or _exceeds(self.q, MAX_Q):
             raise ValueError("a coefficient or a sketch entry is too large")
+        if abs(self.offset) > MAX_COEF:
+            raise ValueError("the offset is too large")
 
 
 def _exceeds(values: IntArray, limit: int) -> bool:
@@ -67,20 +71,21 @@ def _finish(part: FloatArray, back: IntArray, gain: float, clip: float, out: Int
 def residual(
     columns: Int16Array, label: Int16Array | None, public: Public, sketch: Sketch
 ) -> Int16Array:
-    """Return ``clip(round((A x - y + w J' q) / c))`` for every row, in grid steps.
+    """Return ``clip(round((o + A x - y + w J' q) / c))`` for every row, in grid steps.
 
-    The arithmetic is binary floating point in a fixed order: own columns by index, label, cross
-    term, division, rounding half to even, clip. A row's value never depends on another row, nor
-    on how rows are split over threads. Without ``label`` the label's part is in ``q``.
+    The arithmetic is binary floating point in a fixed order: offset, own columns by index, label,
+    cross term, division, rounding half to even, clip. A row's value never depends on another row,
+    nor on how rows are split over threads. Without ``label`` the label's part is in ``q``.
     """
     n_rows = columns.shape[1]
     coef = public.coef.astype(np.float64) / COEF_UNIT
     gain = public.weight / WEIGHT_UNIT / Q_UNIT / sketch.column_norm2
     clip = public.clip / CLIP_UNIT
+    offset = public.offset * (GRID / COEF_UNIT)
     out = np.empty(n_rows, np.int16)
 
     def part(first: int, last: int) -> None:
-        sums = np.zeros(last - first)
+        sums = np.full(last - first, offset)
         for feature in np.flatnonzero(coef):
             _add_column(columns[feature, first:last], float(coef[feature]), sums)
         if label is not None:

@@ -1,4 +1,4 @@
-"""How a noisy sketch crosses the wire: coarsened, saturated, packed at a width known beforehand.
+"""How noisy sketches and sums cross the wire: coarsened, packed at a width known beforehand.
 
 Coarsening happens after the noise, so it is post-processing and costs no privacy; only the coarse
 bytes are ever stored. The step is a quarter of the noise, which adds under one percent to it.
@@ -45,9 +45,16 @@ class ShareCode:
         levels = 2 * (_REACH * spread // step + 1)
         return cls(sketch.dim, step, max(2, (levels - 1).bit_length()))
 
+    @classmethod
+    def bounded(cls, dim: int, bound: int, mechanism: DiscreteGaussian) -> "ShareCode":
+        """Return the code for ``dim`` integers within ``+-bound``, with noise."""
+        step = max(1, math.isqrt(mechanism.sigma2) // 4)
+        levels = 2 * ((bound + _REACH * (math.isqrt(mechanism.sigma2) + 1)) // step + 1)
+        return cls(dim, step, max(2, (levels - 1).bit_length()))
+
     @property
     def n_bytes(self) -> int:
-        """Size of every share."""
+        """Size of every body."""
         return -(-self.dim * self.width // 8)
 
     def encode(self, noisy: IntArray) -> bytes:
@@ -59,7 +66,7 @@ class ShareCode:
         return np.packbits(bits.astype(np.uint8), bitorder="little").tobytes()
 
     def decode(self, body: bytes) -> IntArray:
-        """Unpack a share to integers in units of the sketch; `ValueError` for another size."""
+        """Unpack a body to the integers it stands for; `ValueError` for another size."""
         if len(body) != self.n_bytes:
             raise ValueError(f"a share has {len(body)} bytes instead of {self.n_bytes}")
         packed = np.unpackbits(np.frombuffer(body, np.uint8), bitorder="little")

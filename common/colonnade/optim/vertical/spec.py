@@ -2,20 +2,28 @@
 
 Both sides derive mechanisms, codes and sizes from the same public numbers; nothing that shapes
 noise or sensitivity is ever sent along with a task.
+
+Round 0 is the opening: sums of columns for the intercept, the label's sketch, or nothing. Rounds
+``1 .. rounds`` are the steps.
 """
 
 import enum
 import hashlib
+import math
 from dataclasses import dataclass
 
 from colonnade.optim.dense_sketch import HadamardSketch
 from colonnade.optim.sketch import Sketch, SparseSketch
+from colonnade.optim.vertical.moments import moments_code, moments_mechanism
 from colonnade.optim.vertical.residual import SCORE_SENSITIVITY
 from colonnade.optim.vertical.shares import ShareCode, share_mechanism
 from colonnade.privacy.mechanisms import DiscreteGaussian, SignedSelection
 
 # A signed choice: the feature's number times two, plus one for minus.
 SELECT_BYTES = 4
+
+# The kinds of release.
+MEANS, LABEL, SELECT, SHARE = "means", "label", "select", "share"
 
 
 class Labels(enum.Enum):
@@ -43,7 +51,12 @@ class Sampling(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One party's part: its features in order, its L1 radius, how many features it may share."""
+    """One party's part: its features in order, its L1 radius, how many features it may share.
+
+    In a job with means the radius is in standard deviations: of the label (for the logistic loss,
+    of half the logit) for each of the party's features, on average. Without means it is in half
+    ranges of the declared bounds.
+    """
 
     party: str
     features: tuple[str, ...]
@@ -72,6 +85,12 @@ class FrankWolfeSpec:
     features_per_round: int = 0  # candidates sampled within a party; 0 takes all
     dense_sketch: bool = False  # Hadamard instead of sparse
     prior: float = 0.03  # on squared correlation between blocks
+    mean_units: int = 0  # price of a party's release of means; 0 for no intercept
+    # With means the clips are in standard deviations: of the residual, and of a shared column.
+    # Without, columns are shared as they are and the residual's clip is in half ranges.
+    clip: float = 1.0
+    share_clip: float = 1.0
+    local_rounds: int = 0  # of the rounds, how many come before any sharing
 
     def __post_init__(self) -> None:
         names = [block.party for block in self.blocks]
@@ -81,15 +100,35 @@ class FrankWolfeSpec:
             raise ValueError("rows, rounds and the price of a selection must be positive")
         if any(not block.features or not 0 < block.radius < 2**16 for block in self.blocks):
             raise ValueError("every party needs features and a radius between 0 and 65536")
-        if any(block.shares < 0 for block in self.blocks):
-            raise ValueError("a share count cannot be negative")
+        if any(len(set(block.features)) != len(block.features) for block in self.blocks):
+            raise ValueError("the features of a party must have different names")
+        if any(block.shares < 0 for block in self.blocks) or self.mean_units < 0:
+            raise ValueError("a share count or a price cannot be negative")
         if any(block.shares for block in self.blocks) and self.share_units < 1:
             raise ValueError("a share needs a price")
+        if not (0.01 <= self.clip <= 100 and 0.01 <= self.share_clip <= 100):
+            raise ValueError("a clip must lie between 0.01 and 100")
+        if not 0 < self.prior < math.inf:
+            raise ValueError("the prior must be positive")
+        if not 0 <= self.local_rounds < self.rounds:
+            raise ValueError("the local rounds must leave a round for the rest")
+        self._check_labels()
+        self._check_sampling()
+        self.selection()  # a price too small for any scale is refused here
+        self.sketch("")  # and so is an impossible sketch
+
+    def _check_labels(self) -> None:
         owners = sum(block.holds_label for block in self.blocks)
-        if self.labels is Labels.SHARED and owners != len(names):
+        if self.labels is Labels.SHARED and owners != len(self.blocks):
             raise ValueError("with shared labels every party holds the label")
         if self.labels is Labels.SKETCHED and (owners != 1 or self.label_units < 1):
             raise ValueError("with sketched labels one party holds the label and its share a price")
+
+    def _check_sampling(self) -> None:
+        if not 1 <= self.parties_per_round <= len(self.blocks) or self.features_per_round < 0:
+            raise ValueError("a round must sample between one party and all, and no negative part")
+        if not all(0 < block.probability <= 1 for block in self.blocks):
+            raise ValueError("a probability must lie above 0 and not above 1")
 
     def block(self, party: str) -> Block:
         """Return the part of ``party``."""
@@ -119,17 +158,62 @@ class FrankWolfeSpec:
         mechanism = share_mechanism(sketch, self.label_units)
         return mechanism, ShareCode.of(sketch, self.n_rows, mechanism)
 
+    def releases_label(self, block: Block) -> bool:
+        """Tell whether the party opens with the label's sketch."""
+        return self.labels is Labels.SKETCHED and block.holds_label
+
+    def sums_label(self, block: Block) -> bool:
+        """Tell whether the party's means include the label: one party's do."""
+        return block.holds_label and (
+            self.labels is Labels.SKETCHED or block.party == self.blocks[0].party
+        )
+
+    def means(self, block: Block) -> tuple[DiscreteGaussian, ShareCode]:
+        """Return mechanism and code of the party's moments, for a job with an intercept."""
+        count = len(block.features) + self.sums_label(block)
+        mechanism = moments_mechanism(count, self.mean_units)
+        return mechanism, moments_code(count, self.n_rows, mechanism)
+
+    def opening(self, block: Block) -> tuple[str, ...]:
+        """Return the kinds that the party releases in round 0."""
+        means = (MEANS,) if self.mean_units else ()
+        return (*means, LABEL) if self.releases_label(block) else means
+
+    def selections(self, party: str) -> int:
+        """Return the most rounds in which ``party`` is asked to choose."""
+        if self.sampling is not Sampling.SERIAL:
+            return self.rounds
+        place = [block.party for block in self.blocks].index(party)
+        return len(range(place, self.rounds, len(self.blocks)))
+
+    def most_releases(self, party: str) -> dict[str, int]:
+        """Return how many releases of each kind the job can ever ask of ``party``."""
+        block, selections = self.block(party), self.selections(party)
+        shares = min(block.shares, len(block.features), selections)
+        return dict.fromkeys(self.opening(block), 1) | {SELECT: selections, SHARE: shares}
+
+    def prices(self) -> dict[str, int]:
+        """Return the price of one release of each kind, in units."""
+        return {
+            MEANS: self.mean_units,
+            LABEL: self.label_units,
+            SELECT: self.select_units,
+            SHARE: self.share_units,
+        }
+
     def max_units(self, party: str) -> int:
         """Return the most that the job can ever cost ``party``: what it sets aside."""
-        block = self.block(party)
-        label = self.labels is Labels.SKETCHED and block.holds_label
-        asked = self.rounds // len(self.blocks) + 1 if self.sampling is Sampling.SERIAL else None
-        selections = min(self.rounds, asked) if asked else self.rounds
-        return (
-            selections * self.select_units
-            + min(block.shares, len(block.features)) * self.share_units
-            + label * self.label_units
-        )
+        price = self.prices()
+        return sum(price[kind] * count for kind, count in self.most_releases(party).items())
+
+    def inner_radius(self, block: Block) -> float:
+        """Return the radius for labels of +-1: those of the logistic surrogate are +-2."""
+        return block.radius / self.output_scale
+
+    @property
+    def output_scale(self) -> float:
+        """What turns the solver's coefficients into those of the loss: logits for the logistic."""
+        return 2.0 if self.loss is Loss.LOGISTIC else 1.0
 
     def least_probability(self) -> float:
         """Return the least probability with which a party takes part in a round."""

@@ -1,0 +1,93 @@
+"""``colonnade plan``: what a job would do, cost and reach, before any data is read."""
+
+import argparse
+from typing import Any
+
+from colonnade.cli.planning_options import add_plan_options
+
+
+def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "plan",
+        help="rounds, noise, bytes and accuracy to expect, before any data is read",
+        description="Recommend a job for this many people, parties and features: rounds, shares, "
+        "sketch size and split of the budget, the noise that follows, the exact bytes, and the "
+        "accuracy to expect, from made-up data of that shape.",
+    )
+    parser.add_argument("--quick", action="store_true", help="do not simulate the accuracy")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_plan_options(parser, data=True)
+    parser.set_defaults(handler=_plan)
+
+
+def _plan(arguments: argparse.Namespace) -> int:
+    import json
+
+    from colonnade.simulate.expected import expected_accuracy
+
+    from colonnade.cli.authoring import budget_of, delta_of, plan_of
+    from colonnade.core.errors import BadInput
+    from colonnade.privacy.accounting import epsilon_of, rho_from_units
+    from colonnade.simulate.story import feature_names, party_names
+
+    count, n_rows = arguments.parties, arguments.rows
+    if not 1 <= count <= 256 or not 10 <= n_rows <= 10**9:
+        raise BadInput("--parties needs 1 to 256, --rows 10 to 1000000000")
+    if not count <= arguments.features <= 10**6:
+        raise BadInput("--features needs at least one for each party")
+    names = party_names(count)
+    splits = [arguments.features // count + (k < arguments.features % count) for k in range(count)]
+    features = {name: feature_names(name, size) for name, size in zip(names, splits, strict=True)}
+    owner = None
+    if arguments.labels == "sketched":
+        owner = arguments.label_owner or names[0]
+        if owner not in names:
+            raise BadInput(f"--label-owner must be one of {', '.join(names)}")
+    units, delta = budget_of(arguments, n_rows=n_rows, n_parties=count), delta_of(arguments, n_rows)
+    plan = plan_of(arguments, features, n_rows=n_rows, units=units, owner=owner)
+    spec = plan.spec
+    most = {name: spec.max_units(name) for name in names}
+    joint = rho_from_units(sum(most.values()))
+    result: dict[str, Any] = {
+        "rounds": spec.rounds,
+        "shares": {block.party: block.shares for block in spec.blocks},
+        "sketch_dim": spec.sketch_dim,
+        "sketch_entries": spec.sketch_entries,
+        "radius": {block.party: block.radius for block in spec.blocks},
+        "labels": spec.labels.value,
+        "loss": spec.loss.value,
+        "privacy": {
+            "delta": delta,
+            "joint": {"rho": joint, "epsilon": epsilon_of(joint, delta)},
+            "parties": {
+                name: {
+                    "rho": rho_from_units(units),
+                    "epsilon": epsilon_of(rho_from_units(units), delta),
+                }
+                for name, units in most.items()
+            },
+        },
+        **plan.summary(),
+    }
+    if not arguments.quick:
+        result["expected"] = expected_accuracy(
+            plan,
+            informative=min(arguments.informative, arguments.features),
+            noise=arguments.noise,
+            seed=arguments.seed,
+        )
+    print(json.dumps(result) if arguments.json else _text(result))
+    return 0
+
+
+def _text(result: dict[str, Any], indent: str = "") -> str:
+    lines = []
+    for name, value in result.items():
+        if isinstance(value, dict):
+            lines.append(f"{indent}{name}")
+            lines.append(_text(value, indent + "  "))
+        else:
+            shown = f"{value:.6g}" if isinstance(value, float) else value
+            lines.append(f"{indent}{name:<22} {shown}")
+    return "\n".join(lines)

@@ -1,0 +1,39 @@
+"""Options that `simulate`, `plan` and `job submit` share."""
+
+import argparse
+
+
+def add_plan_options(parser: argparse.ArgumentParser, *, data: bool) -> None:
+    """Add the options of a job's plan, and with ``data`` those of made-up data."""
+    if data:
+        made = parser.add_argument_group("data")
+        made.add_argument("--parties", type=int, default=3, help="organizations; default 3")
+        made.add_argument("--rows", type=int, default=100_000, help="people; default 100000")
+        made.add_argument("--features", type=int, default=30, help="columns in all; default 30")
+        made.add_argument("--informative", type=int, default=6, help="that matter; default 6")
+        made.add_argument("--noise", type=float, default=0.5, help="label noise to signal; 0.5")
+        made.add_argument("--seed", type=int, default=0, help="of data, never of noise")
+    plan = parser.add_argument_group("plan (what is not given is recommended)")
+    plan.add_argument("--epsilon", type=float, default=1.0, help="default 1")
+    plan.add_argument("--delta", type=float, help="default min(1e-6, 1/(10 rows))")
+    plan.add_argument(
+        "--scope",
+        choices=("joint", "party"),
+        default="joint",
+        help="whether epsilon is for a person at all parties together or at each",
+    )
+    plan.add_argument(
+        "--correlation", type=float, default=None, help="between columns, expected or made"
+    )
+    plan.add_argument("--rounds", type=int)
+    plan.add_argument("--sketch-dim", type=int)
+    plan.add_argument("--shares", type=int, help="features each party may share")
+    plan.add_argument("--radius", type=float, help="L1 radius of each party, in scaled units")
+    plan.add_argument("--labels", choices=("shared", "sketched"))
+    plan.add_argument("--label-owner", metavar="PARTY", help="who holds a sketched label")
+    plan.add_argument("--loss", choices=("squared", "logistic"), default="squared")
+    plan.add_argument(
+        "--sampling", choices=("all", "serial", "nice"), default="all", help="parties in a round"
+    )
+    plan.add_argument("--parties-per-round", type=int, help="for nice sampling")
+    plan.add_argument("--features-per-round", type=int, default=0, help="candidates; default all")

@@ -1,0 +1,1 @@
+"""Whole jobs in one process on made-up data, for plans and benchmarks: nothing is private."""

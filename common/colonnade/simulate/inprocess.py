@@ -1,0 +1,128 @@
+"""A vertical job in one process: the shipped steps of both sides, without wire or processes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from colonnade.core.arrays import FloatArray, Int16Array
+from colonnade.core.fixedpoint import GRID
+from colonnade.optim.vertical.spec import Block, FrankWolfeSpec, Loss
+from colonnade.party.frank_wolfe import Columns, FrankWolfeParty
+from colonnade.privacy.accounting import MAX_UNITS
+from colonnade.privacy.founding import Charter, memory_ledger
+from colonnade.privacy.gate import Gate
+from colonnade.privacy.sampling import NoiseSource
+from colonnade.server.frank_wolfe import FrankWolfe, Iterate
+
+
+def grid(values: FloatArray) -> Int16Array:
+    """Put values in [-1, 1] on the grid; others are clipped."""
+    return np.rint(np.clip(values, -1, 1) * GRID).astype(np.int16)
+
+
+@dataclass(frozen=True)
+class Data:
+    """A table on the grid and how its columns are split over parties."""
+
+    columns: Int16Array  # (n_features, n_rows)
+    label: Int16Array
+    splits: tuple[tuple[int, ...], ...]
+
+    def blocks(self, *, radius: float, shares: int, owner: int | None = None) -> tuple[Block, ...]:
+        """Return a part of a job for each party; ``owner`` alone holds the label, if given."""
+        return tuple(
+            Block(
+                party=f"p{k}",
+                features=tuple(f"x{i}" for i in split),
+                radius=radius,
+                shares=shares,
+                holds_label=owner in (None, k),
+            )
+            for k, split in enumerate(self.splits)
+        )
+
+
+def parties(
+    data: Data, spec: FrankWolfeSpec, job: str, noise: NoiseSource
+) -> dict[str, FrankWolfeParty]:
+    """Make the parties of ``job``, each with a simulation ledger in memory."""
+    made = {}
+    for block, split in zip(spec.blocks, data.splits, strict=True):
+        ledger = memory_ledger(Charter(block.party, {"": MAX_UNITS}, simulation=True))
+        ledger.admit(job, units=spec.max_units(block.party))
+        columns = Columns(
+            np.ascontiguousarray(data.columns[list(split)]),
+            data.label if block.holds_label else None,
+        )
+        made[block.party] = FrankWolfeParty(
+            spec, job, block, spec.sketch(job), columns, Gate(ledger, noise), ledger
+        )
+    return made
+
+
+def run(
+    data: Data, spec: FrankWolfeSpec, noise: NoiseSource, *, job: str = "job"
+) -> tuple[Iterate, dict[str, FrankWolfeParty]]:
+    """Run all rounds and return the last iterate and the parties."""
+    solver, members = FrankWolfe.of(spec, job), parties(data, spec, job, noise)
+    state = solver.start()
+    while not solver.finished(state):
+        answers = {}
+        for name, task in solver.tasks(state).items():
+            request = b"%d" % task.round
+            if task.public is None:
+                released = members[name].open(request)
+            else:
+                released = members[name].choose(task.round, task.public, task.candidates, request)
+            answers[name] = {release.key.kind: release.body for release in released}
+            solver.check(state, name, answers[name])
+        state = solver.absorb(state, answers)
+    return state, members
+
+
+@dataclass(frozen=True)
+class Model:
+    """A linear model on scaled columns: coefficients by party, and a constant."""
+
+    coefs: Sequence[FloatArray]
+    intercept: float
+
+    def predict(self, data: Data) -> FloatArray:
+        """Return the scaled predictions for all rows."""
+        prediction = np.full(data.label.size, self.intercept)
+        for coef, split in zip(self.coefs, data.splits, strict=True):
+            for feature in np.flatnonzero(coef):
+                prediction += coef[feature] / GRID * data.columns[split[feature]]
+        return prediction
+
+
+def fit(data: Data, spec: FrankWolfeSpec, noise: NoiseSource, *, job: str = "job") -> Model:
+    """Run a job and return its model."""
+    state, _ = run(data, spec, noise, job=job)
+    solver = FrankWolfe.of(spec, job)
+    return Model(list(solver.coefficients(state).values()), solver.intercept(state))
+
+
+def r2(label: FloatArray, prediction: FloatArray) -> float:
+    """Return the share of the label's variance that the prediction explains."""
+    return float(1 - ((label - prediction) ** 2).sum() / ((label - label.mean()) ** 2).sum())
+
+
+def auc(label: FloatArray, prediction: FloatArray) -> float:
+    """Return how often a positive row is ranked above a negative one; ties count half."""
+    _, place, count = np.unique(prediction, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(count) - (count - 1) / 2.0)[place]
+    positive = label > 0
+    n_positive = int(positive.sum())
+    n_negative = label.size - n_positive
+    if not n_positive or not n_negative:
+        return 0.5
+    above = float(ranks[positive].sum()) - n_positive * (n_positive + 1) / 2.0
+    return above / (n_positive * n_negative)
+
+
+def quality(data: Data, model: Model, loss: Loss) -> float:
+    """Return R2, or the area under the curve for the logistic loss. Simulation only."""
+    label, prediction = data.label / GRID, model.predict(data)
+    return auc(label, prediction) if loss is Loss.LOGISTIC else r2(label, prediction)

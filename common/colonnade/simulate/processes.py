@@ -1,0 +1,114 @@
+"""A federation's processes on this machine: one coordinator and its parties, as real programs."""
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from colonnade.core.errors import JobEnded, Unreachable
+from colonnade.simulate.federation import Federation
+from colonnade.wire.client import Client, PartyOffer
+from colonnade.wire.limits import split_address
+from colonnade.wire.pki import load_credentials
+
+_START_S = 60.0
+_STOP_S = 10.0
+
+
+@dataclass(slots=True)
+class Processes:
+    """The running programs; their output goes to ``logs``."""
+
+    federation: Federation
+    logs: Path
+    _running: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
+    _files: list[IO[bytes]] = field(default_factory=list)
+
+    def __enter__(self) -> Self:
+        self.logs.mkdir(parents=True, exist_ok=True)
+        self.start_coordinator()
+        for party in self.federation.parties:
+            self.start_party(party)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def start_coordinator(self) -> None:
+        """Start the coordinator."""
+        self._start("coordinator", ["coordinator", "--config", self.federation.coordinator_config])
+
+    def start_party(self, party: str) -> None:
+        """Start a party."""
+        self._start(party, ["party", "run", "--config", self.federation.party_config(party)])
+
+    def process(self, name: str) -> "subprocess.Popen[bytes]":
+        """Return the process of a party, or ``coordinator``."""
+        return self._running[name]
+
+    def client(self) -> Client:
+        """Return a client with the operator's certificate, once the coordinator listens."""
+        self._wait_for_port()
+        credentials = load_credentials(self.federation.operator_credentials)
+        return Client(self.federation.address, credentials)
+
+    def wait_for_parties(self, client: Client) -> list[PartyOffer]:
+        """Return the parties' offers once all are attached."""
+        for _ in self._tries():
+            attached = [offer for offer in client.parties() if offer.attached]
+            if len(attached) == len(self.federation.parties):
+                return sorted(attached, key=lambda each: self.federation.parties.index(each.party))
+        raise Unreachable(f"the parties did not start within {_START_S:.0f} s; see {self.logs}")
+
+    def check(self) -> None:
+        """Raise if a process has ended by itself."""
+        for name, process in self._running.items():
+            if (code := process.poll()) is not None:
+                raise JobEnded(f"{name} ended with exit code {code}; see {self.logs / name}.log")
+
+    def stop(self) -> None:
+        """Stop all processes, gently."""
+        for process in self._running.values():
+            process.terminate()
+        for process in self._running.values():
+            try:
+                process.wait(_STOP_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        for file in self._files:
+            file.close()
+        self._running.clear()
+
+    def _wait_for_port(self) -> None:
+        host, port = split_address(self.federation.address)
+        for _ in self._tries():
+            try:
+                socket.create_connection((host, port), timeout=1.0).close()
+            except OSError:
+                continue  # it is still starting
+            return
+        raise Unreachable(f"the coordinator did not start; see {self.logs}")
+
+    def _tries(self) -> Iterator[None]:
+        deadline = time.monotonic() + _START_S
+        while time.monotonic() < deadline:
+            yield
+            self.check()
+            time.sleep(0.02)
+
+    def _start(self, name: str, arguments: Sequence[str | Path]) -> None:
+        file = (self.logs / f"{name}.log").open("ab")
+        self._files.append(file)
+        command = [sys.executable, "-m", "colonnade.cli.main", *map(str, arguments)]
+        self._running[name] = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)

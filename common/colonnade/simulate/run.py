@@ -1,0 +1,108 @@
+"""A whole simulated job: found the federation, start its processes, run, score, report."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from colonnade.core.errors import JobEnded
+from colonnade.optim.job import Job
+from colonnade.optim.vertical.spec import FrankWolfeSpec
+from colonnade.party.bounds import buy_bounds
+from colonnade.privacy.files import LedgerFiles
+from colonnade.privacy.founding import open_ledger
+from colonnade.privacy.gate import Gate
+from colonnade.privacy.sampling import OsNoise
+from colonnade.simulate.federation import Federation, Site, found_federation
+from colonnade.simulate.processes import Processes
+from colonnade.simulate.quality import NOTE, joined, quality_by_round, score
+from colonnade.wire.client import JobView, PartyOffer
+
+MakeJob = Callable[[Sequence[PartyOffer]], Job]
+Show = Callable[[Iterable[JobView]], Iterator[JobView]]
+
+
+@dataclass(slots=True)
+class Clock:
+    """Seconds since the start, noted by name."""
+
+    began: float = field(default_factory=time.monotonic)
+    marks: dict[str, float] = field(default_factory=dict)
+
+    def mark(self, name: str) -> None:
+        """Note the first time that something happened."""
+        self.marks.setdefault(name, time.monotonic() - self.began)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a simulated job gave."""
+
+    report: Mapping[str, Any]
+    job: Job
+    clock: Clock
+
+
+def prepare(
+    folder: Path, sites: Sequence[Site], spec: FrankWolfeSpec, *, bounds_units: int
+) -> Federation:
+    """Make the federation on disk; each party's cap is exactly what it will be asked to pay."""
+    caps = {site.party: spec.max_units(site.party) + bounds_units for site in sites}
+    federation = found_federation(folder, sites, cap_units=caps)
+    if bounds_units:
+        for site in sites:
+            _buy(folder / site.party, federation.ledger(site.party), bounds_units, site)
+    return federation
+
+
+def run_job(federation: Federation, make_job: MakeJob, *, show: Show, clock: Clock) -> Outcome:
+    """Run a job with real processes until it ends; the processes end with it."""
+    with Processes(federation, federation.folder / "logs") as processes:
+        with processes.client() as client:
+            offers = processes.wait_for_parties(client)
+            clock.mark("attached")
+            job = make_job(offers)
+            job_id = client.submit(job)
+            clock.mark("submitted")
+            view = None
+            for view in show(client.watch(job_id)):
+                if view.rounds_done:
+                    clock.mark("first_round")
+            clock.mark("ended")
+            report = client.report(job_id)
+        if view is None or view.state != "finished":
+            reason = "no answer" if view is None else f"{view.state}: {view.reason}"
+            raise JobEnded(f"the simulated job did not finish ({reason}); see {processes.logs}")
+    return Outcome(report, job, clock)
+
+
+def with_quality(outcome: Outcome, sites: Sequence[Site], *, seed: int) -> dict[str, Any]:
+    """Return the report with the quality of the model beside its references."""
+    from colonnade.simulate.expected import central_reference, nonprivate_reference
+
+    job = outcome.job
+    data, loss = joined(sites, job), job.method.loss
+    by_round = quality_by_round(data, job, outcome.report["path"])
+    units = sum(job.max_units(member.party) for member in job.members)
+    central = central_reference(data, loss=loss, rho_units=units, seed=seed)
+    plain = nonprivate_reference(data, loss=loss)
+    quality = {
+        "simulation_only": True,
+        "note": NOTE,
+        "metric": "auc" if loss.value == "logistic" else "r2",
+        "ours": by_round[-1],
+        "nonprivate": None if plain is None else score(data, loss, plain.coefs, plain.intercept),
+        "central": score(data, loss, central.coefs, central.intercept),
+        "by_round": by_round,
+    }
+    return {**outcome.report, "quality": quality}
+
+
+def _buy(home: Path, files: LedgerFiles, units: int, site: Site) -> None:
+    ledger = open_ledger(files)
+    try:
+        gate = Gate(ledger, OsNoise())
+        buy_bounds(home / "data", ledger, gate, units=units, label=site.label is not None)
+    finally:
+        ledger.close()

@@ -1,0 +1,41 @@
+"""What parties offer: checked when it comes, because everyone who plans a job reads it."""
+
+from colonnade.core.errors import BadInput
+from colonnade.core.fixedpoint import Bounds
+from colonnade.optim.job import MAX_FEATURES, MAX_ROWS
+from colonnade.optim.quantiles import QuantilePlan, tight_bounds
+from colonnade.privacy.accounting import MAX_UNITS
+from colonnade.v1 import federation_pb2
+from colonnade.wire.jobspec import feature_from_proto
+
+
+def check_offer(party: str, offer: federation_pb2.Offer) -> None:
+    """Refuse an offer that could not be shown or planned with."""
+    if not 1 <= offer.n_rows <= MAX_ROWS or len(offer.features) > MAX_FEATURES:
+        raise BadInput(f"party {party} offers too many or no rows, or too many features")
+    if not offer.spent_units + offer.reserved_units <= offer.cap_units <= MAX_UNITS:
+        raise BadInput(f"party {party} says that it has spent or set aside more than its cap")
+    if not offer.dataset.isalnum() or len(offer.dataset) > 64:
+        raise BadInput(f"party {party} names no version of its table")
+    try:
+        bounds_to_use(offer)
+    except (ValueError, ArithmeticError) as error:
+        raise BadInput(f"party {party} offers columns that cannot be used: {error}") from None
+
+
+def bounds_to_use(offer: federation_pb2.Offer) -> dict[str, Bounds]:
+    """Return the offered columns, label last, each with the bounds that a job should use.
+
+    They are those that the party's releases support, and the declared ones where there are none.
+    """
+    label = [offer.label] if offer.HasField("label") else []
+    declared = dict(feature_from_proto(column) for column in (*offer.features, *label))
+    if len(declared) != len(offer.features) + len(label):
+        raise ValueError("two columns have one name")
+    if not offer.bounds:
+        return declared
+    plan = QuantilePlan(len(offer.bounded), offer.n_rows)
+    asked = [declared.get(name, Bounds(-1.0, 1.0)) for name in offer.bounded]
+    tight = tight_bounds(asked, plan, [release.body for release in offer.bounds])
+    bought = dict(zip(offer.bounded, tight, strict=True))
+    return {name: bought.get(name, bounds) for name, bounds in declared.items()}

@@ -1,0 +1,84 @@
+"""The report of a job: ``report.json`` for programs, ``report.html`` for people.
+
+The report object (``schema.Report`` has its types)::
+
+    format, version      "colonnade report", 1
+    job_id, name         SHA-256 of the specification; what people call the job
+    method               "frank-wolfe"
+    state, reason        finished | failed | cancelled | running | proposed; why, or ""
+    private              False for a simulation whose noise is not exact and secret
+    submitted_at         ISO 8601, as is ended_at (None until the job ends)
+    seconds              how long it ran
+    n_rows               rows, public
+    loss, labels         "squared" or "logistic"; "shared" or "sketched"
+    rounds               planned, done
+    parameters           the job's other settings, by name: numbers and texts
+    privacy              delta of every epsilon
+                         statement: the promise in a sentence (``state_promise`` writes one)
+                         joint: max, spent: to a person whose row is at every party
+                         label: max, spent, who: whose releases depend on it, in words
+                         parties: party, max (of this job), spent (by it), cap (of all jobs),
+                             ledger_spent (by all jobs; None, like cap, if the party does not say)
+                             and by_kind: kind, releases, spent
+                         by_round: round, spent: units charged in that round, by party
+    uplink               payload_bytes, predicted_bytes, wire_bytes, retry_bytes: totals
+                         rows: the same and messages for each round, party and kind
+    model                the object of ``model.json``, None before the first round is done
+    path                 round, coef: scaled coefficients by party, in the model's order
+    quality              None for real jobs; in simulations the metric ("r2" or "auc") of this job
+                         (ours), of a model without privacy (nonprivate), of a private one with all
+                         data in one place (central), and of this job by_round, as path ends
+
+Amounts are ``{"units", "rho", "epsilon"}``, sizes are bytes, numbers are finite.
+
+Privacy: a report holds releases, functions of them, public declarations and counts of bytes that
+are known beforehand; quality, which is none of these, exists in simulations only.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from colonnade.server.report.html import render
+from colonnade.server.report.markup import at_most, short
+from colonnade.server.report.schema import FORMAT, VERSION, Privacy, Report
+
+__all__ = ["FORMAT", "VERSION", "Report", "state_promise", "write_report"]
+
+
+def write_report(report: Mapping[str, Any], folder: Path) -> None:
+    """Write ``report.json`` and ``report.html`` into ``folder``, each whole or not at all.
+
+    The same report gives the same bytes.
+    """
+    if (report.get("format"), report.get("version")) != (FORMAT, VERSION):
+        raise ValueError(f"a report has format {FORMAT!r} and version {VERSION}")
+    folder.mkdir(parents=True, exist_ok=True)
+    _write(folder / "report.json", json.dumps(report, indent=1, allow_nan=False) + "\n")
+    _write(folder / "report.html", render(cast("Report", report)))
+
+
+def state_promise(privacy: Privacy) -> str:
+    """Return the promise of a job in one sentence, for ``privacy["statement"]``."""
+    joint = at_most(privacy["joint"]["max"]["epsilon"])
+    each = ", ".join(
+        f"{party['party']} {at_most(party['max']['epsilon'])}" for party in privacy["parties"]
+    )
+    return (
+        "Whatever all others do together, all that this job may make the parties send is"
+        f" differentially private with epsilon at most {joint} for a person whose row is at every"
+        f" party and, for a row at one party alone, with epsilon at most: {each}"
+        f" (delta {short(privacy['delta'], 3)})."
+    )
+
+
+def _write(path: Path, text: str) -> None:
+    scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        scratch.write_text(text, encoding="utf-8")
+        scratch.replace(path)
+    except BaseException:
+        scratch.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,199 @@
+"""The page that people read: for a data-protection officer first, then for a data scientist."""
+
+from colonnade.server.report.cost_sections import Plots, privacy_section, uplink_section
+from colonnade.server.report.markup import (
+    Markup,
+    at_most,
+    join,
+    name_of,
+    number,
+    short,
+    size,
+    table,
+    tag,
+)
+from colonnade.server.report.model_sections import model_section, quality_section
+from colonnade.server.report.plots import draw_plots
+from colonnade.server.report.schema import Report, Spend
+from colonnade.server.report.style import CSS
+
+NO_PLOTS = (
+    "Plots need Matplotlib: pip install 'colonnade[coordinator]', then write the report again."
+)
+
+_MAX_TILES = 4
+_STATES = {
+    "finished": "finished",
+    "failed": "failed",
+    "cancelled": "cancelled",
+    "running": "running",
+    "proposed": "proposed, not started",
+}
+_WORDS = (
+    (
+        "the promise",
+        (
+            "Whatever all others do together, replacing one person's row at a party changes the"
+            " distribution of all that the party sends by no more than its epsilon and delta allow."
+        ),
+    ),
+    (
+        "epsilon, delta",
+        (
+            "Seeing everything that was sent, nobody can raise the odds of any claim about a"
+            " person by more than a factor of e^epsilon, except with probability about delta."
+        ),
+    ),
+    ("rho", "The same promise in the unit in which it adds up (zero-concentrated privacy)."),
+    ("joint", "The promise to somebody whose row is present at every party."),
+    (
+        "release",
+        (
+            "Bytes that depend on a party's data and leave it: noisy, and charged before they are"
+            " computed. Columns and rows never leave."
+        ),
+    ),
+    (
+        "not covered",
+        (
+            "Public by declaration: the number of rows, names and bounds of features, the"
+            " job itself. What people do with predictions is outside the promise."
+        ),
+    ),
+)
+
+
+def render(report: Report) -> str:
+    """Return the whole page; it needs nothing but itself."""
+    drawn = draw_plots(report)
+    plots: Plots = drawn or {}
+    title = f"{report['name']}: Colonnade report"
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="referrer", content="no-referrer"),
+        tag("title", title),
+        tag("style", Markup(CSS)),
+    )
+    main = tag(
+        "main",
+        _warnings(report),
+        _headline(report),
+        Markup() if drawn is not None else tag("p", NO_PLOTS, class_="note"),
+        privacy_section(report, plots),
+        uplink_section(report, plots),
+        model_section(report, plots),
+        quality_section(report, plots),
+        _settings(report),
+        _glossary(),
+    )
+    return f"<!DOCTYPE html>\n{tag('html', head, tag('body', main), lang='en')}\n"
+
+
+def _warnings(report: Report) -> Markup:
+    if report["private"]:
+        return Markup()
+    return tag(
+        "div",
+        tag("strong", "NOT PRIVATE"),
+        tag(
+            "p",
+            (
+                "This is a simulation whose noise is not exact and secret. The amounts below are"
+                " what the same job would cost; nothing here protects anybody."
+            ),
+        ),
+        class_="alarm",
+        role="alert",
+    )
+
+
+def _headline(report: Report) -> Markup:
+    privacy, state = report["privacy"], report["state"]
+    failure = Markup()
+    if report["reason"] or state in ("failed", "cancelled"):
+        failure = tag(
+            "p",
+            tag("strong", f"{_STATES[state].capitalize()}: "),
+            report["reason"] or "no reason was given",
+            class_="failure" if state in ("failed", "cancelled") else "muted",
+        )
+    return tag(
+        "header",
+        tag(
+            "h1",
+            name_of(report["name"]),
+            tag("span", _STATES[state], class_=f"badge {state}"),
+        ),
+        tag("p", "job ", tag("code", report["job_id"]), class_="muted"),
+        failure,
+        tag("p", *_unless_private(report), privacy["statement"], class_="promise"),
+        _tiles(report),
+    )
+
+
+def _unless_private(report: Report) -> list[Markup]:
+    if report["private"]:
+        return []
+    return [tag("strong", "Not true of this run, only of the same job with real noise: ")]
+
+
+def _tiles(report: Report) -> Markup:
+    privacy, rounds = report["privacy"], report["rounds"]
+    joint, parties = privacy["joint"], privacy["parties"]
+    tiles = [_promise(joint, "promised to a person at every party")]
+    if len(parties) <= _MAX_TILES:
+        tiles += [_promise(party, join(["at ", name_of(party["party"])])) for party in parties]
+    else:
+        most = max(parties, key=lambda party: party["max"]["units"])
+        tiles.append(_promise(most, f"at one party, the most of {len(parties)}"))
+    tiles += [
+        (number(privacy["delta"], f"δ = {short(privacy['delta'], 3)}"), "at which each ε holds"),
+        (
+            number(report["uplink"]["payload_bytes"], size(report["uplink"]["payload_bytes"])),
+            "left the parties",
+        ),
+        (
+            join([number(rounds["done"]), " of ", number(rounds["planned"])]),
+            "rounds done",
+        ),
+        (number(report["n_rows"]), "rows (people)"),
+    ]
+    items = [tag("li", tag("b", figure), tag("span", text)) for figure, text in tiles]
+    return tag("ul", *items, class_="tiles")
+
+
+def _promise(spend: Spend, whom: str) -> tuple[str, str]:
+    most, spent = spend["max"]["epsilon"], spend["spent"]["epsilon"]
+    return number(most, f"ε ≤ {at_most(most)}"), join([whom, f"; spent {short(spent, 3)}"])
+
+
+def _settings(report: Report) -> Markup:
+    labels = {
+        "shared": "shared: every party holds the label",
+        "sketched": "sketched: one party holds the label and shares a noisy sketch of it",
+    }
+    rows: list[tuple[str, str]] = [
+        ("method", report["method"]),
+        ("loss", report["loss"]),
+        ("labels", labels[report["labels"]]),
+        ("submitted", report["submitted_at"]),
+        ("ended", report["ended_at"] or "–"),
+        ("duration, seconds", number(report["seconds"])),
+        ("noise", "exact and secret" if report["private"] else "simulated: not private"),
+    ]
+    rows += [
+        (name_of(name), name_of(value) if isinstance(value, str) else number(value))
+        for name, value in report["parameters"].items()
+    ]
+    return tag("section", tag("h2", "The job"), table(("setting", "value"), rows, texts=2))
+
+
+def _glossary() -> Markup:
+    return tag(
+        "section",
+        tag("h2", "Words"),
+        table(("word", "meaning"), _WORDS, texts=2),
+        tag("p", "The same numbers for programs: report.json and model.json.", class_="note"),
+    )

@@ -1,0 +1,166 @@
+"""The sections of the model: coefficients, their path, and a simulation's quality."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from colonnade.server.report.cost_sections import MAX_LINES, Plots, figures
+from colonnade.server.report.markup import Markup, folded, join, name_of, number, table, tag
+from colonnade.server.report.model_plots import MAX_SHOWN, curves_of, first_round, largest_features
+from colonnade.server.report.schema import Report
+
+_HEAD = ("party", "feature", "scaled", "in the feature's unit", "low", "high")
+_UNITS = {
+    "squared": "change of the label, in its unit, for one unit more of the feature",
+    "logistic": "change of the log-odds for one unit more of the feature",
+}
+_METRICS = {"r2": "R² (share of variance explained)", "auc": "AUC (area under the ROC curve)"}
+
+
+def model_section(report: Report, plots: Plots) -> Markup:
+    """Show the coefficients, scaled and in the users' units."""
+    heading = tag("h2", "Model")
+    model = report["model"]
+    if model is None:
+        return tag("section", heading, tag("p", "There is no model: no round was completed."))
+    used, n_all = largest_features(model), len(model["features"])
+    unused = [feature for feature in model["features"] if not feature["coef_scaled"]]
+    return tag(
+        "section",
+        heading,
+        tag(
+            "p",
+            "A linear model of ",
+            name_of(model["label"]["name"]),
+            f" ({model['loss']} loss): {len(used):,d} of {n_all:,d} features have a coefficient.",
+            _so_far(report),
+        ),
+        tag(
+            "p",
+            "Scaled: on values clipped to [low, high] and brought to [-1, 1], so sizes compare."
+            f" In the feature's unit: {_UNITS[model['loss']]}.",
+            class_="muted",
+        ),
+        figures(
+            plots,
+            {
+                "coef": ("Coefficients", _coef_caption(len(used))),
+                "path": (
+                    "Path: coefficients by round",
+                    f"After each round, on scaled values. {_path_caption(report)}",
+                ),
+            },
+        ),
+        _intercepts(model),
+        _coefficients(used[:MAX_SHOWN]) if used else Markup(),
+        _rest(used[MAX_SHOWN:], "smaller coefficients"),
+        _rest(unused, "features with a coefficient of zero"),
+        _path_table(report),
+    )
+
+
+def _so_far(report: Report) -> str:
+    if report["state"] == "finished":
+        return ""
+    rounds = report["rounds"]
+    return f" This is the model so far, after {rounds['done']} of {rounds['planned']} rounds."
+
+
+def _coef_caption(n_used: int) -> str:
+    more = n_used - MAX_SHOWN
+    shown = f"The largest {MAX_SHOWN}; {more:,d} more are smaller."
+    return shown if more > 0 else f"All {n_used:,d}, the largest first."
+
+
+def _path_caption(report: Report) -> str:
+    more = len(curves_of(report)) - MAX_SHOWN
+    shown = "Named: the largest at the end; thin: others."
+    return f"{shown} {more:,d} smaller ones are not drawn." if more > 0 else shown
+
+
+def _intercepts(model: Mapping[str, Any]) -> Markup:
+    label = model["label"]
+    return table(
+        ("", "scaled", "in units", "label's low", "label's high"),
+        [
+            (
+                "intercept",
+                number(model["intercept_scaled"]),
+                number(model["intercept"]),
+                number(label["low"]),
+                number(label["high"]),
+            )
+        ],
+    )
+
+
+def _coefficients(features: list[Mapping[str, Any]]) -> Markup:
+    return table(
+        _HEAD,
+        [
+            (
+                name_of(feature["party"]),
+                name_of(feature["name"]),
+                *(number(feature[key]) for key in ("coef_scaled", "coef", "low", "high")),
+            )
+            for feature in features
+        ],
+        texts=2,
+    )
+
+
+def _rest(features: list[Mapping[str, Any]], what: str) -> Markup:
+    if not features:
+        return Markup()
+    more = len(features) - MAX_LINES
+    note = [tag("p", f"{more:,d} more are in model.json.", class_="note")] if more > 0 else []
+    return folded(f"{len(features):,d} {what}", _coefficients(features[:MAX_LINES]), *note)
+
+
+def _path_table(report: Report) -> Markup:
+    curves = curves_of(report)[:MAX_SHOWN]
+    points = report["path"]
+    if not curves:
+        return Markup()
+    n_lines = max(1, 10 * MAX_LINES // len(curves))
+    head = ["round", *(join([name_of(party), ": ", name_of(name)]) for party, name, _ in curves)]
+    rows = [
+        (number(point["round"]), *(number(values[place]) for _, _, values in curves))
+        for place, point in enumerate(points[:n_lines])
+    ]
+    more = len(points) - n_lines
+    note = (
+        [tag("p", f"{more:,d} more rounds are in report.json.", class_="note")] if more > 0 else []
+    )
+    return folded("Scaled coefficients after each round", table(head, rows, texts=0), *note)
+
+
+def quality_section(report: Report, plots: Plots) -> Markup:
+    """Show how good the model is, which only a simulation can tell."""
+    quality = report["quality"]
+    if quality is None:
+        return Markup()
+    rounds = enumerate(quality["by_round"], start=first_round(report))
+    return tag(
+        "section",
+        tag("h2", "Quality", tag("span", "simulation only", class_="badge failed")),
+        tag(
+            "p",
+            f"{_METRICS[quality['metric']]}, computed from the plain data, which only a simulation"
+            " has. A real job's report has no such numbers: they would be releases of their own.",
+        ),
+        table(
+            ("model", quality["metric"]),
+            [
+                ("this job", number(quality["ours"])),
+                ("private, all data in one place", number(quality["central"])),
+                ("not private", number(quality["nonprivate"])),
+            ],
+        ),
+        figures(plots, {"quality": ("By round", "Dashed and dotted: the two references.")}),
+        folded(
+            "Quality after each round",
+            table(
+                ("model", quality["metric"]), [(f"after round {n}", number(q)) for n, q in rounds]
+            ),
+        ),
+    )

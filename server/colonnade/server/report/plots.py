@@ -1,0 +1,27 @@
+"""All plots of a report."""
+
+from colonnade.server.report.axes import party_colours
+from colonnade.server.report.cost_plots import draw_rounds, draw_spend, draw_traffic, draw_uplink
+from colonnade.server.report.markup import Markup
+from colonnade.server.report.model_plots import draw_coef, draw_path, draw_quality
+from colonnade.server.report.schema import Report
+
+
+def draw_plots(report: Report) -> dict[str, Markup] | None:
+    """Return the plots that the report has numbers for; None if Matplotlib is not installed."""
+    colours = party_colours(report)
+    try:
+        plots = {
+            "spend": draw_spend(report["privacy"], colours),
+            "rounds": draw_rounds(report["privacy"], colours),
+            "uplink": draw_uplink(report["uplink"]),
+            "traffic": draw_traffic(report["uplink"]),
+            "coef": draw_coef(report, colours),
+            "path": draw_path(report, colours),
+            "quality": draw_quality(report),
+        }
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] != "matplotlib":
+            raise
+        return None
+    return {key: plot for key, plot in plots.items() if plot is not None}

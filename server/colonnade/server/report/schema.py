@@ -1,0 +1,137 @@
+"""The types of the report object; ``colonnade.server.report`` says what each field means."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypedDict
+
+FORMAT = "colonnade report"
+VERSION = 1
+
+
+class Amount(TypedDict):
+    """A privacy amount: exact units of ``2**-50`` rho, and the same as rho and as epsilon."""
+
+    units: int
+    rho: float
+    epsilon: float
+
+
+class Spend(TypedDict):
+    """What a job may spend at most, and what it has spent."""
+
+    max: Amount
+    spent: Amount
+
+
+class LabelSpend(Spend):
+    """What the label costs; ``who`` says whose releases depend on it."""
+
+    who: str
+
+
+class KindSpend(TypedDict):
+    """What a party spent on one kind of release."""
+
+    kind: str
+    releases: int
+    spent: Amount
+
+
+class PartySpend(Spend):
+    """What a party promised and spent; cap and ledger are None where it did not tell them."""
+
+    party: str
+    cap: Amount | None
+    ledger_spent: Amount | None
+    by_kind: Sequence[KindSpend]
+
+
+class RoundSpend(TypedDict):
+    """Units charged in one round, by party: not cumulative."""
+
+    round: int
+    spent: Mapping[str, int]
+
+
+class Privacy(TypedDict):
+    """What is promised to whom, and what it cost."""
+
+    delta: float
+    statement: str
+    joint: Spend
+    label: LabelSpend
+    parties: Sequence[PartySpend]
+    by_round: Sequence[RoundSpend]
+
+
+class UplinkRow(TypedDict):
+    """Bytes of one round, party and kind."""
+
+    round: int
+    party: str
+    kind: str
+    payload_bytes: int
+    predicted_bytes: int
+    wire_bytes: int
+    messages: int
+    retry_bytes: int
+
+
+class Uplink(TypedDict):
+    """Bytes from the parties to the coordinator; the totals are the sums of the rows."""
+
+    payload_bytes: int
+    predicted_bytes: int
+    wire_bytes: int
+    retry_bytes: int
+    rows: Sequence[UplinkRow]
+
+
+class PathPoint(TypedDict):
+    """The scaled coefficients after one round, by party, in the model's order."""
+
+    round: int
+    coef: Mapping[str, Sequence[float]]
+
+
+class Quality(TypedDict):
+    """Accuracy on known data, which only a simulation has."""
+
+    simulation_only: Literal[True]
+    metric: Literal["r2", "auc"]
+    ours: float
+    nonprivate: float
+    central: float
+    by_round: Sequence[float]
+
+
+class Rounds(TypedDict):
+    """How far the job came."""
+
+    planned: int
+    done: int
+
+
+class Report(TypedDict):
+    """All that a report tells."""
+
+    format: Literal["colonnade report"]
+    version: Literal[1]
+    job_id: str
+    name: str
+    method: str
+    state: Literal["finished", "failed", "cancelled", "running", "proposed"]
+    reason: str
+    private: bool
+    submitted_at: str
+    ended_at: str | None
+    seconds: float
+    n_rows: int
+    loss: str
+    labels: Literal["shared", "sketched"]
+    rounds: Rounds
+    parameters: Mapping[str, float | str]
+    privacy: Privacy
+    uplink: Uplink
+    model: Mapping[str, Any] | None
+    path: Sequence[PathPoint]
+    quality: Quality | None

@@ -1,0 +1,404 @@
+"""The report: every number, everything escaped, the same bytes each time."""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, cast
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from colonnade.optim.model import LinearModel, ModelFeature, ModelLabel
+from colonnade.privacy.accounting import RHO_UNIT, epsilon_of, rho_of
+from colonnade.server.report import Report, state_promise, write_report
+from colonnade.server.report.html import NO_PLOTS, render
+from colonnade.server.report.markup import Markup, at_most, join, short, size, tag
+from colonnade.server.report.model_plots import _spread
+from colonnade.server.report.plots import draw_plots
+
+HOSTILE = "$\\frac{$<script>alert('x')</script> & \"quoted\" --> ]]> \x00\x1b\ud800"
+DELTA = 1e-6
+
+
+def amount(units: int) -> dict[str, Any]:
+    rho = units / RHO_UNIT
+    return {"units": units, "rho": rho, "epsilon": epsilon_of(rho, DELTA)}
+
+
+def make_report(
+    *,
+    parties: Sequence[str] = ("hospital", "laboratory", "insurer"),
+    n_features: int = 4,
+    rounds: int = 5,
+    done: int | None = None,
+    name: str = "Length of stay",
+    feature: str = "feature",
+    **changes: Any,
+) -> Report:
+    """Make a report whose numbers nearly all differ."""
+    done = rounds if done is None else done
+    most = int(rho_of(1.0, DELTA) * RHO_UNIT) // len(parties)
+    select, share = most // (2 * rounds), most // (2 * rounds) - 1001
+    rows, path, by_round = [], [], []
+    coef = {party: [0.0] * n_features for party in parties}
+    for round_ in range(done):
+        for place, party in enumerate(parties):
+            moved = [0.9 * value for value in coef[party]]
+            moved[(round_ + place) % n_features] += 0.1 * (-1) ** round_ + 0.01 * place
+            coef[party] = moved
+            for kind, payload in (("select", 4), ("share", 1500 + 10 * round_ + place)):
+                rows.append(
+                    {
+                        "round": round_,
+                        "party": party,
+                        "kind": kind,
+                        "payload_bytes": payload,
+                        "predicted_bytes": payload + round_ % 2,
+                        "wire_bytes": payload + 57,
+                        "messages": 1 + place,
+                        "retry_bytes": 7 * place,
+                    }
+                )
+        by_round.append({"round": round_, "spent": dict.fromkeys(parties, select + share)})
+        path.append({"round": round_, "coef": {party: list(c) for party, c in coef.items()}})
+    model = LinearModel(
+        "ab" * 32,
+        "squared",
+        ModelLabel("stay", 0.0, 30.0),
+        0.0625,
+        tuple(
+            ModelFeature(party, f"{feature} {place}", -1.5 * place, 10.0 + place, value)
+            for party in parties
+            for place, value in enumerate(coef[party])
+        ),
+        private=True,
+    )
+    spent = done * (select + share)
+    privacy: dict[str, Any] = {
+        "delta": DELTA,
+        "statement": "The promise in a sentence.",
+        "joint": {"max": amount(most * len(parties)), "spent": amount(spent * len(parties))},
+        "label": {"max": amount(most + 5), "spent": amount(spent + 3), "who": "all hold it"},
+        "parties": [
+            {
+                "party": party,
+                "max": amount(most + place),
+                "spent": amount(spent + place),
+                "cap": None if place == 1 else amount((3 + place) * most),
+                "ledger_spent": None if place == 1 else amount(2 * most + place),
+                "by_kind": [
+                    {"kind": "select", "releases": done, "spent": amount(done * select)},
+                    {"kind": "share", "releases": done + 50, "spent": amount(done * share)},
+                ],
+            }
+            for place, party in enumerate(parties)
+        ],
+        "by_round": by_round,
+    }
+    sizes = ("payload_bytes", "predicted_bytes", "wire_bytes", "retry_bytes")
+    report = {
+        "format": "colonnade report",
+        "version": 1,
+        "job_id": "ab" * 32,
+        "name": name,
+        "method": "frank-wolfe",
+        "state": "finished",
+        "reason": "",
+        "private": True,
+        "submitted_at": "2025-03-04T10:11:12Z",
+        "ended_at": "2025-03-04T10:13:40Z",
+        "seconds": 148.25,
+        "n_rows": 123_456,
+        "loss": "squared",
+        "labels": "shared",
+        "rounds": {"planned": rounds, "done": done},
+        "parameters": {"sketch_dim": 2048, "radius": 1.4375, "sampling": "all"},
+        "privacy": privacy,
+        "uplink": {key: sum(cast("int", row[key]) for row in rows) for key in sizes}
+        | {"rows": rows},
+        "model": model.to_object() if done else None,
+        "path": path,
+        "quality": None,
+    }
+    return cast("Report", report | changes)
+
+
+QUALITY = {
+    "simulation_only": True,
+    "metric": "auc",
+    "ours": 0.7123,
+    "nonprivate": 0.8456,
+    "central": 0.7789,
+    "by_round": [0.511, 0.622, 0.699, 0.706, 0.7123],
+}
+
+
+class Page(HTMLParser):
+    """Read a page as a browser does, and check that its tags balance."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.values: set[str] = set()
+        self.ids: list[str] = []
+        self.attributes: list[tuple[str, str, str]] = []
+        self.text: list[str] = []
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._note(tag, attrs)
+        if tag != "meta":
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._note(tag, attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self._open:
+            self.text.append(data)
+
+    def _note(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for name, value in attrs:
+            self.attributes.append((tag, name, value or ""))
+            if (tag, name) == ("data", "value"):
+                self.values.add(value or "")
+            if name == "id":
+                self.ids.append(value or "")
+
+    def says(self, text: str) -> bool:
+        return text in "".join(self.text)
+
+
+def numbers(value: object) -> Iterator[float]:
+    if isinstance(value, Mapping):
+        for item in value.values():
+            yield from numbers(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from numbers(item)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield value
+
+
+def texts(value: object) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for item in value.values():
+            yield from texts(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from texts(item)
+    elif isinstance(value, str):
+        yield value
+
+
+def test_every_number_and_text_of_the_report_is_on_the_page() -> None:
+    report = make_report(quality=QUALITY)
+    page = Page(render(report))
+    shown = {key: value for key, value in report.items() if key not in ("format", "version")}
+    model = {key: value for key, value in (report["model"] or {}).items() if key != "version"}
+    missing = {n for n in numbers(shown | {"model": model}) if repr(n) not in page.values}
+    assert missing == set()
+    model.pop("format")
+    shown["quality"] = None  # "auc" is spelled out
+    assert [text for text in texts(shown | {"model": model}) if not page.says(text)] == []
+
+
+def test_what_is_read_is_what_is_meant() -> None:
+    page = Page(render(make_report()))
+    assert page.says("The promise in a sentence.")
+    assert page.says("ε ≤ 1promised to a person at every party; spent")
+    assert page.says("δ = 1e-6")
+    assert page.says("Whose releases depend on the label: all hold it.")
+    assert not page.says("simulation only")
+    assert not page.says("NOT PRIVATE")
+
+
+def test_a_promise_is_never_rounded_down() -> None:
+    for value in (0.55641, 0.5564, 1.0, 0.9999999, 12.341, 3.3e-7, 0.1 + 0.2):
+        assert value <= float(at_most(value)) <= value * 1.0101
+    assert (at_most(1.0), at_most(0.33), at_most(0.3303), at_most(0.0)) == (
+        "1",
+        "0.33",
+        "0.331",
+        "0",
+    )
+    privacy = make_report()["privacy"]
+    privacy["joint"]["max"]["epsilon"] = 2.001
+    assert "epsilon at most 2.01 for a person" in state_promise(privacy)
+    assert "hospital 0.5" in state_promise(privacy)
+
+
+def test_a_simulation_is_marked_and_its_quality_too() -> None:
+    page = Page(render(make_report(quality=QUALITY, private=False)))
+    assert page.says("NOT PRIVATE")
+    assert page.says("Not true of this run")
+    assert page.says("simulation only")
+    assert page.says("this job: 0.712")
+    assert page.says("private, all data in one place: 0.779")
+
+
+@pytest.mark.parametrize("state", ["failed", "cancelled"])
+def test_a_job_that_ended_early_gives_its_reason_and_the_model_so_far(state: str) -> None:
+    page = Page(render(make_report(done=2, state=state, reason="a party withdrew")))
+    assert page.says(f"{state.capitalize()}: a party withdrew")
+    assert page.says("the model so far, after 2 of 5 rounds")
+    page = Page(render(make_report(done=0, state=state, reason="a party withdrew", ended_at=None)))
+    assert page.says("There is no model")
+    assert page.says("Nothing left the parties.")
+    assert page.tags.count("svg") == 1  # the maximum and the caps are still drawn
+
+
+def test_a_finished_job_has_all_its_plots_and_nothing_from_elsewhere() -> None:
+    page = Page(render(make_report(quality=QUALITY)))
+    assert page.tags.count("svg") == 7
+    assert {"script", "link", "img", "iframe", "object"} & {*page.tags} == set()
+    fetched = [a for a in page.attributes if a[1] in ("src", "href", "xlink:href", "action")]
+    assert [value for _, _, value in fetched if not value.startswith("#")] == []
+    assert len(page.ids) == len({*page.ids})
+    references = {value[1:] for _, _, value in fetched}
+    assert references <= {*page.ids}
+    text = render(make_report())
+    assert "http" not in text
+    assert "@import" not in text
+
+
+def test_plots_are_well_formed_and_take_the_page_colours() -> None:
+    plots = draw_plots(make_report(quality=QUALITY, feature=HOSTILE)) or {}
+    assert len(plots) == 7
+    for plot in plots.values():
+        assert ET.fromstring(plot).get("role") == "img"
+        assert "var(--ink)" in plot or "var(--muted)" in plot
+        assert not any(f"#0{digit}0{digit}0{digit}" in plot for digit in "1234")
+
+
+def test_hostile_names_stay_text() -> None:
+    who = [HOSTILE, "_b", "<i>"]
+    report = make_report(parties=who, name=HOSTILE, feature=HOSTILE, reason=HOSTILE, method=HOSTILE)
+    report["parameters"] = {HOSTILE: HOSTILE}
+    report["privacy"]["statement"] = HOSTILE
+    report["privacy"]["label"]["who"] = HOSTILE
+    text = render(report)
+    page = Page(text)
+    assert {"script", "i"} & {*page.tags} == set()
+    assert page.says("$\\frac{$<script>alert('x')</script> & \"quoted\" --> ]]> \ufffd\ufffd\ufffd")
+    text.encode("utf-8")
+
+
+def test_markup_escapes_all_but_markup() -> None:
+    assert tag("p", "<&>", tag("b", "x"), title='"<') == (
+        '<p title="&quot;&lt;">&lt;&amp;&gt;<b>x</b></p>'
+    )
+    assert join([Markup("<hr>"), "<hr>"]) == "<hr>&lt;hr&gt;"
+
+
+def test_numbers_are_short_and_sizes_have_units() -> None:
+    assert [short(1e-6), short(-0.0), short(1234567), short(0.123456), short(1.5e12)] == [
+        "1e-6",
+        "0",
+        "1,234,567",
+        "0.1235",
+        "1.5e12",
+    ]
+    assert [size(0), size(999), size(12_345), size(1_234_567), size(5 * 10**9)] == [
+        "0 B",
+        "999 B",
+        "12.3 kB",
+        "1.23 MB",
+        "5 GB",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("n_parties", "n_features", "rounds"), [(1, 1, 1), (16, 3, 2), (2, 120, 90)]
+)
+def test_extremes_are_drawn(n_parties: int, n_features: int, rounds: int) -> None:
+    parties = [f"party-{number:02d}" for number in range(n_parties)]
+    report = make_report(parties=parties, n_features=n_features, rounds=rounds)
+    page = Page(render(report))
+    assert page.tags.count("svg") == 6
+    if n_features == 120:
+        used = sum(1 for f in (report["model"] or {})["features"] if f["coef_scaled"])
+        assert page.says(f"The largest 40; {used - 40:,d} more are smaller.")
+
+
+def test_names_at_the_ends_of_curves_keep_apart_and_in_order() -> None:
+    ends = [0.5, 0.51, 0.5, 0.9, 1.0, 0.02, 0.0]
+    moved = _spread(ends)
+    ordered = sorted(moved)
+    gaps = [b - a for a, b in pairwise(ordered)]
+    assert min(gaps) > 0.0619
+    assert min(ordered) >= 0.0
+    assert max(ordered) <= 1.0
+    assert moved[5] > moved[6]
+    assert moved[4] > moved[3]
+    assert moved[3] == 0.9
+
+
+def test_without_matplotlib_the_tables_come_with_one_line_of_advice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    report = make_report(quality=QUALITY)
+    text = render(report)
+    page = Page(text)
+    assert "svg" not in page.tags
+    assert text.count("pip install 'colonnade[coordinator]'") == 1
+    assert page.says(NO_PLOTS)
+    assert {repr(n) for n in numbers(report["privacy"])} <= page.values
+
+
+def test_another_import_error_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert draw_plots(make_report()) is None
+
+    def fail(*_: object) -> None:
+        raise ImportError("broken", name="numpy")
+
+    monkeypatch.setattr("colonnade.server.report.plots.draw_spend", fail)
+    with pytest.raises(ImportError, match="broken"):
+        draw_plots(make_report())
+
+
+def test_the_files_are_the_same_bytes_each_time(tmp_path: Path) -> None:
+    report = make_report(quality=QUALITY)
+    for folder in ("a", "b"):
+        write_report(report, tmp_path / folder)
+    names = sorted(path.name for path in (tmp_path / "a").iterdir())
+    assert names == ["report.html", "report.json"]
+    for name in names:
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+    assert json.loads((tmp_path / "a" / "report.json").read_text()) == report
+    assert (tmp_path / "a" / "report.html").read_text(encoding="utf-8") == render(report)
+
+
+def test_a_users_own_style_changes_nothing() -> None:
+    import matplotlib as mpl
+
+    before = render(make_report())
+    with mpl.rc_context({"font.size": 20.0, "axes.facecolor": "red", "svg.fonttype": "path"}):
+        assert render(make_report()) == before
+        assert mpl.rcParams["font.size"] == 20.0  # and ours does not leak
+
+
+@pytest.mark.parametrize("changes", [{"version": 2}, {"format": "colonnade model"}])
+def test_another_format_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="version 1"):
+        write_report(make_report(**changes), tmp_path)
+
+
+def test_numbers_that_json_does_not_have_are_refused_and_nothing_is_left(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_report(make_report(seconds=float("nan")), tmp_path)
+    assert list(tmp_path.iterdir()) == []
