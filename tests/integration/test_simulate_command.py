@@ -1,6 +1,7 @@
 """``colonnade simulate`` and ``plan``: the main job from one command, with real processes."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from colonnade.optim.model import load_model
 from colonnade.privacy.files import LedgerFiles
 from colonnade.privacy.founding import open_ledger
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+_NAMED = os.environ.get("COLONNADE_DATA")
+_HERE = Path(__file__).resolve().parents[3] / "shared" / "data"
+DATA = Path(_NAMED) if _NAMED else _HERE
 
 
 def simulate(
@@ -106,7 +109,7 @@ def test_every_way_to_run_a_job_ends_in_a_report(
         assert result["privacy"]["joint"]["epsilon"] > 1.0
 
 
-@pytest.mark.skipif(not DATA.exists(), reason="the shared data folder is not here")
+@pytest.mark.skipif(not DATA.exists(), reason="set COLONNADE_DATA to the folder of the data sets")
 def test_a_file_is_split_over_parties_and_bounds_are_bought(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

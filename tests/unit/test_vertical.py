@@ -1,4 +1,4 @@
-"""Private block-coordinate Frank-Wolfe: sensitivity, codes, and both sides against a reference."""
+"""Private block-coordinate Frank-Wolfe: both sides against a reference."""
 
 import itertools
 import math
@@ -6,41 +6,27 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from support.entropy import ScriptedNoise
 from support.vertical import Data, parties, r2, run
 
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import GRID
-from colonnade.optim.dense_sketch import HadamardSketch
-from colonnade.optim.kernels import score
-from colonnade.optim.sketch import Sketch, SparseSketch
-from colonnade.optim.vertical.residual import (
-    CLIP_UNIT,
-    COEF_UNIT,
-    MAX_COEF,
-    MAX_Q,
-    Q_UNIT,
-    SCORE_SENSITIVITY,
-    WEIGHT_UNIT,
-    Public,
-    residual,
-)
-from colonnade.optim.vertical.shares import ShareCode, share_mechanism
+from colonnade.optim.vertical.moments import clipped_normal
+from colonnade.optim.vertical.residual import CLIP_UNIT, COEF_UNIT, Q_UNIT, Public
 from colonnade.optim.vertical.spec import (
     FrankWolfeSpec,
     Labels,
+    Loss,
     Sampling,
     decode_choice,
-    encode_choice,
 )
+from colonnade.optim.vertical.uplink import most_payload, payload_bytes
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.privacy.simulation import SeededNoise, ZeroNoise
 from colonnade.server.frank_wolfe import FrankWolfe
 
-N_ROWS, DIM = 60, 16
+MEAN = units_down(0.1)
 
 
 def table(n_rows: int = 600, n_features: int = 12, parties: int = 3, seed: int = 0) -> Data:
@@ -68,192 +54,129 @@ def spec_for(data: Data, **changes: object) -> FrankWolfeSpec:
     return replace(base, **changes)  # type: ignore[arg-type]
 
 
-# -- sensitivity ---------------------------------------------------------------------------------
-
-sketches: list[Sketch] = [
-    SparseSketch(b"v", N_ROWS, DIM, 1),
-    SparseSketch(b"v", N_ROWS, DIM, 4),
-    HadamardSketch(b"v", N_ROWS, 64),
-]
-extremes = st.one_of(st.integers(-MAX_COEF, MAX_COEF), st.sampled_from([0, MAX_COEF, -MAX_COEF]))
-wild = st.one_of(st.integers(-MAX_Q, MAX_Q), st.sampled_from([0, MAX_Q, -MAX_Q]))
-
-
-@settings(max_examples=150, deadline=None)
-@given(
-    seed=st.integers(0, 2**32),
-    row=st.integers(0, N_ROWS - 1),
-    coef=st.lists(extremes, min_size=3, max_size=3),
-    q=st.lists(wild, min_size=64, max_size=64),
-    weight=st.integers(0, WEIGHT_UNIT),
-    clip=st.one_of(st.integers(1, 2**40), st.just(1)),
-    which=st.integers(0, 2),
-    labelled=st.booleans(),
-)
-def test_no_input_of_a_coordinator_raises_the_sensitivity(
-    seed: int,
-    row: int,
-    coef: list[int],
-    q: list[int],
-    weight: int,
-    clip: int,
-    which: int,
-    labelled: bool,
-) -> None:
-    draw, sketch = np.random.default_rng(seed), sketches[which]
-    one = draw.choice([-GRID, 0, GRID], (4, N_ROWS)).astype(np.int16)
-    two = one.copy()
-    two[:, row] = draw.choice([-GRID, GRID], 4)  # the label changes too
-    public = Public(np.array(coef), np.array(q[: sketch.dim]), weight, clip)
-    found = []
-    for side in (one, two):
-        rows = residual(side[:3], side[3] if labelled else None, public, sketch)
-        assert int(np.abs(rows).max()) <= GRID
-        found.append((rows, score(side[:3], rows)))
-    changed = np.flatnonzero(found[0][0] != found[1][0])
-    assert set(changed.tolist()) <= {row}  # nothing of other rows depends on this one
-    assert int(np.abs(found[1][1] - found[0][1]).max()) <= SCORE_SENSITIVITY
-
-
-def test_the_sensitivity_is_attained() -> None:
-    one = np.full((2, N_ROWS), GRID, np.int16)
-    two = one.copy()
-    two[0, 5] = -GRID
-    public = Public(np.array([0]), np.zeros(DIM, np.int64), 0, 1)
-    scores = [
-        score(side[:1], residual(side[:1], side[1], public, sketches[0])) for side in (one, two)
-    ]
-    assert abs(int(scores[1][0] - scores[0][0])) == SCORE_SENSITIVITY
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"weight": -1},
-        {"weight": WEIGHT_UNIT + 1},
-        {"clip": 0},
-        {"clip": -5},
-        {"clip": 2**40 + 1},
-        {"coef": np.array([MAX_COEF + 1])},
-        {"q": np.array([-MAX_Q - 1])},
-        {"q": np.array([-(2**63)])},
-    ],
-)
-def test_a_task_outside_its_bounds_is_refused(wrong: dict[str, object]) -> None:
-    right: dict[str, object] = {
-        "coef": np.zeros(1, np.int64),
-        "q": np.zeros(1, np.int64),
-        "weight": 0,
-        "clip": 1,
-    }
-    Public(**right)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"weight|clip|large"):
-        Public(**{**right, **wrong})  # type: ignore[arg-type]
-
-
-# -- codes ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("rho", [0.001, 0.05, 3.0])
-@pytest.mark.parametrize("n_rows", [100, 10**6])
-def test_a_share_survives_its_code_up_to_half_a_step(rho: float, n_rows: int) -> None:
-    sketch = SparseSketch(b"c", n_rows, 256)
-    mechanism = share_mechanism(sketch, units_down(rho))
-    code = ShareCode.of(sketch, n_rows, mechanism)
-    spread = math.sqrt(mechanism.sigma2 + n_rows * GRID**2 / 256)
-    values = np.rint(np.random.default_rng(1).normal(0, spread, 256)).astype(np.int64)
-    body = code.encode(values)
-    assert len(body) == code.n_bytes
-    assert int(np.abs(code.decode(body) - values).max()) <= code.step // 2 + 1
-
-
-def test_values_beyond_the_code_saturate_instead_of_wrapping() -> None:
-    code = ShareCode(dim=4, step=10, width=6)
-    decoded = code.decode(code.encode(np.array([10**9, -(10**9), 310, -320])))
-    assert decoded.tolist() == [310, -320, 310, -320]
-
-
-def test_the_usual_share_has_six_bits_a_value() -> None:
-    # Noise far above the signal, as at usual budgets: +-6 deviations of a quarter deviation each.
-    sketch = SparseSketch(b"c", 10**5, 2048)
-    code = ShareCode.of(sketch, 10**5, share_mechanism(sketch, units_down(0.001)))
-    assert code.width == 6
-    assert code.n_bytes == 2048 * 6 // 8
-
-
-@pytest.mark.parametrize("size", [0, 11, 13])
-def test_a_share_of_another_size_is_refused(size: int) -> None:
-    with pytest.raises(ValueError, match="instead of 12"):
-        ShareCode(dim=16, step=1, width=6).decode(bytes(size))
-
-
-@given(feature=st.integers(0, 2**20), sign=st.sampled_from([-1, 1]))
-def test_a_choice_round_trips(feature: int, sign: int) -> None:
-    assert decode_choice(encode_choice(feature, sign), feature + 1) == (feature, sign)
-    with pytest.raises(ValueError, match="no feature"):
-        decode_choice(encode_choice(feature, sign), feature)
-
-
 # -- both sides against a reference --------------------------------------------------------------
 
 
 def reference(
     data: Data, spec: FrankWolfeSpec, noise: NoiseSource, job: str
-) -> dict[str, list[int]]:
+) -> tuple[dict[str, list[int]], float]:
     """Run the job centrally, from the documented arithmetic alone, on dense matrices."""
-    sketch = spec.sketch(job)
-    J = sketch.apply(np.eye(data.label.size, dtype=np.int16)).T
-    solver, selection = FrankWolfe.of(spec, job), spec.selection()
+    sketch, n = spec.sketch(job), data.label.size
+    J = sketch.apply(np.eye(n, dtype=np.int16)).T
+    solver = FrankWolfe.of(spec, job)
     x = {b.party: np.zeros(len(b.features), np.int64) for b in spec.blocks}
     A = {
-        b.party: data.columns[list(s)].astype(float)
+        b.party: data.columns[list(s)].astype(np.int64)
         for b, s in zip(spec.blocks, data.splits, strict=True)
     }
+    y = data.label.astype(np.int64)
+    means = {b.party: np.zeros(len(b.features)) for b in spec.blocks}
+    sds = {b.party: np.ones(len(b.features)) for b in spec.blocks}
+    y_mean, y_sd, label_z = 0.0, 1.0, None
+    halved, local = 2.0 if spec.loss is Loss.LOGISTIC else 1.0, spec.local_rounds
+
+    def clipped(column: np.ndarray, mean: float, sd: float) -> np.ndarray:
+        moved = np.rint((column - mean * GRID) * (1 / (spec.share_clip * sd)))
+        return np.clip(moved, -GRID, GRID).astype(np.int64)
+
+    def trusted(z: np.ndarray, sigma2: int, sd: float) -> np.ndarray:
+        blur, slope = sigma2 * (1 + 1 / 192), 1.0
+        energy = max(float(z @ z) - z.size * blur, 0.02 * z.size * blur)
+        if spec.mean_units:
+            variance, covariance = clipped_normal(spec.share_clip)
+            energy = sketch.column_norm2 * n * GRID**2 * variance
+            slope = sd * covariance / variance
+        return z * (slope * spec.prior / (spec.prior + 1 / z.size + blur / energy))
+
+    for b in spec.blocks:
+        owner = b.holds_label and spec.labels is Labels.SKETCHED
+        if spec.mean_units:
+            rows = A[b.party]
+            if owner or (b is spec.blocks[0] and spec.labels is Labels.SHARED):
+                rows = np.vstack([rows, y])
+            mechanism, code = spec.means(b)
+            exact = np.concatenate([rows.sum(axis=1), (rows**2 // GRID).sum(axis=1)])
+            noisy = code.decode(code.encode(mechanism.perturb(exact, noise))) / (n * GRID)
+            blur = mechanism.sigma2 / (n * GRID) ** 2
+            mean = np.clip(noisy[: len(rows)], -1, 1) / (1 + blur / 0.1)
+            sure = 1 / (1 + blur / 0.05**2)
+            var = np.clip(noisy[len(rows) :] - mean**2, 0, 1) * sure + 0.15 * (1 - sure)
+            means[b.party] = mean[: len(b.features)]
+            sds[b.party] = np.maximum(np.sqrt(var), 0.05)
+            if len(rows) > len(b.features):
+                y_mean, y_sd = float(mean[-1]), float(sds[b.party][-1])
+        if owner:
+            mechanism, code = spec.label_share(sketch)
+            column = clipped(y, y_mean, y_sd) if spec.mean_units else y
+            label_z = code.decode(code.encode(mechanism.perturb(J @ column, noise)))
+            label_z = trusted(label_z.astype(float), mechanism.sigma2, y_sd)
     z: dict[str, dict[int, np.ndarray]] = {b.party: {} for b in spec.blocks}
-    label_z = None
-    if spec.labels is Labels.SKETCHED:
-        mechanism, code = spec.label_share(sketch)
-        label_z = code.decode(
-            code.encode(mechanism.perturb(J @ data.label.astype(np.int64), noise))
-        )
+    picked: dict[str, set[int]] = {b.party: set() for b in spec.blocks}
     for t in range(spec.rounds):
         before = {name: dict(shared) for name, shared in z.items()}
         start = {name: coef.copy() for name, coef in x.items()}
-        for b in solver.sampled(t):
+        for b in solver.sampled(t + 1):
             q = np.zeros(sketch.dim)
             for o in spec.blocks:
                 if o.party != b.party:
-                    for i, shared in before[o.party].items():
-                        if start[o.party][i]:
-                            trust = solver._trust(shared, spec.share(sketch)[0])
-                            q += start[o.party][i] / COEF_UNIT * trust * shared
+                    part = np.zeros(sketch.dim)
+                    for i in sorted(before[o.party]):
+                        part += start[o.party][i] / COEF_UNIT * before[o.party][i]
+                    q += part
             if label_z is not None and not b.holds_label:
-                q -= solver._trust(label_z, spec.label_share(sketch)[0]) * label_z
-            deviation = math.sqrt(float(q @ q) / (sketch.dim * sketch.column_norm2)) / GRID
-            c = round((1.0 + 2.0 * deviation) * CLIP_UNIT) / CLIP_UNIT
-            u = np.zeros(data.label.size)
+                q -= label_z
+            cross = math.sqrt(float(q @ q) / (sketch.dim * sketch.column_norm2)) / GRID
+            c = round(spec.clip * math.hypot(y_sd, cross) * CLIP_UNIT) / CLIP_UNIT
+            offset = -float(start[b.party] @ means[b.party])
+            offset += y_mean * COEF_UNIT if b.holds_label else 0.0
+            u = np.full(n, round(offset) * GRID / COEF_UNIT)
             for i, coef in enumerate(start[b.party]):
                 u += coef / COEF_UNIT * A[b.party][i]
             if b.holds_label:
-                u += -1.0 * data.label.astype(float)
+                u += -1.0 * y
             back = J.T @ np.rint(q * Q_UNIT).astype(np.int64)
             u = np.rint((u + 1.0 / Q_UNIT / sketch.column_norm2 * back.astype(float)) / c)
             r = np.clip(u, -GRID, GRID).astype(np.int64)
             allowed = np.arange(len(b.features))
-            if b.shares and len(before[b.party]) >= b.shares:
-                allowed = np.array(sorted(before[b.party]))
-            g = A[b.party].astype(np.int64) @ r
-            place, sign = selection.perturb(g[allowed], noise)
+            if b.shares and (len(before[b.party]) >= b.shares or 0 < local <= t):
+                allowed = np.array(sorted({*before[b.party], *picked[b.party]}))
+            if not allowed.size:
+                continue
+            place, sign = spec.selection(t + 1).perturb((A[b.party] @ r)[allowed], noise)
             i = int(allowed[place])
-            if i not in before[b.party] and len(before[b.party]) < b.shares:
+            if t >= local and i not in before[b.party] and len(before[b.party]) < b.shares:
                 mechanism, code = spec.share(sketch)
-                exact = J @ A[b.party][i].astype(np.int64)
-                z[b.party][i] = code.decode(code.encode(mechanism.perturb(exact, noise)))
-            gamma = 2.0 / (spec.least_probability() * t + 2.0)
+                sd, column = float(sds[b.party][i]), A[b.party][i]
+                if spec.mean_units:
+                    column = clipped(column, float(means[b.party][i]), sd)
+                share = code.decode(code.encode(mechanism.perturb(J @ column, noise)))
+                z[b.party][i] = trusted(share.astype(float), mechanism.sigma2, sd)
+            gamma = 2.0 / (spec.least_probability() * (t - local if t >= local else t) + 2.0)
             moved = (1.0 - gamma) * start[b.party].astype(float)
-            moved[i] -= gamma * b.radius * sign * COEF_UNIT
+            spread = math.sqrt(float(np.mean(sds[b.party][: len(b.features)] ** 2)))
+            radius = b.radius / halved * y_sd / spread
+            if 0 < local <= t:
+                radius = radius * (len(picked[b.party]) + 1) / (b.shares + 1)
+            moved[i] -= gamma * radius * sign * COEF_UNIT
             x[b.party] = np.rint(moved).astype(np.int64)
-    return {name: coef.tolist() for name, coef in x.items()}
+        if t + 1 == local:
+            size = {}
+            for b in spec.blocks:
+                size[b.party] = np.abs(x[b.party]) * sds[b.party][: len(b.features)]
+            least = 0.3 * max(part.max() for part in size.values())
+            for b in spec.blocks:
+                order = np.argsort(-size[b.party], kind="stable")[: b.shares]
+                large = [int(i) for i in order if size[b.party][i] >= least]
+                picked[b.party] = {i for i in large if x[b.party][i]}
+                x[b.party] = np.zeros_like(x[b.party])
+    own = sum(float(x[b.party] @ means[b.party]) for b in spec.blocks) / COEF_UNIT
+    return {name: coef.tolist() for name, coef in x.items()}, halved * (y_mean - own)
+
+
+def first_public(solver: FrankWolfe, party: str) -> Public:
+    public = solver.tasks(solver.absorb(solver.start(), {}))[party].public
+    assert public is not None
+    return public
 
 
 CASES: list[dict[str, object]] = [
@@ -264,6 +187,13 @@ CASES: list[dict[str, object]] = [
     {"labels": Labels.SKETCHED},
     {"sketch_entries": 4},
     {"dense_sketch": True, "sketch_dim": 1024, "prior": 1e18},  # full dimension: nothing is lost
+    {"mean_units": MEAN},
+    {"mean_units": MEAN, "labels": Labels.SKETCHED, "clip": 0.4},
+    {"mean_units": MEAN, "sampling": Sampling.SERIAL, "loss": Loss.LOGISTIC},
+    {"mean_units": MEAN, "local_rounds": 3, "share_clip": 0.7},
+    {"local_rounds": 3, "sampling": Sampling.SERIAL},
+    {"mean_units": MEAN, "local_rounds": 2, "labels": Labels.SKETCHED},
+    {"mean_units": MEAN, "sampling": Sampling.NICE, "parties_per_round": 2, "dense_sketch": True},
 ]
 
 
@@ -284,18 +214,20 @@ def test_a_federation_equals_the_reference_to_the_last_bit(
 
     state, _ = run(data, spec, make())
     found = {name: coef.tolist() for name, coef in state.coef.items()}
-    assert found == reference(data, spec, make(), "job")
+    coef, intercept = reference(data, spec, make(), "job")
+    assert found == coef
+    assert FrankWolfe.of(spec, "job").intercept(state) == intercept
     assert any(any(coef) for coef in found.values())
 
 
 @pytest.mark.parametrize("count", range(1, 9))
 def test_a_federation_of_any_size_equals_the_reference(count: int) -> None:
     data = table(n_features=16, parties=count)
-    spec = spec_for(data, rounds=4)
+    spec = spec_for(data, rounds=4, mean_units=MEAN)
     state, _ = run(data, spec, ZeroNoise())
-    assert {k: v.tolist() for k, v in state.coef.items()} == reference(
-        data, spec, ZeroNoise(), "job"
-    )
+    coef, intercept = reference(data, spec, ZeroNoise(), "job")
+    assert {name: part.tolist() for name, part in state.coef.items()} == coef
+    assert FrankWolfe.of(spec, "job").intercept(state) == intercept
 
 
 def test_without_noise_the_model_explains_the_label() -> None:
@@ -304,7 +236,7 @@ def test_without_noise_the_model_explains_the_label() -> None:
     spec = spec_for(data, rounds=40, select_units=units_down(100.0), share_units=units_down(500.0))
     spec = replace(spec, dense_sketch=True, sketch_dim=4096, prior=1e18)
     state, _ = run(data, spec, ZeroNoise())
-    assert r2(data, state) > 0.9
+    assert r2(data, spec, state) > 0.9
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -317,14 +249,31 @@ def test_a_job_never_costs_more_than_it_sets_aside(case: dict[str, object]) -> N
         assert 0 < spent <= spec.max_units(name)
 
 
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_bytes_of_a_job_are_known_beforehand(case: dict[str, object]) -> None:
+    data = table()
+    spec = spec_for(data, **case)
+    _, members = run(data, spec, SeededNoise(5))
+    for name, member in members.items():
+        sent: dict[str, int] = {}
+        for key, (_, entry) in member.ledger.state.stored.items():
+            sent[key.kind] = sent.get(key.kind, 0) + entry.body_bytes
+        kinds = [key.kind for key in member.ledger.state.stored]
+        most = most_payload(spec, name)
+        assert sum(sent.values()) == payload_bytes(spec, name, kinds)
+        assert all(count <= most[kind] for kind, count in sent.items())
+        if spec.sampling in (Sampling.ALL, Sampling.SERIAL) and not spec.local_rounds:
+            assert sent["select"] == most["select"]
+
+
 def test_used_up_shares_leave_the_shared_features_to_choose_from() -> None:
     data = table()
     spec = spec_for(data, rounds=12)
     state, members = run(data, spec, SeededNoise(2))
     for block in spec.blocks:
-        shared = members[block.party].shared(before=12)
+        shared = members[block.party].shared(before=13)
         assert len(shared) <= block.shares
-        assert shared == frozenset(state.shared[block.party])
+        assert shared == frozenset(state.shares[block.party])
         if len(shared) == block.shares:
             assert set(np.flatnonzero(state.coef[block.party])) <= shared
 
@@ -336,25 +285,32 @@ def test_a_retried_task_gives_the_same_releases_and_a_mutated_one_none() -> None
     spec = spec_for(data)
     solver = FrankWolfe.of(spec, "job")
     member = parties(data, spec, "job", SeededNoise(1))["p0"]
-    task = solver.tasks(solver.start())["p0"]
-    first = member.choose(0, task.public, (), b"task")
+    public = first_public(solver, "p0")
+    first = member.choose(1, public, (), b"task")
     spent = member.ledger.budget().spent
-    assert member.choose(0, task.public, (), b"task") == first
+    assert member.choose(1, public, (), b"task") == first
     assert member.ledger.budget().spent == spent
     with pytest.raises(RequestConflict):
-        member.choose(0, task.public, (), b"other")
+        member.choose(1, public, (), b"other")
 
 
-def test_a_task_for_features_that_are_not_there_is_refused_before_any_charge() -> None:
+def test_a_task_that_does_not_fit_the_job_is_refused_before_any_charge() -> None:
     data = table()
     spec = spec_for(data)
     member = parties(data, spec, "job", ScriptedNoise(0))["p0"]
-    task = FrankWolfe.of(spec, "job").tasks(FrankWolfe.of(spec, "job").start())["p0"]
-    for candidates in ((99,), (-1,)):
+    public = first_public(FrankWolfe.of(spec, "job"), "p0")
+    for round_, told, candidates in (
+        (1, public, (99,)),
+        (1, public, (-1,)),
+        (0, public, ()),
+        (spec.rounds + 1, public, ()),
+        (1, replace(public, coef=public.coef[1:]), ()),
+        (1, replace(public, q=public.q[1:]), ()),
+    ):
         with pytest.raises(BadInput):
-            member.choose(0, task.public, candidates, b"task")
+            member.choose(round_, told, candidates, b"task")
     with pytest.raises(BadInput):
-        member.share_label(b"label")
+        member.open(b"open")  # this job has no opening
     assert member.ledger.budget().spent == 0
 
 
@@ -362,10 +318,11 @@ def test_sampled_candidates_are_the_only_ones_chosen() -> None:
     data = table(n_features=24)
     spec = spec_for(data, features_per_round=2, rounds=3)
     solver = FrankWolfe.of(spec, "job")
-    task = solver.tasks(solver.start())["p1"]
+    task = solver.tasks(solver.absorb(solver.start(), {}))["p1"]
     assert len(task.candidates) == 2
+    assert task.public is not None
     member = parties(data, spec, "job", SeededNoise(3))["p1"]
-    picked = member.choose(0, task.public, task.candidates, b"task")[0]
+    picked = member.choose(1, task.public, task.candidates, b"task")[0]
     assert decode_choice(picked.body, 8)[0] in task.candidates
 
 
@@ -377,6 +334,14 @@ def test_sampled_candidates_are_the_only_ones_chosen() -> None:
         {"n_rows": 0},
         {"select_units": 0},
         {"share_units": 0},
+        {"mean_units": -1},
+        {"clip": 0.0},
+        {"share_clip": 0.0},
+        {"local_rounds": 6},
+        {"prior": math.nan},
+        {"parties_per_round": 4},
+        {"sketch_entries": 3},
+        {"select_units": 1},
         {"labels": Labels.SKETCHED, "blocks": None},
     ],
 )
@@ -385,5 +350,5 @@ def test_an_impossible_job_is_refused(wrong: dict[str, object]) -> None:
     right = spec_for(data)
     if wrong.get("blocks", 1) is None:
         wrong = {**wrong, "blocks": right.blocks}
-    with pytest.raises(ValueError, match=r"job|must|needs|label"):
+    with pytest.raises(ValueError, match=r"job|must|needs|label|cannot|sparse"):
         replace(right, **wrong)  # type: ignore[arg-type]

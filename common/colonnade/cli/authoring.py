@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from colonnade.optim.vertical.planning import Plan, Problem, recommend
-
 from colonnade.core.errors import BadInput, BudgetExceeded
 from colonnade.core.fixedpoint import Bounds
 from colonnade.optim.job import Job, Member
+from colonnade.optim.vertical.planning import Plan, Problem, recommend
 from colonnade.optim.vertical.spec import FrankWolfeSpec, Labels, Loss
 from colonnade.optim.vertical.uplink import most_payload
 from colonnade.privacy.accounting import (

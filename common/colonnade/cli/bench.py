@@ -6,6 +6,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from colonnade.cli.bench_vertical import register_vertical
+from colonnade.cli.scratch import scratch
+
 
 def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command."""
@@ -22,6 +25,7 @@ def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     crash.add_argument("--corruptions", type=int, default=2000, help="default 2000")
     crash.add_argument("--seed", type=int, default=0, help="of the choice of faults; default 0")
     crash.set_defaults(handler=_crash)
+    register_vertical(verbs)
     for verb in (core, crash):
         verb.add_argument("--json", action="store_true", help="print one JSON object")
         verb.add_argument(
@@ -36,7 +40,7 @@ def _core(arguments: argparse.Namespace) -> int:
         if sys.stderr.isatty():
             print(f"measuring {name} ...", file=sys.stderr)
 
-    with _scratch(arguments.folder) as folder:
+    with scratch(arguments.folder) as folder:
         figures = run_core(QUICK if arguments.quick else FULL, folder, progress)
     if arguments.json:
         print(json.dumps(figures))
@@ -53,7 +57,7 @@ def _crash(arguments: argparse.Namespace) -> int:
 
     if min(arguments.kills, arguments.images, arguments.corruptions, arguments.seed) < 0:
         raise BadInput("counts and seed cannot be negative")
-    with _scratch(arguments.folder) as folder:
+    with scratch(arguments.folder) as folder:
         result = run_crash(
             folder,
             kills=arguments.kills,
@@ -91,23 +95,3 @@ def _bars(name: str) -> Callable[[int], None]:
         bar.update(done - bar.n)
 
     return show
-
-
-class _scratch:  # noqa: N801 - used like a function
-    """A folder of its own for the run, removed afterwards."""
-
-    def __init__(self, parent: Path | None) -> None:
-        self._parent = parent
-
-    def __enter__(self) -> Path:
-        import tempfile
-
-        from colonnade.core.errors import BadInput
-
-        if self._parent is not None and not self._parent.is_dir():
-            raise BadInput(f"{self._parent} is no folder; name one on the disk to measure")
-        self._folder = tempfile.TemporaryDirectory(prefix="colonnade-bench-", dir=self._parent)
-        return Path(self._folder.name)
-
-    def __exit__(self, *_: object) -> None:
-        self._folder.cleanup()

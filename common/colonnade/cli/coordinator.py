@@ -22,6 +22,7 @@ def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
 
 def _run(arguments: argparse.Namespace) -> int:
     import asyncio
+    import gc
 
     from colonnade.cli.logs import start_logging
     from colonnade.server.config import TEMPLATE, load_config
@@ -34,6 +35,7 @@ def _run(arguments: argparse.Namespace) -> int:
     config = load_config(arguments.config)
     if config.credentials is None:
         print("INSECURE: no TLS, names are believed; for tests on this machine only", flush=True)
+    gc.freeze()  # what start-up made stays; collections need not look at it again
     asyncio.run(serve(config, lambda address: print(f"listening on {address}", flush=True)))
     print("stopped", flush=True)
     return 0

@@ -38,6 +38,7 @@ def _register(
 
 def _run(arguments: argparse.Namespace) -> int:
     import asyncio
+    import gc
 
     from colonnade.cli.logs import start_logging
     from colonnade.party.config import TEMPLATE, load_config
@@ -50,6 +51,7 @@ def _run(arguments: argparse.Namespace) -> int:
     config = load_config(arguments.config)
     if config.credentials is None:
         print("INSECURE: no TLS, names are believed; for tests on this machine only", flush=True)
+    gc.freeze()  # what start-up made stays; collections need not look at it again
     asyncio.run(serve(config, lambda: print("attached", flush=True)))
     print("stopped", flush=True)
     return 0

@@ -28,7 +28,11 @@ def add_plan_options(parser: argparse.ArgumentParser, *, data: bool) -> None:
     plan.add_argument("--rounds", type=int)
     plan.add_argument("--sketch-dim", type=int)
     plan.add_argument("--shares", type=int, help="features each party may share")
-    plan.add_argument("--radius", type=float, help="L1 radius of each party, in scaled units")
+    plan.add_argument(
+        "--radius",
+        type=float,
+        help="L1 radius of each party, in label deviations for each of a feature",
+    )
     plan.add_argument("--labels", choices=("shared", "sketched"))
     plan.add_argument("--label-owner", metavar="PARTY", help="who holds a sketched label")
     plan.add_argument("--loss", choices=("squared", "logistic"), default="squared")

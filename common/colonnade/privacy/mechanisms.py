@@ -4,6 +4,7 @@ A mechanism is a frozen value of integers. Its price follows from those integers
 computes it before any row is read and an auditor recomputes it from the ledger's export.
 """
 
+import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -189,7 +190,7 @@ class SignedSelection:
     @property
     def cost(self) -> int:
         """Price of one release in units of ``2**-50`` rho, rounded up."""
-        return units_up(self.epsilon**2 / 8)
+        return _selection_cost(self)
 
     def record(self) -> dict[str, int | str]:
         """Return the name and the integers from which the cost follows."""
@@ -204,6 +205,11 @@ class SignedSelection:
         point = noise.below((int(high) << 32) + int(low))
         chosen = _pick(weights, np.uint64(point >> 32), np.uint64(point & 0xFFFFFFFF))
         return np.array([chosen // 2, 1 - 2 * (chosen % 2)], np.int64)
+
+
+@functools.lru_cache(maxsize=256)  # a release asks for it several times; fractions are slow
+def _selection_cost(mechanism: SignedSelection) -> int:
+    return units_up(mechanism.epsilon**2 / 8)
 
 
 MECHANISMS: Mapping[str, type[DiscreteGaussian | DiscreteLaplace | SignedSelection]] = {

@@ -16,8 +16,8 @@ _MOST_VALUES = 6_000_000
 _LEAST_ROWS = 1_000
 
 # Radius of the one ball and rounds of the centralised reference: the best of a coarse search.
-_CENTRAL_RADIUS = {Loss.SQUARED: 3.0, Loss.LOGISTIC: 4.0}
-_CENTRAL_ROUNDS = ((10_000, 24), (100_000, 64), (10**12, 96))
+_CENTRAL_RADIUS = 3.0
+_CENTRAL_ROUNDS = ((10_000, 24), (50_000, 40), (200_000, 64), (10**12, 96))
 
 
 def expected_accuracy(
@@ -70,9 +70,7 @@ def expected_accuracy(
 def central_reference(data: Data, *, loss: Loss, rho_units: int, seed: int) -> Model:
     """Fit private Frank-Wolfe with all columns in one place, at the same total cost."""
     rounds = next(count for rows, count in _CENTRAL_ROUNDS if data.label.size <= rows)
-    spec = central_spec(
-        data, rho_units=rho_units, loss=loss, radius=_CENTRAL_RADIUS[loss], rounds=rounds
-    )
+    spec = central_spec(data, rho_units=rho_units, loss=loss, radius=_CENTRAL_RADIUS, rounds=rounds)
     return central(data, spec, seed=seed)
 
 

@@ -100,7 +100,12 @@ class Model:
 def fit(data: Data, spec: FrankWolfeSpec, noise: NoiseSource, *, job: str = "job") -> Model:
     """Run a job and return its model."""
     state, _ = run(data, spec, noise, job=job)
-    solver = FrankWolfe.of(spec, job)
+    return model_of(spec, state)
+
+
+def model_of(spec: FrankWolfeSpec, state: Iterate) -> Model:
+    """Return the model of an iterate."""
+    solver = FrankWolfe.of(spec, "")  # the job's name matters to sketches only
     return Model(list(solver.coefficients(state).values()), solver.intercept(state))
 
 

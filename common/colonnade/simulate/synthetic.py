@@ -31,7 +31,10 @@ class Synthetic:
     def data(self) -> Data:
         """Return the table on the grid, under the declared bounds."""
         label = self.label / BOUND if self.loss is Loss.SQUARED else 2.0 * self.label - 1.0
-        return Data(grid(self.columns / BOUND), grid(label), self.splits)
+        columns = np.empty(self.columns.shape, np.int16)
+        for place, column in enumerate(self.columns):  # one by one: large tables have little room
+            columns[place] = grid(column / BOUND)
+        return Data(columns, grid(label), self.splits)
 
     def truth(self) -> Model:
         """Return the model that made the label, on scaled columns."""

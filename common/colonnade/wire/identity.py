@@ -8,6 +8,7 @@ certificate keeps working on an open connection. `check_certificate` is therefor
 call, with the certificate that the handshake proved.
 """
 
+import functools
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
@@ -105,16 +106,25 @@ def check_certificate(
     leaf = parsed(certificate)
     if not isinstance(leaf, x509.Certificate):
         raise BadIdentity("a request is not a certificate")
-    identity = identity_of(leaf)
+    identity = _identity_of_leaf(leaf)
     check_window(leaf, identity.uri, now=now)
     if identity.federation != federation:
         raise BadIdentity(f"{identity.uri} is not of the federation {federation}")
     if identity.role != role:
         raise BadIdentity(f"{identity.uri} is not a certificate of role {role}")
-    prints = {fingerprint(leaf), _colons(leaf.fingerprint(hashes.SHA256()))}
-    if not prints.isdisjoint(denied):
+    if denied and not _prints(leaf).isdisjoint(denied):
         raise BadIdentity(f"{identity.uri} was denied by its fingerprint {fingerprint(leaf)}")
     return identity
+
+
+@functools.lru_cache(maxsize=1024)  # the same certificate is looked at for every message
+def _identity_of_leaf(leaf: x509.Certificate) -> Identity:
+    return identity_of(leaf)
+
+
+@functools.lru_cache(maxsize=1024)
+def _prints(leaf: x509.Certificate) -> frozenset[str]:
+    return frozenset((fingerprint(leaf), _colons(leaf.fingerprint(hashes.SHA256()))))
 
 
 def check_window(certificate: x509.Certificate, who: str, *, now: datetime) -> None:

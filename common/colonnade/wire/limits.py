@@ -12,6 +12,9 @@ _COMMON = (
     ("grpc.max_metadata_size", 8 << 10),
     ("grpc.absolute_max_metadata_size", 16 << 10),
     ("grpc.enable_http_proxy", 0),
+    # Of any ping, not only of keepalive's: one that is under way when a peer goes silent would
+    # else keep the connection for a minute.
+    ("grpc.http2.ping_timeout_ms", 20_000),
 )
 
 

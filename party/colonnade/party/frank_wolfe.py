@@ -94,9 +94,9 @@ class FrankWolfeParty:
             return encode_choice(int(allowed[choice[0]]), int(choice[1]))
 
         key = ReleaseKey(self.job, round_, SELECT)
-        picked = self.gate.release(key, request, self.spec.selection(), scores, encode=encode)
+        picked = self.gate.release(key, request, self.spec.selection(round_), scores, encode=encode)
         feature, _ = decode_choice(picked.body, len(self.block.features))
-        full = len(shared) >= self.block.shares or round_ <= self.spec.local_rounds
+        full = len(shared) >= self.block.shares or self.spec.is_local(round_)
         if feature in shared or full:
             return [picked]
         column = self.columns.features[feature]
@@ -106,6 +106,8 @@ class FrankWolfeParty:
 
     def shared(self, *, before: int) -> frozenset[int]:
         """Return the features shared in earlier rounds, from stored releases."""
+        if not self.block.shares:
+            return frozenset()
         stored = self.ledger.state.stored
         for round_ in range(1, min(before, self.spec.rounds + 1)):
             if round_ in self._shared or ReleaseKey(self.job, round_, SHARE) not in stored:

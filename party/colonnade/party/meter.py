@@ -8,7 +8,7 @@ import json
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from colonnade.v1 import federation_pb2 as pb
@@ -54,7 +54,7 @@ class Meter:
             case _:
                 lines = [Line(now, "", 0, CONTROL, 0, total, retry=False)]
         with self._path.open("a", encoding="utf-8") as file:
-            file.writelines(json.dumps(asdict(line)) + "\n" for line in lines)
+            file.writelines(f"{_text(line)}\n" for line in lines)
         return lines
 
     def _releases(self, submission: pb.Submission, total: int, now: int) -> list[Line]:
@@ -68,6 +68,10 @@ class Meter:
         rest = total - sum(line.wire_bytes for line in lines)
         retry = any(line.retry for line in lines)
         return [*lines, Line(now, job, round_, CONTROL, 0, rest, retry)]
+
+
+def _text(line: Line) -> str:
+    return json.dumps({item.name: getattr(line, item.name) for item in fields(line)})
 
 
 def read_log(path: Path) -> list[Line]:

@@ -42,7 +42,7 @@ class Algorithm(Protocol[S]):
     def decode(self, body: bytes) -> S:
         """Return the state that the bytes stand for."""
 
-    def cost(self, party: str, kind: str) -> int:
+    def cost(self, party: str, kind: str, round_: int) -> int:
         """Return the price of one release, in units."""
 
     def body_bytes(self, party: str, kind: str) -> int:

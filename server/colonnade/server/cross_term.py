@@ -47,6 +47,10 @@ class CrossTerm:
         default_factory=dict, init=False, repr=False, compare=False
     )
 
+    _scales: dict[tuple[bytes, ...], Scales] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
     def publics(
         self,
         coef: Mapping[str, IntArray],
@@ -75,6 +79,9 @@ class CrossTerm:
 
     def scales(self, means: Mapping[str, bytes]) -> Scales:
         """Decode the released moments."""
+        key = tuple(means.get(block.party, b"") for block in self.spec.blocks)
+        if (known := self._scales.get(key)) is not None:
+            return known
         features, label_mean, label_deviation = {}, 0.0, 1.0
         for block in self.spec.blocks:
             count = len(block.features)
@@ -87,7 +94,8 @@ class CrossTerm:
             if self.spec.sums_label(block):
                 label_mean = float(found.mean[count])
                 label_deviation = float(found.deviation[count])
-        return Scales(features, label_mean, label_deviation)
+        self._scales[key] = Scales(features, label_mean, label_deviation)
+        return self._scales[key]
 
     def radius(self, block: Block, means: Mapping[str, bytes]) -> float:
         """Return the party's radius in half ranges of the label over those of its features."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -40,16 +40,53 @@ _IN_USE = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Puts:
+    """The frequent inserts."""
+
+    party: sa.Insert
+    decision: sa.Insert
+    uplink: sa.Insert
+    task: sa.Insert
+    answer: sa.Insert
+    iterate: sa.Insert
+
+
+def _puts(backend: str) -> _Puts:
+    insert: Any = postgres_insert if backend == "postgresql" else sqlite_insert
+
+    def replacing(table: sa.Table, keys: list[str]) -> sa.Insert:
+        made = insert(table)
+        changed = {each.name: each for each in made.excluded if each.name not in keys}
+        put: sa.Insert = made.on_conflict_do_update(index_elements=keys, set_=changed)
+        return put
+
+    made = insert(UPLINK)
+    added = {name: UPLINK.c[name] + made.excluded[name] for name in COUNTS}
+    keys = ["job_id", "round", "party", "kind"]
+    return _Puts(
+        party=replacing(PARTIES, ["name"]),
+        decision=replacing(DECISIONS, ["job_id", "party"]),
+        uplink=made.on_conflict_do_update(index_elements=keys, set_=added),
+        task=sa.insert(OUTBOX),
+        answer=sa.insert(INBOX),
+        iterate=sa.insert(ITERATES),
+    )
+
+
+def _values(row: PartyRow | DecisionRow | IterateRow | UplinkRow) -> dict[str, Any]:
+    return {item.name: getattr(row, item.name) for item in fields(row)}
+
+
 class Database:
     """A `Store` over one connection; any failure of the database stops the coordinator."""
 
     def __init__(self, url: str) -> None:
         self._url = _parsed(url)
-        self._insert = (
-            postgres_insert if self._url.get_backend_name() == "postgresql" else sqlite_insert
-        )
+        self._texts: dict[sa.Insert, tuple[str, Sequence[str] | None]] = {}
         with _faults():
             self._engine = _engine(self._url)
+            self._puts = _puts(self._url.get_backend_name())
             self._connection = self._engine.connect()
             try:
                 with self._connection.begin():
@@ -75,10 +112,7 @@ class Database:
 
     def put_party(self, row: PartyRow) -> None:
         """Write a party."""
-        values = asdict(row)
-        changed = {name: value for name, value in values.items() if name != "name"}
-        statement = self._insert(PARTIES).values(values)
-        self._do(statement.on_conflict_do_update(index_elements=["name"], set_=changed))
+        self._write(self._puts.party, [_values(row)])
 
     def parties(self) -> Sequence[PartyRow]:
         """Return all parties by name."""
@@ -102,10 +136,7 @@ class Database:
 
     def put_decision(self, row: DecisionRow) -> None:
         """Write a party's word."""
-        statement = self._insert(DECISIONS).values(asdict(row))
-        changed = {"accepted": row.accepted, "code": row.code, "message": row.message}
-        keys = ["job_id", "party"]
-        self._do(statement.on_conflict_do_update(index_elements=keys, set_=changed))
+        self._write(self._puts.decision, [_values(row)])
 
     def decisions(self, job_id: str) -> Sequence[DecisionRow]:
         """Return the parties' words on a job."""
@@ -120,7 +151,7 @@ class Database:
             for party, body in tasks.items()
         ]
         if rows:
-            self._do(sa.insert(OUTBOX), rows)
+            self._write(self._puts.task, rows)
 
     def tasks(self, job_id: str, round_: int) -> Mapping[str, bytes]:
         """Return what is asked in a round, by party."""
@@ -129,7 +160,7 @@ class Database:
     def put_answer(self, job_id: str, round_: int, party: str, body: bytes) -> None:
         """Write a submission."""
         values = {"job_id": job_id, "round": round_, "party": party, "body": body}
-        self._do(sa.insert(INBOX), [values])
+        self._write(self._puts.answer, [values])
 
     def answers(self, job_id: str, round_: int) -> Mapping[str, bytes]:
         """Return the submissions of a round, by party."""
@@ -137,7 +168,7 @@ class Database:
 
     def put_iterate(self, row: IterateRow) -> None:
         """Write the state before a round."""
-        self._do(sa.insert(ITERATES), [asdict(row)])
+        self._write(self._puts.iterate, [_values(row)])
 
     def latest_iterate(self, job_id: str) -> IterateRow | None:
         """Return the newest state."""
@@ -153,19 +184,27 @@ class Database:
 
     def add_uplink(self, rows: Iterable[UplinkRow]) -> None:
         """Add to the byte counts."""
-        values = [asdict(row) for row in rows]
-        if not values:
-            return
-        statement = self._insert(UPLINK)
-        added = {name: UPLINK.c[name] + statement.excluded[name] for name in COUNTS}
-        keys = ["job_id", "round", "party", "kind"]
-        self._do(statement.on_conflict_do_update(index_elements=keys, set_=added), values)
+        if values := [_values(row) for row in rows]:
+            self._write(self._puts.uplink, values)
 
     def uplink(self, job_id: str) -> Sequence[UplinkRow]:
         """Return a job's byte counts in order of round, party and kind."""
         return [UplinkRow(**row) for row in self._of(UPLINK, job_id, "round", "party", "kind")]
 
     # -- inside ----------------------------------------------------------------------------------
+
+    def _write(self, statement: sa.Insert, rows: list[dict[str, Any]]) -> None:
+        """Run one of the frequent inserts, whose text is made once: SQLAlchemy's own is slower."""
+        if (known := self._texts.get(statement)) is None:
+            made = statement.compile(dialect=self._engine.dialect, column_keys=list(rows[0]))
+            known = self._texts[statement] = (str(made), made.positiontup)
+        text, order = known
+        with _faults():
+            if order is None:
+                self._connection.exec_driver_sql(text, rows)
+            else:
+                values = [tuple(row[name] for name in order) for row in rows]
+                self._connection.exec_driver_sql(text, values)
 
     def _do(self, statement: sa.Executable, values: list[dict[str, Any]] | None = None) -> None:
         with _faults():

@@ -209,8 +209,7 @@ class Coordinator:
         self._store.add_uplink(rows)
         for row in rows:
             run.count(row)
-        run.answers[party] = bodies
-        self._out.receipted(party, submission)
+        run.answers[party] = bodies  # the next task, or the ending, tells the party
         self._changed.add(run.row.job_id)
         self._advance(run)
 

@@ -32,6 +32,9 @@ from colonnade.optim.vertical.spec import (
 from colonnade.optim.vertical.uplink import body_bytes
 from colonnade.server.cross_term import CrossTerm
 
+# A feature is shared if its coefficient after the local rounds is at least this part of the top.
+_FINALIST = 0.3
+
 
 @dataclass(frozen=True, slots=True)
 class Task:
@@ -95,6 +98,10 @@ class FrankWolfe:
             if coin < block.probability
         )
 
+    def _asked(self, state: Iterate) -> list[Block]:
+        """Return the sampled parties that have something to choose from."""
+        return [block for block in self.sampled(state.round) if self._choice(state, block)]
+
     def tasks(self, state: Iterate) -> dict[str, Task]:
         """Return what to ask of whom; nobody, if the round asks nothing or all are done."""
         if self.finished(state):
@@ -102,7 +109,7 @@ class FrankWolfe:
         if state.round == 0:
             asked = [block.party for block in self.spec.blocks if self.spec.opening(block)]
             return {party: Task(0, None) for party in asked}
-        blocks = self.sampled(state.round)
+        blocks = self._asked(state)
         public = self.cross.publics(state.coef, state.shares, state.label, state.means, blocks)
         return {
             block.party: Task(state.round, public[block.party], self._candidates(state, block))
@@ -143,14 +150,14 @@ class FrankWolfe:
                 continue
             feature, sign = decode_choice(bodies[SELECT], len(block.features))
             moved = (1.0 - step) * coef[block.party].astype(np.float64)
-            moved[feature] -= step * self.cross.radius(block, state.means) * sign * COEF_UNIT
+            moved[feature] -= step * self._radius(state, block) * sign * COEF_UNIT
             coef[block.party] = np.rint(moved).astype(np.int64)
             if SHARE in bodies:
                 shares[block.party][feature] = bodies[SHARE]
         if state.round == local:
-            for block in self.spec.blocks:
-                shares[block.party] = dict.fromkeys(_largest(coef[block.party], block.shares), b"")
-                coef[block.party] = np.zeros_like(coef[block.party])
+            picked = self._finalists(coef, state.means)
+            shares = {name: dict.fromkeys(places, b"") for name, places in picked.items()}
+            coef = {name: np.zeros_like(part) for name, part in coef.items()}
         return replace(state, round=state.round + 1, coef=coef, shares=shares)
 
     def coefficients(self, state: Iterate) -> dict[str, FloatArray]:
@@ -167,13 +174,41 @@ class FrankWolfe:
         local = self.spec.local_rounds
         return round_ - 1 - (local if round_ > local else 0)
 
+    def _finalists(
+        self, coef: Mapping[str, IntArray], means: Mapping[str, bytes]
+    ) -> dict[str, list[int]]:
+        """Return the features that will be shared: large after the local rounds.
+
+        Large is 0.3 of the largest of all parties, in standard deviations: what parties have in
+        common makes many small coefficients, which would be counted once by each.
+        """
+        scales = self.cross.scales(means)
+        size = {name: np.abs(part) * scales.features[name].deviation for name, part in coef.items()}
+        least = _FINALIST * max(float(part.max()) for part in size.values())
+        picked = {}
+        for block in self.spec.blocks:
+            mine = size[block.party]
+            order = np.argsort(-mine, kind="stable")[: block.shares]
+            picked[block.party] = sorted(int(i) for i in order if mine[i] >= least and mine[i])
+        return picked
+
+    def _radius(self, state: Iterate, block: Block) -> float:
+        """Return the party's radius in this round: smaller if it has few features to share."""
+        radius = self.cross.radius(block, state.means)
+        if not self._shares_picked(state, block):
+            return radius
+        return radius * (len(state.shares[block.party]) + 1) / (block.shares + 1)
+
+    def _shares_picked(self, state: Iterate, block: Block) -> bool:
+        return 0 < self.spec.local_rounds < state.round and block.shares > 0
+
     def _expected(
         self, state: Iterate, block: Block, bodies: Mapping[str, bytes]
     ) -> tuple[str, ...]:
         """Return the kinds that the party owes; what it selected decides about a share."""
         if state.round == 0:
             return self.spec.opening(block)
-        if block not in self.sampled(state.round):
+        if block not in self._asked(state):
             return ()
         if SELECT not in bodies:
             return (SELECT,)
@@ -183,7 +218,7 @@ class FrankWolfe:
             raise BadInput(f"party {block.party!r}: {error}") from None
         if feature not in (self._candidates(state, block) or self._choice(state, block)):
             raise BadInput(f"party {block.party!r} selected a feature that it was not asked about")
-        if state.round <= self.spec.local_rounds:
+        if self.spec.is_local(state.round):
             return (SELECT,)
         shared = state.shares[block.party]
         new = not shared[feature] if feature in shared else len(shared) < block.shares
@@ -192,11 +227,12 @@ class FrankWolfe:
     def _choice(self, state: Iterate, block: Block) -> list[int]:
         """Return what the party may choose from.
 
-        A party that shares chooses among what it has shared once its shares are used up; one that
-        never shares keeps its choices to itself and is always free.
+        A party that shares chooses among what it has shared once its shares are used up, or among
+        what was picked for it after the local rounds, if anything was; one that never shares keeps
+        its choices to itself and is always free.
         """
         shared = state.shares[block.party]
-        if block.shares and len(shared) >= block.shares:
+        if self._shares_picked(state, block) or (block.shares and len(shared) >= block.shares):
             return sorted(shared)
         return list(range(len(block.features)))
 
@@ -212,9 +248,3 @@ class FrankWolfe:
     def _randomness(self, round_: int, use: str) -> np.random.Generator:
         seed = hashlib.sha256(f"{self.job}\0{use}\0{round_}".encode()).digest()
         return np.random.default_rng(np.frombuffer(seed, np.uint32))
-
-
-def _largest(coef: IntArray, count: int) -> list[int]:
-    """Return the places of the largest coefficients that are not zero; the first wins a tie."""
-    order = np.argsort(-np.abs(coef), kind="stable")[:count]
-    return sorted(int(place) for place in order if coef[place])

@@ -24,6 +24,7 @@ class Counts:
     """What a party has sent for a job."""
 
     releases: dict[str, int] = field(default_factory=dict)  # by kind
+    spent: dict[str, int] = field(default_factory=dict)  # by kind, in units
     payload_bytes: int = 0
 
 
@@ -100,9 +101,13 @@ class Run:
         if row.kind != CONTROL:
             counts = self.counts[row.party]
             counts.releases[row.kind] = counts.releases.get(row.kind, 0) + row.messages
+            counts.spent[row.kind] = counts.spent.get(row.kind, 0) + self.cost(row)
             counts.payload_bytes += row.payload_bytes
+
+    def cost(self, row: UplinkRow) -> int:
+        """Return what the releases of a row cost, in units."""
+        return row.messages * self.algorithm.cost(row.party, row.kind, row.round)
 
     def spent(self, party: str) -> int:
         """Return what the job has cost a party, in units."""
-        releases = self.counts[party].releases
-        return sum(self.algorithm.cost(party, kind) * count for kind, count in releases.items())
+        return sum(self.counts[party].spent.values())

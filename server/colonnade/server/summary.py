@@ -75,7 +75,7 @@ def _privacy(engine: Coordinator, run: Run, rows: Sequence[UplinkRow]) -> Report
                     {
                         "kind": kind,
                         "releases": count,
-                        "spent": amount(count * run.algorithm.cost(party, kind)),
+                        "spent": amount(run.counts[party].spent[kind]),
                     }
                     for kind, count in sorted(releases.items())
                 ],
@@ -84,8 +84,7 @@ def _privacy(engine: Coordinator, run: Run, rows: Sequence[UplinkRow]) -> Report
     for row in rows:
         if row.kind != CONTROL:
             spent = by_round.setdefault(row.round, {})
-            cost = row.messages * run.algorithm.cost(row.party, row.kind)
-            spent[row.party] = spent.get(row.party, 0) + cost
+            spent[row.party] = spent.get(row.party, 0) + run.cost(row)
     most = sum(job.max_units(member.party) for member in job.members)
     label = job.label_parties()
     label_most = sum(job.max_units(party) for party in label)

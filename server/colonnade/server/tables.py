@@ -49,6 +49,7 @@ def _exchange(name: str) -> sa.Table:
         sa.Column("round", sa.Integer, primary_key=True),
         sa.Column("party", _Name, primary_key=True),
         sa.Column("body", _Bytes, nullable=False),
+        sqlite_with_rowid=False,
     )
 
 
@@ -70,4 +71,5 @@ UPLINK = sa.Table(
     sa.Column("party", _Name, primary_key=True),
     sa.Column("kind", _Name, primary_key=True),
     *(sa.Column(name, sa.BigInteger, nullable=False) for name in COUNTS),
+    sqlite_with_rowid=False,
 )

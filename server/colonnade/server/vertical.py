@@ -23,7 +23,7 @@ class VerticalFrankWolfe:
     job: Job
     job_id: str
     solver: FrankWolfe
-    costs: Mapping[tuple[str, str], int]
+    costs: Mapping[tuple[str, str], int]  # by party and kind, but for selections
 
     @classmethod
     def of(cls, job: Job, job_id: str) -> "VerticalFrankWolfe":
@@ -88,8 +88,10 @@ class VerticalFrankWolfe:
             means={name: part.means for name, part in parts.items() if part.means},
         )
 
-    def cost(self, party: str, kind: str) -> int:
+    def cost(self, party: str, kind: str, round_: int) -> int:
         """Return the price of one release, in units."""
+        if kind == SELECT:
+            return self.job.method.selection(round_).cost
         return self.costs[party, kind]
 
     def body_bytes(self, party: str, kind: str) -> int:
@@ -151,7 +153,6 @@ def _costs(job: Job, job_id: str) -> Mapping[tuple[str, str], int]:
     sketch = spec.sketch(job_id)
     costs = {}
     for block in spec.blocks:
-        costs[block.party, SELECT] = spec.selection().cost
         if block.shares:
             costs[block.party, SHARE] = spec.share(sketch)[0].cost
         if spec.mean_units:

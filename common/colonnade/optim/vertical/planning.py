@@ -14,6 +14,7 @@ from colonnade.optim.vertical.moments import clipped_normal
 from colonnade.optim.vertical.residual import SCORE_SENSITIVITY
 from colonnade.optim.vertical.spec import (
     LABEL,
+    LOCAL_DISCOUNT,
     MEANS,
     SELECT,
     SHARE,
@@ -80,11 +81,10 @@ class Plan:
 
     def split(self) -> dict[str, float]:
         """Return the part of the budget that each kind can cost, over all parties."""
-        spec, units = self.spec, dict.fromkeys((MEANS, LABEL, SELECT, SHARE), 0)
-        price = spec.prices()
-        for block in spec.blocks:
-            for kind, count in spec.most_releases(block.party).items():
-                units[kind] += count * price[kind]
+        units = dict.fromkeys((MEANS, LABEL, SELECT, SHARE), 0)
+        for block in self.spec.blocks:
+            for kind, most in self.spec.most_units(block.party).items():
+                units[kind] += most
         return {kind: total / self.problem.rho_units for kind, total in units.items()}
 
     def noise(self) -> dict[str, float]:
@@ -100,7 +100,7 @@ class Plan:
         if spec.mean_units:
             block = max(spec.blocks, key=lambda block: len(block.features))
             found["mean"] = math.sqrt(spec.means(block)[0].sigma2) / (n * GRID)
-        found["select"] = spec.selection().scale / (n * SCORE_SENSITIVITY / 2) / 0.4
+        found["select"] = spec.selection(spec.rounds).scale / (n * SCORE_SENSITIVITY / 2) / 0.4
         energy, _ = _clipped()
         for kind, count, units in (
             ("share", sum(block.shares for block in spec.blocks), spec.share_units),
@@ -155,7 +155,7 @@ def recommend(
     if how is Sampling.SERIAL:
         local, after = local * len(blocks), after * len(blocks)
     if rounds is not None:
-        local, after = (rounds // 3, rounds - rounds // 3) if count else (0, rounds)
+        local, after = (rounds // 2, rounds - rounds // 2) if count else (0, rounds)
     spec = FrankWolfeSpec(
         n_rows=problem.n_rows,
         blocks=blocks,
@@ -175,10 +175,12 @@ def recommend(
         share_clip=_SHARE_CLIP,
         local_rounds=local,
     )
-    choices = sum(spec.selections(block.party) for block in blocks)
-    if left // choices < 1:
+    rounds_of = [round_ for block in blocks for round_ in spec.choosing_rounds(block.party)]
+    cheap = sum(spec.select_price(round_) < spec.select_units for round_ in rounds_of)
+    select = left * LOCAL_DISCOUNT // (LOCAL_DISCOUNT * (len(rounds_of) - cheap) + cheap)
+    if select < LOCAL_DISCOUNT:
         raise ValueError("the budget is too small for that many rounds and shares")
-    return Plan(problem, replace(spec, select_units=left // choices))
+    return Plan(problem, replace(spec, select_units=select))
 
 
 def _clipped() -> tuple[float, float]:
@@ -189,11 +191,13 @@ def _clipped() -> tuple[float, float]:
 
 def _blocks(problem: Problem, *, shares: int, radius: float | None) -> tuple[Block, ...]:
     parties = len(problem.features)
-    # In deviations of the label for each of a feature: about 1.4 times what a party's part of a
-    # sparse model needs. The logistic loss counts in logits, which are twice the surrogate's.
-    usual = max(0.4, 3.0 / parties)
+    # In deviations of the label for each of a feature: what a party that holds half of a sparse
+    # model needs. The logistic loss counts in logits, which are twice the surrogate's.
+    usual = max(0.5, min(3.0, 4.8 / parties))
     if problem.loss is Loss.LOGISTIC:
         usual *= 1.3
+    if problem.sketched:  # all but the owner see the label through noise
+        usual *= 0.5
     # Where choices are mostly noise, a smaller model does less harm.
     usual *= min(1.0, math.sqrt(_strength(problem, problem.rho_units)))
     return tuple(
@@ -243,10 +247,10 @@ def _strength(problem: Problem, units: int) -> float:
 
 def _rounds(problem: Problem, units: int, *, sharing: bool) -> tuple[int, int]:
     """Return local and other rounds, from how far a choice stands out of its noise."""
-    strength = _strength(problem, units)
+    strength = _strength(problem, units) * (0.1 if problem.sketched else 1.0)
     if sharing:
         after = round(min(max(10.0 * strength**0.25, 8.0), 40.0))
-        return after // 2, after
+        return after, after
     return 0, round(min(max(16.0 * strength ** (1.0 / 3.0), 6.0), 64.0))
 
 

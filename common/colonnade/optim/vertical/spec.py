@@ -22,6 +22,9 @@ from colonnade.privacy.mechanisms import DiscreteGaussian, SignedSelection
 # A signed choice: the feature's number times two, plus one for minus.
 SELECT_BYTES = 4
 
+# A selection before anything is sketched costs this many times less than one after.
+LOCAL_DISCOUNT = 4
+
 # The kinds of release.
 MEANS, LABEL, SELECT, SHARE = "means", "label", "select", "share"
 
@@ -114,7 +117,7 @@ class FrankWolfeSpec:
             raise ValueError("the local rounds must leave a round for the rest")
         self._check_labels()
         self._check_sampling()
-        self.selection()  # a price too small for any scale is refused here
+        self.selection(1)  # a price too small for any scale is refused here
         self.sketch("")  # and so is an impossible sketch
 
     def _check_labels(self) -> None:
@@ -144,9 +147,21 @@ class FrankWolfeSpec:
             return HadamardSketch(seed, self.n_rows, self.sketch_dim)
         return SparseSketch(seed, self.n_rows, self.sketch_dim, self.sketch_entries)
 
-    def selection(self) -> SignedSelection:
-        """Return the mechanism of a selection."""
-        return SignedSelection.within(self.select_units, sensitivity=SCORE_SENSITIVITY)
+    def select_price(self, round_: int) -> int:
+        """Return the most that a selection in ``round_`` costs; local ones have less to see past.
+
+        Without sketches in it the residual is several times smaller, and so is its clip.
+        """
+        exact = self.is_local(round_) and self.labels is Labels.SHARED
+        return self.select_units // LOCAL_DISCOUNT if exact else self.select_units
+
+    def is_local(self, round_: int) -> bool:
+        """Tell whether a round comes before any sharing."""
+        return round_ <= self.local_rounds
+
+    def selection(self, round_: int) -> SignedSelection:
+        """Return the mechanism of a selection in ``round_``."""
+        return SignedSelection.within(self.select_price(round_), sensitivity=SCORE_SENSITIVITY)
 
     def share(self, sketch: Sketch) -> tuple[DiscreteGaussian, ShareCode]:
         """Return mechanism and code of a shared feature."""
@@ -179,32 +194,29 @@ class FrankWolfeSpec:
         means = (MEANS,) if self.mean_units else ()
         return (*means, LABEL) if self.releases_label(block) else means
 
-    def selections(self, party: str) -> int:
+    def choosing_rounds(self, party: str) -> range:
         """Return the most rounds in which ``party`` is asked to choose."""
         if self.sampling is not Sampling.SERIAL:
-            return self.rounds
+            return range(1, self.rounds + 1)
         place = [block.party for block in self.blocks].index(party)
-        return len(range(place, self.rounds, len(self.blocks)))
+        return range(1 + place, self.rounds + 1, len(self.blocks))
 
     def most_releases(self, party: str) -> dict[str, int]:
         """Return how many releases of each kind the job can ever ask of ``party``."""
-        block, selections = self.block(party), self.selections(party)
+        block, selections = self.block(party), len(self.choosing_rounds(party))
         shares = min(block.shares, len(block.features), selections)
         return dict.fromkeys(self.opening(block), 1) | {SELECT: selections, SHARE: shares}
 
-    def prices(self) -> dict[str, int]:
-        """Return the price of one release of each kind, in units."""
-        return {
-            MEANS: self.mean_units,
-            LABEL: self.label_units,
-            SELECT: self.select_units,
-            SHARE: self.share_units,
-        }
+    def most_units(self, party: str) -> dict[str, int]:
+        """Return the most that the releases of each kind can ever cost ``party``."""
+        price = {MEANS: self.mean_units, LABEL: self.label_units, SHARE: self.share_units}
+        counts = self.most_releases(party)
+        units = {kind: price[kind] * count for kind, count in counts.items() if kind != SELECT}
+        return units | {SELECT: sum(map(self.select_price, self.choosing_rounds(party)))}
 
     def max_units(self, party: str) -> int:
         """Return the most that the job can ever cost ``party``: what it sets aside."""
-        price = self.prices()
-        return sum(price[kind] * count for kind, count in self.most_releases(party).items())
+        return sum(self.most_units(party).values())
 
     def inner_radius(self, block: Block) -> float:
         """Return the radius for labels of +-1: those of the logistic surrogate are +-2."""

@@ -1,0 +1,73 @@
+"""Bytes on the wire: what is counted against what really passed, and against the formula."""
+
+import asyncio
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from support.federation import CAP, NAMES, Running, coordinator, make_job, party, sites
+from support.proxy import proxied
+
+from colonnade.simulate.federation import Federation, found_federation
+from colonnade.wire.frames import opening_bytes, wire_bytes
+from colonnade.wire.pki import load_credentials
+
+PAIR = NAMES[:2]
+
+
+@pytest.fixture(scope="module")
+def wide() -> "Federation":  # type: ignore[misc]
+    """Return a federation with enough rows and features for a realistic job."""
+    folder = Path(tempfile.mkdtemp(prefix="colonnade-test-"))
+    tables = sites(n_rows=3000, n_features=8, names=PAIR)
+    yield found_federation(folder, tables, cap_units=CAP, port=1)  # type: ignore[misc]
+    shutil.rmtree(folder)
+
+
+def counted(hub: Running, name: str, who: str) -> int:
+    """Return what the coordinator counted for a party: the job's messages and the hello."""
+    rows = [*hub.store.uplink(name), *hub.store.uplink("")]
+    return sum(row.wire_bytes + row.retry_bytes for row in rows if row.party == who)
+
+
+def test_counted_bytes_agree_with_those_of_the_connection(
+    wide: Federation, tmp_path: Path
+) -> None:
+    """Within five percent, for twenty rounds and shares of dimension 2048.
+
+    The proxy stands for the kernel: what it passes on is what the sockets carry.
+    """
+    job = make_job(wide, PAIR, rounds=20, sketch_dim=2048)
+
+    async def run() -> None:
+        async with coordinator(wide) as hub:
+            async with (
+                proxied(hub.serving.port) as first,
+                proxied(hub.serving.port) as second,
+            ):
+                proxies = dict(zip(PAIR, (first, second), strict=True))
+                async with (
+                    party(wide, PAIR[0], first.address, tmp_path) as one,
+                    party(wide, PAIR[1], second.address, tmp_path) as two,
+                ):
+                    await hub.attached(*PAIR)
+                    name = await hub.submit(job)
+                    assert await hub.ended(name) == "finished"
+                    await hub.until(lambda: not one.ledger.state.left and not two.ledger.state.left)
+                    for who, proxy in proxies.items():
+                        assert len(proxy.links) == 2  # one to see who answers, one for the session
+                        credentials = load_credentials(wide.folder / who / "pki")
+                        ours = counted(hub, name, who) + opening_bytes(credentials)
+                        real = proxy.links[1].up
+                        print(who, ours, real, ours / real - 1, counted(hub, name, who), proxy.links[1].down)
+                        assert abs(ours / real - 1) < 0.05, (ours, real)
+
+    asyncio.run(run())
+
+
+def test_a_long_message_is_counted_to_the_record(wide: Federation) -> None:
+    """A message is at least itself and at most a frame and a record for each 16 KiB longer."""
+    for size in (1, 100, 16_000, 17_000, 100_000, 2**20):
+        pieces = -(-(size + 5) // 16384)
+        assert size + 5 < wire_bytes(size) <= size + 5 + 31 * pieces

@@ -1,0 +1,314 @@
+"""A federation for tests: founded once on disk, run in one process over real TLS."""
+
+import asyncio
+import atexit
+import functools
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from colonnade.core.fixedpoint import Bounds
+from colonnade.core.table import COARSE_NAME, Table
+from colonnade.optim.job import Job, Member, job_id
+from colonnade.optim.vertical.spec import Block, FrankWolfeSpec, Labels
+from colonnade.party import runtime
+from colonnade.party.config import PartyConfig
+from colonnade.party.config import load_config as party_config
+from colonnade.party.meter import Line, read_log
+from colonnade.party.versions import columns_for, version_of
+from colonnade.privacy.accounting import units_down
+from colonnade.privacy.founding import Charter, memory_ledger
+from colonnade.privacy.ledger import Ledger
+from colonnade.privacy.sampling import NoiseSource
+from colonnade.privacy.simulation import SeededNoise
+from colonnade.server.callers import Callers
+from colonnade.server.database import Database
+from colonnade.server.frank_wolfe import FrankWolfe, Iterate
+from colonnade.server.runtime import Serving, create_server
+from colonnade.server.store import IterateRow, Store
+from colonnade.simulate.federation import (
+    FEDERATION,
+    Column,
+    Federation,
+    Site,
+    found_federation,
+)
+from colonnade.simulate.inprocess import Data, parties
+from colonnade.wire.jobspec import job_to_bytes
+from colonnade.wire.pki import Credentials, load_credentials
+
+NAMES = ("hospital", "laboratory", "insurer", "registry")
+CAP = units_down(2.0)
+UNITS = units_down(0.01)
+N_ROWS, N_FEATURES = 300, 3
+BOUNDS, LABEL_BOUNDS = Bounds(-3.0, 3.0), Bounds(0.0, 1.0)
+WAIT_S = 60.0
+
+
+def sites(
+    n_rows: int = N_ROWS, n_features: int = N_FEATURES, names: Sequence[str] = NAMES
+) -> list[Site]:
+    """Make tables whose label, 0 or 1, follows from one feature of each party."""
+    draw = np.random.default_rng(7)
+    values = draw.normal(size=(len(names), n_features, n_rows))
+    label = (values[:, 0].sum(axis=0) > 0).astype(np.float64)
+    return [
+        Site(
+            name,
+            [Column(f"x{i}", BOUNDS, column) for i, column in enumerate(values[place])],
+            Column("y", LABEL_BOUNDS, label),
+        )
+        for place, name in enumerate(names)
+    ]
+
+
+@functools.cache
+def founded() -> Federation:
+    """Return one federation of four parties, made once for all tests of this process."""
+    folder = Path(tempfile.mkdtemp(prefix="colonnade-test-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return found_federation(folder, sites(), cap_units=CAP, port=1)  # each test takes a port
+
+
+def make_job(made: Federation, names: Sequence[str], *, salt: int = 0, **changes: Any) -> Job:
+    """Return a job of ``names``; ``changes`` are of the method, or ``party_timeout_s``."""
+    timeout = changes.pop("party_timeout_s", 60)
+    sketched = changes.get("labels") is Labels.SKETCHED
+    tables = {name: Table.open(made.folder / name / "data" / COARSE_NAME) for name in names}
+    members = tuple(
+        Member(
+            name,
+            version_of(table),
+            tuple(table.names),
+            tuple(table.bounds),
+            holds_label=not sketched or place == 0,
+        )
+        for place, (name, table) in enumerate(tables.items())
+    )
+    probability = changes.pop("probability", 1.0)
+    n_rows = tables[names[0]].n_rows
+    settings: dict[str, Any] = {
+        "n_rows": n_rows,
+        "blocks": tuple(
+            Block(each.party, each.features, 0.7, 2, each.holds_label, probability)
+            for each in members
+        ),
+        "rounds": 5,
+        "sketch_dim": 64,
+        "sketch_entries": 1,
+        "select_units": UNITS,
+        "share_units": UNITS,
+        "label_units": UNITS,
+        "mean_units": UNITS,
+    }
+    method = FrankWolfeSpec(**settings | changes)
+    return Job(
+        "a test",
+        salt.to_bytes(16, "big"),
+        1e-6,
+        timeout,
+        members,
+        "y",
+        LABEL_BOUNDS,
+        method,
+    )
+
+
+def seeds(names: Sequence[str]) -> dict[str, NoiseSource]:
+    """Return a repeatable stream of noise for each party."""
+    return {name: SeededNoise(NAMES.index(name)) for name in names}
+
+
+def reference(made: Federation, job: Job) -> tuple[Iterate, dict[str, int]]:
+    """Run the steps of both sides in one process, without wire, with the noise of `seeds`.
+
+    Returns the last iterate and what each party has spent.
+    """
+    name = job_id(job_to_bytes(job))
+    names = [member.party for member in job.members]
+    found = [
+        columns_for(made.folder / member.party / "data", member.features, member.bounds)
+        for member in job.members
+    ]
+    label = columns_for(
+        made.folder / names[0] / "data",
+        job.members[0].features,
+        job.members[0].bounds,
+        (job.label, job.label_bounds),
+    ).label
+    assert label is not None
+    width = found[0].features.shape[0]
+    data = Data(
+        np.concatenate([each.features for each in found]),
+        label,
+        tuple(tuple(range(k * width, (k + 1) * width)) for k in range(len(found))),
+    )
+    sides = {
+        party: parties(data, job.method, name, noise)[party]
+        for party, noise in seeds(names).items()
+    }
+    solver = FrankWolfe.of(job.method, name)
+    state = solver.start()
+    while not solver.finished(state):
+        answers = {}
+        for party, task in solver.tasks(state).items():
+            side = sides[party]
+            if task.public is None:
+                released = side.open(b"")
+            else:
+                released = side.choose(task.round, task.public, task.candidates, b"")
+            answers[party] = {each.key.kind: each.body for each in released}
+        state = solver.absorb(state, answers)
+    return state, {party: side.ledger.budget().spent for party, side in sides.items()}
+
+
+@dataclass
+class Running:
+    """A coordinator in this process."""
+
+    serving: Serving
+    store: Store
+    stop: asyncio.Event
+    task: "asyncio.Task[None]"
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.serving.port}"
+
+    async def submit(self, job: Job | bytes) -> str:
+        spec = job if isinstance(job, bytes) else job_to_bytes(job)
+        return await self.serving.worker.do(lambda: self.serving.engine.submit(spec, "test"))
+
+    async def until(self, condition: Callable[[], bool], wait_s: float = WAIT_S) -> None:
+        """Wait for a condition on the engine, looking whenever the loop turns."""
+        async with asyncio.timeout(wait_s):
+            while not condition():
+                if self.task.done():
+                    self.task.result()
+                    raise AssertionError("the coordinator stopped")
+                await asyncio.sleep(0.005)
+
+    async def attached(self, *names: str) -> None:
+        await self.until(lambda: self.serving.engine.attached >= set(names))
+
+    async def ended(self, name: str) -> str:
+        """Wait for a job's end and return how it ended."""
+        await self.until(lambda: name in self.serving.engine.ended)
+        return self.serving.engine.ended[name].value
+
+    async def iterates(self, name: str) -> Sequence[IterateRow]:
+        """Return a job's iterates, first to last."""
+        return await self.serving.worker.do(lambda: self.store.iterates(name))
+
+
+@asynccontextmanager
+async def coordinator(
+    made: Federation,
+    *,
+    store: Store | None = None,
+    port: int = 0,
+    options: list[tuple[str, int]] | None = None,
+    callers: Callers | None = None,
+    secure: bool = True,
+    **engine: Any,
+) -> AsyncIterator[Running]:
+    """Run a coordinator in this process; its store lives in memory unless one is given."""
+    database = store or Database("sqlite://")
+    credentials = load_credentials(made.folder / "hub" / "pki") if secure else None
+    serving = create_server(
+        database,
+        callers or Callers(FEDERATION, insecure=not secure),
+        address=f"127.0.0.1:{port}",
+        credentials=credentials,
+        options=options,
+        **engine,
+    )
+    stop = asyncio.Event()
+    running = Running(serving, database, stop, asyncio.create_task(serving.run(stop)))
+    try:
+        yield running
+    finally:
+        stop.set()
+        try:
+            await running.task
+        finally:
+            if store is None:
+                database.close()
+
+
+@dataclass
+class Member_:
+    """A party in this process."""
+
+    ledger: Ledger
+    config: PartyConfig
+    task: "asyncio.Task[None]" = field(repr=False)
+    stop: asyncio.Event = field(repr=False)
+
+    def log(self) -> list[Line]:
+        return read_log(self.config.uplink_log)
+
+    def spent(self) -> int:
+        return self.ledger.budget().spent
+
+
+@asynccontextmanager
+async def party(
+    made: Federation,
+    name: str,
+    address: str,
+    folder: Path,
+    *,
+    noise: NoiseSource | None = None,
+    ledger: Ledger | None = None,
+    **changes: Any,
+) -> AsyncIterator[Member_]:
+    """Run a party in this process, with a simulation ledger in memory unless one is given."""
+    book = ledger or memory_ledger(Charter(name, {"": CAP}, simulation=True))
+    config = replace(
+        party_config(made.party_config(name)),
+        coordinator=address,
+        uplink_log=folder / f"{name}.jsonl",
+        **changes,
+    )
+    source = noise if noise is not None else seeds([name])[name]
+    stop = asyncio.Event()
+    task = asyncio.create_task(runtime.Party(config, book, noise=source).run(stop))
+    try:
+        yield Member_(book, config, task, stop)
+    finally:
+        stop.set()
+        if not task.done():
+            await task
+
+
+@asynccontextmanager
+async def everyone(
+    made: Federation,
+    names: Sequence[str],
+    folder: Path,
+    *,
+    addresses: Mapping[str, str] | None = None,
+    **options: Any,
+) -> AsyncIterator[tuple[Running, dict[str, Member_]]]:
+    """Run a coordinator and parties; wait until all are attached."""
+    async with AsyncExitStack() as stack:
+        hub = await stack.enter_async_context(coordinator(made, **options))
+        members = {
+            name: await stack.enter_async_context(
+                party(made, name, (addresses or {}).get(name, hub.address), folder)
+            )
+            for name in names
+        }
+        await hub.attached(*names)
+        yield hub, members
+
+
+def credentials_of(made: Federation, name: str) -> Credentials:
+    return load_credentials(made.folder / name / "pki")

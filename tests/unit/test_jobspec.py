@@ -1,0 +1,239 @@
+"""A job's bytes: what goes in comes out, and nothing else is let in."""
+
+import dataclasses
+import hashlib
+import math
+import struct
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from google.protobuf.message import Message
+from hypothesis import given
+from hypothesis import strategies as st
+
+from colonnade.core.errors import BadInput
+from colonnade.core.fixedpoint import Bounds
+from colonnade.optim.job import MAX_ROUNDS, Job, Member, job_id
+from colonnade.optim.vertical.spec import Block, FrankWolfeSpec, Labels, Loss, Sampling
+from colonnade.server.algorithm import algorithm_of
+from colonnade.v1 import job_pb2
+from colonnade.wire.jobspec import MAX_SPEC_BYTES, job_from_bytes, job_to_bytes
+
+PRICE = 2**40
+
+
+def example(**changes: Any) -> Job:
+    """Return a job in which no field has the value that an absent one would have."""
+    members = (
+        Member("hospital", "ab" * 16, ("age", "bmi"), (Bounds(0, 120), Bounds(10, 60)), True),
+        Member("laboratory", "cd" * 16, ("iron",), (Bounds(-1, 1),), False),
+    )
+    method = FrankWolfeSpec(
+        n_rows=1000,
+        blocks=(
+            Block("hospital", ("age", "bmi"), 0.7, 2, True, 0.5),
+            Block("laboratory", ("iron",), 1.5, 1, False, 0.25),
+        ),
+        rounds=9,
+        sketch_dim=64,
+        sketch_entries=2,
+        dense_sketch=True,
+        select_units=PRICE,
+        share_units=2 * PRICE,
+        label_units=3 * PRICE,
+        mean_units=4 * PRICE,
+        labels=Labels.SKETCHED,
+        loss=Loss.LOGISTIC,
+        sampling=Sampling.GIVEN,
+        parties_per_round=2,
+        features_per_round=1,
+        prior=0.02,
+        clip=2.5,
+        share_clip=1.5,
+        local_rounds=3,
+    )
+    job = Job("a study", b"0123456789abcdef", 1e-7, 77, members, "y", Bounds(-2, 5), method)
+    return replace(job, **changes)
+
+
+SPEC = job_to_bytes(example())
+
+
+def scalars(message: Message) -> list[tuple[Message, Any]]:
+    """Return every scalar field at every level, with the message that holds it."""
+    found = []
+    for field in message.DESCRIPTOR.fields:
+        if field.message_type is None:
+            found.append((message, field))
+        elif field.is_repeated:
+            for child in getattr(message, field.name):
+                found += scalars(child)
+        elif message.HasField(field.name):
+            found += scalars(getattr(message, field.name))
+    return found
+
+
+def test_every_field_of_a_job_makes_the_round_trip() -> None:
+    job = example()
+    for holder in (job, job.method, job.members[0], job.method.blocks[0]):
+        for field in dataclasses.fields(holder):
+            absent = field.default
+            assert getattr(holder, field.name) != absent, f"{field.name} would not be noticed"
+    assert job_from_bytes(SPEC) == job
+    plain = replace(job.method, dense_sketch=False, sampling=Sampling.NICE, loss=Loss.SQUARED)
+    for method in (plain, replace(plain, sampling=Sampling.SERIAL, mean_units=0, local_rounds=0)):
+        other = replace(job, method=method)
+        assert job_from_bytes(job_to_bytes(other)) == other
+
+
+def test_a_job_is_named_by_the_digest_of_its_bytes() -> None:
+    assert job_id(SPEC) == hashlib.sha256(SPEC).hexdigest()
+    assert job_id(job_to_bytes(example(salt=bytes(16)))) != job_id(SPEC)
+
+
+def _holders(message: job_pb2.JobSpec) -> dict[str, Message]:
+    return {
+        "job": message,
+        "member": message.members[1],
+        "feature": message.members[0].features[1],
+        "label": message.label,
+        "method": message.frank_wolfe,
+        "block": message.frank_wolfe.blocks[0],
+    }
+
+
+@pytest.mark.parametrize("level", ["job", "member", "feature", "label", "method", "block"])
+def test_an_unknown_field_is_refused_at_every_level(level: str) -> None:
+    message = job_pb2.JobSpec.FromString(SPEC)
+    _holders(message)[level].MergeFromString(b"\xa0\x3f\x01")  # field 1012, varint 1
+    with pytest.raises(BadInput, match="fields that this program does not know"):
+        job_from_bytes(message.SerializeToString())
+
+
+def test_another_version_and_an_oversized_specification_are_refused() -> None:
+    message = job_pb2.JobSpec.FromString(SPEC)
+    message.version = 2
+    with pytest.raises(BadInput, match="version 2"):
+        job_from_bytes(message.SerializeToString())
+    with pytest.raises(BadInput, match="larger than"):
+        job_from_bytes(bytes(MAX_SPEC_BYTES + 1))
+
+
+def test_a_choice_that_is_not_said_or_not_known_is_refused() -> None:
+    for name in ("labels", "loss", "sampling"):
+        for value in (0, 17):
+            message = job_pb2.JobSpec.FromString(SPEC)
+            setattr(message.frank_wolfe, name, value)
+            with pytest.raises(BadInput, match="leaves a choice open or unknown"):
+                job_from_bytes(message.SerializeToString())
+    message = job_pb2.JobSpec.FromString(SPEC)
+    message.ClearField("frank_wolfe")
+    with pytest.raises(BadInput, match="names no method"):
+        job_from_bytes(message.SerializeToString())
+
+
+# For each field, values that no job may have; the largest that the wire can carry among them.
+IMPOSSIBLE: dict[str, list[Any]] = {
+    "version": [0, 2**32 - 1],
+    "salt": [b"", bytes(15), bytes(17)],
+    "name": ["", "x" * 201, "a\nb"],
+    "n_rows": [0, 10**9 + 1, 2**63, 2**64 - 1],
+    "delta": [0.0, 1.0, -1e-6, math.nan, math.inf],
+    "party_timeout_s": [0, 2**32 - 1],
+    "low": [math.nan, -math.inf, 1e300],
+    "high": [math.nan, math.inf, -1e300],
+    "radius": [0.0, -1.0, math.nan, math.inf],
+    "probability": [0.0, -0.5, 1.5, math.nan, math.inf],
+    "rounds": [0, MAX_ROUNDS + 1, 2**32 - 1],
+    "sketch_dim": [0, 2**31, 2**32 - 1],
+    "select_units": [0, 2**63, 2**64 - 1],
+    "share_units": [0, 2**63, 2**64 - 1],
+    "label_units": [0, 2**63, 2**64 - 1],
+    "mean_units": [2**63, 2**64 - 1],
+    "parties_per_round": [0, 3, 2**32 - 1],
+    "prior": [0.0, -1.0, math.nan, math.inf],
+    "clip": [0.0, -1.0, math.nan, math.inf],
+    "share_clip": [0.0, -1.0, math.nan, math.inf],
+}
+
+
+@pytest.mark.parametrize("name", sorted(IMPOSSIBLE))
+def test_impossible_numbers_are_refused_in_one_line(name: str) -> None:
+    places = [
+        k
+        for k, (_, field) in enumerate(scalars(job_pb2.JobSpec.FromString(SPEC)))
+        if field.name == name
+    ]
+    assert places
+    for place in places:
+        for value in IMPOSSIBLE[name]:
+            message = job_pb2.JobSpec.FromString(SPEC)
+            holder, field = scalars(message)[place]
+            setattr(holder, field.name, value)
+            with pytest.raises(BadInput) as refused:
+                job_from_bytes(message.SerializeToString())
+            assert len(str(refused.value).splitlines()) == 1
+
+
+def test_what_no_message_could_carry_is_refused() -> None:
+    wide = replace(example().method, n_rows=10**6, sketch_dim=2**20)
+    with pytest.raises(ValueError, match="too large for a message"):
+        replace(example(), method=wide)
+
+
+@given(st.binary(max_size=400))
+def test_random_bytes_are_refused_and_raise_nothing_else(noise: bytes) -> None:
+    with pytest.raises(BadInput):
+        job_from_bytes(noise)
+
+
+_INTEGERS = (0, 1, 2, 7, 2**31, 2**32 - 1, 2**53, 2**63, 2**64 - 1)
+_FLOATS = (0.0, -0.0, 1e-320, 0.5, 1e300, math.nan, math.inf, -math.inf)
+_OTHERS = ("", "x", "\0", b"", b"0123456789abcdef", True, False)
+_NUMBERS = st.sampled_from([*_INTEGERS, *_FLOATS, *_OTHERS])
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**6), _NUMBERS), min_size=1, max_size=3))
+def test_a_mutated_job_is_refused_or_can_be_run(changes: list[tuple[int, Any]]) -> None:
+    message = job_pb2.JobSpec.FromString(SPEC)
+    for place, value in changes:
+        fields = scalars(message)
+        holder, field = fields[place % len(fields)]
+        try:
+            setattr(holder, field.name, value)
+        except (TypeError, ValueError, OverflowError):
+            continue  # not of the field's type
+    spec = message.SerializeToString()
+    try:
+        job = job_from_bytes(spec)
+    except BadInput:
+        return
+    steps = algorithm_of(job, job_id(spec))  # prices and sizes exist, or the job was refused
+    start = steps.start()
+    assert steps.decode(steps.encode(start)).round == 0
+    assert steps.model(start).features
+
+
+@given(st.integers(0, len(SPEC) - 1), st.binary(min_size=1, max_size=9))
+def test_spliced_bytes_raise_nothing_but_a_refusal(place: int, noise: bytes) -> None:
+    for spec in (SPEC[:place], SPEC[:place] + noise, SPEC[:place] + noise + SPEC[place + 1 :]):
+        try:
+            job_from_bytes(spec)
+        except BadInput:
+            continue
+
+
+def test_deep_nesting_is_refused() -> None:
+    deep = b""
+    for _ in range(200):
+        deep = b"\x3a" + _varint(len(deep)) + deep  # field 7 inside field 7
+    with pytest.raises(BadInput):
+        job_from_bytes(deep + struct.pack("<B", 0xFF))
+
+
+def _varint(number: int) -> bytes:
+    out = b""
+    while number > 127:
+        out, number = out + bytes([number & 127 | 128]), number >> 7
+    return out + bytes([number])
