@@ -105,9 +105,7 @@ def test_connections_cut_at_any_byte_cost_nothing_and_change_no_bit(
             hub = await stack.enter_async_context(coordinator(made))
             bodies = tap(hub)
             proxies = [
-                await stack.enter_async_context(
-                    proxied(hub.serving.port, cuts(2 * seed + place))
-                )
+                await stack.enter_async_context(proxied(hub.serving.port, cuts(2 * seed + place)))
                 for place in range(2)
             ]
             members = {
@@ -170,7 +168,11 @@ def test_a_connection_that_goes_silent_is_given_up_and_the_job_goes_on(
 
     def quick(options: list[tuple[str, int]]) -> list[tuple[str, int]]:
         """Make the keepalive options a hundred times shorter, and leave the others alone."""
-        names = ("grpc.keepalive_time_ms", "grpc.keepalive_timeout_ms", "grpc.http2.ping_timeout_ms")
+        names = (
+            "grpc.keepalive_time_ms",
+            "grpc.keepalive_timeout_ms",
+            "grpc.http2.ping_timeout_ms",
+        )
         assert {name for name, _ in options} >= set(names)
         return [(name, value // 100 if name in names else value) for name, value in options]
 
@@ -417,8 +419,9 @@ def test_a_killed_party_pauses_its_round_and_pays_once(
             async with process(*command, says="attached") as running:
                 assert await hub.ended(submitted) == "finished"
                 await hub.until(
-                    lambda: sum(line.job == submitted for line in read_log(home / "killed.jsonl"))
-                    > 0
+                    lambda: (
+                        sum(line.job == submitted for line in read_log(home / "killed.jsonl")) > 0
+                    )
                 )
                 assert await asyncio.to_thread(ends_well, running) < 10
             assert {len(seen) for seen in bodies.values()} == {1}

@@ -132,7 +132,7 @@ def test_what_is_written_is_there_after_a_restart(store: Database, url: str) -> 
         lambda: store.add_job(JOB),
         lambda: store.put_decision(decision),
         lambda: store.put_tasks("j1", 3, {"lab": b"\0", "hospital": b""}),
-        lambda: store.put_answer("j1", 3, "lab", b"\xff" * 100_000),
+        lambda: store.put_answers("j1", 3, {"lab": b"\xff" * 100_000}),
         *(partial(store.put_iterate, row) for row in iterates),
     )
     back = again(store, url)
@@ -193,9 +193,9 @@ def test_a_key_is_written_once_and_its_failure_says_nothing_of_what_was_written(
     store: Database,
 ) -> None:
     secret = b"a noisy body"
-    write(store, lambda: store.put_answer("j1", 0, "lab", secret))
+    write(store, lambda: store.put_answers("j1", 0, {"lab": secret}))
     for call in (
-        lambda: store.put_answer("j1", 0, "lab", b"another noisy body"),
+        lambda: store.put_answers("j1", 0, {"lab": b"another noisy body"}),
         lambda: store.put_tasks("j9", 0, {"lab": None}),  # type: ignore[dict-item]
     ):
         with pytest.raises(StoreFailed) as failed:

@@ -1,6 +1,8 @@
 """A TCP proxy that cuts, stalls and counts: what stands between a party and its coordinator."""
 
 import asyncio
+import socket
+import struct
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -25,6 +27,13 @@ class Link:
     up: int = 0
     down: int = 0
     writers: list[asyncio.StreamWriter] = field(default_factory=list)
+
+    def kernel_up(self) -> int:
+        """Return how many bytes the kernel says it received from the client."""
+        socket_ = self.writers[0].get_extra_info("socket")
+        info = socket_.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+        received: int = struct.unpack_from("=Q", info, 128)[0]  # tcpi_bytes_received
+        return received
 
     def stall(self) -> None:
         """Pass nothing on from now on, and keep the connection."""

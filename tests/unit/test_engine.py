@@ -250,6 +250,7 @@ def test_a_submission_again_is_acknowledged_and_counted_as_a_retry(desk: Desk) -
     name, tasks = desk.opened(job_of("hospital", "lab"))
     answer = desk.answer("lab", tasks["lab"])
     assert kinds(desk.send("lab", answer), "lab") == []
+    desk.do(desk.engine.settle)
     before = desk.store.answers(name, 0)
     rows = {row.kind: row for row in desk.store.uplink(name) if row.party == "lab"}
     assert kinds(desk.send("lab", answer), "lab") == ["receipted"]

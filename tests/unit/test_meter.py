@@ -78,4 +78,4 @@ def test_a_retry_is_counted_apart() -> None:
     ("size", "frames"), [(0, 1), (16384 - 5, 1), (16384 - 4, 2), (10 * 16384 - 5, 10)]
 )
 def test_a_message_is_cut_into_frames(size: int, frames: int) -> None:
-    assert wire_bytes(size) == size + 5 + frames * (9 + 22)
+    assert wire_bytes(size) == size + 5 + frames * (9 + 22) + 26

@@ -15,6 +15,10 @@ _COMMON = (
     # Of any ping, not only of keepalive's: one that is under way when a peer goes silent would
     # else keep the connection for a minute.
     ("grpc.http2.ping_timeout_ms", 20_000),
+    # Rounds are short and their sizes known: a window that holds a usual task, and no probing for
+    # one, which would add two pings to every round.
+    ("grpc.http2.bdp_probe", 0),
+    ("grpc.http2.lookahead_bytes", 1 << 20),
 )
 
 

@@ -78,6 +78,13 @@ def _values(row: PartyRow | DecisionRow | IterateRow | UplinkRow) -> dict[str, A
     return {item.name: getattr(row, item.name) for item in fields(row)}
 
 
+def _exchange(job_id: str, round_: int, bodies: Mapping[str, bytes]) -> list[dict[str, Any]]:
+    return [
+        {"job_id": job_id, "round": round_, "party": party, "body": body}
+        for party, body in bodies.items()
+    ]
+
+
 class Database:
     """A `Store` over one connection; any failure of the database stops the coordinator."""
 
@@ -146,21 +153,17 @@ class Database:
 
     def put_tasks(self, job_id: str, round_: int, tasks: Mapping[str, bytes]) -> None:
         """Write what will be asked, by party."""
-        rows = [
-            {"job_id": job_id, "round": round_, "party": party, "body": body}
-            for party, body in tasks.items()
-        ]
-        if rows:
+        if rows := _exchange(job_id, round_, tasks):
             self._write(self._puts.task, rows)
 
     def tasks(self, job_id: str, round_: int) -> Mapping[str, bytes]:
         """Return what is asked in a round, by party."""
         return self._bodies(OUTBOX, job_id, round_)
 
-    def put_answer(self, job_id: str, round_: int, party: str, body: bytes) -> None:
-        """Write a submission."""
-        values = {"job_id": job_id, "round": round_, "party": party, "body": body}
-        self._write(self._puts.answer, [values])
+    def put_answers(self, job_id: str, round_: int, answers: Mapping[str, bytes]) -> None:
+        """Write submissions, by party."""
+        if rows := _exchange(job_id, round_, answers):
+            self._write(self._puts.answer, rows)
 
     def answers(self, job_id: str, round_: int) -> Mapping[str, bytes]:
         """Return the submissions of a round, by party."""

@@ -12,16 +12,14 @@ from dataclasses import replace
 
 from colonnade.core.errors import BadInput, NotEnrolled, RequestConflict, StaleEpoch, UnknownJob
 from colonnade.optim.job import job_id as name_of
-from colonnade.privacy.accounting import MAX_UNITS
-from colonnade.privacy.ledger import Released
 from colonnade.privacy.receipts import verify
 from colonnade.server.metering import control_row, retry_row, submission_rows
 from colonnade.server.offers import check_offer
 from colonnade.server.outgoing import Outgoing, Send
-from colonnade.server.run import Run, bodies_of
+from colonnade.server.receipts import with_newest
+from colonnade.server.run import Answer, Run, bodies_of
 from colonnade.server.store import DecisionRow, JobRow, PartyRow, State, Store
 from colonnade.v1 import federation_pb2 as pb
-from colonnade.wire.codec import release_from_proto
 from colonnade.wire.frames import wire_bytes
 from colonnade.wire.jobspec import job_from_bytes
 from colonnade.wire.session import PROTOCOL, enrolment_statement, public_text
@@ -158,7 +156,8 @@ class Coordinator:
             raise UnknownJob(f"there is no job {public_text(job_id, 12)}")
 
     def tick(self) -> None:
-        """Fail jobs whose parties have stayed away for too long."""
+        """Write what waits, and fail jobs whose parties have stayed away for too long."""
+        self.settle()
         now = self._monotonic()
         for run in list(self.runs.values()):
             limit = run.job.party_timeout_s
@@ -168,6 +167,11 @@ class Coordinator:
                     reason = f"party {party} did not answer {where} within {limit} s"
                     self._end(run, State.FAILED, reason)
                     break
+
+    def settle(self) -> None:
+        """Write all answers that wait for the rest of their round."""
+        for run in self.runs.values():
+            self._settle(run)
 
     # -- inside ----------------------------------------------------------------------------------
 
@@ -196,17 +200,17 @@ class Coordinator:
             return
         if party not in run.tasks:
             raise BadInput(f"party {party} was asked for nothing in round {run.round}")
-        released = [self._checked(party, submission, place) for place in _places(submission)]
+        known = with_newest(self.parties[party], submission)
         bodies = bodies_of(submission)
-        if len(bodies) != len(released):
+        if len(bodies) != len(submission.releases):
             raise BadInput(f"party {party} released a kind twice in round {run.round}")
         run.algorithm.check(run.state, party, bodies)
-        # Everything is checked; from here on it is written.
-        body = submission.SerializeToString(deterministic=True)
-        self._store.put_answer(run.row.job_id, run.round, party, body)
-        self._keep_newest(party, released, submission)
+        # Everything is checked; from here on it is kept. It is written with the others of the
+        # round, at the latest at the next tick: nothing is sent before, and a party whose answer a
+        # crash takes away sends the same bytes again.
+        self.parties[party] = known
         rows = submission_rows(submission, party, wire)
-        self._store.add_uplink(rows)
+        run.unwritten[party] = Answer(submission.SerializeToString(deterministic=True), rows)
         for row in rows:
             run.count(row)
         run.answers[party] = bodies  # the next task, or the ending, tells the party
@@ -215,6 +219,7 @@ class Coordinator:
 
     def _accept_again(self, party: str, submission: pb.Submission, wire: int) -> None:
         """Acknowledge what is kept already; other bytes under a used key are refused."""
+        self.settle()
         stored = self._store.answers(submission.job_id, submission.round).get(party)
         if stored is None:
             if submission.job_id in self.ended:
@@ -245,12 +250,24 @@ class Coordinator:
                     self._out.task(run, party)
             if run.awaited():
                 return
+            self._settle(run)
             state = run.algorithm.absorb(run.state, run.answers)
             self._store.put_iterate(run.next_iterate(state))
         self._end(run, State.FINISHED, "")
 
+    def _settle(self, run: Run) -> None:
+        if not run.unwritten:
+            return
+        bodies = {party: answer.body for party, answer in run.unwritten.items()}
+        self._store.put_answers(run.row.job_id, run.round, bodies)
+        self._store.add_uplink(row for answer in run.unwritten.values() for row in answer.uplink)
+        for party in run.unwritten:
+            self._store.put_party(self.parties[party])
+        run.unwritten.clear()
+
     def _end(self, run: Run, state: State, reason: str) -> None:
         job_id = run.row.job_id
+        self._settle(run)
         self._store.end_job(job_id, state, reason, self._clock())
         del self.runs[job_id]
         self.ended[job_id] = state
@@ -268,32 +285,9 @@ class Coordinator:
             raise BadInput(f"party {party} is not in job {job_id[:12]}")
         return run
 
-    def _checked(self, party: str, submission: pb.Submission, place: int) -> Released:
-        """Return a release if it is of this round and the party's ledger signed it."""
-        released, row = release_from_proto(submission.releases[place]), self.parties[party]
-        key, receipt = released.key, released.receipt
-        if (key.job, key.round, key.account) != (submission.job_id, submission.round, ""):
-            raise BadInput(f"party {party} sent a release of another job or round")
-        signed = receipt.signed_by(row.ledger_key) and receipt.ledger_id == row.ledger_id
-        if not signed or receipt.seq > MAX_UNITS:  # a database's integers end where a ledger's do
-            raise BadInput(f"party {party} sent a release that its ledger did not sign")
-        return released
-
-    def _keep_newest(self, party: str, released: list[Released], submission: pb.Submission) -> None:
-        """Keep the party's newest release, to be shown to it at its next session."""
-        place = max(_places(submission), key=lambda each: released[each].receipt.seq)
-        row, seq = self.parties[party], released[place].receipt.seq
-        if seq > row.latest_seq:
-            latest = submission.releases[place].SerializeToString(deterministic=True)
-            self._put_party(replace(row, latest=latest, latest_seq=seq))
-
     def _hear(self, party: str) -> None:
         self._heard[party] = self._monotonic()
 
     def _put_party(self, row: PartyRow) -> None:
         self._store.put_party(row)
         self.parties[row.name] = row
-
-
-def _places(submission: pb.Submission) -> range:
-    return range(len(submission.releases))

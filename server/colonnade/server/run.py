@@ -28,6 +28,14 @@ class Counts:
     payload_bytes: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A submission that is checked and not yet in the store, with what it adds to the counts."""
+
+    body: bytes
+    uplink: list[UplinkRow]
+
+
 @dataclass(slots=True)
 class Run:
     """A job that has not ended. The store has all of it."""
@@ -41,6 +49,7 @@ class Run:
     opened: bool = False  # whether the round's tasks are written
     tasks: Mapping[str, bytes] = field(default_factory=dict)
     answers: dict[str, Bodies] = field(default_factory=dict)
+    unwritten: dict[str, Answer] = field(default_factory=dict)  # of the open round, by party
     counts: dict[str, Counts] = field(default_factory=dict)
     since: float = 0.0  # monotonic time of the last proposal or round
 

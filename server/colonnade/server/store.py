@@ -123,8 +123,8 @@ class Store(Protocol):
     def tasks(self, job_id: str, round_: int) -> Mapping[str, bytes]:
         """Return what is asked in a round, by party."""
 
-    def put_answer(self, job_id: str, round_: int, party: str, body: bytes) -> None:
-        """Write a submission."""
+    def put_answers(self, job_id: str, round_: int, answers: Mapping[str, bytes]) -> None:
+        """Write submissions, by party."""
 
     def answers(self, job_id: str, round_: int) -> Mapping[str, bytes]:
         """Return the submissions of a round, by party."""

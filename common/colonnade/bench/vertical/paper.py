@@ -15,13 +15,11 @@ import math
 
 import numpy as np
 
-from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import GRID
 from colonnade.optim.sketch import SparseSketch
 from colonnade.optim.vertical.spec import Loss
 from colonnade.simulate.inprocess import Data, Model
 
-ROUNDS = (4, 8, 16)
 DIM = 1024
 
 
@@ -35,7 +33,7 @@ def paper(
     rounds: int,
     seed: int,
 ) -> Model:
-    """Fit with the paper's noise; ``radius`` is each party's."""
+    """Fit with the paper's noise; ``radius`` is each party's, whose columns lie side by side."""
     draw, n = np.random.default_rng(seed), data.label.size
     label = data.label / GRID
     scale = 2.0 if loss is Loss.LOGISTIC else 1.0
@@ -44,15 +42,18 @@ def paper(
     noise = _sketch_noise(epsilon / 2.0, delta / 2.0, asked=asked, n_rows=n)
     sketch = SparseSketch(seed.to_bytes(8, "little"), n, DIM)
     means = data.columns.mean(axis=1) / GRID
+    centred = data.columns.astype(np.float32)
+    centred /= GRID
+    centred -= means[:, None].astype(np.float32)
     target = label - label.mean()
     coef, q = np.zeros(data.columns.shape[0]), np.zeros(DIM)
     for t in range(rounds):
         step = 2.0 / (t + 2.0)
         fixed = np.rint(q * 2.0**20).astype(np.int64)
-        residual = sketch.transpose(fixed) / 2.0**20 - target
+        residual = (sketch.transpose(fixed) / 2.0**20 - target).astype(np.float32)
         coef, q = (1.0 - step) * coef, (1.0 - step) * q
         for split in data.splits:
-            scores = _scores(data, split, means, residual) / n
+            scores = (centred[split[0] : split[-1] + 1] @ residual).astype(np.float64) / n
             noisy = np.concatenate([scores, -scores]) + draw.laplace(0.0, laplace, 2 * len(split))
             best = int(np.argmax(noisy))
             feature, sign = split[best % len(split)], -1.0 if best < len(split) else 1.0
@@ -62,13 +63,6 @@ def paper(
             q += moved * (z + draw.normal(0.0, noise, DIM))
     coefs = [scale * coef[list(split)] for split in data.splits]
     return Model(coefs, scale * float(label.mean() - coef @ means))
-
-
-def _scores(
-    data: Data, split: tuple[int, ...], means: FloatArray, residual: FloatArray
-) -> FloatArray:
-    total = float(residual.sum())
-    return np.array([data.columns[i] @ residual / GRID - means[i] * total for i in split])
 
 
 def _laplace_scale(epsilon: float, delta: float, *, asked: int, n_rows: int) -> float:

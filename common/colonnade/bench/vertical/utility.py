@@ -2,7 +2,9 @@
 
 Plans come from the planner. It is told what an organization could know: that columns of different
 parties have little to do with each other, or about 0.3; for real tables nothing, so that it takes
-its default. Radii, rounds and all else are its own. The seeds were not used to choose its rules.
+its default. Radii, rounds and all else are its own. The seeds of made-up data were not used to
+choose its rules. The real tables were seen while they were chosen: the radius and rounds of the
+centralised reference were searched on them, in its favour, so they are no held-out test.
 """
 
 import functools
@@ -27,7 +29,7 @@ from colonnade.simulate.synthetic import make
 Progress = Callable[[str], None]
 
 EPSILON, DELTA = 1.0, 1e-6
-FIRST_SEED = 1000
+FIRST_SEED = 7000
 METHODS = ("nonprivate", "central", "ours", "no_sharing", "sketched_labels", "paper")
 
 

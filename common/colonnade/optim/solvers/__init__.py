@@ -1,0 +1,1 @@
+"""Single-site private solvers: one noisy fixed-point iteration and its instances."""
