@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
@@ -74,7 +74,7 @@ def tap(hub: Running) -> dict[tuple[str, int, str], set[bytes]]:
             bodies[name, release.key.round, release.key.kind].add(release.SerializeToString())
         receive(name, message)
 
-    hub.serving.engine.receive = tapped  # type: ignore[method-assign]
+    hub.serving.engine.receive = tapped  # type: ignore[method-assign,assignment]
     return bodies
 
 
@@ -179,18 +179,18 @@ def test_a_connection_that_goes_silent_is_given_up_and_the_job_goes_on(
     monkeypatch.setattr(channels, "client_options", lambda: quick(client_options()))
 
     async def run() -> None:
-        async with coordinator(made, options=quick(server_options())) as hub:
-            async with (
-                proxied(hub.serving.port) as proxy,
-                party(made, PAIR[0], proxy.address, tmp_path),
-                party(made, PAIR[1], hub.address, tmp_path),
-            ):
-                await hub.attached(*PAIR)
-                proxy.links[-1].stall()  # no proposal gets through, and no end of the connection
-                name = await hub.submit(job)
-                assert await hub.ended(name) == "finished"
-                assert (await hub.iterates(name))[-1].body == expected(job)
-                assert len(proxy.links) > 2
+        async with (
+            coordinator(made, options=quick(server_options())) as hub,
+            proxied(hub.serving.port) as proxy,
+            party(made, PAIR[0], proxy.address, tmp_path),
+            party(made, PAIR[1], hub.address, tmp_path),
+        ):
+            await hub.attached(*PAIR)
+            proxy.links[-1].stall()  # no proposal gets through, and no end of the connection
+            name = await hub.submit(job)
+            assert await hub.ended(name) == "finished"
+            assert (await hub.iterates(name))[-1].body == expected(job)
+            assert len(proxy.links) > 2
 
     asyncio.run(run())
 
@@ -402,13 +402,16 @@ def test_a_killed_party_pauses_its_round_and_pays_once(
             )
             command = ("party", "run", "--config", str(config))
             await hub.attached(other)
-            submitted = ""
-            engine = hub.serving.engine
+            engine, submitted = hub.serving.engine, job_id(job_to_bytes(job))
+
+            def reached(round_: int) -> Callable[[], bool]:
+                return lambda: engine.runs[submitted].round >= round_
+
             for round_ in (2, 6):
                 async with process(*command, says="attached") as running:
                     await hub.attached(name)
-                    submitted = submitted or await hub.submit(job)
-                    await hub.until(lambda goal=round_: engine.runs[submitted].round >= goal)  # type: ignore[misc]
+                    await hub.submit(job)
+                    await hub.until(reached(round_))
                     running.kill()
                     await hub.until(lambda: name not in engine.attached)
                     # The round waits for it, however often the clock ticks.

@@ -4,12 +4,20 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from support.federation import CAP, NAMES, Running, coordinator, make_job, party, sites
+from support.federation import (
+    CAP,
+    NAMES,
+    Running,
+    coordinator,
+    credentials_of,
+    make_job,
+    party,
+    sites,
+)
 from support.proxy import proxied
 
 from colonnade.simulate.federation import Federation, found_federation
 from colonnade.wire.frames import opening_bytes, wire_bytes
-from colonnade.wire.pki import load_credentials
 
 PAIR = NAMES[:2]
 
@@ -32,27 +40,23 @@ def test_counted_bytes_agree_with_those_of_the_connection(wide: Federation, tmp_
     job = make_job(wide, PAIR, rounds=20, sketch_dim=2048)
 
     async def run() -> None:
-        async with coordinator(wide) as hub:
-            async with (
-                proxied(hub.serving.port) as first,
-                proxied(hub.serving.port) as second,
-            ):
-                proxies = dict(zip(PAIR, (first, second), strict=True))
-                async with (
-                    party(wide, PAIR[0], first.address, tmp_path) as one,
-                    party(wide, PAIR[1], second.address, tmp_path) as two,
-                ):
-                    await hub.attached(*PAIR)
-                    name = await hub.submit(job)
-                    assert await hub.ended(name) == "finished"
-                    await hub.until(lambda: not one.ledger.state.left and not two.ledger.state.left)
-                    for who, proxy in proxies.items():
-                        assert len(proxy.links) == 2  # one to see who answers, one for the session
-                        credentials = load_credentials(wide.folder / who / "pki")
-                        ours = counted(hub, name, who) + opening_bytes(credentials)
-                        real = proxy.links[1].kernel_up()
-                        assert real == proxy.links[1].up
-                        assert abs(ours / real - 1) < 0.05, (ours, real)
+        async with (
+            coordinator(wide) as hub,
+            proxied(hub.serving.port) as first,
+            proxied(hub.serving.port) as second,
+            party(wide, PAIR[0], first.address, tmp_path) as one,
+            party(wide, PAIR[1], second.address, tmp_path) as two,
+        ):
+            await hub.attached(*PAIR)
+            name = await hub.submit(job)
+            assert await hub.ended(name) == "finished"
+            await hub.until(lambda: not one.ledger.state.left and not two.ledger.state.left)
+            for who, proxy in zip(PAIR, (first, second), strict=True):
+                assert len(proxy.links) == 2  # one to see who answers, one for the session
+                ours = counted(hub, name, who) + opening_bytes(credentials_of(wide, who))
+                real = proxy.links[1].kernel_up()
+                assert real == proxy.links[1].up
+                assert abs(ours / real - 1) < 0.05, (ours, real)
 
     asyncio.run(run())
 

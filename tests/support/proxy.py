@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import struct
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -109,9 +109,9 @@ class Proxy:
 
 
 @asynccontextmanager
-async def proxied(port: int, faults: Iterator[Fault] = iter(())) -> AsyncIterator[Proxy]:
+async def proxied(port: int, faults: Iterable[Fault] = ()) -> AsyncIterator[Proxy]:
     """Run a proxy in front of ``port`` of this machine."""
-    proxy = Proxy(port, faults)
+    proxy = Proxy(port, iter(faults))
     tasks: set[asyncio.Task[None]] = set()
 
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -75,7 +75,7 @@ def _measure(
         effort = QUICK if quick else FULL
         result["speed"] = measure_speed(folder, effort=effort, progress=_say)
     if "memory" in wanted:
-        memory = party_memory(folder, 100_000 if quick else 1_000_000, 100, progress=_say)
+        memory = party_memory(folder, 50_000 if quick else 1_000_000, 100, progress=_say)
         result["memory_mb"], result["memory"] = memory["memory_mb"], memory
     if "first_round" in wanted:
         _say("a simulation's first round")

@@ -5,6 +5,7 @@ import datetime as dt
 import logging
 import secrets
 import signal
+import threading
 import time
 from collections.abc import Callable
 from importlib.metadata import version
@@ -16,6 +17,7 @@ from colonnade.party.policy import load_policy
 from colonnade.party.session import Dial, hold_session
 from colonnade.party.vault import Vault
 from colonnade.party.versions import discard_stale
+from colonnade.party.warming import warm
 from colonnade.privacy.founding import open_ledger
 from colonnade.privacy.ledger import Ledger
 from colonnade.privacy.sampling import NoiseSource, OsNoise
@@ -45,6 +47,8 @@ class Party:
     async def run(self, stop: asyncio.Event, attached: Callable[[], None] | None = None) -> None:
         """Hold sessions until ``stop`` is set; raise what another try would not mend."""
         stopping = asyncio.create_task(_wait(stop))
+        # A daemon: a party that is told to stop does not wait for it.
+        threading.Thread(target=warm, name="warming", daemon=True).start()
         wait = _FIRST_WAIT_S
         try:
             while not stop.is_set():

@@ -54,7 +54,7 @@ class Effort:
     repeats: int
 
 
-QUICK = Effort(rounds=24, repeats=2)
+QUICK = Effort(rounds=40, repeats=1)
 FULL = Effort(rounds=150, repeats=5)
 
 

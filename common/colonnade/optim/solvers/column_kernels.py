@@ -18,6 +18,8 @@ TOP = 2**30
 """A clipped entry is an integer of at most this size; it fits 32 bits."""
 
 _TOP = float(TOP)
+# Beyond this a sigmoid is 0 to the last bit; the exponential would leave the floats.
+_FAR = 700.0
 
 
 @njit
@@ -26,7 +28,7 @@ def slope(kind: int, margin: float, label: float) -> float:
     if kind == SQUARED_CODE:
         return margin - label
     if kind == LOGISTIC_CODE:
-        return -label / (1.0 + math.exp(label * margin))
+        return -label / (1.0 + math.exp(min(label * margin, _FAR)))
     return -label if label * margin < 1.0 else 0.0
 
 

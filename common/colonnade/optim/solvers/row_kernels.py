@@ -122,12 +122,12 @@ def proximal_weight(kind: int, margin: float, label: float, gamma: float, norm2:
     # Newton's method on m - margin - reach y / (1 + exp(y m)), which increases at rate >= 1.
     m = margin
     for _ in range(30):
-        tail = 1.0 / (1.0 + math.exp(label * m))
+        tail = 1.0 / (1.0 + math.exp(min(label * m, 700.0)))
         change = (m - margin - reach * label * tail) / (1.0 + reach * tail * (1.0 - tail))
         m -= change
         if abs(change) < 1e-14:
             break
-    return gamma * label / (1.0 + math.exp(label * m))
+    return gamma * label / (1.0 + math.exp(min(label * m, 700.0)))
 
 
 @njit
@@ -177,14 +177,14 @@ def dual_step(
         # With b = y (alpha + z) = sigmoid(s): s + y margin + curvature (b - y alpha) = 0.
         begin, s = label * alpha, -label * margin
         s = min(max(s, -30.0), 30.0)
-        b = 1.0 / (1.0 + math.exp(-s))
+        b = 1.0 / (1.0 + math.exp(min(-s, 700.0)))
         for _ in range(30):
             change = (s + label * margin + curvature * (b - begin)) / (
                 1.0 + curvature * b * (1.0 - b)
             )
             # The curve bends: a step that is too long is cut, which keeps Newton's method safe.
             s -= min(max(change, -2.0), 2.0)
-            b = 1.0 / (1.0 + math.exp(-s))
+            b = 1.0 / (1.0 + math.exp(min(-s, 700.0)))
             if abs(change) < 1e-13:
                 break
         return label * (b - begin)

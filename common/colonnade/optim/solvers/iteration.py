@@ -1,0 +1,144 @@
+"""The one iteration of which every solver is an instance.
+
+    u_b  <-  u_b + lambda_k ( R_b(u) + e_b + noise - u_b )
+
+over blocks ``b`` of coordinates (Cyffers, Bellet and Basu 2023). ``R`` is a map whose fixed points
+are, or give, the minimisers; a solver says what ``R`` is, what it must ask of the data to evaluate
+one block of it, and which block comes next. Everything it asks goes through a `Release`.
+
+| solver       | block          | R_b(u)                                        | lambda_k    |
+|--------------|----------------|-----------------------------------------------|-------------|
+| DP-SGD       | all            | prox(u - step * gradient of a batch)          | 1           |
+| DP-CD        | one, in turn   | prox_j(u_j - step_j * j-th partial derivative) | 1           |
+| DP-GCD       | one, selected  | u_j - step_j * j-th partial derivative        | 1           |
+| DP-FW        | all            | the vertex with the least inner product       | 2 / (k + 2) |
+| DP-SCD       | all of v       | v + the dual updates of a batch               | 1           |
+| private ADMM | all            | 2 prox_f(2 z - u) - 2 z + u, z = prox_r(u)    | chosen      |
+"""
+
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from colonnade.core.arrays import FloatArray, IntArray
+from colonnade.privacy.entries import ReleaseKey
+from colonnade.privacy.gate import Gate
+from colonnade.privacy.mechanisms import DiscreteGaussian, Mechanism
+from colonnade.privacy.sampling import NoiseSource
+
+Block: TypeAlias = int | slice
+EVERYTHING = slice(None)
+# Coordinates beyond this are a divergence, noticed before floats overflow in the rows.
+_DIVERGED = 1e100
+_AHEAD = 512
+
+
+class Diverged(ArithmeticError):
+    """The coefficients ran away: the step is too long for this noise."""
+
+
+class Release(Protocol):
+    """The way from the data to a solver: priced, noisy integers."""
+
+    def __call__(
+        self, kind: str, round_: int, mechanism: Mechanism, compute: Callable[[], IntArray]
+    ) -> IntArray:
+        """Return what ``mechanism`` makes of ``compute()``."""
+
+
+class Operator(Protocol):
+    """A solver at work: the map ``R``, evaluated through releases."""
+
+    def relaxation(self, k: int) -> float:
+        """Return ``lambda_k``."""
+
+    def target(self, k: int, u: FloatArray, release: Release) -> tuple[Block, FloatArray | float]:
+        """Return the block of step ``k`` and ``R_b(u) + noise`` there."""
+
+    def follow(self, block: Block, change: FloatArray | float) -> None:
+        """Note that ``u_b`` was changed: what is kept of the rows moves with it."""
+
+    def model(self, u: FloatArray) -> FloatArray:
+        """Return the coefficients that ``u`` stands for."""
+
+
+def iterate(
+    operator: Operator,
+    u: FloatArray,
+    release: Release,
+    *,
+    steps: int,
+    average_every: int = 0,
+    progress: Callable[[int], None] | None = None,
+) -> FloatArray:
+    """Run the iteration from ``u`` and return the model.
+
+    Parameters
+    ----------
+    average_every
+        If positive, every so many steps continue from the mean of the iterates since the last
+        time (the periodic averaging of DP-CD: ``steps / average_every`` periods).
+    progress
+        Called with the number of steps done.
+    """
+    u = u.copy()
+    total = np.zeros_like(u)
+    for k in range(steps):
+        block, target = operator.target(k, u, release)
+        change = operator.relaxation(k) * (target - u[block])
+        u[block] += change
+        if not np.all(np.abs(u[block]) < _DIVERGED):
+            raise Diverged(f"step {k + 1} of {steps}")
+        operator.follow(block, change)
+        if average_every:
+            total += u
+            if (k + 1) % average_every == 0:
+                jump = total / average_every - u
+                u += jump
+                operator.follow(EVERYTHING, jump)
+                total[:] = 0.0
+        if progress is not None:
+            progress(k + 1)
+    return operator.model(u)
+
+
+class Direct:
+    """Releases to the caller in memory: for `fit` without a ledger, and for simulations.
+
+    Gaussian noise is drawn some steps ahead, for it costs less in bulk. What was drawn lives and
+    ends with this object, which one fit in one process uses.
+    """
+
+    def __init__(self, noise: NoiseSource) -> None:
+        self._noise = noise
+        self._ahead: dict[tuple[int, int], list[IntArray]] = {}
+
+    def __call__(
+        self, kind: str, round_: int, mechanism: Mechanism, compute: Callable[[], IntArray]
+    ) -> IntArray:
+        """Return what ``mechanism`` makes of ``compute()``."""
+        value = compute()
+        if type(mechanism) is not DiscreteGaussian:
+            return mechanism.perturb(value, self._noise)
+        waiting = self._ahead.setdefault((mechanism.sigma2, value.size), [])
+        if not waiting:
+            count = 1 if round_ == 0 else max(1, _AHEAD // value.size)
+            drawn = self._noise.discrete_gaussian(mechanism.sigma2, count * value.size)
+            waiting.extend(drawn.reshape(count, value.size))
+        return value + waiting.pop()
+
+
+class Gated:
+    """Releases through a ledger's gate, one key a step: a crash resumes where it stopped."""
+
+    def __init__(self, gate: Gate, job: str, request: bytes) -> None:
+        self._gate, self._job, self._request = gate, job, request
+
+    def __call__(
+        self, kind: str, round_: int, mechanism: Mechanism, compute: Callable[[], IntArray]
+    ) -> IntArray:
+        """Return what ``mechanism`` makes of ``compute()``, charged and stored, or its replay."""
+        key = ReleaseKey(self._job, round_, kind)
+        released = self._gate.release(key, self._request, mechanism, compute)
+        return np.frombuffer(released.body, "<i8").astype(np.int64)

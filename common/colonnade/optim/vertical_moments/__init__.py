@@ -1,0 +1,1 @@
+"""A vertical job in few numbers: local moments, shared directions, one solve."""
