@@ -247,7 +247,7 @@ def check_chain(hub: Running, name: str) -> None:
 
 
 def test_a_coordinator_that_dies_at_many_commits_ends_with_the_same_bits(tmp_path: Path) -> None:
-    made, job = founded(), make_job(founded(), PAIR, rounds=10)
+    made, job = founded(), make_job(founded(), PAIR, rounds=16)
     name, url = job_id(job_to_bytes(job)), f"sqlite:///{tmp_path}/hub.db"
     draw, port = np.random.default_rng(5), free_port()
 
@@ -278,13 +278,13 @@ def test_a_coordinator_that_dies_at_many_commits_ends_with_the_same_bits(tmp_pat
                 for each in PAIR
             }
             deaths = 0
-            while not await life(Dying(url, int(draw.integers(2, 9)), after=bool(deaths % 2))):
+            while not await life(Dying(url, int(draw.integers(2, 15)), after=bool(deaths % 2))):
                 deaths += 1
-                assert deaths < 400
+                assert deaths < 200
             assert {each: members[each].spent() for each in PAIR} == price(job)
             return deaths
 
-    assert asyncio.run(run()) >= 10
+    assert asyncio.run(run()) >= 5
 
 
 @asynccontextmanager

@@ -1,7 +1,10 @@
 """Whole jobs over localhost gRPC with TLS: the same bits as one process, and a true report."""
 
 import asyncio
+import subprocess
+import sys
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +34,7 @@ from colonnade.optim.job import job_id
 from colonnade.optim.vertical.spec import Labels, Loss, Sampling
 from colonnade.party.meter import CONTROL
 from colonnade.server.vertical import VerticalFrankWolfe
-from colonnade.simulate.federation import FEDERATION
+from colonnade.simulate.federation import FEDERATION, free_port
 from colonnade.v1 import job_pb2
 from colonnade.wire.client import Client
 from colonnade.wire.identity import Identity
@@ -287,3 +290,39 @@ def test_insecure_works_on_loopback_with_names_that_are_believed(tmp_path: Path)
     asyncio.run(run())
     with pytest.raises(BadInput, match="for this machine only"):
         Client("hub.example.org:7443", None)
+
+
+def test_insecure_processes_say_so_and_run_a_job(tmp_path: Path) -> None:
+    made, name = founded(), NAMES[2]
+    address = f"127.0.0.1:{free_port()}"
+    hub_file, party_file = tmp_path / "hub.toml", made.folder / name / "insecure.toml"
+    hub_file.write_text(
+        f'listen = "{address}"\ninsecure = true\nfederation = "{FEDERATION}"\n'
+        'database = "sqlite:///hub.db"\n'
+    )
+    party_file.write_text(
+        f'coordinator = "{address}"\ninsecure = true\ndata = "data"\nledger = "ledger"\n'
+        f'policy = "policy.toml"\nidentity = "spiffe://{FEDERATION}/party/{name}"\n'
+        f'coordinator_identity = "spiffe://{FEDERATION}/coordinator/hub"\n'
+    )
+    command = [sys.executable, "-m", "colonnade.cli.main"]
+    commands = [
+        [*command, "coordinator", "--config", str(hub_file)],
+        [*command, "party", "run", "--config", str(party_file)],
+    ]
+    with ExitStack() as stack:
+        processes = []
+        for each in commands:  # the party dials when the coordinator listens
+            pipes = subprocess.Popen(each, stdout=subprocess.PIPE, text=True)
+            processes.append(stack.enter_context(pipes))
+            stack.callback(pipes.kill)
+            assert pipes.stdout is not None
+            assert pipes.stdout.readline().startswith("INSECURE: no TLS, names are believed")
+            assert pipes.stdout.readline().startswith(("listening on", "attached"))
+        who = Identity(FEDERATION, "operator", "anyone")
+        with Client(address, None, identity=who) as client:
+            job = client.submit(make_job(made, [name], rounds=2))
+            assert [view.state for view in client.watch(job)][-1] == "finished"
+        for running in processes:
+            running.terminate()
+            assert running.wait(WAIT_S) == 0

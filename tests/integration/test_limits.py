@@ -164,8 +164,10 @@ def test_eight_streams_of_a_connection_are_served_and_no_more(tmp_path: Path) ->
                 watch: Any = JobServiceStub(another).WatchJob(request)
                 assert (await asyncio.wait_for(watch.read(), WAIT_S)).job.job_id == name
                 assert 2 <= len(watchers[name]) <= 9
-            await hub.serving.worker.do(lambda: hub.serving.engine.cancel(name, "test"))
+            for each in watches:
+                each.cancel()
             await asyncio.wait_for(asyncio.gather(*first, return_exceptions=True), WAIT_S)
+        await hub.serving.worker.do(lambda: hub.serving.engine.cancel(name, "test"))
 
     serve(check, tmp_path)
 

@@ -85,7 +85,6 @@ def _submit(arguments: argparse.Namespace) -> int:
     import json
 
     from colonnade.cli.authoring import author, describe
-
     from colonnade.wire.jobspec import job_from_bytes, job_to_bytes
 
     with _client(arguments) as client:
@@ -116,7 +115,9 @@ def _read_spec(path: Path) -> bytes:
 
 
 def _plan_text(plan: "dict[str, object]") -> str:
-    return "\n".join(f"{name:<18} {value}" for name, value in plan.items())
+    from colonnade.cli.plan import as_text
+
+    return as_text(plan)
 
 
 def _list(arguments: argparse.Namespace) -> int:
@@ -195,7 +196,6 @@ def _show(arguments: argparse.Namespace) -> int:
     import json
 
     from colonnade.cli.authoring import describe
-
     from colonnade.privacy.accounting import rho_from_units
     from colonnade.wire.jobspec import job_from_bytes
 

@@ -24,11 +24,10 @@ def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
 def _plan(arguments: argparse.Namespace) -> int:
     import json
 
-    from colonnade.simulate.expected import expected_accuracy
-
     from colonnade.cli.authoring import budget_of, delta_of, plan_of
     from colonnade.core.errors import BadInput
     from colonnade.privacy.accounting import epsilon_of, rho_from_units
+    from colonnade.simulate.expected import expected_accuracy
     from colonnade.simulate.story import feature_names, party_names
 
     count, n_rows = arguments.parties, arguments.rows
@@ -77,16 +76,17 @@ def _plan(arguments: argparse.Namespace) -> int:
             noise=arguments.noise,
             seed=arguments.seed,
         )
-    print(json.dumps(result) if arguments.json else _text(result))
+    print(json.dumps(result) if arguments.json else as_text(result))
     return 0
 
 
-def _text(result: dict[str, Any], indent: str = "") -> str:
+def as_text(result: dict[str, Any], indent: str = "") -> str:
+    """Lay nested values out for people."""
     lines = []
     for name, value in result.items():
         if isinstance(value, dict):
             lines.append(f"{indent}{name}")
-            lines.append(_text(value, indent + "  "))
+            lines.append(as_text(value, indent + "  "))
         else:
             shown = f"{value:.6g}" if isinstance(value, float) else value
             lines.append(f"{indent}{name:<22} {shown}")

@@ -23,7 +23,10 @@ def add_plan_options(parser: argparse.ArgumentParser, *, data: bool) -> None:
         help="whether epsilon is for a person at all parties together or at each",
     )
     plan.add_argument(
-        "--correlation", type=float, default=None, help="between columns, expected or made"
+        "--correlation",
+        type=float,
+        default=None,
+        help="between columns, expected or made up; default 0.2",
     )
     plan.add_argument("--rounds", type=int)
     plan.add_argument("--sketch-dim", type=int)

@@ -106,6 +106,7 @@ def _run(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
 def _sites(arguments: argparse.Namespace) -> "list[Site]":
     from colonnade.core.errors import BadInput
     from colonnade.core.schema import load_schema
+    from colonnade.optim.vertical.planning import DEFAULT_CORRELATION
     from colonnade.optim.vertical.spec import Loss
     from colonnade.simulate.from_file import read_table, sites_from
     from colonnade.simulate.story import party_names, sites_of
@@ -129,12 +130,14 @@ def _sites(arguments: argparse.Namespace) -> "list[Site]":
     splits = [
         arguments.features // count + (place < arguments.features % count) for place in range(count)
     ]
+    given = arguments.correlation
+    correlation = DEFAULT_CORRELATION if given is None else given
     try:
         made = make(
             arguments.rows,
             splits,
             informative=arguments.informative,
-            correlation=arguments.correlation or 0.0,
+            correlation=correlation,
             noise=arguments.noise,
             seed=arguments.seed,
             loss=loss,

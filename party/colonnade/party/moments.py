@@ -17,17 +17,15 @@ from colonnade.core.errors import BadInput
 from colonnade.optim.kernels import score
 from colonnade.optim.sketch import Sketch
 from colonnade.optim.vertical.moments import sums
-from colonnade.optim.vertical.residual import Public, residual
+from colonnade.optim.vertical.residual import residual
 from colonnade.optim.vertical.spec import encode_choice
 from colonnade.optim.vertical_moments.rows import Projection, inner_products, project, triangle
 from colonnade.optim.vertical_moments.spec import (
     CROSS,
     GRAM,
-    LABEL,
     MARGINALS,
     MEANS,
     SCREEN,
-    SHARE,
     MomentsSpec,
     Part,
     Stage,

@@ -26,6 +26,7 @@ from colonnade.party.bounds import bought_bounds, bounds_job
 from colonnade.party.frank_wolfe import Columns, FrankWolfeParty
 from colonnade.party.policy import Policy
 from colonnade.party.versions import columns_for, version_of
+from colonnade.privacy.entries import ReleaseKey
 from colonnade.privacy.gate import Gate
 from colonnade.privacy.ledger import Ledger, Released
 from colonnade.privacy.sampling import NoiseSource
@@ -64,6 +65,9 @@ class FrankWolfeAnswers:
             return self.party.open(request)
         if not 1 <= round_ <= spec.rounds:
             raise BadInput(f"the job has rounds 1 to {spec.rounds}")
+        keys = [ReleaseKey(self.party.job, 0, kind) for kind in spec.opening(block)]
+        if any(key not in self.party.ledger.state.stored for key in keys):
+            raise BadInput("the job's opening comes first")  # before anything is charged
         return self.party.choose(round_, task.public, task.candidates, request)
 
 

@@ -6,6 +6,7 @@ refused call leaves no trace. If a transaction itself fails, memory and store ma
 process stops and starts again from the store.
 """
 
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,6 +24,8 @@ from colonnade.v1 import federation_pb2 as pb
 from colonnade.wire.frames import wire_bytes
 from colonnade.wire.jobspec import job_from_bytes
 from colonnade.wire.session import PROTOCOL, enrolment_statement, public_text
+
+logger = logging.getLogger(__name__)
 
 
 class Coordinator:
@@ -89,6 +92,7 @@ class Coordinator:
         epoch = row.epoch + 1
         self._put_party(replace(row, epoch=epoch, offer=hello.offer.SerializeToString()))
         self._out.sessions[party] = epoch
+        logger.info("party_attached party=%s epoch=%d", party, epoch)
         self._hear(party)
         wire = wire_bytes(pb.AttachRequest(hello=hello).ByteSize())
         self._store.add_uplink([control_row("", 0, party, wire)])
@@ -110,6 +114,7 @@ class Coordinator:
         """Note that a session's stream is gone."""
         if self._out.sessions.get(party) == epoch:
             del self._out.sessions[party]
+            logger.info("party_detached party=%s epoch=%d", party, epoch)
             self._hear(party)  # its absence is counted from now
             self._changed.update(name for name, run in self.runs.items() if run.has(party))
 
@@ -146,6 +151,7 @@ class Coordinator:
         for member in run.job.members:
             self._out.proposal(run, member.party)
         self._changed.add(name)
+        logger.info("job_submitted job=%s by=%s parties=%d", name[:12], by, len(run.job.members))
         return name
 
     def cancel(self, job_id: str, by: str) -> None:
@@ -251,6 +257,8 @@ class Coordinator:
             if run.awaited():
                 return
             self._settle(run)
+            job_id, answered = run.row.job_id[:12], len(run.answers)
+            logger.info("round_closed job=%s round=%d parties=%d", job_id, run.round, answered)
             state = run.algorithm.absorb(run.state, run.answers)
             self._store.put_iterate(run.next_iterate(state))
         self._end(run, State.FINISHED, "")
@@ -269,6 +277,7 @@ class Coordinator:
         job_id = run.row.job_id
         self._settle(run)
         self._store.end_job(job_id, state, reason, self._clock())
+        logger.info("job_ended job=%s state=%s round=%d", job_id[:12], state.value, run.round)
         del self.runs[job_id]
         self.ended[job_id] = state
         self._changed.add(job_id)

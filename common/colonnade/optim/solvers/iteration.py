@@ -24,7 +24,7 @@ import numpy as np
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.privacy.entries import ReleaseKey
 from colonnade.privacy.gate import Gate
-from colonnade.privacy.mechanisms import DiscreteGaussian, Mechanism
+from colonnade.privacy.mechanisms import DiscreteGaussian, Mechanism, SignedSelection
 from colonnade.privacy.sampling import NoiseSource
 
 Block: TypeAlias = int | slice
@@ -115,7 +115,11 @@ class Direct:
         self._ahead: dict[tuple[int, int], list[IntArray]] = {}
 
     def __call__(
-        self, kind: str, round_: int, mechanism: Mechanism, compute: Callable[[], IntArray]
+        self,
+        kind: str,  # noqa: ARG002 - no key is kept
+        round_: int,
+        mechanism: Mechanism,
+        compute: Callable[[], IntArray],
     ) -> IntArray:
         """Return what ``mechanism`` makes of ``compute()``."""
         value = compute()
@@ -127,6 +131,24 @@ class Direct:
             drawn = self._noise.discrete_gaussian(mechanism.sigma2, count * value.size)
             waiting.extend(drawn.reshape(count, value.size))
         return value + waiting.pop()
+
+
+class Noiseless:
+    """Releases without noise: the solver's non-private counterpart. Not private."""
+
+    def __call__(
+        self,
+        kind: str,  # noqa: ARG002 - no key is kept
+        round_: int,  # noqa: ARG002
+        mechanism: Mechanism,
+        compute: Callable[[], IntArray],
+    ) -> IntArray:
+        """Return ``compute()`` itself, or the best candidate of a selection."""
+        value = compute()
+        if not isinstance(mechanism, SignedSelection):
+            return value
+        best = int(np.argmax(np.abs(value)))
+        return np.array([best, 1 if value[best] >= 0 else -1], np.int64)
 
 
 class Gated:

@@ -13,8 +13,7 @@ import math
 import numpy as np
 
 from colonnade.core.arrays import FloatArray, Int16Array, Int32Array, IntArray
-from colonnade.core.jit import njit
-from colonnade.optim.solvers.column_kernels import TOP, slope
+from colonnade.optim.solvers.column_kernels import TOP, njit, sigmoid, slope
 from colonnade.optim.solvers.losses import HINGE_CODE, LOGISTIC_CODE, SQUARED_CODE
 
 _TOP = float(TOP)
@@ -50,8 +49,8 @@ def _add_row(
     check = np.int64(0)
     for k in range(values.size):
         x = factor * (units[columns[k]] * values[k])
-        below = x if x < _TOP else _TOP
-        inside = below if below > -_TOP else -_TOP
+        below = x if x < _TOP else _TOP  # noqa: FURB136 - so that a NaN is the top
+        inside = below if below > -_TOP else -_TOP  # noqa: FURB136
         scratch[k] = np.int64(inside)
         if check <= _TOP2:  # stop adding before 64 bits could overflow
             check += scratch[k] * scratch[k]
@@ -63,9 +62,7 @@ def _add_row(
 
 
 @njit
-def _margin(
-    values: Int16Array, columns: Int32Array, units: FloatArray, coef: FloatArray
-) -> float:
+def _margin(values: Int16Array, columns: Int32Array, units: FloatArray, coef: FloatArray) -> float:
     total = 0.0
     for k in range(values.size):
         total += coef[columns[k]] * (units[columns[k]] * values[k])
@@ -122,12 +119,12 @@ def proximal_weight(kind: int, margin: float, label: float, gamma: float, norm2:
     # Newton's method on m - margin - reach y / (1 + exp(y m)), which increases at rate >= 1.
     m = margin
     for _ in range(30):
-        tail = 1.0 / (1.0 + math.exp(min(label * m, 700.0)))
+        tail = sigmoid(-label * m)
         change = (m - margin - reach * label * tail) / (1.0 + reach * tail * (1.0 - tail))
         m -= change
         if abs(change) < 1e-14:
             break
-    return gamma * label / (1.0 + math.exp(min(label * m, 700.0)))
+    return gamma * label * sigmoid(-label * m)
 
 
 @njit
@@ -164,9 +161,7 @@ def proximal_rows(
 
 
 @njit
-def dual_step(
-    kind: int, alpha: float, margin: float, label: float, curvature: float
-) -> float:
+def dual_step(kind: int, alpha: float, margin: float, label: float, curvature: float) -> float:
     """Return the change of ``alpha`` that minimises the row's part of the dual.
 
     That is ``conjugate(-alpha - z) + margin z + curvature z**2 / 2`` over ``z``.
@@ -177,14 +172,14 @@ def dual_step(
         # With b = y (alpha + z) = sigmoid(s): s + y margin + curvature (b - y alpha) = 0.
         begin, s = label * alpha, -label * margin
         s = min(max(s, -30.0), 30.0)
-        b = 1.0 / (1.0 + math.exp(min(-s, 700.0)))
+        b = sigmoid(s)
         for _ in range(30):
             change = (s + label * margin + curvature * (b - begin)) / (
                 1.0 + curvature * b * (1.0 - b)
             )
             # The curve bends: a step that is too long is cut, which keeps Newton's method safe.
             s -= min(max(change, -2.0), 2.0)
-            b = 1.0 / (1.0 + math.exp(min(-s, 700.0)))
+            b = sigmoid(s)
             if abs(change) < 1e-13:
                 break
         return label * (b - begin)
@@ -213,12 +208,14 @@ def dual_rows(
     label: FloatArray,
     crowd: float,
     sequential: bool,
+    most: float,
     clip: float,
     weights: FloatArray,
     out: IntArray,
 ) -> None:
     """Sum the dual updates of the rows in ``batch``; the model is ``spread * v``.
 
+    An update is at most ``most``, and times its row at most ``clip`` in norm.
     Independent updates all see the same ``v`` and count the row's curvature ``crowd`` times; if
     ``sequential``, each one sees what the earlier ones of the batch did, on a copy of ``v``.
     """
@@ -234,6 +231,7 @@ def dual_rows(
             margin += spread[where[k]] * v[where[k]] * x
             curvature += spread[where[k]] * x * x
         z = dual_step(kind, alpha[i], margin, label[i], crowd * curvature)
+        z = min(max(z, -most), most)
         weights[b] = _add_row(row, where, units, z, clip, scratch, out)
         if sequential:
             for k in range(row.size):

@@ -1,0 +1,1 @@
+"""Federated private ADMM with client sampling: what both sides share."""

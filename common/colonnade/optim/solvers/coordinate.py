@@ -1,0 +1,149 @@
+"""DP-CD: proximal coordinate descent with noisy partial derivatives (Mangold et al. 2022)."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from colonnade.core.arrays import FloatArray, IntArray
+from colonnade.optim.solvers.budgets import Part, Plan, gaussian_step
+from colonnade.optim.solvers.column_kernels import TOP
+from colonnade.optim.solvers.design import Design
+from colonnade.optim.solvers.iteration import Block, Release
+from colonnade.optim.solvers.problem import Problem
+from colonnade.optim.solvers.smoothness import Squares, mean_squares, smoothness_parts
+from colonnade.privacy.mechanisms import Mechanism
+from colonnade.privacy.sampling import NoiseSource
+
+STEP = "step"
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinateDescent:
+    """Move one coordinate at a time.
+
+    Privacy: a step releases one partial derivative, a sum over rows of integers of at most ``TOP``:
+    sensitivity ``2 TOP`` whatever the coordinate, its threshold and the current model are.
+
+    Parameters
+    ----------
+    passes
+        Over the coordinates.
+    clip
+        Threshold: coordinate ``j`` is clipped at ``clip * sqrt(m_j)``, ``m_j`` its mean square.
+        In the paper's terms ``C = clip * sqrt(sum m)`` and ``C_j = C sqrt(M_j / sum M)``.
+    step
+        Step size in units of ``1 / M_j``.
+    order
+        In turn, or drawn uniformly from public randomness; privacy is the same.
+    average_every
+        If positive, continue every so many steps from the mean of the iterates: ``T x K``.
+    """
+
+    name: ClassVar[str] = "cd"
+    passes: int = 10
+    clip: float = 1.0
+    step: float = 1.0
+    squares: Squares = "private"
+    order: Literal["cyclic", "random"] = "cyclic"
+    average_every: int = 0
+    seed: int = 0
+
+    def refusal(self, problem: Problem) -> str | None:
+        """Return why this solver cannot solve ``problem``, or None."""
+        if not problem.loss.smooth:
+            return (
+                f"coordinate descent takes steps of 1 / M_j and the {problem.loss.name} loss has "
+                "no curvature bound M_j; use solver 'sgd', 'admm' or 'dual'"
+            )
+        return None
+
+    def steps(self, n_rows: int, n_features: int) -> int:  # noqa: ARG002
+        """Return the number of steps."""
+        return self.passes * n_features
+
+    def parts(self, n_rows: int, n_features: int) -> tuple[Part, ...]:
+        """Return what a run releases."""
+        first = smoothness_parts(self.squares, n_features)
+        steps = self.steps(n_rows, n_features)
+        share = 1 - sum((part.share for part in first), Fraction(0))
+        return (*first, Part(STEP, share, steps, steps, gaussian_step))
+
+    def start(
+        self,
+        problem: Problem,
+        design: Design,
+        label: FloatArray,
+        plan: Plan,
+        release: Release,
+        sampler: NoiseSource,  # noqa: ARG002 - every row takes part
+    ) -> "Descent":
+        """Return the operator, with the constants bought."""
+        n_rows, n_features = design.shape
+        squares = mean_squares(self.squares, design, plan, release)
+        clips = self.clip * np.sqrt(squares)
+        order = np.arange(n_features)
+        if self.order == "random":
+            draw = np.random.default_rng(self.seed)
+            order = draw.integers(0, n_features, self.steps(n_rows, n_features))
+        return Descent(
+            problem,
+            design,
+            label,
+            np.zeros(n_rows),
+            plan.mechanism(STEP),
+            clips.tolist(),
+            (self.step / (problem.loss.curvature * squares)).tolist(),
+            order.tolist(),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Descent:
+    """DP-CD at work: ``margins`` follow the model."""
+
+    problem: Problem
+    design: Design
+    label: FloatArray
+    margins: FloatArray
+    mechanism: Mechanism
+    clips: list[float]
+    steps: list[float]
+    order: list[int]
+
+    def relaxation(self, k: int) -> float:  # noqa: ARG002
+        """Return 1."""
+        return 1.0
+
+    def target(self, k: int, u: FloatArray, release: Release) -> tuple[Block, float]:
+        """Return a proximal step along the next coordinate."""
+        j = self.order[k % len(self.order)]
+        clip, step, kind = self.clips[j], self.steps[j], self.problem.loss.code
+
+        def compute() -> IntArray:
+            total = self.design.gradient(j, clip, kind, self.margins, self.label)
+            return np.array([total], np.int64)
+
+        noisy = int(release(STEP, k, self.mechanism, compute)[0])
+        derivative = noisy * (clip / TOP) / self.margins.size
+        point = float(u[j]) - step * derivative
+        return j, self.problem.penalty.prox_one(point, step, float(self.problem.scales[j]))
+
+    def follow(self, block: Block, change: FloatArray | float) -> None:
+        """Move the margins."""
+        shift(self.design, block, change, self.margins)
+
+    def model(self, u: FloatArray) -> FloatArray:
+        """Return ``u``."""
+        return u
+
+
+def shift(design: Design, block: Block, change: FloatArray | float, margins: FloatArray) -> None:
+    """Move ``margins`` in place as the coefficients in ``block`` change."""
+    if isinstance(block, int):
+        design.shift(block, float(change), margins)
+        return
+    for j, amount in enumerate(np.asarray(change)):
+        if amount:
+            design.shift(j, float(amount), margins)

@@ -1,0 +1,129 @@
+"""Run a solver on a problem: check, plan, iterate."""
+
+from collections.abc import Callable
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from colonnade.core.arrays import FloatArray
+from colonnade.optim.solvers.admm import Admm
+from colonnade.optim.solvers.budgets import Part, Plan, plan_sampled, plan_units
+from colonnade.optim.solvers.coordinate import STEP, CoordinateDescent
+from colonnade.optim.solvers.design import Design
+from colonnade.optim.solvers.dual import DualDescent
+from colonnade.optim.solvers.frank_wolfe import FrankWolfe
+from colonnade.optim.solvers.greedy import GreedyDescent
+from colonnade.optim.solvers.iteration import Operator, Release, iterate
+from colonnade.optim.solvers.problem import Problem
+from colonnade.optim.solvers.sgd import StochasticDescent
+from colonnade.privacy.accounting import rho_of, units_down
+from colonnade.privacy.sampling import NoiseSource, OsNoise
+
+
+class Solver(Protocol):
+    """A value that says how to solve a problem."""
+
+    name: ClassVar[str]
+
+    def refusal(self, problem: Problem) -> str | None:
+        """Return why this solver cannot solve ``problem``, or None."""
+
+    def steps(self, n_rows: int, n_features: int) -> int:
+        """Return the number of steps."""
+
+    def parts(self, n_rows: int, n_features: int) -> tuple[Part, ...]:
+        """Return what a run releases."""
+
+    def start(
+        self,
+        problem: Problem,
+        design: Design,
+        label: FloatArray,
+        plan: Plan,
+        release: Release,
+        sampler: NoiseSource,
+    ) -> Operator:
+        """Return the operator, with anything bought that it needs first."""
+
+
+SOLVERS: dict[str, type[Solver]] = {
+    "cd": CoordinateDescent,
+    "gcd": GreedyDescent,
+    "sgd": StochasticDescent,
+    "frank_wolfe": FrankWolfe,
+    "admm": Admm,
+    "dual": DualDescent,
+}
+
+
+class Unsuitable(ValueError):
+    """The loss, the penalty and the solver do not go together."""
+
+
+def check(problem: Problem, solver: Solver) -> None:
+    """Raise `Unsuitable`, with the reason, unless ``solver`` can solve ``problem``."""
+    if (reason := solver.refusal(problem)) is not None:
+        raise Unsuitable(reason)
+
+
+def sampling_rate(solver: Solver, n_rows: int) -> float:
+    """Return the probability with which a row is in a secret batch; 1 if batches are not secret."""
+    return solver.rate(n_rows) if isinstance(solver, StochasticDescent) else 1.0
+
+
+def make_plan(
+    solver: Solver,
+    shape: tuple[int, int],
+    *,
+    epsilon: float,
+    delta: float,
+    enforced: bool = False,
+) -> Plan:
+    """Return the noise with which a run is (``epsilon``, ``delta``)-DP for one row replaced.
+
+    ``enforced`` prices what a ledger would charge: no sampling, no disjoint batches.
+    """
+    n_rows, n_features = shape
+    rate = sampling_rate(solver, n_rows)
+    if rate < 1.0 and not enforced:
+        steps = solver.steps(n_rows, n_features)
+        return plan_sampled(STEP, rate=rate, steps=steps, epsilon=epsilon, delta=delta)
+    units = units_down(rho_of(epsilon, delta))
+    return plan_units(solver.parts(n_rows, n_features), units, enforced=enforced)
+
+
+def solve(
+    problem: Problem,
+    design: Design,
+    label: FloatArray,
+    solver: Solver,
+    *,
+    plan: Plan,
+    release: Release,
+    sampler: NoiseSource | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> FloatArray:
+    """Return the coefficients that ``solver`` finds, as functions of releases alone.
+
+    Parameters
+    ----------
+    label
+        Shape ``(n_rows,)``: within ``[-1, 1]`` for squared error, else -1 or +1.
+    sampler
+        Where secret batches come from; operating-system entropy by default.
+    """
+    check(problem, solver)
+    if design.shape[1] != problem.n_features or label.shape != (design.shape[0],):
+        raise ValueError("design, label and problem have different sizes")
+    if not np.isfinite(label).all():
+        raise ValueError("replace missing labels before fitting")
+    label = np.ascontiguousarray(label, np.float64)  # what the kernels are compiled for
+    operator = solver.start(problem, design, label, plan, release, sampler or OsNoise())
+    return iterate(
+        operator,
+        np.zeros(problem.n_features),
+        release,
+        steps=solver.steps(*design.shape),
+        average_every=getattr(solver, "average_every", 0),
+        progress=progress,
+    )

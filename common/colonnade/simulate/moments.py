@@ -1,0 +1,57 @@
+"""A moments job in one process: the shipped steps of both sides, without wire or processes."""
+
+import numpy as np
+
+from colonnade.optim.vertical_moments.spec import MomentsSpec
+from colonnade.party.frank_wolfe import Columns
+from colonnade.party.moments import MomentsParty
+from colonnade.privacy.accounting import MAX_UNITS
+from colonnade.privacy.founding import Charter, memory_ledger
+from colonnade.privacy.gate import Gate
+from colonnade.privacy.sampling import NoiseSource
+from colonnade.server.moments import MomentsSolver, MomentsState
+from colonnade.simulate.inprocess import Data, Model
+
+
+def parties(data: Data, spec: MomentsSpec, job: str, noise: NoiseSource) -> dict[str, MomentsParty]:
+    """Make the parties of ``job``, each with a simulation ledger in memory."""
+    made = {}
+    for part, split in zip(spec.parts, data.splits, strict=True):
+        ledger = memory_ledger(Charter(part.party, {"": MAX_UNITS}, simulation=True))
+        ledger.admit(job, units=spec.max_units(part.party))
+        columns = Columns(
+            np.ascontiguousarray(data.columns[list(split)]),
+            data.label if part.holds_label else None,
+        )
+        made[part.party] = MomentsParty(
+            spec, job, part, spec.sketch(job), columns, Gate(ledger, noise), ledger
+        )
+    return made
+
+
+def run(
+    data: Data, spec: MomentsSpec, noise: NoiseSource, *, job: str = "job"
+) -> tuple[MomentsState, dict[str, MomentsParty]]:
+    """Run all rounds and return the last state and the parties."""
+    solver, members = MomentsSolver(spec, job), parties(data, spec, job, noise)
+    state = solver.start()
+    while not solver.finished(state):
+        answers = {}
+        for name, task in solver.tasks(state).items():
+            released = members[name].answer(task, b"%d" % task.round)
+            answers[name] = {release.key.kind: release.body for release in released}
+            solver.check(state, name, answers[name])
+        state = solver.absorb(state, answers)
+    return state, members
+
+
+def fit(data: Data, spec: MomentsSpec, noise: NoiseSource, *, job: str = "job") -> Model:
+    """Run a job and return its model."""
+    state, _ = run(data, spec, noise, job=job)
+    return model_of(spec, state)
+
+
+def model_of(spec: MomentsSpec, state: MomentsState) -> Model:
+    """Return the model of a state."""
+    solver = MomentsSolver(spec, "")  # the job's name matters to sketches only
+    return Model(list(solver.coefficients(state).values()), solver.intercept(state))

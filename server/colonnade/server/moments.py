@@ -1,0 +1,250 @@
+"""The coordinator's side of a moments job: pure steps over releases.
+
+Everything here is a function of public numbers and of what parties released, so nothing of it is
+private. A state keeps releases as they were received, and every number that was computed from them
+and sent, in fixed point: a coordinator that resumes loads both and computes neither again.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from colonnade.core.arrays import FloatArray, IntArray
+from colonnade.core.errors import BadInput
+from colonnade.optim.vertical.residual import COEF_UNIT, MAX_COEF
+from colonnade.optim.vertical.spec import decode_choice
+from colonnade.optim.vertical_moments.spec import SCREEN, MomentsSpec, Part, Stage
+from colonnade.optim.vertical_moments.tasks import Task
+from colonnade.server.moment_estimates import (
+    BASIS_UNIT,
+    Estimate,
+    basis_of,
+    earlier_back,
+    estimate,
+    label_back,
+    local_of,
+    products_of,
+    share_weights,
+)
+from colonnade.server.moment_scales import Scales
+from colonnade.server.moment_screening import Choice, path_public
+from colonnade.server.solve import within_ball
+
+
+@dataclass(frozen=True, slots=True)
+class MomentsState:
+    """The state before round ``round``; bodies are kept as received."""
+
+    round: int
+    bodies: Mapping[str, Mapping[str, bytes]]  # by party and kind, but for choices
+    choices: Mapping[str, tuple[Choice, ...]]  # by party, in the order of screening
+    basis: Mapping[str, IntArray] = field(default_factory=dict)  # (probes, kept), in BASIS_UNIT
+    coef: Mapping[str, IntArray] = field(default_factory=dict)  # by party, in COEF_UNIT
+    intercept: int = 0  # in COEF_UNIT
+
+
+@dataclass(frozen=True, slots=True)
+class MomentsSolver:
+    """Steps of one job."""
+
+    spec: MomentsSpec
+    job: str
+
+    def start(self) -> MomentsState:
+        """Return the state before the first round."""
+        parts = self.spec.parts
+        return MomentsState(
+            round=0,
+            bodies={part.party: {} for part in parts},
+            choices={part.party: () for part in parts},
+            coef={part.party: np.zeros(len(part.features), np.int64) for part in parts},
+        )
+
+    def finished(self, state: MomentsState) -> bool:
+        """Tell whether all rounds are done."""
+        return state.round >= len(self.spec.stages())
+
+    def tasks(self, state: MomentsState) -> dict[str, Task]:
+        """Return what to ask of whom; nobody, if all are done."""
+        if self.finished(state):
+            return {}
+        asked = [p for p in self.spec.parts if self.spec.round_kinds(state.round, p)]
+        if self.spec.stages()[state.round] is Stage.MEANS:
+            return {part.party: Task(state.round) for part in asked}
+        scales = Scales.of(self.spec, state.bodies)
+        return {part.party: self._task(state, part, scales) for part in asked}
+
+    def check(self, state: MomentsState, party: str, bodies: Mapping[str, bytes]) -> None:
+        """Raise `BadInput` unless ``bodies`` are of the kinds and sizes that are expected."""
+        part = next((part for part in self.spec.parts if part.party == party), None)
+        if part is None:
+            raise BadInput(f"party {party!r} is not in the job")
+        if self.finished(state):
+            raise BadInput("the job's rounds are over; nothing is expected")
+        expected = self.spec.round_kinds(state.round, part)
+        if set(bodies) != set(expected):
+            raise BadInput(
+                f"round {state.round} expects {', '.join(expected) or 'nothing'} of party "
+                f"{party!r}, not {', '.join(sorted(bodies)) or 'nothing'}"
+            )
+        for kind, body in bodies.items():
+            if len(body) != (size := self.spec.body_bytes(party, kind)):
+                raise BadInput(
+                    f"the {kind} of party {party!r} has {len(body)} bytes instead of {size}"
+                )
+        if SCREEN in bodies:
+            self._chosen(state, part, bodies[SCREEN])
+
+    def absorb(
+        self, state: MomentsState, answers: Mapping[str, Mapping[str, bytes]]
+    ) -> MomentsState:
+        """Take a round's releases and compute what follows from them."""
+        stage = self.spec.stages()[state.round]
+        if stage is Stage.SCREEN:
+            choices = dict(state.choices)
+            for part in self.spec.wide():
+                chosen = self._chosen(state, part, answers[part.party][SCREEN])
+                choices[part.party] = (*choices[part.party], chosen)
+            return replace(state, round=state.round + 1, choices=choices)
+        bodies = {
+            name: {**held, **dict(sorted(answers.get(name, {}).items()))}
+            for name, held in state.bodies.items()
+        }
+        state = replace(state, round=state.round + 1, bodies=bodies)
+        if stage is Stage.MEANS:
+            scales = Scales.of(self.spec, state.bodies)
+            return replace(state, intercept=round(scales.label_mean * COEF_UNIT))
+        if stage is Stage.GRAM:
+            state = replace(state, basis=self._bases(state))
+        return self._solved(state) if stage in (Stage.GRAM, Stage.CROSS) else state
+
+    def coefficients(self, state: MomentsState) -> dict[str, FloatArray]:
+        """Return the coefficients on the scaled features, by party."""
+        scale = self.spec.output_scale
+        return {name: scale * coef / COEF_UNIT for name, coef in state.coef.items()}
+
+    def intercept(self, state: MomentsState) -> float:
+        """Return the constant term for scaled features and label."""
+        return self.spec.output_scale * state.intercept / COEF_UNIT
+
+    def kept(self, state: MomentsState, part: Part) -> list[int]:
+        """Return the features of a party that are left after screening."""
+        if part not in self.spec.wide():
+            return list(range(len(part.features)))
+        return sorted(feature for feature, _ in state.choices[part.party])
+
+    def estimate(self, state: MomentsState) -> Estimate:
+        """Return the Gram matrix of all kept features, in standard deviations."""
+        locals_ = [local_of(self.spec, part, state.bodies) for part in self.spec.parts]
+        bases = [state.basis[part.party] / BASIS_UNIT for part in self.spec.parts]
+        done = self.spec.shares() and self.finished(state)
+        products = products_of(self.spec, state.bodies) if done else {}
+        return estimate(self.spec, locals_, bases, products)
+
+    def scaled(self, state: MomentsState, x: FloatArray) -> tuple[dict[str, IntArray], int]:
+        """Turn a solution in standard deviations into fixed-point coefficients and intercept."""
+        scales = Scales.of(self.spec, state.bodies)
+        coef, constant, first = {}, scales.label_mean * COEF_UNIT, 0
+        for part in self.spec.parts:
+            kept, known = self.kept(state, part), scales.features[part.party]
+            whole = np.zeros(len(part.features))
+            mine = x[first : first + len(kept)]
+            whole[kept] = mine * scales.label_deviation / known.deviation[kept]
+            first += len(kept)
+            fixed = np.rint(np.clip(whole * COEF_UNIT, -MAX_COEF, MAX_COEF)).astype(np.int64)
+            coef[part.party] = fixed
+            for place in kept:
+                constant -= float(fixed[place]) * float(known.mean[place])
+        return coef, round(constant)
+
+    def encode(self, state: MomentsState) -> bytes:
+        """Return the state's bytes."""
+        fields = {
+            "round": state.round,
+            "bodies": {
+                name: {kind: body.hex() for kind, body in held.items()}
+                for name, held in state.bodies.items()
+            },
+            "choices": {name: list(map(list, held)) for name, held in state.choices.items()},
+            "basis": {name: basis.tolist() for name, basis in state.basis.items()},
+            "coef": {name: coef.tolist() for name, coef in state.coef.items()},
+            "intercept": state.intercept,
+        }
+        return json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
+
+    def decode(self, body: bytes) -> MomentsState:
+        """Return the state that the bytes stand for."""
+        fields: dict[str, Any] = json.loads(body)
+        return MomentsState(
+            round=fields["round"],
+            bodies={
+                name: {kind: bytes.fromhex(text) for kind, text in held.items()}
+                for name, held in fields["bodies"].items()
+            },
+            choices={
+                name: tuple((int(a), int(b)) for a, b in held)
+                for name, held in fields["choices"].items()
+            },
+            basis={name: np.array(rows, np.int64) for name, rows in fields["basis"].items()},
+            coef={name: np.array(coef, np.int64) for name, coef in fields["coef"].items()},
+            intercept=fields["intercept"],
+        )
+
+    def _bases(self, state: MomentsState) -> dict[str, IntArray]:
+        return {
+            part.party: basis_of(local_of(self.spec, part, state.bodies), self.spec.n_probes(part))
+            for part in self.spec.parts
+        }
+
+    def _solved(self, state: MomentsState) -> MomentsState:
+        found = self.estimate(state)
+        x = within_ball(found.gram, found.target, self.spec.radius)
+        coef, constant = self.scaled(state, x)
+        return replace(state, coef=coef, intercept=constant)
+
+    def _task(self, state: MomentsState, part: Part, scales: Scales) -> Task:
+        spec, stage, kept = self.spec, self.spec.stages()[state.round], self.kept(state, part)
+        if stage is Stage.LABEL:
+            only = np.zeros((1, 0))
+            made = scales.projection(part, (), only, radius=spec.share_clip, label=np.ones(1))
+            return Task(state.round, made)
+        if stage is Stage.SCREEN:
+            taken = {feature for feature, _ in state.choices[part.party]}
+            left = tuple(f for f in range(len(part.features)) if f not in taken)
+            public = path_public(spec, part, scales, state.choices[part.party], state.bodies)
+            return Task(state.round, public=public, candidates=left if taken else ())
+        if stage is Stage.GRAM:
+            return self._gram_task(state, part, scales)
+        basis = state.basis[part.party] / BASIS_UNIT
+        if stage is Stage.SHARE:
+            weights = np.array(share_weights(spec.n_directions(part)))
+            radius = spec.share_clip * math.sqrt(float(weights @ weights))
+            matrix = basis[: weights.size] * weights[:, None]
+            return Task(state.round, scales.projection(part, kept, matrix, radius=radius))
+        radius = spec.probe_clip * math.sqrt(len(basis))
+        made = scales.projection(part, kept, basis, radius=radius)
+        return Task(state.round, made, earlier_back(spec, part, state.bodies).sketches)
+
+    def _gram_task(self, state: MomentsState, part: Part, scales: Scales) -> Task:
+        spec, kept = self.spec, self.kept(state, part)
+        matrix, label = np.eye(len(kept)), None
+        if part.holds_label:
+            matrix = np.vstack([matrix, np.zeros(len(kept))])
+            label = np.zeros(len(matrix))
+            label[-1] = spec.label_weight
+        made = scales.projection(part, kept, matrix, radius=spec.ball(part), label=label)
+        sketches = None if part.holds_label else label_back(spec, state.bodies).sketches
+        return Task(state.round, made, sketches)
+
+    def _chosen(self, state: MomentsState, part: Part, body: bytes) -> Choice:
+        try:
+            feature, sign = decode_choice(body, len(part.features))
+        except ValueError as error:
+            raise BadInput(f"party {part.party!r}: {error}") from None
+        if feature in [taken for taken, _ in state.choices[part.party]]:
+            raise BadInput(f"party {part.party!r} chose a feature that it was not asked about")
+        return feature, sign

@@ -1,0 +1,102 @@
+"""Penalised least squares from a Gram matrix: free of privacy cost, being arithmetic on releases.
+
+All minimise ``x' G x / 2 - c' x`` plus a penalty, or within a set, in standard deviations of
+features and label. Iteration counts are fixed, so the same numbers give the same solution.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from colonnade.core.arrays import FloatArray
+
+_STEPS = 400
+Prox = Callable[[FloatArray, float], FloatArray]  # point and step to the next point
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """Solutions for a decreasing sequence of L1 penalties."""
+
+    penalties: FloatArray
+    coefs: FloatArray  # (n_penalties, n_features)
+
+
+def floored(matrix: FloatArray, least: float) -> FloatArray:
+    """Return the symmetric matrix with its eigenvalues raised to at least ``least``."""
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2.0)
+    raised: FloatArray = (vectors * np.maximum(values, least)) @ vectors.T
+    return raised
+
+
+def lasso(gram: FloatArray, target: FloatArray, penalty: float) -> FloatArray:
+    """Minimise with ``penalty * |x|_1``."""
+    return elastic_net(gram, target, l1=penalty, l2=0.0)
+
+
+def ridge(gram: FloatArray, target: FloatArray, penalty: float) -> FloatArray:
+    """Minimise with ``penalty * |x|_2**2 / 2``."""
+    return np.linalg.solve(gram + penalty * np.eye(len(target)), target).astype(np.float64)
+
+
+def elastic_net(gram: FloatArray, target: FloatArray, *, l1: float, l2: float) -> FloatArray:
+    """Minimise with ``l1 * |x|_1 + l2 * |x|_2**2 / 2``."""
+    return _descend(
+        gram + l2 * np.eye(len(target)),
+        target,
+        lambda point, step: np.sign(point) * np.maximum(np.abs(point) - step * l1, 0.0),
+    )
+
+
+def within_box(
+    gram: FloatArray, target: FloatArray, low: FloatArray, high: FloatArray
+) -> FloatArray:
+    """Minimise with every coefficient between its bounds."""
+    if np.any(low > high):
+        raise ValueError("a coefficient's bounds are in the wrong order")
+    return _descend(gram, target, lambda point, _: np.clip(point, low, high))
+
+
+def within_ball(gram: FloatArray, target: FloatArray, radius: float) -> FloatArray:
+    """Minimise with ``|x|_1 <= radius``."""
+    if radius <= 0.0:
+        raise ValueError("a radius must be positive")
+    return _descend(gram, target, lambda point, _: onto_ball(point, radius))
+
+
+def lasso_path(
+    gram: FloatArray, target: FloatArray, *, count: int = 30, least: float = 1e-3
+) -> Path:
+    """Return LASSO solutions from the penalty that leaves nothing down to ``least`` of it."""
+    most = float(np.abs(target).max())
+    penalties = most * np.geomspace(1.0, least, count)
+    return Path(penalties, np.stack([lasso(gram, target, penalty) for penalty in penalties]))
+
+
+def onto_ball(point: FloatArray, radius: float) -> FloatArray:
+    """Return the nearest point of the L1 ball (Duchi and others 2008)."""
+    size = np.abs(point)
+    if float(size.sum()) <= radius:
+        return point
+    sorted_ = np.sort(size)[::-1]
+    excess = np.cumsum(sorted_) - radius
+    place = np.flatnonzero(sorted_ * np.arange(1, size.size + 1) > excess)[-1]
+    shrunk: FloatArray = np.sign(point) * np.maximum(size - excess[place] / (place + 1), 0.0)
+    return shrunk
+
+
+def _descend(gram: FloatArray, target: FloatArray, prox: Prox) -> FloatArray:
+    """Run accelerated proximal gradient steps with restarts (Beck and Teboulle 2009)."""
+    step = 1.0 / max(float(np.linalg.eigvalsh(gram)[-1]), 1e-12)
+    x = ahead = prox(np.zeros(len(target)), step)
+    momentum = 1.0
+    for _ in range(_STEPS):
+        gradient = gram @ ahead - target
+        moved = prox(ahead - step * gradient, step)
+        if float((ahead - moved) @ (moved - x)) > 0.0:  # overshot: begin the momentum anew
+            momentum = 1.0
+        following = (1.0 + (1.0 + 4.0 * momentum**2) ** 0.5) / 2.0
+        ahead = moved + (momentum - 1.0) / following * (moved - x)
+        x, momentum = moved, following
+    return x

@@ -1,0 +1,272 @@
+"""Every solver without noise finds the optimum that scikit-learn finds, and says what it cannot."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import lsq_linear
+from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, Ridge
+from sklearn.svm import LinearSVC
+from support.solvers import Toy, sparse_of, toy
+
+from colonnade.core.arrays import FloatArray
+from colonnade.optim.solvers.admm import Admm
+from colonnade.optim.solvers.coordinate import CoordinateDescent
+from colonnade.optim.solvers.dual import DualDescent
+from colonnade.optim.solvers.frank_wolfe import FrankWolfe
+from colonnade.optim.solvers.greedy import GreedyDescent
+from colonnade.optim.solvers.iteration import (
+    EVERYTHING,
+    Block,
+    Direct,
+    Diverged,
+    Noiseless,
+    Release,
+    iterate,
+)
+from colonnade.optim.solvers.losses import HINGE, LOGISTIC, SQUARED, Loss
+from colonnade.optim.solvers.penalties import (
+    Penalty,
+    box,
+    elastic_net,
+    lasso,
+    no_penalty,
+    ridge,
+)
+from colonnade.optim.solvers.problem import Problem, plain
+from colonnade.optim.solvers.sgd import StochasticDescent
+from colonnade.optim.solvers.solve import SOLVERS, Solver, Unsuitable, make_plan, solve
+from colonnade.privacy.sampling import OsNoise
+from colonnade.privacy.simulation import SeededNoise
+
+WIDE = 16.0  # a threshold that clips nothing here
+PRIMAL: list[Solver] = [
+    CoordinateDescent(passes=80, clip=WIDE),
+    CoordinateDescent(passes=80, clip=WIDE, squares="bounds"),
+    CoordinateDescent(passes=160, clip=WIDE, order="random", average_every=40),
+    StochasticDescent(passes=600, batch=0, clip=WIDE),
+    Admm(iterations=500, clip=WIDE),
+]
+SMOOTH: list[Solver] = [*PRIMAL, GreedyDescent(iterations=500, clip=WIDE)]
+DUAL: list[Solver] = [
+    DualDescent(epochs=200, batch=8, clip=WIDE),
+    DualDescent(epochs=200, batch=8, clip=WIDE, noisy_alpha=True),
+    DualDescent(epochs=100, batch=8, clip=WIDE, sequential=True),
+]
+TOY = toy()
+
+
+def fit(
+    solver: Solver, loss: Loss, penalty: Penalty, *, data: Toy = TOY, sparse: bool = False
+) -> FloatArray:
+    design = sparse_of(data.design) if sparse else data.design
+    return solve(
+        plain(loss, penalty, data.design.shape[1]),
+        design,
+        data.target if loss is SQUARED else data.sign,
+        solver,
+        plan=make_plan(solver, design.shape, epsilon=1.0, delta=1e-6, enforced=True),
+        release=Noiseless(),
+        sampler=SeededNoise(1),
+    )
+
+
+@pytest.mark.parametrize("solver", PRIMAL, ids=repr)
+def test_without_noise_the_lasso_is_scikit_learns(solver: Solver) -> None:
+    reference = Lasso(alpha=0.01, fit_intercept=False, tol=1e-14, max_iter=10**5)
+    reference.fit(TOY.X, TOY.target)
+    assert np.count_nonzero(reference.coef_) < 5
+    np.testing.assert_allclose(fit(solver, SQUARED, lasso(0.01)), reference.coef_, atol=1e-6)
+
+
+@pytest.mark.parametrize("solver", PRIMAL, ids=repr)
+def test_without_noise_the_elastic_net_is_scikit_learns(solver: Solver) -> None:
+    reference = ElasticNet(alpha=0.02, l1_ratio=0.3, fit_intercept=False, tol=1e-14)
+    reference.fit(TOY.X, TOY.target)
+    mine = fit(solver, SQUARED, elastic_net(0.02, 0.3))
+    np.testing.assert_allclose(mine, reference.coef_, atol=1e-6)
+
+
+@pytest.mark.parametrize("solver", [*SMOOTH, *DUAL], ids=repr)
+def test_without_noise_ridge_is_scikit_learns(solver: Solver) -> None:
+    reference = Ridge(alpha=0.05 * 500, fit_intercept=False, tol=1e-14).fit(TOY.X, TOY.target)
+    np.testing.assert_allclose(fit(solver, SQUARED, ridge(0.05)), reference.coef_, atol=1e-6)
+
+
+@pytest.mark.parametrize("solver", [*SMOOTH, *DUAL], ids=repr)
+def test_without_noise_logistic_regression_is_scikit_learns(solver: Solver) -> None:
+    reference = LogisticRegression(C=1.0 / (0.1 * 500), fit_intercept=False, tol=1e-12)
+    reference.fit(TOY.X, TOY.sign)
+    np.testing.assert_allclose(fit(solver, LOGISTIC, ridge(0.1)), reference.coef_[0], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("solver", "tolerance"),
+    [
+        (Admm(iterations=4000, gamma=16.0, clip=WIDE), 1e-6),
+        (DualDescent(epochs=3000, batch=1, clip=WIDE, sequential=True), 1e-6),
+        # A constant subgradient step ends in a ball: the objective is what comes close.
+        (StochasticDescent(passes=3000, batch=0, clip=WIDE, step=0.02), 1e-2),
+    ],
+    ids=repr,
+)
+def test_without_noise_the_hinge_loss_reaches_scikit_learns_optimum(
+    solver: Solver, tolerance: float
+) -> None:
+    reference = LinearSVC(C=1.0 / (0.1 * 500), loss="hinge", fit_intercept=False, tol=1e-10)
+    reference.set_params(max_iter=10**6, random_state=0)
+    reference.fit(TOY.X, TOY.sign)
+    problem = plain(HINGE, ridge(0.1), 5)
+    mine = fit(solver, HINGE, ridge(0.1))
+    best = problem.objective(reference.coef_[0], TOY.X @ reference.coef_[0], TOY.sign)
+    assert problem.objective(mine, TOY.X @ mine, TOY.sign) <= best * (1.0 + tolerance)
+
+
+def test_without_noise_a_box_is_scipys() -> None:
+    reference = lsq_linear(TOY.X, TOY.target, bounds=(-0.25, 0.25), tol=1e-14)
+    mine = fit(CoordinateDescent(passes=80, clip=WIDE), SQUARED, box(0.25))
+    np.testing.assert_allclose(mine, reference.x, atol=1e-6)
+    assert np.abs(mine).max() == 0.25
+
+
+def test_without_noise_frank_wolfe_approaches_the_lasso_of_its_radius() -> None:
+    # The open-loop step converges like 2 C / (k + 2) in the objective, C <= (2 radius)**2 times
+    # the largest eigenvalue of X'X / n, about 0.4: 3000 steps leave less than 1e-3.
+    reference = Lasso(alpha=0.02, fit_intercept=False, tol=1e-14).fit(TOY.X, TOY.target)
+    radius = float(np.abs(reference.coef_).sum())
+    mine = fit(FrankWolfe(radius=radius, iterations=3000, clip=4.0), SQUARED, no_penalty())
+    assert np.abs(mine).sum() <= radius * (1.0 + 1e-12)
+    problem = plain(SQUARED, no_penalty(), 5)
+    gap = problem.objective(mine, TOY.X @ mine, TOY.target)
+    gap -= problem.objective(reference.coef_, TOY.X @ reference.coef_, TOY.target)
+    assert -1e-9 < gap < 1e-3
+
+
+def test_a_sampled_batch_averages_to_the_full_gradient() -> None:
+    # 4000 noiseless steps with batches of a fifth; the last iterates scatter around the optimum
+    # with a deviation of about step * slope / sqrt(batch), below 0.02 here.
+    reference = Ridge(alpha=0.05 * 500, fit_intercept=False).fit(TOY.X, TOY.target)
+    mine = fit(StochasticDescent(passes=800, batch=100, clip=WIDE, step=0.2), SQUARED, ridge(0.05))
+    np.testing.assert_allclose(mine, reference.coef_, atol=0.02)
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [
+        CoordinateDescent(passes=3),
+        GreedyDescent(iterations=6),
+        StochasticDescent(passes=3, batch=50),
+        FrankWolfe(iterations=6),
+        Admm(iterations=4),
+        DualDescent(epochs=2, batch=64),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("loss", [SQUARED, LOGISTIC], ids=lambda loss: loss.name)
+def test_a_sparse_table_gives_the_same_model_as_a_dense_one(solver: Solver, loss: Loss) -> None:
+    data = toy(zeros=0.6)
+    penalty = no_penalty() if isinstance(solver, FrankWolfe) else ridge(0.1)
+    dense = fit(solver, loss, penalty, data=data)
+    np.testing.assert_allclose(fit(solver, loss, penalty, data=data, sparse=True), dense, rtol=1e-6)
+    assert np.abs(dense).max() > 0.01
+
+
+@pytest.mark.parametrize(
+    ("solver", "problem", "word"),
+    [
+        (CoordinateDescent(), plain(HINGE, ridge(1.0), 2), "hinge"),
+        (GreedyDescent(), plain(HINGE, ridge(1.0), 2), "hinge"),
+        (GreedyDescent(), plain(SQUARED, lasso(1.0), 2), "l1"),
+        (FrankWolfe(), plain(HINGE, no_penalty(), 2), "smooth"),
+        (FrankWolfe(), plain(SQUARED, ridge(1.0), 2), "radius"),
+        (DualDescent(), plain(SQUARED, no_penalty(), 2), "l2"),
+        (DualDescent(), plain(SQUARED, lasso(1.0), 2), "l1"),
+        (DualDescent(), plain(SQUARED, Penalty(l2=1.0, bound=1.0), 2), "box"),
+        (DualDescent(), Problem(SQUARED, ridge(1.0), np.array([1.0, 0.0])), "intercept"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_the_reason(
+    solver: Solver, problem: Problem, word: str
+) -> None:
+    data = toy(20, 2)
+    plan = make_plan(solver, data.design.shape, epsilon=1.0, delta=1e-6, enforced=True)
+    with pytest.raises(Unsuitable, match=word):
+        solve(problem, data.design, data.sign, solver, plan=plan, release=Noiseless())
+
+
+def test_every_solver_has_a_name() -> None:
+    assert all(kind.name == name for name, kind in SOLVERS.items())
+
+
+class Halving:
+    """R(u) = u / 2 + 1 on one block at a time: the fixed point is 2."""
+
+    def __init__(self) -> None:
+        self.followed: list[tuple[Block, float]] = []
+
+    def relaxation(self, k: int) -> float:
+        return 0.5
+
+    def target(self, k: int, u: FloatArray, release: Release) -> tuple[Block, float]:
+        return k % u.size, float(u[k % u.size]) / 2.0 + 1.0
+
+    def follow(self, block: Block, change: FloatArray | float) -> None:
+        self.followed.append((block, float(np.sum(change))))
+
+    def model(self, u: FloatArray) -> FloatArray:
+        return 10.0 * u
+
+
+def test_a_step_moves_one_block_towards_its_target_by_lambda() -> None:
+    operator = Halving()
+    seen: list[int] = []
+    model = iterate(operator, np.array([0.0, 8.0]), Noiseless(), steps=3, progress=seen.append)
+    # Block 0: 0 -> 0.5; block 1: 8 -> 6.5; block 0: 0.5 -> 0.875.
+    np.testing.assert_array_equal(model, [8.75, 65.0])
+    assert operator.followed == [(0, 0.5), (1, -1.5), (0, 0.375)]
+    assert seen == [1, 2, 3]
+
+
+def test_averaging_continues_from_the_mean_of_the_period() -> None:
+    operator = Halving()
+    model = iterate(operator, np.array([0.0, 8.0]), Noiseless(), steps=2, average_every=2)
+    # Iterates [0.5, 8] and [0.5, 6.5]: the mean is [0.5, 7.25].
+    np.testing.assert_array_equal(model, [5.0, 72.5])
+    assert operator.followed[-1] == (EVERYTHING, 0.75)
+
+
+@pytest.mark.parametrize("far", [1e200, -1e200, math.nan])
+def test_coefficients_that_run_away_are_stopped(far: float) -> None:
+    class Exploding(Halving):
+        def target(self, k: int, u: FloatArray, release: Release) -> tuple[Block, float]:
+            return 0, far if k else 0.0
+
+    with pytest.raises(Diverged, match="step 2 of 9"):
+        iterate(Exploding(), np.zeros(2), Noiseless(), steps=9)
+
+
+@pytest.mark.parametrize("penalty", [lasso(0.3), ridge(0.7), elastic_net(0.5, 0.4), box(0.2)])
+def test_a_proximal_map_minimises_what_it_says(penalty: Penalty) -> None:
+    scales, step = np.array([0.0, 0.5, 2.0]), np.array([0.3, 0.7, 1.5])
+    point = np.array([0.4, -0.9, 0.8])
+    found = penalty.prox(point, step, scales)
+    grid = np.linspace(-1.5, 1.5, 30001)
+    for j in range(3):
+        values = [
+            penalty.value(np.array([w]), scales[j : j + 1]) + (w - point[j]) ** 2 / (2.0 * step[j])
+            for w in grid[:: 10 if penalty.bound < math.inf else 1]
+        ]
+        best = grid[:: 10 if penalty.bound < math.inf else 1][int(np.argmin(values))]
+        assert found[j] == pytest.approx(best, abs=2e-3)
+        assert penalty.prox_one(point[j], step[j], scales[j]) == pytest.approx(found[j], abs=1e-15)
+
+
+def test_exact_noise_reaches_every_step() -> None:
+    solver = CoordinateDescent(passes=2)
+    plan = make_plan(solver, TOY.design.shape, epsilon=1.0, delta=1e-6)
+    problem = plain(SQUARED, lasso(0.01), 5)
+    runs = [
+        solve(problem, TOY.design, TOY.target, solver, plan=plan, release=Direct(OsNoise()))
+        for _ in range(2)
+    ]
+    assert (runs[0] != runs[1]).any()
