@@ -141,9 +141,8 @@ def opposite() -> tuple[Int16Array, Int16Array]:
 
 def everywhere(sketch: Sketch) -> IntArray:
     """Return a sketch whose row 7 lies at the border of the ball."""
-    return (sketch.transpose(np.full(DIM, 1, np.int64), start=7, stop=8)[0] * 2 * BALL * UNIT) * (
-        np.ones((1, DIM), np.int64)
-    )
+    sign = int(sketch.transpose(np.ones(DIM, np.int64), start=7, stop=8)[0])
+    return np.full((1, DIM), sign * 2 * BALL * UNIT, np.int64)
 
 
 def test_every_sensitivity_is_attained() -> None:

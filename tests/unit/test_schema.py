@@ -127,3 +127,10 @@ def test_a_file_is_read_with_its_path_in_errors(tmp_path: Path) -> None:
             load_schema(faulty)
         assert str(refused.value).startswith(f"{faulty}: ")
         assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["a\\u0007b", "x" * 201], ids=["bell", "long"])
+def test_a_name_that_cannot_be_shown_is_refused(name: str) -> None:
+    text = f'[[feature]]\nname = "{name}"\nlow = 0\nhigh = 1\n'
+    with pytest.raises(BadInput, match="1 to 200 printable characters"):
+        parse_schema(text, origin="schema.toml")

@@ -40,6 +40,9 @@ DEFAULT_MISSING = ("", "NA", "NaN", "null")
 _SCHEMA_KEYS = ("id", "missing", "feature", "label")
 _COLUMN_KEYS = ("name", "column", "low", "high", "fill")
 
+MAX_NAME = 200
+"""Longest name of a column: jobs carry names, and peers show them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -140,6 +143,8 @@ def _parse_column(block: object, *, where: str) -> Column:
     if not isinstance(block, dict):
         raise BadInput(f"{where}: must be a table; write [[feature]] or [label] above its keys")
     name = _parse_text(block, "name", where=where)
+    if len(name) > MAX_NAME or not name.isprintable():
+        raise BadInput(f"{where}: key 'name': must have 1 to {MAX_NAME} printable characters")
     where = f"{where} ({name!r})"
     _refuse_unknown(block, _COLUMN_KEYS, where=where)
     low = _parse_number(block, "low", where=where)

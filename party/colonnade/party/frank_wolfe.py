@@ -167,6 +167,8 @@ class FrankWolfeParty:
             raise BadInput("a task has other sizes than the job")
         if any(not 0 <= feature < n_features for feature in candidates):
             raise BadInput("a task names a feature that the party does not have in this job")
+        if self.spec.mean_units and ReleaseKey(self.job, 0, MEANS) not in self.ledger.state.stored:
+            raise BadInput("the job's opening was not answered; nothing can be chosen before")
 
     def _allowed(self, shared: frozenset[int], candidates: tuple[int, ...]) -> IntArray:
         """Return the features that may be chosen: what is asked for, within what can be shared."""

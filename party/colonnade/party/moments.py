@@ -118,7 +118,7 @@ class MomentsParty:
         return released
 
     def _cross(self, task: Task, request: bytes) -> list[Released]:
-        """Release the inner products of own directions with those of earlier parties."""
+        """Release the inner products of own directions with those of all other parties."""
         return [self._inner(task, CROSS, request)]
 
     def _inner(self, task: Task, kind: str, request: bytes) -> Released:
@@ -165,7 +165,7 @@ class MomentsParty:
             Stage.SHARE: spec.n_directions(part),
             Stage.CROSS: spec.n_probes(part),
         }.get(stage)
-        n_sketches = spec.n_earlier(part) if stage is Stage.CROSS else None
+        n_sketches = spec.n_others(part) if stage is Stage.CROSS else None
         if stage is Stage.GRAM and MARGINALS in spec.round_kinds(task.round, part):
             n_sketches = 1
         shape = None if task.projection is None else task.projection.coef.shape

@@ -60,8 +60,6 @@ class Coordinator:
         changed, self._changed = self._changed, set()
         return self._out.take(), changed
 
-    # -- parties ---------------------------------------------------------------------------------
-
     def enrol(self, party: str, request: pb.EnrolRequest) -> None:
         """Take the key of a party's ledger; a party that has one keeps it."""
         statement = enrolment_statement(self._federation, party, request.ledger_id)

@@ -16,20 +16,22 @@ import numpy as np
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.errors import BadInput
 from colonnade.optim.vertical.residual import COEF_UNIT, MAX_COEF
-from colonnade.optim.vertical.spec import decode_choice
+from colonnade.optim.vertical.spec import Labels, decode_choice
 from colonnade.optim.vertical_moments.spec import SCREEN, MomentsSpec, Part, Stage
 from colonnade.optim.vertical_moments.tasks import Task
-from colonnade.server.moment_estimates import (
-    BASIS_UNIT,
+from colonnade.server.intervals import Intervals, intervals
+from colonnade.server.moment_directions import (
+    Directions,
     Estimate,
+    Pair,
+    Products,
     basis_of,
-    earlier_back,
     estimate,
-    label_back,
-    local_of,
+    others_back,
     products_of,
     share_weights,
 )
+from colonnade.server.moment_estimates import Local, label_back, local_of
 from colonnade.server.moment_scales import Scales
 from colonnade.server.moment_screening import Choice, path_public
 from colonnade.server.solve import within_ball
@@ -42,7 +44,7 @@ class MomentsState:
     round: int
     bodies: Mapping[str, Mapping[str, bytes]]  # by party and kind, but for choices
     choices: Mapping[str, tuple[Choice, ...]]  # by party, in the order of screening
-    basis: Mapping[str, IntArray] = field(default_factory=dict)  # (probes, kept), in BASIS_UNIT
+    basis: Mapping[str, IntArray] = field(default_factory=dict)  # (probes, kept + 1), in BASIS_UNIT
     coef: Mapping[str, IntArray] = field(default_factory=dict)  # by party, in COEF_UNIT
     intercept: int = 0  # in COEF_UNIT
 
@@ -139,11 +141,20 @@ class MomentsSolver:
 
     def estimate(self, state: MomentsState) -> Estimate:
         """Return the Gram matrix of all kept features, in standard deviations."""
+        return estimate(self.spec, *self._known(state))
+
+    def intervals(self, state: MomentsState, *, level: float = 0.95) -> Intervals:
+        """Return unpenalised coefficients of all kept features with intervals."""
+        return intervals(self.spec, *self._known(state), level=level)
+
+    def _known(
+        self, state: MomentsState
+    ) -> tuple[list[Local], list[Directions], dict[Pair, Products]]:
         locals_ = [local_of(self.spec, part, state.bodies) for part in self.spec.parts]
-        bases = [state.basis[part.party] / BASIS_UNIT for part in self.spec.parts]
+        directions = [Directions.of(state.basis[part.party]) for part in self.spec.parts]
         done = self.spec.shares() and self.finished(state)
-        products = products_of(self.spec, state.bodies) if done else {}
-        return estimate(self.spec, locals_, bases, products)
+        products = products_of(self.spec, state.bodies, directions) if done else {}
+        return locals_, directions, products
 
     def scaled(self, state: MomentsState, x: FloatArray) -> tuple[dict[str, IntArray], int]:
         """Turn a solution in standard deviations into fixed-point coefficients and intercept."""
@@ -195,14 +206,16 @@ class MomentsSolver:
         )
 
     def _bases(self, state: MomentsState) -> dict[str, IntArray]:
-        return {
-            part.party: basis_of(local_of(self.spec, part, state.bodies), self.spec.n_probes(part))
-            for part in self.spec.parts
-        }
+        shared, bases = self.spec.labels is Labels.SHARED, {}
+        for part in self.spec.parts:
+            local = local_of(self.spec, part, state.bodies)
+            bases[part.party] = basis_of(local, self.spec.n_probes(part), label=shared)
+        return bases
 
     def _solved(self, state: MomentsState) -> MomentsState:
         found = self.estimate(state)
-        x = within_ball(found.gram, found.target, self.spec.radius)
+        penalty = self.spec.penalty * found.error
+        x = within_ball(found.gram, found.target, self.spec.radius, l1=penalty)
         coef, constant = self.scaled(state, x)
         return replace(state, coef=coef, intercept=constant)
 
@@ -219,15 +232,19 @@ class MomentsSolver:
             return Task(state.round, public=public, candidates=left if taken else ())
         if stage is Stage.GRAM:
             return self._gram_task(state, part, scales)
-        basis = state.basis[part.party] / BASIS_UNIT
+        matrix, label = Directions.of(state.basis[part.party]).matrix()
         if stage is Stage.SHARE:
             weights = np.array(share_weights(spec.n_directions(part)))
-            radius = spec.share_clip * math.sqrt(float(weights @ weights))
-            matrix = basis[: weights.size] * weights[:, None]
-            return Task(state.round, scales.projection(part, kept, matrix, radius=radius))
-        radius = spec.probe_clip * math.sqrt(len(basis))
-        made = scales.projection(part, kept, basis, radius=radius)
-        return Task(state.round, made, earlier_back(spec, part, state.bodies).sketches)
+            matrix = matrix[: weights.size] * weights[:, None]
+            label = label[: weights.size] * weights
+            radius = spec.share_clip * math.sqrt(float((weights**2).sum()))
+        else:
+            radius = spec.probe_clip * math.sqrt(len(matrix))
+        own = label if part.holds_label else None
+        made = scales.projection(part, kept, matrix, radius=radius, label=own)
+        if stage is Stage.SHARE:
+            return Task(state.round, made)
+        return Task(state.round, made, others_back(spec, part, state.bodies).sketches)
 
     def _gram_task(self, state: MomentsState, part: Part, scales: Scales) -> Task:
         spec, kept = self.spec, self.kept(state, part)

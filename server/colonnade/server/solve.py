@@ -45,7 +45,7 @@ def elastic_net(gram: FloatArray, target: FloatArray, *, l1: float, l2: float) -
     return _descend(
         gram + l2 * np.eye(len(target)),
         target,
-        lambda point, step: np.sign(point) * np.maximum(np.abs(point) - step * l1, 0.0),
+        lambda point, step: _shrink(point, step * l1),
     )
 
 
@@ -58,11 +58,14 @@ def within_box(
     return _descend(gram, target, lambda point, _: np.clip(point, low, high))
 
 
-def within_ball(gram: FloatArray, target: FloatArray, radius: float) -> FloatArray:
-    """Minimise with ``|x|_1 <= radius``."""
+def within_ball(
+    gram: FloatArray, target: FloatArray, radius: float, *, l1: float = 0.0
+) -> FloatArray:
+    """Minimise with ``l1 * |x|_1`` and ``|x|_1 <= radius``."""
     if radius <= 0.0:
         raise ValueError("a radius must be positive")
-    return _descend(gram, target, lambda point, _: onto_ball(point, radius))
+    # Shrinking towards 0 and then onto the ball is one shrinking: the steps of both compose.
+    return _descend(gram, target, lambda point, step: onto_ball(_shrink(point, step * l1), radius))
 
 
 def lasso_path(
@@ -74,6 +77,11 @@ def lasso_path(
     return Path(penalties, np.stack([lasso(gram, target, penalty) for penalty in penalties]))
 
 
+def _shrink(point: FloatArray, amount: float) -> FloatArray:
+    shrunk: FloatArray = np.sign(point) * np.maximum(np.abs(point) - amount, 0.0)
+    return shrunk
+
+
 def onto_ball(point: FloatArray, radius: float) -> FloatArray:
     """Return the nearest point of the L1 ball (Duchi and others 2008)."""
     size = np.abs(point)
@@ -82,8 +90,7 @@ def onto_ball(point: FloatArray, radius: float) -> FloatArray:
     sorted_ = np.sort(size)[::-1]
     excess = np.cumsum(sorted_) - radius
     place = np.flatnonzero(sorted_ * np.arange(1, size.size + 1) > excess)[-1]
-    shrunk: FloatArray = np.sign(point) * np.maximum(size - excess[place] / (place + 1), 0.0)
-    return shrunk
+    return _shrink(point, float(excess[place]) / (int(place) + 1))
 
 
 def _descend(gram: FloatArray, target: FloatArray, prox: Prox) -> FloatArray:

@@ -4,7 +4,7 @@ A displacement ``d = prox_(gamma f)(v) - v`` lies in the span of the client's ro
 matrix is factorised once, ``A = U S Q'`` with ``r = min(rows, coefficients)`` directions, and the
 step is solved for ``c = Q' d``:
 
-- squared loss: ``c = -gamma S (S q - U'y) / (rows + gamma S**2)`` with ``q = Q' v``, in closed form;
+- squared loss: in closed form, ``c = -gamma S (S q - U'y) / (rows + gamma S**2)`` with ``q = Q'v``;
 - logistic loss: Newton's method on ``mean log(1 + exp(-y B (q + c))) + |c|**2 / (2 gamma)`` with
   ``B = U S``, until ``gamma |gradient| <= TOLERANCE gamma L``. The objective is
   ``1 / gamma``-strongly convex, so ``c`` is then within ``TOLERANCE gamma L`` of the exact one.

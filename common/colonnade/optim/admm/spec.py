@@ -3,7 +3,7 @@
 Clients hold rows; ``f_i`` is the mean loss over client ``i``'s rows and ``r`` the penalty. The job
 minimises ``(1/n) sum_i f_i(w) + r(w)`` by the consensus ADMM of Cyffers, Bellet and Basu (2023).
 Client ``i`` has a public dual ``u_i``, a function of what it released before. A sampled client is
-sent ``v = 2 z - u_i`` and releases its displacement ``d = prox_(gamma f_i)(v) - v`` with noise; then
+sent ``v = 2 z - u_i`` and releases its displacement ``d = prox_(gamma f_i)(v) - v``, with noise:
 
     u_i <- u_i + 2 lambda (z - u_i + d),        z = prox_(gamma r)(mean of all u_i).
 
@@ -18,11 +18,11 @@ integer ``4 R**2``, whatever the loss, the solver's accuracy or the coordinator.
 Gaussian with variance ``s`` (in squared grid steps) then costs ``4 R**2 / (2 s)`` zCDP. In the
 units of the model the noise has ``sigma_d**2 = s delta**2``, so that this is
 ``(2 gamma L)**2 / (2 sigma_d**2)``; the paper adds ``lambda eta`` to ``u_i`` where this adds
-``2 lambda`` times the noise, hence its ``sigma = 2 sigma_d`` and ``rho = 8 gamma**2 L**2 / sigma**2``.
-Rounding is towards zero, so it cannot lengthen a vector that was clipped to ``gamma L``. The bound
-is attained: two clients whose displacements are ``+R`` and ``-R`` along one axis.
+``2 lambda`` times the noise, hence its ``sigma`` is ``2 sigma_d`` and the price
+``8 gamma**2 L**2 / sigma**2``. Rounding is towards zero, so it cannot lengthen a vector that was
+clipped to ``gamma L``. The bound is attained: by displacements ``+R`` and ``-R`` along one axis.
 
-If every ``f_i`` is ``L``-Lipschitz the clip never acts: a proximal point is at most ``gamma L`` away.
+If every ``f_i`` is ``L``-Lipschitz the clip never acts: its proximal points are within ``gamma L``.
 """
 
 import enum

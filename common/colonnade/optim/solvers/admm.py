@@ -20,6 +20,7 @@ from colonnade.optim.solvers.design import Design, Rows
 from colonnade.optim.solvers.iteration import EVERYTHING, Block, Release
 from colonnade.optim.solvers.problem import Problem
 from colonnade.optim.solvers.row_kernels import proximal_rows
+from colonnade.optim.solvers.settings import check_positive
 from colonnade.optim.solvers.sgd import row_norm
 from colonnade.privacy.mechanisms import Mechanism
 from colonnade.privacy.sampling import NoiseSource
@@ -47,10 +48,15 @@ class Admm:
     """
 
     name: ClassVar[str] = "admm"
-    iterations: int = 30
-    gamma: float = 4.0
-    clip: float = 0.5
+    iterations: int = 20
+    gamma: float = 100.0
+    clip: float = 0.3
     relaxation: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_positive(iterations=self.iterations, gamma=self.gamma, clip=self.clip)
+        if not 0.0 < self.relaxation < 1.0:
+            raise ValueError("relaxation must lie strictly between 0 and 1")
 
     def refusal(self, problem: Problem) -> str | None:  # noqa: ARG002
         """Return why this solver cannot solve ``problem``, or None."""

@@ -12,6 +12,7 @@ from colonnade.optim.solvers.column_kernels import TOP
 from colonnade.optim.solvers.design import Design
 from colonnade.optim.solvers.iteration import Block, Release
 from colonnade.optim.solvers.problem import Problem
+from colonnade.optim.solvers.settings import check_one_of, check_positive
 from colonnade.optim.solvers.smoothness import Squares, mean_squares, smoothness_parts
 from colonnade.privacy.mechanisms import Mechanism
 from colonnade.privacy.sampling import NoiseSource
@@ -49,6 +50,12 @@ class CoordinateDescent:
     order: Literal["cyclic", "random"] = "cyclic"
     average_every: int = 0
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_positive(passes=self.passes, clip=self.clip, step=self.step)
+        check_one_of("order", self.order, ("cyclic", "random"))
+        if isinstance(self.squares, str):
+            check_one_of("squares", self.squares, ("private", "bounds"))
 
     def refusal(self, problem: Problem) -> str | None:
         """Return why this solver cannot solve ``problem``, or None."""

@@ -31,7 +31,9 @@ class Rows:
 class Design(Protocol):
     """A table of integers, by columns."""
 
-    units: FloatArray
+    @property
+    def units(self) -> FloatArray:
+        """What one step of the grid stands for, for each column."""
 
     @property
     def shape(self) -> tuple[int, int]:

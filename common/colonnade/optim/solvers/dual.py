@@ -27,6 +27,7 @@ from colonnade.optim.solvers.design import Design, Rows
 from colonnade.optim.solvers.iteration import EVERYTHING, Block, Release
 from colonnade.optim.solvers.problem import Problem
 from colonnade.optim.solvers.row_kernels import dual_rows
+from colonnade.optim.solvers.settings import check_positive
 from colonnade.optim.solvers.sgd import row_norm
 from colonnade.privacy.mechanisms import DiscreteGaussian, Mechanism
 from colonnade.privacy.sampling import NoiseSource
@@ -64,6 +65,11 @@ class DualDescent:
     sequential: bool = False
     noisy_alpha: bool = False
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_positive(epochs=self.epochs, batch=self.batch, clip=self.clip)
+        if not 0.0 <= self.norm < math.inf:
+            raise ValueError("norm must be finite and not negative")
 
     def refusal(self, problem: Problem) -> str | None:
         """Return why this solver cannot solve ``problem``, or None."""

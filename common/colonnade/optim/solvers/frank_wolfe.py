@@ -15,6 +15,7 @@ from colonnade.optim.solvers.design import Design
 from colonnade.optim.solvers.greedy import SELECT
 from colonnade.optim.solvers.iteration import EVERYTHING, Block, Release
 from colonnade.optim.solvers.problem import Problem
+from colonnade.optim.solvers.settings import check_positive
 from colonnade.privacy.mechanisms import Mechanism, SignedSelection
 from colonnade.privacy.sampling import NoiseSource
 
@@ -37,6 +38,9 @@ class FrankWolfe:
     radius: float = 1.0
     iterations: int = 30
     clip: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_positive(radius=self.radius, iterations=self.iterations, clip=self.clip)
 
     def refusal(self, problem: Problem) -> str | None:
         """Return why this solver cannot solve ``problem``, or None."""

@@ -13,6 +13,7 @@ from colonnade.optim.solvers.coordinate import STEP, shift
 from colonnade.optim.solvers.design import Design
 from colonnade.optim.solvers.iteration import Block, Release
 from colonnade.optim.solvers.problem import Problem
+from colonnade.optim.solvers.settings import check_one_of, check_positive
 from colonnade.optim.solvers.smoothness import Squares, mean_squares, smoothness_parts
 from colonnade.privacy.mechanisms import Mechanism, SignedSelection
 from colonnade.privacy.sampling import NoiseSource
@@ -44,6 +45,11 @@ class GreedyDescent:
     clip: float = 1.0
     step: float = 1.0
     squares: Squares = "private"
+
+    def __post_init__(self) -> None:
+        check_positive(iterations=self.iterations, clip=self.clip, step=self.step)
+        if isinstance(self.squares, str):
+            check_one_of("squares", self.squares, ("private", "bounds"))
 
     def refusal(self, problem: Problem) -> str | None:
         """Return why this solver cannot solve ``problem``, or None."""

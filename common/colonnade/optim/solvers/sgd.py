@@ -16,6 +16,7 @@ from colonnade.optim.solvers.design import Design, Rows
 from colonnade.optim.solvers.iteration import EVERYTHING, Block, Release
 from colonnade.optim.solvers.problem import Problem
 from colonnade.optim.solvers.row_kernels import gradient_rows
+from colonnade.optim.solvers.settings import check_positive
 from colonnade.privacy.mechanisms import Mechanism
 from colonnade.privacy.sampling import NoiseSource
 
@@ -36,14 +37,20 @@ class StochasticDescent:
     clip
         Threshold of a row's gradient, in units of the largest norm that bounds allow a row.
     step
-        Step size, in units of one over the curvature of a row of that norm.
+        Step size, in units of one over the curvature of a row of that norm; rows are mostly
+        shorter, so steps above 1 do well.
     """
 
     name: ClassVar[str] = "sgd"
-    passes: float = 10.0
-    batch: int = 256
-    clip: float = 0.5
-    step: float = 1.0
+    passes: float = 5.0
+    batch: int = 512
+    clip: float = 0.3
+    step: float = 5.0
+
+    def __post_init__(self) -> None:
+        check_positive(passes=self.passes, clip=self.clip, step=self.step)
+        if self.batch < 0:
+            raise ValueError("batch must not be negative")
 
     def refusal(self, problem: Problem) -> str | None:  # noqa: ARG002
         """Return why this solver cannot solve ``problem``, or None."""

@@ -1,0 +1,150 @@
+"""What the estimators share: validation, bounds, the fit, and a warning about searches."""
+
+# ruff: noqa: N803, N806 - X and C are what scikit-learn calls them
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from colonnade.core.arrays import AnyArray, FloatArray
+from colonnade.core.fixedpoint import Bounds
+from colonnade.estimators.tables import make_table, read_bounds
+from colonnade.optim.solvers.fitting import Fitted, NoiseName, Objective, fit_table, make_solver
+from colonnade.optim.solvers.losses import SQUARED, Loss
+from colonnade.optim.solvers.solve import Solver
+
+Pair = tuple[Any, Any]
+
+
+class SpendWarning(UserWarning):
+    """Several copies of a private estimator are fitted; each spends its own budget."""
+
+
+class PrivateLinear(BaseEstimator):  # type: ignore[misc]
+    """What all of them share; the parameters are set by the classes below."""
+
+    epsilon: float
+    delta: float | None
+    bounds: Pair | None
+    solver: str | Solver
+    fit_intercept: bool
+    noise: NoiseName
+    random_state: int | None
+
+    def __sklearn_clone__(self) -> Self:
+        """Return an unfitted copy that knows how many there are: a search makes many."""
+        parameters = self.get_params(deep=False)
+        copy = type(self)(**{name: clone(part, safe=False) for name, part in parameters.items()})
+        self._n_copies = getattr(self, "_n_copies", 0) + 1
+        copy._copy_number = self._n_copies  # noqa: SLF001 - of the same class
+        return copy
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.non_deterministic = self.noise == "exact"
+        return tags
+
+    def _validated(self, X: Any, y: Any, *, numeric: bool) -> tuple[Any, AnyArray]:
+        if (number := getattr(self, "_copy_number", 0)) > 1 and self.noise == "exact":
+            warnings.warn(
+                f"this is copy {number} of one {type(self).__name__}, as a search or "
+                "cross-validation makes them: every fit spends its own epsilon and on the same "
+                f"rows they add up, so far to about {number} times {self.epsilon:g}",
+                SpendWarning,
+                stacklevel=3,
+            )
+        X, y = validate_data(
+            self, X, y, accept_sparse=("csc", "csr"), dtype=np.float64, y_numeric=numeric
+        )
+        return X, y
+
+    def _fit(self, X: Any, y: FloatArray, objective: Objective, y_bounds: Bounds | None) -> Fitted:
+        if self.noise not in ("exact", "fast", "off"):
+            raise ValueError("noise must be 'exact', 'fast' or 'off'")
+        table = make_table(
+            X,
+            y,
+            read_bounds(self.bounds, X.shape[1]),
+            label_bounds=y_bounds,
+            intercept=self.fit_intercept,
+        )
+        fitted = fit_table(
+            table,
+            objective,
+            make_solver(self.solver),
+            epsilon=self.epsilon,
+            delta=self.delta,
+            noise=self.noise,
+            seed=self.random_state,
+        )
+        self.privacy_ = fitted.claim
+        return fitted
+
+    def _scores(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        scores: FloatArray = safe_sparse_dot(X, np.ravel(self.coef_), dense_output=True)
+        return scores + float(np.ravel(self.intercept_)[0])
+
+
+class PrivateRegressor(RegressorMixin, PrivateLinear):  # type: ignore[misc]
+    """Squared error, in the users' units."""
+
+    y_bounds: Pair | None
+
+    def _fit_regression(self, X: Any, y: Any, *, l1: float, l2: float, per_row: bool) -> Self:
+        X, y = self._validated(X, y, numeric=True)
+        (y_bounds,) = read_bounds(self.y_bounds, 1, name="y_bounds")
+        objective = Objective(SQUARED, l1, l2 / X.shape[0] if per_row else l2)
+        fitted = self._fit(X, np.asarray(y, np.float64), objective, y_bounds)
+        self.coef_, self.intercept_ = fitted.coef, fitted.intercept
+        return self
+
+    def predict(self, X: Any) -> FloatArray:
+        """Return the predicted label of each row."""
+        return self._scores(X)
+
+
+class PrivateClassifier(ClassifierMixin, PrivateLinear):  # type: ignore[misc]
+    """Two classes."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _fit_classes(self, X: Any, y: Any, loss: Loss, *, C: float, l1_ratio: float) -> Self:
+        X, y = self._validated(X, y, numeric=False)
+        check_classification_targets(y)
+        if not C > 0.0:
+            raise ValueError("C must be positive")
+        if type_of_target(y) == "multiclass":
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is "
+                f"{type_of_target(y)}."
+            )
+        self.classes_ = np.unique(y)
+        if self.classes_.size < 2:
+            raise ValueError("two classes are needed and the label has one class")
+        alpha = 1.0 / (C * X.shape[0])
+        objective = Objective(loss, alpha * l1_ratio, alpha * (1.0 - l1_ratio))
+        sign = np.where(y == self.classes_[1], 1.0, -1.0)
+        fitted = self._fit(X, sign, objective, None)
+        self.coef_, self.intercept_ = fitted.coef[None, :], np.array([fitted.intercept])
+        return self
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return the score of each row; positive for the second class."""
+        return self._scores(X)
+
+    def predict(self, X: Any) -> AnyArray:
+        """Return the class of each row."""
+        scores = self._scores(X)
+        classes: AnyArray = self.classes_[(scores > 0.0).astype(int)]
+        return classes

@@ -1,0 +1,85 @@
+"""Turn what scikit-learn passes to ``fit`` into integers under declared bounds."""
+
+# ruff: noqa: N803 - X and C are what scikit-learn calls them
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from colonnade.core.arrays import AnyArray, FloatArray
+from colonnade.core.fixedpoint import GRID, Bounds, quantise
+from colonnade.optim.solvers.design import SparseDesign, dense_design, design_units
+from colonnade.optim.solvers.fitting import Table, scaled_label, symmetric
+
+# Values quantised at a time: the copy that `quantise` works on stays small.
+_AT_ONCE = 1 << 20
+
+
+def read_bounds(bounds: Any, n_features: int, *, name: str = "bounds") -> tuple[Bounds, ...]:
+    """Return a pair ``(low, high)`` of numbers or arrays as bounds, one for each feature.
+
+    Privacy: bounds are public knowledge. There is no default, for one taken from the data would
+    tell of its most extreme rows.
+    """
+    if bounds is None:
+        raise ValueError(
+            f"{name} must be declared: a pair (low, high) of numbers or of arrays with one entry "
+            "for each feature, from public knowledge and not from the data"
+        )
+    try:
+        low, high = bounds
+        lows = np.broadcast_to(np.asarray(low, np.float64), (n_features,))
+        highs = np.broadcast_to(np.asarray(high, np.float64), (n_features,))
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name} must be a pair (low, high) of numbers or of arrays of {n_features} entries"
+        ) from None
+    try:
+        return tuple(Bounds(float(a), float(b)) for a, b in zip(lows, highs, strict=True))
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def make_table(
+    X: Any,
+    y: FloatArray,
+    bounds: Sequence[Bounds],
+    *,
+    label_bounds: Bounds | None,
+    intercept: bool,
+) -> Table:
+    """Quantise a dense array or a sparse matrix, and its label.
+
+    Without an intercept, and for a sparse matrix, bounds are widened to be symmetric about zero:
+    zero must stay zero.
+    """
+    sparse = hasattr(X, "tocsc")
+    if sparse or not intercept:
+        bounds = symmetric(bounds)
+    if label_bounds is not None and not intercept:
+        (label_bounds,) = symmetric([label_bounds])
+    design = (
+        _sparse_design(X.tocsc(), bounds, intercept=intercept)
+        if sparse
+        else dense_design(X, bounds, intercept=intercept)
+    )
+    label = y if label_bounds is None else scaled_label(y, label_bounds)
+    return Table(design, tuple(bounds), label, label_bounds, intercept)
+
+
+def _sparse_design(X: Any, bounds: Sequence[Bounds], *, intercept: bool) -> SparseDesign:
+    X.sum_duplicates()
+    n_rows = X.shape[0]
+    extra = n_rows if intercept else 0
+    values = np.empty(X.nnz + extra, np.int16)
+    for j, bound in enumerate(bounds):
+        for begin in range(X.indptr[j], X.indptr[j + 1], _AT_ONCE):
+            part = slice(begin, min(begin + _AT_ONCE, X.indptr[j + 1]))
+            values[part] = quantise(X.data[part], bound, grid=GRID)
+    values[X.nnz :] = GRID
+    ones = np.arange(extra, dtype=np.int32)
+    indices: AnyArray = np.concatenate([X.indices.astype(np.int32), ones])
+    starts = np.append(X.indptr.astype(np.int64), X.nnz + extra)[: len(bounds) + 1 + intercept]
+    units = design_units(bounds, intercept=intercept)
+    return SparseDesign(values, indices, starts, n_rows, units)

@@ -1,0 +1,194 @@
+"""The coordinator's side of federated ADMM: pure steps over releases, in exact integers.
+
+Everything here is a function of public numbers and of what clients released, so nothing of it is
+private. Vectors are integers in grid steps (`optim.admm.spec`); a round adds integers, so the order
+of its answers does not matter, and the same answers in the same rounds give the same state, bit for
+bit. The one real-number step, the penalty's proximal map, is a fixed sequence of correctly rounded
+operations on the exact sum of all ``u_i``.
+
+Rounds and late answers. A client has at most one unanswered task. It keeps the round it was made
+in, and with it the ``z`` from which its ``v`` was made; a sampled client that still owes an answer
+is asked the same again, which costs it nothing new. Its ``u_i`` has not moved meanwhile, so the
+answer is applied as if it had come in time, ``u_i <- u_i + 2 lambda (v + d - z)`` with the task's
+own ``z``, in whichever round the coordinator stored it.
+
+A client that declines leaves the job and another one is drawn in its place at once.
+"""
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from colonnade.core.arrays import FloatArray, IntArray
+from colonnade.core.errors import BadInput
+from colonnade.optim.admm.packing import unpack_many
+from colonnade.optim.admm.spec import MAX_STATE, STEP_UNIT, AdmmSpec, Sampling
+from colonnade.server.admm_state import AdmmState, start_state
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A stored release: who, the round of the task that it answers, and the bytes."""
+
+    client: int
+    round: int
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tasks:
+    """What a round asks: row ``j`` of ``v`` goes to ``clients[j]`` as a task of ``rounds[j]``."""
+
+    clients: IntArray
+    rounds: IntArray
+    v: IntArray  # (clients, dim), in grid steps
+
+
+@dataclass(frozen=True, slots=True)
+class AdmmCoordinator:
+    """Steps of one job; clients are numbered in the order of the job."""
+
+    spec: AdmmSpec
+
+    def start(self, seed: bytes) -> AdmmState:
+        """Return the state before round 1: all zero.
+
+        Parameters
+        ----------
+        seed
+            32 bytes from the operating system. Who is sampled follows from it and is as secret as
+            it is; no client's own guarantee rests on that.
+        """
+        return start_state(self.spec.n_clients, self.spec.dim, seed)
+
+    def finished(self, state: AdmmState) -> bool:
+        """Tell whether all rounds are done, or too few clients are left for another."""
+        return state.round > self.spec.rounds or self._pool(state).size < self.spec.minimum
+
+    def sampled(self, state: AdmmState) -> IntArray:
+        """Return the clients of the open round, in rising order.
+
+        Every client has a uniform 64-bit number in every round, and those with the smallest are
+        sampled: a fixed count, or all below a threshold (and never fewer than the minimum). If one
+        declines, the others stay and the next smallest takes its place.
+        """
+        spec, pool = self.spec, self._pool(state)
+        name = b"colonnade admm sampling\0" + state.seed + state.round.to_bytes(8, "little")
+        drawn = np.frombuffer(hashlib.shake_256(name).digest(8 * spec.n_clients), "<u8")[pool]
+        count = spec.sampled
+        if spec.sampling is Sampling.POISSON and spec.sampled < spec.n_clients:
+            below = int((drawn < np.uint64((spec.sampled << 64) // spec.n_clients)).sum())
+            count = max(below, spec.minimum)
+        order = np.argsort(drawn, kind="stable")[:count]
+        clients: IntArray = np.sort(pool[order])
+        return clients
+
+    def tasks(self, state: AdmmState) -> Tasks:
+        """Return what to ask of whom; nobody, if all rounds are done."""
+        if self.finished(state):
+            nobody = np.empty(0, np.int64)
+            return Tasks(nobody, nobody, np.empty((0, self.spec.dim), np.int64))
+        clients = self.sampled(state)
+        rounds = np.where(state.owed[clients] > 0, state.owed[clients], state.round)
+        return Tasks(clients, rounds, 2 * self._seen(state, rounds) - state.u[clients])
+
+    def decline(self, state: AdmmState, client: int) -> AdmmState:
+        """Let a client go: it is asked nothing more, and what it owes is forgotten."""
+        if not 0 <= client < self.spec.n_clients:
+            raise BadInput(f"there is no client {client} in the job")
+        declined, owed = state.declined.copy(), state.owed.copy()
+        declined[client], owed[client] = True, 0
+        return replace(state, declined=declined, owed=owed, past=_kept(state.past, owed))
+
+    def expected(self, state: AdmmState) -> IntArray:
+        """Return, for each client, the round of the task that it owes an answer to, or 0."""
+        owed = state.owed.copy()
+        if not self.finished(state):
+            asked = self.sampled(state)
+            owed[asked[owed[asked] == 0]] = state.round
+        return owed
+
+    def check(self, expected: IntArray, answer: Answer) -> None:
+        """Raise `BadInput` unless the answer is ``expected`` and has the right size."""
+        spec = self.spec
+        if not 0 <= answer.client < spec.n_clients:
+            raise BadInput(f"there is no client {answer.client} in the job")
+        if not answer.round or answer.round != int(expected[answer.client]):
+            raise BadInput(f"client {answer.client} was not asked for round {answer.round}")
+        if len(answer.body) != spec.body_bytes:
+            raise BadInput(
+                f"the answer of client {answer.client} has {len(answer.body)} bytes "
+                f"instead of {spec.body_bytes}"
+            )
+
+    def may_close(self, tasks: Tasks, answered: Collection[int], *, expired: bool) -> bool:
+        """Tell whether the round of ``tasks`` may close with the answers of ``answered``.
+
+        It closes when all that were asked have answered, or at its deadline with those who did,
+        but never with fewer than the minimum. Late answers of others do not count.
+        """
+        there = len(set(tasks.clients.tolist()).intersection(answered))
+        return there == tasks.clients.size or (expired and there >= self.spec.minimum)
+
+    def absorb(self, state: AdmmState, answers: Sequence[Answer]) -> AdmmState:
+        """Close the round: apply what was stored while it was open, late answers included."""
+        spec, owed = self.spec, self.expected(state)
+        clients = np.array([answer.client for answer in answers], np.int64)
+        rounds = np.array([answer.round for answer in answers], np.int64)
+        if np.unique(clients).size != clients.size or np.any(owed[clients] != rounds):
+            raise ValueError("an answer was not asked for; answers are checked before")
+        moved = unpack_many(spec.code, [answer.body for answer in answers])
+        u, total, taken = state.u.copy(), state.total.copy(), state.taken.copy()
+        before = u[clients]
+        gap = self._seen(state, rounds) - before + moved
+        # All factors are bounded: below 2**63. Rounded half up.
+        step = (spec.gain * gap + STEP_UNIT // 2) // STEP_UNIT
+        u[clients] = np.clip(before + step, -MAX_STATE, MAX_STATE)
+        total += (u[clients] - before).sum(axis=0)
+        taken[clients] += 1
+        owed[clients] = 0
+        past = _kept({**state.past, state.round: state.z}, owed)
+        return replace(
+            state,
+            round=state.round + 1,
+            z=self._consensus(total),
+            total=total,
+            u=u,
+            taken=taken,
+            owed=owed,
+            past=past,
+        )
+
+    def coefficients(self, state: AdmmState) -> FloatArray:
+        """Return the model on scaled features, the intercept last if the job has one."""
+        return state.z.astype(np.float64) * self.spec.unit
+
+    def _consensus(self, total: IntArray) -> IntArray:
+        """Return ``z``, the proximal point of the penalty at the mean of all ``u_i``."""
+        spec = self.spec
+        mean = total.astype(np.float64) / spec.n_clients * spec.unit
+        point = spec.penalty.prox(mean, np.full(spec.dim, spec.gamma), spec.scales)
+        # Rounding must not leave the box.
+        most = np.where(
+            spec.scales > 0.0, min(MAX_STATE, spec.penalty.bound // spec.unit), MAX_STATE
+        )
+        return np.clip(np.rint(point / spec.unit), -most, most).astype(np.int64)
+
+    def _seen(self, state: AdmmState, rounds: IntArray) -> IntArray:
+        """Return the ``z`` from which the tasks of ``rounds`` were made, one in a row."""
+        known = {**state.past, state.round: state.z}
+        if not rounds.size:
+            return np.empty((0, self.spec.dim), np.int64)
+        return np.stack([known[round_] for round_ in rounds.tolist()])
+
+    def _pool(self, state: AdmmState) -> IntArray:
+        """Return the clients that may be asked."""
+        free = ~state.declined & (state.taken < self.spec.most_participations)
+        return np.flatnonzero(free)
+
+
+def _kept(past: Mapping[int, IntArray], owed: IntArray) -> dict[int, IntArray]:
+    """Keep the ``z`` of rounds that are still owed an answer."""
+    return {round_: past[round_] for round_ in np.unique(owed[owed > 0]).tolist()}

@@ -1,0 +1,197 @@
+"""The fit command: from a file to a model, charged to a ledger when one is given."""
+
+import argparse
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.ledgers import new_ledger
+
+from colonnade.cli import fit, fit_input
+from colonnade.core.errors import BadInput, BudgetExceeded
+from colonnade.core.schema import parse_schema
+from colonnade.optim.model import load_model
+from colonnade.optim.solvers.solve import SOLVERS
+from colonnade.party.ingest import ingest
+from colonnade.party.sources import FileSource
+from colonnade.privacy.accounting import epsilon_of, rho_of, units_down
+
+SCHEMA = """
+[[feature]]
+name = "age"
+low = 20
+high = 80
+[[feature]]
+name = "dose"
+low = -2
+high = 6
+[label]
+name = "y"
+low = 0
+high = 200
+"""
+N_ROWS = 3000
+
+
+def run(*arguments: object) -> int:
+    parser = argparse.ArgumentParser(prog="colonnade")
+    fit.register(parser.add_subparsers(required=True))
+    parsed = parser.parse_args(["fit", *map(str, arguments)])
+    code: int = parsed.handler(parsed)
+    return code
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("fit")
+    draw = np.random.default_rng(2)
+    age, dose = draw.uniform(20, 80, N_ROWS), draw.uniform(-2, 6, N_ROWS)
+    y = 20.0 + 1.5 * age + 5.0 * dose + draw.normal(0.0, 5.0, N_ROWS)
+    lines = [f"{a},{b},{c},{int(c > 120)}" for a, b, c in zip(age, dose, y, strict=True)]
+    (made / "rows.csv").write_text("age,dose,y,high\n" + "\n".join(lines) + "\n")
+    (made / "schema.toml").write_text(SCHEMA)
+    (made / "classes.toml").write_text(
+        SCHEMA.replace('name = "y"\nlow = 0\nhigh = 200', 'name = "high"\nlow = 0\nhigh = 1')
+    )
+    return made
+
+
+def options(folder: Path, out: Path, **more: object) -> list[object]:
+    given = {"data": folder / "rows.csv", "schema": folder / "schema.toml", "out": out}
+    given |= {"epsilon": 5} | more
+    return [part for key, value in given.items() for part in (f"--{key}", value)]
+
+
+def test_a_fit_writes_a_model_that_predicts_and_a_report(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*options(folder, tmp_path / "out", l2=1e-6), "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report == json.loads((tmp_path / "out" / "report.json").read_text())
+    model = load_model(tmp_path / "out" / "model.json")
+    assert model.private
+    predicted = model.predict({"age": np.array([30.0, 70.0]), "dose": np.array([0.0, 2.0])})
+    # Epsilon 5 on 3000 rows: noise of about 1 in the label's units, ten deviations are allowed.
+    np.testing.assert_allclose(predicted, [65.0, 135.0], atol=10.0)
+    assert report["privacy"]["private"]
+    assert 4.9 < report["privacy"]["epsilon"] <= 5.0
+    assert report["ledger"] is None
+
+
+def test_a_classifier_gives_probabilities_and_text_names_the_guarantee(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = options(folder, tmp_path, schema=folder / "classes.toml", loss="logistic", l2=1e-4)
+    assert run(*given) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"privacy +epsilon 5 at delta 1e-06, one row replaced", shown)
+    assert all(name in shown for name in ("age", "dose", "(intercept)", "model.json"))
+    model = load_model(tmp_path / "model.json")
+    low, high = model.predict({"age": np.array([25.0, 78.0]), "dose": np.array([-1.0, 5.0])})
+    assert low < 0.3
+    assert high > 0.7
+
+
+def test_fast_noise_is_marked_and_no_ledger_takes_it(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*options(folder, tmp_path, noise="fast")) == 0
+    assert "NOT PRIVATE" in capsys.readouterr().out
+    assert not load_model(tmp_path / "model.json").private
+    with pytest.raises(SystemExit):
+        run(*options(folder, tmp_path, noise="fast", ledger=tmp_path / "ledger"))
+
+
+def test_a_ledger_is_charged_once_and_the_same_command_replays(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cap = units_down(rho_of(5.0, 1e-6))
+    new_ledger("sqlite", tmp_path, caps={"": cap}).close()
+    given = [*options(folder, tmp_path / "one", ledger=tmp_path / "ledger"), "--set", "passes=3"]
+    assert run(*given, "--json") == 0
+    first = json.loads(capsys.readouterr().out)
+    charged = first["ledger"]["charged_now_rho"]
+    assert first["privacy"]["rho"] == pytest.approx(charged, rel=1e-12)
+    assert 4.9 < epsilon_of(charged, 1e-6) <= 5.0
+    assert run(*given) == 0
+    assert "a replay" in capsys.readouterr().out
+    again = json.loads((tmp_path / "one" / "report.json").read_text())
+    assert again["ledger"]["charged_now_rho"] == 0.0
+    assert again["model"] == first["model"]
+    with pytest.raises(BudgetExceeded):
+        run(*given, "--name", "another")
+
+
+def test_a_sampled_fit_is_charged_in_full_at_a_ledger(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new_ledger("sqlite", tmp_path, caps={"": units_down(5.0)}).close()
+    given = options(folder, tmp_path / "out", solver="sgd", ledger=tmp_path / "ledger")
+    assert run(*given, "--set", "passes=1", "--set", "batch=600", "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["privacy"]["sampling_rate"] == 1.0  # the ledger knows of no sampling
+    charged = report["ledger"]["charged_now_rho"]
+    assert report["privacy"]["rho"] == pytest.approx(charged, rel=1e-12)
+
+
+def test_a_party_fits_on_its_ingested_table(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables = tmp_path / "tables"
+    ingest(parse_schema(SCHEMA, origin="schema"), FileSource(folder / "rows.csv"), out=tables)
+    run("--data", tables, "--out", tmp_path, "--epsilon", 5, "--no-intercept", "--json")
+    report = json.loads(capsys.readouterr().out)
+    assert report["n_rows"] == N_ROWS
+    assert report["model"]["intercept_scaled"] == 0.0
+
+
+@pytest.mark.parametrize("solver", sorted(set(SOLVERS) - {"cd", "sgd"}))
+def test_every_solver_can_be_chosen(solver: str, folder: Path, tmp_path: Path) -> None:
+    l2 = {} if solver == "frank_wolfe" else {"l2": 0.001}
+    assert run(*options(folder, tmp_path, solver=solver, **l2), "--no-intercept") == 0
+
+
+def test_the_command_knows_every_solver() -> None:
+    assert set(fit._SOLVERS) == set(SOLVERS)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"set": "speed=3"}, "no setting 'speed'"),
+        ({"set": "passes=many"}, "type int"),
+        ({"set": "clip=-1"}, "not negative"),
+        ({"epsilon": -1}, "epsilon"),
+        ({"delta": 2}, "delta"),
+        ({"l1": -1}, "strength"),
+        ({"solver": "dual", "l2": 0.1}, "intercept"),
+        ({"solver": "gcd", "l1": 0.1}, "l1"),
+        ({"solver": "frank_wolfe"}, "intercept"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_fitted_is_refused_in_one_line(
+    more: dict[str, Any], words: str, folder: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(BadInput, match=words) as refused:
+        run(*options(folder, tmp_path, **more))
+    assert "\n" not in str(refused.value)
+    assert not (tmp_path / "model.json").exists()
+
+
+def test_a_file_without_a_schema_and_a_table_without_a_label_are_refused(
+    folder: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(BadInput, match="--schema"):
+        run("--data", folder / "rows.csv", "--out", tmp_path, "--epsilon", 1)
+    (tmp_path / "s.toml").write_text(SCHEMA[: SCHEMA.index("[label]")])
+    with pytest.raises(BadInput, match="label"):
+        run(*options(folder, tmp_path, schema=tmp_path / "s.toml"))
+
+
+def test_settings_are_read_by_their_type() -> None:
+    solver = fit_input.make_solver("dual", ["sequential=true", "clip=0.25", "epochs=3"])
+    assert solver == SOLVERS["dual"](sequential=True, clip=0.25, epochs=3)

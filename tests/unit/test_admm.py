@@ -1,0 +1,519 @@
+"""Federated ADMM's parts: the specification, the proximal step, the coordinator, the client."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import optimize
+from support.entropy import ShakeNoise
+from support.ledgers import new_ledger
+
+from colonnade.core.arrays import IntArray
+from colonnade.core.errors import BadInput
+from colonnade.core.fixedpoint import GRID
+from colonnade.optim.admm import accounting
+from colonnade.optim.admm.packing import pack, unpack_many
+from colonnade.optim.admm.prox import TOLERANCE, Client, design, factorise
+from colonnade.optim.admm.spec import (
+    DISPLACEMENT,
+    MAX_STATE,
+    MAX_V,
+    STEP_UNIT,
+    AdmmSpec,
+    Sampling,
+)
+from colonnade.optim.admm.tasks import ClientTask
+from colonnade.optim.solvers.losses import HINGE, LOGISTIC, SQUARED, Loss
+from colonnade.optim.solvers.penalties import box, lasso
+from colonnade.optim.vertical.shares import ShareCode
+from colonnade.party.admm import AdmmHost, Declined
+from colonnade.privacy.accounting import RHO_UNIT, epsilon_of, units_down
+from colonnade.privacy.entries import Charged, Stored, entry_from_line
+from colonnade.privacy.gate import Gate
+from colonnade.privacy.ledger import Released
+from colonnade.privacy.simulation import SeededNoise, ZeroNoise
+from colonnade.server.admm import AdmmCoordinator, Answer
+from colonnade.server.admm_state import AdmmState, decode_state, encode_state
+from colonnade.simulate.admm import Trouble, ask, make_host, run, run_with
+
+SEED = bytes(range(32))
+
+
+def spec_of(**changes: object) -> AdmmSpec:
+    numbers: dict[str, object] = {
+        "n_clients": 12,
+        "n_features": 3,
+        "rounds": 6,
+        "sampled": 5,
+        "release_units": units_down(0.5),
+        "gamma": 2.0,
+        "lipschitz": 1.0,
+    }
+    return AdmmSpec(**{**numbers, **changes})  # type: ignore[arg-type]
+
+
+def clients_of(spec: AdmmSpec, *, rows: Sequence[int] = (3, 7, 1), seed: int = 0) -> list[Client]:
+    draw = np.random.default_rng(seed)
+    made = []
+    for number in range(spec.n_clients):
+        count = rows[number % len(rows)]
+        columns = draw.integers(-GRID, GRID + 1, (spec.n_features, count)).astype(np.int16)
+        made.append(Client(columns, draw.integers(-GRID, GRID + 1, count).astype(np.int16)))
+    return made
+
+
+def body_of(spec: AdmmSpec, seed: int) -> bytes:
+    noisy = SeededNoise(seed).discrete_gaussian(spec.mechanism.sigma2, spec.dim)
+    return spec.code.encode(noisy)
+
+
+def same(a: AdmmState, b: AdmmState) -> bool:
+    return encode_state(a) == encode_state(b)
+
+
+# -- the specification ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("gamma", "lipschitz", "bits"), [(2.0, 1.0, 26), (0.3, 7.5, 20), (1e-3, 40.0, 30)]
+)
+def test_a_participation_costs_eight_gamma2_l2_over_sigma2(
+    gamma: float, lipschitz: float, bits: int
+) -> None:
+    spec = spec_of(gamma=gamma, lipschitz=lipschitz, radius_bits=bits)
+    assert spec.mechanism.l2_sensitivity2 == (2 * spec.radius) ** 2  # exactly, as an integer
+    sigma = 2.0 * math.sqrt(spec.mechanism.sigma2) * spec.unit  # the paper's
+    rho = 8.0 * gamma**2 * lipschitz**2 / sigma**2
+    assert accounting.local_rho(spec, 1) == pytest.approx(rho, rel=1e-9)
+    assert accounting.local_rho(spec, 3) == pytest.approx(3 * 0.5, rel=1e-9)
+    assert spec.mechanism.cost <= spec.release_units
+
+
+def test_a_client_sets_aside_what_its_participations_can_cost() -> None:
+    assert spec_of().max_units == 6 * units_down(0.5)
+    assert spec_of(participations=2).max_units == 2 * units_down(0.5)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"minimum": 6},
+        {"sampled": 13},
+        {"minimum": 0},
+        {"participations": 7},
+        {"gamma": math.inf},
+        {"lipschitz": 0.0},
+        {"step": 1.5},
+        {"step": 2.0**-20},
+        {"loss": HINGE},
+        {"radius_bits": 31},
+        {"release_units": 0},
+        {"release_units": 1},  # noise beyond the state's range
+        {"release_units": RHO_UNIT * 8000},
+        {"n_features": 2**16 + 1},
+    ],
+    ids=str,
+)
+def test_an_impossible_job_is_refused(changes: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        spec_of(**changes)
+
+
+@pytest.mark.parametrize("coarse", [True, False])
+def test_a_body_has_the_size_that_the_specification_predicts(coarse: bool) -> None:
+    spec = spec_of(coarse=coarse, rounds=3)
+    outcome = run(spec, clients_of(spec), SeededNoise(1))
+    assert outcome.releases == 3 * 5 == spec.expected_releases()
+    bodies = [answer.body for log in outcome.log for answer in log]
+    assert sum(map(len, bodies)) == outcome.payload_bytes == spec.payload_bytes(15)
+    decoded = unpack_many(spec.code, bodies)
+    assert np.array_equal(decoded, [spec.code.decode(body) for body in bodies])
+
+
+@pytest.mark.parametrize("code", [ShareCode(5, 1, 40), ShareCode(7, 12, 6), ShareCode(3, 1, 2)])
+def test_quick_packing_gives_the_same_bytes(code: ShareCode) -> None:
+    draw = np.random.default_rng(0)
+    for size in (1, 20, 1000, 2**41, 2**60):
+        noisy = draw.integers(-size, size + 1, code.dim)
+        assert pack(code, noisy) == code.encode(noisy)
+
+
+def test_sampling_without_replacement_gives_the_known_central_figures() -> None:
+    # Known: n = 1000, K = 500, delta = 1e-5, sigma = 10 gamma L, that is rho 0.08 each time.
+    known = {50: 0.495, 100: 0.720, 200: 1.049}
+    for sampled, epsilon in known.items():
+        spec = spec_of(
+            n_clients=1000,
+            rounds=500,
+            sampled=sampled,
+            minimum=sampled,
+            release_units=units_down(0.08),
+        )
+        least, found = accounting.central_epsilons(spec, [1, 500], 1e-5)
+        assert found == pytest.approx(epsilon, abs=1e-3)
+        assert least < found < accounting.local_epsilon(spec, 500 * sampled // 1000, 1e-5)
+        poisson = replace(spec, sampling=Sampling.POISSON)
+        assert accounting.central_epsilons(poisson, [500], 1e-5)[0] < epsilon
+        fewer = replace(spec, minimum=sampled // 2)  # less noise may be in the sum
+        assert accounting.central_epsilons(fewer, [500], 1e-5)[0] > epsilon
+
+
+def test_without_sampling_the_central_figure_is_the_sum_of_everyones_noise() -> None:
+    spec = spec_of(sampled=12, minimum=12)
+    expected = epsilon_of(6 * accounting.local_rho(spec, 1) / 12, 1e-5)
+    assert accounting.central_epsilons(spec, [6], 1e-5)[0] == pytest.approx(expected, rel=1e-6)
+
+
+# -- the proximal step ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", [SQUARED, LOGISTIC], ids=lambda loss: loss.name)
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_displacement_leads_to_the_proximal_point(loss: Loss, intercept: bool) -> None:
+    spec = spec_of(loss=loss, intercept=intercept, lipschitz=4.0, radius_bits=30)
+    clients = clients_of(spec, rows=(2, 9, 40))
+    problems = factorise(clients, spec)
+    v = np.random.default_rng(3).integers(-(2**30), 2**30, (12, spec.dim))
+    moved = problems.displacements(np.arange(12), v)
+    for client, start, found in zip(clients, v * spec.unit, moved * spec.unit, strict=True):
+        A, y = design(client, spec)
+
+        def value(w: np.ndarray, A: np.ndarray = A, y: np.ndarray = y, start=start) -> float:  # type: ignore[no-untyped-def]
+            return loss.mean(A @ w, y) + float((w - start) @ (w - start)) / (2 * spec.gamma)
+
+        best = optimize.minimize(value, start, method="BFGS", options={"gtol": 1e-9})
+        # The objective is 1/gamma-strongly convex: no point as good is farther than that.
+        assert value(start + found) <= best.fun + 1e-12
+        A_gradient = A.T @ _slopes(loss, A @ (start + found), y) / len(y)
+        off = A_gradient + found / spec.gamma
+        slack = (TOLERANCE + math.sqrt(spec.dim) / spec.radius) * spec.lipschitz * spec.gamma
+        lipschitz = 1.0 / spec.gamma + float(np.linalg.norm(A, 2)) ** 2 / len(y)
+        assert np.linalg.norm(off) <= slack * lipschitz + 1e-12
+
+
+def _slopes(loss: Loss, margins: np.ndarray, y: np.ndarray) -> np.ndarray:
+    slopes: np.ndarray = -y / (1.0 + np.exp(y * margins)) if loss is LOGISTIC else margins - y
+    return slopes
+
+
+def test_clients_computed_together_get_what_they_get_alone() -> None:
+    spec = spec_of(loss=LOGISTIC)
+    clients = clients_of(spec)
+    v = np.random.default_rng(3).integers(-(2**28), 2**28, (12, spec.dim))
+    together = factorise(clients, spec).displacements(np.arange(12), v)
+    for number, client in enumerate(clients):
+        alone = factorise([client], spec).displacements(np.zeros(1, np.int64), v[[number]])
+        assert np.array_equal(alone[0], together[number])
+
+
+# -- the coordinator -----------------------------------------------------------------------------
+
+
+def test_a_round_moves_the_duals_by_the_documented_integers() -> None:
+    spec = spec_of(step=0.3, penalty=lasso(1e-3))
+    coordinator = AdmmCoordinator(spec)
+    state = coordinator.start(SEED)
+    u = np.zeros((12, 3), dtype=object)
+    for _ in range(4):
+        z, tasks = state.z.astype(object), coordinator.tasks(state)
+        answers = []
+        for client, round_, v in zip(tasks.clients, tasks.rounds, tasks.v, strict=True):
+            assert list(v) == list(2 * z - u[client])
+            answers.append(Answer(int(client), int(round_), body_of(spec, int(client))))
+            moved = spec.code.decode(answers[-1].body).astype(object)
+            u[client] += (spec.gain * (z - u[client] + moved) + STEP_UNIT // 2) // STEP_UNIT
+        state = coordinator.absorb(state, answers)
+        assert np.array_equal(state.u, u.astype(np.int64))
+        assert np.array_equal(state.total, u.sum(axis=0).astype(np.int64))
+        mean = state.u.mean(axis=0) * spec.unit
+        shrunk = np.sign(mean) * np.maximum(np.abs(mean) - 1e-3 * spec.gamma, 0.0)
+        assert coordinator.coefficients(state) == pytest.approx(shrunk, abs=spec.unit)
+    assert spec.gain == round(0.6 * STEP_UNIT)
+
+
+def test_fixed_sampling_takes_so_many_and_everyone_equally_often() -> None:
+    spec = spec_of(rounds=2000)
+    coordinator = AdmmCoordinator(spec)
+    state, counts = coordinator.start(SEED), np.zeros(12)
+    for round_ in range(1, 2001):
+        picked = coordinator.sampled(replace(state, round=round_))
+        assert picked.size == 5 == np.unique(picked).size
+        counts[picked] += 1
+    # Binomial(2000, 5/12) each: within 4.5 deviations (22 each) but for a chance below 12 * 7e-6.
+    assert np.abs(counts - 2000 * 5 / 12).max() < 4.5 * math.sqrt(2000 * 5 / 12 * 7 / 12)
+
+
+def test_poisson_sampling_flips_independent_coins() -> None:
+    spec = spec_of(rounds=2000, sampling=Sampling.POISSON)
+    coordinator = AdmmCoordinator(spec)
+    state = coordinator.start(SEED)
+    sizes = np.array([coordinator.sampled(replace(state, round=r)).size for r in range(1, 2001)])
+    # Mean 5 and variance 12 * 5/12 * 7/12 = 2.917; the mean of 2000 is within 4.5 * 0.0382, and
+    # their variance, whose own deviation is about 2.917 * sqrt(2 / 2000) = 0.092, within 4.5 of it.
+    assert abs(sizes.mean() - 5.0) < 4.5 * 0.0382
+    assert abs(sizes.var() - 2.917) < 4.5 * 0.092
+
+
+def test_who_is_sampled_depends_on_the_secret_seed() -> None:
+    coordinator = AdmmCoordinator(spec_of(rounds=1))
+    first = [coordinator.sampled(coordinator.start(bytes([k] * 32))).tolist() for k in range(6)]
+    assert len({tuple(each) for each in first}) > 1
+
+
+def test_a_round_waits_for_its_minimum_and_no_longer_than_its_deadline() -> None:
+    coordinator = AdmmCoordinator(spec_of(minimum=3))
+    tasks = coordinator.tasks(coordinator.start(SEED))
+    asked = tasks.clients.tolist()
+    others = [client for client in range(12) if client not in asked]
+    assert not coordinator.may_close(tasks, asked[:4], expired=False)
+    assert coordinator.may_close(tasks, asked, expired=False)
+    assert coordinator.may_close(tasks, asked[:3], expired=True)
+    assert not coordinator.may_close(tasks, asked[:2] + others, expired=True)
+
+
+def test_one_who_declines_is_replaced_at_once_and_never_asked_again() -> None:
+    spec = spec_of(minimum=3)
+    coordinator = AdmmCoordinator(spec)
+    state = coordinator.start(SEED)
+    before = coordinator.sampled(state).tolist()
+    state = coordinator.decline(state, before[2])
+    after = coordinator.sampled(state).tolist()
+    assert len(after) == 5
+    assert set(before) - set(after) == {before[2]}
+    for client in range(9):
+        state = coordinator.decline(state, client)
+    assert coordinator.finished(state) == (sum(~state.declined) < 3)
+    for client in range(12):
+        state = coordinator.decline(state, client)
+    assert coordinator.finished(state)
+    assert coordinator.tasks(state).clients.size == 0
+
+
+def test_a_client_is_never_asked_more_often_than_the_job_allows() -> None:
+    spec = spec_of(participations=2, rounds=6, minimum=1)
+    outcome = run(spec, clients_of(spec), SeededNoise(0))
+    assert outcome.state.taken.max() == 2
+    assert outcome.state.round < 7  # 24 answers in all: the sixth round has nobody left
+    spent = [outcome.ledger.budget(f"c{number}").spent for number in range(12)]
+    assert max(spent) <= spec.max_units
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(12, 1, b""),
+        Answer(-1, 1, b""),
+        Answer(-2, 0, b""),
+        Answer(0, 2, b""),
+        Answer(0, 0, b""),
+        Answer(0, 1, b"short"),
+    ],
+    ids=repr,
+)
+def test_an_answer_that_was_not_asked_for_is_refused(answer: Answer) -> None:
+    spec = spec_of(sampled=12)
+    coordinator = AdmmCoordinator(spec)
+    expected = coordinator.expected(coordinator.start(SEED))
+    coordinator.check(expected, Answer(0, 1, bytes(spec.body_bytes)))
+    with pytest.raises(BadInput):
+        coordinator.check(expected, answer)
+
+
+def test_a_late_answer_counts_as_if_in_time_and_is_asked_for_again_unchanged() -> None:
+    spec = spec_of(sampled=12)
+    coordinator = AdmmCoordinator(spec)
+    state = coordinator.start(SEED)
+    answers = [Answer(client, 1, body_of(spec, client)) for client in range(12)]
+    state = coordinator.absorb(state, answers)  # so that z is not zero
+    first = coordinator.tasks(state)
+    answers = [Answer(client, 2, body_of(spec, 50 + client)) for client in range(12)]
+    state = coordinator.absorb(state, answers[1:])
+    again = coordinator.tasks(state)
+    assert again.rounds.tolist() == [2] + [3] * 11
+    assert np.array_equal(again.v[0], first.v[0])
+    assert not np.array_equal(state.z, state.past[2])
+    after = coordinator.absorb(state, answers[:1])
+    moved = spec.code.decode(answers[0].body)
+    gap = first.v[0] + moved - state.past[2]  # v + d - z, with the z of the task
+    assert np.array_equal(after.u[0], state.u[0] + gap)  # the step 2 lambda is 1
+    assert sorted(after.past) == [3]
+    assert (
+        3
+        not in coordinator.absorb(after, [Answer(c, 3, answers[0].body) for c in range(1, 12)]).past
+    )
+
+
+def test_replayed_answers_give_the_same_state_bit_for_bit() -> None:
+    spec = spec_of(rounds=12, loss=LOGISTIC, penalty=box(0.5))
+    trouble = Trouble(drop_out=0.15, late=0.3)
+    outcome = run(spec, clients_of(spec), SeededNoise(4), seed=9, trouble=trouble)
+    coordinator = AdmmCoordinator(spec)
+    rounds = [answer.round for log in outcome.log for answer in log]
+    assert any(answer.round < k for k, log in enumerate(outcome.log, 1) for answer in log)
+    assert len(rounds) == int(outcome.state.taken.sum())
+    whole = changes = coordinator.start((9).to_bytes(32, "little"))
+    for log in outcome.log:
+        whole = decode_state(encode_state(coordinator.absorb(whole, log)))
+        after = coordinator.absorb(changes, log[::-1])  # within a round the order is no matter
+        changes = decode_state(encode_state(after, since=changes), since=changes)
+    assert same(whole, outcome.state)
+    assert same(changes, outcome.state)
+    assert np.array_equal(whole.u.sum(axis=0), whole.total)
+
+
+def test_bytes_that_are_no_state_are_refused() -> None:
+    state = AdmmCoordinator(spec_of()).start(SEED)
+    body = encode_state(state)
+    for wrong in (b"", body[:-1], body + b"\0", b"x" + body[1:], encode_state(state, since=state)):
+        with pytest.raises(ValueError, match="state"):
+            decode_state(wrong)
+
+
+def test_the_worst_answers_keep_the_state_within_its_bounds() -> None:
+    spec = spec_of(rounds=60, sampled=12, step=1.0, release_units=2**25)
+    coordinator = AdmmCoordinator(spec)
+    state = coordinator.start(SEED)
+    top = spec.code.encode(np.full(spec.dim, 2**61))
+    assert spec.code.decode(top).max() > MAX_STATE // 4
+    for _ in range(60):
+        tasks = coordinator.tasks(state)
+        assert np.abs(tasks.v).max() <= MAX_V
+        ClientTask("c0", 1, tasks.v[0])
+        bodies = zip(tasks.clients.tolist(), tasks.rounds.tolist(), strict=True)
+        state = coordinator.absorb(state, [Answer(client, r, top) for client, r in bodies])
+    assert np.array_equal(state.total, state.u.astype(object).sum(axis=0).astype(np.int64))
+    assert state.u.max() == MAX_STATE
+
+
+# -- the client ----------------------------------------------------------------------------------
+
+
+def test_ten_percent_drop_out_does_not_stop_a_job() -> None:
+    spec = spec_of(n_clients=40, sampled=20, minimum=12, rounds=25)
+    trouble = Trouble(drop_out=0.1)
+    outcome = run(spec, clients_of(spec), SeededNoise(2), seed=5, trouble=trouble)
+    assert outcome.state.round == 26
+    answered = [len(log) for log in outcome.log]
+    assert min(answered) >= 12
+    # Binomial(500, 0.9): mean 450, deviation 6.7.
+    assert abs(sum(answered) - 450) < 4.5 * 6.7
+    assert outcome.releases == sum(answered)  # nothing paid for was thrown away
+
+
+def test_everything_paid_for_is_applied_or_on_its_way() -> None:
+    spec = spec_of(rounds=20)
+    trouble = Trouble(drop_out=0.2, late=0.4)
+    outcome = run(spec, clients_of(spec), SeededNoise(2), seed=1, trouble=trouble)
+    applied = int(outcome.state.taken.sum())
+    assert applied <= outcome.releases <= applied + spec.sampled
+
+
+def test_clients_over_their_caps_leave_and_the_others_go_on() -> None:
+    spec = spec_of(rounds=4, minimum=2)
+    host = make_host(spec, clients_of(spec), SeededNoise(0), job="job", cap=spec.max_units)
+    for number in range(6):  # half of them have spent elsewhere
+        host.ledger.admit("elsewhere", units=1, account=f"c{number}")
+    outcome = run_with(host, seed=0, trouble=Trouble())
+    assert outcome.state.round == 5
+    assert outcome.state.declined.sum() == 6
+    assert not outcome.state.taken[:6].any()
+
+
+def test_a_task_is_charged_before_rows_are_read_and_each_client_pays_for_itself() -> None:
+    spec = spec_of()
+    host = make_host(spec, clients_of(spec), SeededNoise(0), job="job")
+    read: list[int] = []
+
+    class Watched:
+        def displacements(self, clients: IntArray, v: IntArray) -> IntArray:
+            charged = {entry.account for entry in entries() if isinstance(entry, Charged)}
+            assert charged >= {f"c{client}" for client in clients}
+            read.extend(clients.tolist())
+            return host.problems.displacements(clients, v)
+
+    def entries() -> list[object]:
+        return [entry_from_line(line)[2] for line in host.ledger.lines()]
+
+    watched = replace(host, problems=Watched())  # type: ignore[arg-type]
+    tasks = [ClientTask(f"c{number}", 1, np.arange(3)) for number in (3, 1, 7)]
+    replies = watched.answer(tasks)
+    assert read == [3, 1, 7]
+    assert [r.key.account for r in replies if isinstance(r, Released)] == ["c3", "c1", "c7"]
+    for number in range(12):
+        cost = spec.mechanism.cost if number in (1, 3, 7) else 0
+        assert host.ledger.budget(f"c{number}").spent == cost
+    assert watched.answer(tasks) == replies  # the same bytes, and nothing is read or paid
+    assert read == [3, 1, 7]
+    assert sum(isinstance(entry, Stored) for entry in entries()) == 3
+
+
+def test_another_question_under_an_answered_key_is_declined() -> None:
+    spec = spec_of()
+    host = make_host(spec, clients_of(spec), ZeroNoise(), job="job")
+    host.answer([ClientTask("c1", 1, np.zeros(3, np.int64))])
+    tasks = [ClientTask("c1", 1, np.ones(3, np.int64)), ClientTask("c2", 1, np.ones(3, np.int64))]
+    conflict, fine = host.answer(tasks)
+    assert conflict == Declined("c1", 1, "request_conflict")
+    assert isinstance(fine, Released)
+    other = replace(host, version=b"other data")
+    assert other.answer(tasks[1:]) == [Declined("c2", 1, "request_conflict")]
+
+
+@pytest.mark.parametrize(
+    "tasks",
+    [
+        [ClientTask("c99", 1, np.zeros(3, np.int64))],
+        [ClientTask("", 1, np.zeros(3, np.int64))],
+        [ClientTask("c1", 7, np.zeros(3, np.int64))],
+        [ClientTask("c1", 1, np.zeros(4, np.int64))],
+        [ClientTask("c1", 1, np.zeros(3, np.int64)), ClientTask("c1", 2, np.zeros(3, np.int64))],
+    ],
+)
+def test_a_task_that_does_not_fit_is_refused_before_anything_is_charged(
+    tasks: list[ClientTask],
+) -> None:
+    spec = spec_of()
+    host = make_host(spec, clients_of(spec), ZeroNoise(), job="job")
+    with pytest.raises(BadInput):
+        host.answer([ClientTask("c5", 1, np.zeros(3, np.int64)), *tasks])
+    assert not host.ledger.state.charges
+
+
+def test_a_client_killed_after_paying_answers_again_without_a_second_charge(
+    tmp_path: Path,
+) -> None:
+    spec = spec_of()
+    ledger = new_ledger("sqlite", tmp_path, simulation=True, caps={"": spec.max_units})
+    problems = factorise(clients_of(spec), spec)
+    places = {f"c{number}": number for number in range(12)}
+
+    class Killed(SeededNoise):
+        def discrete_gaussian(self, sigma2: int, size: int) -> IntArray:
+            raise KeyboardInterrupt
+
+    host = AdmmHost(spec, "job", problems, places, b"", Gate(ledger, Killed(0)), ledger)
+    assert host.admit() == []
+    tasks = [ClientTask(f"c{number}", 1, np.arange(3)) for number in range(4)]
+    with pytest.raises(KeyboardInterrupt):
+        host.answer(tasks)
+    spent = ledger.head.spent
+    assert spent == 4 * spec.mechanism.cost
+    again = replace(host, gate=Gate(ledger, ShakeNoise("again")))
+    assert all(isinstance(reply, Released) for reply in again.answer(tasks))
+    assert ledger.head.spent == spent
+    assert [key.kind for key in ledger.state.stored] == [DISPLACEMENT] * 4
+    ledger.close()
+
+
+def test_asking_some_of_the_clients_leaves_the_others_alone() -> None:
+    spec = spec_of()
+    host = make_host(spec, clients_of(spec), ZeroNoise(), job="job")
+    coordinator = AdmmCoordinator(spec)
+    tasks = coordinator.tasks(coordinator.start(SEED))
+    there = np.array([True, False, True, False, True])
+    answers, declined = ask(host, tasks, there)
+    assert [answer.client for answer in answers] == tasks.clients[there].tolist()
+    assert not declined

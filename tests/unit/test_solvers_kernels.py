@@ -1,0 +1,188 @@
+"""The solvers' compiled loops equal their plain-Python twins and keep their bounds."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from support.solvers import sparse_of, toy
+
+from colonnade.core.fixedpoint import GRID
+from colonnade.optim.solvers import column_kernels, row_kernels
+from colonnade.optim.solvers.column_kernels import TOP
+from colonnade.optim.solvers.design import _transpose
+
+KINDS = [0, 1, 2]
+DATA = toy(60, 4, zeros=0.3)
+SPARSE = sparse_of(DATA.design)
+DENSE_ROWS, SPARSE_ROWS = DATA.design.rows(), SPARSE.rows()
+MARGINS = np.random.default_rng(5).normal(0.0, 2.0, 60)
+FACTOR = TOP / GRID / 1.5  # large enough that some rows are clipped
+
+
+def twin(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    return kernel.py_func  # type: ignore[attr-defined, no-any-return]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_column_sums_equal_their_twins(kind: int) -> None:
+    dense = (kind, DATA.design.columns[1], FACTOR, MARGINS, DATA.sign)
+    part = slice(int(SPARSE.starts[1]), int(SPARSE.starts[2]))
+    sparse = (kind, SPARSE.values[part], SPARSE.indices[part], FACTOR, MARGINS, DATA.sign)
+    total = column_kernels.dense_gradient(*dense)
+    assert total == twin(column_kernels.dense_gradient)(*dense)
+    assert total == column_kernels.sparse_gradient(*sparse)
+    assert total == twin(column_kernels.sparse_gradient)(*sparse)
+    steep = np.empty(60)
+    column_kernels.slopes(kind, MARGINS, DATA.sign, steep)
+    weighted = column_kernels.dense_weighted(DATA.design.columns[1], FACTOR, steep)
+    assert weighted == total == twin(column_kernels.dense_weighted)(dense[1], FACTOR, steep)
+    assert total == column_kernels.sparse_weighted(sparse[1], sparse[2], FACTOR, steep)
+    assert abs(int(total)) > TOP // 100
+
+
+def test_other_column_kernels_equal_their_twins() -> None:
+    residual = np.random.default_rng(1).integers(-GRID, GRID, 60).astype(np.int16)
+    out, again = np.empty(4, np.int64), np.empty(4, np.int64)
+    arguments = (SPARSE.values, SPARSE.indices, SPARSE.starts, residual)
+    column_kernels.sparse_scores(*arguments, out)
+    twin(column_kernels.sparse_scores)(*arguments, again)
+    np.testing.assert_array_equal(out, again)
+    np.testing.assert_array_equal(out, DATA.design.scores(residual))
+    assert column_kernels.square_sum(residual) == int((residual.astype(object) ** 2).sum())
+    moved, plain = MARGINS.copy(), MARGINS.copy()
+    column_kernels.dense_shift(DATA.design.columns[0], 0.3, moved)
+    twin(column_kernels.dense_shift)(DATA.design.columns[0], 0.3, plain)
+    np.testing.assert_array_equal(moved, plain)
+    SPARSE.shift(0, 0.3 * GRID, plain := MARGINS.copy())
+    np.testing.assert_allclose(plain, moved, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("clip", [0.05, 50.0])
+@pytest.mark.parametrize("rows", [DENSE_ROWS, SPARSE_ROWS], ids=["dense", "sparse"])
+def test_row_sums_equal_their_twins(kind: int, clip: float, rows: Any) -> None:
+    table = (rows.values, rows.columns, rows.starts, rows.shared, rows.units)
+    coef, batch = np.array([0.5, -1.0, 2.0, 0.1]), np.arange(0, 60, 3)
+    alpha = 0.1 * DATA.sign
+
+    def run(kernels: Callable[[Any], Any]) -> list[Any]:
+        found = [np.zeros(4, np.int64) for _ in range(4)]
+        weights = [np.empty(60), np.empty(20), np.empty(20)]
+        kernels(row_kernels.gradient_rows)(kind, *table, batch, coef, DATA.sign, clip, found[0])
+        kernels(row_kernels.proximal_rows)(
+            kind, *table, coef, MARGINS / 9, DATA.sign, 2.0, clip, weights[0], found[1]
+        )
+        for one_by_one in (0, 1):
+            kernels(row_kernels.dual_rows)(
+                kind,
+                *table,
+                batch,
+                np.full(4, 0.2),
+                coef,
+                alpha,
+                DATA.sign,
+                3.0,
+                bool(one_by_one),
+                0.7,
+                clip,
+                weights[1 + one_by_one],
+                found[2 + one_by_one],
+            )
+        return [*found, *weights]
+
+    for mine, theirs in zip(run(lambda k: k), run(twin), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-9)
+        assert np.abs(mine).max() > 0
+
+
+def test_rows_of_a_sparse_table_are_its_columns_sorted_by_row() -> None:
+    places = SPARSE.starts, SPARSE_ROWS.starts[:-1].copy()
+    values, columns = np.empty_like(SPARSE.values), np.empty_like(SPARSE.indices)
+    twin(_transpose)(SPARSE.values, SPARSE.indices, *places, values, columns)
+    np.testing.assert_array_equal(values, SPARSE_ROWS.values)
+    rebuilt = np.zeros((60, 4), np.int16)
+    for i in range(60):
+        part = slice(SPARSE_ROWS.starts[i], SPARSE_ROWS.starts[i + 1])
+        rebuilt[i, columns[part]] = values[part]
+    np.testing.assert_array_equal(rebuilt, DATA.design.columns.T)
+
+
+@pytest.mark.parametrize("x", [math.nan, math.inf, -math.inf, 1e300, -1e300, TOP, -TOP, 0.9, -0.9])
+def test_no_float_adds_more_than_the_bound_to_a_column_sum(x: float) -> None:
+    one, zero = np.ones(1, np.int16), np.zeros(1)
+    for total in (
+        column_kernels.dense_gradient(0, one, 1.0, np.array([x]), zero),
+        column_kernels.dense_weighted(one, 1.0, np.array([x])),
+        twin(column_kernels.dense_weighted)(one, 1.0, np.array([x])),
+        column_kernels.sparse_weighted(one, np.zeros(1, np.int32), 1.0, np.array([x])),
+    ):
+        assert abs(int(total)) <= TOP
+        if abs(x) < 1.0:
+            assert total == 0  # towards zero
+        elif not math.isnan(x):
+            assert total == math.copysign(TOP, x)
+
+
+@pytest.mark.parametrize("weight", [math.nan, math.inf, -math.inf, 1e300, -1e300, 1.0, 1e-9])
+def test_no_float_adds_more_than_the_bound_to_a_row_sum(weight: float) -> None:
+    draw = np.random.default_rng(8)
+    for n_features in (1, 2, 7, 40):
+        for _ in range(50):
+            values = draw.integers(-GRID, GRID + 1, n_features).astype(np.int16)
+            out, scratch = np.zeros(n_features, np.int64), np.empty(n_features, np.int64)
+            where = np.arange(n_features, dtype=np.int32)
+            units = np.full(n_features, 1.0 / GRID)
+            used = row_kernels._add_row(values, where, units, weight, 0.3, scratch, out)
+            assert sum(int(x) ** 2 for x in out) <= TOP**2
+            assert math.isfinite(used)
+            if weight == 1e300:  # the bound is used up, not missed by far
+                assert sum(int(x) ** 2 for x in out) > 0.999 * TOP**2 or not values.any()
+
+
+def test_the_sigmoid_is_good_to_ten_digits() -> None:
+    for x in np.linspace(-36.0, 36.0, 1001):
+        exact = 1.0 / (1.0 + math.exp(-x))
+        assert column_kernels.sigmoid(x) == pytest.approx(exact, rel=2e-10)
+        assert column_kernels.sigmoid(x) == twin(column_kernels.sigmoid)(x)
+    assert column_kernels.sigmoid(1e6) == pytest.approx(1.0)
+    assert 0.0 <= column_kernels.sigmoid(-1e6) < 1e-15
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_proximal_weight_satisfies_its_equation(kind: int) -> None:
+    for margin in np.linspace(-4.0, 4.0, 33):
+        for label in (-1.0, 1.0):
+            t = row_kernels.proximal_weight(kind, margin, label, 2.0, 0.7)
+            m = margin + 0.7 * t
+            if kind == 2 and abs(label * m - 1.0) < 1e-9:  # at the corner any slope between will do
+                assert -1e-9 <= t * label <= 2.0 + 1e-9
+            else:
+                assert t == pytest.approx(-2.0 * column_kernels.slope(kind, m, label), abs=1e-8)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_dual_step_minimises_its_part_of_the_dual(kind: int) -> None:
+    def conjugate(b: float, label: float) -> float:
+        """Return the conjugate at ``-a`` with ``b = label * a``."""
+        if kind == 0:
+            return 0.5 * b * b - b * label * label
+        if not 0.0 <= b <= 1.0:
+            return math.inf
+        if kind == 2:
+            return -b
+        return sum(x * math.log(x) for x in (b, 1.0 - b) if x > 0.0)
+
+    for margin in (-2.0, -0.3, 0.9, 3.0):
+        for label in (-1.0, 1.0):
+            for alpha in (0.0, 0.4 * label):
+
+                def value(
+                    z: float, at: float = alpha, m: float = margin, y: float = label
+                ) -> float:
+                    return conjugate(y * (at + z), y) + m * z + 0.5 * 1.3 * z * z
+
+                found = row_kernels.dual_step(kind, alpha, margin, label, 1.3)
+                rivals = [found + d for d in (-0.1, -1e-3, 1e-3, 0.1)]
+                assert all(value(found) <= value(z) + 1e-9 for z in rivals)
