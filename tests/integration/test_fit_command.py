@@ -14,6 +14,7 @@ from colonnade.cli import fit, fit_input
 from colonnade.core.errors import BadInput, BudgetExceeded
 from colonnade.core.schema import parse_schema
 from colonnade.optim.model import load_model
+from colonnade.optim.solvers.dual import DualDescent
 from colonnade.optim.solvers.solve import SOLVERS
 from colonnade.party.ingest import ingest
 from colonnade.party.sources import FileSource
@@ -60,7 +61,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def options(folder: Path, out: Path, **more: object) -> list[object]:
-    given = {"data": folder / "rows.csv", "schema": folder / "schema.toml", "out": out}
+    given: dict[str, object] = {
+        "data": folder / "rows.csv",
+        "schema": folder / "schema.toml",
+        "out": out,
+    }
     given |= {"epsilon": 5} | more
     return [part for key, value in given.items() for part in (f"--{key}", value)]
 
@@ -194,4 +199,4 @@ def test_a_file_without_a_schema_and_a_table_without_a_label_are_refused(
 
 def test_settings_are_read_by_their_type() -> None:
     solver = fit_input.make_solver("dual", ["sequential=true", "clip=0.25", "epochs=3"])
-    assert solver == SOLVERS["dual"](sequential=True, clip=0.25, epochs=3)
+    assert solver == DualDescent(sequential=True, clip=0.25, epochs=3)

@@ -79,12 +79,12 @@ def serve(server: Credentials | Pair, root_pem: bytes, desk: Desk, dial: Dial) -
 
     async def run() -> tuple[str, str]:
         listener = grpc.aio.server()
-        method = grpc.unary_unary_rpc_method_handler(desk.whoami)
+        method: Any = grpc.unary_unary_rpc_method_handler(desk.whoami)
         listener.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler("test.Desk", {"WhoAmI": method}),)
         )
         credentials = grpc.ssl_server_credentials(
-            ((server.key_pem, server.chain_pem),), root_pem, require_client_auth=True
+            [(server.key_pem, server.chain_pem)], root_pem, require_client_auth=True
         )
         port = listener.add_secure_port("127.0.0.1:0", credentials)
         await listener.start()
@@ -100,9 +100,8 @@ def dial_with(
     client: Credentials | Pair | None, root_pem: bytes, *, host: str = "localhost"
 ) -> Dial:
     async def dial(port: Any) -> tuple[str, str]:
-        credentials = grpc.ssl_channel_credentials(
-            root_pem, client and client.key_pem, client and client.chain_pem
-        )
+        key, chain = (None, None) if client is None else (client.key_pem, client.chain_pem)
+        credentials = grpc.ssl_channel_credentials(root_pem, key, chain)
         async with grpc.aio.secure_channel(f"{host}:{port}", credentials) as channel:
             return await ask(channel)
 

@@ -7,7 +7,17 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.fixedpoint import GRID
+from colonnade.optim.solvers.admm import Admm
+from colonnade.optim.solvers.coordinate import CoordinateDescent
 from colonnade.optim.solvers.design import DenseDesign, SparseDesign
+from colonnade.optim.solvers.dual import DualDescent
+from colonnade.optim.solvers.frank_wolfe import FrankWolfe
+from colonnade.optim.solvers.greedy import GreedyDescent
+from colonnade.optim.solvers.losses import Loss
+from colonnade.optim.solvers.penalties import no_penalty, ridge
+from colonnade.optim.solvers.problem import plain
+from colonnade.optim.solvers.sgd import StochasticDescent
+from colonnade.optim.solvers.solve import Solver, make_plan, solve
 from colonnade.privacy.mechanisms import Mechanism, SignedSelection
 
 UNIT = 1.0 / GRID
@@ -69,3 +79,51 @@ class Recorder:
         if isinstance(mechanism, SignedSelection):
             return np.array([int(np.argmax(np.abs(value))), 1], np.int64)
         return value
+
+
+SMALL_CLIP: list[Solver] = [
+    CoordinateDescent(passes=2, clip=0.1),
+    GreedyDescent(iterations=3, clip=0.1),
+    StochasticDescent(passes=3, batch=0, clip=0.01),
+    FrankWolfe(iterations=3, clip=0.1),
+    Admm(iterations=3, clip=0.01),
+    DualDescent(epochs=2, batch=20, clip=0.01),
+    DualDescent(epochs=2, batch=20, clip=0.01, noisy_alpha=True),
+    DualDescent(epochs=2, batch=20, clip=0.01, sequential=True),
+    DualDescent(epochs=2, batch=20, clip=0.01, sequential=True, noisy_alpha=True),
+]
+ROW = 7
+
+
+def neighbours(n_features: int = 3) -> tuple[DenseDesign, DenseDesign]:
+    """Return two tables that differ in one row, from one corner of the bounds to the other."""
+    columns = toy(60, n_features).design.columns
+    low, high = columns.copy(), columns.copy()
+    low[:, ROW], high[:, ROW] = -GRID, GRID
+    units = np.full(n_features, UNIT)
+    return DenseDesign(low, units), DenseDesign(high, units)
+
+
+def record(
+    solver: Solver, loss: Loss, *, n_features: int = 3
+) -> list[list[tuple[str, Mechanism, IntArray]]]:
+    """Run on both neighbours with no noise; the second sees the first one's releases."""
+    penalty = no_penalty() if isinstance(solver, FrankWolfe) else ridge(0.1)
+    asked = []
+    told: list[IntArray] = []
+    label = np.where(np.arange(60) % 2 == 0, 1.0, -1.0)
+    for side, design in enumerate(neighbours(n_features)):
+        recorder = Recorder()
+
+        def release(kind, round_, mechanism, compute, recorder=recorder, side=side):  # type: ignore[no-untyped-def]
+            said = recorder(kind, round_, mechanism, compute)
+            if side == 0:
+                told.append(said)
+                return said
+            return told[len(recorder.asked) - 1]  # the same history: what composition is about
+
+        problem = plain(loss, penalty, n_features)
+        plan = make_plan(solver, design.shape, epsilon=1.0, delta=1e-6)
+        solve(problem, design, label, solver, plan=plan, release=release)
+        asked.append(recorder.asked)
+    return asked

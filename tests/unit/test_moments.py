@@ -11,16 +11,19 @@ from colonnade.core.arrays import FloatArray
 from colonnade.core.errors import BadInput, RequestConflict
 from colonnade.core.fixedpoint import GRID
 from colonnade.optim.vertical.moments import sums
-from colonnade.optim.vertical.residual import MAX_CLIP, Public
+from colonnade.optim.vertical.residual import MAX_CLIP, SCORE_SENSITIVITY, Public
 from colonnade.optim.vertical.spec import Labels, Loss, decode_choice, encode_choice
 from colonnade.optim.vertical_moments.rows import (
     DIAGONAL,
+    INNER_SENSITIVITY2,
     MAX_COEF,
     MAX_OFFSET,
     OFF_DIAGONAL,
+    TRIANGLE_SENSITIVITY2,
     Projection,
     back_rows,
     project,
+    sketch_sensitivity2,
 )
 from colonnade.optim.vertical_moments.spec import (
     CROSS,
@@ -444,3 +447,70 @@ def test_a_sketched_label_is_learned_by_those_who_do_not_hold_it() -> None:
     assert quality(data, model, Loss.SQUARED) > 0.4
     others = predictions(data, [model.coefs[0], model.coefs[1], 0 * model.coefs[2]])
     assert np.corrcoef(others, data.label)[0, 1] > 0.3
+
+
+@pytest.mark.parametrize("fill", ["zeros", "ones", "random", "copied"])
+@pytest.mark.parametrize("case", [{}, {"owner": 1}, SCREENED], ids=str)
+def test_no_answer_of_the_right_size_stops_the_coordinator(
+    fill: str, case: dict[str, object]
+) -> None:
+    spec = spec_for(table(), **case)  # type: ignore[arg-type]
+    solver, draw = MomentsSolver(spec, "job"), np.random.default_rng(8)
+    state = solver.start()
+    while not solver.finished(state):
+        answers: dict[str, dict[str, bytes]] = {}
+        for name in solver.tasks(state):
+            answers[name] = {}
+            for kind in spec.round_kinds(state.round, spec.part(name)):
+                size = spec.body_bytes(name, kind)
+                body = {"zeros": bytes(size), "ones": b"\xff" * size}.get(fill, draw.bytes(size))
+                if fill == "copied":  # all parties send the same sketches
+                    body = np.random.default_rng(9).bytes(size)
+                if kind == SCREEN:
+                    body = encode_choice(len(state.choices[name]), 1)
+                answers[name][kind] = body
+            solver.check(state, name, answers[name])
+        state = solver.absorb(state, answers)
+        assert solver.encode(solver.decode(solver.encode(state))) == solver.encode(state)
+    assert all(np.abs(coef).max() < 2**53 for coef in state.coef.values())
+    found = solver.intervals(state)
+    assert np.isfinite(found.error).all()
+
+
+def test_every_release_is_priced_for_the_sensitivity_that_was_proved() -> None:
+    spec = spec_for(table(), owner=1, **SCREENED)
+    part, sketch = spec.part("p0"), spec.sketch("job")
+    proved = {
+        MEANS: (2 * GRID) ** 2 * len(part.features),
+        GRAM: TRIANGLE_SENSITIVITY2,
+        LABEL: sketch_sensitivity2(sketch),
+        SHARE: sketch_sensitivity2(sketch),
+        MARGINALS: INNER_SENSITIVITY2,
+        CROSS: INNER_SENSITIVITY2,
+    }
+    for kind, sensitivity2 in proved.items():
+        assert spec.made(part, kind)[0].l2_sensitivity2 == sensitivity2
+    assert spec.selection().sensitivity == SCORE_SENSITIVITY
+    with pytest.raises(ValueError, match="no numbers"):
+        spec.made(part, SCREEN)
+
+
+def test_a_screened_feature_is_given_the_sign_that_explains_the_label() -> None:
+    data = table(n_rows=5000, n_features=20, parties=2)
+    spec = spec_for(data, keep=3, screen_units=units_down(0.5))
+    solver = MomentsSolver(spec, "job")
+    members, state = parties(data, spec, "job", SeededNoise(1)), solver.start()
+    for _ in range(2):  # means, then a first choice
+        answers = {
+            name: {each.key.kind: each.body for each in members[name].answer(task, b"t")}
+            for name, task in solver.tasks(state).items()
+        }
+        state = solver.absorb(state, answers)
+    for name, split in zip(members, data.splits, strict=True):
+        public = solver.tasks(state)[name].public
+        assert public is not None
+        ((feature, _),) = state.choices[name]
+        slope = float(np.corrcoef(data.columns[split[feature]], data.label)[0, 1])
+        assert abs(slope) > 0.1
+        assert np.sign(public.coef[feature]) == np.sign(slope)
+        assert np.count_nonzero(public.coef) == 1

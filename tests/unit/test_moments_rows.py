@@ -12,6 +12,7 @@ from support.entropy import ShakeNoise
 from colonnade.core.arrays import Int16Array, IntArray
 from colonnade.core.fixedpoint import GRID
 from colonnade.optim.sketch import Sketch, SparseSketch
+from colonnade.optim.vertical.moments import moments_mechanism, sums
 from colonnade.optim.vertical_moments import rows as rows_module
 from colonnade.optim.vertical_moments.rows import (
     BALL,
@@ -249,15 +250,19 @@ def worst(kind: str) -> tuple[tuple[IntArray, IntArray], int]:
     if kind == "gram":
         one, two = axes(0, 1)
         return (triangle(one), triangle(two)), TRIANGLE_SENSITIVITY2
+    if kind == "means":
+        ends = [np.full(2, end, np.int16) for end in (-GRID, GRID)]
+        pair = [np.array(sums(end[:1]) + sums(end[1:]), np.int64) for end in ends]
+        return (pair[0], pair[1]), moments_mechanism(2, units_down(RHO)).l2_sensitivity2
     one, two = opposite()
     if kind == "share":
-        pair = SKETCH.apply(one).reshape(-1), SKETCH.apply(two).reshape(-1)
-        return pair, sketch_sensitivity2(SKETCH)
+        sketched = SKETCH.apply(one).reshape(-1), SKETCH.apply(two).reshape(-1)
+        return sketched, sketch_sensitivity2(SKETCH)
     inner = [inner_products(side, everywhere(SKETCH), SKETCH) for side in (one, two)]
     return (inner[0], inner[1]), INNER_SENSITIVITY2
 
 
-@pytest.mark.parametrize("kind", ["gram", "share", "cross"])
+@pytest.mark.parametrize("kind", ["means", "gram", "share", "cross"])
 def test_a_release_reveals_no_more_than_it_costs(kind: str) -> None:
     pair, sensitivity2 = worst(kind)
     right = DiscreteGaussian.within(units_down(RHO), l2_sensitivity2=sensitivity2)
@@ -266,7 +271,7 @@ def test_a_release_reveals_no_more_than_it_costs(kind: str) -> None:
     assert 0.5 * RHO < shown <= RHO  # the pair is the worst one: most of the loss can be shown
 
 
-@pytest.mark.parametrize("kind", ["gram", "share", "cross"])
+@pytest.mark.parametrize("kind", ["means", "gram", "share", "cross"])
 def test_the_audit_catches_half_the_noise(kind: str) -> None:
     pair, sensitivity2 = worst(kind)
     right = DiscreteGaussian.within(units_down(RHO), l2_sensitivity2=sensitivity2)

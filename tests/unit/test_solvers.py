@@ -1,6 +1,7 @@
 """Every solver without noise finds the optimum that scikit-learn finds, and says what it cannot."""
 
 import math
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, Ridge
 from sklearn.svm import LinearSVC
 from support.solvers import Toy, sparse_of, toy
 
-from colonnade.core.arrays import FloatArray
+from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.optim.solvers.admm import Admm
 from colonnade.optim.solvers.coordinate import CoordinateDescent
 from colonnade.optim.solvers.dual import DualDescent
@@ -291,6 +292,38 @@ def test_a_proximal_map_minimises_what_it_says(penalty: Penalty) -> None:
         ]
         assert found[j] == pytest.approx(grid[int(np.argmin(values))], abs=2e-3)
         assert penalty.prox_one(point[j], step[j], scales[j]) == pytest.approx(found[j], abs=1e-15)
+
+
+@pytest.mark.parametrize("order", ["cyclic", "random"])
+@pytest.mark.parametrize("penalty", [Penalty(0.01, 0.1, 0.3), lasso(0.02)], ids=["all", "l1"])
+@pytest.mark.parametrize("loss", [SQUARED, LOGISTIC], ids=lambda loss: loss.name)
+def test_compiled_sweeps_are_the_iteration_bit_for_bit(
+    loss: Loss, penalty: Penalty, order: Literal["cyclic", "random"]
+) -> None:
+    solver = CoordinateDescent(passes=120, order=order, squares="bounds")  # more than one sweep
+    plan = make_plan(solver, TOY.design.shape, epsilon=1.0, delta=1e-6)
+    label = TOY.target if loss is SQUARED else TOY.sign
+    problem = Problem(loss, penalty, np.array([1.0, 0.5, 2.0, 1.0, 0.0]))
+    noise = SeededNoise(5).discrete_gaussian(plan.mechanism("step").sigma2, 600)  # type: ignore[attr-defined]
+
+    class Scripted:
+        """Gives the same numbers in whatever portions."""
+
+        def __init__(self) -> None:
+            self.used = 0
+
+        def discrete_gaussian(self, sigma2: int, size: int) -> IntArray:
+            self.used += size
+            return noise[self.used - size : self.used]
+
+    def one_by_one(kind, round_, mechanism, compute):  # type: ignore[no-untyped-def]
+        return compute() + noise[round_]
+
+    swept = Direct(Scripted())  # type: ignore[arg-type]
+    fast = solve(problem, TOY.design, label, solver, plan=plan, release=swept)
+    slow = solve(problem, TOY.design, label, solver, plan=plan, release=one_by_one)
+    np.testing.assert_array_equal(fast, slow)
+    assert np.abs(fast).max() > 0.0
 
 
 def test_exact_noise_reaches_every_step() -> None:

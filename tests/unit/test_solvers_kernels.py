@@ -27,18 +27,22 @@ def twin(kernel: Callable[..., Any]) -> Callable[..., Any]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_column_sums_equal_their_twins(kind: int) -> None:
-    dense = (kind, DATA.design.columns[1], FACTOR, MARGINS, DATA.sign)
+    before, column = DATA.design.columns[2], DATA.design.columns[1]
+    margins, again = MARGINS - 1e-5 * before, MARGINS - 1e-5 * before
     part = slice(int(SPARSE.starts[1]), int(SPARSE.starts[2]))
-    sparse = (kind, SPARSE.values[part], SPARSE.indices[part], FACTOR, MARGINS, DATA.sign)
-    total = column_kernels.dense_gradient(*dense)
-    assert total == twin(column_kernels.dense_gradient)(*dense)
-    assert total == column_kernels.sparse_gradient(*sparse)
-    assert total == twin(column_kernels.sparse_gradient)(*sparse)
+    places = SPARSE.values[part], SPARSE.indices[part]
+    total = column_kernels.dense_gradient(kind, before, 1e-5, column, FACTOR, margins, DATA.sign)
+    run = twin(column_kernels.dense_gradient)
+    assert total == run(kind, before, 1e-5, column, FACTOR, again, DATA.sign)
+    np.testing.assert_array_equal(margins, again)
+    np.testing.assert_allclose(margins, MARGINS, rtol=1e-12)  # the last step is caught up with
+    for kernel in (column_kernels.sparse_gradient, twin(column_kernels.sparse_gradient)):
+        assert total == kernel(kind, *places, FACTOR, margins, DATA.sign)
     steep = np.empty(60)
-    column_kernels.slopes(kind, MARGINS, DATA.sign, steep)
-    weighted = column_kernels.dense_weighted(DATA.design.columns[1], FACTOR, steep)
-    assert weighted == total == twin(column_kernels.dense_weighted)(dense[1], FACTOR, steep)
-    assert total == column_kernels.sparse_weighted(sparse[1], sparse[2], FACTOR, steep)
+    column_kernels.slopes(kind, margins, DATA.sign, steep)
+    weighted = column_kernels.dense_weighted(column, FACTOR, steep)
+    assert weighted == total == twin(column_kernels.dense_weighted)(column, FACTOR, steep)
+    assert total == column_kernels.sparse_weighted(*places, FACTOR, steep)
     assert abs(int(total)) > TOP // 100
 
 
@@ -113,7 +117,7 @@ def test_rows_of_a_sparse_table_are_its_columns_sorted_by_row() -> None:
 def test_no_float_adds_more_than_the_bound_to_a_column_sum(x: float) -> None:
     one, zero = np.ones(1, np.int16), np.zeros(1)
     for total in (
-        column_kernels.dense_gradient(0, one, 1.0, np.array([x]), zero),
+        column_kernels.dense_gradient(0, one, 0.0, one, 1.0, np.array([x]), zero),
         column_kernels.dense_weighted(one, 1.0, np.array([x])),
         twin(column_kernels.dense_weighted)(one, 1.0, np.array([x])),
         column_kernels.sparse_weighted(one, np.zeros(1, np.int32), 1.0, np.array([x])),
@@ -186,3 +190,33 @@ def test_a_dual_step_minimises_its_part_of_the_dual(kind: int) -> None:
                 found = row_kernels.dual_step(kind, alpha, margin, label, 1.3)
                 rivals = [found + d for d in (-0.1, -1e-3, 1e-3, 0.1)]
                 assert all(value(found) <= value(z) + 1e-9 for z in rivals)
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+def test_a_sweep_equals_its_twin(kind: int) -> None:
+    def run(kernel: Callable[..., Any]) -> list[Any]:
+        margins, u = np.zeros(60), np.zeros(4)
+        kernel(
+            kind,
+            DATA.design.columns,
+            DATA.design.units,
+            np.full(4, 0.5),
+            np.full(4, 0.7),
+            np.array([1.0, 0.0, 2.0, 1.0]),
+            np.array([0, 2, 1, 3]),
+            1,
+            np.arange(-5, 6) * TOP // 3,
+            0.01,
+            0.1,
+            0.2,
+            margins,
+            DATA.sign,
+            u,
+        )
+        return [margins, u]
+
+    for mine, theirs in zip(
+        run(column_kernels.sweep), run(twin(column_kernels.sweep)), strict=True
+    ):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12)
+        assert np.abs(mine).max() > 0.0

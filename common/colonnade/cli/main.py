@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from colonnade.cli import (
     bench,
     coordinator,
+    fit,
     job,
     ledger,
     party,
@@ -34,6 +35,7 @@ _COMMANDS = (
     pki,
     preflight,
     ledger,
+    fit,
     predict,
     bench,
 )

@@ -74,7 +74,7 @@ def dp_sgd(
     """Run federated DP-SGD: sampled clients release clipped noisy gradients of their mean loss.
 
     Privacy: a gradient is clipped to ``L``, that is ``R`` grid steps, so one participation costs
-    what it does in ADMM, whatever the coordinator does.
+    what it does in ADMM, whatever the coordinator does, and clients take part as often at most.
 
     Parameters
     ----------
@@ -85,8 +85,13 @@ def dp_sgd(
     data = [design(client, spec) for client in clients]
     unit = spec.lipschitz / spec.radius
     coef = np.zeros(spec.dim)
+    left = np.full(len(clients), spec.most_participations)
     for round_ in range(spec.rounds):
-        picked = draw.choice(len(clients), spec.sampled, replace=False)
+        pool = np.flatnonzero(left)
+        if not pool.size:
+            break
+        picked = draw.choice(pool, min(spec.sampled, pool.size), replace=False)
+        left[picked] -= 1
         exact = np.stack([_gradient(spec, data[client], coef) for client in picked.tolist()])
         noisy = spec.mechanism.perturb(exact, noise)
         step = np.full(spec.dim, rate / math.sqrt(round_ + 1.0))

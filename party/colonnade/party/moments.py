@@ -90,7 +90,7 @@ class MomentsParty:
         return [self._release(task.round, kind, request, compute)]
 
     def _screen(self, task: Task, request: bytes) -> list[Released]:
-        """Release a choice among the candidates, without their signs in any later use."""
+        """Release a choice among the candidates."""
         public, allowed = task.public, self._allowed(task.candidates)
         if public is None:
             raise BadInput("a task of screening has no coefficients")

@@ -9,7 +9,7 @@ operations on the exact sum of all ``u_i``.
 Rounds and late answers. A client has at most one unanswered task. It keeps the round it was made
 in, and with it the ``z`` from which its ``v`` was made; a sampled client that still owes an answer
 is asked the same again, which costs it nothing new. Its ``u_i`` has not moved meanwhile, so the
-answer is applied as if it had come in time, ``u_i <- u_i + 2 lambda (v + d - z)`` with the task's
+answer is applied as if it had come in time, ``u_i <- u_i + 2 lambda (z - u_i + d)`` with the task's
 own ``z``, in whichever round the coordinator stored it.
 
 A client that declines leaves the job and another one is drawn in its place at once.
@@ -92,7 +92,8 @@ class AdmmCoordinator:
             return Tasks(nobody, nobody, np.empty((0, self.spec.dim), np.int64))
         clients = self.sampled(state)
         rounds = np.where(state.owed[clients] > 0, state.owed[clients], state.round)
-        return Tasks(clients, rounds, 2 * self._seen(state, rounds) - state.u[clients])
+        z = self._seen(state, rounds)
+        return Tasks(clients, rounds, z - _share(self.spec.dual_gain, state.u[clients] - z))
 
     def decline(self, state: AdmmState, client: int) -> AdmmState:
         """Let a client go: it is asked nothing more, and what it owes is forgotten."""
@@ -143,9 +144,7 @@ class AdmmCoordinator:
         u, total, taken = state.u.copy(), state.total.copy(), state.taken.copy()
         before = u[clients]
         gap = self._seen(state, rounds) - before + moved
-        # All factors are bounded: below 2**63. Rounded half up.
-        step = (spec.gain * gap + STEP_UNIT // 2) // STEP_UNIT
-        u[clients] = np.clip(before + step, -MAX_STATE, MAX_STATE)
+        u[clients] = np.clip(before + _share(spec.gain, gap), -MAX_STATE, MAX_STATE)
         total += (u[clients] - before).sum(axis=0)
         taken[clients] += 1
         owed[clients] = 0
@@ -187,6 +186,11 @@ class AdmmCoordinator:
         """Return the clients that may be asked."""
         free = ~state.declined & (state.taken < self.spec.most_participations)
         return np.flatnonzero(free)
+
+
+def _share(gain: int, vectors: IntArray) -> IntArray:
+    """Return ``gain / STEP_UNIT`` of the vectors, rounded half up; all are bounded, below 2**63."""
+    return (gain * vectors + STEP_UNIT // 2) // STEP_UNIT
 
 
 def _kept(past: Mapping[int, IntArray], owed: IntArray) -> dict[int, IntArray]:

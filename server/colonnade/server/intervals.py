@@ -115,7 +115,7 @@ def _errors(
         errors = np.full((size, size), typical)
         _, precision = joined(spec, products)
         lead = np.zeros(len(precision), dtype=bool)
-        places = []
+        places: list[int] = []
         for span, part in zip(spans, spec.parts, strict=True):
             first = len(places)
             lead[first : first + min(_LEADING, spec.n_probes(part))] = True
@@ -142,7 +142,7 @@ def _common(products: Mapping[Pair, Products], *, leading: bool) -> float:
     if not square.size:
         return _common(products, leading=not leading)
     mean = max(float((square - variance).mean()), 0.0)
-    return mean + float(variance.mean()) * (2.0 / square.size) ** 0.5
+    return mean + float(variance.mean()) * math.sqrt(2.0 / square.size)
 
 
 def _completed(local: Local, directions: Directions) -> FloatArray:

@@ -15,13 +15,13 @@ from colonnade.optim.vertical_moments.rows import BALL
 from colonnade.optim.vertical_moments.spec import CROSS, SHARE, MomentsSpec, Part
 from colonnade.server.moment_estimates import Bodies, Local
 from colonnade.server.moment_scales import Back, clipped
-from colonnade.server.solve import floored
+from colonnade.server.solve import floored, ridge
 
 # Fixed point of directions in the coordinator's state.
 BASIS_UNIT = 2**32
 # Weights of shared directions, first to last: the later ones matter less.
 _WEIGHTS = (1.0, 0.8, 0.6, 0.5)
-_RIDGE = 0.5
+_RIDGE, _FEATURE_RIDGE = 0.5, 0.05
 _FLOOR = 0.02
 _THRESHOLD = 1.0
 _PASSES = 80
@@ -81,21 +81,25 @@ class Directions:
         return self.basis / self.left[:, None], -self.aligned / self.left
 
 
-def basis_of(local: Local, count: int, *, label: bool) -> IntArray:
-    """Return ``count`` directions and their correlations with the label, in ``BASIS_UNIT``.
+def basis_of(local: Local, *, shared: int, probes: int, label: bool) -> IntArray:
+    """Return ``probes`` directions and their correlations with the label, in ``BASIS_UNIT``.
 
-    First the party's own prediction of the label, then its leading principal components. Without
+    First those to share: the party's own prediction of the label, then its leading principal
+    components. Then single features, those first that matter most in the prediction. Without
     ``label``, which not all parties hold, the correlations are left at 0.
     """
-    size = len(local.target)
-    own = np.linalg.solve(local.gram + _RIDGE * np.eye(size), local.target)
+    own = ridge(local.gram, local.target, _RIDGE)
     _, vectors = np.linalg.eigh(local.gram)
+    components = list(vectors.T[::-1])
+    size = np.abs(ridge(local.gram, local.target, _FEATURE_RIDGE))
+    features = list(np.eye(len(size))[np.argsort(-size, kind="stable")])
+    cut = shared - 1
     found: list[FloatArray] = []
-    for direction in (own, *vectors.T[::-1]):
+    for direction in (own, *components[:cut], *features, *components[cut:]):
         left = orthonormal(direction, found, local.gram)
         if left is not None:
             found.append(left)
-        if len(found) == count:
+        if len(found) == probes:
             break
     basis = np.stack(found)
     aligned = np.clip(basis @ local.target, -_MOST_ALIGNED, _MOST_ALIGNED) * label

@@ -120,11 +120,13 @@ class Back:
         what the clip does to rows is what it does to the columns of ``z``.
         """
         z = decoded.astype(np.float64)
-        spread = np.maximum(np.sqrt(np.mean(z**2, axis=1)), 1.0)
+        # Squares are summed as integers, so that the sketches do not depend on the machine.
+        squares = [sum(value * value for value in row) for row in decoded.tolist()]
+        spread = np.array([max(math.sqrt(total / z.shape[1]), 1.0) for total in squares])
         scale = spread * clip * math.sqrt(len(z))
         rows = z / scale[:, None]
         inside = rows * np.minimum(1.0, 1.0 / np.maximum(np.sqrt((rows**2).sum(axis=0)), 1e-12))
-        ridge = 1e-9 * float(np.mean(rows**2)) * rows.shape[1] * np.eye(len(z))
+        ridge = 1e-9 * (float(np.mean(rows**2)) * rows.shape[1] + 1.0) * np.eye(len(z))
         slope = (inside @ rows.T) @ np.linalg.inv(rows @ rows.T + ridge)
         return cls(
             sketches=_fixed(rows * BALL * UNIT, MAX_SKETCH),

@@ -1,8 +1,9 @@
 """The coordinator's side of a moments job: pure steps over releases.
 
 Everything here is a function of public numbers and of what parties released, so nothing of it is
-private. A state keeps releases as they were received, and every number that was computed from them
-and sent, in fixed point: a coordinator that resumes loads both and computes neither again.
+private. A state keeps releases as they were received and, in fixed point, what linear algebra made
+of them: directions and coefficients. Tasks follow from a state by sums in a fixed order, so that
+the same state gives the same tasks, bit for bit, on any machine.
 """
 
 import json
@@ -35,6 +36,8 @@ from colonnade.server.moment_estimates import Local, label_back, local_of
 from colonnade.server.moment_scales import Scales
 from colonnade.server.moment_screening import Choice, path_public
 from colonnade.server.solve import within_ball
+
+_MOST_INTERCEPT = 2.0**60
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +173,7 @@ class MomentsSolver:
             coef[part.party] = fixed
             for place in kept:
                 constant -= float(fixed[place]) * float(known.mean[place])
-        return coef, round(constant)
+        return coef, round(min(max(constant, -_MOST_INTERCEPT), _MOST_INTERCEPT))
 
     def encode(self, state: MomentsState) -> bytes:
         """Return the state's bytes."""
@@ -209,7 +212,12 @@ class MomentsSolver:
         shared, bases = self.spec.labels is Labels.SHARED, {}
         for part in self.spec.parts:
             local = local_of(self.spec, part, state.bodies)
-            bases[part.party] = basis_of(local, self.spec.n_probes(part), label=shared)
+            bases[part.party] = basis_of(
+                local,
+                shared=self.spec.n_directions(part),
+                probes=self.spec.n_probes(part),
+                label=shared,
+            )
         return bases
 
     def _solved(self, state: MomentsState) -> MomentsState:
@@ -237,7 +245,7 @@ class MomentsSolver:
             weights = np.array(share_weights(spec.n_directions(part)))
             matrix = matrix[: weights.size] * weights[:, None]
             label = label[: weights.size] * weights
-            radius = spec.share_clip * math.sqrt(float((weights**2).sum()))
+            radius = spec.share_clip * math.sqrt(sum(float(weight) ** 2 for weight in weights))
         else:
             radius = spec.probe_clip * math.sqrt(len(matrix))
         own = label if part.holds_label else None

@@ -7,6 +7,10 @@ sent ``v = 2 z - u_i`` and releases its displacement ``d = prox_(gamma f_i)(v) -
 
     u_i <- u_i + 2 lambda (z - u_i + d),        z = prox_(gamma r)(mean of all u_i).
 
+A dual carries its client's own noise, so that with strong noise ``v`` lies far from any useful
+point. With a ``dual_weight`` below 1 clients are sent ``v = z - dual_weight (u_i - z)``. That tames
+the noise at the price of a bias: gradients are then taken at ``z + (1 - dual_weight) d``.
+
 Fixed point. Everything that crosses the wire is an integer multiple of one public length, the grid
 step ``delta = gamma L / R`` with ``R = 2**radius_bits``: ``z``, ``u_i``, ``v`` and ``d``.
 
@@ -47,7 +51,7 @@ MAX_ROUNDS = 10**6
 # Bounds in grid steps. A sum of MAX_CLIENTS states fits 63 bits, and so does a step's product.
 MAX_STATE = 2**42
 MAX_V = 2**44
-# The step 2 lambda in fixed point.
+# The step 2 lambda and the weight of the duals in fixed point.
 STEP_UNIT = 2**16
 _LEAST, _MOST = 2.0**-40, 2.0**40
 
@@ -77,6 +81,8 @@ class AdmmSpec:
         A round never closes with fewer answers.
     participations
         The most that a client is ever asked for; 0 for no limit but the rounds.
+    dual_weight
+        In [0, 1]; 1 is the paper's algorithm, the only one that finds the exact optimum.
     radius_bits
         ``gamma L`` is ``2**radius_bits`` grid steps.
     coarse
@@ -97,6 +103,7 @@ class AdmmSpec:
     sampling: Sampling = Sampling.FIXED
     minimum: int = 1
     participations: int = 0
+    dual_weight: float = 1.0
     radius_bits: int = 26
     coarse: bool = True
 
@@ -113,6 +120,8 @@ class AdmmSpec:
             raise ValueError("gamma and L must lie between 2**-40 and 2**40")
         if not 0.0 < self.step <= 1.0 or self.gain < 1:
             raise ValueError("the step must lie above 2**-17 and not above 1")
+        if not 0.0 <= self.dual_weight <= 1.0:
+            raise ValueError("the duals' weight must lie between 0 and 1")
         if self.loss not in (SQUARED, LOGISTIC):
             raise ValueError("the loss must be squared or logistic")
         if not 8 <= self.radius_bits <= 30:
@@ -141,6 +150,11 @@ class AdmmSpec:
     def gain(self) -> int:
         """``2 lambda`` in STEP_UNIT."""
         return round(2.0 * self.step * STEP_UNIT)
+
+    @property
+    def dual_gain(self) -> int:
+        """``dual_weight`` in STEP_UNIT."""
+        return round(self.dual_weight * STEP_UNIT)
 
     @property
     def most_participations(self) -> int:

@@ -117,7 +117,7 @@ class Consensus:
     def target(self, k: int, u: FloatArray, release: Release) -> tuple[Block, FloatArray]:
         """Return ``2 (z + mean displacement) - u``: the reflection of both proximal maps."""
         rows, z = self.rows, self.model(u)
-        weights = np.empty_like(self.along)
+        weights = np.zeros_like(self.along)
         done: list[IntArray] = []
 
         def compute() -> IntArray:

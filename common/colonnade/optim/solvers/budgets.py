@@ -93,11 +93,7 @@ def plan_units(parts: Sequence[Part], units: int, *, enforced: bool = False) -> 
 
 
 # Orders at which the sampled mechanism is evaluated; twice each is an integer (see below).
-_ORDERS = (
-    *(half / 2 for half in range(3, 40)),
-    *range(20, 64, 4),
-    *(2**power for power in range(6, 11)),
-)
+_ORDERS = (1.5, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 64, 96, 128)
 
 
 def sampled_epsilon(*, rate: float, steps: int, multiplier: float, delta: float) -> float:

@@ -6,6 +6,7 @@ Truncation is towards zero and comes last, so replacing one row moves a sum by a
 exactly.
 """
 
+import math
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
@@ -82,22 +83,82 @@ def slopes(kind: int, margins: FloatArray, label: FloatArray, out: FloatArray) -
 
 @njit
 def dense_gradient(
-    kind: int, column: Int16Array, factor: float, margins: FloatArray, label: FloatArray
+    kind: int,
+    before: Int16Array,
+    amount: float,
+    column: Int16Array,
+    factor: float,
+    margins: FloatArray,
+    label: FloatArray,
 ) -> np.int64:
-    """Sum slope times value times ``factor``, each clipped and truncated."""
+    """Add ``amount`` times ``before`` to ``margins``, then sum slope times value times ``factor``.
+
+    The sum is of clipped and truncated terms. ``margins`` change in place, by the step that was
+    taken last: one pass over the rows does both.
+    """
     total = np.int64(0)
     if kind == SQUARED_CODE:  # a loop of its own, which the compiler turns into vectors
         for i in range(column.size):
+            margins[i] += amount * before[i]
             total += truncate((margins[i] - label[i]) * (factor * column[i]))
         return total
     if kind == LOGISTIC_CODE:
         for i in range(column.size):
+            margins[i] += amount * before[i]
             steep = -label[i] * sigmoid(-label[i] * margins[i])
             total += truncate(steep * (factor * column[i]))
         return total
     for i in range(column.size):
+        margins[i] += amount * before[i]
         total += truncate(slope(kind, margins[i], label[i]) * (factor * column[i]))
     return total
+
+
+@njit
+def dense_shift(column: Int16Array, amount: float, margins: FloatArray) -> None:
+    """Add ``amount`` times the column to ``margins`` in place."""
+    for i in range(column.size):
+        margins[i] += amount * column[i]
+
+
+@njit
+def sweep(
+    kind: int,
+    columns: Int16Array,
+    units: FloatArray,
+    clips: FloatArray,
+    steps: FloatArray,
+    scales: FloatArray,
+    order: IntArray,
+    first: int,
+    noise: IntArray,
+    l1: float,
+    l2: float,
+    bound: float,
+    margins: FloatArray,
+    label: FloatArray,
+    u: FloatArray,
+) -> None:
+    """Take one proximal coordinate step for every entry of ``noise``; ``u`` changes in place.
+
+    The same operations in the same order as the iteration in `iteration`, without leaving
+    compiled code. At the end ``margins`` have followed.
+    """
+    before, amount = 0, 0.0
+    for k in range(noise.size):
+        j = order[(first + k) % order.size]
+        factor = units[j] / clips[j] * _TOP
+        moved = amount * units[before]
+        total = dense_gradient(kind, columns[before], moved, columns[j], factor, margins, label)
+        derivative = float(total + noise[k]) * (clips[j] / _TOP) / margins.size
+        point = u[j] - steps[j] * derivative
+        shrunk = max(abs(point) - steps[j] * l1 * scales[j], 0.0)
+        target = math.copysign(shrunk / (1.0 + steps[j] * l2 * scales[j] * scales[j]), point)
+        if scales[j] > 0.0 and bound < math.inf:
+            target = min(max(target, -bound / scales[j]), bound / scales[j])
+        before, amount = j, target - u[j]
+        u[j] += amount
+    dense_shift(columns[before], amount * units[before], margins)
 
 
 @njit
@@ -115,13 +176,6 @@ def sparse_gradient(
         i = rows[k]
         total += truncate(slope(kind, margins[i], label[i]) * (factor * values[k]))
     return total
-
-
-@njit
-def dense_shift(column: Int16Array, amount: float, margins: FloatArray) -> None:
-    """Add ``amount`` times the column to ``margins`` in place."""
-    for i in range(column.size):
-        margins[i] += amount * column[i]
 
 
 @njit

@@ -1,6 +1,6 @@
 """DP-CD: proximal coordinate descent with noisy partial derivatives (Mangold et al. 2022)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar, Literal
 
@@ -8,8 +8,8 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.optim.solvers.budgets import Part, Plan, gaussian_step
-from colonnade.optim.solvers.column_kernels import TOP
-from colonnade.optim.solvers.design import Design
+from colonnade.optim.solvers.column_kernels import TOP, sweep
+from colonnade.optim.solvers.design import DenseDesign, Design, Moved
 from colonnade.optim.solvers.iteration import Block, Release
 from colonnade.optim.solvers.problem import Problem
 from colonnade.optim.solvers.settings import check_one_of, check_positive
@@ -103,12 +103,13 @@ class CoordinateDescent:
             clips.tolist(),
             (self.step / (problem.loss.curvature * squares)).tolist(),
             order.tolist(),
+            problem.scales.tolist(),
         )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Descent:
-    """DP-CD at work: ``margins`` follow the model."""
+    """DP-CD at work: ``margins`` follow the model, but for the last step in ``late``."""
 
     problem: Problem
     design: Design
@@ -118,6 +119,8 @@ class Descent:
     clips: list[float]
     steps: list[float]
     order: list[int]
+    scales: list[float]
+    late: list[Moved] = field(default_factory=lambda: [(0, 0.0)])
 
     def relaxation(self, k: int) -> float:  # noqa: ARG002
         """Return 1."""
@@ -129,21 +132,55 @@ class Descent:
         clip, step, kind = self.clips[j], self.steps[j], self.problem.loss.code
 
         def compute() -> IntArray:
-            total = self.design.gradient(j, clip, kind, self.margins, self.label)
+            last, self.late[0] = self.late[0], (j, 0.0)
+            total = self.design.gradient(j, clip, kind, self.margins, self.label, last)
             return np.array([total], np.int64)
 
         noisy = int(release(STEP, k, self.mechanism, compute)[0])
         derivative = noisy * (clip / TOP) / self.margins.size
         point = float(u[j]) - step * derivative
-        return j, self.problem.penalty.prox_one(point, step, float(self.problem.scales[j]))
+        return j, self.problem.penalty.prox_one(point, step, self.scales[j])
 
     def follow(self, block: Block, change: FloatArray | float) -> None:
-        """Move the margins."""
-        shift(self.design, block, change, self.margins)
+        """Move the margins, or let the next derivative do it in the same pass."""
+        if self.late[0][1]:  # not consumed: the last release was a replay
+            self.design.shift(*self.late[0], self.margins)
+        if isinstance(block, int):
+            self.late[0] = (block, float(change))
+        else:
+            self.late[0] = (0, 0.0)
+            shift(self.design, block, change, self.margins)
 
     def model(self, u: FloatArray) -> FloatArray:
         """Return ``u``."""
         return u
+
+    @property
+    def sweeps(self) -> Mechanism | None:
+        """The mechanism of every step, if the table is dense."""
+        return self.mechanism if isinstance(self.design, DenseDesign) else None
+
+    def sweep(self, first: int, u: FloatArray, noise: IntArray) -> None:
+        """Take a step for every entry of ``noise``; ``u`` changes in place."""
+        if not isinstance(self.design, DenseDesign):
+            raise TypeError("only dense tables are swept")
+        sweep(
+            self.problem.loss.code,
+            self.design.columns,
+            self.design.units,
+            np.array(self.clips),
+            np.array(self.steps),
+            np.array(self.scales),
+            np.array(self.order),
+            first,
+            noise,
+            self.problem.penalty.l1,
+            self.problem.penalty.l2,
+            self.problem.penalty.bound,
+            self.margins,
+            self.label,
+            u,
+        )
 
 
 def shift(design: Design, block: Block, change: FloatArray | float, margins: FloatArray) -> None:

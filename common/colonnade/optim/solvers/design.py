@@ -6,7 +6,7 @@ features scaled to ``[-1, 1]`` (unit ``1 / GRID``) or in the users' own units, c
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from colonnade.core.fixedpoint import GRID, Bounds, quantise
 from colonnade.core.jit import njit
 from colonnade.optim.kernels import score
 from colonnade.optim.solvers import column_kernels as kernels
+
+Moved: TypeAlias = tuple[int, float]
+"""A feature and by how much its coefficient changed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,9 +43,9 @@ class Design(Protocol):
         """Rows and features."""
 
     def gradient(
-        self, j: int, clip: float, kind: int, margins: FloatArray, label: FloatArray
+        self, j: int, clip: float, kind: int, margins: FloatArray, label: FloatArray, last: Moved
     ) -> int:
-        """Sum the rows' slopes times their value of feature ``j``, clipped, in ``clip / TOP``."""
+        """Move ``margins`` by ``last``; then sum slope times feature ``j``, in ``clip / TOP``."""
 
     def weighted(self, clips: FloatArray, weights: FloatArray) -> IntArray:
         """Sum, for every feature, weight times value over the rows, clipped as above."""
@@ -78,11 +81,22 @@ class DenseDesign:
         return self.columns.shape[1], self.columns.shape[0]
 
     def gradient(
-        self, j: int, clip: float, kind: int, margins: FloatArray, label: FloatArray
+        self, j: int, clip: float, kind: int, margins: FloatArray, label: FloatArray, last: Moved
     ) -> int:
-        """Sum the rows' slopes times their value of feature ``j``, clipped, in ``clip / TOP``."""
-        factor = float(self.units[j]) / clip * kernels.TOP
-        return int(kernels.dense_gradient(kind, self.columns[j], factor, margins, label))
+        """Move ``margins`` by ``last``; then sum slope times feature ``j``, in ``clip / TOP``."""
+        before, amount = last
+        columns, units = self.columns, self.units
+        return int(
+            kernels.dense_gradient(
+                kind,
+                columns[before],
+                amount * float(units[before]),
+                columns[j],
+                float(units[j]) / clip * kernels.TOP,
+                margins,
+                label,
+            )
+        )
 
     def weighted(self, clips: FloatArray, weights: FloatArray) -> IntArray:
         """Sum, for every feature, weight times value over the rows, clipped as above."""
@@ -142,9 +156,10 @@ class SparseDesign:
         return self.values[part], self.indices[part]
 
     def gradient(
-        self, j: int, clip: float, kind: int, margins: FloatArray, label: FloatArray
+        self, j: int, clip: float, kind: int, margins: FloatArray, label: FloatArray, last: Moved
     ) -> int:
-        """Sum the rows' slopes times their value of feature ``j``, clipped, in ``clip / TOP``."""
+        """Move ``margins`` by ``last``; then sum slope times feature ``j``, in ``clip / TOP``."""
+        self.shift(*last, margins)
         factor = float(self.units[j]) / clip * kernels.TOP
         return int(kernels.sparse_gradient(kind, *self._column(j), factor, margins, label))
 

@@ -58,9 +58,9 @@ class DualDescent:
     """
 
     name: ClassVar[str] = "dual"
-    epochs: int = 10
-    batch: int = 1024
-    clip: float = 0.5
+    epochs: int = 3
+    batch: int = 512
+    clip: float = 0.1
     norm: float = 0.0
     sequential: bool = False
     noisy_alpha: bool = False
@@ -158,7 +158,7 @@ class Duals:
         """Return ``v`` with the batch's updates added."""
         rows, batch = self.rows, self.batches[k % len(self.batches)]
         solver = self.solver
-        weights = np.empty(batch.size)
+        weights = np.zeros(batch.size)
         done: list[IntArray] = []
 
         def compute() -> IntArray:

@@ -17,7 +17,7 @@ one block of it, and which block comes next. Everything it asks goes through a `
 """
 
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -63,6 +63,18 @@ class Operator(Protocol):
         """Return the coefficients that ``u`` stands for."""
 
 
+@runtime_checkable
+class Sweeper(Protocol):
+    """An operator that can take many steps in compiled code, given their noise."""
+
+    @property
+    def sweeps(self) -> Mechanism | None:
+        """The mechanism of every step, or None if steps must be taken one by one."""
+
+    def sweep(self, first: int, u: FloatArray, noise: IntArray) -> None:
+        """Take a step for every entry of ``noise``; ``u`` changes in place."""
+
+
 def iterate(
     operator: Operator,
     u: FloatArray,
@@ -83,12 +95,18 @@ def iterate(
         Called with the number of steps done.
     """
     u = u.copy()
+    if isinstance(release, Direct) and isinstance(operator, Sweeper) and not average_every:
+        mechanism = operator.sweeps
+        if isinstance(mechanism, DiscreteGaussian):
+            _sweep(operator, mechanism, u, release, steps=steps, progress=progress)
+            return operator.model(u)
     total = np.zeros_like(u)
     for k in range(steps):
         block, target = operator.target(k, u, release)
         change = operator.relaxation(k) * (target - u[block])
         u[block] += change
-        if not np.all(np.abs(u[block]) < _DIVERGED):
+        moved = u[block]
+        if not (abs(moved) < _DIVERGED if isinstance(block, int) else _bounded(moved)):
             raise Diverged(f"step {k + 1} of {steps}")
         operator.follow(block, change)
         if average_every:
@@ -103,6 +121,29 @@ def iterate(
     return operator.model(u)
 
 
+def _sweep(
+    operator: Sweeper,
+    mechanism: DiscreteGaussian,
+    u: FloatArray,
+    release: "Direct",
+    *,
+    steps: int,
+    progress: Callable[[int], None] | None,
+) -> None:
+    """Run the same iteration many steps at a time."""
+    for first in range(0, steps, _AHEAD):
+        done = min(first + _AHEAD, steps)
+        operator.sweep(first, u, release.draw(mechanism, done - first))
+        if not _bounded(u):
+            raise Diverged(f"step {done} of {steps}")
+        if progress is not None:
+            progress(done)
+
+
+def _bounded(u: FloatArray) -> bool:
+    return bool((np.abs(u) < _DIVERGED).all())
+
+
 class Direct:
     """Releases to the caller in memory: for `fit` without a ledger, and for simulations.
 
@@ -112,24 +153,25 @@ class Direct:
 
     def __init__(self, noise: NoiseSource) -> None:
         self._noise = noise
-        self._ahead: dict[tuple[int, int], list[IntArray]] = {}
+        self._ahead: dict[str, tuple[Mechanism, list[IntArray]]] = {}
+
+    def draw(self, mechanism: DiscreteGaussian, count: int) -> IntArray:
+        """Draw the noise of ``count`` releases of one integer each."""
+        return self._noise.discrete_gaussian(mechanism.sigma2, count)
 
     def __call__(
-        self,
-        kind: str,  # noqa: ARG002 - no key is kept
-        round_: int,
-        mechanism: Mechanism,
-        compute: Callable[[], IntArray],
+        self, kind: str, round_: int, mechanism: Mechanism, compute: Callable[[], IntArray]
     ) -> IntArray:
         """Return what ``mechanism`` makes of ``compute()``."""
         value = compute()
         if type(mechanism) is not DiscreteGaussian:
             return mechanism.perturb(value, self._noise)
-        waiting = self._ahead.setdefault((mechanism.sigma2, value.size), [])
-        if not waiting:
+        drawn_for, waiting = self._ahead.get(kind, (None, []))
+        if drawn_for is not mechanism or not waiting or waiting[-1].size != value.size:
             count = 1 if round_ == 0 else max(1, _AHEAD // value.size)
             drawn = self._noise.discrete_gaussian(mechanism.sigma2, count * value.size)
-            waiting.extend(drawn.reshape(count, value.size))
+            waiting = list(drawn.reshape(count, value.size))
+            self._ahead[kind] = mechanism, waiting
         return value + waiting.pop()
 
 

@@ -64,7 +64,9 @@ class Penalty:
         """Return the proximal map of one coordinate; the same as `prox`, without arrays."""
         shrunk = max(abs(point) - step * self.l1 * scale, 0.0)
         moved = math.copysign(shrunk / (1.0 + step * self.l2 * scale * scale), point)
-        most = self.bound / scale if scale > 0.0 else math.inf
+        if self.bound == math.inf or scale == 0.0:
+            return moved
+        most = self.bound / scale
         return min(max(moved, -most), most)
 
 

@@ -27,17 +27,17 @@ from colonnade.privacy.accounting import RHO_UNIT, rho_from_units
 _MEAN_NOISE = 0.01
 _MEAN_PARTS = (0.01, 0.05)
 # Gram matrices: an error of a product with the label that is enough; within these parts.
-_GRAM_ERROR = 0.007
+_GRAM_ERROR = 0.015
 _GRAM_PARTS = (0.04, 0.25)
 # Of what is left: to shared directions, and the rest to inner products with them.
 _SHARE_PART = 0.7
 # A party with more features is screened; so many are kept, for this part of the budget.
 _WIDE = 24
-_KEEP = 16
-_SCREEN_PART = 0.25
+_KEEP = 12
+_SCREEN_PART = 0.12
 # A label that one party holds: its sketch, and the others' products with it.
-_LABEL_PART = 0.3
-_MARGINAL_PART = 0.25
+_LABEL_PART = 0.4
+_MARGINAL_PART = 0.2
 # Columns of different parties that have less in common are better left alone.
 _LEAST_CORRELATION = 0.05
 _DIMS = (128, 8192)
@@ -118,7 +118,7 @@ def recommend(
         share_units=units[SHARE],
         cross_units=units[CROSS],
         directions=count,
-        probes=max(probes or count + 2, count),
+        probes=max(probes or count + 3, count),
         sketch_dim=sketch_dim or _dim(problem, max(units[LABEL], units[SHARE])),
         labels=Labels.SKETCHED if sketched else Labels.SHARED,
         loss=problem.loss,
@@ -161,8 +161,9 @@ def _directions(problem: Problem, share: int) -> int:
     """Return how many directions are shared: more where each is seen through less noise."""
     if not share:
         return 1
-    strength = rho_from_units(share) * problem.n_rows
-    return round(min(max(3.0 * (strength / 400.0) ** 0.25, 1.0), 8.0))
+    strength = rho_from_units(share) * problem.n_rows / 400.0
+    wanted = 2.0 * math.pow(strength, 0.5 if strength < 1.0 else 0.25)
+    return round(min(max(wanted, 1.0), 6.0))
 
 
 def _dim(problem: Problem, units: int) -> int:

@@ -10,16 +10,15 @@ Rounds, one stage each (screening has several):
 means      sums of columns and of their squares, from all parties
 label      the label's sketch, from its owner, if no other party holds it
 screen     one feature of each wide party a round, along its local path, until ``keep`` are chosen
-gram       the Gram matrix of kept features, and of the label for those who hold it; from parties
-           without the label, its inner products with their features instead
+gram       the Gram matrix of kept features, with the label for those who hold it; from the others
+           also the inner products of their features with the label's sketch
 share      sketches of a few directions, from all parties
 cross      inner products of a party's directions with those of all others
 
 Every pair of parties is seen from both sides. The two errors are independent, so for the same total
 price this has about half the variance of one-sided products in a fixed order.
 
-Both sides derive mechanisms, codes and sizes from the same public numbers; nothing that shapes
-noise or sensitivity is ever sent along with a task.
+Both sides derive mechanisms, codes and sizes from the same public numbers, never from a task.
 """
 
 import enum
@@ -127,10 +126,8 @@ class MomentsSpec:
         scales = (self.share_clip, self.probe_clip, self.cross_clip)
         if not all(0.01 <= scale <= 100.0 for scale in (self.radius, self.reach, *scales)):
             raise ValueError("a radius, a reach or a clip must lie between 0.01 and 100")
-        if not 0.0 <= self.penalty <= 100.0:
-            raise ValueError("the penalty must lie between 0 and 100")
-        if not 0.01 <= self.label_weight <= 100.0:
-            raise ValueError("the label's weight must lie between 0.01 and 100")
+        if not (0.0 <= self.penalty <= 100.0 and 0.01 <= self.label_weight <= 100.0):
+            raise ValueError("the penalty lies in 0 .. 100, the label's weight in 0.01 .. 100")
 
     def _check_labels(self) -> None:
         owners = sum(part.holds_label for part in self.parts)
@@ -211,9 +208,7 @@ class MomentsSpec:
             return (SCREEN,) if part in self.wide() else ()
         if stage is Stage.GRAM:
             return (GRAM,) if part.holds_label else (GRAM, MARGINALS)
-        if stage is Stage.SHARE:
-            return (SHARE,)
-        return (CROSS,)
+        return (SHARE,) if stage is Stage.SHARE else (CROSS,)
 
     def sketch(self, job: str) -> Sketch:
         """Return the job's public matrix: its seed is a digest of the job's name."""

@@ -1,0 +1,1 @@
+"""Benchmarks of the single-site solvers: the papers' tables, speed, growth and peers."""

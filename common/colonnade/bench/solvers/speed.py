@@ -1,0 +1,205 @@
+"""Time of DP-CD against the same loop in C, and growth in rows and columns.
+
+The C program is compiled in the run with ``-O3 -march=native``, reads the same integers and sums
+the same clipped integers. Both are given exact noise, drawn in the time that is measured.
+"""
+
+import ctypes
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from colonnade.bench.solvers.cases import Case, load_case
+from colonnade.core.arrays import FloatArray
+from colonnade.core.fixedpoint import GRID
+from colonnade.optim.solvers.budgets import Plan
+from colonnade.optim.solvers.column_kernels import TOP
+from colonnade.optim.solvers.coordinate import STEP, CoordinateDescent
+from colonnade.optim.solvers.design import DenseDesign
+from colonnade.optim.solvers.iteration import Direct
+from colonnade.optim.solvers.losses import SQUARED
+from colonnade.optim.solvers.penalties import lasso
+from colonnade.optim.solvers.problem import plain
+from colonnade.optim.solvers.solve import make_plan, solve
+from colonnade.privacy.mechanisms import DiscreteGaussian
+from colonnade.privacy.sampling import OsNoise
+
+PASSES = 50
+_SOURCE = r"""
+#include <math.h>
+#include <stdint.h>
+#include <stddef.h>
+
+static inline int64_t cut(double x, double top) {
+    double y = x < top ? x : top;
+    y = y > -top ? y : -top;
+    return (int64_t)(int32_t)y;
+}
+
+void descend(int logistic, const int16_t *columns, const double *label, ptrdiff_t n, ptrdiff_t p,
+             ptrdiff_t steps, const double *units, const double *clips, const double *lengths,
+             double l1, double l2, double top, const int64_t *noise, double *margins,
+             double *coef) {
+    for (ptrdiff_t k = 0; k < steps; k++) {
+        ptrdiff_t j = k % p;
+        const int16_t *column = columns + j * n;
+        double factor = units[j] / clips[j] * top;
+        int64_t total = 0;
+        if (logistic)
+            for (ptrdiff_t i = 0; i < n; i++)
+                total += cut(-label[i] / (1.0 + exp(label[i] * margins[i])) * (factor * column[i]),
+                             top);
+        else
+            for (ptrdiff_t i = 0; i < n; i++)
+                total += cut((margins[i] - label[i]) * (factor * column[i]), top);
+        double slope = (double)(total + noise[k]) * (clips[j] / top) / (double)n;
+        double point = coef[j] - lengths[j] * slope;
+        double size = fmax(fabs(point) - lengths[j] * l1, 0.0) / (1.0 + lengths[j] * l2);
+        double change = copysign(size, point) - coef[j];
+        coef[j] += change;
+        double amount = change * units[j];
+        for (ptrdiff_t i = 0; i < n; i++) margins[i] += amount * column[i];
+    }
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The C loop, compiled."""
+
+    library: ctypes.CDLL
+
+    def run(self, case: Case, solver: CoordinateDescent, plan: Plan) -> FloatArray:
+        """Return the model of one run."""
+        n_rows, n_features = case.design.shape
+        mechanism = plan.mechanism(STEP)
+        if not isinstance(mechanism, DiscreteGaussian):
+            raise TypeError("coordinate descent adds Gaussian noise")
+        steps = solver.steps(n_rows, n_features)
+        noise = OsNoise().discrete_gaussian(mechanism.sigma2, steps)
+        squares = np.array(case.squares)
+        lengths = solver.step / (case.problem.loss.curvature * squares)
+        coef = np.zeros(n_features)
+        self.library.descend(
+            int(case.problem.loss.classifies),
+            _at(case.design.columns),
+            _at(case.y),
+            ctypes.c_ssize_t(n_rows),
+            ctypes.c_ssize_t(n_features),
+            ctypes.c_ssize_t(steps),
+            _at(case.design.units),
+            _at(clips := solver.clip * np.sqrt(squares)),
+            _at(lengths),
+            ctypes.c_double(case.problem.penalty.l1),
+            ctypes.c_double(case.problem.penalty.l2),
+            ctypes.c_double(TOP),
+            _at(noise),
+            _at(margins := np.zeros(n_rows)),
+            _at(coef),
+        )
+        del clips, margins  # kept alive until here
+        return coef
+
+
+def _at(array: Any) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+def compile_reference(folder: Path) -> Reference | None:
+    """Compile the C loop in ``folder``; None without a compiler."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        return None
+    source, library = folder / "reference.c", folder / "reference.so"
+    source.write_text(_SOURCE, encoding="utf-8")
+    command = [compiler, "-O3", "-march=native", "-fPIC", "-shared", str(source)]
+    subprocess.run([*command, "-o", str(library), "-lm"], check=True, capture_output=True)
+    return Reference(ctypes.CDLL(str(library)))
+
+
+def measure_speed(
+    tables: Path | None, folder: Path, *, rounds: int, progress: Callable[[str], None]
+) -> list[dict[str, Any]]:
+    """Return seconds for 50 passes, and how many times the C loop's they are."""
+    reference = compile_reference(folder)
+    rows = []
+    for name in ("california standardised", "electricity standardised"):
+        progress(f"speed on {name}")
+        case = load_case(name, tables)
+        case = Case(**{slot: getattr(case, slot) for slot in case.__slots__} | {"y": case.y.copy()})
+        solver = CoordinateDescent(passes=PASSES, squares=case.squares)
+        plan = make_plan(solver, case.design.shape, epsilon=case.epsilon, delta=case.delta)
+
+        def ours(
+            case: Case = case, solver: CoordinateDescent = solver, plan: Plan = plan
+        ) -> FloatArray:
+            release = Direct(OsNoise())
+            return solve(case.problem, case.design, case.y, solver, plan=plan, release=release)
+
+        def theirs(
+            case: Case = case, solver: CoordinateDescent = solver, plan: Plan = plan
+        ) -> FloatArray:
+            return reference.run(case, solver, plan) if reference else np.zeros(0)
+
+        ours()
+        seconds, floor = _alternate(ours, theirs, rounds=rounds)
+        rows.append(
+            {
+                "data": name,
+                "solver": "cd",
+                "seconds_50_passes": seconds,
+                "reference_seconds": floor if reference else None,
+                "vs_reference": seconds / floor if reference else None,
+            }
+        )
+    return rows
+
+
+def _alternate(
+    ours: Callable[[], object], theirs: Callable[[], object], *, rounds: int
+) -> tuple[float, float]:
+    """Return the least time of each; by turns, so that a busy moment hits both."""
+    best = [float("inf"), float("inf")]
+    for _ in range(rounds):
+        for side, run in enumerate((ours, theirs)):
+            begin = time.perf_counter()
+            run()
+            best[side] = min(best[side], time.perf_counter() - begin)
+    return best[0], best[1]
+
+
+def measure_growth(
+    sizes: tuple[tuple[int, int], ...], *, progress: Callable[[str], None]
+) -> list[dict[str, Any]]:
+    """Return the time of a pass of the squared loss by rows and columns."""
+    rows = []
+    for n_rows, n_features in sizes:
+        progress(f"growth, {n_rows} rows, {n_features} columns")
+        draw = np.random.default_rng(0)
+        columns = draw.integers(-GRID, GRID + 1, (n_features, n_rows), dtype=np.int16)
+        design = DenseDesign(columns, np.full(n_features, 1.0 / GRID))
+        label = draw.uniform(-1.0, 1.0, n_rows)
+        solver = CoordinateDescent(passes=3, squares="bounds")
+        plan = make_plan(solver, design.shape, epsilon=1.0, delta=1e-6)
+        problem = plain(SQUARED, lasso(0.01), n_features)
+        seconds = float("inf")
+        for _ in range(2):
+            begin = time.perf_counter()
+            solve(problem, design, label, solver, plan=plan, release=Direct(OsNoise()))
+            seconds = min(seconds, time.perf_counter() - begin)
+        rows.append(
+            {
+                "n": n_rows,
+                "p": n_features,
+                "seconds_per_pass": seconds / 3,
+                "ns_per_value": 1e9 * seconds / 3 / (n_rows * n_features),
+            }
+        )
+    return rows
