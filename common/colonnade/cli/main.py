@@ -54,19 +54,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    commands_of = (
-        simulate,
-        plan,
-        job,
-        coordinator,
-        party,
-        pki,
-        preflight,
-        ledger,
-        predict,
-        bench,
-    )
-    for module in commands_of:
+    for module in _COMMANDS:
         module.register(commands)
     return parser
 
