@@ -37,8 +37,9 @@ check: $(STAMP)  ## lint, types, import layers, proto drift and lint
 test: check      ## everything above, then the test suite
 	$(BIN)/pytest
 
-bench: $(STAMP)  ## the core benchmark and the crash harness
+bench: $(STAMP)  ## the benchmarks and the crash harness
 	$(BIN)/colonnade bench core
+	$(BIN)/colonnade bench vertical
 	$(BIN)/colonnade bench crash
 
 clean:           ## remove the virtual environment and caches
