@@ -54,7 +54,7 @@ class Effort:
     repeats: int
 
 
-QUICK = Effort(rounds=40, repeats=1)
+QUICK = Effort(rounds=30, repeats=1)
 FULL = Effort(rounds=150, repeats=5)
 
 

@@ -149,7 +149,8 @@ def scaling(quick: bool, progress: Progress = lambda _: None) -> dict[str, objec
     excess of the mean squared error over that of the model that made the label, in units of the
     label's variance; the payload is what was really sent.
     """
-    sizes = [round(10 ** (power / 2)) for power in range(6, 13, 2 if quick else 1)]
+    powers = range(6, 11, 2) if quick else range(6, 13)
+    sizes = [round(10 ** (power / 2)) for power in powers]
     errors, payloads = [], []
     for n_rows in sizes:
         progress(f"scaling: {n_rows} rows")
