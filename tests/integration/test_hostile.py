@@ -2,6 +2,7 @@
 
 import asyncio
 import datetime as dt
+import hashlib
 import shutil
 import subprocess
 import sys
@@ -38,6 +39,7 @@ from colonnade.optim.vertical.residual import MAX_CLIP, MAX_COEF, MAX_Q, WEIGHT_
 from colonnade.party.bounds import bounds_job
 from colonnade.party.policy import load_policy
 from colonnade.party.vault import Vault
+from colonnade.privacy.entries import ReleaseKey
 from colonnade.privacy.files import LedgerFiles
 from colonnade.privacy.founding import Charter, create_ledger, memory_ledger, open_ledger
 from colonnade.privacy.ledger import Ledger, Released
@@ -142,6 +144,16 @@ def test_a_task_under_a_used_key_is_answered_with_the_same_bytes_or_not_at_all(
     # An equal task in other bytes is another task.
     padded = step() + b"\x12\x00"
     refused(RequestConflict, vault, ledger, name, 1, padded)
+
+
+def test_an_answer_is_bound_to_the_task_and_to_the_version_of_the_table(
+    admitted: tuple[Vault, Ledger, str],
+) -> None:
+    vault, ledger, name = admitted
+    vault.answer(name, 1, step())
+    bound = step() + bytes.fromhex(vault.version)
+    charged = ledger.state.charges[ReleaseKey(name, 1, "select")]
+    assert charged.request_sha256 == hashlib.sha256(bound).hexdigest()
 
 
 def test_rounds_that_the_job_does_not_have_are_refused(admitted: tuple[Vault, Ledger, str]) -> None:

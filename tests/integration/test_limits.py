@@ -430,8 +430,12 @@ def test_connections_end_with_their_age_and_the_session_goes_on(
 
     async def check(hub: Running) -> None:
         await hub.until(lambda: hub.serving.engine.parties[LAB].epoch >= 3)
+        await hub.until(lambda: LAB in hub.serving.engine.attached)
+        seen.append(hub.serving.engine.parties[LAB].epoch)
 
+    seen: list[int] = []
     serve(check, tmp_path, options=aged)
+    assert seen[0] >= 3
 
 
 def test_a_failure_inside_a_look_is_bare_and_hurts_nobody(

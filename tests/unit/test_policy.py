@@ -68,8 +68,9 @@ def refusal(found: Policy, asked: Job, *, who: Identity = HUB, today: dt.date = 
 
 def test_a_job_within_every_limit_is_approved(tmp_path: Path) -> None:
     found = policy(tmp_path)
-    found.approve(job(), "hospital", coordinator=HUB, today=TODAY)
-    found.approve(job(features=("bmi",)), "hospital", coordinator=HUB, today=TODAY)
+    for asked in (job(), job(features=("bmi",))):
+        found.approve(asked, "hospital", coordinator=HUB, today=TODAY)
+        assert [each.objection(asked, "hospital", TODAY) for each in found.allowances] == [None]
 
 
 def test_an_empty_policy_allows_nobody_anything(tmp_path: Path) -> None:
@@ -109,6 +110,7 @@ def test_each_limit_refuses_with_its_reason(tmp_path: Path) -> None:
 def test_a_job_without_the_label_needs_no_word_on_it(tmp_path: Path) -> None:
     found = policy(tmp_path, label="false")
     found.approve(job(label=False), "hospital", coordinator=HUB, today=TODAY)
+    assert refusal(found, job(label=True)) == "the label may not be used"
 
 
 def test_a_star_stands_for_all_features(tmp_path: Path) -> None:

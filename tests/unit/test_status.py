@@ -131,3 +131,13 @@ def test_a_peer_that_is_gone_or_busy_is_unreachable_and_a_large_message_is_bad_i
 def test_a_code_that_is_not_known_here_is_no_error_of_ours() -> None:
     strange = failed(grpc.StatusCode.NOT_FOUND, "x", (("colonnade-code", "from the future"),))
     assert type(error_from_call(strange, "hub")) is Unreachable
+
+
+def test_a_peers_words_cannot_forge_a_line_of_a_log() -> None:
+    metadata = (("colonnade-code", "bad_input"),)
+    code = grpc.StatusCode.INVALID_ARGUMENT
+    back = error_from_call(
+        failed(code, "x\n2026 INFO all is well\x1b[2J" + "y" * 999, metadata), ""
+    )
+    assert str(back).isprintable()
+    assert len(str(back)) <= 300

@@ -13,6 +13,7 @@ import grpc
 
 from colonnade.core import errors
 from colonnade.core.errors import ColonnadeError, Unreachable
+from colonnade.wire.session import public_text
 
 logger = logging.getLogger(__name__)
 
@@ -111,7 +112,8 @@ def error_from_call(error: grpc.RpcError, where: str) -> ColonnadeError:
     metadata: Any = error.trailing_metadata() if code is not None else None
     for key, value in metadata or ():
         if key == _KEY and value in _BY_CODE:
-            return _BY_CODE[value](error.details() or "no more detail; see the coordinator's log")
+            text = public_text(error.details() or "")  # a peer's words end up in logs
+            return _BY_CODE[value](text or "no more detail; see the coordinator's log")
     if code in RETRIED:
         return Unreachable(f"the coordinator at {where} does not answer; see colonnade preflight")
     if code is _Code.RESOURCE_EXHAUSTED:
