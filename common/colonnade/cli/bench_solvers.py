@@ -1,9 +1,10 @@
 """``colonnade bench solvers``: the papers' table, speed, growth and peers of the solvers."""
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
+
+from colonnade.cli.scratch import public_tables, say, scratch
 
 PARTS = ("table2", "greedy", "dual", "speed", "growth", "peers")
 
@@ -33,8 +34,6 @@ def register_solvers(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]
 def _solvers(arguments: argparse.Namespace) -> int:
     import json
 
-    from colonnade.cli.scratch import scratch
-
     wanted = ("table2",) if arguments.paper else PARTS
     if arguments.only is not None:
         wanted = (arguments.only,)
@@ -57,7 +56,7 @@ def _measure(
     from colonnade.bench.solvers.speed import measure_growth, measure_speed
     from colonnade.bench.solvers.table2 import SOLVERS, table2
 
-    tables, quick = arguments.data or _tables(), arguments.quick
+    tables, quick = arguments.data or public_tables(), arguments.quick
     result: dict[str, Any] = {}
     if "table2" in wanted:
         result["table2"] = table2(
@@ -67,38 +66,24 @@ def _measure(
             solvers=("cd", "sgd") if quick else SOLVERS,
             again=arguments.tune,
             seeds=3 if quick else 10,
-            progress=_say,
+            progress=say,
         )
     if "greedy" in wanted:
-        result["greedy"] = greedy_rows(tables, seeds=2 if quick else 10, progress=_say)
+        result["greedy"] = greedy_rows(tables, seeds=2 if quick else 10, progress=say)
     if "dual" in wanted:
         some: dict[str, Any] = {"names": ("phishing",), "epsilons": (1.0,)} if quick else {}
         seeds = 1 if quick else 5
-        result["dual"] = dual_rows(tables, seeds=seeds, progress=_say, **some)
+        result["dual"] = dual_rows(tables, seeds=seeds, progress=say, **some)
     if "speed" in wanted:
         rounds = 5 if quick else 20
-        result["speed"] = measure_speed(tables, folder, rounds=rounds, progress=_say)
+        result["speed"] = measure_speed(tables, folder, rounds=rounds, progress=say)
     if "growth" in wanted:
         small = ((10**4, 10), (10**5, 10), (10**5, 100))
         sizes = small if quick else (*small, (10**6, 10), (10**6, 100))
-        result["growth"] = measure_growth(sizes, progress=_say)
+        result["growth"] = measure_growth(sizes, progress=say)
     if "peers" in wanted:
-        result["peers"] = measure_peers(fits=3 if quick else 10, progress=_say)
+        result["peers"] = measure_peers(fits=3 if quick else 10, progress=say)
     return result
-
-
-def _tables() -> Path | None:
-    """Return the folder of public tables, if there is one at hand."""
-    import os
-
-    named = os.environ.get("COLONNADE_DATA")
-    folder = Path(named) if named else Path("..", "shared", "data")
-    return folder if folder.is_dir() else None
-
-
-def _say(text: str) -> None:
-    if sys.stderr.isatty():
-        print(f"{text} ...", file=sys.stderr, flush=True)
 
 
 def _text(result: dict[str, Any]) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from colonnade.cli.scratch import public_tables, say, scratch
+
 
 def register_vertical(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the verb."""
@@ -33,11 +35,9 @@ PARTS = ("utility", "scaling", "uplink", "speed", "memory", "first_round")
 def _vertical(arguments: argparse.Namespace) -> int:
     import json
 
-    from colonnade.cli.scratch import scratch
-
     wanted = PARTS if arguments.only is None else (arguments.only,)
     with scratch(arguments.folder) as folder:
-        tables = arguments.data or _tables()
+        tables = arguments.data or public_tables()
         result = _measure(wanted, folder, tables=tables, quick=arguments.quick)
     if arguments.out is not None:
         from colonnade.bench.vertical.figures import write_figures
@@ -45,15 +45,6 @@ def _vertical(arguments: argparse.Namespace) -> int:
         write_figures(result, arguments.out)
     print(json.dumps(result) if arguments.json else _text(result))
     return 0
-
-
-def _tables() -> Path | None:
-    """Return the folder of public tables, if there is one at hand."""
-    import os
-
-    named = os.environ.get("COLONNADE_DATA")
-    folder = Path(named) if named else Path("..", "shared", "data")
-    return folder if folder.is_dir() else None
 
 
 def _measure(
@@ -66,19 +57,19 @@ def _measure(
 
     result: dict[str, Any] = {}
     if "utility" in wanted:
-        result["utility"] = utility(quick=quick, progress=_say, folder=tables)
+        result["utility"] = utility(quick=quick, progress=say, folder=tables)
     if "scaling" in wanted:
-        result["scaling"] = scaling(quick=quick, progress=_say)
+        result["scaling"] = scaling(quick=quick, progress=say)
     if "uplink" in wanted:
         result["uplink"] = uplink_ratios()
     if "speed" in wanted:
         effort = QUICK if quick else FULL
-        result["speed"] = measure_speed(folder, effort=effort, progress=_say)
+        result["speed"] = measure_speed(folder, effort=effort, progress=say)
     if "memory" in wanted:
-        memory = party_memory(folder, 50_000 if quick else 1_000_000, 100, progress=_say)
+        memory = party_memory(folder, 50_000 if quick else 1_000_000, 100, progress=say)
         result["memory_mb"], result["memory"] = memory["memory_mb"], memory
     if "first_round" in wanted:
-        _say("a simulation's first round")
+        say("a simulation's first round")
         result["first_round_s"] = _first_round(folder)
     return result
 
@@ -92,11 +83,6 @@ def _first_round(folder: Path) -> float:
     command = [sys.executable, "-m", "colonnade.cli.main", "simulate", *options]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return round(float(json.loads(done.stdout)["first_round_s"]), 2)
-
-
-def _say(text: str) -> None:
-    if sys.stderr.isatty():
-        print(f"{text} ...", file=sys.stderr, flush=True)
 
 
 def _text(result: dict[str, Any]) -> str:

@@ -21,21 +21,11 @@ def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    import asyncio
-    import gc
-
-    from colonnade.cli.logs import start_logging
+    from colonnade.cli.logs import run_process
     from colonnade.server.config import TEMPLATE, load_config
     from colonnade.server.runtime import serve
 
-    if arguments.template:
-        print(TEMPLATE, end="")
-        return 0
-    start_logging(as_json=arguments.json)
-    config = load_config(arguments.config)
-    if config.credentials is None:
-        print("INSECURE: no TLS, names are believed; for tests on this machine only", flush=True)
-    gc.freeze()  # what start-up made stays; collections need not look at it again
-    asyncio.run(serve(config, lambda address: print(f"listening on {address}", flush=True)))
-    print("stopped", flush=True)
-    return 0
+    def listening(address: str) -> None:
+        print(f"listening on {address}", flush=True)
+
+    return run_process(arguments, TEMPLATE, load_config, lambda config: serve(config, listening))

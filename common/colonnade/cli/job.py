@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from colonnade.cli.planning_options import add_plan_options
+from colonnade.cli.planning_options import add_plan_options, wishes_of
 
 if TYPE_CHECKING:
     from colonnade.wire.client import Client, JobView
@@ -84,14 +84,23 @@ def _client(arguments: argparse.Namespace) -> "Client":
 def _submit(arguments: argparse.Namespace) -> int:
     import json
 
-    from colonnade.cli.authoring import author, describe
+    from colonnade.wire.authoring import author, describe
     from colonnade.wire.jobspec import job_from_bytes, job_to_bytes
 
     with _client(arguments) as client:
         if arguments.spec is not None:
             spec = _read_spec(arguments.spec)
         else:
-            spec = job_to_bytes(author(client.parties(), arguments))
+            names = arguments.parties
+            job = author(
+                client.parties(),
+                wishes_of(arguments),
+                target=arguments.target,
+                parties=None if names is None else [name.strip() for name in names.split(",")],
+                name=arguments.name,
+                timeout_s=arguments.timeout,
+            )
+            spec = job_to_bytes(job)
         job = job_from_bytes(spec)
         if arguments.write_spec is not None:
             arguments.write_spec.write_bytes(spec)
@@ -195,8 +204,8 @@ def _follow(client: "Client", job: str, *, as_json: bool) -> int:
 def _show(arguments: argparse.Namespace) -> int:
     import json
 
-    from colonnade.cli.authoring import describe
     from colonnade.privacy.accounting import rho_from_units
+    from colonnade.wire.authoring import describe
     from colonnade.wire.jobspec import job_from_bytes
 
     with _client(arguments) as client:
@@ -232,7 +241,7 @@ def _cancel(arguments: argparse.Namespace) -> int:
 def _report(arguments: argparse.Namespace) -> int:
     import json
 
-    from colonnade.cli.authoring import write_run
+    from colonnade.cli.run_folder import write_run
 
     with _client(arguments) as client:
         report = client.report(arguments.job)

@@ -1,9 +1,24 @@
-"""Logging of the long-running commands: events with public facts, on standard error."""
+"""The long-running commands: how they start, and what they log."""
 
+import argparse
 import json
 import logging
 import sys
 import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+
+class Configured(Protocol):
+    """What the configurations of both roles have."""
+
+    @property
+    def credentials(self) -> Path | None:
+        """The folder of key and certificate; None without TLS."""
+
+
+C = TypeVar("C", bound=Configured)
 
 
 class _JsonLines(logging.Formatter):
@@ -27,3 +42,26 @@ def start_logging(*, as_json: bool = False) -> None:
     logger = logging.getLogger("colonnade")
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
+
+
+def run_process(
+    arguments: argparse.Namespace,
+    template: str,
+    load: Callable[[Path], C],
+    serve: Callable[[C], Coroutine[Any, Any, None]],
+) -> int:
+    """Serve from a configuration file until told to stop, or print a commented one."""
+    import asyncio
+    import gc
+
+    if arguments.template:
+        print(template, end="")
+        return 0
+    start_logging(as_json=arguments.json)
+    config = load(arguments.config)
+    if config.credentials is None:
+        print("INSECURE: no TLS, names are believed; for tests on this machine only", flush=True)
+    gc.freeze()  # what start-up made stays; collections need not look at it again
+    asyncio.run(serve(config))
+    print("stopped", flush=True)
+    return 0

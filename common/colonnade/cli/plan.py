@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from colonnade.cli.planning_options import add_plan_options
+from colonnade.cli.planning_options import add_plan_options, wishes_of
 
 
 def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -24,11 +24,11 @@ def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
 def _plan(arguments: argparse.Namespace) -> int:
     import json
 
-    from colonnade.cli.authoring import budget_of, delta_of, plan_of
     from colonnade.core.errors import BadInput
     from colonnade.privacy.accounting import epsilon_of, rho_from_units
     from colonnade.simulate.expected import expected_accuracy
-    from colonnade.simulate.story import feature_names, party_names
+    from colonnade.simulate.story import even_split, feature_names, party_names
+    from colonnade.wire.authoring import budget_of, delta_of, plan_of
 
     count, n_rows = arguments.parties, arguments.rows
     if not 1 <= count <= 256 or not 10 <= n_rows <= 10**9:
@@ -36,15 +36,16 @@ def _plan(arguments: argparse.Namespace) -> int:
     if not count <= arguments.features <= 10**6:
         raise BadInput("--features needs at least one for each party")
     names = party_names(count)
-    splits = [arguments.features // count + (k < arguments.features % count) for k in range(count)]
+    splits = even_split(arguments.features, count)
     features = {name: feature_names(name, size) for name, size in zip(names, splits, strict=True)}
     owner = None
     if arguments.labels == "sketched":
         owner = arguments.label_owner or names[0]
         if owner not in names:
             raise BadInput(f"--label-owner must be one of {', '.join(names)}")
-    units, delta = budget_of(arguments, n_rows=n_rows, n_parties=count), delta_of(arguments, n_rows)
-    plan = plan_of(arguments, features, n_rows=n_rows, units=units, owner=owner)
+    wishes = wishes_of(arguments)
+    units, delta = budget_of(wishes, n_rows=n_rows, n_parties=count), delta_of(wishes, n_rows)
+    plan = plan_of(wishes, features, n_rows=n_rows, units=units, owner=owner)
     spec = plan.spec
     most = {name: spec.max_units(name) for name in names}
     joint = rho_from_units(sum(most.values()))

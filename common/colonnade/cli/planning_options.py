@@ -1,6 +1,10 @@
 """Options that `simulate`, `plan` and `job submit` share."""
 
 import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from colonnade.wire.authoring import Wishes
 
 
 def add_plan_options(parser: argparse.ArgumentParser, *, data: bool) -> None:
@@ -44,3 +48,12 @@ def add_plan_options(parser: argparse.ArgumentParser, *, data: bool) -> None:
     )
     plan.add_argument("--parties-per-round", type=int, help="for nice sampling")
     plan.add_argument("--features-per-round", type=int, default=0, help="candidates; default all")
+
+
+def wishes_of(arguments: argparse.Namespace) -> "Wishes":
+    """Return what was asked for."""
+    from dataclasses import fields
+
+    from colonnade.wire.authoring import Wishes
+
+    return Wishes(**{each.name: getattr(arguments, each.name) for each in fields(Wishes)})

@@ -1,5 +1,7 @@
-"""A folder of its own for a run, removed afterwards."""
+"""What the benchmark commands share: a scratch folder, the public tables, a word on progress."""
 
+import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,3 +17,16 @@ def scratch(parent: Path | None) -> Iterator[Path]:
         raise BadInput(f"{parent} is no folder; name one on the disk to measure")
     with tempfile.TemporaryDirectory(prefix="colonnade-bench-", dir=parent) as folder:
         yield Path(folder)
+
+
+def public_tables() -> Path | None:
+    """Return the folder of public tables, if there is one at hand."""
+    named = os.environ.get("COLONNADE_DATA")
+    folder = Path(named) if named else Path("..", "shared", "data")
+    return folder if folder.is_dir() else None
+
+
+def say(text: str) -> None:
+    """Tell a person at a terminal what is measured now."""
+    if sys.stderr.isatty():
+        print(f"{text} ...", file=sys.stderr, flush=True)

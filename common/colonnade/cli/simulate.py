@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from colonnade.cli.planning_options import add_plan_options
+from colonnade.cli.planning_options import add_plan_options, wishes_of
 
 if TYPE_CHECKING:
     from colonnade.simulate.federation import Site
@@ -59,15 +59,17 @@ def _simulate(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    from colonnade.cli.authoring import budget_of, delta_of, job_of, plan_of, write_run
     from colonnade.cli.progress import show_progress
+    from colonnade.cli.run_folder import write_run
     from colonnade.simulate.run import Clock, prepare, run_job, with_quality
+    from colonnade.wire.authoring import budget_of, delta_of, job_of, plan_of
 
     clock = Clock()
     sites = _sites(arguments)
     n_rows = len(sites[0].features[0].values)
     target = next(site.label.name for site in sites if site.label is not None)
-    units = budget_of(arguments, n_rows=n_rows, n_parties=len(sites))
+    wishes = wishes_of(arguments)
+    units = budget_of(wishes, n_rows=n_rows, n_parties=len(sites))
     share = arguments.bounds_share
     if share is None:
         share = _BOUNDS_SHARE if arguments.data is not None else 0.0
@@ -75,7 +77,7 @@ def _run(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
     features = {site.party: tuple(each.name for each in site.features) for site in sites}
     owner = None if arguments.labels != "sketched" else _owner(arguments, sites)
     rest = units - bounds_units * len(sites)
-    plan = plan_of(arguments, features, n_rows=n_rows, units=rest, owner=owner)
+    plan = plan_of(wishes, features, n_rows=n_rows, units=rest, owner=owner)
     _say(
         arguments,
         f"{len(sites)} parties, {n_rows} people, {sum(map(len, features.values()))} "
@@ -90,7 +92,7 @@ def _run(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
             offers,
             target=target,
             name=f"simulated {target}",
-            delta=delta_of(arguments, n_rows),
+            delta=delta_of(wishes, n_rows),
             timeout_s=60,
         ),
         show=lambda views: show_progress(views, quiet=arguments.json),
@@ -109,7 +111,7 @@ def _sites(arguments: argparse.Namespace) -> "list[Site]":
     from colonnade.optim.vertical.planning import DEFAULT_CORRELATION
     from colonnade.optim.vertical.spec import Loss
     from colonnade.simulate.from_file import read_table, sites_from
-    from colonnade.simulate.story import party_names, sites_of
+    from colonnade.simulate.story import even_split, party_names, sites_of
     from colonnade.simulate.synthetic import make
 
     loss, count = Loss(arguments.loss), arguments.parties
@@ -127,15 +129,12 @@ def _sites(arguments: argparse.Namespace) -> "list[Site]":
         return sites_from(table, names, owner=owner)
     if not 10 <= arguments.rows <= 10**7 or not count <= arguments.features <= 10**4:
         raise BadInput("--rows needs 10 to 10000000, --features at least one a party, to 10000")
-    splits = [
-        arguments.features // count + (place < arguments.features % count) for place in range(count)
-    ]
     given = arguments.correlation
     correlation = DEFAULT_CORRELATION if given is None else given
     try:
         made = make(
             arguments.rows,
-            splits,
+            even_split(arguments.features, count),
             informative=arguments.informative,
             correlation=correlation,
             noise=arguments.noise,

@@ -1,12 +1,14 @@
 """A vertical job in one process: the shipped steps of both sides, without wire or processes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from colonnade.core.arrays import FloatArray, Int16Array
 from colonnade.core.fixedpoint import GRID
+from colonnade.optim.sketch import Sketch
 from colonnade.optim.vertical.spec import Block, FrankWolfeSpec, Loss
 from colonnade.party.frank_wolfe import Columns, FrankWolfeParty
 from colonnade.privacy.accounting import MAX_UNITS
@@ -14,6 +16,8 @@ from colonnade.privacy.founding import Charter, memory_ledger
 from colonnade.privacy.gate import Gate
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.server.frank_wolfe import FrankWolfe, Iterate
+
+T = TypeVar("T")
 
 
 def grid(values: FloatArray) -> Int16Array:
@@ -43,22 +47,56 @@ class Data:
         )
 
 
+class Seat(Protocol):
+    """A party's place in a specification."""
+
+    @property
+    def party(self) -> str:
+        """Its name."""
+
+    @property
+    def holds_label(self) -> bool:
+        """Whether it uses the label."""
+
+
+class Seats(Protocol):
+    """What a specification says of its parties' prices and its sketch."""
+
+    def max_units(self, party: str) -> int:
+        """Return the most that the job can cost a party."""
+
+    def sketch(self, job: str) -> Sketch:
+        """Return the job's public matrix."""
+
+
+def seated(
+    data: Data,
+    spec: Seats,
+    seats: Sequence[Seat],
+    *,
+    job: str,
+    noise: NoiseSource,
+    make: Callable[..., T],
+) -> dict[str, T]:
+    """Make the parties of ``job``, each with a simulation ledger in memory."""
+    made = {}
+    for seat, split in zip(seats, data.splits, strict=True):
+        ledger = memory_ledger(Charter(seat.party, {"": MAX_UNITS}, simulation=True))
+        ledger.admit(job, units=spec.max_units(seat.party))
+        columns = Columns(
+            np.ascontiguousarray(data.columns[list(split)]),
+            data.label if seat.holds_label else None,
+        )
+        gate = Gate(ledger, noise)
+        made[seat.party] = make(spec, job, seat, spec.sketch(job), columns, gate, ledger)
+    return made
+
+
 def parties(
     data: Data, spec: FrankWolfeSpec, job: str, noise: NoiseSource
 ) -> dict[str, FrankWolfeParty]:
-    """Make the parties of ``job``, each with a simulation ledger in memory."""
-    made = {}
-    for block, split in zip(spec.blocks, data.splits, strict=True):
-        ledger = memory_ledger(Charter(block.party, {"": MAX_UNITS}, simulation=True))
-        ledger.admit(job, units=spec.max_units(block.party))
-        columns = Columns(
-            np.ascontiguousarray(data.columns[list(split)]),
-            data.label if block.holds_label else None,
-        )
-        made[block.party] = FrankWolfeParty(
-            spec, job, block, spec.sketch(job), columns, Gate(ledger, noise), ledger
-        )
-    return made
+    """Make the parties of a Frank-Wolfe job."""
+    return seated(data, spec, spec.blocks, job=job, noise=noise, make=FrankWolfeParty)
 
 
 def run(

@@ -1,32 +1,15 @@
 """A moments job in one process: the shipped steps of both sides, without wire or processes."""
 
-import numpy as np
-
 from colonnade.optim.vertical_moments.spec import MomentsSpec
-from colonnade.party.frank_wolfe import Columns
 from colonnade.party.moments import MomentsParty
-from colonnade.privacy.accounting import MAX_UNITS
-from colonnade.privacy.founding import Charter, memory_ledger
-from colonnade.privacy.gate import Gate
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.server.moments import MomentsSolver, MomentsState
-from colonnade.simulate.inprocess import Data, Model
+from colonnade.simulate.inprocess import Data, Model, seated
 
 
 def parties(data: Data, spec: MomentsSpec, job: str, noise: NoiseSource) -> dict[str, MomentsParty]:
-    """Make the parties of ``job``, each with a simulation ledger in memory."""
-    made = {}
-    for part, split in zip(spec.parts, data.splits, strict=True):
-        ledger = memory_ledger(Charter(part.party, {"": MAX_UNITS}, simulation=True))
-        ledger.admit(job, units=spec.max_units(part.party))
-        columns = Columns(
-            np.ascontiguousarray(data.columns[list(split)]),
-            data.label if part.holds_label else None,
-        )
-        made[part.party] = MomentsParty(
-            spec, job, part, spec.sketch(job), columns, Gate(ledger, noise), ledger
-        )
-    return made
+    """Make the parties of a moments job."""
+    return seated(data, spec, spec.parts, job=job, noise=noise, make=MomentsParty)
 
 
 def run(

@@ -15,8 +15,9 @@ from colonnade.privacy.founding import open_ledger
 from colonnade.privacy.gate import Gate
 from colonnade.privacy.sampling import OsNoise
 from colonnade.simulate.federation import Federation, Site, found_federation
+from colonnade.simulate.inprocess import quality
 from colonnade.simulate.processes import Processes
-from colonnade.simulate.quality import NOTE, joined, quality_by_round, score
+from colonnade.simulate.quality import NOTE, joined, quality_by_round
 from colonnade.wire.client import JobView, PartyOffer
 
 MakeJob = Callable[[Sequence[PartyOffer]], Job]
@@ -87,16 +88,16 @@ def with_quality(outcome: Outcome, sites: Sequence[Site], *, seed: int) -> dict[
     units = sum(job.max_units(member.party) for member in job.members)
     central = central_reference(data, loss=loss, rho_units=units, seed=seed)
     plain = nonprivate_reference(data, loss=loss)
-    quality = {
+    found = {
         "simulation_only": True,
         "note": NOTE,
         "metric": "auc" if loss.value == "logistic" else "r2",
         "ours": by_round[-1],
-        "nonprivate": None if plain is None else score(data, loss, plain.coefs, plain.intercept),
-        "central": score(data, loss, central.coefs, central.intercept),
+        "nonprivate": None if plain is None else quality(data, plain, loss),
+        "central": quality(data, central, loss),
         "by_round": by_round,
     }
-    return {**outcome.report, "quality": quality}
+    return {**outcome.report, "quality": found}
 
 
 def _buy(home: Path, files: LedgerFiles, units: int, site: Site) -> None:

@@ -82,6 +82,11 @@ def party_names(count: int) -> tuple[str, ...]:
     return tuple(known[k] if k < len(known) else f"site-{k + 1}" for k in range(count))
 
 
+def even_split(features: int, parties: int) -> list[int]:
+    """Return how many of ``features`` columns each of ``parties`` gets."""
+    return [features // parties + (place < features % parties) for place in range(parties)]
+
+
 def feature_names(party: str, count: int) -> tuple[str, ...]:
     """Return the names of an organization's first ``count`` columns."""
     known = [name for name, _, _ in _QUANTITIES.get(party, ())]

@@ -13,16 +13,7 @@ from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.fixedpoint import GRID
 from colonnade.optim.sketch import Sketch
 from colonnade.optim.vertical.moments import Moments, clipped_normal, moments_of
-from colonnade.optim.vertical.residual import (
-    CLIP_UNIT,
-    COEF_UNIT,
-    MAX_CLIP,
-    MAX_COEF,
-    MAX_Q,
-    Q_UNIT,
-    WEIGHT_UNIT,
-    Public,
-)
+from colonnade.optim.vertical.residual import COEF_UNIT, Public
 from colonnade.optim.vertical.shares import ShareCode
 from colonnade.optim.vertical.spec import Block, FrankWolfeSpec, Labels
 from colonnade.privacy.mechanisms import DiscreteGaussian
@@ -132,13 +123,7 @@ class CrossTerm:
         offset = -float(coef @ scales.features[block.party].mean)
         if block.holds_label:
             offset += scales.label_mean * COEF_UNIT
-        return Public(
-            coef=coef,
-            q=np.rint(np.clip(q * Q_UNIT, -MAX_Q, MAX_Q)).astype(np.int64),
-            weight=WEIGHT_UNIT,
-            clip=min(max(round(clip * CLIP_UNIT), 1), MAX_CLIP),
-            offset=min(max(round(offset), -MAX_COEF), MAX_COEF),
-        )
+        return Public.saturated(coef, q, clip=clip, offset=offset)
 
     def _trusted(
         self, body: bytes, deviation: float, made: tuple[DiscreteGaussian, ShareCode]

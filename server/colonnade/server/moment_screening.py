@@ -5,18 +5,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from colonnade.core.arrays import IntArray
+from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import GRID
-from colonnade.optim.vertical.residual import (
-    CLIP_UNIT,
-    COEF_UNIT,
-    MAX_CLIP,
-    MAX_COEF,
-    MAX_Q,
-    Q_UNIT,
-    WEIGHT_UNIT,
-    Public,
-)
+from colonnade.optim.vertical.residual import COEF_UNIT, MAX_COEF, Public
 from colonnade.optim.vertical_moments.rows import BALL
 from colonnade.optim.vertical_moments.spec import LABEL, MomentsSpec, Part
 from colonnade.server.moment_scales import Scales, clipped
@@ -40,24 +31,17 @@ def path_public(
     offset = scales.label_mean * COEF_UNIT if part.holds_label else 0.0
     for feature, _ in choices:
         offset -= float(fixed[feature]) * float(known.mean[feature])
-    q, spread = np.zeros(spec.sketch_dim, np.int64), scales.label_deviation
+    q, spread = np.zeros(spec.sketch_dim), scales.label_deviation
     if not part.holds_label:
         q, spread = _label_rows(spec, scales, bodies)
-    return Public(
-        coef=fixed,
-        q=q,
-        weight=WEIGHT_UNIT,
-        clip=min(max(round(spread * CLIP_UNIT), 1), MAX_CLIP),
-        offset=round(min(max(offset, -MAX_COEF), MAX_COEF)),
-    )
+    return Public.saturated(fixed, q, clip=spread, offset=offset)
 
 
-def _label_rows(spec: MomentsSpec, scales: Scales, bodies: Bodies) -> tuple[IntArray, float]:
-    """Return the sketch of minus the label, and the deviation of its rows with the label's."""
+def _label_rows(spec: MomentsSpec, scales: Scales, bodies: Bodies) -> tuple[FloatArray, float]:
+    """Return minus the label's sketch in grid steps, and its rows' deviation with the label's."""
     owner = next(part for part in spec.parts if part.holds_label)
     decoded = spec.made(owner, LABEL)[1].decode(bodies[owner.party][LABEL])
     slope = float(clipped((1.0,), spec.share_clip).slope[0])
-    values = decoded * (-scales.label_deviation / slope / BALL)  # in half ranges
+    values = decoded.astype(np.float64) * (-scales.label_deviation / slope / BALL)  # in half ranges
     spread = math.hypot(math.sqrt(float(np.mean(values**2))), scales.label_deviation)
-    q = np.rint(np.clip(values * (GRID * Q_UNIT), -MAX_Q, MAX_Q)).astype(np.int64)
-    return q, spread
+    return values * GRID, spread

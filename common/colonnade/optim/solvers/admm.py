@@ -13,17 +13,17 @@ from typing import ClassVar
 import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
-from colonnade.optim.solvers.budgets import Part, Plan, gaussian_step
+from colonnade.optim.solvers.budgets import Part, gaussian_step
 from colonnade.optim.solvers.column_kernels import TOP
 from colonnade.optim.solvers.coordinate import STEP
-from colonnade.optim.solvers.design import Design, Rows
+from colonnade.optim.solvers.design import Rows
 from colonnade.optim.solvers.iteration import EVERYTHING, Block, Release
 from colonnade.optim.solvers.problem import Problem
 from colonnade.optim.solvers.row_kernels import proximal_rows
+from colonnade.optim.solvers.setting import Setting
 from colonnade.optim.solvers.settings import check_positive
 from colonnade.optim.solvers.sgd import row_norm
 from colonnade.privacy.mechanisms import Mechanism
-from colonnade.privacy.sampling import NoiseSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +70,9 @@ class Admm:
         """Return what a run releases."""
         return (Part(STEP, Fraction(1), self.iterations, self.iterations, gaussian_step),)
 
-    def start(
-        self,
-        problem: Problem,
-        design: Design,
-        label: FloatArray,
-        plan: Plan,
-        release: Release,  # noqa: ARG002 - nothing to buy
-        sampler: NoiseSource,  # noqa: ARG002 - every row takes part
-    ) -> "Consensus":
+    def start(self, given: Setting) -> "Consensus":
         """Return the operator."""
+        problem, design, label = given.problem, given.design, given.label
         norm = row_norm(design)
         curvature = problem.loss.curvature if problem.loss.smooth else 1.0
         gamma = self.gamma / (curvature * norm**2)
@@ -87,7 +80,7 @@ class Admm:
             problem,
             design.rows(),
             label,
-            plan.mechanism(STEP),
+            given.plan.mechanism(STEP),
             gamma,
             self.clip * norm * gamma,
             self.relaxation,
@@ -124,11 +117,7 @@ class Consensus:
             out = np.zeros(u.size, np.int64)
             proximal_rows(
                 self.problem.loss.code,
-                rows.values,
-                rows.columns,
-                rows.starts,
-                rows.shared,
-                rows.units,
+                *rows.arrays,
                 2.0 * z - self.common,
                 self.along,
                 self.label,

@@ -7,15 +7,15 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
-from colonnade.optim.solvers.budgets import Part, Plan, gaussian_step
+from colonnade.optim.solvers.budgets import Part, gaussian_step
 from colonnade.optim.solvers.column_kernels import TOP, sweep
 from colonnade.optim.solvers.design import DenseDesign, Design, Moved
 from colonnade.optim.solvers.iteration import Block, Release
 from colonnade.optim.solvers.problem import Problem
+from colonnade.optim.solvers.setting import Setting
 from colonnade.optim.solvers.settings import check_one_of, check_positive
 from colonnade.optim.solvers.smoothness import Squares, mean_squares, smoothness_parts
 from colonnade.privacy.mechanisms import Mechanism
-from colonnade.privacy.sampling import NoiseSource
 
 STEP = "step"
 
@@ -77,18 +77,11 @@ class CoordinateDescent:
         share = 1 - sum((part.share for part in first), Fraction(0))
         return (*first, Part(STEP, share, steps, steps, gaussian_step))
 
-    def start(
-        self,
-        problem: Problem,
-        design: Design,
-        label: FloatArray,
-        plan: Plan,
-        release: Release,
-        sampler: NoiseSource,  # noqa: ARG002 - every row takes part
-    ) -> "Descent":
+    def start(self, given: Setting) -> "Descent":
         """Return the operator, with the constants bought."""
+        problem, design, label = given.problem, given.design, given.label
         n_rows, n_features = design.shape
-        squares = mean_squares(self.squares, design, plan, release)
+        squares = mean_squares(self.squares, design, given.plan, given.release)
         clips = self.clip * np.sqrt(squares)
         order = np.arange(n_features)
         if self.order == "random":
@@ -99,7 +92,7 @@ class CoordinateDescent:
             design,
             label,
             np.zeros(n_rows),
-            plan.mechanism(STEP),
+            given.plan.mechanism(STEP),
             clips.tolist(),
             (self.step / (problem.loss.curvature * squares)).tolist(),
             order.tolist(),

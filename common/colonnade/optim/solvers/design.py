@@ -30,6 +30,11 @@ class Rows:
     shared: bool
     units: FloatArray
 
+    @property
+    def arrays(self) -> tuple[Int16Array, Int32Array, IntArray, bool, FloatArray]:
+        """The fields in the order in which the kernels take them."""
+        return self.values, self.columns, self.starts, self.shared, self.units
+
 
 class Design(Protocol):
     """A table of integers, by columns."""

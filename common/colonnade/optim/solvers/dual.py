@@ -20,17 +20,17 @@ from typing import ClassVar
 import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
-from colonnade.optim.solvers.budgets import STEP_SENSITIVITY2, Part, Plan
+from colonnade.optim.solvers.budgets import STEP_SENSITIVITY2, Part
 from colonnade.optim.solvers.column_kernels import TOP
 from colonnade.optim.solvers.coordinate import STEP
-from colonnade.optim.solvers.design import Design, Rows
+from colonnade.optim.solvers.design import Rows
 from colonnade.optim.solvers.iteration import EVERYTHING, Block, Release
 from colonnade.optim.solvers.problem import Problem
 from colonnade.optim.solvers.row_kernels import dual_rows
+from colonnade.optim.solvers.setting import Setting
 from colonnade.optim.solvers.settings import check_positive
 from colonnade.optim.solvers.sgd import row_norm
 from colonnade.privacy.mechanisms import DiscreteGaussian, Mechanism
-from colonnade.privacy.sampling import NoiseSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,16 +108,9 @@ class DualDescent:
         steps = self.steps(n_rows, n_features)
         return (Part(STEP, Fraction(1), steps, self.epochs, make),)
 
-    def start(
-        self,
-        problem: Problem,
-        design: Design,
-        label: FloatArray,
-        plan: Plan,
-        release: Release,  # noqa: ARG002 - nothing to buy
-        sampler: NoiseSource,  # noqa: ARG002 - batches are public
-    ) -> "Duals":
+    def start(self, given: Setting) -> "Duals":
         """Return the operator."""
+        problem, design, label = given.problem, given.design, given.label
         n_rows = design.shape[0]
         order = np.random.default_rng(self.seed).permutation(n_rows)
         batches = [np.sort(part) for part in np.array_split(order, self.batches(n_rows))]
@@ -127,7 +120,7 @@ class DualDescent:
             problem,
             design.rows(),
             label,
-            plan.mechanism(STEP),
+            given.plan.mechanism(STEP),
             self,
             self.clip * norm,
             batches,
@@ -165,11 +158,7 @@ class Duals:
             out = np.zeros(u.size, np.int64)
             dual_rows(
                 self.problem.loss.code,
-                rows.values,
-                rows.columns,
-                rows.starts,
-                rows.shared,
-                rows.units,
+                *rows.arrays,
                 batch,
                 self.spread,
                 u,

@@ -8,16 +8,16 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.fixedpoint import GRID
-from colonnade.optim.solvers.budgets import Part, Plan
+from colonnade.optim.solvers.budgets import Part
 from colonnade.optim.solvers.column_kernels import quantise_slopes, slopes
 from colonnade.optim.solvers.coordinate import shift
 from colonnade.optim.solvers.design import Design
 from colonnade.optim.solvers.greedy import SELECT
 from colonnade.optim.solvers.iteration import EVERYTHING, Block, Release
 from colonnade.optim.solvers.problem import Problem
+from colonnade.optim.solvers.setting import Setting
 from colonnade.optim.solvers.settings import check_positive
 from colonnade.privacy.mechanisms import Mechanism, SignedSelection
-from colonnade.privacy.sampling import NoiseSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +58,12 @@ class FrankWolfe:
         """Return what a run releases."""
         return (Part(SELECT, Fraction(1), self.iterations, self.iterations, _select),)
 
-    def start(
-        self,
-        problem: Problem,
-        design: Design,
-        label: FloatArray,
-        plan: Plan,
-        release: Release,  # noqa: ARG002 - nothing to buy
-        sampler: NoiseSource,  # noqa: ARG002 - every row takes part
-    ) -> "Vertices":
+    def start(self, given: Setting) -> "Vertices":
         """Return the operator."""
+        problem, design, label = given.problem, given.design, given.label
         if np.ptp(design.units) > 0.0:
             raise ValueError("Frank-Wolfe compares columns of one unit; scale the features")
-        mechanism = plan.mechanism(SELECT)
+        mechanism = given.plan.mechanism(SELECT)
         return Vertices(problem, design, label, np.zeros(label.size), mechanism, self)
 
 

@@ -13,10 +13,10 @@ from colonnade.optim.solvers.coordinate import STEP, shift
 from colonnade.optim.solvers.design import Design
 from colonnade.optim.solvers.iteration import Block, Release
 from colonnade.optim.solvers.problem import Problem
+from colonnade.optim.solvers.setting import Setting
 from colonnade.optim.solvers.settings import check_one_of, check_positive
 from colonnade.optim.solvers.smoothness import Squares, mean_squares, smoothness_parts
 from colonnade.privacy.mechanisms import Mechanism, SignedSelection
-from colonnade.privacy.sampling import NoiseSource
 
 SELECT = "select"
 # Public parts of a score stay clear of what a selection accepts.
@@ -80,24 +80,17 @@ class GreedyDescent:
             Part(STEP, half, count, count, gaussian_step),
         )
 
-    def start(
-        self,
-        problem: Problem,
-        design: Design,
-        label: FloatArray,
-        plan: Plan,
-        release: Release,
-        sampler: NoiseSource,  # noqa: ARG002 - every row takes part
-    ) -> "Greedy":
+    def start(self, given: Setting) -> "Greedy":
         """Return the operator, with the constants bought."""
-        squares = mean_squares(self.squares, design, plan, release)
+        problem, design, label = given.problem, given.design, given.label
+        squares = mean_squares(self.squares, design, given.plan, given.release)
         curvature = problem.loss.curvature * squares + problem.penalty.l2 * problem.scales**2
         return Greedy(
             problem,
             design,
             label,
             np.zeros(label.size),
-            plan,
+            given.plan,
             self.clip * np.sqrt(squares),
             self.step / curvature,
         )

@@ -9,13 +9,14 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.fixedpoint import GRID
-from colonnade.optim.solvers.budgets import Part, Plan, gaussian_step
+from colonnade.optim.solvers.budgets import Part, gaussian_step
 from colonnade.optim.solvers.column_kernels import TOP
 from colonnade.optim.solvers.coordinate import STEP
 from colonnade.optim.solvers.design import Design, Rows
 from colonnade.optim.solvers.iteration import EVERYTHING, Block, Release
 from colonnade.optim.solvers.problem import Problem
 from colonnade.optim.solvers.row_kernels import gradient_rows
+from colonnade.optim.solvers.setting import Setting
 from colonnade.optim.solvers.settings import check_positive
 from colonnade.privacy.mechanisms import Mechanism
 from colonnade.privacy.sampling import NoiseSource
@@ -80,16 +81,9 @@ class StochasticDescent:
         steps = self.steps(n_rows, n_features)
         return (Part(STEP, Fraction(1), steps, steps, gaussian_step),)
 
-    def start(
-        self,
-        problem: Problem,
-        design: Design,
-        label: FloatArray,
-        plan: Plan,
-        release: Release,  # noqa: ARG002 - nothing to buy
-        sampler: NoiseSource,
-    ) -> "Batches":
+    def start(self, given: Setting) -> "Batches":
         """Return the operator."""
+        problem, design, label = given.problem, given.design, given.label
         n_rows = design.shape[0]
         norm = row_norm(design)
         curvature = problem.loss.curvature if problem.loss.smooth else 1.0
@@ -97,8 +91,8 @@ class StochasticDescent:
             problem,
             design.rows(),
             label,
-            plan.mechanism(STEP),
-            sampler,
+            given.plan.mechanism(STEP),
+            given.sampler,
             self.scale(n_rows),
             self.clip * norm,
             self.step / (curvature * norm**2),
@@ -159,11 +153,7 @@ class Batches:
             out = np.zeros(u.size, np.int64)
             gradient_rows(
                 self.problem.loss.code,
-                rows.values,
-                rows.columns,
-                rows.starts,
-                rows.shared,
-                rows.units,
+                *rows.arrays,
                 batch,
                 u,
                 self.label,

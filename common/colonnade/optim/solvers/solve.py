@@ -15,6 +15,7 @@ from colonnade.optim.solvers.frank_wolfe import FrankWolfe
 from colonnade.optim.solvers.greedy import GreedyDescent
 from colonnade.optim.solvers.iteration import Operator, Release, iterate
 from colonnade.optim.solvers.problem import Problem
+from colonnade.optim.solvers.setting import Setting
 from colonnade.optim.solvers.sgd import StochasticDescent
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.sampling import NoiseSource, OsNoise
@@ -34,15 +35,7 @@ class Solver(Protocol):
     def parts(self, n_rows: int, n_features: int) -> tuple[Part, ...]:
         """Return what a run releases."""
 
-    def start(
-        self,
-        problem: Problem,
-        design: Design,
-        label: FloatArray,
-        plan: Plan,
-        release: Release,
-        sampler: NoiseSource,
-    ) -> Operator:
+    def start(self, given: Setting) -> Operator:
         """Return the operator, with anything bought that it needs first."""
 
 
@@ -118,9 +111,9 @@ def solve(
     if not np.isfinite(label).all():
         raise ValueError("replace missing labels before fitting")
     label = np.ascontiguousarray(label, np.float64)  # what the kernels are compiled for
-    operator = solver.start(problem, design, label, plan, release, sampler or OsNoise())
+    given = Setting(problem, design, label, plan, release, sampler or OsNoise())
     return iterate(
-        operator,
+        solver.start(given),
         np.zeros(problem.n_features),
         release,
         steps=solver.steps(*design.shape),

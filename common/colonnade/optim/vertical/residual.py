@@ -40,6 +40,20 @@ class Public:
     clip: int  # in CLIP_UNIT, at least 1
     offset: int = 0  # in COEF_UNIT of the value range: added to every row, for the intercept
 
+    @classmethod
+    def saturated(cls, coef: IntArray, q: FloatArray, *, clip: float, offset: float) -> "Public":
+        """Put a coordinator's numbers into fixed point, at the limits where they pass them.
+
+        ``q`` is in grid steps, ``clip`` in half ranges, ``offset`` in COEF_UNIT.
+        """
+        return cls(
+            coef=coef,
+            q=np.rint(np.clip(q * Q_UNIT, -MAX_Q, MAX_Q)).astype(np.int64),
+            weight=WEIGHT_UNIT,
+            clip=min(max(round(clip * CLIP_UNIT), 1), MAX_CLIP),
+            offset=round(min(max(offset, -MAX_COEF), MAX_COEF)),
+        )
+
     def __post_init__(self) -> None:
         if not 0 <= self.weight <= WEIGHT_UNIT:
             raise ValueError("the weight must lie in 0 .. 2**30")

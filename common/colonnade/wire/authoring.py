@@ -1,9 +1,12 @@
-"""From options and offers to a job; from a report to a run folder."""
+"""From what parties offer and what is wished for to a job, with the planner's help.
 
-import argparse
+job = author(client.parties(), Wishes(epsilon=1.0), target="cost")
+client.submit(job)
+"""
+
 import secrets
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 from colonnade.core.errors import BadInput, BudgetExceeded
@@ -22,24 +25,44 @@ from colonnade.privacy.accounting import (
 from colonnade.wire.client import PartyOffer
 
 
-def delta_of(arguments: argparse.Namespace, n_rows: int) -> float:
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What is wished of a job; what is not given is recommended."""
+
+    epsilon: float = 1.0
+    delta: float | None = None  # default min(1e-6, 1 / (10 rows))
+    scope: str = "joint"  # or "party": whether epsilon is for all parties together or for each
+    loss: str = "squared"
+    labels: str | None = None  # shared or sketched
+    label_owner: str | None = None
+    correlation: float | None = None  # expected between columns of different parties
+    rounds: int | None = None
+    shares: int | None = None
+    sketch_dim: int | None = None
+    radius: float | None = None
+    sampling: str = "all"
+    parties_per_round: int | None = None
+    features_per_round: int = 0
+
+
+def delta_of(wishes: Wishes, n_rows: int) -> float:
     """Return the delta that was asked for, or the default."""
-    delta = default_delta(n_rows) if arguments.delta is None else float(arguments.delta)
+    delta = default_delta(n_rows) if wishes.delta is None else float(wishes.delta)
     if not 0.0 < delta < 1.0:
         raise BadInput("--delta must lie strictly between 0 and 1")
     return delta
 
 
-def budget_of(arguments: argparse.Namespace, *, n_rows: int, n_parties: int) -> int:
+def budget_of(wishes: Wishes, *, n_rows: int, n_parties: int) -> int:
     """Return what the job may cost all parties together, in units."""
-    if not 0.0 < arguments.epsilon < 1000.0:
+    if not 0.0 < wishes.epsilon < 1000.0:
         raise BadInput("--epsilon must lie between 0 and 1000")
-    units = units_down(rho_of(arguments.epsilon, delta_of(arguments, n_rows)))
-    return units * (n_parties if arguments.scope == "party" else 1)
+    units = units_down(rho_of(wishes.epsilon, delta_of(wishes, n_rows)))
+    return units * (n_parties if wishes.scope == "party" else 1)
 
 
 def plan_of(
-    arguments: argparse.Namespace,
+    wishes: Wishes,
     features: Mapping[str, Sequence[str]],
     *,
     n_rows: int,
@@ -54,16 +77,16 @@ def plan_of(
     """
     asked = units
     for _ in range(50):
-        plan = _planned(arguments, features, n_rows=n_rows, units=asked, owner=owner)
+        plan = _planned(wishes, features, n_rows=n_rows, units=asked, owner=owner)
         most = max(plan.spec.max_units(party) for party in features)
-        if arguments.scope == "joint" or most * len(features) <= units:
+        if wishes.scope == "joint" or most * len(features) <= units:
             return plan
         asked = asked * units // (most * len(features) + 1)
     raise BadInput("no plan keeps every party within its epsilon; use --scope joint")
 
 
 def _planned(
-    arguments: argparse.Namespace,
+    wishes: Wishes,
     features: Mapping[str, Sequence[str]],
     *,
     n_rows: int,
@@ -76,45 +99,60 @@ def _planned(
             features=features,
             rho_units=units,
             label_owner=owner,
-            loss=Loss(arguments.loss),
-            correlation=arguments.correlation,
+            loss=Loss(wishes.loss),
+            correlation=wishes.correlation,
         )
         return recommend(
             problem,
-            rounds=arguments.rounds,
-            shares=arguments.shares,
-            sketch_dim=arguments.sketch_dim,
-            radius=arguments.radius,
-            sampling=arguments.sampling,
-            parties_per_round=arguments.parties_per_round,
-            features_per_round=arguments.features_per_round,
+            rounds=wishes.rounds,
+            shares=wishes.shares,
+            sketch_dim=wishes.sketch_dim,
+            radius=wishes.radius,
+            sampling=wishes.sampling,
+            parties_per_round=wishes.parties_per_round,
+            features_per_round=wishes.features_per_round,
         )
     except ValueError as error:
         raise BadInput(f"no such plan: {error}") from None
 
 
-def author(offers: Sequence[PartyOffer], arguments: argparse.Namespace) -> Job:
-    """Return a job over what the parties offer."""
-    chosen = _chosen(offers, arguments.parties)
+def author(
+    offers: Sequence[PartyOffer],
+    wishes: Wishes,
+    *,
+    target: str,
+    parties: Sequence[str] | None = None,
+    name: str | None = None,
+    timeout_s: int = 3600,
+) -> Job:
+    """Return a job that predicts ``target`` from what the parties offer.
+
+    Parameters
+    ----------
+    parties
+        Who takes part; all that are attached by default.
+    timeout_s
+        Seconds that a party may stay away before the job fails.
+    """
+    chosen = _chosen(offers, parties)
     rows = {offer.n_rows for offer in chosen}
     if len(rows) != 1:
         counts = ", ".join(f"{offer.party} {offer.n_rows}" for offer in chosen)
         raise BadInput(f"the parties have different numbers of rows: {counts}")
-    owner = _owner(chosen, arguments)
+    owner = _owner(chosen, target, wishes)
     (n_rows,) = rows
     features = {
-        offer.party: tuple(name for name in offer.features if name != arguments.target)
-        for offer in chosen
+        offer.party: tuple(each for each in offer.features if each != target) for offer in chosen
     }
-    units = budget_of(arguments, n_rows=n_rows, n_parties=len(chosen))
-    plan = plan_of(arguments, features, n_rows=n_rows, units=units, owner=owner)
+    units = budget_of(wishes, n_rows=n_rows, n_parties=len(chosen))
+    plan = plan_of(wishes, features, n_rows=n_rows, units=units, owner=owner)
     return job_of(
         plan.spec,
         chosen,
-        target=arguments.target,
-        name=arguments.name or f"{arguments.target} from {len(chosen)} parties",
-        delta=delta_of(arguments, n_rows),
-        timeout_s=arguments.timeout,
+        target=target,
+        name=name or f"{target} from {len(chosen)} parties",
+        delta=delta_of(wishes, n_rows),
+        timeout_s=timeout_s,
     )
 
 
@@ -188,54 +226,36 @@ def describe(job: Job) -> dict[str, Any]:
     }
 
 
-def write_run(report: Mapping[str, Any], folder: Path) -> None:
-    """Write ``model.json``, ``report.json`` and ``report.html``."""
-    from colonnade.optim.model import LinearModel
-    from colonnade.server.report import write_report
-
-    try:
-        write_report(report, folder)
-        if report["model"] is not None:
-            model = LinearModel.from_object(report["model"])
-            (folder / "model.json").write_text(model.to_json(), "utf-8")
-    except OSError as error:
-        what = (error.strerror or "cannot be written").lower()
-        raise BadInput(f"{error.filename or folder}: {what}") from None
-
-
-def _chosen(offers: Sequence[PartyOffer], names: str | None) -> list[PartyOffer]:
+def _chosen(offers: Sequence[PartyOffer], names: Sequence[str] | None) -> list[PartyOffer]:
     if names is None:
         chosen = [offer for offer in offers if offer.attached and offer.features]
         if not chosen:
             raise BadInput("no party is attached; see colonnade job parties")
         return chosen
     by_name = {offer.party: offer for offer in offers}
-    wanted = [name.strip() for name in names.split(",")]
-    for name in wanted:
+    for name in names:
         if name not in by_name:
             raise BadInput(f"party {name!r} is not enrolled; see colonnade job parties")
-    return [by_name[name] for name in wanted]
+    return [by_name[name] for name in names]
 
 
-def _owner(offers: Sequence[PartyOffer], arguments: argparse.Namespace) -> str | None:
+def _owner(offers: Sequence[PartyOffer], target: str, wishes: Wishes) -> str | None:
     """Return who alone holds the label, or None if every party uses its own copy."""
     holders = [
-        offer.party
-        for offer in offers
-        if offer.label is not None and offer.label[0] == arguments.target
+        offer.party for offer in offers if offer.label is not None and offer.label[0] == target
     ]
     if not holders:
-        raise BadInput(f"no party offers the label {arguments.target!r}")
+        raise BadInput(f"no party offers the label {target!r}")
     everyone = len(holders) == len(offers)
-    labels = arguments.labels or ("shared" if everyone else "sketched")
+    labels = wishes.labels or ("shared" if everyone else "sketched")
     if labels == Labels.SHARED.value:
         if not everyone:
-            raise BadInput(f"--labels shared needs {arguments.target!r} at every party")
+            raise BadInput(f"--labels shared needs {target!r} at every party")
         return None
-    owner = arguments.label_owner or holders[0]
+    owner = wishes.label_owner or holders[0]
     if owner not in holders:
-        raise BadInput(f"party {owner!r} does not hold the label {arguments.target!r}")
-    return str(owner)
+        raise BadInput(f"party {owner!r} does not hold the label {target!r}")
+    return owner
 
 
 def _label_bounds(offers: Sequence[PartyOffer], target: str, loss: Loss) -> Bounds:
