@@ -98,5 +98,5 @@ def load_settings(path: Path) -> Section:
     except UnicodeDecodeError:
         raise BadInput(f"{path}: is not UTF-8 text") from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise BadInput(f"{path}: {error}") from None
+        raise BadInput(f"{path}: not valid TOML: {error}; --template prints a file") from None
     return Section(values, str(path), path.resolve().parent)
