@@ -157,7 +157,7 @@ def test_rows_are_replaced_ended_and_listed_newest_first(store: Database) -> Non
     write(
         store,
         lambda: store.put_party(replace(PARTY, epoch=7)),
-        lambda: store.end_job("j1", State.FAILED, "why", 3e9),
+        lambda: store.set_state("j1", State.FAILED, "why", 3e9),
         lambda: store.put_decision(DecisionRow("j1", "lab", accepted=True)),
         lambda: store.put_decision(DecisionRow("j1", "lab", accepted=False, code="c", message="m")),
     )

@@ -131,7 +131,7 @@ class Database:
         """Write a new job."""
         self._do(sa.insert(JOBS).values(asdict(row) | {"state": row.state.value}))
 
-    def end_job(self, job_id: str, state: State, reason: str, ended_at: float) -> None:
+    def set_state(self, job_id: str, state: State, reason: str, ended_at: float) -> None:
         """Change where a job stands."""
         change = sa.update(JOBS).where(JOBS.c.job_id == job_id)
         self._do(change.values(state=state.value, reason=reason, ended_at=ended_at))

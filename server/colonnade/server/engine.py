@@ -192,7 +192,7 @@ class Coordinator:
         if not row.accepted:
             self._end(run, State.FAILED, f"party {party} refused the job ({code}): {text}")
         elif run.state is None and not run.awaited():
-            self._store.end_job(run.row.job_id, State.RUNNING, "", 0.0)
+            self._store.set_state(run.row.job_id, State.RUNNING, "", 0.0)
             run.row = replace(run.row, state=State.RUNNING)
             self._store.put_iterate(run.next_iterate(run.algorithm.start()))
             self._advance(run)
@@ -274,7 +274,7 @@ class Coordinator:
     def _end(self, run: Run, state: State, reason: str) -> None:
         job_id = run.row.job_id
         self._settle(run)
-        self._store.end_job(job_id, state, reason, self._clock())
+        self._store.set_state(job_id, state, reason, self._clock())
         logger.info("job_ended job=%s state=%s round=%d", job_id[:12], state.value, run.round)
         del self.runs[job_id]
         self.ended[job_id] = state

@@ -107,6 +107,7 @@ class JobServicer(jobs_pb2_grpc.JobServiceServicer):
         """Return a job's report."""
         caller = self._callers.anyone(context)
         _, run = await self._look(request.job_id, caller)
+        await self._worker.do(self._engine.settle)  # so that the store has all that it counts
         report = await self._worker.read(lambda: report_of(self._engine, self._store, run))
         return pb.GetReportResponse(report_json=json.dumps(report))
 
@@ -134,7 +135,7 @@ class JobServicer(jobs_pb2_grpc.JobServiceServicer):
 
     async def _look(self, prefix: str, caller: Caller) -> tuple[pb.JobStatus, Run]:
         def look() -> tuple[pb.JobStatus, Run]:
-            run = run_of(self._engine, self._store, find_job(self._store, prefix))
+            run = run_of(self._engine, self._store, find_job(self._engine, self._store, prefix))
             if not _visible(run, caller):
                 raise PolicyRefused(f"{caller.identity.uri} is not in this job")
             return job_status(self._engine, run), run

@@ -18,14 +18,16 @@ _STATES = {
 }
 
 
-def find_job(store: Store, prefix: str) -> JobRow:
-    """Return the one job whose name begins so."""
-    found = [row for row in store.jobs() if prefix and row.job_id.startswith(prefix)]
+def find_job(engine: Coordinator, store: Store, prefix: str) -> JobRow:
+    """Return the one job whose name begins so; one that runs is found without the store."""
+    found = [name for name in (*engine.runs, *engine.ended) if prefix and name.startswith(prefix)]
     if not found:
         raise UnknownJob(f"there is no job {public_text(prefix, 64)!r}; see colonnade job list")
     if len(found) > 1:
         raise BadInput(f"{len(found)} jobs begin with {prefix!r}; give more of the name")
-    return found[0]
+    if (run := engine.runs.get(found[0])) is not None:
+        return run.row
+    return next(row for row in store.jobs() if row.job_id == found[0])
 
 
 def run_of(engine: Coordinator, store: Store, row: JobRow) -> Run:

@@ -105,7 +105,7 @@ class Store(Protocol):
     def add_job(self, row: JobRow) -> None:
         """Write a new job."""
 
-    def end_job(self, job_id: str, state: State, reason: str, ended_at: float) -> None:
+    def set_state(self, job_id: str, state: State, reason: str, ended_at: float) -> None:
         """Change where a job stands."""
 
     def jobs(self) -> Sequence[JobRow]:

@@ -21,7 +21,6 @@ Report = dict[str, Any]
 
 def report_of(engine: Coordinator, store: Store, run: Run) -> Report:
     """Return the report of a job, ended or not."""
-    engine.settle()
     row, job = run.row, run.job
     rows = store.uplink(row.job_id)
     ended = row.ended_at or None
