@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -436,6 +437,24 @@ def test_connections_end_with_their_age_and_the_session_goes_on(
     seen: list[int] = []
     serve(check, tmp_path, options=aged)
     assert seen[0] >= 3
+
+
+def test_a_look_at_the_coordinator_leaves_no_copy_of_the_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a file was made")
+
+    mine = credentials_of(founded(), LAB)
+
+    async def check(hub: Running) -> None:
+        monkeypatch.setattr(tempfile, "mkdtemp", refuse)
+        monkeypatch.setattr(tempfile, "mkstemp", refuse)
+        found = await asyncio.to_thread(server_identity, hub.address, mine)
+        assert found.role == "coordinator"
+        monkeypatch.undo()
+
+    serve(check, tmp_path)
 
 
 def test_a_failure_inside_a_look_is_bare_and_hurts_nobody(

@@ -1,7 +1,9 @@
 """From what parties offer and what is wished for to a job, with the planner's help.
 
-job = author(client.parties(), Wishes(epsilon=1.0), target="cost")
-client.submit(job)
+What is not wished for is planned:
+
+    job = author(client.parties(), Wishes(epsilon=1.0), target="cost")
+    client.submit(job)
 """
 
 import secrets

@@ -1,9 +1,8 @@
 """Channels to a coordinator, and who answers there."""
 
+import os
 import socket
 import ssl
-import tempfile
-from pathlib import Path
 
 import grpc
 
@@ -22,12 +21,16 @@ def open_channel(address: str, credentials: Credentials | None) -> grpc.aio.Chan
     if credentials is None:
         require_loopback(address)
         return grpc.aio.insecure_channel(address, options=client_options())
-    tls = grpc.ssl_channel_credentials(
+    return grpc.aio.secure_channel(address, tls_of(credentials), options=client_options())
+
+
+def tls_of(credentials: Credentials) -> grpc.ChannelCredentials:
+    """Return a member's credentials as gRPC takes them."""
+    return grpc.ssl_channel_credentials(
         root_certificates=credentials.root_pem,
         private_key=credentials.key_pem,
         certificate_chain=credentials.chain_pem,
     )
-    return grpc.aio.secure_channel(address, tls, options=client_options())
 
 
 def claim(identity: Identity | None) -> tuple[tuple[str, str], ...] | None:
@@ -45,11 +48,11 @@ def server_identity(address: str, credentials: Credentials) -> Identity:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_verify_locations(cadata=credentials.root_pem.decode())
     context.set_alpn_protocols(["h2"])
-    with tempfile.TemporaryDirectory(prefix="colonnade-") as folder:  # mode 0700
-        chain, key = Path(folder, "chain.pem"), Path(folder, "key.pem")
-        chain.write_bytes(credentials.chain_pem)
-        key.write_bytes(credentials.key_pem)
-        context.load_cert_chain(chain, key)
+    with os.fdopen(os.memfd_create("credentials"), "wb") as memory:
+        # `ssl` reads keys from files only; this one is on no disk.
+        memory.write(credentials.chain_pem + credentials.key_pem)
+        memory.flush()
+        context.load_cert_chain(f"/proc/self/fd/{memory.fileno()}")
     try:
         with (
             socket.create_connection((host, port), timeout=_TIMEOUT_S) as plain,

@@ -1,10 +1,12 @@
 """A client for operators: submit, list, watch, show, cancel, report.
 
-with Client("hub.example.org:7443", load_credentials(Path("pki"))) as client:
-job_id = client.submit(spec)
-for view in client.watch(job_id):
-print(view.state, view.rounds_done)
-report = client.report(job_id)
+Every call has a deadline, and every error is one of `colonnade.core.errors`:
+
+    with Client("hub.example.org:7443", load_credentials(Path("pki"))) as client:
+        job_id = client.submit(spec)
+        for view in client.watch(job_id):
+            print(view.state, view.rounds_done)
+        report = client.report(job_id)
 """
 
 import json
@@ -20,7 +22,7 @@ from colonnade.core.fixedpoint import Bounds
 from colonnade.optim.job import Job
 from colonnade.v1 import job_pb2, jobs_pb2
 from colonnade.v1.jobs_pb2_grpc import JobServiceStub
-from colonnade.wire.channels import claim
+from colonnade.wire.channels import claim, tls_of
 from colonnade.wire.identity import Identity
 from colonnade.wire.jobspec import job_to_bytes
 from colonnade.wire.limits import client_options, require_loopback
@@ -101,9 +103,7 @@ class Client:
             require_loopback(address)
             self._channel = grpc.insecure_channel(address, options=client_options())
         else:
-            tls = grpc.ssl_channel_credentials(
-                credentials.root_pem, credentials.key_pem, credentials.chain_pem
-            )
+            tls = tls_of(credentials)
             self._channel = grpc.secure_channel(address, tls, options=client_options())
         self._stub = JobServiceStub(self._channel)
 
