@@ -34,8 +34,8 @@ from colonnade.party import runtime
 from colonnade.party.meter import read_log
 from colonnade.privacy.founding import open_ledger
 from colonnade.server import runtime as server_runtime
+from colonnade.server.algorithm import algorithm_of
 from colonnade.server.database import Database
-from colonnade.server.vertical import VerticalFrankWolfe
 from colonnade.simulate.federation import free_port
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.wire import channels
@@ -56,7 +56,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def expected(job: Job) -> bytes:
     """Return the last iterate of an undisturbed run with the same noise."""
     name = job_id(job_to_bytes(job))
-    return VerticalFrankWolfe.of(job, name).encode(reference(founded(), job)[0])
+    return algorithm_of(job, name).encode(reference(founded(), job)[0])
 
 
 def price(job: Job) -> dict[str, int]:

@@ -13,8 +13,8 @@ from colonnade.core.errors import ColonnadeError
 from colonnade.core.fixedpoint import GRID, Bounds
 from colonnade.optim.job import Job, Member, job_id
 from colonnade.optim.vertical.spec import Block, FrankWolfeSpec
-from colonnade.party.frank_wolfe import Columns, FrankWolfeParty
-from colonnade.party.vault import FrankWolfeAnswers
+from colonnade.party.answers import Answers, Seat, answers_of
+from colonnade.party.frank_wolfe import Columns
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.founding import Charter, memory_ledger
 from colonnade.privacy.gate import Gate
@@ -63,7 +63,7 @@ class Side:
     name: str
     ledger: Ledger
     noise: SeededNoise
-    answers: dict[str, FrankWolfeAnswers] = field(default_factory=dict)
+    answers: dict[str, Answers] = field(default_factory=dict)
 
     @classmethod
     def of(cls, name: str, seed: int) -> "Side":
@@ -119,16 +119,11 @@ class Side:
         name, job = job_id(spec), job_from_bytes(spec)
         if name not in self.answers:
             self.ledger.admit(name, units=job.max_units(self.name))
-            side = FrankWolfeParty(
-                job.method,
-                name,
-                job.method.block(self.name),
-                job.method.sketch(name),
-                Columns(self.columns[:2], self.columns[2]),
-                Gate(self.ledger, self.noise),
-                self.ledger,
+            columns = Columns(self.columns[:2], self.columns[2])
+            gate = Gate(self.ledger, self.noise)
+            self.answers[name] = answers_of(
+                job, Seat(name, self.name, VERSION, columns, gate, self.ledger)
             )
-            self.answers[name] = FrankWolfeAnswers(side, VERSION)
         return pb.AttachRequest(decision=pb.Decision(job_id=name, accepted=True))
 
 

@@ -15,8 +15,9 @@ import numpy as np
 
 from colonnade.core.fixedpoint import Bounds
 from colonnade.core.table import COARSE_NAME, Table
-from colonnade.optim.job import Job, Member, job_id
+from colonnade.optim.job import Job, Member, Method, job_id
 from colonnade.optim.vertical.spec import Block, FrankWolfeSpec, Labels
+from colonnade.optim.vertical_moments.spec import MomentsSpec, Part
 from colonnade.party import runtime
 from colonnade.party.config import PartyConfig
 from colonnade.party.config import load_config as party_config
@@ -30,8 +31,10 @@ from colonnade.privacy.simulation import SeededNoise
 from colonnade.server.callers import Callers
 from colonnade.server.database import Database
 from colonnade.server.frank_wolfe import FrankWolfe, Iterate
+from colonnade.server.moments import MomentsSolver, MomentsState
 from colonnade.server.runtime import Serving, create_server
 from colonnade.server.store import IterateRow, Store
+from colonnade.simulate import moments
 from colonnade.simulate.federation import (
     FEDERATION,
     Column,
@@ -76,12 +79,10 @@ def founded() -> Federation:
     return found_federation(folder, sites(), cap_units=CAP, port=1)  # each test takes a port
 
 
-def make_job(made: Federation, names: Sequence[str], *, salt: int = 0, **changes: Any) -> Job:
-    """Return a job of ``names``; ``changes`` are of the method, or ``party_timeout_s``."""
-    timeout = changes.pop("party_timeout_s", 60)
-    sketched = changes.get("labels") is Labels.SKETCHED
+def members_of(made: Federation, names: Sequence[str], *, sketched: bool) -> tuple[Member, ...]:
+    """Return the places of ``names``; with ``sketched`` the first alone holds the label."""
     tables = {name: Table.open(made.folder / name / "data" / COARSE_NAME) for name in names}
-    members = tuple(
+    return tuple(
         Member(
             name,
             version_of(table),
@@ -91,10 +92,15 @@ def make_job(made: Federation, names: Sequence[str], *, salt: int = 0, **changes
         )
         for place, (name, table) in enumerate(tables.items())
     )
+
+
+def make_job(made: Federation, names: Sequence[str], *, salt: int = 0, **changes: Any) -> Job:
+    """Return a job of ``names``; ``changes`` are of the method, or ``party_timeout_s``."""
+    timeout = changes.pop("party_timeout_s", 60)
+    members = members_of(made, names, sketched=changes.get("labels") is Labels.SKETCHED)
     probability = changes.pop("probability", 1.0)
-    n_rows = tables[names[0]].n_rows
     settings: dict[str, Any] = {
-        "n_rows": n_rows,
+        "n_rows": N_ROWS,
         "blocks": tuple(
             Block(each.party, each.features, 0.7, 2, each.holds_label, probability)
             for each in members
@@ -108,6 +114,34 @@ def make_job(made: Federation, names: Sequence[str], *, salt: int = 0, **changes
         "mean_units": UNITS,
     }
     method = FrankWolfeSpec(**settings | changes)
+    return _job(members, method, salt, timeout)
+
+
+def make_moments_job(
+    made: Federation, names: Sequence[str], *, salt: int = 0, **changes: Any
+) -> Job:
+    """Return a moments job of ``names``; ``changes`` are of the method, or ``party_timeout_s``."""
+    timeout = changes.pop("party_timeout_s", 60)
+    sketched = changes.get("labels") is Labels.SKETCHED
+    members = members_of(made, names, sketched=sketched)
+    settings: dict[str, Any] = {
+        "n_rows": N_ROWS,
+        "parts": tuple(Part(each.party, each.features, each.holds_label) for each in members),
+        "mean_units": UNITS,
+        "gram_units": UNITS,
+        "share_units": UNITS,
+        "cross_units": UNITS,
+        "label_units": UNITS if sketched else 0,
+        "marginal_units": UNITS if sketched else 0,
+        "screen_units": UNITS,
+        "directions": 2,
+        "probes": 3,
+        "sketch_dim": 64,
+    }
+    return _job(members, MomentsSpec(**settings | changes), salt, timeout)
+
+
+def _job(members: tuple[Member, ...], method: Method, salt: int, timeout: int) -> Job:
     return Job(
         "a test",
         salt.to_bytes(16, "big"),
@@ -125,10 +159,10 @@ def seeds(names: Sequence[str]) -> dict[str, NoiseSource]:
     return {name: SeededNoise(NAMES.index(name)) for name in names}
 
 
-def reference(made: Federation, job: Job) -> tuple[Iterate, dict[str, int]]:
+def reference(made: Federation, job: Job) -> tuple[Iterate | MomentsState, dict[str, int]]:
     """Run the steps of both sides in one process, without wire, with the noise of `seeds`.
 
-    Returns the last iterate and what each party has spent.
+    Returns the last state and what each party has spent.
     """
     name = job_id(job_to_bytes(job))
     names = [member.party for member in job.members]
@@ -149,11 +183,15 @@ def reference(made: Federation, job: Job) -> tuple[Iterate, dict[str, int]]:
         label,
         tuple(tuple(range(k * width, (k + 1) * width)) for k in range(len(found))),
     )
-    sides = {
-        party: parties(data, job.method, name, noise)[party]
-        for party, noise in seeds(names).items()
-    }
-    solver = FrankWolfe.of(job.method, name)
+    if isinstance(job.method, MomentsSpec):
+        return _moments(data, job.method, name)
+    return _frank_wolfe(data, job.method, name)
+
+
+def _frank_wolfe(data: Data, spec: FrankWolfeSpec, name: str) -> tuple[Iterate, dict[str, int]]:
+    noises = seeds([block.party for block in spec.blocks])
+    sides = {party: parties(data, spec, name, noise)[party] for party, noise in noises.items()}
+    solver = FrankWolfe.of(spec, name)
     state = solver.start()
     while not solver.finished(state):
         answers = {}
@@ -163,6 +201,22 @@ def reference(made: Federation, job: Job) -> tuple[Iterate, dict[str, int]]:
                 released = side.open(b"")
             else:
                 released = side.choose(task.round, task.public, task.candidates, b"")
+            answers[party] = {each.key.kind: each.body for each in released}
+        state = solver.absorb(state, answers)
+    return state, {party: side.ledger.budget().spent for party, side in sides.items()}
+
+
+def _moments(data: Data, spec: MomentsSpec, name: str) -> tuple[MomentsState, dict[str, int]]:
+    noises = seeds([part.party for part in spec.parts])
+    sides = {
+        party: moments.parties(data, spec, name, noise)[party] for party, noise in noises.items()
+    }
+    solver = MomentsSolver(spec, name)
+    state = solver.start()
+    while not solver.finished(state):
+        answers = {}
+        for party, task in solver.tasks(state).items():
+            released = sides[party].answer(task, b"")
             answers[party] = {each.key.kind: each.body for each in released}
         state = solver.absorb(state, answers)
     return state, {party: side.ledger.budget().spent for party, side in sides.items()}

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
-from colonnade.optim.job import MAX_ROUNDS, Job, Member, job_id
+from colonnade.optim.job import MAX_ROUNDS, Job, Member, Method, job_id
 from colonnade.optim.vertical.spec import Block, FrankWolfeSpec, Labels, Loss, Sampling
+from colonnade.optim.vertical_moments.spec import MomentsSpec, Part
 from colonnade.server.algorithm import algorithm_of
 from colonnade.v1 import job_pb2
 from colonnade.wire.jobspec import MAX_SPEC_BYTES, job_from_bytes, job_to_bytes
@@ -23,13 +24,15 @@ from colonnade.wire.jobspec import MAX_SPEC_BYTES, job_from_bytes, job_to_bytes
 PRICE = 2**40
 
 
-def example(**changes: Any) -> Job:
-    """Return a job in which no field has the value that an absent one would have."""
-    members = (
-        Member("hospital", "ab" * 16, ("age", "bmi"), (Bounds(0, 120), Bounds(10, 60)), True),
-        Member("laboratory", "cd" * 16, ("iron",), (Bounds(-1, 1),), False),
-    )
-    method = FrankWolfeSpec(
+MEMBERS = (
+    Member("hospital", "ab" * 16, ("age", "bmi"), (Bounds(0, 120), Bounds(10, 60)), True),
+    Member("laboratory", "cd" * 16, ("iron",), (Bounds(-1, 1),), False),
+)
+
+
+# In neither method has a field the value that an absent one would have.
+def frank_wolfe() -> FrankWolfeSpec:
+    return FrankWolfeSpec(
         n_rows=1000,
         blocks=(
             Block("hospital", ("age", "bmi"), 0.7, 2, True, 0.5),
@@ -53,11 +56,52 @@ def example(**changes: Any) -> Job:
         share_clip=1.5,
         local_rounds=3,
     )
-    job = Job("a study", b"0123456789abcdef", 1e-7, 77, members, "y", Bounds(-2, 5), method)
+
+
+def moments() -> MomentsSpec:
+    return MomentsSpec(
+        n_rows=1000,
+        parts=(Part("hospital", ("age", "bmi"), True), Part("laboratory", ("iron",), False)),
+        mean_units=PRICE,
+        gram_units=2 * PRICE,
+        share_units=3 * PRICE,
+        cross_units=4 * PRICE,
+        directions=2,
+        probes=5,
+        sketch_dim=64,
+        labels=Labels.SKETCHED,
+        loss=Loss.LOGISTIC,
+        label_units=5 * PRICE,
+        marginal_units=6 * PRICE,
+        keep=1,
+        screen_units=7 * PRICE,
+        radius=2.1,
+        penalty=0.2,
+        label_weight=1.4,
+        reach=1.7,
+        share_clip=0.5,
+        probe_clip=1.1,
+        cross_clip=0.9,
+    )
+
+
+def example(method: Method | None = None, **changes: Any) -> Job:
+    """Return a job; Frank-Wolfe's unless said otherwise."""
+    job = Job(
+        "a study",
+        b"0123456789abcdef",
+        1e-7,
+        77,
+        MEMBERS,
+        "y",
+        Bounds(-2, 5),
+        method or frank_wolfe(),
+    )
     return replace(job, **changes)
 
 
-SPEC = job_to_bytes(example())
+SPEC, MOMENTS = job_to_bytes(example()), job_to_bytes(example(moments()))
+SPECS = {"frank_wolfe": SPEC, "moments": MOMENTS}
 
 
 def scalars(message: Message) -> list[tuple[Message, Any]]:
@@ -74,16 +118,24 @@ def scalars(message: Message) -> list[tuple[Message, Any]]:
     return found
 
 
-def test_every_field_of_a_job_makes_the_round_trip() -> None:
-    job = example()
-    for holder in (job, job.method, job.members[0], job.method.blocks[0]):
+@pytest.mark.parametrize("method", [frank_wolfe(), moments()], ids=lambda method: method.kind)
+def test_every_field_of_a_job_makes_the_round_trip(method: Method) -> None:
+    job = example(method)
+    for holder in (job, job.method, job.members[0], job.method.parts[0]):
         for field in dataclasses.fields(holder):
             absent = field.default
             assert getattr(holder, field.name) != absent, f"{field.name} would not be noticed"
-    assert job_from_bytes(SPEC) == job
-    plain = replace(job.method, dense_sketch=False, sampling=Sampling.NICE, loss=Loss.SQUARED)
-    for method in (plain, replace(plain, sampling=Sampling.SERIAL, mean_units=0, local_rounds=0)):
-        other = replace(job, method=method)
+    assert job_from_bytes(job_to_bytes(job)) == job
+
+
+def test_plain_choices_make_the_round_trip() -> None:
+    plain = replace(frank_wolfe(), dense_sketch=False, sampling=Sampling.NICE, loss=Loss.SQUARED)
+    for method in (
+        plain,
+        replace(plain, sampling=Sampling.SERIAL, mean_units=0, local_rounds=0),
+        replace(moments(), share_units=0, cross_units=0, keep=0, loss=Loss.SQUARED),
+    ):
+        other = example(method)
         assert job_from_bytes(job_to_bytes(other)) == other
 
 
@@ -99,13 +151,16 @@ def _holders(message: job_pb2.JobSpec) -> dict[str, Message]:
         "feature": message.members[0].features[1],
         "label": message.label,
         "method": message.frank_wolfe,
-        "block": message.frank_wolfe.blocks[0],
+        "block": next(iter(message.frank_wolfe.blocks), message),
+        "moments": message.moments,
     }
 
 
-@pytest.mark.parametrize("level", ["job", "member", "feature", "label", "method", "block"])
+@pytest.mark.parametrize(
+    "level", ["job", "member", "feature", "label", "method", "block", "moments"]
+)
 def test_an_unknown_field_is_refused_at_every_level(level: str) -> None:
-    message = job_pb2.JobSpec.FromString(SPEC)
+    message = job_pb2.JobSpec.FromString(MOMENTS if level == "moments" else SPEC)
     _holders(message)[level].MergeFromString(b"\xa0\x3f\x01")  # field 1012, varint 1
     with pytest.raises(BadInput, match="fields that this program does not know"):
         job_from_bytes(message.SerializeToString())
@@ -121,10 +176,11 @@ def test_another_version_and_an_oversized_specification_are_refused() -> None:
 
 
 def test_a_choice_that_is_not_said_or_not_known_is_refused() -> None:
-    for name in ("labels", "loss", "sampling"):
+    choices = [("frank_wolfe", name) for name in ("labels", "loss", "sampling")]
+    for method, name in [*choices, ("moments", "labels"), ("moments", "loss")]:
         for value in (0, 17):
-            message = job_pb2.JobSpec.FromString(SPEC)
-            setattr(message.frank_wolfe, name, value)
+            message = job_pb2.JobSpec.FromString(SPECS[method])
+            setattr(getattr(message, method), name, value)
             with pytest.raises(BadInput, match="leaves a choice open or unknown"):
                 job_from_bytes(message.SerializeToString())
     message = job_pb2.JobSpec.FromString(SPEC)
@@ -156,19 +212,43 @@ IMPOSSIBLE: dict[str, list[Any]] = {
     "clip": [0.0, -1.0, math.nan, math.inf],
     "share_clip": [0.0, -1.0, math.nan, math.inf],
 }
+IMPOSSIBLE_MOMENTS: dict[str, list[Any]] = {
+    "n_rows": [0, 2**28 + 1, 2**64 - 1],
+    "radius": [0.0, -1.0, math.nan, math.inf],
+    "sketch_dim": [0, 2**31, 2**32 - 1],
+    "mean_units": [0, 2**63, 2**64 - 1],
+    "gram_units": [0, 2**63, 2**64 - 1],
+    "share_units": [0, 2**63, 2**64 - 1],
+    "cross_units": [0, 2**63, 2**64 - 1],
+    "label_units": [0, 2**63, 2**64 - 1],
+    "marginal_units": [0, 2**63, 2**64 - 1],
+    "screen_units": [0, 2**63, 2**64 - 1],
+    "directions": [0, 6, 2**32 - 1],  # more than probes
+    "probes": [0, 1],  # fewer than directions
+    **{
+        name: [-1.0, 101.0, math.nan, math.inf]
+        for name in ("penalty", "label_weight", "reach", "share_clip", "probe_clip", "cross_clip")
+    },
+}
 
 
-@pytest.mark.parametrize("name", sorted(IMPOSSIBLE))
-def test_impossible_numbers_are_refused_in_one_line(name: str) -> None:
+@pytest.mark.parametrize(
+    ("method", "name"),
+    [("frank_wolfe", name) for name in sorted(IMPOSSIBLE)]
+    + [("moments", name) for name in sorted(IMPOSSIBLE_MOMENTS)],
+)
+def test_impossible_numbers_are_refused_in_one_line(method: str, name: str) -> None:
+    spec = SPECS[method]
+    impossible = (IMPOSSIBLE if method == "frank_wolfe" else IMPOSSIBLE_MOMENTS)[name]
     places = [
         k
-        for k, (_, field) in enumerate(scalars(job_pb2.JobSpec.FromString(SPEC)))
+        for k, (_, field) in enumerate(scalars(job_pb2.JobSpec.FromString(spec)))
         if field.name == name
     ]
     assert places
     for place in places:
-        for value in IMPOSSIBLE[name]:
-            message = job_pb2.JobSpec.FromString(SPEC)
+        for value in impossible:
+            message = job_pb2.JobSpec.FromString(spec)
             holder, field = scalars(message)[place]
             setattr(holder, field.name, value)
             with pytest.raises(BadInput) as refused:
@@ -177,9 +257,10 @@ def test_impossible_numbers_are_refused_in_one_line(name: str) -> None:
 
 
 def test_what_no_message_could_carry_is_refused() -> None:
-    wide = replace(example().method, n_rows=10**6, sketch_dim=2**20)
-    with pytest.raises(ValueError, match="too large for a message"):
-        replace(example(), method=wide)
+    for method in (frank_wolfe(), moments()):
+        wide = replace(method, n_rows=10**6, sketch_dim=2**20)
+        with pytest.raises(ValueError, match="too large for a message"):
+            example(wide)
 
 
 @given(st.binary(max_size=400))
@@ -194,9 +275,14 @@ _OTHERS = ("", "x", "\0", b"", b"0123456789abcdef", True, False)
 _NUMBERS = st.sampled_from([*_INTEGERS, *_FLOATS, *_OTHERS])
 
 
-@given(st.lists(st.tuples(st.integers(0, 10**6), _NUMBERS), min_size=1, max_size=3))
-def test_a_mutated_job_is_refused_or_can_be_run(changes: list[tuple[int, Any]]) -> None:
-    message = job_pb2.JobSpec.FromString(SPEC)
+@given(
+    st.sampled_from([SPEC, MOMENTS]),
+    st.lists(st.tuples(st.integers(0, 10**6), _NUMBERS), min_size=1, max_size=3),
+)
+def test_a_mutated_job_is_refused_or_can_be_run(
+    base: bytes, changes: list[tuple[int, Any]]
+) -> None:
+    message = job_pb2.JobSpec.FromString(base)
     for place, value in changes:
         fields = scalars(message)
         holder, field = fields[place % len(fields)]
@@ -215,9 +301,13 @@ def test_a_mutated_job_is_refused_or_can_be_run(changes: list[tuple[int, Any]]) 
     assert steps.model(start).features
 
 
-@given(st.integers(0, len(SPEC) - 1), st.binary(min_size=1, max_size=9))
-def test_spliced_bytes_raise_nothing_but_a_refusal(place: int, noise: bytes) -> None:
-    for spec in (SPEC[:place], SPEC[:place] + noise, SPEC[:place] + noise + SPEC[place + 1 :]):
+@given(
+    st.sampled_from([SPEC, MOMENTS]),
+    st.integers(0, len(SPEC) - 1),
+    st.binary(min_size=1, max_size=9),
+)
+def test_spliced_bytes_raise_nothing_but_a_refusal(base: bytes, place: int, noise: bytes) -> None:
+    for spec in (base[:place], base[:place] + noise, base[:place] + noise + base[place + 1 :]):
         try:
             found = job_from_bytes(spec)
         except BadInput:

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from colonnade.optim.vertical.planning import Plan, Problem, recommend
 from colonnade.optim.vertical.spec import Labels, Loss, Sampling
-from colonnade.optim.vertical.uplink import body_bytes
 from colonnade.privacy.accounting import rho_of, units_down
 
 
@@ -125,8 +124,8 @@ def test_the_most_bytes_are_those_of_the_bodies() -> None:
     plan = recommend(problem(correlation=0.3))
     most, spec = plan.most_bytes()["p0"], plan.spec
     assert most["select"] == 4 * spec.rounds
-    assert most["share"] == 3 * body_bytes(spec, "p0", "share")
-    assert most["means"] == body_bytes(spec, "p0", "means")
+    assert most["share"] == 3 * spec.body_bytes("p0", "share")
+    assert most["means"] == spec.body_bytes("p0", "means")
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,17 @@ from hypothesis import strategies as st
 
 from colonnade.core.errors import BadInput
 from colonnade.optim.vertical.residual import MAX_CLIP, MAX_COEF, MAX_Q, WEIGHT_UNIT, Public
+from colonnade.optim.vertical_moments.rows import MAX_COEF as MOST_COEF
+from colonnade.optim.vertical_moments.rows import MAX_OFFSET, MAX_SKETCH, Projection
+from colonnade.optim.vertical_moments.tasks import Task as MomentsTask
 from colonnade.v1 import job_pb2
-from colonnade.wire.tasks import FrankWolfeTask, task_from_bytes, task_to_bytes
+from colonnade.wire.tasks import (
+    FrankWolfeTask,
+    moments_task_from_bytes,
+    moments_task_to_bytes,
+    task_from_bytes,
+    task_to_bytes,
+)
 
 FEATURES, DIM = 3, 8
 PUBLIC = Public(
@@ -112,3 +121,91 @@ def test_a_flipped_byte_is_refused_or_another_task(place: int, value: int) -> No
     except BadInput:
         return
     assert body == STEP or task.public is None or task_to_bytes(task) != STEP
+
+
+COLUMNS = FEATURES + 1
+PROJECTION = Projection(
+    np.array([[1, -MOST_COEF, 0, 4], [5, 6, MOST_COEF, -8]]), np.array([MAX_OFFSET, -MAX_OFFSET])
+)
+SKETCHES = np.array([[MAX_SKETCH, *range(DIM - 1)], [-MAX_SKETCH, *range(DIM - 1)]])
+INNER = MomentsTask(7, PROJECTION, SKETCHES)
+SCREEN = MomentsTask(2, public=PUBLIC, candidates=(0, 2))
+
+
+def read_moments(body: bytes, round_: int = 7) -> MomentsTask:
+    return moments_task_from_bytes(
+        body, round_=round_, n_columns=COLUMNS, n_features=FEATURES, sketch_dim=DIM
+    )
+
+
+@pytest.mark.parametrize("task", [MomentsTask(0), MomentsTask(4, PROJECTION), INNER, SCREEN])
+def test_a_task_of_moments_makes_the_round_trip(task: MomentsTask) -> None:
+    body = moments_task_to_bytes(task)
+    found = read_moments(body, task.round)
+    assert repr(found) == repr(task)
+    assert moments_task_to_bytes(found) == body
+
+
+def changed_moments(**values: list[int]) -> bytes:
+    message = job_pb2.TaskBody.FromString(moments_task_to_bytes(INNER))
+    asked = message.moments_round
+    holders = {"coef": asked.projection, "offset": asked.projection, "sketches": asked}
+    for name, value in values.items():
+        del getattr(holders[name], name)[:]
+        getattr(holders[name], name).extend(value)
+    return message.SerializeToString()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        changed_moments(coef=[1] * 7),
+        changed_moments(coef=[]),
+        changed_moments(coef=[], offset=[]),
+        changed_moments(offset=[1, 2, 3]),
+        changed_moments(coef=[MOST_COEF + 1] * 8),
+        changed_moments(coef=[-(2**63)] * 8),
+        changed_moments(offset=[MAX_OFFSET + 1] * 2),
+        changed_moments(offset=[-(2**63)] * 2),
+        changed_moments(sketches=[1] * (DIM + 1)),
+        changed_moments(sketches=[MAX_SKETCH + 1] * DIM),
+        changed_moments(sketches=[-(2**63)] * DIM),
+        STEP,
+        b"",
+        b"\xff",
+    ],
+)
+def test_a_task_of_moments_that_does_not_fit_is_refused(body: bytes) -> None:
+    with pytest.raises(BadInput) as refused:
+        read_moments(body)
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_a_task_of_one_method_is_none_of_the_other() -> None:
+    with pytest.raises(BadInput, match="nothing that this job knows"):
+        read(moments_task_to_bytes(INNER))
+
+
+def test_unknown_fields_of_a_task_of_moments_are_refused_at_every_level() -> None:
+    unknown = b"\xa0\x3f\x01"
+    for level in ("moments_round", "projection", "screen"):
+        task = SCREEN if level == "screen" else INNER
+        message = job_pb2.TaskBody.FromString(moments_task_to_bytes(task))
+        asked = message.moments_round
+        holder = asked if level == "moments_round" else getattr(asked, level)
+        holder.MergeFromString(unknown)
+        with pytest.raises(BadInput, match="fields that this program does not know"):
+            read_moments(message.SerializeToString())
+
+
+@given(st.binary(max_size=200), st.integers(0, 300))
+def test_random_bytes_in_a_task_of_moments_raise_nothing_but_a_refusal(
+    noise: bytes, place: int
+) -> None:
+    whole = moments_task_to_bytes(INNER)
+    for body in (noise, whole + noise, noise + whole, whole[:place] + noise + whole[place:]):
+        try:
+            task = read_moments(body)
+        except BadInput:
+            continue
+        assert task.projection is None or task.projection.coef.shape[1] == COLUMNS

@@ -20,7 +20,6 @@ from colonnade.optim.vertical.spec import (
     Sampling,
     decode_choice,
 )
-from colonnade.optim.vertical.uplink import most_payload, payload_bytes
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.privacy.simulation import SeededNoise, ZeroNoise
@@ -258,9 +257,8 @@ def test_the_bytes_of_a_job_are_known_beforehand(case: dict[str, object]) -> Non
         sent: dict[str, int] = {}
         for key, (_, entry) in member.ledger.state.stored.items():
             sent[key.kind] = sent.get(key.kind, 0) + entry.body_bytes
-        kinds = [key.kind for key in member.ledger.state.stored]
-        most = most_payload(spec, name)
-        assert sum(sent.values()) == payload_bytes(spec, name, kinds)
+            assert entry.body_bytes == spec.body_bytes(name, key.kind)
+        most = spec.payload(name)
         assert all(count <= most[kind] for kind, count in sent.items())
         if spec.sampling in (Sampling.ALL, Sampling.SERIAL) and not spec.local_rounds:
             assert sent["select"] == most["select"]

@@ -12,7 +12,6 @@ from support.vertical import Data, parties, run
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import GRID
 from colonnade.optim.vertical.spec import FrankWolfeSpec, Labels, Sampling, encode_choice
-from colonnade.optim.vertical.uplink import body_bytes
 from colonnade.privacy.accounting import rho_from_units, units_down
 from colonnade.privacy.gate import Gate
 from colonnade.privacy.mechanisms import DiscreteGaussian, Mechanism, SignedSelection
@@ -57,7 +56,7 @@ def bodies_of(spec: FrankWolfeSpec, **bodies: int | None) -> Mapping[str, bytes]
         if kind == "select" and feature is not None:
             made[kind] = encode_choice(feature, 1)
         else:
-            made[kind] = bytes(body_bytes(spec, "p0", kind))
+            made[kind] = bytes(spec.body_bytes("p0", kind))
     return made
 
 
@@ -134,7 +133,7 @@ def test_who_is_not_asked_in_a_round_owes_nothing_and_after_the_last_nobody_does
 def test_an_iterate_depends_on_releases_and_not_on_their_order() -> None:
     data, spec = job(blocks=job()[0].blocks(radius=1.0, shares=3))
     _, state = opened(data, spec)
-    shares = {i: bytes([i]) * body_bytes(spec, "p0", "share") for i in range(3)}
+    shares = {i: bytes([i]) * spec.body_bytes("p0", "share") for i in range(3)}
     coef = {name: np.array([5, 7, 11]) << 28 for name in state.coef}
     tasks = []
     for order in ((0, 1, 2), (2, 0, 1)):

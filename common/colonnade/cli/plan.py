@@ -50,11 +50,9 @@ def _plan(arguments: argparse.Namespace) -> int:
     most = {name: spec.max_units(name) for name in names}
     joint = rho_from_units(sum(most.values()))
     result: dict[str, Any] = {
+        "method": spec.kind,
         "rounds": spec.rounds,
-        "shares": {block.party: block.shares for block in spec.blocks},
         "sketch_dim": spec.sketch_dim,
-        "sketch_entries": spec.sketch_entries,
-        "radius": {block.party: block.radius for block in spec.blocks},
         "labels": spec.labels.value,
         "loss": spec.loss.value,
         "privacy": {

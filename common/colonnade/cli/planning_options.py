@@ -32,22 +32,36 @@ def add_plan_options(parser: argparse.ArgumentParser, *, data: bool) -> None:
         default=None,
         help="between columns, expected or made up; default 0.2",
     )
-    plan.add_argument("--rounds", type=int)
+    plan.add_argument(
+        "--method",
+        choices=("frank-wolfe", "moments"),
+        help="the published algorithm, or local moments with shared directions; default: whichever "
+        "the plan expects more of",
+    )
     plan.add_argument("--sketch-dim", type=int)
-    plan.add_argument("--shares", type=int, help="features each party may share")
     plan.add_argument(
         "--radius",
         type=float,
-        help="L1 radius of each party, in label deviations for each of a feature",
+        help="L1 radius, in label deviations for each of a feature: of each party with "
+        "frank-wolfe, of the whole model with moments",
     )
+    plan.add_argument("--directions", type=int, help="moments: directions each party shares")
+    plan.add_argument("--keep", type=int, help="moments: features a wide party keeps")
+    plan.add_argument("--rounds", type=int, help="frank-wolfe: steps")
+    plan.add_argument("--shares", type=int, help="frank-wolfe: features each party may share")
     plan.add_argument("--labels", choices=("shared", "sketched"))
     plan.add_argument("--label-owner", metavar="PARTY", help="who holds a sketched label")
     plan.add_argument("--loss", choices=("squared", "logistic"), default="squared")
     plan.add_argument(
-        "--sampling", choices=("all", "serial", "nice"), default="all", help="parties in a round"
+        "--sampling",
+        choices=("all", "serial", "nice"),
+        default="all",
+        help="frank-wolfe: parties in a round",
     )
-    plan.add_argument("--parties-per-round", type=int, help="for nice sampling")
-    plan.add_argument("--features-per-round", type=int, default=0, help="candidates; default all")
+    plan.add_argument("--parties-per-round", type=int, help="frank-wolfe: for nice sampling")
+    plan.add_argument(
+        "--features-per-round", type=int, default=0, help="frank-wolfe: candidates; default all"
+    )
 
 
 def wishes_of(arguments: argparse.Namespace) -> "Wishes":

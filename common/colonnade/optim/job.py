@@ -5,21 +5,25 @@ a job's author cannot raise the sensitivity by choosing them.
 """
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from colonnade.core.fixedpoint import Bounds
-from colonnade.optim.vertical.spec import FrankWolfeSpec, Labels
-from colonnade.optim.vertical.uplink import body_bytes
+from colonnade.optim.vertical.spec import Block, FrankWolfeSpec, Labels
+from colonnade.optim.vertical_moments.spec import MomentsSpec, Part
 from colonnade.privacy.accounting import MAX_UNITS
 
 MAX_PARTIES = 256
 MAX_FEATURES = 2**20
 MAX_ROWS = 10**9
 MAX_ROUNDS = 10**6
-# A task has up to 9 bytes for each entry of a sketch and 14 for each feature of a party; it must
-# fit a message of 8 MiB, and so must the two releases of a round.
+# A task has up to 9 bytes for each of its numbers; it must fit a message of 8 MiB, and so must the
+# two releases of a round.
 MAX_TASK_ENTRIES = 900_000
 MAX_RELEASE_BYTES = 3 << 20
+
+Method = FrankWolfeSpec | MomentsSpec
+KINDS = tuple(method.kind for method in (FrankWolfeSpec, MomentsSpec))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,7 @@ class Job:
     members: tuple[Member, ...]
     label: str
     label_bounds: Bounds
-    method: FrankWolfeSpec
+    method: Method
 
     def __post_init__(self) -> None:
         if len(self.salt) != 16:
@@ -63,11 +67,12 @@ class Job:
             raise ValueError("the job has too many or no parties or rows")
         if sum(len(member.features) for member in self.members) > MAX_FEATURES:
             raise ValueError("the job has too many features")
-        for member, block in zip(self.members, self.method.blocks, strict=True):
-            if (member.party, member.features) != (block.party, block.features):
-                raise ValueError("members and blocks differ")
-            if member.holds_label != block.holds_label:
-                raise ValueError("members and blocks differ about the label")
+        parts: Sequence[Block | Part] = self.method.parts
+        for member, part in zip(self.members, parts, strict=True):
+            if (member.party, member.features) != (part.party, part.features):
+                raise ValueError("members and the method's parts differ")
+            if member.holds_label != part.holds_label:
+                raise ValueError("members and the method's parts differ about the label")
         if not 1 <= self.rounds <= MAX_ROUNDS:
             raise ValueError(f"a job has 1 to {MAX_ROUNDS} rounds")
         for member in self.members:
@@ -77,10 +82,10 @@ class Job:
         """Refuse what no ledger could pay or no message carry, before anything is asked."""
         if self.max_units(member.party) > MAX_UNITS:
             raise ValueError("the job costs more than any ledger can hold")
-        if self.method.sketch_dim + 2 * len(member.features) > MAX_TASK_ENTRIES:
+        if self.method.task_entries(member.party) > MAX_TASK_ENTRIES:
             raise ValueError("the sketch or a party's features are too large for a message")
         for kind, count in self.method.most_releases(member.party).items():
-            if count and body_bytes(self.method, member.party, kind) > MAX_RELEASE_BYTES:
+            if count and self.method.body_bytes(member.party, kind) > MAX_RELEASE_BYTES:
                 raise ValueError(f"a {kind} would have more than {MAX_RELEASE_BYTES} bytes")
 
     @property
@@ -91,11 +96,11 @@ class Job:
     @property
     def kind(self) -> str:
         """The method's name."""
-        return "frank-wolfe"
+        return self.method.kind
 
     @property
     def rounds(self) -> int:
-        """Rounds after the opening."""
+        """Rounds after the first."""
         return self.method.rounds
 
     def member(self, party: str) -> Member:

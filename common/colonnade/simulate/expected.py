@@ -3,9 +3,12 @@
 import statistics
 from dataclasses import replace
 
+from colonnade.optim.job import Method
 from colonnade.optim.vertical.planning import Plan
 from colonnade.optim.vertical.spec import FrankWolfeSpec, Loss
+from colonnade.optim.vertical_moments.planning import MomentsPlan
 from colonnade.privacy.simulation import SeededNoise
+from colonnade.simulate import moments
 from colonnade.simulate.inprocess import Data, Model, fit, quality
 from colonnade.simulate.references import central, central_spec, nonprivate
 from colonnade.simulate.synthetic import make
@@ -21,7 +24,7 @@ _CENTRAL_ROUNDS = ((10_000, 24), (50_000, 40), (200_000, 64), (10**12, 96))
 
 
 def expected_accuracy(
-    plan: Plan,
+    plan: Plan | MomentsPlan,
     *,
     informative: int = 6,
     noise: float = 0.5,
@@ -31,11 +34,11 @@ def expected_accuracy(
     """Run the plan on made-up tables and return its quality beside references.
 
     Fewer rows than the plan's are simulated when it is large. Prices are then raised so that noise
-    stands in the same relation to signal: those of choices and means by the square of the ratio of
+    stands in the same relation to signal: those of choices and sums by the square of the ratio of
     rows, those of sketches by the ratio. What is left out is the sampling error of the data.
     """
     problem, spec = plan.problem, plan.spec
-    splits = [len(block.features) for block in spec.blocks]
+    splits = [len(features) for features in problem.features.values()]
     fitting = max(_LEAST_ROWS, _MOST_VALUES // sum(splits))
     rows = min(spec.n_rows, _MOST_ROWS, fitting)
     ratio = spec.n_rows / rows
@@ -52,7 +55,7 @@ def expected_accuracy(
             loss=spec.loss,
         )
         data = made.data()
-        ours = fit(data, scaled, SeededNoise(seed + number), job=f"expected {number}")
+        ours = _fit(data, scaled, seed=seed + number)
         units = int(problem.rho_units * ratio**2)
         reference = central_reference(data, loss=spec.loss, rho_units=units, seed=seed + number)
         for name, model in (("ours", ours), ("central", reference), ("nonprivate", made.truth())):
@@ -82,17 +85,38 @@ def nonprivate_reference(data: Data, *, loss: Loss) -> Model | None:
         return None
 
 
-def _with_rows(spec: FrankWolfeSpec, rows: int) -> FrankWolfeSpec:
+def _fit(data: Data, spec: Method, *, seed: int) -> Model:
+    noise, job = SeededNoise(seed), f"expected {seed}"
+    if isinstance(spec, FrankWolfeSpec):
+        return fit(data, spec, noise, job=job)
+    return moments.fit(data, spec, noise, job=job)
+
+
+def _with_rows(spec: Method, rows: int) -> Method:
     """Return the job on fewer rows, with noise in the same relation to signal."""
     if rows == spec.n_rows:
         return spec
     ratio = spec.n_rows / rows
+    sketch_dim = min(spec.sketch_dim, 1 << (rows.bit_length() - 1))
+    if isinstance(spec, FrankWolfeSpec):
+        return replace(
+            spec,
+            n_rows=rows,
+            select_units=max(1, int(spec.select_units * ratio**2)),
+            mean_units=int(spec.mean_units * ratio**2),
+            share_units=int(spec.share_units * ratio),
+            label_units=int(spec.label_units * ratio),
+            sketch_dim=sketch_dim,
+        )
     return replace(
         spec,
         n_rows=rows,
-        select_units=max(1, int(spec.select_units * ratio**2)),
         mean_units=int(spec.mean_units * ratio**2),
+        screen_units=int(spec.screen_units * ratio**2),
+        gram_units=int(spec.gram_units * ratio**2),
+        marginal_units=int(spec.marginal_units * ratio**2),
+        cross_units=int(spec.cross_units * ratio**2),
         share_units=int(spec.share_units * ratio),
         label_units=int(spec.label_units * ratio),
-        sketch_dim=min(spec.sketch_dim, 1 << (rows.bit_length() - 1)),
+        sketch_dim=sketch_dim,
     )

@@ -14,6 +14,7 @@ from pathlib import Path
 from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import Bounds
 from colonnade.core.schema import parse_schema
+from colonnade.optim.job import KINDS
 from colonnade.party.ingest import ingest
 from colonnade.party.sources import FileSource
 from colonnade.privacy.accounting import rho_from_units
@@ -169,7 +170,7 @@ def _policy(cap_units: int) -> str:
     return f"""\
 [[allow]]
 coordinator = "spiffe://{FEDERATION}/coordinator/{HUB}"
-kinds = ["frank-wolfe"]
+kinds = {json.dumps(KINDS)}
 features = ["*"]
 label = true
 max_rho = {rho_from_units(cap_units)!r}

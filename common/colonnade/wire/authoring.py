@@ -13,10 +13,12 @@ from typing import Any
 
 from colonnade.core.errors import BadInput, BudgetExceeded
 from colonnade.core.fixedpoint import Bounds
-from colonnade.optim.job import Job, Member
+from colonnade.optim.job import Job, Member, Method
 from colonnade.optim.vertical.planning import Plan, Problem, recommend
-from colonnade.optim.vertical.spec import FrankWolfeSpec, Labels, Loss
-from colonnade.optim.vertical.uplink import most_payload
+from colonnade.optim.vertical.spec import Block, FrankWolfeSpec, Labels, Loss
+from colonnade.optim.vertical_moments.planning import MomentsPlan, choose_method
+from colonnade.optim.vertical_moments.planning import recommend as recommend_moments
+from colonnade.optim.vertical_moments.spec import MomentsSpec, Part
 from colonnade.privacy.accounting import (
     default_delta,
     epsilon_of,
@@ -26,11 +28,14 @@ from colonnade.privacy.accounting import (
 )
 from colonnade.wire.client import PartyOffer
 
+AnyPlan = Plan | MomentsPlan
+
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
     """What is wished of a job; what is not given is recommended."""
 
+    method: str | None = None  # frank-wolfe or moments
     epsilon: float = 1.0
     delta: float | None = None  # default min(1e-6, 1 / (10 rows))
     scope: str = "joint"  # or "party": whether epsilon is for all parties together or for each
@@ -38,13 +43,25 @@ class Wishes:
     labels: str | None = None  # shared or sketched
     label_owner: str | None = None
     correlation: float | None = None  # expected between columns of different parties
-    rounds: int | None = None
-    shares: int | None = None
     sketch_dim: int | None = None
     radius: float | None = None
+    directions: int | None = None  # moments: that each party shares
+    keep: int | None = None  # moments: features that a wide party keeps
+    rounds: int | None = None  # this and all below: Frank-Wolfe
+    shares: int | None = None
     sampling: str = "all"
     parties_per_round: int | None = None
     features_per_round: int = 0
+
+    def given(self, names: Sequence[str]) -> list[str]:
+        """Return those of ``names`` that were asked for."""
+        default = Wishes()
+        return [name for name in names if getattr(self, name) != getattr(default, name)]
+
+
+# What belongs to one method alone.
+_FRANK_WOLFE = ("rounds", "shares", "sampling", "parties_per_round", "features_per_round")
+_OWN = {FrankWolfeSpec.kind: _FRANK_WOLFE, MomentsSpec.kind: ("directions", "keep")}
 
 
 def delta_of(wishes: Wishes, n_rows: int) -> float:
@@ -70,7 +87,7 @@ def plan_of(
     n_rows: int,
     units: int,
     owner: str | None,
-) -> Plan:
+) -> AnyPlan:
     """Return the recommended plan, with what was asked for in its place.
 
     ``owner`` alone holds the label, or with None every party does. With ``--scope party`` no party
@@ -94,7 +111,7 @@ def _planned(
     n_rows: int,
     units: int,
     owner: str | None,
-) -> Plan:
+) -> AnyPlan:
     try:
         problem = Problem(
             n_rows=n_rows,
@@ -104,6 +121,14 @@ def _planned(
             loss=Loss(wishes.loss),
             correlation=wishes.correlation,
         )
+        if _method(wishes, problem) == MomentsSpec.kind:
+            return recommend_moments(
+                problem,
+                directions=wishes.directions,
+                keep=wishes.keep,
+                sketch_dim=wishes.sketch_dim,
+                radius=wishes.radius,
+            )
         return recommend(
             problem,
             rounds=wishes.rounds,
@@ -116,6 +141,16 @@ def _planned(
         )
     except ValueError as error:
         raise BadInput(f"no such plan: {error}") from None
+
+
+def _method(wishes: Wishes, problem: Problem) -> str:
+    """Return the method that was asked for by name or by its options, or the better one."""
+    asked = [method for method, names in _OWN.items() if wishes.given(names)]
+    method = wishes.method or (asked[0] if asked else choose_method(problem))
+    if others := [name for other in asked if other != method for name in wishes.given(_OWN[other])]:
+        option = others[0].replace("_", "-")
+        raise BadInput(f"--{option} is not an option of the method {method}; see --method")
+    return method
 
 
 def author(
@@ -159,7 +194,7 @@ def author(
 
 
 def job_of(
-    spec: FrankWolfeSpec,
+    spec: Method,
     offers: Sequence[PartyOffer],
     *,
     target: str,
@@ -170,17 +205,16 @@ def job_of(
     """Return the job that runs ``spec`` on what the parties offer."""
     by_name = {offer.party: offer for offer in offers}
     members = []
-    for block in spec.blocks:
-        offer = by_name[block.party]
-        if (most := spec.max_units(block.party)) > offer.left_units:
+    parts: Sequence[Block | Part] = spec.parts
+    for part in parts:
+        offer = by_name[part.party]
+        if (most := spec.max_units(part.party)) > offer.left_units:
             raise BudgetExceeded(
-                f"the job may cost party {block.party} rho {rho_from_units(most):.6g}, but its "
+                f"the job may cost party {part.party} rho {rho_from_units(most):.6g}, but its "
                 f"ledger has {rho_from_units(offer.left_units):.6g} left"
             )
-        bounds = tuple(offer.features[feature] for feature in block.features)
-        members.append(
-            Member(block.party, offer.dataset, block.features, bounds, block.holds_label)
-        )
+        bounds = tuple(offer.features[feature] for feature in part.features)
+        members.append(Member(part.party, offer.dataset, part.features, bounds, part.holds_label))
     try:
         return Job(
             name=name,
@@ -202,14 +236,12 @@ def describe(job: Job) -> dict[str, Any]:
     parties = {}
     for member in job.members:
         rho = rho_from_units(job.max_units(member.party))
-        block = spec.block(member.party)
         parties[member.party] = {
             "features": len(member.features),
-            "radius": block.radius,
-            "shares": block.shares,
+            **_of_party(spec, member.party),
             "max_rho": rho,
             "max_epsilon": epsilon_of(rho, delta),
-            "max_payload_bytes": most_payload(spec, member.party),
+            "max_payload_bytes": spec.payload(member.party),
         }
     joint = sum(rho_from_units(job.max_units(member.party)) for member in job.members)
     return {
@@ -226,6 +258,15 @@ def describe(job: Job) -> dict[str, Any]:
         "joint_max_epsilon": epsilon_of(joint, delta),
         "parties": parties,
     }
+
+
+def _of_party(spec: Method, party: str) -> dict[str, Any]:
+    if isinstance(spec, FrankWolfeSpec):
+        block = spec.block(party)
+        return {"radius": block.radius, "shares": block.shares}
+    part = spec.part(party)
+    directions = spec.n_directions(part) if spec.shares() else 0
+    return {"kept_features": spec.kept(part), "directions": directions}
 
 
 def _chosen(offers: Sequence[PartyOffer], names: Sequence[str] | None) -> list[PartyOffer]:

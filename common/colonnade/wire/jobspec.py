@@ -4,54 +4,17 @@ The bytes are carried verbatim and never made again from the parsed form. A fiel
 does not know might matter for privacy, so it is refused, at the coordinator and at every party.
 """
 
-from typing import TypeVar
-
 from google.protobuf.message import DecodeError, Message
 
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
 from colonnade.optim.job import Job, Member
-from colonnade.optim.vertical.spec import Block, FrankWolfeSpec, Labels, Loss, Sampling
 from colonnade.v1 import job_pb2
-
-K = TypeVar("K")
-V = TypeVar("V")
+from colonnade.wire.methods import method_of, put_method
 
 VERSION = 1
 MAX_SPEC_BYTES = 4 << 20
 MAX_NAME = 200
-
-_LABELS = {
-    job_pb2.LABELS_SHARED: Labels.SHARED,
-    job_pb2.LABELS_SKETCHED: Labels.SKETCHED,
-}
-_LOSSES = {
-    job_pb2.LOSS_SQUARED: Loss.SQUARED,
-    job_pb2.LOSS_LOGISTIC: Loss.LOGISTIC,
-}
-_SAMPLINGS = {
-    job_pb2.SAMPLING_ALL: Sampling.ALL,
-    job_pb2.SAMPLING_SERIAL: Sampling.SERIAL,
-    job_pb2.SAMPLING_NICE: Sampling.NICE,
-    job_pb2.SAMPLING_GIVEN: Sampling.GIVEN,
-}
-# Numbers with the same name in the message and in `FrankWolfeSpec`.
-_NUMBERS = (
-    "rounds",
-    "sketch_dim",
-    "sketch_entries",
-    "dense_sketch",
-    "select_units",
-    "share_units",
-    "label_units",
-    "mean_units",
-    "parties_per_round",
-    "features_per_round",
-    "prior",
-    "clip",
-    "share_clip",
-    "local_rounds",
-)
 
 
 def job_to_bytes(job: Job) -> bytes:
@@ -64,8 +27,8 @@ def job_to_bytes(job: Job) -> bytes:
         delta=job.delta,
         party_timeout_s=job.party_timeout_s,
         label=feature_to_proto(job.label, job.label_bounds),
-        frank_wolfe=_method_to_proto(job.method),
     )
+    put_method(message, job.method)
     for member in job.members:
         features = map(feature_to_proto, member.features, member.bounds)
         message.members.add(
@@ -118,45 +81,9 @@ def feature_from_proto(message: job_pb2.Feature) -> tuple[str, Bounds]:
     return message.name, Bounds(message.low, message.high)
 
 
-def _method_to_proto(method: FrankWolfeSpec) -> job_pb2.FrankWolfe:
-    encoded = job_pb2.FrankWolfe(
-        labels=_key(_LABELS, method.labels),
-        loss=_key(_LOSSES, method.loss),
-        sampling=_key(_SAMPLINGS, method.sampling),
-        **{name: getattr(method, name) for name in _NUMBERS},
-    )
-    for block in method.blocks:
-        encoded.blocks.add(radius=block.radius, shares=block.shares, probability=block.probability)
-    return encoded
-
-
 def _job_from_proto(message: job_pb2.JobSpec) -> Job:
-    if message.WhichOneof("method") != "frank_wolfe":
-        raise ValueError("it names no method")
     members = tuple(_member_from_proto(member) for member in message.members)
     label, label_bounds = feature_from_proto(message.label)
-    method = message.frank_wolfe
-    if len(method.blocks) != len(members):
-        raise ValueError("it has other blocks than members")
-    blocks = tuple(
-        Block(
-            party=member.party,
-            features=member.features,
-            radius=block.radius,
-            shares=block.shares,
-            holds_label=member.holds_label,
-            probability=block.probability,
-        )
-        for member, block in zip(members, method.blocks, strict=True)
-    )
-    spec = FrankWolfeSpec(
-        n_rows=message.n_rows,
-        blocks=blocks,
-        labels=_LABELS[method.labels],
-        loss=_LOSSES[method.loss],
-        sampling=_SAMPLINGS[method.sampling],
-        **{name: getattr(method, name) for name in _NUMBERS},
-    )
     return Job(
         name=message.name,
         salt=message.salt,
@@ -165,7 +92,7 @@ def _job_from_proto(message: job_pb2.JobSpec) -> Job:
         members=members,
         label=label,
         label_bounds=label_bounds,
-        method=spec,
+        method=method_of(message, members),
     )
 
 
@@ -178,7 +105,3 @@ def _member_from_proto(message: job_pb2.Member) -> Member:
         bounds=tuple(bounds for _, bounds in columns),
         holds_label=message.holds_label,
     )
-
-
-def _key(table: dict[K, V], value: V) -> K:
-    return next(key for key, found in table.items() if found is value)

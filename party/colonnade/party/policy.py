@@ -12,11 +12,10 @@ from pathlib import Path
 
 from colonnade.core.errors import BadInput, PolicyRefused
 from colonnade.core.settings import Section, load_settings
-from colonnade.optim.job import Job
+from colonnade.optim.job import KINDS, Job
 from colonnade.privacy.accounting import rho_from_units, rho_of, units_down
 from colonnade.wire.identity import COORDINATOR, Identity
 
-KINDS = ("frank-wolfe",)
 ANY = "*"
 _MOST_EPSILON = 1e4
 
@@ -40,7 +39,7 @@ TEMPLATE = """\
 # Who may ask: the name in the coordinator's certificate.
 coordinator = "spiffe://study/coordinator/hub"
 # Which methods.
-kinds = ["frank-wolfe"]
+kinds = ["frank-wolfe", "moments"]
 # Which columns may take part; ["*"] for all of the table.
 features = ["*"]
 # Whether the label may be used.

@@ -7,9 +7,7 @@ ledger's cap ends it. Refusals depend on the specification, the policy and price
 
 import datetime as dt
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from colonnade.core.errors import (
     BadInput,
@@ -22,11 +20,11 @@ from colonnade.core.errors import (
 )
 from colonnade.core.table import COARSE_NAME, Table, open_pair
 from colonnade.optim.job import Job, job_id
+from colonnade.party.answers import Answers, Seat, answers_of
 from colonnade.party.bounds import bought_bounds, bounds_job
-from colonnade.party.frank_wolfe import Columns, FrankWolfeParty
+from colonnade.party.frank_wolfe import Columns
 from colonnade.party.policy import Policy
 from colonnade.party.versions import columns_for, version_of
-from colonnade.privacy.entries import ReleaseKey
 from colonnade.privacy.gate import Gate
 from colonnade.privacy.ledger import Ledger, Released
 from colonnade.privacy.sampling import NoiseSource
@@ -34,41 +32,9 @@ from colonnade.v1 import federation_pb2 as pb
 from colonnade.wire.codec import receipt_from_bytes, release_to_proto
 from colonnade.wire.identity import Identity
 from colonnade.wire.jobspec import feature_to_proto, job_from_bytes
-from colonnade.wire.tasks import task_from_bytes
 
 # After any of these nothing more may be released by this process.
 FATAL = (LedgerDamaged, LedgerFailed, LedgerRolledBack)
-
-
-class Answers(Protocol):
-    """A party's side of one job."""
-
-    def answer(self, round_: int, body: bytes) -> list[Released]:
-        """Release what a task asks for."""
-
-
-@dataclass(frozen=True, slots=True)
-class FrankWolfeAnswers:
-    """Frank-Wolfe's side."""
-
-    party: FrankWolfeParty
-    version: str
-
-    def answer(self, round_: int, body: bytes) -> list[Released]:
-        """Release what a task asks for; the ledger binds it to these bytes and this table."""
-        spec, block = self.party.spec, self.party.block
-        task = task_from_bytes(body, n_features=len(block.features), sketch_dim=spec.sketch_dim)
-        request = body + bytes.fromhex(self.version)
-        if task.public is None:
-            if round_ != 0:
-                raise BadInput("only round 0 is an opening")
-            return self.party.open(request)
-        if not 1 <= round_ <= spec.rounds:
-            raise BadInput(f"the job has rounds 1 to {spec.rounds}")
-        keys = [ReleaseKey(self.party.job, 0, kind) for kind in spec.opening(block)]
-        if any(key not in self.party.ledger.state.stored for key in keys):
-            raise BadInput("the job's opening comes first")  # before anything is charged
-        return self.party.choose(round_, task.public, task.candidates, request)
 
 
 class Vault:
@@ -184,18 +150,10 @@ class Vault:
             self._ledger.admit(name, units=job.max_units(self.party))
         member = job.member(self.party)
         label = (job.label, job.label_bounds) if member.holds_label else None
-        columns = columns_for(self._data, member.features, member.bounds, label)
-        block = job.method.block(self.party)
-        party = FrankWolfeParty(
-            job.method,
-            name,
-            block,
-            job.method.sketch(name),
-            Columns(columns.features, columns.label),
-            self._gate,
-            self._ledger,
-        )
-        return FrankWolfeAnswers(party, self.version)
+        found = columns_for(self._data, member.features, member.bounds, label)
+        columns = Columns(found.features, found.label)
+        seat = Seat(name, self.party, self.version, columns, self._gate, self._ledger)
+        return answers_of(job, seat)
 
     def _check_table(self, job: Job) -> None:
         """Refuse a job that was made for another table."""

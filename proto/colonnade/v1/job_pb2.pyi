@@ -110,8 +110,52 @@ class FrankWolfe(_message.Message):
     local_rounds: int
     def __init__(self, rounds: _Optional[int] = ..., sketch_dim: _Optional[int] = ..., sketch_entries: _Optional[int] = ..., dense_sketch: _Optional[bool] = ..., select_units: _Optional[int] = ..., share_units: _Optional[int] = ..., label_units: _Optional[int] = ..., mean_units: _Optional[int] = ..., labels: _Optional[_Union[Labels, str]] = ..., loss: _Optional[_Union[Loss, str]] = ..., sampling: _Optional[_Union[Sampling, str]] = ..., parties_per_round: _Optional[int] = ..., features_per_round: _Optional[int] = ..., prior: _Optional[float] = ..., clip: _Optional[float] = ..., blocks: _Optional[_Iterable[_Union[Block, _Mapping]]] = ..., share_clip: _Optional[float] = ..., local_rounds: _Optional[int] = ...) -> None: ...
 
+class Moments(_message.Message):
+    __slots__ = ("mean_units", "gram_units", "share_units", "cross_units", "label_units", "marginal_units", "screen_units", "directions", "probes", "sketch_dim", "keep", "labels", "loss", "radius", "penalty", "label_weight", "reach", "share_clip", "probe_clip", "cross_clip")
+    MEAN_UNITS_FIELD_NUMBER: _ClassVar[int]
+    GRAM_UNITS_FIELD_NUMBER: _ClassVar[int]
+    SHARE_UNITS_FIELD_NUMBER: _ClassVar[int]
+    CROSS_UNITS_FIELD_NUMBER: _ClassVar[int]
+    LABEL_UNITS_FIELD_NUMBER: _ClassVar[int]
+    MARGINAL_UNITS_FIELD_NUMBER: _ClassVar[int]
+    SCREEN_UNITS_FIELD_NUMBER: _ClassVar[int]
+    DIRECTIONS_FIELD_NUMBER: _ClassVar[int]
+    PROBES_FIELD_NUMBER: _ClassVar[int]
+    SKETCH_DIM_FIELD_NUMBER: _ClassVar[int]
+    KEEP_FIELD_NUMBER: _ClassVar[int]
+    LABELS_FIELD_NUMBER: _ClassVar[int]
+    LOSS_FIELD_NUMBER: _ClassVar[int]
+    RADIUS_FIELD_NUMBER: _ClassVar[int]
+    PENALTY_FIELD_NUMBER: _ClassVar[int]
+    LABEL_WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    REACH_FIELD_NUMBER: _ClassVar[int]
+    SHARE_CLIP_FIELD_NUMBER: _ClassVar[int]
+    PROBE_CLIP_FIELD_NUMBER: _ClassVar[int]
+    CROSS_CLIP_FIELD_NUMBER: _ClassVar[int]
+    mean_units: int
+    gram_units: int
+    share_units: int
+    cross_units: int
+    label_units: int
+    marginal_units: int
+    screen_units: int
+    directions: int
+    probes: int
+    sketch_dim: int
+    keep: int
+    labels: Labels
+    loss: Loss
+    radius: float
+    penalty: float
+    label_weight: float
+    reach: float
+    share_clip: float
+    probe_clip: float
+    cross_clip: float
+    def __init__(self, mean_units: _Optional[int] = ..., gram_units: _Optional[int] = ..., share_units: _Optional[int] = ..., cross_units: _Optional[int] = ..., label_units: _Optional[int] = ..., marginal_units: _Optional[int] = ..., screen_units: _Optional[int] = ..., directions: _Optional[int] = ..., probes: _Optional[int] = ..., sketch_dim: _Optional[int] = ..., keep: _Optional[int] = ..., labels: _Optional[_Union[Labels, str]] = ..., loss: _Optional[_Union[Loss, str]] = ..., radius: _Optional[float] = ..., penalty: _Optional[float] = ..., label_weight: _Optional[float] = ..., reach: _Optional[float] = ..., share_clip: _Optional[float] = ..., probe_clip: _Optional[float] = ..., cross_clip: _Optional[float] = ...) -> None: ...
+
 class JobSpec(_message.Message):
-    __slots__ = ("version", "salt", "name", "n_rows", "delta", "party_timeout_s", "members", "label", "frank_wolfe")
+    __slots__ = ("version", "salt", "name", "n_rows", "delta", "party_timeout_s", "members", "label", "frank_wolfe", "moments")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SALT_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -121,6 +165,7 @@ class JobSpec(_message.Message):
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
     LABEL_FIELD_NUMBER: _ClassVar[int]
     FRANK_WOLFE_FIELD_NUMBER: _ClassVar[int]
+    MOMENTS_FIELD_NUMBER: _ClassVar[int]
     version: int
     salt: bytes
     name: str
@@ -130,7 +175,8 @@ class JobSpec(_message.Message):
     members: _containers.RepeatedCompositeFieldContainer[Member]
     label: Feature
     frank_wolfe: FrankWolfe
-    def __init__(self, version: _Optional[int] = ..., salt: _Optional[bytes] = ..., name: _Optional[str] = ..., n_rows: _Optional[int] = ..., delta: _Optional[float] = ..., party_timeout_s: _Optional[int] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., label: _Optional[_Union[Feature, _Mapping]] = ..., frank_wolfe: _Optional[_Union[FrankWolfe, _Mapping]] = ...) -> None: ...
+    moments: Moments
+    def __init__(self, version: _Optional[int] = ..., salt: _Optional[bytes] = ..., name: _Optional[str] = ..., n_rows: _Optional[int] = ..., delta: _Optional[float] = ..., party_timeout_s: _Optional[int] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., label: _Optional[_Union[Feature, _Mapping]] = ..., frank_wolfe: _Optional[_Union[FrankWolfe, _Mapping]] = ..., moments: _Optional[_Union[Moments, _Mapping]] = ...) -> None: ...
 
 class FrankWolfeState(_message.Message):
     __slots__ = ("round", "parts", "label")
@@ -173,10 +219,58 @@ class FrankWolfeStep(_message.Message):
     candidates: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, coef: _Optional[_Iterable[int]] = ..., q: _Optional[_Iterable[int]] = ..., weight: _Optional[int] = ..., clip: _Optional[int] = ..., offset: _Optional[int] = ..., candidates: _Optional[_Iterable[int]] = ...) -> None: ...
 
+class Projection(_message.Message):
+    __slots__ = ("coef", "offset")
+    COEF_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    coef: _containers.RepeatedScalarFieldContainer[int]
+    offset: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, coef: _Optional[_Iterable[int]] = ..., offset: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class MomentsRound(_message.Message):
+    __slots__ = ("projection", "sketches", "screen")
+    PROJECTION_FIELD_NUMBER: _ClassVar[int]
+    SKETCHES_FIELD_NUMBER: _ClassVar[int]
+    SCREEN_FIELD_NUMBER: _ClassVar[int]
+    projection: Projection
+    sketches: _containers.RepeatedScalarFieldContainer[int]
+    screen: FrankWolfeStep
+    def __init__(self, projection: _Optional[_Union[Projection, _Mapping]] = ..., sketches: _Optional[_Iterable[int]] = ..., screen: _Optional[_Union[FrankWolfeStep, _Mapping]] = ...) -> None: ...
+
+class MomentsState(_message.Message):
+    __slots__ = ("round", "parts", "intercept")
+    class Held(_message.Message):
+        __slots__ = ("kind", "body")
+        KIND_FIELD_NUMBER: _ClassVar[int]
+        BODY_FIELD_NUMBER: _ClassVar[int]
+        kind: str
+        body: bytes
+        def __init__(self, kind: _Optional[str] = ..., body: _Optional[bytes] = ...) -> None: ...
+    class Part(_message.Message):
+        __slots__ = ("releases", "choices", "basis", "coef")
+        RELEASES_FIELD_NUMBER: _ClassVar[int]
+        CHOICES_FIELD_NUMBER: _ClassVar[int]
+        BASIS_FIELD_NUMBER: _ClassVar[int]
+        COEF_FIELD_NUMBER: _ClassVar[int]
+        releases: _containers.RepeatedCompositeFieldContainer[MomentsState.Held]
+        choices: _containers.RepeatedScalarFieldContainer[bytes]
+        basis: _containers.RepeatedScalarFieldContainer[int]
+        coef: _containers.RepeatedScalarFieldContainer[int]
+        def __init__(self, releases: _Optional[_Iterable[_Union[MomentsState.Held, _Mapping]]] = ..., choices: _Optional[_Iterable[bytes]] = ..., basis: _Optional[_Iterable[int]] = ..., coef: _Optional[_Iterable[int]] = ...) -> None: ...
+    ROUND_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    INTERCEPT_FIELD_NUMBER: _ClassVar[int]
+    round: int
+    parts: _containers.RepeatedCompositeFieldContainer[MomentsState.Part]
+    intercept: int
+    def __init__(self, round: _Optional[int] = ..., parts: _Optional[_Iterable[_Union[MomentsState.Part, _Mapping]]] = ..., intercept: _Optional[int] = ...) -> None: ...
+
 class TaskBody(_message.Message):
-    __slots__ = ("frank_wolfe_opening", "frank_wolfe_step")
+    __slots__ = ("frank_wolfe_opening", "frank_wolfe_step", "moments_round")
     FRANK_WOLFE_OPENING_FIELD_NUMBER: _ClassVar[int]
     FRANK_WOLFE_STEP_FIELD_NUMBER: _ClassVar[int]
+    MOMENTS_ROUND_FIELD_NUMBER: _ClassVar[int]
     frank_wolfe_opening: FrankWolfeOpening
     frank_wolfe_step: FrankWolfeStep
-    def __init__(self, frank_wolfe_opening: _Optional[_Union[FrankWolfeOpening, _Mapping]] = ..., frank_wolfe_step: _Optional[_Union[FrankWolfeStep, _Mapping]] = ...) -> None: ...
+    moments_round: MomentsRound
+    def __init__(self, frank_wolfe_opening: _Optional[_Union[FrankWolfeOpening, _Mapping]] = ..., frank_wolfe_step: _Optional[_Union[FrankWolfeStep, _Mapping]] = ..., moments_round: _Optional[_Union[MomentsRound, _Mapping]] = ...) -> None: ...

@@ -7,8 +7,11 @@ know only this.
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar
 
+from colonnade.core.arrays import FloatArray
 from colonnade.optim.job import Job
-from colonnade.optim.model import LinearModel
+from colonnade.optim.model import LinearModel, ModelFeature, ModelLabel
+from colonnade.optim.vertical.spec import FrankWolfeSpec
+from colonnade.optim.vertical_moments.spec import MomentsSpec
 
 S = TypeVar("S")
 
@@ -58,5 +61,31 @@ class Algorithm(Protocol[S]):
 def algorithm_of(job: Job, job_id: str) -> Algorithm[Any]:
     """Return the steps of a job."""
     from colonnade.server.vertical import VerticalFrankWolfe
+    from colonnade.server.vertical_moments import VerticalMoments
 
-    return VerticalFrankWolfe.of(job, job_id)
+    match job.method:
+        case FrankWolfeSpec() as spec:
+            return VerticalFrankWolfe.of(job, job_id, spec)
+        case MomentsSpec() as spec:
+            return VerticalMoments.of(job, job_id, spec)
+
+
+def linear_model(
+    job: Job, job_id: str, coef: Mapping[str, FloatArray], intercept: float
+) -> LinearModel:
+    """Return a job's model from coefficients on scaled features and label, by party."""
+    features = tuple(
+        ModelFeature(member.party, name, bounds.low, bounds.high, float(value))
+        for member in job.members
+        for name, bounds, value in zip(
+            member.features, member.bounds, coef[member.party], strict=True
+        )
+    )
+    return LinearModel(
+        job_id=job_id,
+        loss=job.method.loss.value,
+        label=ModelLabel(job.label, job.label_bounds.low, job.label_bounds.high),
+        intercept_scaled=intercept,
+        features=features,
+        private=True,
+    )

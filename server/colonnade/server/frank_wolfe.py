@@ -29,7 +29,6 @@ from colonnade.optim.vertical.spec import (
     Sampling,
     decode_choice,
 )
-from colonnade.optim.vertical.uplink import body_bytes
 from colonnade.server.cross_term import CrossTerm
 
 # A feature is shared if its coefficient after the local rounds is at least this part of the top.
@@ -131,7 +130,7 @@ class FrankWolfe:
                 f"not {', '.join(sorted(bodies)) or 'nothing'}"
             )
         for kind, body in bodies.items():
-            if len(body) != (size := body_bytes(self.spec, party, kind)):
+            if len(body) != (size := self.spec.body_bytes(party, kind)):
                 raise BadInput(
                     f"the {kind} of party {party!r} has {len(body)} bytes instead of {size}"
                 )

@@ -6,11 +6,9 @@ of them: directions and coefficients. Tasks follow from a state by sums in a fix
 the same state gives the same tasks, bit for bit, on any machine.
 """
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -174,39 +172,6 @@ class MomentsSolver:
             for place in kept:
                 constant -= float(fixed[place]) * float(known.mean[place])
         return coef, round(min(max(constant, -_MOST_INTERCEPT), _MOST_INTERCEPT))
-
-    def encode(self, state: MomentsState) -> bytes:
-        """Return the state's bytes."""
-        fields = {
-            "round": state.round,
-            "bodies": {
-                name: {kind: body.hex() for kind, body in held.items()}
-                for name, held in state.bodies.items()
-            },
-            "choices": {name: list(map(list, held)) for name, held in state.choices.items()},
-            "basis": {name: basis.tolist() for name, basis in state.basis.items()},
-            "coef": {name: coef.tolist() for name, coef in state.coef.items()},
-            "intercept": state.intercept,
-        }
-        return json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
-
-    def decode(self, body: bytes) -> MomentsState:
-        """Return the state that the bytes stand for."""
-        fields: dict[str, Any] = json.loads(body)
-        return MomentsState(
-            round=fields["round"],
-            bodies={
-                name: {kind: bytes.fromhex(text) for kind, text in held.items()}
-                for name, held in fields["bodies"].items()
-            },
-            choices={
-                name: tuple((int(a), int(b)) for a, b in held)
-                for name, held in fields["choices"].items()
-            },
-            basis={name: np.array(rows, np.int64) for name, rows in fields["basis"].items()},
-            coef={name: np.array(coef, np.int64) for name, coef in fields["coef"].items()},
-            intercept=fields["intercept"],
-        )
 
     def _bases(self, state: MomentsState) -> dict[str, IntArray]:
         shared, bases = self.spec.labels is Labels.SHARED, {}

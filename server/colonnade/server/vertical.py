@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from colonnade.optim.job import Job
-from colonnade.optim.model import LinearModel, ModelFeature, ModelLabel
-from colonnade.optim.vertical.spec import LABEL, MEANS, SELECT, SHARE
-from colonnade.optim.vertical.uplink import body_bytes
-from colonnade.server.algorithm import Bodies
+from colonnade.optim.model import LinearModel
+from colonnade.optim.vertical.spec import LABEL, MEANS, SELECT, SHARE, FrankWolfeSpec
+from colonnade.server.algorithm import Bodies, linear_model
 from colonnade.server.frank_wolfe import FrankWolfe, Iterate
 from colonnade.v1 import job_pb2
 from colonnade.wire.tasks import FrankWolfeTask, task_to_bytes
@@ -22,13 +21,14 @@ class VerticalFrankWolfe:
 
     job: Job
     job_id: str
+    spec: FrankWolfeSpec
     solver: FrankWolfe
     costs: Mapping[tuple[str, str], int]  # by party and kind, but for selections
 
     @classmethod
-    def of(cls, job: Job, job_id: str) -> "VerticalFrankWolfe":
-        """Make the steps of ``job``."""
-        return cls(job, job_id, FrankWolfe.of(job.method, job_id), _costs(job, job_id))
+    def of(cls, job: Job, job_id: str, spec: FrankWolfeSpec) -> "VerticalFrankWolfe":
+        """Make the steps of ``job``, whose method is ``spec``."""
+        return cls(job, job_id, spec, FrankWolfe.of(spec, job_id), _costs(spec, job_id))
 
     def start(self) -> Iterate:
         """Return the state before the opening."""
@@ -91,35 +91,23 @@ class VerticalFrankWolfe:
     def cost(self, party: str, kind: str, round_: int) -> int:
         """Return the price of one release, in units."""
         if kind == SELECT:
-            return self.job.method.selection(round_).cost
+            return self.spec.selection(round_).cost
         return self.costs[party, kind]
 
     def body_bytes(self, party: str, kind: str) -> int:
         """Return the exact size of one release's payload."""
-        return body_bytes(self.job.method, party, kind)
+        return self.spec.body_bytes(party, kind)
 
     def model(self, state: Iterate) -> LinearModel:
         """Return the model so far."""
-        job, coef = self.job, self.solver.coefficients(state)
-        features = tuple(
-            ModelFeature(member.party, name, bounds.low, bounds.high, float(value))
-            for member in job.members
-            for name, bounds, value in zip(
-                member.features, member.bounds, coef[member.party], strict=True
-            )
-        )
-        return LinearModel(
-            job_id=self.job_id,
-            loss=job.method.loss.value,
-            label=ModelLabel(job.label, job.label_bounds.low, job.label_bounds.high),
-            intercept_scaled=self.solver.intercept(state),
-            features=features,
-            private=True,
+        solver = self.solver
+        return linear_model(
+            self.job, self.job_id, solver.coefficients(state), solver.intercept(state)
         )
 
     def parameters(self) -> Mapping[str, Any]:
         """Return the method's public numbers."""
-        spec = self.job.method
+        spec = self.spec
         return {
             "rounds": spec.rounds,
             "sampling": spec.sampling.value,
@@ -148,8 +136,7 @@ def _by_party(numbers: Mapping[str, float]) -> float | str:
     return ", ".join(f"{party} {number:g}" for party, number in numbers.items())
 
 
-def _costs(job: Job, job_id: str) -> Mapping[tuple[str, str], int]:
-    spec = job.method
+def _costs(spec: FrankWolfeSpec, job_id: str) -> Mapping[tuple[str, str], int]:
     sketch = spec.sketch(job_id)
     costs = {}
     for block in spec.blocks:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from colonnade.optim.vertical.spec import SHARE, Block, FrankWolfeSpec
-from colonnade.optim.vertical.uplink import body_bytes, most_payload
 from colonnade.privacy.accounting import rho_of, units_down
 
 _FLOAT32, _FLOAT64 = 4, 8
@@ -64,11 +63,11 @@ def ratios_of(spec: FrankWolfeSpec) -> dict[str, float]:
     """
     parties = [block.party for block in spec.blocks]
     features = sum(len(block.features) for block in spec.blocks)
-    ours = sum(sum(most_payload(spec, party).values()) for party in parties)
+    ours = sum(sum(spec.payload(party).values()) for party in parties)
     shares = sum(spec.most_releases(party)[SHARE] for party in parties)
     others = {
         "vs_columns": _FLOAT32 * spec.n_rows * features,
-        "vs_one_shot": features * body_bytes(spec, parties[0], SHARE) if shares else 0,
+        "vs_one_shot": features * spec.body_bytes(parties[0], SHARE) if shares else 0,
         "vs_float64": _FLOAT64 * spec.sketch_dim * shares,
     }
     facts = {"n": spec.n_rows, "parties": len(parties), "features": features}

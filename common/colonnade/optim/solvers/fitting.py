@@ -2,9 +2,11 @@
 
 Solvers work on features and label scaled by their bounds; penalties are stated in the users'
 units. With ``m`` and ``h`` the middles and half widths, ``w_j = h_y c_j / h_j`` (``h_y`` is 1 for
-labels of -1 and +1), so that ``scales_j = 1 / h_j`` and an l1 penalty is divided by ``h_y``.
+labels of -1 and +1), so that ``scales_j = 1 / h_j``, and an l1 penalty and a box are divided by
+``h_y``.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -16,7 +18,7 @@ from colonnade.core.fixedpoint import GRID, Bounds, quantise
 from colonnade.optim.solvers.claims import Claim, claim_of
 from colonnade.optim.solvers.design import Design
 from colonnade.optim.solvers.frank_wolfe import FrankWolfe
-from colonnade.optim.solvers.iteration import Direct, Noiseless, Release
+from colonnade.optim.solvers.iteration import Direct, Noiseless, Release, Trail
 from colonnade.optim.solvers.losses import Loss
 from colonnade.optim.solvers.penalties import Penalty, no_penalty
 from colonnade.optim.solvers.problem import Problem
@@ -58,15 +60,17 @@ class Fitted:
     coef: FloatArray
     intercept: float
     claim: Claim
+    trail: Trail  # of the scaled coefficients, the intercept's last; empty if not asked for
 
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """A loss and the strengths of its penalty in the users' units."""
+    """A loss, the strengths of its penalty and the size of its box in the users' units."""
 
     loss: Loss
     l1: float = 0.0
     l2: float = 0.0
+    bound: float = math.inf
 
 
 def make_solver(solver: str | Solver) -> Solver:
@@ -100,6 +104,7 @@ def fit_table(
     seed: int | None = None,
     gated: Release | None = None,
     progress: Callable[[int], None] | None = None,
+    keep_trail: bool = False,
 ) -> Fitted:
     """Fit, and state the guarantee.
 
@@ -113,6 +118,8 @@ def fit_table(
         Of fast noise.
     gated
         Where releases go instead of straight to the solver: a ledger, which charges them in full.
+    keep_trail
+        Whether to keep how the coefficients came about.
     """
     n_rows, n_features = table.design.shape
     width = 1.0 if table.label_bounds is None else table.label_bounds.half_width
@@ -123,6 +130,7 @@ def fit_table(
     plan = make_plan(solver, (n_rows, n_features), epsilon=epsilon, delta=delta, enforced=enforced)
     sampler: NoiseSource = OsNoise() if noise == "exact" else SeededNoise(seed or 0)
     release = gated or (Noiseless() if noise == "off" else Direct(sampler))
+    trail: Trail = []
     coef = solve(
         problem,
         table.design,
@@ -132,11 +140,12 @@ def fit_table(
         release=release,
         sampler=sampler,
         progress=progress,
+        trail=trail if keep_trail else None,
     )
     claim = claim_of(
         plan, solver, n_rows=n_rows, delta=delta, private=noise == "exact", enforced=enforced
     )
-    return _in_users_units(coef, table, width, claim)
+    return _in_users_units(coef, table, width, claim, trail)
 
 
 def _problem(table: Table, objective: Objective, solver: Solver, width: float) -> Problem:
@@ -146,10 +155,13 @@ def _problem(table: Table, objective: Objective, solver: Solver, width: float) -
         if table.intercept:
             raise Unsuitable("Frank-Wolfe has no free intercept; set fit_intercept=False")
         return Problem(objective.loss, no_penalty(), scales)
-    return Problem(objective.loss, Penalty(objective.l1 / width, objective.l2), scales)
+    penalty = Penalty(objective.l1 / width, objective.l2, objective.bound / width)
+    return Problem(objective.loss, penalty, scales)
 
 
-def _in_users_units(coef: FloatArray, table: Table, width: float, claim: Claim) -> Fitted:
+def _in_users_units(
+    coef: FloatArray, table: Table, width: float, claim: Claim, trail: Trail
+) -> Fitted:
     n_features = len(table.bounds)
     scaled = coef[:n_features]
     constant = float(coef[n_features]) if table.intercept else 0.0
@@ -162,4 +174,5 @@ def _in_users_units(coef: FloatArray, table: Table, width: float, claim: Claim) 
         coef=width * slopes,
         intercept=middle + width * (constant - float(slopes @ middles)),
         claim=claim,
+        trail=trail,
     )

@@ -16,7 +16,7 @@ one block of it, and which block comes next. Everything it asks goes through a `
 | private ADMM | all            | 2 prox_f(2 z - u) - 2 z + u, z = prox_r(u)    | chosen      |
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -29,6 +29,10 @@ from colonnade.privacy.sampling import NoiseSource
 
 Block: TypeAlias = int | slice
 EVERYTHING = slice(None)
+Trail: TypeAlias = list[tuple[int, FloatArray]]
+"""How a model came about: steps done and the coefficients then, some 200 of them."""
+
+TRAIL_LENGTH = 200
 # Coordinates beyond this are a divergence, noticed before floats overflow in the rows.
 _DIVERGED = 1e100
 _AHEAD = 512
@@ -83,6 +87,7 @@ def iterate(
     steps: int,
     average_every: int = 0,
     progress: Callable[[int], None] | None = None,
+    trail: Trail | None = None,
 ) -> FloatArray:
     """Run the iteration from ``u`` and return the model.
 
@@ -93,12 +98,20 @@ def iterate(
         time (the periodic averaging of DP-CD: ``steps / average_every`` periods).
     progress
         Called with the number of steps done.
+    trail
+        Is appended to. Privacy: of functions of the releases alone, as the model is.
     """
     u = u.copy()
+    apart = -(-steps // TRAIL_LENGTH)
     if isinstance(release, Direct) and isinstance(operator, Sweeper) and not average_every:
         mechanism = operator.sweeps
         if isinstance(mechanism, DiscreteGaussian):
-            _sweep(operator, mechanism, u, release, steps=steps, progress=progress)
+            ahead = _AHEAD if trail is None else min(_AHEAD, apart)
+            for done in _sweep(operator, mechanism, u, release, steps=steps, ahead=ahead):
+                if progress is not None:
+                    progress(done)
+                if trail is not None:
+                    trail.append((done, operator.model(u).copy()))
             return operator.model(u)
     total = np.zeros_like(u)
     for k in range(steps):
@@ -118,6 +131,8 @@ def iterate(
                 total[:] = 0.0
         if progress is not None:
             progress(k + 1)
+        if trail is not None and ((k + 1) % apart == 0 or k + 1 == steps):
+            trail.append((k + 1, operator.model(u).copy()))
     return operator.model(u)
 
 
@@ -128,16 +143,15 @@ def _sweep(
     release: "Direct",
     *,
     steps: int,
-    progress: Callable[[int], None] | None,
-) -> None:
-    """Run the same iteration many steps at a time."""
-    for first in range(0, steps, _AHEAD):
-        done = min(first + _AHEAD, steps)
+    ahead: int,
+) -> Iterator[int]:
+    """Run the same iteration ``ahead`` steps at a time; yield the number of steps done."""
+    for first in range(0, steps, ahead):
+        done = min(first + ahead, steps)
         operator.sweep(first, u, release.draw(mechanism, done - first))
         if not _bounded(u):
             raise Diverged(f"step {done} of {steps}")
-        if progress is not None:
-            progress(done)
+        yield done
 
 
 def _bounded(u: FloatArray) -> bool:

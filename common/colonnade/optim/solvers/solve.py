@@ -13,7 +13,7 @@ from colonnade.optim.solvers.design import Design
 from colonnade.optim.solvers.dual import DualDescent
 from colonnade.optim.solvers.frank_wolfe import FrankWolfe
 from colonnade.optim.solvers.greedy import GreedyDescent
-from colonnade.optim.solvers.iteration import Operator, Release, iterate
+from colonnade.optim.solvers.iteration import Operator, Release, Trail, iterate
 from colonnade.optim.solvers.problem import Problem
 from colonnade.optim.solvers.setting import Setting
 from colonnade.optim.solvers.sgd import StochasticDescent
@@ -95,6 +95,7 @@ def solve(
     release: Release,
     sampler: NoiseSource | None = None,
     progress: Callable[[int], None] | None = None,
+    trail: Trail | None = None,
 ) -> FloatArray:
     """Return the coefficients that ``solver`` finds, as functions of releases alone.
 
@@ -104,6 +105,8 @@ def solve(
         Shape ``(n_rows,)``: within ``[-1, 1]`` for squared error, else -1 or +1.
     sampler
         Where secret batches come from; operating-system entropy by default.
+    progress, trail
+        As in `iterate`.
     """
     check(problem, solver)
     if design.shape[1] != problem.n_features or label.shape != (design.shape[0],):
@@ -119,4 +122,5 @@ def solve(
         steps=solver.steps(*design.shape),
         average_every=getattr(solver, "average_every", 0),
         progress=progress,
+        trail=trail,
     )

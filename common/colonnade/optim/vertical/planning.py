@@ -24,7 +24,6 @@ from colonnade.optim.vertical.spec import (
     Loss,
     Sampling,
 )
-from colonnade.optim.vertical.uplink import most_payload
 from colonnade.privacy.accounting import RHO_UNIT, rho_from_units
 
 # What is expected between columns of different parties if nobody says.
@@ -113,12 +112,16 @@ class Plan:
 
     def most_bytes(self) -> dict[str, dict[str, int]]:
         """Return the most payload bytes by party and kind."""
-        return {block.party: most_payload(self.spec, block.party) for block in self.spec.blocks}
+        return {block.party: self.spec.payload(block.party) for block in self.spec.blocks}
 
     def summary(self) -> dict[str, object]:
         """Return what a person asks of a plan, as JSON values."""
+        spec = self.spec
         return {
-            "local_rounds": self.spec.local_rounds,
+            "local_rounds": spec.local_rounds,
+            "shares": {block.party: block.shares for block in spec.blocks},
+            "sketch_entries": spec.sketch_entries,
+            "radius": {block.party: block.radius for block in spec.blocks},
             "expected_correlation": self.problem.expected,
             "budget_split": self.split(),
             "noise": self.noise(),

@@ -11,6 +11,7 @@ import enum
 import hashlib
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from colonnade.optim.dense_sketch import HadamardSketch
 from colonnade.optim.sketch import Sketch, SparseSketch
@@ -73,6 +74,8 @@ class Block:
 class FrankWolfeSpec:
     """A vertical LASSO by private block-coordinate Frank-Wolfe (Lou and Cheung 2018)."""
 
+    kind: ClassVar[str] = "frank-wolfe"
+
     n_rows: int
     blocks: tuple[Block, ...]
     rounds: int
@@ -132,6 +135,11 @@ class FrankWolfeSpec:
             raise ValueError("a round must sample between one party and all, and no negative part")
         if not all(0 < block.probability <= 1 for block in self.blocks):
             raise ValueError("a probability must lie above 0 and not above 1")
+
+    @property
+    def parts(self) -> tuple[Block, ...]:
+        """The parties' parts."""
+        return self.blocks
 
     def block(self, party: str) -> Block:
         """Return the part of ``party``."""
@@ -217,6 +225,31 @@ class FrankWolfeSpec:
     def max_units(self, party: str) -> int:
         """Return the most that the job can ever cost ``party``: what it sets aside."""
         return sum(self.most_units(party).values())
+
+    def body_bytes(self, party: str, kind: str) -> int:
+        """Return the size of one body of ``kind`` from ``party``: exact, and known beforehand."""
+        if kind == SELECT:
+            return SELECT_BYTES
+        if kind == MEANS:
+            return self.means(self.block(party))[1].n_bytes
+        sketch = self.sketch("")  # sizes do not depend on the job's name
+        if kind == SHARE:
+            return self.share(sketch)[1].n_bytes
+        if kind == LABEL:
+            return self.label_share(sketch)[1].n_bytes
+        raise ValueError("the job has no release of that kind")
+
+    def payload(self, party: str) -> dict[str, int]:
+        """Return the most bytes of each kind that ``party`` can ever send.
+
+        What it does send depends on which features are chosen, through the number of shares.
+        """
+        counts = self.most_releases(party).items()
+        return {kind: count * self.body_bytes(party, kind) for kind, count in counts if count}
+
+    def task_entries(self, party: str) -> int:
+        """Return the most numbers that a task for ``party`` carries."""
+        return self.sketch_dim + 2 * len(self.block(party).features)
 
     def inner_radius(self, block: Block) -> float:
         """Return the radius for labels of +-1: those of the logistic surrogate are +-2."""

@@ -175,3 +175,8 @@ def _dim(problem: Problem, units: int) -> int:
     most = min(high, 1 << (problem.n_rows.bit_length() - 1))
     power = max(math.ceil(math.log2(max(wanted, 1.0))), 0)
     return min(most, max(low, 1 << power))
+
+
+def choose_method(problem: Problem) -> str:
+    """Return the method that is expected to do better."""
+    return MomentsSpec.kind if len(problem.features) > 1 else "frank-wolfe"

@@ -25,6 +25,7 @@ import enum
 import hashlib
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from colonnade.optim.sketch import Sketch, SparseSketch
 from colonnade.optim.vertical.moments import moments_code, moments_mechanism
@@ -74,6 +75,8 @@ class Part:
 @dataclass(frozen=True, slots=True)
 class MomentsSpec:
     """A vertical linear model from local moments and a few shared directions."""
+
+    kind: ClassVar[str] = "moments"
 
     n_rows: int
     parts: tuple[Part, ...]
@@ -197,6 +200,11 @@ class MomentsSpec:
         share = (Stage.SHARE, Stage.CROSS) if self.shares() else ()
         return (Stage.MEANS, *label, *screen, Stage.GRAM, *share)
 
+    @property
+    def rounds(self) -> int:
+        """Rounds after the first."""
+        return len(self.stages()) - 1
+
     def round_kinds(self, round_: int, part: Part) -> tuple[str, ...]:
         """Return the kinds that the party releases in a round."""
         stage = self.stages()[round_]
@@ -288,6 +296,15 @@ class MomentsSpec:
         """Return the bytes of each kind that ``party`` sends: exact, and known beforehand."""
         counts = self.most_releases(party)
         return {kind: count * self.body_bytes(party, kind) for kind, count in counts.items()}
+
+    def task_entries(self, party: str) -> int:
+        """Return the most numbers that a task for ``party`` carries."""
+        part = self.part(party)
+        rows = self.n_columns(part) + 1
+        label = 0 if part.holds_label else self.sketch_dim
+        screen = self.sketch_dim + 2 * len(part.features) if part in self.wide() else 0
+        cross = self.n_probes(part) * rows + self.n_others(part) * self.sketch_dim
+        return max(self.n_gram(part) * rows + label, screen, cross if self.shares() else 0)
 
     @property
     def output_scale(self) -> float:

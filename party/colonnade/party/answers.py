@@ -1,0 +1,111 @@
+"""A party's side of a job, by the job's method: from a task's bytes to releases.
+
+Privacy: an answer is bound by the ledger to the task's bytes and to the version of the table, so
+the same key is never paid for one question and used for another.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from colonnade.core.errors import BadInput
+from colonnade.optim.job import Job
+from colonnade.optim.vertical.spec import FrankWolfeSpec
+from colonnade.optim.vertical_moments.spec import MomentsSpec
+from colonnade.party.frank_wolfe import Columns, FrankWolfeParty
+from colonnade.party.moments import MomentsParty
+from colonnade.privacy.entries import ReleaseKey
+from colonnade.privacy.gate import Gate
+from colonnade.privacy.ledger import Ledger, Released
+from colonnade.wire.tasks import moments_task_from_bytes, task_from_bytes
+
+
+class Answers(Protocol):
+    """A party's side of one job."""
+
+    def answer(self, round_: int, body: bytes) -> list[Released]:
+        """Release what a task asks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """What a party brings to a job that it has approved."""
+
+    job_id: str
+    party: str
+    version: str  # of its table
+    columns: Columns
+    gate: Gate
+    ledger: Ledger
+
+    def request(self, body: bytes) -> bytes:
+        """Return what the ledger binds an answer to."""
+        return body + bytes.fromhex(self.version)
+
+
+def answers_of(job: Job, seat: Seat) -> Answers:
+    """Return the party's side of ``job``."""
+    match job.method:
+        case FrankWolfeSpec() as spec:
+            return FrankWolfeAnswers.of(spec, seat)
+        case MomentsSpec() as spec:
+            return MomentsAnswers.of(spec, seat)
+
+
+@dataclass(frozen=True, slots=True)
+class FrankWolfeAnswers:
+    """Frank-Wolfe's side."""
+
+    party: FrankWolfeParty
+    seat: Seat
+
+    @classmethod
+    def of(cls, spec: FrankWolfeSpec, seat: Seat) -> "FrankWolfeAnswers":
+        """Take a seat."""
+        block, sketch = spec.block(seat.party), spec.sketch(seat.job_id)
+        party = FrankWolfeParty(
+            spec, seat.job_id, block, sketch, seat.columns, seat.gate, seat.ledger
+        )
+        return cls(party, seat)
+
+    def answer(self, round_: int, body: bytes) -> list[Released]:
+        """Release what a task asks for."""
+        spec, block = self.party.spec, self.party.block
+        task = task_from_bytes(body, n_features=len(block.features), sketch_dim=spec.sketch_dim)
+        request = self.seat.request(body)
+        if task.public is None:
+            if round_ != 0:
+                raise BadInput("only round 0 is an opening")
+            return self.party.open(request)
+        if not 1 <= round_ <= spec.rounds:
+            raise BadInput(f"the job has rounds 1 to {spec.rounds}")
+        keys = [ReleaseKey(self.party.job, 0, kind) for kind in spec.opening(block)]
+        if any(key not in self.party.ledger.state.stored for key in keys):
+            raise BadInput("the job's opening comes first")  # before anything is charged
+        return self.party.choose(round_, task.public, task.candidates, request)
+
+
+@dataclass(frozen=True, slots=True)
+class MomentsAnswers:
+    """Moments' side."""
+
+    party: MomentsParty
+    seat: Seat
+
+    @classmethod
+    def of(cls, spec: MomentsSpec, seat: Seat) -> "MomentsAnswers":
+        """Take a seat."""
+        part, sketch = spec.part(seat.party), spec.sketch(seat.job_id)
+        party = MomentsParty(spec, seat.job_id, part, sketch, seat.columns, seat.gate, seat.ledger)
+        return cls(party, seat)
+
+    def answer(self, round_: int, body: bytes) -> list[Released]:
+        """Release what a task asks for."""
+        spec, part = self.party.spec, self.party.part
+        task = moments_task_from_bytes(
+            body,
+            round_=round_,
+            n_columns=spec.n_columns(part),
+            n_features=len(part.features),
+            sketch_dim=spec.sketch_dim,
+        )
+        return self.party.answer(task, self.seat.request(body))
