@@ -42,6 +42,20 @@ def register(commands: "Verbs[argparse.ArgumentParser]") -> None:
     report = _verb(verbs, "report", "write a job's report and model", _report)
     report.add_argument("job", help=_JOB)
     report.add_argument("--out", type=Path, help="folder to write; default: print a summary")
+    solve = _verb(verbs, "solve", "solve a finished moments job again, at no further cost", _solve)
+    solve.add_argument("job", help=_JOB)
+    solve.add_argument(
+        "--penalty",
+        choices=("ball", "l1", "ridge", "elastic-net", "box"),
+        required=True,
+        help="ball is what the job itself solves",
+    )
+    solve.add_argument("--strength", type=float, help="of l1, ridge and elastic-net, in deviations")
+    solve.add_argument("--mix", type=float, help="elastic-net: part that is on the L1 norm")
+    solve.add_argument("--radius", type=float, help="of the ball, in deviations")
+    solve.add_argument("--low", type=float, help="box: least coefficient, in deviations")
+    solve.add_argument("--high", type=float, help="box: greatest coefficient, in deviations")
+    solve.add_argument("--out", type=Path, help="file to write the model to, as JSON")
 
 
 def _verb(
@@ -258,6 +272,29 @@ def _report(arguments: argparse.Namespace) -> int:
             f"{report['state']}, {done} of {report['rounds']['planned']} rounds, "
             f"{report['uplink']['payload_bytes']} payload bytes; --out FOLDER writes all of it"
         )
+    return 0
+
+
+def _solve(arguments: argparse.Namespace) -> int:
+    import json
+
+    from colonnade.core.errors import BadInput
+
+    names = ("strength", "mix", "radius", "low", "high")
+    given = {name: value for name in names if (value := getattr(arguments, name)) is not None}
+    if arguments.out is not None and arguments.out.exists():
+        raise BadInput(f"{arguments.out} exists already; name a new file")
+    with _client(arguments) as client:
+        model = client.solve(arguments.job, arguments.penalty, **given)
+    if arguments.out is not None:
+        arguments.out.write_text(json.dumps(model, indent=2) + "\n", "utf-8")
+    if arguments.json:
+        print(json.dumps(model))
+        return 0
+    used = [feature for feature in model["features"] if feature["coef"]]
+    print(f"{len(used)} of {len(model['features'])} features, intercept {model['intercept']:.6g}")
+    for feature in sorted(used, key=lambda each: -abs(each["coef_scaled"])):
+        print(f"  {feature['party']:<16} {feature['name']:<30} {feature['coef']:.6g}")
     return 0
 
 

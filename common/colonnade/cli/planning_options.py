@@ -46,7 +46,7 @@ def add_plan_options(parser: argparse.ArgumentParser, *, data: bool) -> None:
         "frank-wolfe, of the whole model with moments",
     )
     plan.add_argument("--directions", type=int, help="moments: directions each party shares")
-    plan.add_argument("--keep", type=int, help="moments: features a wide party keeps")
+    plan.add_argument("--keep-features", type=int, help="moments: features a wide party keeps")
     plan.add_argument("--rounds", type=int, help="frank-wolfe: steps")
     plan.add_argument("--shares", type=int, help="frank-wolfe: features each party may share")
     plan.add_argument("--labels", choices=("shared", "sketched"))

@@ -46,7 +46,7 @@ class Wishes:
     sketch_dim: int | None = None
     radius: float | None = None
     directions: int | None = None  # moments: that each party shares
-    keep: int | None = None  # moments: features that a wide party keeps
+    keep_features: int | None = None  # moments: that a wide party keeps
     rounds: int | None = None  # this and all below: Frank-Wolfe
     shares: int | None = None
     sampling: str = "all"
@@ -61,7 +61,7 @@ class Wishes:
 
 # What belongs to one method alone.
 _FRANK_WOLFE = ("rounds", "shares", "sampling", "parties_per_round", "features_per_round")
-_OWN = {FrankWolfeSpec.kind: _FRANK_WOLFE, MomentsSpec.kind: ("directions", "keep")}
+_OWN = {FrankWolfeSpec.kind: _FRANK_WOLFE, MomentsSpec.kind: ("directions", "keep_features")}
 
 
 def delta_of(wishes: Wishes, n_rows: int) -> float:
@@ -125,7 +125,7 @@ def _planned(
             return recommend_moments(
                 problem,
                 directions=wishes.directions,
-                keep=wishes.keep,
+                keep=wishes.keep_features,
                 sketch_dim=wishes.sketch_dim,
                 radius=wishes.radius,
             )

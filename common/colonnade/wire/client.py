@@ -164,6 +164,18 @@ class Client:
         report: dict[str, Any] = json.loads(found.report_json)
         return report
 
+    def solve(self, job_id: str, penalty: str, **numbers: float) -> dict[str, Any]:
+        """Return the model of a job that released moments, under another penalty.
+
+        ``numbers`` are those of ``strength``, ``mix``, ``radius``, ``low`` and ``high`` that the
+        penalty has. It is computed from releases and costs nothing more.
+        """
+        request = jobs_pb2.SolveJobRequest(job_id=job_id, penalty=penalty, **numbers)
+        with self._translated():
+            found = self._stub.SolveJob(request, **self._options)
+        model: dict[str, Any] = json.loads(found.model_json)
+        return model
+
     def parties(self) -> list[PartyOffer]:
         """Return the enrolled parties and what they offer."""
         with self._translated():

@@ -139,6 +139,30 @@ class GetReportResponse(_message.Message):
     report_json: str
     def __init__(self, report_json: _Optional[str] = ...) -> None: ...
 
+class SolveJobRequest(_message.Message):
+    __slots__ = ("job_id", "penalty", "strength", "mix", "radius", "low", "high")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    PENALTY_FIELD_NUMBER: _ClassVar[int]
+    STRENGTH_FIELD_NUMBER: _ClassVar[int]
+    MIX_FIELD_NUMBER: _ClassVar[int]
+    RADIUS_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    penalty: str
+    strength: float
+    mix: float
+    radius: float
+    low: float
+    high: float
+    def __init__(self, job_id: _Optional[str] = ..., penalty: _Optional[str] = ..., strength: _Optional[float] = ..., mix: _Optional[float] = ..., radius: _Optional[float] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
+
+class SolveJobResponse(_message.Message):
+    __slots__ = ("model_json",)
+    MODEL_JSON_FIELD_NUMBER: _ClassVar[int]
+    model_json: str
+    def __init__(self, model_json: _Optional[str] = ...) -> None: ...
+
 class ListPartiesRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

@@ -65,6 +65,11 @@ class JobServiceStub:
                 request_serializer=colonnade_dot_v1_dot_jobs__pb2.GetReportRequest.SerializeToString,
                 response_deserializer=colonnade_dot_v1_dot_jobs__pb2.GetReportResponse.FromString,
                 _registered_method=True)
+        self.SolveJob = channel.unary_unary(
+                '/colonnade.v1.JobService/SolveJob',
+                request_serializer=colonnade_dot_v1_dot_jobs__pb2.SolveJobRequest.SerializeToString,
+                response_deserializer=colonnade_dot_v1_dot_jobs__pb2.SolveJobResponse.FromString,
+                _registered_method=True)
         self.ListParties = channel.unary_unary(
                 '/colonnade.v1.JobService/ListParties',
                 request_serializer=colonnade_dot_v1_dot_jobs__pb2.ListPartiesRequest.SerializeToString,
@@ -118,6 +123,13 @@ class JobServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SolveJob(self, request, context):
+        """Solve a finished job again with another penalty, from its releases alone.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListParties(self, request, context):
         """List enrolled parties and what they offer.
         """
@@ -157,6 +169,11 @@ def add_JobServiceServicer_to_server(servicer, server):
                     servicer.GetReport,
                     request_deserializer=colonnade_dot_v1_dot_jobs__pb2.GetReportRequest.FromString,
                     response_serializer=colonnade_dot_v1_dot_jobs__pb2.GetReportResponse.SerializeToString,
+            ),
+            'SolveJob': grpc.unary_unary_rpc_method_handler(
+                    servicer.SolveJob,
+                    request_deserializer=colonnade_dot_v1_dot_jobs__pb2.SolveJobRequest.FromString,
+                    response_serializer=colonnade_dot_v1_dot_jobs__pb2.SolveJobResponse.SerializeToString,
             ),
             'ListParties': grpc.unary_unary_rpc_method_handler(
                     servicer.ListParties,
@@ -327,6 +344,33 @@ class JobService:
             '/colonnade.v1.JobService/GetReport',
             colonnade_dot_v1_dot_jobs__pb2.GetReportRequest.SerializeToString,
             colonnade_dot_v1_dot_jobs__pb2.GetReportResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SolveJob(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/colonnade.v1.JobService/SolveJob',
+            colonnade_dot_v1_dot_jobs__pb2.SolveJobRequest.SerializeToString,
+            colonnade_dot_v1_dot_jobs__pb2.SolveJobResponse.FromString,
             options,
             channel_credentials,
             insecure,

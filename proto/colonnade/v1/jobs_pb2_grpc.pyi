@@ -45,6 +45,8 @@ class JobServiceStub:
     """Stop a job; what was charged stays charged."""
     GetReport: _grpc.UnaryUnaryMultiCallable[_jobs_pb2.GetReportRequest, _jobs_pb2.GetReportResponse]
     """Fetch a job's report."""
+    SolveJob: _grpc.UnaryUnaryMultiCallable[_jobs_pb2.SolveJobRequest, _jobs_pb2.SolveJobResponse]
+    """Solve a finished job again with another penalty, from its releases alone."""
     ListParties: _grpc.UnaryUnaryMultiCallable[_jobs_pb2.ListPartiesRequest, _jobs_pb2.ListPartiesResponse]
     """List enrolled parties and what they offer."""
 
@@ -65,6 +67,8 @@ class JobServiceAsyncStub(JobServiceStub):
     """Stop a job; what was charged stays charged."""
     GetReport: _aio.UnaryUnaryMultiCallable[_jobs_pb2.GetReportRequest, _jobs_pb2.GetReportResponse]  # type: ignore[assignment]
     """Fetch a job's report."""
+    SolveJob: _aio.UnaryUnaryMultiCallable[_jobs_pb2.SolveJobRequest, _jobs_pb2.SolveJobResponse]  # type: ignore[assignment]
+    """Solve a finished job again with another penalty, from its releases alone."""
     ListParties: _aio.UnaryUnaryMultiCallable[_jobs_pb2.ListPartiesRequest, _jobs_pb2.ListPartiesResponse]  # type: ignore[assignment]
     """List enrolled parties and what they offer."""
 
@@ -118,6 +122,14 @@ class JobServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_jobs_pb2.GetReportResponse, _abc.Awaitable[_jobs_pb2.GetReportResponse]]:
         """Fetch a job's report."""
+
+    @_abc_1.abstractmethod
+    def SolveJob(
+        self,
+        request: _jobs_pb2.SolveJobRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_jobs_pb2.SolveJobResponse, _abc.Awaitable[_jobs_pb2.SolveJobResponse]]:
+        """Solve a finished job again with another penalty, from its releases alone."""
 
     @_abc_1.abstractmethod
     def ListParties(

@@ -14,7 +14,7 @@ from colonnade.server.engine import Coordinator
 from colonnade.server.progress import find_job, job_status, party_status, run_of
 from colonnade.server.run import Run
 from colonnade.server.store import Store
-from colonnade.server.summary import report_of
+from colonnade.server.summary import report_of, solve_again
 from colonnade.server.switchboard import Switchboard
 from colonnade.server.worker import Worker
 from colonnade.v1 import jobs_pb2 as pb
@@ -110,6 +110,17 @@ class JobServicer(jobs_pb2_grpc.JobServiceServicer):
         await self._worker.do(self._engine.settle)  # so that the store has all that it counts
         report = await self._worker.read(lambda: report_of(self._engine, self._store, run))
         return pb.GetReportResponse(report_json=json.dumps(report))
+
+    async def SolveJob(self, request: pb.SolveJobRequest, context: Context) -> pb.SolveJobResponse:
+        """Solve a job again from its releases."""
+        caller = self._callers.anyone(context)
+        _, run = await self._look(request.job_id, caller)
+        names = ("strength", "mix", "radius", "low", "high")
+        given = {name: getattr(request, name) for name in names if request.HasField(name)}
+        model = await self._worker.read(
+            lambda: solve_again(self._engine, run, request.penalty, given)
+        )
+        return pb.SolveJobResponse(model_json=json.dumps(model))
 
     async def ListParties(
         self, request: pb.ListPartiesRequest, context: Context

@@ -3,17 +3,19 @@
 The shape is described in `colonnade.server.report`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
+from colonnade.core.errors import BadInput
 from colonnade.privacy.accounting import epsilon_of, rho_from_units
 from colonnade.server.engine import Coordinator
 from colonnade.server.report import state_promise
 from colonnade.server.report.schema import Privacy
 from colonnade.server.run import CONTROL, Run
 from colonnade.server.store import PartyRow, Store, UplinkRow
+from colonnade.server.vertical_moments import VerticalMoments
 from colonnade.v1 import federation_pb2, release_pb2
 
 Report = dict[str, Any]
@@ -24,7 +26,7 @@ def report_of(engine: Coordinator, store: Store, run: Run) -> Report:
     row, job = run.row, run.job
     rows = store.uplink(row.job_id)
     ended = row.ended_at or None
-    private = not any(_offer(engine, member.party).simulation for member in job.members)
+    private = _private(engine, run)
     model = None
     if run.state is not None:
         model = replace(run.algorithm.model(run.state), private=private).to_object()
@@ -50,7 +52,41 @@ def report_of(engine: Coordinator, store: Store, run: Run) -> Report:
         "model": model,
         "path": _path(store, run),
         "quality": None,
+        **_extras(run),
     }
+
+
+def _extras(run: Run) -> Report:
+    """Return what only some methods can say."""
+    if run.state is None or not isinstance(run.algorithm, VerticalMoments):
+        return {}
+    from colonnade.server.solutions import moments_summary
+
+    found = moments_summary(run.algorithm.solver, run.state)
+    return {} if found is None else {"moments": found}
+
+
+def solve_again(
+    engine: Coordinator, run: Run, penalty: str, numbers: Mapping[str, float]
+) -> Report:
+    """Return the model of a finished moments job under another penalty: a function of releases."""
+    from colonnade.server.solutions import Wanted, solved
+
+    algorithm = run.algorithm
+    if not isinstance(algorithm, VerticalMoments):
+        raise BadInput(f"a job of kind {run.job.kind} has one solution; moments have others")
+    try:
+        wanted = Wanted(penalty, **numbers)
+    except ValueError as error:
+        raise BadInput(str(error)) from None
+    if run.state is None:
+        raise BadInput("the job has not begun; solve it when it is finished")
+    state = solved(algorithm.solver, run.state, wanted)
+    return replace(algorithm.model(state), private=_private(engine, run)).to_object()
+
+
+def _private(engine: Coordinator, run: Run) -> bool:
+    return not any(_offer(engine, member.party).simulation for member in run.job.members)
 
 
 def _privacy(engine: Coordinator, run: Run, rows: Sequence[UplinkRow]) -> Report:

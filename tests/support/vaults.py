@@ -1,0 +1,44 @@
+"""A party's vault for tests, and what a refusal must leave alone."""
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from colonnade.core.errors import ColonnadeError
+from colonnade.party.policy import load_policy
+from colonnade.party.vault import Vault
+from colonnade.privacy.founding import Charter, memory_ledger
+from colonnade.privacy.ledger import Ledger
+from colonnade.privacy.simulation import SeededNoise
+from colonnade.simulate.federation import FEDERATION
+from colonnade.wire.identity import Identity
+from support.federation import NAMES, founded
+
+ME, OTHER = NAMES[:2]
+HUB = Identity(FEDERATION, "coordinator", "hub")
+
+
+def vault_of(ledger: Ledger, *, policy: Path | None = None, noise: Any = None) -> Vault:
+    home = founded().folder / ME
+    return Vault(
+        home / "data",
+        ledger,
+        noise or SeededNoise(1),
+        policy=load_policy(policy or home / "policy.toml"),
+        coordinator=HUB,
+        today=lambda: dt.date(2026, 1, 1),
+    )
+
+
+def ledger_of(cap: int) -> Ledger:
+    return memory_ledger(Charter(ME, {"": cap}, simulation=True))
+
+
+def refused(kind: type[ColonnadeError], vault: Vault, ledger: Ledger, *task: Any) -> None:
+    """Check that a task is refused and leaves the ledger as it was."""
+    before = ledger.head
+    with pytest.raises(kind):
+        vault.answer(*task)
+    assert ledger.head == before
