@@ -1,0 +1,113 @@
+"""From wishes and offers to a job."""
+
+import dataclasses
+
+import pytest
+
+from colonnade.core.errors import BadInput, BudgetExceeded
+from colonnade.core.fixedpoint import Bounds
+from colonnade.optim.vertical.spec import FrankWolfeSpec, Labels, Loss
+from colonnade.optim.vertical_moments.spec import MomentsSpec
+from colonnade.privacy.accounting import rho_of, units_down
+from colonnade.wire.authoring import Wishes, author, describe, plan_of
+from colonnade.wire.client import PartyOffer
+
+FEATURES = {"hospital": ("age", "bmi", "pulse"), "laboratory": ("iron", "zinc", "sodium")}
+N_ROWS = 20_000
+CAP = units_down(rho_of(2.0, 1e-6))
+
+
+def offers(**changes: object) -> list[PartyOffer]:
+    made = [
+        PartyOffer(
+            party=name,
+            attached=True,
+            dataset="ab" * 16,
+            n_rows=N_ROWS,
+            features=dict.fromkeys(names, Bounds(-3.0, 3.0)),
+            label=("cost", Bounds(0.0, 9.0)),
+            cap_units=CAP,
+            used_units=0,
+        )
+        for name, names in FEATURES.items()
+    ]
+    return [dataclasses.replace(each, **changes) for each in made]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("wishes", "kind"),
+    [
+        (Wishes(method="frank-wolfe"), "frank-wolfe"),
+        (Wishes(method="moments"), "moments"),
+        (Wishes(rounds=7), "frank-wolfe"),
+        (Wishes(shares=1), "frank-wolfe"),
+        (Wishes(sampling="serial"), "frank-wolfe"),
+        (Wishes(features_per_round=2), "frank-wolfe"),
+        (Wishes(directions=2), "moments"),
+        (Wishes(keep_features=2), "moments"),
+    ],
+)
+def test_an_option_of_one_method_asks_for_that_method(wishes: Wishes, kind: str) -> None:
+    assert author(offers(), wishes, target="cost").kind == kind
+
+
+@pytest.mark.parametrize(
+    ("wishes", "option"),
+    [
+        (Wishes(method="moments", rounds=7), "--rounds"),
+        (Wishes(method="moments", parties_per_round=1), "--parties-per-round"),
+        (Wishes(method="frank-wolfe", directions=2), "--directions"),
+        (Wishes(method="frank-wolfe", keep_features=2), "--keep-features"),
+        (Wishes(rounds=7, directions=2), "--directions"),
+    ],
+)
+def test_an_option_of_the_other_method_is_refused(wishes: Wishes, option: str) -> None:
+    with pytest.raises(BadInput, match=option) as refused:
+        author(offers(), wishes, target="cost")
+    assert len(str(refused.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("method", ["frank-wolfe", "moments"])
+@pytest.mark.parametrize("labels", ["shared", "sketched"])
+def test_a_job_keeps_to_what_was_wished_and_offered(method: str, labels: str) -> None:
+    wishes = Wishes(epsilon=1.0, method=method, labels=labels, loss="logistic")
+    job = author(offers(), wishes, target="cost")
+    spec = job.method
+    assert [(part.party, part.features) for part in spec.parts] == list(FEATURES.items())
+    assert (spec.labels, spec.loss, job.n_rows) == (Labels(labels), Loss.LOGISTIC, N_ROWS)
+    assert job.label_parties() == (tuple(FEATURES) if labels == "shared" else ("hospital",))
+    assert job.label_bounds == Bounds(0.0, 1.0)  # a class
+    joint = sum(job.max_units(party) for party in FEATURES)
+    assert 0 < joint <= units_down(rho_of(1.0, job.delta))
+    plan = describe(job)
+    assert plan["method"] == method
+    assert 0.9 < plan["joint_max_epsilon"] <= 1.0
+
+
+@pytest.mark.parametrize("method", ["frank-wolfe", "moments"])
+def test_a_budget_for_each_party_holds_for_each(method: str) -> None:
+    wishes = Wishes(epsilon=1.0, scope="party", method=method, labels="sketched", delta=1e-6)
+    units = units_down(rho_of(1.0, 1e-6))
+    plan = plan_of(wishes, FEATURES, n_rows=N_ROWS, units=2 * units, owner="laboratory")
+    assert isinstance(plan.spec, MomentsSpec if method == "moments" else FrankWolfeSpec)
+    assert max(plan.spec.max_units(party) for party in FEATURES) <= units
+
+
+@pytest.mark.parametrize("method", ["frank-wolfe", "moments"])
+def test_a_party_that_cannot_pay_is_named(method: str) -> None:
+    with pytest.raises(BudgetExceeded, match="party hospital"):
+        author(offers(used_units=CAP - 5), Wishes(method=method), target="cost")
+
+
+def test_what_cannot_be_done_is_said_in_one_line() -> None:
+    with pytest.raises(BadInput, match="different numbers of rows: hospital 20000, laboratory 7"):
+        author([offers()[0], offers(n_rows=7)[1]], Wishes(), target="cost")
+    with pytest.raises(BadInput, match="no party offers the label 'age_at_death'"):
+        author(offers(), Wishes(), target="age_at_death")
+    with pytest.raises(BadInput, match="no party is attached"):
+        author(offers(attached=False), Wishes(), target="cost")
+    with pytest.raises(BadInput, match="party 'bank' is not enrolled"):
+        author(offers(), Wishes(), target="cost", parties=["hospital", "bank"])
+    bare = [offers()[0], offers(label=None)[1]]
+    with pytest.raises(BadInput, match="--labels shared needs 'cost' at every party"):
+        author(bare, Wishes(labels="shared"), target="cost")
