@@ -18,6 +18,7 @@ from colonnade.bench.crash.images import record_run, run_double_images, run_imag
 from colonnade.bench.crash.kills import run_kills
 from colonnade.bench.crash.party import MECHANISM, STEPS, VALUE, At, Send
 from colonnade.bench.crash.vfs import Sync, Write
+from colonnade.privacy import drafts as drafts_module
 from colonnade.privacy import ledger as ledger_module
 from colonnade.privacy import sqlite as storage_module
 from colonnade.privacy.entries import ReleaseKey
@@ -40,11 +41,21 @@ def test_a_thousand_kills_break_nothing(tmp_path: Path) -> None:
     assert min(hits.values()) >= 30  # and not just once: 1000 / 10 steps, 7 deviations less
 
 
-def test_failing_every_single_write_and_sync_breaks_nothing(tmp_path: Path) -> None:
-    counters, points = run_operation_faults(tmp_path)
+def test_killing_amid_releases_that_go_together_breaks_nothing(tmp_path: Path) -> None:
+    counters, hits = run_kills(tmp_path, 400, together=4)
+    print(counters, hits)
+    assert counters == NOTHING
+    assert sum(hits.values()) == 400
+    assert len(hits) == len(STEPS)
+    assert min(hits.values()) >= 5  # 400 / 10 steps, more than 5 deviations less
+
+
+@pytest.mark.parametrize("together", [1, 4])
+def test_failing_every_single_write_and_sync_breaks_nothing(tmp_path: Path, together: int) -> None:
+    counters, points = run_operation_faults(tmp_path, together=together)
     print(counters, points)
     assert counters == NOTHING
-    assert points["sync failed"] >= 12  # three syncs for each of four releases
+    assert points["sync failed"] >= 12 // together  # three for each of four releases, or for all
     # Every fault was met, but for those after the last one that stops the party.
     assert points["killed"] == points["sync failed"] + points["disk full"]
 
@@ -71,15 +82,17 @@ def test_errors_of_the_kernel_stop_the_party(tmp_path: Path) -> None:
     assert points["pwrite64"] >= 40
 
 
-def test_power_cuts_after_a_kill_and_a_replay_lose_nothing(tmp_path: Path) -> None:
-    counters = run_double_images(tmp_path, 250)
+@pytest.mark.parametrize("together", [1, 3])
+def test_power_cuts_after_a_kill_and_a_replay_lose_nothing(tmp_path: Path, together: int) -> None:
+    counters = run_double_images(tmp_path, 250, together=together)
     print(counters)
     assert counters == NOTHING
 
 
-def test_log_and_mirror_are_on_disk_before_every_release(tmp_path: Path) -> None:
+@pytest.mark.parametrize("together", [1, 5])
+def test_log_and_mirror_are_on_disk_before_every_release(tmp_path: Path, together: int) -> None:
     # No single fault shows a mirror that is never synced, so the order itself is checked.
-    _, record = record_run(tmp_path, 5)
+    _, record = record_run(tmp_path, 5, together=together)
     dirty: set[str] = set()
     releases = 0
     for item in record:
@@ -93,8 +106,9 @@ def test_log_and_mirror_are_on_disk_before_every_release(tmp_path: Path) -> None
     assert releases == 5
 
 
-def test_a_thousand_power_cuts_lose_nothing(tmp_path: Path) -> None:
-    counters = run_images(tmp_path, 1000)
+@pytest.mark.parametrize(("images", "together"), [(1000, 1), (400, 7)])
+def test_power_cuts_lose_nothing(tmp_path: Path, images: int, together: int) -> None:
+    counters = run_images(tmp_path, images, together=together)
     print(counters)
     assert counters == NOTHING
 
@@ -176,12 +190,7 @@ def test_kills_catch_a_wrong_order(tmp_path: Path, mutant: object, caught_by: se
 def test_kills_catch_a_second_charge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Without the rule and the constraint a retry after a crash pays again.
     monkeypatch.setattr(LedgerState, "check_charge", lambda *_, **__: True)
-    real = ledger_module.Ledger._append
-
-    def append(self: Ledger, entry: object, **options: object) -> None:
-        real(self, entry, **{**options, "once": None})  # type: ignore[arg-type]
-
-    monkeypatch.setattr(ledger_module.Ledger, "_append", append)
+    monkeypatch.setattr(drafts_module, "_once", lambda *_: None)
     counters, _ = run_kills(tmp_path, 60)
     assert counters.double_spent > 0
 
@@ -212,7 +221,7 @@ def test_power_cuts_catch_a_lost_release_when_the_mirror_is_not_checked(
         return database
 
     monkeypatch.setattr(storage_module, "_connect", normal)
-    monkeypatch.setattr(ledger_module, "_load", _load_blindly)
+    monkeypatch.setattr(ledger_module, "load_state", _load_blindly)
     counters = run_images(tmp_path, 100)
     assert counters.re_drawn > 0
     assert counters.under_counted > 0
@@ -229,7 +238,7 @@ def _load_blindly(storage: Storage) -> LedgerState:
 def test_corruptions_catch_a_start_without_chain_and_mirror(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger_module, "_load", _load_blindly)
+    monkeypatch.setattr(ledger_module, "load_state", _load_blindly)
     counters, _ = run_corruptions(tmp_path, 300)
     assert counters.opened_with_more_budget > 0
     assert counters.re_drawn > 0

@@ -1,7 +1,7 @@
 """The one door: its order, its replays, its refusals."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +18,15 @@ from colonnade.core.errors import (
     ReleasePurged,
     RequestConflict,
 )
-from colonnade.privacy.gate import Gate, Step, int64_bytes
-from colonnade.privacy.ledger import Ledger
+from colonnade.privacy.drafts import Ask
+from colonnade.privacy.entries import ReleaseKey
+from colonnade.privacy.gate import MAX_TOGETHER, Gate, Step, int64_bytes
+from colonnade.privacy.ledger import Ledger, Released
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.privacy.sampling import OsNoise
 from colonnade.privacy.simulation import SeededNoise, ZeroNoise
-from colonnade.privacy.storage import MemoryStorage
+from colonnade.privacy.state import Head
+from colonnade.privacy.storage import MAX_BODY_BYTES, MemoryStorage, Row
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -275,3 +278,200 @@ def test_a_failed_ledger_answers_nothing_more(
     for call in calls:
         with pytest.raises(LedgerFailed):
             call()
+
+
+# -- many together -------------------------------------------------------------------------------
+
+
+def ask(round_: int = 0, *, account: str = "", request: bytes = b"r") -> Ask:
+    return Ask(key(round_, account=account), MECHANISM, digest(request))
+
+
+def computing(keys: Sequence[ReleaseKey]) -> list[IntArray]:
+    return [VALUE.copy() for _ in keys]
+
+
+def reading_nothing(keys: Sequence[ReleaseKey]) -> list[IntArray]:
+    raise AssertionError("the data must not be read")
+
+
+def test_releases_that_go_together_are_all_charged_first_and_all_stored_before_any_leaves(
+    ledger: Ledger,
+) -> None:
+    asks = [ask(account=f"c{client}") for client in range(3)]
+    seen: list[tuple[str, int, int]] = []
+
+    def look(step: str) -> None:
+        paid = sum(ledger.budget(each.key.account).spent > 0 for each in asks)
+        seen.append((step, paid, sum(ledger.has(each.key) for each in asks)))
+
+    def reading(keys: Sequence[ReleaseKey]) -> list[IntArray]:
+        look("read")
+        return computing(keys)
+
+    gate = Gate(ledger, OsNoise(), at=lambda step: look(step.value))
+    replies = gate.release_many(asks, reading)
+    assert [reply.key for reply in replies if isinstance(reply, Released)] == [a.key for a in asks]
+    assert seen == [
+        ("asked", 0, 0),
+        ("charged", 3, 0),
+        ("read", 3, 0),
+        ("computed", 3, 0),
+        *[("drawn", 3, 0)] * 3,
+        ("stored", 3, 3),
+    ]
+
+
+def test_two_commits_serve_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = new_ledger("memory", tmp_path)
+    commits: list[int] = []
+    real = MemoryStorage.append
+
+    def append(self: MemoryStorage, rows: Sequence[Row], head: Head, *, releases: bool) -> None:
+        commits.append(len(rows))
+        real(self, rows, head, releases=releases)
+
+    monkeypatch.setattr(MemoryStorage, "append", append)
+    asks = [ask(account=f"c{client}") for client in range(40)]
+    Gate(ledger, OsNoise()).release_many(asks, computing)
+    Gate(ledger, OsNoise()).release_many(asks, reading_nothing)
+    assert commits == [40, 40]
+
+
+def test_one_that_cannot_pay_is_refused_by_itself_and_its_data_is_not_read(
+    tmp_path: Path,
+) -> None:
+    caps = {"": CAP, "poor": MECHANISM.cost - 1}
+    ledger = new_ledger("memory", tmp_path, caps=caps)
+    asks = [ask(account=name) for name in ("a", "poor", "b")]
+    read: list[str] = []
+
+    def reading(keys: Sequence[ReleaseKey]) -> list[IntArray]:
+        read.extend(each.account for each in keys)
+        return computing(keys)
+
+    replies = Gate(ledger, OsNoise()).release_many(asks, reading)
+    assert [type(reply) for reply in replies] == [Released, BudgetExceeded, Released]
+    assert read == ["a", "b"]
+    assert [ledger.budget(name).spent for name in ("a", "poor", "b")] == [
+        MECHANISM.cost,
+        0,
+        MECHANISM.cost,
+    ]
+
+
+def test_an_account_asked_twice_at_once_pays_as_far_as_it_can(ledger: Ledger) -> None:
+    gate = Gate(ledger, OsNoise())
+    affordable = CAP // MECHANISM.cost
+    replies = gate.release_many([ask(round_) for round_ in range(affordable + 2)], computing)
+    kinds = [type(reply) for reply in replies]
+    assert kinds == [Released] * affordable + [BudgetExceeded] * 2
+    assert ledger.budget().spent == affordable * MECHANISM.cost <= CAP
+
+
+def test_what_was_answered_is_replayed_beside_what_is_new(ledger: Ledger) -> None:
+    gate = Gate(ledger, OsNoise())
+    first = gate.release(key(1), b"r", MECHANISM, compute)
+    asked: list[int] = []
+
+    def reading(keys: Sequence[ReleaseKey]) -> list[IntArray]:
+        asked.extend(each.round for each in keys)
+        return computing(keys)
+
+    replies = gate.release_many([ask(0), ask(1), ask(2)], reading)
+    bodies = [reply.body for reply in replies if isinstance(reply, Released)]
+    assert asked == [0, 2]
+    assert bodies[1] == first.body
+    again = gate.release_many([ask(2), ask(1), ask(0)], reading_nothing)
+    assert [reply.body for reply in again if isinstance(reply, Released)] == bodies[::-1]
+    assert ledger.budget().spent == 3 * MECHANISM.cost
+
+
+def test_another_request_under_a_used_key_is_refused_by_itself(ledger: Ledger) -> None:
+    gate = Gate(ledger, OsNoise())
+    gate.release(key(0), b"r", MECHANISM, compute)
+    replies = gate.release_many([ask(0, request=b"s"), ask(1)], computing)
+    assert [type(reply) for reply in replies] == [RequestConflict, Released]
+
+
+def test_every_one_has_noise_of_its_own(ledger: Ledger) -> None:
+    asks = [ask(account=f"c{client}") for client in range(200)]
+    wide = np.zeros(40, np.int64)
+    replies = Gate(ledger, OsNoise()).release_many(asks, lambda keys: [wide for _ in keys])
+    answers = {reply.body for reply in replies if isinstance(reply, Released)}
+    assert len(answers) == 200  # two of them agree with a chance below 2**-150
+
+
+def test_the_receipt_of_many_is_the_newest_ones_and_is_signed(ledger: Ledger) -> None:
+    replies = Gate(ledger, OsNoise()).release_many([ask(0), ask(1), ask(2)], computing)
+    released = [reply for reply in replies if isinstance(reply, Released)]
+    receipts = {each.receipt for each in released}
+    assert len(receipts) == 1
+    (receipt,) = receipts
+    assert (receipt.seq, receipt.chain_hash) == (ledger.head.seq, ledger.head.chain_hash)
+    assert receipt.key_sha256 == key(2).digest()
+    assert receipt.signed_by(bytes.fromhex(ledger.opened.public_key))
+    ledger.check_receipt(receipt)
+
+
+def test_a_failure_amid_many_leaves_all_charged_and_none_answered(ledger: Ledger) -> None:
+    gate = Gate(ledger, OsNoise())
+
+    def fails(keys: Sequence[ReleaseKey]) -> list[IntArray]:
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        gate.release_many([ask(0), ask(1)], fails)
+    assert ledger.budget().spent == 2 * MECHANISM.cost
+    with pytest.raises(ValueError, match="argument 2 is"):
+        gate.release_many([ask(0), ask(1)], lambda _: [VALUE])  # fewer values than keys
+    assert not ledger.has(key(0))
+    replies = gate.release_many([ask(0), ask(1)], computing)
+    assert all(isinstance(reply, Released) for reply in replies)
+    assert ledger.budget().spent == 2 * MECHANISM.cost
+
+
+def test_asks_that_make_no_sense_are_refused_before_anything_is_charged(ledger: Ledger) -> None:
+    gate = Gate(ledger, OsNoise())
+    with pytest.raises(ValueError, match="twice"):
+        gate.release_many([ask(0), ask(0)], reading_nothing)
+    with pytest.raises(ValueError, match="together"):
+        gate.release_many([ask(n) for n in range(MAX_TOGETHER + 1)], reading_nothing)
+    assert ledger.budget().spent == 0
+    assert gate.release_many([], reading_nothing) == []
+
+
+def test_bodies_beyond_what_the_disk_was_asked_for_are_not_stored(ledger: Ledger) -> None:
+    gate = Gate(ledger, OsNoise())
+    with pytest.raises(ValueError, match="at most"):
+        gate.release_many([ask(0), ask(1)], computing, encode=lambda _: bytes(MAX_BODY_BYTES))
+    assert not ledger.has(key(0))
+    assert gate.release(key(0), b"r", MECHANISM, compute).body  # the ledger goes on
+
+
+def test_a_write_that_fails_amid_many_stops_the_ledger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = new_ledger("memory", tmp_path)
+    gate = Gate(ledger, OsNoise())
+
+    def broken(*_: object, **__: object) -> None:
+        raise LedgerFailed("the disk is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MemoryStorage, "append", broken)
+        with pytest.raises(LedgerFailed):
+            gate.release_many([ask(0), ask(1)], reading_nothing)
+    with pytest.raises(LedgerFailed):
+        gate.release_many([ask(0), ask(1)], reading_nothing)
+
+
+def test_a_batch_that_breaks_a_rule_half_way_stops_the_ledger(ledger: Ledger) -> None:
+    # Memory is then ahead of the disk: only a new start, from the disk, may go on.
+    ledger.charge(key(0), MECHANISM, request_sha256=digest(b"r"))
+    with pytest.raises(ValueError, match="not charged"):
+        ledger.store_many({key(0): b"x", key(1): b"y"})
+    with pytest.raises(LedgerFailed):
+        ledger.admit("other", units=1)
+    with pytest.raises(LedgerFailed):
+        Gate(ledger, OsNoise()).release_many([ask(2)], reading_nothing)

@@ -21,6 +21,7 @@ from colonnade.core.errors import (
     ReleasePurged,
     RequestConflict,
 )
+from colonnade.privacy.drafts import Ask
 from colonnade.privacy.entries import ReleaseKey
 from colonnade.privacy.files import LedgerFiles
 from colonnade.privacy.founding import Charter, create_ledger, open_ledger
@@ -117,6 +118,34 @@ class LedgerMachine(RuleBasedStateMachine):
             expected,
             lambda: self.ledger.charge(key, mechanism, request_sha256=digest(request)),
         )
+
+    @rule(
+        keys=st.lists(st.tuples(jobs, rounds, accounts), unique=True, max_size=5),
+        mechanism=mechanisms,
+        request=requests,
+    )
+    def charge_together(self, keys: list[Key], mechanism: DiscreteGaussian, request: bytes) -> None:
+        """Together is the same as one after the other."""
+        expected = {key: self.model.charge(key, mechanism.cost, request) for key in keys}
+        asks = [
+            Ask(ReleaseKey(job, round_, "k", account), mechanism, digest(request))
+            for job, round_, account in keys
+        ]
+        refused = {
+            (key.job, key.round, key.account): type(error)
+            for key, error in self.ledger.charge_many(asks).items()
+        }
+        assert refused == {key: error for key, error in expected.items() if error is not None}
+
+    @rule(body=st.binary(max_size=40))
+    def store_the_rest(self, body: bytes) -> None:
+        waiting = self.model.charges.keys() - self.model.bodies.keys()
+        bodies = {
+            ReleaseKey(job, round_, "k", account): body + job.encode()
+            for job, round_, account in sorted(waiting)
+        }
+        self.ledger.store_many(bodies)
+        self.model.bodies |= {(k.job, k.round, k.account): b for k, b in bodies.items()}
 
     @rule(job=jobs, round_=rounds, account=accounts, body=st.binary(max_size=40))
     def store(self, job: str, round_: int, account: str, body: bytes) -> None:

@@ -41,7 +41,7 @@ class ReleaseKey:
         return _digest_key(self)
 
 
-@functools.lru_cache(maxsize=64)  # a release asks three times
+@functools.lru_cache(maxsize=2048)  # a release asks three times, and many go together
 def _digest_key(key: ReleaseKey) -> bytes:
     text = canonical({"job": key.job, "round": key.round, "kind": key.kind, "account": key.account})
     return hashlib.sha256(text.encode()).digest()

@@ -1,23 +1,32 @@
-"""The one door: every byte that depends on a party's data leaves through `Gate.release`.
+"""The one door: every byte that depends on a party's data leaves through `Gate.release_many`.
 
 Privacy: the order is the whole point. Charge and force to disk; only then read the data, draw the
 noise, store the result and force it to disk; only then hand it out. A retry hands out the stored
 bytes again, so it neither costs nor reveals anything. A crash between charge and store draws again
 under the same charge, which is sound because nothing had left. No path refunds.
+
+Many releases go through the door together, and one is many of one: all are charged in one commit,
+then all are read, then each has noise of its own, then all are stored in one commit, and none is
+handed out before. One that its account cannot afford is refused by itself; its data is not read.
 """
 
 import enum
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from colonnade.core.arrays import IntArray
 from colonnade.core.errors import NotPrivate
+from colonnade.privacy.drafts import Ask
 from colonnade.privacy.entries import ReleaseKey
 from colonnade.privacy.ledger import Ledger, Released
 from colonnade.privacy.mechanisms import Mechanism
 from colonnade.privacy.sampling import NoiseSource, OsNoise
+from colonnade.privacy.state import REFUSALS, Refusal
+
+# A commit with so many charges surely fits the disk space that is asked for before one.
+MAX_TOGETHER = 1024
 
 
 class Step(enum.Enum):
@@ -35,12 +44,17 @@ def int64_bytes(value: IntArray) -> bytes:
     return value.astype("<i8").tobytes()
 
 
+def request_digest(request: bytes) -> str:
+    """Return what the ledger keeps of a request."""
+    return hashlib.sha256(request).hexdigest()
+
+
 def _go_on(step: Step) -> None:
     """Do nothing: the harness passes something else."""
 
 
 class Gate:
-    """Releases one thing at a time from one ledger with one source of noise."""
+    """Releases from one ledger with one source of noise."""
 
     def __init__(
         self, ledger: Ledger, noise: NoiseSource, *, at: Callable[[Step], None] = _go_on
@@ -77,22 +91,60 @@ class Gate:
         encode
             Turns the noisy integers into bytes whose number is public.
         """
-        digest = hashlib.sha256(request).hexdigest()
-        with self._ledger.lock:  # a second asker of the same key waits, then gets a replay
+        ask = Ask(key, mechanism, request_digest(request))
+        (reply,) = self.release_many([ask], lambda _: [compute()], encode=encode)
+        if isinstance(reply, REFUSALS):
+            raise reply
+        return reply
+
+    def release_many(
+        self,
+        asks: Sequence[Ask],
+        compute: Callable[[Sequence[ReleaseKey]], Sequence[IntArray]],
+        *,
+        encode: Callable[[IntArray], bytes] = int64_bytes,
+    ) -> list[Released | Refusal]:
+        """Release, replay or refuse each of ``asks``, in their order.
+
+        Parameters
+        ----------
+        asks
+            Each names another release.
+        compute
+            Reads the data; called at most once, after all charges are on disk, with the keys that
+            were paid for and not yet answered, and returns an integer vector for each.
+        """
+        if len(asks) > MAX_TOGETHER:
+            raise ValueError(f"at most {MAX_TOGETHER} releases go together")
+        ledger = self._ledger
+        with ledger.lock:  # a second asker of the same key waits, then gets a replay
             self._at(Step.ASKED)
             # Before any row is read. A key charged before is checked against this request and
             # not charged again.
-            paid = self._ledger.charge(key, mechanism, request_sha256=digest)
+            refused = ledger.charge_many(asks)
             self._at(Step.CHARGED)
-            if (earlier := self._ledger.stored(key)) is not None:
-                return earlier  # fresh noise would cost again
-            value = compute()
-            if value.dtype != np.int64:
-                raise TypeError("only 64-bit integers pass the gate")
-            self._at(Step.COMPUTED)
+            paid = [ask.key for ask in asks if ask.key not in refused]
+            # Not those that were answered before: fresh noise would cost again.
+            if new := [key for key in paid if not ledger.has(key)]:
+                ledger.store_many(self._draw(new, compute(new), encode))  # before anything is sent
+                self._at(Step.STORED)
+            released = {each.key: each for each in ledger.stored_many(paid)}
+            return [refused.get(ask.key) or released[ask.key] for ask in asks]
+
+    def _draw(
+        self,
+        keys: Sequence[ReleaseKey],
+        values: Sequence[IntArray],
+        encode: Callable[[IntArray], bytes],
+    ) -> dict[ReleaseKey, bytes]:
+        """Return what may be released of ``values``."""
+        if any(value.dtype != np.int64 for value in values):
+            raise TypeError("only 64-bit integers pass the gate")
+        self._at(Step.COMPUTED)
+        bodies = {}
+        for key, value in zip(keys, values, strict=True):
             # The mechanism that was paid for, rebuilt from its record: no stand-in's.
-            noisy = paid.perturb(value, self._noise)
+            noisy = self._ledger.state.paid[key].perturb(value, self._noise)
             self._at(Step.DRAWN)
-            released = self._ledger.store(key, encode(noisy))  # before anything is sent
-            self._at(Step.STORED)
-            return released
+            bodies[key] = encode(noisy)
+        return bodies

@@ -4,46 +4,38 @@ Privacy: the promise that a party's total is at most its cap rests on these rule
 charged, durably, before a row is read. A key is charged once and has one body, ever. Nothing is
 refunded. The sum of charges and of what open jobs have set aside never exceeds the cap. A ledger
 that cannot prove it is whole (chain, mirror, digests, prices) does not open; one that fails to
-write stops for good.
+write stops for good. Entries written together pass the same rules one by one, in their order.
 """
 
 import hashlib
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from colonnade.core.errors import (
-    BadInput,
-    LedgerDamaged,
-    LedgerFailed,
-    LedgerRolledBack,
-)
+from colonnade.core.errors import BadInput, LedgerDamaged, LedgerFailed, LedgerRolledBack
 from colonnade.privacy.accounting import Budget
 from colonnade.privacy.caps import signed_cap
-from colonnade.privacy.entries import (
-    Admitted,
-    CapSet,
-    Charged,
-    Closed,
-    Entry,
-    Opened,
-    Purged,
-    ReleaseKey,
-    Stored,
-    line_of,
-)
+from colonnade.privacy.drafts import Ask, Draft, admission, charge, closing, purging, storing
+from colonnade.privacy.entries import CapSet, Opened, ReleaseKey, line_of
+from colonnade.privacy.loading import load_state
 from colonnade.privacy.mechanisms import Mechanism
 from colonnade.privacy.receipts import Receipt, public_bytes
-from colonnade.privacy.state import REFUSALS, Head, LedgerState
+from colonnade.privacy.state import REFUSALS, Head, LedgerState, Refusal
 from colonnade.privacy.storage import MAX_BODY_BYTES, Row, Storage
+
+Name = TypeVar("Name")
 
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """Bytes that may leave the party: charged, stored, and the same at every retry."""
+    """Bytes that may leave the party: charged, stored, and the same at every retry.
+
+    ``receipt`` speaks of this release, or of the newest of those handed out with it.
+    """
 
     key: ReleaseKey
     body: bytes
@@ -59,7 +51,7 @@ class Ledger:
         self._storage, self._signer, self._clock = storage, signer, clock
         self._failed, self._process = False, os.getpid()
         self.lock = threading.RLock()
-        self._state = _load(storage)
+        self._state = load_state(storage)
         opened = self._state.opened
         if opened is None or opened.public_key != public_bytes(signer).hex():
             raise LedgerDamaged("the ledger key is not this ledger's; restore the right one")
@@ -92,15 +84,22 @@ class Ledger:
     def stored(self, key: ReleaseKey) -> Released | None:
         """Return the release of ``key`` if it was stored and not purged."""
         self._check_alive()
-        if (found := self._state.stored.get(key)) is None or key in self._state.purged:
-            return None
-        seq, entry = found
+        return self.stored_many([key])[0] if self.has(key) else None
+
+    def has(self, key: ReleaseKey) -> bool:
+        """Tell whether the release of ``key`` was stored and not purged."""
+        return key in self._state.stored and key not in self._state.purged
+
+    def stored_many(self, keys: Sequence[ReleaseKey]) -> list[Released]:
+        """Return stored releases with one receipt, the newest one's: the chain covers the rest."""
+        self._check_alive()
+        if not keys:
+            return []
         self._failed = True
-        body = self._storage.body(seq)
-        if body is None or hashlib.sha256(body).hexdigest() != entry.body_sha256:
-            raise LedgerFailed("a stored release has changed; stop and verify the ledger")
+        bodies = [self._body(key) for key in keys]
         self._failed = False
-        return Released(key, body, self._receipt(key, seq, entry))
+        receipt = self._receipt(max(keys, key=lambda key: self._state.stored[key][0]))
+        return [Released(key, body, receipt) for key, body in zip(keys, bodies, strict=True)]
 
     def check_receipt(self, receipt: Receipt) -> None:
         """Stop for good if ``receipt``, which someone kept, knows more than this ledger does."""
@@ -127,52 +126,73 @@ class Ledger:
 
     def admit(self, job: str, *, units: int, account: str = "") -> None:
         """Set aside ``units`` for ``job``; asking the same again changes nothing."""
+        for refusal in self.admit_many(job, [account], units=units).values():
+            raise refusal
+
+    def admit_many(self, job: str, accounts: Sequence[str], *, units: int) -> dict[str, Refusal]:
+        """Set aside ``units`` of each account in one commit; return who cannot afford it."""
         self._check_alive()
-        if self._state.check_admission(job, account, units):
-            self._append(
-                Admitted(job, account, units), once=_once("admit", job.encode(), account.encode())
-            )
+        refused, drafts = dict[str, Refusal](), dict[str, Draft]()
+        for account in accounts:
+            try:
+                if self._state.check_admission(job, account, units):
+                    drafts[account] = admission(job, account, units)
+            except REFUSALS as refusal:
+                refused[account] = refusal
+        return refused | self._append_all(drafts)
 
     def close_job(self, job: str) -> None:
         """Free what ``job`` had set aside and never charge it again."""
         self._check_alive()
         if job not in self._state.closed:
-            self._append(Closed(job), once=_once("close", job.encode()))
+            self._append(closing(job))
 
     def charge(self, key: ReleaseKey, mechanism: Mechanism, *, request_sha256: str) -> Mechanism:
         """Pay for ``key``, durably; asking the same again changes nothing.
 
         Returns the mechanism that was paid for, made from the entry: what must be used.
         """
-        self._check_alive()
-        if self._state.check_charge(key, mechanism=mechanism, request_sha256=request_sha256):
-            self._storage.require_space()
-            record = mechanism.record()
-            entry = Charged(
-                key.job, key.round, key.kind, key.account, mechanism.cost, record, request_sha256
-            )
-            self._append(entry, once=_once("charge", key.digest()))
+        for refusal in self.charge_many([Ask(key, mechanism, request_sha256)]).values():
+            raise refusal
         return self._state.paid[key]
+
+    def charge_many(self, asks: Sequence[Ask]) -> dict[ReleaseKey, Refusal]:
+        """Pay for every ask by itself, all in one commit; return those that are refused.
+
+        What was paid for before, with the same request, is not charged again.
+        """
+        self._check_alive()
+        if len({ask.key for ask in asks}) != len(asks):
+            raise ValueError("a release is asked for twice at once")
+        refused, drafts = dict[ReleaseKey, Refusal](), dict[ReleaseKey, Draft]()
+        for ask in asks:
+            try:
+                if self._state.check_charge(
+                    ask.key, mechanism=ask.mechanism, request_sha256=ask.request_sha256
+                ):
+                    drafts[ask.key] = charge(ask)
+            except REFUSALS as refusal:
+                refused[ask.key] = refusal
+        if drafts:
+            self._storage.require_space()
+        # Two of one account may each be affordable and not both: every rule runs again there.
+        return refused | self._append_all(drafts)
 
     def store(self, key: ReleaseKey, body: bytes) -> Released:
         """Keep the bytes of a paid release, durably, and hand them out."""
+        self.store_many({key: body})
+        return self.stored_many([key])[0]
+
+    def store_many(self, bodies: Mapping[ReleaseKey, bytes]) -> None:
+        """Keep the bytes of paid releases, durably and in one commit."""
         self._check_alive()
-        if len(body) > MAX_BODY_BYTES:
-            raise ValueError(f"a release has at most {MAX_BODY_BYTES} bytes")
-        entry = Stored(
-            key.job,
-            key.round,
-            key.kind,
-            key.account,
-            body_sha256=hashlib.sha256(body).hexdigest(),
-            body_bytes=len(body),
-            spent=self._state.spent_by(key.account),
-        )
-        self._append(entry, once=_once("store", key.digest()), body=body, releases=True)
-        released = self.stored(key)
-        if released is None:
-            raise LedgerFailed("a release was stored and is not there; stop and verify the ledger")
-        return released
+        if sum(map(len, bodies.values())) > MAX_BODY_BYTES:
+            raise ValueError(f"releases stored together have at most {MAX_BODY_BYTES} bytes")
+        drafts = {
+            key: storing(key, body, spent=self._state.spent_by(key.account))
+            for key, body in bodies.items()
+        }
+        self._append_all(drafts, releases=True)
 
     def purge(self, key: ReleaseKey) -> None:
         """Delete the bytes of ``key`` and leave a tombstone: it is never answered again."""
@@ -181,9 +201,7 @@ class Ledger:
             return
         if key not in self._state.stored:
             raise BadInput(f"there is no stored release {key.kind} of round {key.round} to purge")
-        seq, _ = self._state.stored[key]
-        entry = Purged(key.job, key.round, key.kind, key.account)
-        self._append(entry, once=_once("purge", key.digest()), purges=seq)
+        self._append(purging(key, seq=self._state.stored[key][0]))
 
     def set_cap(
         self,
@@ -206,7 +224,7 @@ class Ledger:
             self._state.check_cap(entry)
         except ValueError as error:
             raise BadInput(f"the cap was not changed: {error}") from None
-        self._append(entry, releases=True)
+        self._append(Draft(entry), releases=True)
 
     def bind_dataset(self, digest: bytes) -> None:
         """Note the digest of the party's table; it stays on this disk."""
@@ -235,29 +253,43 @@ class Ledger:
         if self._failed or os.getpid() != self._process:  # a fork would draw twice for one charge
             raise LedgerFailed("the ledger has stopped; start the process again")
 
-    def _append(
-        self,
-        entry: Entry,
-        *,
-        once: bytes | None = None,
-        body: bytes | None = None,
-        purges: int | None = None,
-        releases: bool = False,
-    ) -> None:
+    def _append(self, draft: Draft, *, releases: bool = False) -> None:
+        for refusal in self._append_all({"": draft}, releases=releases).values():
+            raise refusal
+
+    def _append_all(
+        self, drafts: Mapping[Name, Draft], *, releases: bool = False
+    ) -> dict[Name, Refusal]:
+        """Append in one commit what the rules allow; return what they refuse."""
         # Whatever interrupts the lines below, memory and disk may differ: then nothing goes on.
         self._failed = True
-        try:
-            line = line_of(entry, seq=self._state.next_seq, time=int(self._clock()))
-            self._state.extend(entry, line)
-        except (ValueError, *REFUSALS):
-            self._failed = False  # a rule refused it before anything changed
-            raise
-        head = self._state.head
-        row = Row(head.seq, line, head.chain_hash, once, body, purges)
-        self._storage.append([row], head, releases=releases)
+        now, rows, refused = int(self._clock()), list[Row](), dict[Name, Refusal]()
+        for name, draft in drafts.items():
+            try:
+                line = line_of(draft.entry, seq=self._state.next_seq, time=now)
+                self._state.extend(draft.entry, line)
+            except REFUSALS as refusal:
+                refused[name] = refusal  # a rule refused it before anything changed
+                continue
+            except ValueError:
+                self._failed = bool(rows)  # entries before it are in memory and not on disk
+                raise
+            seq, chain_hash = self._state.next_seq - 1, self._state.hashes[-1]
+            rows.append(Row(seq, line, chain_hash, draft.once, draft.body, draft.purges))
+        if rows:
+            self._storage.append(rows, self._state.head, releases=releases)
         self._failed = False
+        return refused
 
-    def _receipt(self, key: ReleaseKey, seq: int, entry: Stored) -> Receipt:
+    def _body(self, key: ReleaseKey) -> bytes:
+        seq, entry = self._state.stored[key]
+        body = self._storage.body(seq)
+        if body is None or hashlib.sha256(body).hexdigest() != entry.body_sha256:
+            raise LedgerFailed("a stored release has changed; stop and verify the ledger")
+        return body
+
+    def _receipt(self, key: ReleaseKey) -> Receipt:
+        seq, entry = self._state.stored[key]
         facts = (
             self._ledger_id,
             seq,
@@ -268,33 +300,3 @@ class Ledger:
             bytes.fromhex(entry.body_sha256),
         )
         return Receipt(*facts, signature=self._signer.sign(Receipt(*facts).statement()))
-
-
-def _once(what: str, *names: bytes) -> bytes:
-    """Return a digest of something that may happen only once."""
-    parts = (hashlib.sha256(part).digest() for part in (what.encode(), *names))
-    return hashlib.sha256(b"".join(parts)).digest()[:16]
-
-
-def _load(storage: Storage) -> LedgerState:
-    """Fold the stored rows, checking everything that can be checked."""
-    state = LedgerState()
-    for seq, line, chain_hash in storage.rows():
-        state.apply(line)
-        if (state.head.seq, state.head.chain_hash) != (seq, chain_hash):
-            raise LedgerDamaged(f"ledger entry {seq} does not fit the hash chain")
-    witnessed = storage.witnessed()
-    if witnessed is None:
-        raise LedgerDamaged("both copies in the head mirror are damaged; restore or recover")
-    if not state.on_chain(witnessed.seq, witnessed.chain_hash):
-        raise LedgerRolledBack(
-            f"the head mirror knows entry {witnessed.seq} but the ledger ends at {state.head.seq} "
-            "or differs there: it was restored or damaged; see 'colonnade ledger recover --help'"
-        )
-    for key, (seq, entry) in state.stored.items():
-        body = None if key in state.purged else storage.body(seq)
-        if key not in state.purged and (
-            body is None or hashlib.sha256(body).hexdigest() != entry.body_sha256
-        ):
-            raise LedgerDamaged(f"the stored release of ledger entry {seq} is damaged")
-    return state

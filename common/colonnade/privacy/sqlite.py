@@ -251,14 +251,12 @@ def _keep_log(database: apsw.Connection) -> None:
 
 
 def _insert(database: apsw.Connection, rows: Sequence[Row]) -> None:
-    for row in rows:
-        database.execute(
-            "INSERT INTO entry VALUES (?, ?, ?, ?)", (row.seq, row.line, row.chain_hash, row.once)
-        )
-        if row.body is not None:
-            database.execute("INSERT INTO body VALUES (?, ?)", (row.seq, row.body))
-        if row.purges is not None:
-            database.execute("DELETE FROM body WHERE seq = ?", (row.purges,))
+    entries = [(row.seq, row.line, row.chain_hash, row.once) for row in rows]
+    database.executemany("INSERT INTO entry VALUES (?, ?, ?, ?)", entries)
+    bodies = [(row.seq, row.body) for row in rows if row.body is not None]
+    database.executemany("INSERT INTO body VALUES (?, ?)", bodies)
+    purged = [(row.purges,) for row in rows if row.purges is not None]
+    database.executemany("DELETE FROM body WHERE seq = ?", purged)
 
 
 def _connect(path: Path, *, vfs: str | None) -> apsw.Connection:

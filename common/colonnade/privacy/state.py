@@ -4,6 +4,7 @@ The same rules run when a ledger opens, when it grows and when an auditor reads 
 """
 
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from colonnade.core.errors import (
     BudgetExceeded,
@@ -33,6 +34,7 @@ from colonnade.privacy.mechanisms import Mechanism, mechanism_from_record
 from colonnade.privacy.receipts import verify
 
 REFUSALS = (BudgetExceeded, JobClosed, ReleasePurged, RequestConflict)
+Refusal: TypeAlias = BudgetExceeded | JobClosed | ReleasePurged | RequestConflict
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,10 +61,10 @@ FAULTS: dict[str, tuple[Callable[[Operation], None], tuple[type, ...], bool]] = 
 
 
 def run_operation_faults(
-    folder: Path, *, progress: Callable[[int], None] = lambda _: None
+    folder: Path, *, together: int = 1, progress: Callable[[int], None] = lambda _: None
 ) -> tuple[Counters, dict[str, int]]:
     """Fail each operation of a run once in each way; return counters and the points covered."""
-    _, record = record_run(folder, _ROUNDS)
+    _, record = record_run(folder, _ROUNDS, together=together)
     observer, points = Observer(folder / "copy"), dict[str, int]()
     for name, (act, kinds, must_stop) in FAULTS.items():
         count = sum(isinstance(item, kinds) for item in record)
@@ -72,7 +72,12 @@ def run_operation_faults(
             files = fresh_ledger(folder / "ledger")
             observer.new_ledger()
             fault = Fault(number, kinds, act)
-            plan = Plan(range(_ROUNDS), open_storage=fault.open_storage, on_fault=fault.report_by)
+            plan = Plan(
+                range(_ROUNDS),
+                open_storage=fault.open_storage,
+                on_fault=fault.report_by,
+                together=together,
+            )
             frames, status = run_party(files, plan)
             observer.watch(frames)
             observer.inspect(files)

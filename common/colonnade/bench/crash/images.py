@@ -7,7 +7,7 @@ is there; each later write is there, missing, or torn at a sector, independently
 import contextlib
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -15,11 +15,18 @@ from typing import TypeAlias
 import numpy as np
 
 from colonnade.bench.crash.counters import Counters
-from colonnade.bench.crash.party import MECHANISM, answer, fresh_ledger, key_of, request_of
+from colonnade.bench.crash.party import (
+    MECHANISM,
+    answer_together,
+    fresh_ledger,
+    groups,
+    key_of,
+)
 from colonnade.bench.crash.vfs import Operation, Sync, Write, hooked_storage
 from colonnade.core.errors import ColonnadeError
 from colonnade.privacy.files import LedgerFiles
 from colonnade.privacy.founding import open_ledger
+from colonnade.privacy.gate import Step
 from colonnade.privacy.ledger import Ledger
 from colonnade.privacy.receipts import ledger_key_from_file
 
@@ -39,28 +46,29 @@ class Acknowledged:
 Record: TypeAlias = list[Operation | Acknowledged]
 
 
-def record_run(folder: Path, rounds: int) -> tuple[dict[str, bytes], Record]:
+def record_run(folder: Path, rounds: int, *, together: int = 1) -> tuple[dict[str, bytes], Record]:
     """Answer some rounds and return the files before, and everything that happened to them."""
     files = fresh_ledger(folder / "recorded")
     before = {path.name: path.read_bytes() for path in files.folder.iterdir()}
     record: Record = []
-    _answer_all(files, range(rounds), record)
+    _answer_all(files, range(rounds), record, together)
     return before, record
 
 
-def _answer_all(files: LedgerFiles, rounds: range, record: Record) -> None:
+def _answer_all(files: LedgerFiles, rounds: range, record: Record, together: int) -> None:
     storage, _layer = hooked_storage(files, record.append)
     ledger = Ledger(storage, ledger_key_from_file(files.key), time.time)
-    for round_ in rounds:
 
-        def at(step: object, round_: int = round_) -> None:
-            if getattr(step, "value", "") == "charged":
-                record.append(Acknowledged(round_, None))
+    def send(round_: int, body: bytes) -> None:
+        record.append(Acknowledged(round_, body))
 
-        def send(body: bytes, round_: int = round_) -> None:
-            record.append(Acknowledged(round_, body))
+    for group in groups(rounds, together):
 
-        answer(ledger, key_of(round_), request_of(round_), at, send)
+        def at(step: object, group: Sequence[int] = group) -> None:
+            if step is Step.CHARGED:
+                record.extend(Acknowledged(round_, None) for round_ in group)
+
+        answer_together(ledger, group, at, send)
     ledger.close()
 
 
@@ -69,11 +77,12 @@ def run_images(
     images: int,
     *,
     seed: int = 0,
+    together: int = 1,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Counters:
     """Open ``images`` legal results of a power loss and count what they lost."""
     choose = np.random.default_rng(seed)
-    before, record = record_run(folder, _ROUNDS)
+    before, record = record_run(folder, _ROUNDS, together=together)
     counters = Counters()
     image = LedgerFiles(folder / "image")
     for done in range(images):
@@ -89,6 +98,7 @@ def run_double_images(
     images: int,
     *,
     seed: int = 0,
+    together: int = 1,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Counters:
     """Kill a party, let another replay what it left, then cut the power.
@@ -97,14 +107,14 @@ def run_double_images(
     hands it out; after the power cut it may be gone, unless the successor synced it first.
     """
     choose = np.random.default_rng(seed)
-    before, record = record_run(folder, 6)
+    before, record = record_run(folder, 6, together=together)
     counters = Counters()
     image = LedgerFiles(folder / "image")
     for done in range(images):
         killed = record[: int(choose.integers(len(record) + 1))]
         _build(image.folder, before, killed, None)
         after: Record = []
-        _answer_all(image, range(6), after)
+        _answer_all(image, range(6), after, together)
         whole = [*killed, *after[: int(choose.integers(len(after) + 1))]]
         _build(image.folder, before, whole, choose)
         _check(image, whole, counters)

@@ -74,7 +74,7 @@ class Observer:
             self.counters.under_counted += not paid
 
     def finish(self, files: LedgerFiles, rounds: int, how: Answer = answer) -> None:
-        """Answer every round once more: paid ones must come back as they were."""
+        """Answer every round once more, one by one: paid ones must come back as they were."""
         frames, _ = run_party(files, Plan(range(rounds), how))
         self.watch(frames)
         self.inspect(files)
@@ -88,9 +88,13 @@ def run_kills(
     *,
     seed: int = 0,
     how: Answer = answer,
+    together: int = 1,
     progress: Callable[[int], None] = lambda _: None,
 ) -> tuple[Counters, dict[str, int]]:
-    """Kill a party ``kills`` times; return the counters and how often each step was hit."""
+    """Kill a party ``kills`` times; return the counters and how often each step was hit.
+
+    With ``together`` above 1 it answers so many rounds at once.
+    """
     choose = np.random.default_rng(seed)
     OsNoise().discrete_gaussian(MECHANISM.sigma2, 1)  # compile before forking
     observer, hits = Observer(folder / "copy"), dict[str, int]()
@@ -106,7 +110,8 @@ def run_kills(
         first = max(0, next_round - int(choose.integers(3)))
         times = int(choose.integers(1, 4))
         mutate = first if first < next_round and choose.integers(4) == 0 else None
-        frames, status = run_party(files, Plan(range(first, _ROUNDS), how, (times, step), mutate))
+        plan = Plan(range(first, _ROUNDS), how, (times, step), mutate, together=together)
+        frames, status = run_party(files, plan)
         done += os.WIFSIGNALED(status)
         hits[str(step)] = hits.get(str(step), 0) + os.WIFSIGNALED(status)
         observer.watch(frames)

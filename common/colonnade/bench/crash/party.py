@@ -1,7 +1,7 @@
 """The process that is made to fail: a ledger, a gate and a wire, in a forked child.
 
-The child answers a list of keys in order and writes every body to a pipe, which stands for the
-network: whatever the parent reads there has left the party.
+The child answers a list of keys in order, one by one or several together, and writes every body to
+a pipe, which stands for the network: whatever the parent reads there has left the party.
 """
 
 import os
@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -20,11 +21,12 @@ import numpy as np
 from colonnade.core.arrays import IntArray
 from colonnade.core.errors import ColonnadeError, RequestConflict
 from colonnade.privacy.accounting import units_down
+from colonnade.privacy.drafts import Ask
 from colonnade.privacy.entries import ReleaseKey
 from colonnade.privacy.files import LedgerFiles
 from colonnade.privacy.founding import Charter, create_ledger
-from colonnade.privacy.gate import Gate, Step
-from colonnade.privacy.ledger import Ledger
+from colonnade.privacy.gate import Gate, Step, request_digest
+from colonnade.privacy.ledger import Ledger, Released
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.privacy.mirror import HeadMirror
 from colonnade.privacy.receipts import ledger_key_from_file
@@ -62,6 +64,22 @@ def answer(ledger: Ledger, key: ReleaseKey, request: bytes, at: At, send: Send) 
     send(released.body)
 
 
+def answer_together(
+    ledger: Ledger, rounds: Sequence[int], at: At, send: Callable[[int, bytes], None]
+) -> None:
+    """Release several rounds at once through the gate, then send them."""
+    asks = [Ask(key_of(round_), MECHANISM, request_digest(request_of(round_))) for round_ in rounds]
+    gate = Gate(ledger, OsNoise(), at=at)
+    for reply in gate.release_many(asks, lambda keys: [VALUE.copy() for _ in keys]):
+        if isinstance(reply, Released):
+            send(reply.key.round, reply.body)
+
+
+def groups(rounds: Sequence[int], together: int) -> list[Sequence[int]]:
+    """Cut the rounds into pieces that are answered together."""
+    return [rounds[at : at + together] for at in range(0, len(rounds), together)]
+
+
 class SteppedMirror(HeadMirror):
     """A mirror with places to die: after the commit before its write, and after its sync."""
 
@@ -96,11 +114,12 @@ class Plan:
     """What a child does and where it dies."""
 
     rounds: Sequence[int]
-    answer: Answer = answer
+    answer: Answer = answer  # unless several are answered together
     die_at: tuple[int, object] | None = None  # the n-th time that this step is passed
     mutate: int | None = None  # first ask for this round with another request
     open_storage: OpenStorage = stepped_storage
     on_fault: Callable[[Callable[[], None]], None] = lambda _: None  # told how to report a fault
+    together: int = 1
 
 
 def fresh_ledger(folder: Path) -> LedgerFiles:
@@ -169,20 +188,25 @@ def _serve(files: LedgerFiles, plan: Plan, wire: int) -> int:
     tell(OPENED, 0, struct.pack(">Q", ledger.budget().remaining))
     if plan.mutate is not None:
         _mutate(ledger, plan, tell)
-    for round_ in plan.rounds:
 
-        def send(body: bytes, round_: int = round_) -> None:
-            at("before send")
-            os.write(wire, _FRAME.pack(BODY, round_, len(body)) + body[: len(body) // 2])
-            at("amid send")
-            os.write(wire, body[len(body) // 2 :])
-            at("after send")
+    def send(round_: int, body: bytes) -> None:
+        at("before send")
+        os.write(wire, _FRAME.pack(BODY, round_, len(body)) + body[: len(body) // 2])
+        at("amid send")
+        os.write(wire, body[len(body) // 2 :])
+        at("after send")
 
+    for rounds in groups(plan.rounds, plan.together):
         try:
-            plan.answer(ledger, key_of(round_), request_of(round_), at, send)
+            if plan.together > 1:
+                answer_together(ledger, rounds, at, send)
+            else:
+                (round_,) = rounds
+                key, request = key_of(round_), request_of(round_)
+                plan.answer(ledger, key, request, at, partial(send, round_))
         except ColonnadeError as error:
             # A party would stop here; this one goes on asking, to see that nothing more comes.
-            tell(FAILED, round_, error.code.encode())
+            tell(FAILED, rounds[0], error.code.encode())
             status = 2
     try:
         ledger.close()

@@ -1,0 +1,31 @@
+"""Read a ledger back from where its lines are kept, and believe nothing unchecked."""
+
+import hashlib
+
+from colonnade.core.errors import LedgerDamaged, LedgerRolledBack
+from colonnade.privacy.state import LedgerState
+from colonnade.privacy.storage import Storage
+
+
+def load_state(storage: Storage) -> LedgerState:
+    """Fold the stored rows, checking everything that can be checked."""
+    state = LedgerState()
+    for seq, line, chain_hash in storage.rows():
+        state.apply(line)
+        if (state.head.seq, state.head.chain_hash) != (seq, chain_hash):
+            raise LedgerDamaged(f"ledger entry {seq} does not fit the hash chain")
+    witnessed = storage.witnessed()
+    if witnessed is None:
+        raise LedgerDamaged("both copies in the head mirror are damaged; restore or recover")
+    if not state.on_chain(witnessed.seq, witnessed.chain_hash):
+        raise LedgerRolledBack(
+            f"the head mirror knows entry {witnessed.seq} but the ledger ends at {state.head.seq} "
+            "or differs there: it was restored or damaged; see 'colonnade ledger recover --help'"
+        )
+    for key, (seq, entry) in state.stored.items():
+        body = None if key in state.purged else storage.body(seq)
+        if key not in state.purged and (
+            body is None or hashlib.sha256(body).hexdigest() != entry.body_sha256
+        ):
+            raise LedgerDamaged(f"the stored release of ledger entry {seq} is damaged")
+    return state
