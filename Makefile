@@ -4,9 +4,11 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 ROOTS  := proto common server party
+LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --constraint constraints.txt \
+    --generate-hashes --no-annotate --custom-compile-command 'make lock'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo proto check test bench clean
+.PHONY: help setup demo proto check test bench e2e lock clean
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -41,6 +43,16 @@ bench: $(STAMP)  ## the benchmarks and the crash harness
 	$(BIN)/colonnade bench core
 	$(BIN)/colonnade bench vertical
 	$(BIN)/colonnade bench crash
+
+e2e: $(STAMP)    ## build the images and run the containers' tests; needs a Docker engine, or root to start one
+	COLONNADE_E2E=1 $(BIN)/pytest tests/e2e
+
+lock: $(STAMP)   ## pin the images' dependencies again, with hashes, from constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
+	$(LOCK) deploy/requirements-build.in --output-file deploy/requirements-build.txt
+	$(LOCK) pyproject.toml --extra sql --extra postgres --output-file deploy/requirements-party.txt
+	$(LOCK) pyproject.toml --extra coordinator --extra postgres --no-emit-package duckdb \
+	    --no-emit-package apsw --output-file deploy/requirements-coordinator.txt
 
 clean:           ## remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,53 @@
+"""Write the made-up tables of the simulation's organizations: people.csv and schema.toml for each.
+
+    tables.py FOLDER ROWS FEATURES SEED
+
+Each organization has a folder of its name under FOLDER. The data are those of `colonnade simulate`.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from colonnade.simulate.federation import Column, Site
+from colonnade.simulate.story import even_split, party_names, sites_of
+from colonnade.simulate.synthetic import make
+
+PARTIES, CORRELATION, INFORMATIVE = 3, 0.2, 6
+
+
+def main(folder: Path, rows: int, features: int, seed: int) -> None:
+    """Write all files."""
+    made = make(
+        rows,
+        even_split(features, PARTIES),
+        informative=min(INFORMATIVE, features),
+        correlation=CORRELATION,
+        seed=seed,
+    )
+    for site in sites_of(made, party_names(PARTIES), owner=None):
+        write(folder / site.party, site)
+
+
+def write(folder: Path, site: Site) -> None:
+    """Write one organization's file and schema."""
+    columns = [*site.features, *([] if site.label is None else [site.label])]
+    table = np.column_stack([column.values for column in columns])
+    head = ",".join(column.name for column in columns)
+    np.savetxt(folder / "people.csv", table, "%.5g", ",", header=head, comments="")
+    blocks = [block("[[feature]]", column) for column in site.features]
+    if site.label is not None:
+        blocks.append(block("[label]", site.label))
+    (folder / "schema.toml").write_text("\n".join(blocks), "utf-8")
+
+
+def block(head: str, column: Column) -> str:
+    """Return a column's part of the schema."""
+    low, high = column.bounds.low, column.bounds.high
+    return f"{head}\nname = {json.dumps(column.name)}\nlow = {low!r}\nhigh = {high!r}\n"
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *(int(each) for each in sys.argv[2:5]))

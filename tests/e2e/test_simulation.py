@@ -1,0 +1,374 @@
+"""`docker compose up` runs the simulation: its report, its walls, kills in the middle of a job."""
+
+import http.server
+import json
+import os
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.containers import PARTY, ROOT, SIMULATION, Ended, Project, docker, run
+
+from colonnade.server.database import Database
+from colonnade.server.engine import Coordinator
+from colonnade.server.progress import find_job, run_of
+from colonnade.simulate.federation import free_port
+
+pytestmark = [pytest.mark.usefixtures("images"), pytest.mark.timeout(1200)]
+
+PARTIES = ("hospital", "laboratory", "insurer")
+DESKS = ("hub", "analyst", *PARTIES)
+OPERATOR = "colonnade-test-operator"
+ROUNDS = 300  # of a job that is interrupted: the rest takes longer than looking and killing
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The simulation after its first job: containers stopped, volumes and report there."""
+
+    project: Project
+    up: Ended
+    folder: Path  # of the run
+
+
+@pytest.fixture(scope="module")
+def finished(images: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
+    home = tmp_path_factory.mktemp("simulation")
+    for name in ("docker-compose.yml", "docker-compose.postgres.yml"):
+        shutil.copy(ROOT / name, home)
+    shutil.copytree(ROOT / "deploy" / "simulation", home / "deploy" / "simulation")
+    settings = {
+        "COLONNADE_ROWS": "5000",
+        "COLONNADE_FEATURES": "9",
+        "COLONNADE_CAP": "2",
+        "COLONNADE_LISTEN": f"127.0.0.1:{free_port()}",
+    }
+    project = Project("colonnade-test-simulation", home, settings)
+    project.remove()
+    try:
+        up = project.compose(
+            "up", "--no-color", "--no-build", "--exit-code-from", "submit", check=False, timeout=300
+        )
+        folders = list((home / "runs").glob("*"))
+        assert len(folders) == 1, up.stdout[-5000:] + up.stderr[-2000:]
+        yield Finished(project, up, folders[0])
+    finally:
+        project.remove()
+
+
+@pytest.fixture(scope="module")
+def running(finished: Finished) -> Iterator[Project]:
+    """All but the job's author, running again, and an operator at whose shell to sit."""
+    project = finished.project
+    project.compose("start", "setup", "coordinator", *PARTIES)
+    for service in ("coordinator", *PARTIES):
+        project.wait(service)
+    project.compose(
+        *("run", "-d", "--no-deps", "--entrypoint", "sleep", "--name", OPERATOR, "submit", "1200")
+    )
+    try:
+        operator(". /simulation/enrol.sh; enrol operator analyst")
+        yield project
+    finally:
+        docker("rm", "--force", OPERATOR)
+
+
+def operator(script: str, *, check: bool = True) -> Ended:
+    """Run a line at the operator's shell."""
+    where = "--env=COLONNADE_COORDINATOR=coordinator:7443", "--env=COLONNADE_CREDENTIALS=/tmp/pki"
+    return run(["docker", "exec", *where, OPERATOR, "sh", "-ec", script], check=check)
+
+
+def told(script: str) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(operator(script).stdout)
+    return answer
+
+
+def report_of(finished: Finished) -> dict[str, Any]:
+    report: dict[str, Any] = json.loads((finished.folder / "report.json").read_text())
+    return report
+
+
+# -- The first job ---------------------------------------------------------------------------------
+
+
+def test_up_ends_with_the_jobs_status_and_shows_its_progress(finished: Finished) -> None:
+    assert finished.up.returncode == 0
+    lines = [line for line in finished.up.stdout.splitlines() if line.startswith("submit")]
+    assert any("round " in line and "budget left" in line for line in lines)
+    assert any(f"the report is runs/{finished.folder.name}/report.html" in line for line in lines)
+
+
+def test_the_report_says_finished_under_the_caps_and_to_the_byte(finished: Finished) -> None:
+    report = report_of(finished)
+    assert report["state"] == "finished"
+    assert report["job_id"].startswith(finished.folder.name)
+    assert report["rounds"]["done"] == report["rounds"]["planned"] > 0
+    assert report["uplink"]["payload_bytes"] == report["uplink"]["predicted_bytes"] > 0
+    parties = {each["party"]: each for each in report["privacy"]["parties"]}
+    assert set(parties) == set(PARTIES)
+    for each in parties.values():
+        assert 0.0 < each["ledger_spent"]["rho"] <= each["cap"]["rho"]
+    assert (finished.folder / "report.html").stat().st_size > 10_000
+    owner = (finished.folder / "report.html").stat()
+    assert (owner.st_uid, owner.st_gid) == (1000, 1000)
+
+
+def test_the_model_is_what_the_coordinator_stored(finished: Finished, tmp_path: Path) -> None:
+    container = finished.project.container("coordinator")
+    docker("cp", f"{container}:/var/lib/colonnade/.", tmp_path / "hub")
+    store = Database(f"sqlite:///{tmp_path / 'hub' / 'coordinator.db'}")
+    try:
+        engine = Coordinator(store, "simulation")
+        job = run_of(engine, store, find_job(engine, store, finished.folder.name))
+        stored = job.algorithm.model(job.state).to_object()
+    finally:
+        store.close()
+    given = json.loads((finished.folder / "model.json").read_text())
+    assert len(given["features"]) == 9
+    for part in ("features", "intercept", "label", "job_id"):
+        assert given[part] == stored[part]
+
+
+def test_ledgers_agree_with_the_report(finished: Finished) -> None:
+    report = report_of(finished)
+    for each in report["privacy"]["parties"]:
+        volume = f"--volume={finished.project.name}_{each['party']}:/var/lib/colonnade"
+        script = "colonnade ledger verify ledger >&2; colonnade ledger show ledger --json"
+        command = ("--entrypoint=sh", PARTY, "-ec", script)
+        shown = docker("run", "--rm", "--tmpfs=/tmp", volume, *command)
+        (account,) = json.loads(shown)["accounts"]
+        assert account["spent"]["units"] == each["ledger_spent"]["units"]
+
+
+def test_private_keys_stay_in_the_volume_they_were_made_in(finished: Finished) -> None:
+    name = finished.project.name
+    desks = [f"--volume={name}_{desk}-desk:/look/{desk}:ro" for desk in DESKS]
+    homes = [f"--volume={name}_{party}:/home/{party}:ro" for party in PARTIES]
+    script = "grep -rl 'PRIVATE KEY' /look; find /look -type f; echo; grep -rl 'PRIVATE KEY' /home"
+    found = docker("run", "--rm", *desks, *homes, SIMULATION, "sh", "-c", script)
+    desk, home = found.split("\n\n")
+    assert {f"/look/{each}/certificate.pem" for each in DESKS} <= set(desk.splitlines())
+    assert not any("key" in line for line in desk.splitlines())
+    assert len(desk.splitlines()) == len(DESKS) + 2 * len(PARTIES)  # and the made-up tables
+    keys = {line.split("/")[2] for line in home.splitlines()}
+    assert keys == set(PARTIES)  # the look that finds nothing at the desks finds these
+
+
+# -- Walls -----------------------------------------------------------------------------------------
+
+PROBE = """
+import concurrent.futures, socket, sys
+def found(target):
+    host, port = target.rsplit(":", 1)
+    try:
+        socket.create_connection((host, int(port)), 3).close()
+    except OSError:
+        return "closed"
+    return "open"
+with concurrent.futures.ThreadPoolExecutor(16) as pool:
+    for target, state in zip(sys.argv[1:], pool.map(found, sys.argv[1:])):
+        print(target, state)
+"""
+
+
+def probe(project: Project, service: str, *targets: str) -> dict[str, str]:
+    """Try connections from inside a container."""
+    said = project.exec(service, "python3", "-", *targets, told=PROBE).stdout
+    return dict(line.split() for line in said.splitlines())
+
+
+@contextmanager
+def listening_here() -> Iterator[int]:
+    """Listen on all addresses of this machine."""
+    server = http.server.ThreadingHTTPServer(("0.0.0.0", 0), http.server.BaseHTTPRequestHandler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def addresses_of(project: Project, service: str) -> dict[str, str]:
+    networks = project.inspect(service)["NetworkSettings"]["Networks"]
+    return {name.removeprefix(f"{project.name}_"): it["IPAddress"] for name, it in networks.items()}
+
+
+def test_a_party_reaches_the_coordinator_and_nothing_else(running: Project) -> None:
+    for party in PARTIES[1:]:
+        serve = ("python3", "-m", "http.server", "8000", "--directory", "/tmp")
+        docker("exec", "--detach", running.container(party), *serve)
+    others = [f"{addresses_of(running, party)[party]}:8000" for party in PARTIES[1:]]
+    hub = addresses_of(running, "coordinator")
+    deadline = time.monotonic() + 30
+    while probe(running, "coordinator", *others) != dict.fromkeys(others, "open"):
+        assert time.monotonic() < deadline, "the listeners did not start"
+    with listening_here() as port:
+        gateway = docker(
+            *("network", "inspect", f"{running.name}_operators"),
+            *("--format", "{{(index .IPAM.Config 0).Gateway}}"),
+        ).strip()
+        host = {gateway, "172.17.0.1", *machine_addresses()}
+        machine = [f"{address}:{port}" for address in sorted(host)]
+        # Something listens there: the coordinator, which has a way out, finds it.
+        assert probe(running, "coordinator", f"{gateway}:{port}") == {f"{gateway}:{port}": "open"}
+        names = [f"{party}:8000" for party in PARTIES[1:]]
+        beyond = [f"{hub[party]}:7443" for party in PARTIES[1:]]  # the hub's other networks
+        closed = [*others, *names, *machine, *beyond, "1.1.1.1:443", "example.org:443"]
+        found = probe(running, "hospital", "coordinator:7443", *closed)
+    assert found.pop("coordinator:7443") == "open"
+    assert found == dict.fromkeys(closed, "closed")
+
+
+def machine_addresses() -> set[str]:
+    found = {address[4][0] for address in socket.getaddrinfo(socket.gethostname(), None)}
+    return {
+        str(each) for each in found if ":" not in str(each) and not str(each).startswith("127.")
+    }
+
+
+@pytest.mark.parametrize("service", ["coordinator", *PARTIES])
+def test_containers_have_no_more_rights_than_they_need(running: Project, service: str) -> None:
+    limits = running.inspect(service)["HostConfig"]
+    assert limits["ReadonlyRootfs"] is True
+    assert limits["CapDrop"] == ["ALL"]
+    assert not limits["CapAdd"]
+    assert limits["SecurityOpt"] == ["no-new-privileges:true"]
+    assert limits["Memory"] == 1 << 30
+    assert limits["PidsLimit"] == 256
+    status = running.exec(service, "cat", "/proc/1/status").stdout
+    assert "CapEff:\t0000000000000000" in status
+    assert "NoNewPrivs:\t1" in status
+    assert running.exec(service, "touch", "/opt/x", check=False).returncode != 0
+
+
+# -- Faults ----------------------------------------------------------------------------------------
+
+
+def test_kills_in_the_middle_of_a_job_cost_nothing(running: Project) -> None:
+    before = spent_at_the_ledgers(running)
+    job = told(
+        "cd /tmp; colonnade job submit --target annual_cost --epsilon 0.5 --method frank-wolfe "
+        f"--rounds {ROUNDS} --json"
+    )["job_id"]
+    for service in ("laboratory", "coordinator"):
+        wait_for_rounds(job, 10)
+        docker("kill", running.container(service))
+        docker("start", running.container(service))
+        running.wait(service)
+    assert operator(f"colonnade job watch {job}").returncode == 0
+    report = told(f"colonnade job report {job} --json")
+    assert report["state"] == "finished"
+    assert report["uplink"]["payload_bytes"] == report["uplink"]["predicted_bytes"]
+    view = told(f"colonnade job show {job} --json")
+    after = spent_at_the_ledgers(running)
+    for party in view["parties"]:
+        name = party["party"]
+        assert after[name] - before[name] == party["spent_units"] > 0
+        assert party["spent_units"] <= party["max_units"]
+
+
+def wait_for_rounds(job: str, more: int) -> None:
+    """Wait until a job has done some more rounds; it must not end meanwhile."""
+    first, deadline = None, time.monotonic() + 120
+    while True:
+        view = told(f"colonnade job show {job} --json")
+        assert view["state"] in ("proposed", "running"), view
+        first = view["rounds_done"] if first is None else first
+        if view["rounds_done"] >= first + more:
+            return
+        assert time.monotonic() < deadline, view
+        time.sleep(0.2)
+
+
+def spent_at_the_ledgers(project: Project) -> dict[str, int]:
+    """Return what each ledger says, from the party's own metrics: the ledger is in use."""
+    code = (
+        "import urllib.request as u;"
+        "print(u.urlopen('http://127.0.0.1:9464/metrics', timeout=10).read().decode())"
+    )
+    units = {}
+    for party in PARTIES:
+        lines = project.exec(party, "python3", "-c", code).stdout.splitlines()
+        shown = next(line for line in lines if line.startswith('colonnade_budget_rho{part="spent"'))
+        units[party] = round(float(shown.rsplit(" ", 1)[1]) * 2**50)
+    return units
+
+
+def test_a_party_with_a_strangers_certificate_is_refused_by_name(running: Project) -> None:
+    script = """
+        cd /tmp
+        colonnade pki init --folder ca --federation simulation
+        colonnade pki request --folder pki --role party --federation simulation --name hospital
+        colonnade pki approve pki/request.csr --authority ca --out hospital.pem
+        colonnade pki install --folder pki hospital.pem
+        sed 's|credentials = "pki"|credentials = "/tmp/pki"|; /metrics/d; /health/d' \\
+            /var/lib/colonnade/party.toml >strange.toml
+        for name in data ledger policy.toml uplink.jsonl; do
+            sed -i "s|= \\"$name\\"|= \\"/var/lib/colonnade/$name\\"|" strange.toml
+        done
+        exit_code=0
+        colonnade party run --config strange.toml || exit_code=$?
+        echo "exit code $exit_code"
+    """
+    docker("stop", running.container("hospital"))
+    try:
+        arguments = ("run", "--rm", "-T", "--no-deps", "--entrypoint", "sh", "hospital", "-ec")
+        ended = running.compose(*arguments, script, check=False)
+        said = ended.stdout + ended.stderr
+        assert "exit code 4" in said, said
+        # Each side trusts its own root only, and the party is the first to look.
+        told_why = "coordinator:7443 is not to be trusted: unable to get local issuer certificate"
+        assert f"colonnade: {told_why}" in said
+    finally:
+        docker("start", running.container("hospital"))
+        running.wait("hospital")
+
+
+def test_a_party_whose_key_was_denied_is_refused_by_name(running: Project) -> None:
+    show = ("colonnade", "pki", "show", "/exchange/certificate.pem", "--json")
+    found = json.loads(running.exec("hospital", *show).stdout)["shown"][0]["fingerprint"]
+    running.exec("coordinator", "sh", "-c", f"echo {found} >denied.txt")
+    container = running.container("hospital")
+    docker("restart", container)
+    try:
+        assert docker("wait", container).strip() == "4"
+        assert "denied" in running.logs("hospital").rstrip().splitlines()[-1]
+    finally:
+        running.exec("coordinator", "sh", "-c", "echo >denied.txt")
+        docker("start", container)
+        running.wait("hospital")
+
+
+@pytest.mark.parametrize("service", ["hospital", "coordinator"])
+def test_sigterm_stops_cleanly_within_ten_seconds(running: Project, service: str) -> None:
+    docker("stop", "--time", "10", running.container(service))
+    state = running.inspect(service)["State"]
+    assert state["ExitCode"] == 0  # 137 would say that it had to be killed
+    said = run(["docker", "logs", running.container(service)]).stdout  # the log is on stderr
+    assert said.rstrip().splitlines()[-1] == "stopped"
+    docker("start", running.container(service))
+    running.wait(service)
+
+
+def test_the_overlay_moves_the_state_to_postgresql(finished: Finished) -> None:
+    files = ("--file", "docker-compose.yml", "--file", "docker-compose.postgres.yml")
+    refused = finished.project.compose(*files, "config", check=False)
+    assert refused.returncode != 0
+    assert "set POSTGRES_PASSWORD in .env" in refused.stderr
+    settings = {**finished.project.settings, "POSTGRES_PASSWORD": "a"}
+    shown = Project(finished.project.name, finished.project.folder, settings).compose(
+        *files, "config"
+    )
+    assert "postgresql+psycopg://colonnade@database/colonnade" in shown.stdout
+    assert os.environ.get("POSTGRES_PASSWORD") is None

@@ -1,0 +1,205 @@
+"""The files in deploy/ say what the code does: pins, configurations, manifests, dashboard."""
+
+import json
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from colonnade.core.schema import load_schema
+from colonnade.party import config as party
+from colonnade.party import metrics as party_metrics
+from colonnade.party import policy
+from colonnade.party.meter import Meter
+from colonnade.privacy.founding import Charter, memory_ledger
+from colonnade.server import config as coordinator
+from colonnade.server import metrics as coordinator_metrics
+from colonnade.server.database import Database
+from colonnade.server.engine import Coordinator
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+ROLES = ("party", "coordinator")
+
+
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def pins(path: Path) -> dict[str, str]:
+    """Return the versions in a file of requirements."""
+    found = re.findall(r"^([\w.-]+)==([^\s;\\]+)", path.read_text(), re.MULTILINE)
+    return {normal(name): version for name, version in found}
+
+
+@pytest.mark.parametrize("role", [*ROLES, "build"])
+def test_pins_are_those_the_tree_was_tested_with(role: str) -> None:
+    path = DEPLOY / f"requirements-{role}.txt"
+    tested, pinned = pins(ROOT / "constraints.txt"), pins(path)
+    pinned.pop("colorama", None)  # for Windows only, so never tested and never installed
+    assert pinned.items() <= tested.items(), "run make lock"
+    blocks = path.read_text().replace("\\\n", "").splitlines()
+    lines = [line for line in blocks if line and not line.startswith("#")]
+    assert lines
+    assert all("--hash=sha256:" in line for line in lines)
+    assert "://" not in path.read_text()
+
+
+def test_pins_cover_what_the_package_needs() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    left_out = {"coordinator": {"duckdb", "apsw"}, "party": set[str]()}
+    chosen = {"coordinator": ("coordinator", "postgres"), "party": ("sql", "postgres")}
+    for role in ROLES:
+        wanted = [*project["dependencies"], *(each for key in chosen[role] for each in extras[key])]
+        names = {normal(re.split(r"[\[>=<]", each)[0]) for each in wanted} - left_out[role]
+        assert names <= pins(DEPLOY / f"requirements-{role}.txt").keys(), "run make lock"
+
+
+def test_configurations_are_the_templates_with_monitoring_on() -> None:
+    for template, path in (
+        (party.TEMPLATE, DEPLOY / "party" / "party.toml"),
+        (coordinator.TEMPLATE, DEPLOY / "coordinator" / "coordinator.toml"),
+    ):
+        shown = template.replace('# metrics = "127.0.0.1:9464"', 'metrics = "0.0.0.0:9464"')
+        assert path.read_text() == shown.replace("# health =", "health =")
+    assert (DEPLOY / "party" / "policy.toml").read_text() == policy.TEMPLATE
+    assert party.load_config(DEPLOY / "party" / "party.toml").monitoring.any
+    assert coordinator.load_config(DEPLOY / "coordinator" / "coordinator.toml").monitoring.any
+    assert load_schema(DEPLOY / "party" / "schema.toml").label is not None
+
+
+def exported(tmp_path: Path) -> set[str]:
+    """Return the names that the two processes really export."""
+    ledger = memory_ledger(Charter("lab", {"": 1000}))
+    store = Database("sqlite://")
+    readings = [
+        *party_metrics.readings(ledger, Meter(tmp_path / "log"), attached=True, disk=tmp_path),
+        *coordinator_metrics.readings(Coordinator(store, "study")),
+    ]
+    store.close()
+    names = {f"{each.name}_total" if each.counts else each.name for each in readings}
+    return {"colonnade_build_info", *names}
+
+
+def test_dashboard_and_page_name_the_metrics_that_exist(tmp_path: Path) -> None:
+    names, pattern = exported(tmp_path), r"\bcolonnade_[a-z_]+"
+    dashboard = json.loads((DEPLOY / "monitoring" / "grafana-dashboard.json").read_text())
+    shown = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", [])]
+    assert {name for text in shown for name in re.findall(pattern, text)} == names - {
+        "colonnade_build_info"
+    }
+    assert "colonnade_build_info" in json.dumps(dashboard["templating"])
+    page = (DEPLOY / "monitoring" / "README.md").read_text()
+    assert set(re.findall(pattern, page)) == names
+    boxes = [panel["gridPos"] for panel in dashboard["panels"]]
+    cells = [
+        (x, y)
+        for box in boxes
+        for x in range(box["x"], box["x"] + box["w"])
+        for y in range(box["y"], box["y"] + box["h"])
+    ]
+    assert len(cells) == len(set(cells))  # no panel covers another
+    assert len({panel["id"] for panel in dashboard["panels"]}) == len(boxes)
+
+
+def documents(path: Path) -> list[dict[str, Any]]:
+    yaml = pytest.importorskip("yaml")
+    return list(yaml.safe_load_all(path.read_text()))
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_manifests_pass_the_schema(role: str) -> None:
+    validate = pytest.importorskip("kubernetes_validate")
+    found = documents(DEPLOY / "kubernetes" / f"{role}.yaml")
+    assert {"StatefulSet", "NetworkPolicy"} <= {each["kind"] for each in found}
+    for each in found:
+        validate.validate(each, "1.30", strict=True)
+    misspelt = found[0] | {"spec": found[0]["spec"] | {"accessMode": []}}
+    with pytest.raises(validate.ValidationError):
+        validate.validate(misspelt, "1.30", strict=True)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_manifests_give_no_more_rights_than_the_compose_files(role: str) -> None:
+    found = documents(DEPLOY / "kubernetes" / f"{role}.yaml")
+    pod = next(each for each in found if each["kind"] == "StatefulSet")["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["securityContext"] == {
+        "readOnlyRootFilesystem": True,
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    (service,) = documents(DEPLOY / role / "docker-compose.yml")[0]["services"].values()
+    assert service["command"] == container["args"]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+
+
+def test_the_simulations_services_are_walled_off() -> None:
+    (compose,) = documents(ROOT / "docker-compose.yml")
+    homes = {}
+    for party_name in ("hospital", "laboratory", "insurer"):
+        service = compose["services"][party_name]
+        assert service["networks"] == [party_name]
+        assert "ports" not in service
+        homes[party_name] = {each.split(":")[0] for each in service["volumes"]} - {
+            "./deploy/simulation"
+        }
+        assert compose["networks"][party_name]["internal"] is True
+    assert not set.intersection(*homes.values())
+    for service in compose["services"].values():
+        assert service["read_only"] is True
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+
+
+def test_every_setting_is_in_the_example(tmp_path: Path) -> None:
+    files = [*ROOT.glob("docker-compose*.yml")]
+    used = {
+        (name, default)
+        for path in files
+        for name, default in re.findall(r"\$\{(\w+)(?::[-?]([^}]*))?\}", path.read_text())
+    }
+    example = dict(
+        re.findall(r"^# ?(\w+)=(.*)$", (ROOT / ".env.example").read_text(), re.MULTILINE)
+    )
+    assert {name for name, _ in used} | {"COMPOSE_PROJECT_NAME"} == example.keys()
+    for name, default in used:
+        if name != "POSTGRES_PASSWORD":
+            assert example[name] == default, name
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_units_are_understood_by_systemd(role: str, tmp_path: Path) -> None:
+    unit = (DEPLOY / role / f"colonnade-{role}.service").read_text()
+    (command,) = re.findall(r"^ExecStart=/opt/colonnade/bin/colonnade (.*)$", unit, re.MULTILINE)
+    (service,) = documents(DEPLOY / role / "docker-compose.yml")[0]["services"].values()
+    assert command.split() == service["command"]
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed")
+    path = tmp_path / f"colonnade-{role}.service"
+    path.write_text(unit.replace("/opt/colonnade/bin/colonnade", "/bin/true"))
+    ended = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", path], capture_output=True, text=True, timeout=60
+    )
+    said = [line for line in ended.stderr.splitlines() if path.name in line]
+    assert said == []
+
+
+def test_pages_lead_to_a_running_party_in_under_ten_commands() -> None:
+    for role in ROLES:
+        page = (DEPLOY / role / "README.md").read_text()
+        first = page.split("## From nothing", 1)[1].split("\n## ", 1)[0]
+        lines = [
+            line
+            for block in re.findall(r"```sh\n(.*?)```", first, re.DOTALL)
+            for line in block.splitlines()
+        ]
+        assert 3 <= len(lines) < 10, role
