@@ -11,7 +11,7 @@ import pytest
 from support.ledgers import new_ledger
 
 from colonnade.cli import fit, fit_input
-from colonnade.core.errors import BadInput, BudgetExceeded
+from colonnade.core.errors import BadInput, BudgetExceeded, RequestConflict
 from colonnade.core.schema import parse_schema
 from colonnade.optim.model import load_model
 from colonnade.optim.solvers.dual import DualDescent
@@ -19,6 +19,8 @@ from colonnade.optim.solvers.solve import SOLVERS
 from colonnade.party.ingest import ingest
 from colonnade.party.sources import FileSource
 from colonnade.privacy.accounting import epsilon_of, rho_of, units_down
+from colonnade.privacy.files import LedgerFiles
+from colonnade.privacy.founding import open_ledger
 
 SCHEMA = """
 [[feature]]
@@ -100,14 +102,78 @@ def test_a_classifier_gives_probabilities_and_text_names_the_guarantee(
     assert high > 0.7
 
 
-def test_fast_noise_is_marked_and_no_ledger_takes_it(
+def test_a_support_vector_machine_predicts_classes(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(*options(folder, tmp_path, noise="fast")) == 0
+    given = options(folder, tmp_path, schema=folder / "classes.toml", loss="hinge", l2=1e-4)
+    assert run(*given, "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["solver"].startswith("StochasticDescent")
+    model = load_model(tmp_path / "model.json")
+    predicted = model.predict({"age": np.array([25.0, 78.0]), "dose": np.array([-1.0, 5.0])})
+    np.testing.assert_array_equal(predicted, [0.0, 1.0])
+
+
+def test_a_box_bounds_every_coefficient_in_the_files_units(folder: Path, tmp_path: Path) -> None:
+    assert run(*options(folder, tmp_path, box=1.2, noise="off"), "--set", "passes=40") == 0
+    coef = load_model(tmp_path / "model.json").coef
+    # Without the box they are 1.5 and 5.
+    assert coef == pytest.approx((1.2, 1.2), rel=1e-9)
+
+
+@pytest.mark.parametrize("noise", ["fast", "off"])
+def test_other_noise_is_marked_and_no_ledger_takes_it(
+    noise: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*options(folder, tmp_path, noise=noise)) == 0
     assert "NOT PRIVATE" in capsys.readouterr().out
     assert not load_model(tmp_path / "model.json").private
+    page = (tmp_path / "report.html").read_text()
+    assert "NOT PRIVATE" in page
+    assert "Nothing is promised" in page
     with pytest.raises(SystemExit):
-        run(*options(folder, tmp_path, noise="fast", ledger=tmp_path / "ledger"))
+        run(*options(folder, tmp_path, noise=noise, ledger=tmp_path / "ledger"))
+
+
+def test_the_page_states_the_promise_and_shows_the_path_and_the_coefficients(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*options(folder, tmp_path, l2=1e-6), "--name", "<b>wards</b>", "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    page = (tmp_path / "report.html").read_text()
+    assert report["privacy"]["statement"] in page
+    assert "NOT PRIVATE" not in page
+    assert "&lt;b&gt;wards" in page
+    assert "<b>wards" not in page
+    for key in ("Coefficients after each step", "Distance to the final model", "coefficients on"):
+        assert f'aria-label="{key}' in page or key in page
+    assert page.count("<svg") == 3
+    path = report["path"]
+    # The path ends at the model, so the plots show the releases' model and nothing else.
+    coef = {each["name"]: each["coef_scaled"] for each in report["model"]["features"]}
+    assert path["coef"][-1] == [coef[name] for name in path["features"]]
+    assert path["steps"] == list(range(1, 31))  # ten passes over two features and the intercept
+
+
+def test_a_party_without_the_reports_pages_gets_the_rest(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sys
+
+    for name in [name for name in sys.modules if name.startswith("colonnade.server")]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in ("colonnade.cli.fit_report", "colonnade.cli.fit_plots"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    missing = ModuleNotFoundError("No module", name="colonnade.server")
+
+    class Absent:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name.startswith("colonnade.server"):
+                raise missing
+
+    monkeypatch.setattr(sys, "meta_path", [Absent(), *sys.meta_path])
+    assert run(*options(folder, tmp_path)) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.json", "report.json"]
 
 
 def test_a_ledger_is_charged_once_and_the_same_command_replays(
@@ -128,6 +194,44 @@ def test_a_ledger_is_charged_once_and_the_same_command_replays(
     assert again["model"] == first["model"]
     with pytest.raises(BudgetExceeded):
         run(*given, "--name", "another")
+
+
+def test_a_ledger_is_bound_to_the_first_rows_and_others_are_refused(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new_ledger("sqlite", tmp_path, caps={"": units_down(5.0)}).close()
+    lines = (folder / "rows.csv").read_text().splitlines()
+    other = tmp_path / "other.csv"
+    other.write_text("\n".join([lines[0], "77,5,150,1", *lines[2:]]) + "\n")
+    ledger = {"ledger": tmp_path / "ledger", "epsilon": 1}
+    one = [*options(folder, tmp_path / "one", **ledger), "--set", "passes=1", "--json"]
+    two = [*options(folder, tmp_path / "two", data=other, **ledger), "--set", "passes=1", "--json"]
+    run(*one)
+    left = json.loads(capsys.readouterr().out)["ledger"]["left_rho"]
+    with pytest.raises(BadInput, match="--bind") as refused:
+        run(*two)
+    assert "\n" not in str(refused.value)
+    # The same order on rows that are now bound is neither answered with the first rows' model nor
+    # drawn again; under another name it is a new fit.
+    with pytest.raises(RequestConflict, match="--name"):
+        run(*two, "--bind")
+    assert not (tmp_path / "two").exists()
+    run(*two, "--bind", "--name", "second")
+    assert json.loads(capsys.readouterr().out)["ledger"]["left_rho"] < left
+    with pytest.raises(BadInput, match="--bind"):
+        run(*one)
+
+
+def test_a_fit_that_makes_no_sense_sets_nothing_aside(folder: Path, tmp_path: Path) -> None:
+    new_ledger("sqlite", tmp_path, caps={"": units_down(5.0)}).close()
+    ledger = tmp_path / "ledger"
+    for more in ({"loss": "hinge", "solver": "cd"}, {"solver": "dual", "l2": 1}, {"epsilon": 99}):
+        with pytest.raises((BadInput, BudgetExceeded)):
+            run(*options(folder, tmp_path / "out", ledger=ledger, **more))
+    opened = open_ledger(LedgerFiles(ledger, None))
+    assert opened.state.reserved.get("", 0) == opened.budget().spent == 0
+    assert opened.dataset() is None
+    opened.close()
 
 
 def test_a_sampled_fit_is_charged_in_full_at_a_ledger(
@@ -160,7 +264,7 @@ def test_every_solver_can_be_chosen(solver: str, folder: Path, tmp_path: Path) -
 
 
 def test_the_command_knows_every_solver() -> None:
-    assert set(fit._SOLVERS) == set(SOLVERS)
+    assert set(fit_input.SOLVERS) == set(SOLVERS)
 
 
 @pytest.mark.parametrize(
@@ -175,6 +279,9 @@ def test_the_command_knows_every_solver() -> None:
         ({"solver": "dual", "l2": 0.1}, "intercept"),
         ({"solver": "gcd", "l1": 0.1}, "l1"),
         ({"solver": "frank_wolfe"}, "intercept"),
+        ({"solver": "frank_wolfe", "l1": 0.1}, "radius"),
+        ({"loss": "hinge", "solver": "cd"}, "hinge"),
+        ({"box": 0}, "box"),
     ],
     ids=str,
 )
@@ -195,6 +302,18 @@ def test_a_file_without_a_schema_and_a_table_without_a_label_are_refused(
     (tmp_path / "s.toml").write_text(SCHEMA[: SCHEMA.index("[label]")])
     with pytest.raises(BadInput, match="label"):
         run(*options(folder, tmp_path, schema=tmp_path / "s.toml"))
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_charged(
+    folder: Path, tmp_path: Path
+) -> None:
+    new_ledger("sqlite", tmp_path, caps={"": units_down(5.0)}).close()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match="--out"):
+        run(*options(folder, tmp_path / "file" / "out", ledger=tmp_path / "ledger", epsilon=1))
+    opened = open_ledger(LedgerFiles(tmp_path / "ledger", None))
+    assert opened.budget().spent == 0
+    opened.close()
 
 
 def test_settings_are_read_by_their_type() -> None:

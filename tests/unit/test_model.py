@@ -55,6 +55,19 @@ def test_both_units_give_the_same_predictions(loss: LossName) -> None:
     np.testing.assert_allclose(model.predict(columns), expected, rtol=0, atol=1e-9)
 
 
+def test_a_hinge_model_predicts_the_labels_two_values() -> None:
+    model = random_model(1, "hinge")
+    assert LinearModel.from_json(model.to_json()) == model
+    draw = np.random.default_rng(2)
+    columns = {f.full_name: draw.uniform(f.low, f.high, 200) for f in model.features}
+    linear = model.intercept + sum(
+        coef * columns[f.full_name] for coef, f in zip(model.coef, model.features, strict=True)
+    )
+    predicted = model.predict(columns)
+    np.testing.assert_array_equal(predicted, np.where(linear > 0.0, 8.0, -3.0))
+    assert {*predicted} == {8.0, -3.0}
+
+
 def test_coefficients_follow_the_stated_algebra() -> None:
     assert MODEL.coef == pytest.approx((15 * 0.5 / 55, 0.0, 15 * -0.125 / 2, 15 * 0.3 / 180))
     shift = 0.5 * 55 / 55 - 0.125 * 1 / 2 + 0.3 * 220 / 180
@@ -200,7 +213,7 @@ def edited_feature(**changes: Any) -> str:
         (edited(features=[3]), "feature 1: must be a JSON object"),
         (edited(private="yes"), "'private' must be true or false"),
         (edited(job_id=""), "non-empty"),
-        (edited(loss="hinge"), "'squared' or 'logistic'"),
+        (edited(loss="huber"), "'squared', 'logistic' or 'hinge'"),
         (edited(intercept=0.5), "'intercept' and the rest disagree"),
         (edited(intercept_scaled=10**400), "finite number"),
         (edited(intercept_scaled=math.nan), "not valid JSON"),

@@ -1,11 +1,12 @@
 """Every solver without noise finds the optimum that scikit-learn finds, and says what it cannot."""
 
+import itertools
 import math
 from typing import Literal
 
 import numpy as np
 import pytest
-from scipy.optimize import lsq_linear
+from scipy.optimize import linprog, lsq_linear, minimize
 from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, Ridge
 from sklearn.svm import LinearSVC
 from support.solvers import Toy, sparse_of, toy
@@ -18,11 +19,13 @@ from colonnade.optim.solvers.frank_wolfe import FrankWolfe
 from colonnade.optim.solvers.greedy import GreedyDescent
 from colonnade.optim.solvers.iteration import (
     EVERYTHING,
+    TRAIL_LENGTH,
     Block,
     Direct,
     Diverged,
     Noiseless,
     Release,
+    Trail,
     iterate,
 )
 from colonnade.optim.solvers.losses import HINGE, LOGISTIC, SQUARED, Loss
@@ -107,7 +110,7 @@ def test_without_noise_logistic_regression_is_scikit_learns(solver: Solver) -> N
         (Admm(iterations=4000, gamma=16.0, clip=WIDE), 1e-6),
         (DualDescent(epochs=3000, batch=500, clip=WIDE, sequential=True), 1e-6),
         # A constant subgradient step ends in a ball: the objective is what comes close.
-        (StochasticDescent(passes=3000, batch=0, clip=WIDE, step=0.02), 1e-2),
+        (StochasticDescent(passes=3000, batch=0, clip=WIDE, step=0.005), 1e-2),
     ],
     ids=repr,
 )
@@ -123,11 +126,68 @@ def test_without_noise_the_hinge_loss_reaches_scikit_learns_optimum(
     assert problem.objective(mine, TOY.X @ mine, TOY.sign) <= best * (1.0 + tolerance)
 
 
-def test_without_noise_a_box_is_scipys() -> None:
+@pytest.mark.parametrize("l1_ratio", [1.0, 0.4])
+@pytest.mark.parametrize("solver", PRIMAL, ids=repr)
+def test_without_noise_sparse_logistic_regression_is_scikit_learns(
+    solver: Solver, l1_ratio: float
+) -> None:
+    reference = LogisticRegression(
+        C=1.0 / (0.05 * 500), l1_ratio=l1_ratio, solver="saga", fit_intercept=False, random_state=0
+    )
+    reference.set_params(tol=1e-12, max_iter=10**5).fit(TOY.X, TOY.sign)
+    assert np.count_nonzero(reference.coef_) < 5
+    mine = fit(solver, LOGISTIC, elastic_net(0.05, l1_ratio))
+    np.testing.assert_allclose(mine, reference.coef_[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("solver", PRIMAL, ids=repr)
+def test_without_noise_a_box_is_scipys(solver: Solver) -> None:
     reference = lsq_linear(TOY.X, TOY.target, bounds=(-0.25, 0.25), tol=1e-14)
-    mine = fit(CoordinateDescent(passes=80, clip=WIDE), SQUARED, box(0.25))
+    mine = fit(solver, SQUARED, box(0.25))
     np.testing.assert_allclose(mine, reference.x, atol=1e-6)
-    assert np.abs(mine).max() == 0.25
+    assert np.abs(mine).max() == pytest.approx(0.25, abs=1e-9)
+
+
+@pytest.mark.parametrize("penalty", [Penalty(0.01, 0.1, 0.6), box(0.6)], ids=["all", "box"])
+@pytest.mark.parametrize("solver", PRIMAL, ids=repr)
+def test_without_noise_logistic_regression_in_a_box_is_scipys(
+    solver: Solver, penalty: Penalty
+) -> None:
+    # The l1 part is smooth on either half line: w = a - b with a, b >= 0 and l1 (a + b).
+    problem = plain(LOGISTIC, Penalty(0.0, penalty.l2), 5)
+
+    def value(halves: FloatArray) -> float:
+        w = halves[:5] - halves[5:]
+        return problem.objective(w, TOY.X @ w, TOY.sign) + penalty.l1 * float(halves.sum())
+
+    reference = minimize(
+        value, np.zeros(10), bounds=[(0.0, 0.6)] * 10, options={"ftol": 1e-15, "gtol": 1e-9}
+    )
+    expected = reference.x[:5] - reference.x[5:]
+    # The reference differentiates by differences: good to about 1e-5.
+    np.testing.assert_allclose(fit(solver, LOGISTIC, penalty), expected, atol=1e-4)
+    assert np.abs(expected).max() == pytest.approx(0.6, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "penalty", [lasso(0.02), Penalty(0.02, 0.0, 0.5)], ids=["l1", "l1 in a box"]
+)
+def test_without_noise_the_hinge_loss_with_an_l1_penalty_is_a_linear_programs(
+    penalty: Penalty,
+) -> None:
+    # min mean(s) + l1 (a + b) over s >= 1 - y X (a - b), all of them >= 0, a and b in the box.
+    rows = TOY.sign[:, None] * TOY.X
+    most = penalty.bound if math.isfinite(penalty.bound) else None
+    found = linprog(
+        np.concatenate([np.full(500, 1 / 500), np.full(10, penalty.l1)]),
+        A_ub=np.hstack([-np.eye(500), -rows, rows]),
+        b_ub=-np.ones(500),
+        bounds=[(0.0, None)] * 500 + [(0.0, most)] * 10,
+    )
+    problem = plain(HINGE, penalty, 5)
+    mine = fit(Admm(iterations=6000, gamma=16.0, clip=WIDE), HINGE, penalty)
+    value = problem.objective(mine, TOY.X @ mine, TOY.sign)
+    assert value == pytest.approx(found.fun, rel=1e-5)
 
 
 def test_without_noise_frank_wolfe_approaches_the_lasso_of_its_radius() -> None:
@@ -335,3 +395,36 @@ def test_exact_noise_reaches_every_step() -> None:
         for _ in range(2)
     ]
     assert (runs[0] != runs[1]).any()
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [
+        CoordinateDescent(passes=100),
+        GreedyDescent(iterations=30),
+        StochasticDescent(passes=8, batch=0),
+        Admm(iterations=7),
+        DualDescent(epochs=3, batch=64),
+    ],
+    ids=repr,
+)
+def test_a_trail_ends_at_the_model_and_changes_nothing(solver: Solver) -> None:
+    plan = make_plan(solver, TOY.design.shape, epsilon=1.0, delta=1e-6)
+    problem = plain(SQUARED, ridge(0.1), 5)
+
+    def run(trail: Trail | None) -> FloatArray:
+        release = Direct(SeededNoise(3))
+        return solve(
+            problem, TOY.design, TOY.target, solver, plan=plan, release=release, trail=trail
+        )
+
+    trail: Trail = []
+    model = run(trail)
+    steps = solver.steps(*TOY.design.shape)
+    apart = -(-steps // TRAIL_LENGTH)
+    assert [step for step, _ in trail] == [*range(apart, steps, apart), steps]
+    np.testing.assert_array_equal(trail[-1][1], model)
+    assert all((one != two).any() for (_, one), (_, two) in itertools.pairwise(trail))
+    if isinstance(solver, CoordinateDescent):  # its noise is drawn in other portions
+        return
+    np.testing.assert_array_equal(run(None), model)

@@ -1,5 +1,6 @@
 """The solvers' compiled loops equal their plain-Python twins and keep their bounds."""
 
+import copy
 import math
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 from support.solvers import sparse_of, toy
 
 from colonnade.core.fixedpoint import GRID
-from colonnade.optim.solvers import column_kernels, row_kernels
+from colonnade.optim.solvers import column_kernels, design, row_kernels
 from colonnade.optim.solvers.column_kernels import TOP
 from colonnade.optim.solvers.design import _transpose
 
@@ -145,6 +146,17 @@ def test_no_float_adds_more_than_the_bound_to_a_row_sum(weight: float) -> None:
                 assert sum(int(x) ** 2 for x in out) > 0.999 * TOP**2 or not values.any()
 
 
+@pytest.mark.parametrize("times", [0.5, 1.01, 2.0, 100.0])
+def test_a_long_row_is_scaled_down_and_not_dropped(times: float) -> None:
+    values, where = np.array([3000, -4000], np.int16), np.arange(2, dtype=np.int32)
+    out, scratch = np.zeros(2, np.int64), np.empty(2, np.int64)
+    units = np.full(2, 1.0 / 5000)  # the row's norm is 1
+    used = row_kernels._add_row(values, where, units, times * 0.3, 0.3, scratch, out)
+    expected = min(times, 1.0)
+    assert used == pytest.approx(0.3 * expected, rel=1e-9)
+    np.testing.assert_allclose(out / TOP, [0.6 * expected, -0.8 * expected], rtol=1e-8)
+
+
 def test_the_sigmoid_is_good_to_ten_digits() -> None:
     for x in np.linspace(-36.0, 36.0, 1001):
         exact = 1.0 / (1.0 + math.exp(-x))
@@ -220,3 +232,83 @@ def test_a_sweep_equals_its_twin(kind: int) -> None:
     ):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12)
         assert np.abs(mine).max() > 0.0
+
+
+STEEP = np.random.default_rng(7).normal(0.0, 1.0, 60)
+ONE_ROW = DENSE_ROWS.values[:4], DENSE_ROWS.columns, DENSE_ROWS.units
+# One call of every compiled function, also of those that others call: a twin of a caller runs
+# them compiled.
+CALLS: dict[str, tuple[Callable[..., Any], list[tuple[Any, ...]]]] = {
+    "sigmoid": (column_kernels.sigmoid, [(x,) for x in (-40.0, -3.0, 0.2, 5.0, math.inf)]),
+    "slope": (
+        column_kernels.slope,
+        [(kind, m, y) for kind in KINDS for m in (-2.0, 0.3, 1.0, 4.0) for y in (-1.0, 1.0)],
+    ),
+    "truncate": (
+        column_kernels.truncate,
+        [(x,) for x in (0.9, -0.9, 1e300, -1e300, math.inf, math.nan, TOP - 0.5)],
+    ),
+    "slopes": (column_kernels.slopes, [(k, MARGINS, DATA.sign, np.empty(60)) for k in KINDS]),
+    "sparse_shift": (
+        column_kernels.sparse_shift,
+        [(SPARSE.values[:9], SPARSE.indices[:9], 0.3, MARGINS.copy())],
+    ),
+    "sparse_weighted": (
+        column_kernels.sparse_weighted,
+        [(SPARSE.values[:9], SPARSE.indices[:9], FACTOR, STEEP)],
+    ),
+    "square_sum": (column_kernels.square_sum, [(DATA.design.columns[0],)]),
+    "quantise_slopes": (
+        column_kernels.quantise_slopes,
+        [(np.append(STEEP, [math.nan, math.inf, -1e300]), 9e3, GRID, np.empty(63, np.int16))],
+    ),
+    "_add_row": (
+        row_kernels._add_row,
+        [
+            (*ONE_ROW, weight, 0.3, np.empty(4, np.int64), np.ones(4, np.int64))
+            for weight in (0.1, -5.0, 1e300, math.nan)
+        ],
+    ),
+    "_margin": (row_kernels._margin, [(*ONE_ROW, np.array([0.5, -1.0, 2.0, 0.1]))]),
+    "_cut": (row_kernels._cut, [(SPARSE_ROWS.starts, 5, shared) for shared in (True, False)]),
+    "proximal_weight": (
+        row_kernels.proximal_weight,
+        [(kind, m, 1.0, 2.0, 0.7) for kind in KINDS for m in (-3.0, 0.5, 0.9, 2.0)],
+    ),
+    "dual_step": (
+        row_kernels.dual_step,
+        [(kind, 0.2, m, 1.0, c) for kind in KINDS for m in (-3.0, 0.9, 2.0) for c in (0.0, 1.3)],
+    ),
+}
+ELSEWHERE = {
+    *("dense_gradient", "dense_shift", "dense_weighted", "sparse_gradient", "sparse_scores"),
+    *("sweep", "gradient_rows", "proximal_rows", "dual_rows", "_transpose"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(CALLS))
+def test_a_compiled_function_equals_its_twin(name: str) -> None:
+    kernel, calls = CALLS[name]
+    for arguments in calls:
+        mine, theirs = ([copy.copy(each) for each in arguments] for _ in range(2))
+        found, expected = kernel(*mine), twin(kernel)(*theirs)
+        if expected is None:
+            assert any(isinstance(each, np.ndarray) for each in theirs)
+        else:
+            np.testing.assert_allclose(found, expected, rtol=1e-12)
+        for one, two in zip(mine, theirs, strict=True):
+            if isinstance(one, np.ndarray) and one.dtype != np.int64:
+                np.testing.assert_allclose(one, two, rtol=1e-12)
+            elif isinstance(one, np.ndarray):
+                np.testing.assert_array_equal(one, two)
+
+
+def test_every_compiled_function_has_its_twin_tested() -> None:
+    compiled = {
+        name
+        for module in (column_kernels, row_kernels, design)
+        for name, value in vars(module).items()
+        if hasattr(value, "py_func")
+    }
+    assert len(compiled) > 20
+    assert compiled <= {*CALLS} | ELSEWHERE | {"score"}  # the score kernel has tests of its own

@@ -6,7 +6,7 @@ from typing import Any
 
 from colonnade.cli.scratch import public_tables, say, scratch
 
-PARTS = ("table2", "greedy", "dual", "speed", "growth", "peers")
+PARTS = ("table2", "greedy", "dual", "speed", "growth", "memory", "peers")
 
 
 def register_solvers(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -21,19 +21,25 @@ def register_solvers(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]
     parser.add_argument("--quick", action="store_true", help="less of each, under 50 s")
     parser.add_argument("--paper", choices=("dpcd",), help="only this paper's table and figure")
     parser.add_argument("--only", choices=PARTS, help=f"one of {', '.join(PARTS)}")
-    parser.add_argument("--tune", action="store_true", help="search the grid again: takes long")
+    parser.add_argument(
+        "--tune",
+        action="store_true",
+        help="search the grids again (an hour for all) and write tuned.json to --out",
+    )
     parser.add_argument("--out", type=Path, help="folder for the figure (PNG) and numbers (JSON)")
     parser.add_argument(
         "--data", type=Path, help="folder of the public tables; default COLONNADE_DATA"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--folder", type=Path, help="where to put scratch files")
-    parser.set_defaults(handler=_solvers)
+    parser.set_defaults(handler=_solvers, usage_error=parser.error)
 
 
 def _solvers(arguments: argparse.Namespace) -> int:
     import json
 
+    if arguments.tune and arguments.out is None:
+        arguments.usage_error("--tune needs --out, for what it finds")
     wanted = ("table2",) if arguments.paper else PARTS
     if arguments.only is not None:
         wanted = (arguments.only,)
@@ -42,7 +48,7 @@ def _solvers(arguments: argparse.Namespace) -> int:
     if arguments.out is not None:
         from colonnade.bench.solvers.figures import write_figures
 
-        write_figures(result, arguments.out)
+        write_figures(result, arguments.out, tuned=arguments.tune)
     print(json.dumps(result) if arguments.json else _text(result))
     return 0
 
@@ -51,6 +57,7 @@ def _measure(
     wanted: tuple[str, ...], arguments: argparse.Namespace, folder: Path
 ) -> dict[str, Any]:
     from colonnade.bench.solvers.cases import PASSES, case_names
+    from colonnade.bench.solvers.memory import measure_memory
     from colonnade.bench.solvers.others import dual_rows, greedy_rows
     from colonnade.bench.solvers.peers import measure_peers
     from colonnade.bench.solvers.speed import measure_growth, measure_speed
@@ -69,11 +76,12 @@ def _measure(
             progress=say,
         )
     if "greedy" in wanted:
-        result["greedy"] = greedy_rows(tables, seeds=2 if quick else 10, progress=say)
+        seeds = 2 if quick else 10
+        result["greedy"] = greedy_rows(tables, seeds=seeds, again=arguments.tune, progress=say)
     if "dual" in wanted:
         some: dict[str, Any] = {"names": ("phishing",), "epsilons": (1.0,)} if quick else {}
-        seeds = 1 if quick else 5
-        result["dual"] = dual_rows(tables, seeds=seeds, progress=say, **some)
+        seeds = 1 if quick else 10
+        result["dual"] = dual_rows(tables, seeds=seeds, again=arguments.tune, progress=say, **some)
     if "speed" in wanted:
         rounds = 5 if quick else 20
         result["speed"] = measure_speed(tables, folder, rounds=rounds, progress=say)
@@ -81,6 +89,9 @@ def _measure(
         small = ((10**4, 10), (10**5, 10), (10**5, 100))
         sizes = small if quick else (*small, (10**6, 10), (10**6, 100))
         result["growth"] = measure_growth(sizes, progress=say)
+    if "memory" in wanted:
+        n_rows, n_features = (2 * 10**5, 50) if quick else (10**6, 100)
+        result["memory"] = measure_memory(n_rows, n_features, progress=say)
     if "peers" in wanted:
         result["peers"] = measure_peers(fits=3 if quick else 10, progress=say)
     return result
@@ -116,6 +127,11 @@ def _text(result: dict[str, Any]) -> str:
         lines.append(
             f"n {row['n']:>8}  p {row['p']:>4}  {row['seconds_per_pass']:.4f} s a pass, "
             f"{row['ns_per_value']:.2f} ns a value"
+        )
+    for row in result.get("memory", ()):
+        lines.append(
+            f"{row['solver']}: at its peak {row['peak_vs_data']:.2f} times the data's "
+            f"{row['data_mb']:.0f} MB (aim 1.5)"
         )
     for row in result.get("peers", ()):
         told = row["note"] if row["r2"] is None else f"R2 {row['r2']:.3f} in {row['seconds']:.2f} s"

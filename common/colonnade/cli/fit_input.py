@@ -1,4 +1,4 @@
-"""What ``colonnade fit`` reads: the solver's settings and the table."""
+"""What ``colonnade fit`` and ``colonnade party fit`` are told, and the table that is read."""
 
 import argparse
 import json
@@ -8,18 +8,90 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from colonnade.core.table import Table
-    from colonnade.optim.solvers.fitting import Table as Rows
     from colonnade.optim.solvers.solve import Solver
+    from colonnade.party.fit_order import FitOrder, FitTable
+
+SOLVERS = ("cd", "gcd", "sgd", "frank_wolfe", "admm", "dual")  # a test compares with the solvers'
+
+
+def add_fit_options(parser: argparse.ArgumentParser) -> None:
+    """Add what both commands take."""
+    parser.add_argument("--out", type=Path, required=True, help="folder to write")
+    parser.add_argument(
+        "--loss",
+        choices=("squared", "logistic", "hinge"),
+        default="squared",
+        help="default squared; the others see whether the label is above the middle of its "
+        "bounds; hinge is the linear SVM",
+    )
+    parser.add_argument("--l1", type=float, default=0.0, help="default 0")
+    parser.add_argument("--l2", type=float, default=0.0, help="default 0")
+    parser.add_argument(
+        "--box", type=float, default=float("inf"), help="largest size of a coefficient"
+    )
+    parser.add_argument(
+        "--no-intercept",
+        action="store_true",
+        help="the model passes through the middle of all bounds",
+    )
+    parser.add_argument("--solver", choices=SOLVERS, help="default cd, for the hinge loss sgd")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of the solver, such as passes=5; again for more",
+    )
+    parser.add_argument("--epsilon", type=float, required=True, help="of this fit, with --delta")
+    parser.add_argument("--delta", type=float, help="default min(1e-6, 1 / (10 rows))")
+    parser.add_argument("--mirror", type=Path, help="head mirror, if kept outside the folder")
+    parser.add_argument(
+        "--bind",
+        action="store_true",
+        help="go on with other rows about the same people than the ledger was used with",
+    )
+    parser.add_argument("--name", default="fit", help="of the run; another one is a new fit")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def read_order(arguments: argparse.Namespace, *, noise: Any) -> "FitOrder":
+    """Return what is asked for, and could be written."""
+    from colonnade.party.fit_order import FitOrder
+
+    check_out(arguments.out)
+    solver = arguments.solver or ("sgd" if arguments.loss == "hinge" else "cd")
+    return FitOrder(
+        name=arguments.name,
+        loss=arguments.loss,
+        solver=make_solver(solver, arguments.set),
+        epsilon=arguments.epsilon,
+        delta=arguments.delta,
+        l1=arguments.l1,
+        l2=arguments.l2,
+        box=arguments.box,
+        intercept=not arguments.no_intercept,
+        noise=noise,
+    )
+
+
+def check_out(out: Path) -> None:
+    """Refuse a folder that cannot be written before anything is computed or charged."""
+    import os
+
+    from colonnade.core.errors import BadInput
+
+    nearest = next((path for path in (out, *out.absolute().parents) if path.exists()), Path("/"))
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+        raise BadInput(f"{out}: cannot be written; name another --out")
 
 
 def make_solver(name: str, settings: list[str]) -> "Solver":
     """Make the solver; a setting's value is a whole number, a number, true, false or a word."""
     from dataclasses import fields
 
-    from colonnade.optim.solvers.solve import SOLVERS
+    from colonnade.optim.solvers.solve import SOLVERS as KINDS
 
-    kind = SOLVERS[name]
+    kind = KINDS[name]
     known = {field.name: type(field.default) for field in fields(kind)}  # type: ignore[arg-type]
     chosen: dict[str, Any] = {}
     for setting in settings:
@@ -37,49 +109,59 @@ def make_solver(name: str, settings: list[str]) -> "Solver":
 
 
 @contextmanager
-def open_table(arguments: argparse.Namespace) -> "Iterator[Table]":
+def open_table(arguments: argparse.Namespace) -> "Iterator[FitTable]":
     """Open an ingested table, or ingest a file into a private folder for the time of the fit."""
     import tempfile
 
     from colonnade.core.errors import BadInput
     from colonnade.core.schema import load_schema
     from colonnade.core.table import COARSE_NAME, Table
+    from colonnade.party.fit_order import read_table
     from colonnade.party.ingest import ingest
     from colonnade.party.sources import FileSource
 
     if arguments.data.is_dir():
         table = Table.open(arguments.data / COARSE_NAME)
         table.verify()
-        yield table
+        yield read_table(table, dataset=table.header.dataset_version)
         return
     if arguments.schema is None:
         raise BadInput(f"{arguments.data}: a file needs --schema, which declares the bounds")
+    schema = load_schema(arguments.schema)
     with tempfile.TemporaryDirectory(prefix="colonnade-fit-") as folder:  # mode 0700
-        summary = ingest(
-            load_schema(arguments.schema), FileSource(arguments.data), out=Path(folder)
-        )
-        yield Table.open(summary.coarse)
+        summary = ingest(schema, FileSource(arguments.data), out=Path(folder))
+        # The random name of this ingest would make every fit of the same file another one.
+        yield read_table(Table.open(summary.coarse), dataset="")
 
 
-def solver_rows(table: "Table", *, classes: bool, intercept: bool) -> "Rows":
-    """Return the table as the solvers read it."""
-    import numpy as np
+@contextmanager
+def step_bar(total: int) -> Iterator[Callable[[int], None]]:
+    """Show a bar of steps on a terminal, nothing elsewhere; yield what tells it how many."""
+    import sys
 
+    from tqdm import tqdm
+
+    with tqdm(
+        total=total, desc="fit", unit="step", leave=False, file=sys.stderr, disable=None
+    ) as bar:
+
+        def show(done: int) -> None:
+            bar.update(done - bar.n)
+
+        yield show
+
+
+@contextmanager
+def fit_errors() -> Iterator[None]:
+    """Turn what a solver refuses into one line."""
     from colonnade.core.errors import BadInput
-    from colonnade.core.fixedpoint import GRID
-    from colonnade.optim.solvers.design import DenseDesign, design_units
-    from colonnade.optim.solvers.fitting import Table as Rows
+    from colonnade.optim.solvers.iteration import Diverged
 
-    if table.label is None:
-        raise BadInput(f"{table.path}: there is no label; declare it in the schema's [label]")
-    n_features = len(table.names)
-    columns = np.empty((n_features + int(intercept), table.n_rows), np.int16)
-    columns[:n_features], columns[n_features:] = table.columns, GRID
-    label = np.where(table.label > 0, 1.0, -1.0) if classes else table.label / GRID
-    return Rows(
-        design=DenseDesign(columns, design_units(table.bounds, intercept=intercept)),
-        bounds=table.bounds,
-        label=label,
-        label_bounds=None if classes else table.header.columns[-1].bounds,
-        intercept=intercept,
-    )
+    try:
+        yield
+    except Diverged as error:
+        raise BadInput(
+            f"the coefficients ran away at {error}; --set a smaller step or clip"
+        ) from None
+    except ValueError as error:  # settings, strengths, epsilon and delta are checked where used
+        raise BadInput(f"cannot fit: {error}") from None

@@ -39,7 +39,9 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
     parser = commands.add_parser(
         "predict",
         help="apply a model to a joined table",
-        description="Apply a model to a joined table, one prediction a row in the table's order."
+        description="Apply a model to a joined table, one prediction a row in the table's order:"
+        " the label's value, for a logistic model the probability of its high value, for a support"
+        " vector machine its high or low value."
         " A column is called party.feature, or feature where that is unique; those of features"
         " with a coefficient of zero are not needed. Values are clipped to the model's bounds; a"
         " missing one (empty, NA, NaN, null) becomes the middle of its bounds. " + NOTE,

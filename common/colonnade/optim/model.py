@@ -4,8 +4,9 @@ Training sees each value clipped to its public bounds, centred on their middle a
 their half width, so a model is a list of coefficients on scaled values in ``[-1, 1]``::
 
     score = intercept_scaled + sum of coef_scaled * scaled value
-    squared:   y = middle of the label + half width of the label * score
+    squared:   middle of the label + half width of the label * score
     logistic:  probability of the label's high value = 1 / (1 + exp(-score))
+    hinge:     the label's high value if score > 0, else its low value
 
 Everything in a model is a function of releases and of public declarations.
 """
@@ -25,9 +26,8 @@ from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
 from colonnade.optim.strict_json import Kind, parse_json, read_object
 
-FORMAT = "colonnade model"
-VERSION = 1
-LossName: TypeAlias = Literal["squared", "logistic"]
+FORMAT, VERSION = "colonnade model", 1
+LossName: TypeAlias = Literal["squared", "logistic", "hinge"]
 
 _MODEL_KEYS: Final[Mapping[str, Kind]] = {
     "format": "text",
@@ -103,8 +103,8 @@ class LinearModel:
     private: bool
 
     def __post_init__(self) -> None:
-        if self.loss not in ("squared", "logistic"):
-            raise ValueError("loss must be 'squared' or 'logistic'")
+        if self.loss not in ("squared", "logistic", "hinge"):
+            raise ValueError("loss must be 'squared', 'logistic' or 'hinge'")
         names = Counter(feature.full_name for feature in self.features)
         if repeated := [name for name, count in names.items() if count > 1]:
             raise ValueError(f"two features are called {repeated[0]!r}")
@@ -123,16 +123,15 @@ class LinearModel:
 
         With ``m`` the middles and ``h`` the half widths, the score of values within bounds is
         ``b + sum c_j (x_j - m_j) / h_j``, so that by algebra alone ``coef_j = s c_j / h_j``, where
-        ``s`` is the label's half width for squared error, and 1 for the logit.
+        ``s`` is the label's half width for squared error, else 1.
         """
         return tuple(self._scale * (f.coef_scaled / f.bounds.half_width) for f in self.features)
 
     @property
     def intercept(self) -> float:
-        """Prediction (for logistic: logit) at zero in the users' units, were zero within bounds.
+        """Prediction (for classes: score) at zero in the users' units, were zero within bounds.
 
-        It is ``m_y + s (b - sum c_j m_j / h_j)`` for squared error, ``b - sum c_j m_j / h_j`` for
-        the logit.
+        With ``t = sum c_j m_j / h_j`` it is ``m_y + s (b - t)`` for squared error, else ``b - t``.
         """
         return self._offset + self._scale * (self.intercept_scaled - sum(self._shifts()))
 
@@ -180,7 +179,7 @@ class LinearModel:
         -------
         FloatArray
             For squared error in the label's units (it may pass the label's bounds); for logistic
-            the probability that the label has its high value.
+            the probability that the label has its high value; for hinge its high or low value.
         """
         lengths = {len(values) for values in columns.values()}
         if n_rows is not None:
@@ -193,9 +192,10 @@ class LinearModel:
         if self.loss == "logistic":
             tail = np.exp(-np.abs(score))  # never overflows
             score = np.where(score >= 0.0, 1.0, tail) / (1.0 + tail)
+        elif self.loss == "hinge":
+            score = np.where(score > 0.0, self.label.high, self.label.low)
         else:
-            score *= self._scale
-            score += self._offset
+            score = self._offset + self._scale * score
         return score
 
     def to_object(self) -> dict[str, Any]:
@@ -278,7 +278,7 @@ class LinearModel:
 def load_model(path: Path) -> LinearModel:
     """Read the ``model.json`` at ``path``."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text("utf-8")
     except UnicodeDecodeError:
         raise BadInput(f"{path}: not UTF-8 text; give the model.json of a job") from None
     except OSError as error:

@@ -26,6 +26,7 @@ from colonnade.optim.solvers.penalties import Penalty, lasso, ridge
 from colonnade.optim.solvers.problem import Problem, plain
 
 PASSES = (2, 5, 10, 20, 50)
+SPARSE = "sparse lasso"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ PAPER: Mapping[str, PaperRow] = {
     "california standardised": PaperRow(
         (0.0007, 0.0011, 0.0012, 0.0010, 0.0017), (0.0351, 0.0226, 0.0125, 0.0087, 0.0042)
     ),
-    "sparse lasso": PaperRow(
+    SPARSE: PaperRow(
         (0.2498, 0.4702, 0.5982, 0.7160, 0.7551), (0.7551, 0.7551, 0.7551, 0.7551, 0.7551)
     ),
 }
@@ -88,9 +89,16 @@ def case_names() -> tuple[str, ...]:
     return tuple(PAPER)
 
 
+def load_cases(name: str, folder: Path | None, seeds: range) -> list[Case]:
+    """Return a problem for each seed: a draw of its own of the synthetic one, else the same."""
+    if name == SPARSE:
+        return [load_case(name, folder, seed=seed) for seed in seeds]
+    return [load_case(name, folder)] * len(seeds)
+
+
 def load_case(name: str, folder: Path | None, *, seed: int = 0) -> Case:
     """Return the problem called ``name``; ``seed`` draws the synthetic one."""
-    if name == "sparse lasso":
+    if name == SPARSE:
         return make_case(name, *_sparse(seed), SQUARED, lasso(0.32), epsilon=10.0)
     table, form = name.split()
     X, y = read_table(table, folder)

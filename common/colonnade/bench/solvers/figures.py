@@ -4,16 +4,73 @@ import json
 from pathlib import Path
 from typing import Any
 
-_COLOURS = {"cd": "tab:blue", "cd private": "tab:green", "sgd": "tab:orange", "sgd batches": "k"}
+from colonnade.bench.solvers.tuning import tuned_of
+from colonnade.core.errors import BadInput
+
+_COLOURS = {
+    "cd": "tab:blue",
+    "cd private": "tab:green",
+    "sgd": "tab:orange",
+    "sgd batches": "k",
+    "dual": "tab:red",
+}
+_HEADING = (
+    "Relative error to the optimum without privacy, mean and standard deviation over fresh seeds;"
+    " in brackets what Mangold et al. (2022) print."
+)
 
 
-def write_figures(result: dict[str, Any], out: Path) -> None:
-    """Write ``solvers.json``, and ``table2.png`` if the table was measured."""
-    out.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(result, indent=1)
-    (out / "solvers.json").write_text(text + "\n", encoding="utf-8")
-    if "table2" in result:
-        _draw_table(result["table2"], out / "table2.png")
+def write_figures(result: dict[str, Any], out: Path, *, tuned: bool) -> None:
+    """Write ``solvers.json``; the table as text and figure; what a search found.
+
+    Parameters
+    ----------
+    tuned
+        Whether the settings come from a search that was made now: then ``tuned.json`` has them.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        _write(out / "solvers.json", json.dumps(result, indent=1))
+        if tuned:
+            found = {
+                part: tuned_of(rows)
+                for part, rows in result.items()
+                if part in ("table2", "greedy", "dual")
+            }
+            _write(out / "tuned.json", json.dumps(found, indent=1))
+        if "table2" in result:
+            _write(out / "table2.md", _table(result["table2"]))
+            _draw_table(result["table2"], out / "table2.png")
+    except OSError as error:
+        raise BadInput(f"{out}: cannot write the figures: {error.strerror}") from None
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
+    """Return the table in Markdown: a line for each problem and solver, ours and the paper's."""
+    passes = list(dict.fromkeys(row["passes"] for row in rows))
+    lines = [
+        _HEADING,
+        "",
+        "| problem (zero model) | solver | " + " | ".join(f"{n} passes" for n in passes) + " |",
+        "|---|---|" + "---|" * len(passes),
+    ]
+    for name, solver in dict.fromkeys((row["data"], row["solver"]) for row in rows):
+        cells = {
+            row["passes"]: row for row in rows if (row["data"], row["solver"]) == (name, solver)
+        }
+        zero = next(iter(cells.values()))["zero_model"]
+        shown = " | ".join(_cell(cells[count]) if count in cells else "" for count in passes)
+        lines.append(f"| {name} ({zero:.3f}) | {solver} | {shown} |")
+    return "\n".join(lines)
+
+
+def _cell(row: dict[str, Any]) -> str:
+    paper = "" if row["paper"] is None else f" [{row['paper']:.4f}]"
+    return f"{row['relative_error']:.4f} ± {row['spread']:.4f}{paper}"
 
 
 def _draw_table(rows: list[dict[str, Any]], path: Path) -> None:

@@ -1,7 +1,8 @@
 """Time of DP-CD against the same loop in C, and growth in rows and columns.
 
-The C program is compiled in the run with ``-O3 -march=native``, reads the same integers and sums
-the same clipped integers. Both are given exact noise, drawn in the time that is measured.
+The C program is compiled in the run with ``-O3 -march=native`` and what vectors need. It is the
+same loop: it reads the same integers, moves the margins in the same pass, has the same sigmoid and
+sums the same clipped integers. Both are given exact noise, drawn in the time that is measured.
 """
 
 import ctypes
@@ -42,29 +43,46 @@ static inline int64_t cut(double x, double top) {
     return (int64_t)(int32_t)y;
 }
 
-void descend(int logistic, const int16_t *columns, const double *label, ptrdiff_t n, ptrdiff_t p,
-             ptrdiff_t steps, const double *units, const double *clips, const double *lengths,
-             double l1, double l2, double top, const int64_t *noise, double *margins,
-             double *coef) {
+/* The same Taylor sum as ours: libm's exp would not become vectors. */
+static inline double sigmoid(double x) {
+    double below = -x < 36.0 ? -x : 36.0;
+    double h = (below > -36.0 ? below : -36.0) / 128.0;
+    double e = 1.0 / 40320 + h * (1.0 / 362880);
+    e = 1.0 / 24 + h * (1.0 / 120 + h * (1.0 / 720 + h * (1.0 / 5040 + h * e)));
+    e = 1.0 + h * (1.0 + h * (1.0 / 2 + h * (1.0 / 6 + h * e)));
+    e *= e; e *= e; e *= e; e *= e; e *= e; e *= e; e *= e;
+    return 1.0 / (1.0 + e);
+}
+
+void descend(int logistic, const int16_t *restrict columns, const double *restrict label,
+             ptrdiff_t n, ptrdiff_t p, ptrdiff_t steps, const double *units, const double *clips,
+             const double *lengths, double l1, double l2, double top, const int64_t *noise,
+             double *restrict margins, double *coef) {
+    const int16_t *before = columns;
+    double amount = 0.0;
     for (ptrdiff_t k = 0; k < steps; k++) {
         ptrdiff_t j = k % p;
         const int16_t *column = columns + j * n;
         double factor = units[j] / clips[j] * top;
         int64_t total = 0;
         if (logistic)
-            for (ptrdiff_t i = 0; i < n; i++)
-                total += cut(-label[i] / (1.0 + exp(label[i] * margins[i])) * (factor * column[i]),
+            for (ptrdiff_t i = 0; i < n; i++) {
+                margins[i] += amount * before[i];
+                total += cut(-label[i] * sigmoid(-label[i] * margins[i]) * (factor * column[i]),
                              top);
+            }
         else
-            for (ptrdiff_t i = 0; i < n; i++)
+            for (ptrdiff_t i = 0; i < n; i++) {
+                margins[i] += amount * before[i];
                 total += cut((margins[i] - label[i]) * (factor * column[i]), top);
+            }
         double slope = (double)(total + noise[k]) * (clips[j] / top) / (double)n;
         double point = coef[j] - lengths[j] * slope;
         double size = fmax(fabs(point) - lengths[j] * l1, 0.0) / (1.0 + lengths[j] * l2);
         double change = copysign(size, point) - coef[j];
         coef[j] += change;
-        double amount = change * units[j];
-        for (ptrdiff_t i = 0; i < n; i++) margins[i] += amount * column[i];
+        amount = change * units[j];
+        before = column;
     }
 }
 """
@@ -119,7 +137,12 @@ def compile_reference(folder: Path) -> Reference | None:
         return None
     source, library = folder / "reference.c", folder / "reference.so"
     source.write_text(_SOURCE, encoding="utf-8")
-    command = [compiler, "-O3", "-march=native", "-fPIC", "-shared", str(source)]
+    # Without the second line gcc leaves the logistic loop scalar, three times slower. With fused
+    # multiply-adds it would be 1.3 to 1.6 times as fast and no longer the arithmetic of the
+    # plain-Python twins.
+    flags = ["-O3", "-march=native", "-ffp-contract=off"]
+    flags += ["-fno-math-errno", "-fno-trapping-math"]
+    command = [compiler, *flags, "-fPIC", "-shared", str(source)]
     subprocess.run([*command, "-o", str(library), "-lm"], check=True, capture_output=True)
     return Reference(ctypes.CDLL(str(library)))
 

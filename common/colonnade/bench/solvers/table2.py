@@ -1,16 +1,18 @@
-"""Relative errors of DP-CD and DP-SGD, tuned on a grid, reported on fresh seeds."""
+"""Relative errors of DP-CD, DP-SGD and DP-SCD, tuned on equal grids, reported on fresh seeds."""
 
-import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from colonnade.bench.solvers.cases import PAPER, PASSES, Case, load_case
+from colonnade.bench.solvers.cases import PAPER, PASSES, Case, load_cases
 from colonnade.bench.solvers.one_record import one_record_error
+from colonnade.bench.solvers.tuning import Setting, best_setting, grid, load_tuned
 from colonnade.optim.solvers.budgets import Plan
 from colonnade.optim.solvers.coordinate import CoordinateDescent
+from colonnade.optim.solvers.dual import DualDescent
 from colonnade.optim.solvers.iteration import Direct, Diverged
 from colonnade.optim.solvers.sgd import StochasticDescent
 from colonnade.optim.solvers.smoothness import Squares
@@ -18,80 +20,41 @@ from colonnade.optim.solvers.solve import Solver, make_plan, solve
 from colonnade.privacy.sampling import NoiseSource, OsNoise
 from colonnade.privacy.simulation import SeededNoise
 
-SOLVERS = ("cd", "cd private", "sgd", "sgd batches")
+SOLVERS = ("cd", "cd private", "sgd", "sgd batches", "dual")
 """DP-CD with given constants; with a tenth of the budget spent on them (the paper's DP-CD-P);
-DP-SGD with one record a step, as in the paper; and with batches, as this project does it."""
+DP-SGD with one record a step, as in the paper; and with batches, as this project does it; DP-SCD,
+for l2 penalties only, a pass being an epoch."""
 
-CD_STEPS, CD_CLIPS = (0.5, 1.0, 2.0), (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-ONE_STEPS, ONE_CLIPS = (1e-5, 1e-4, 1e-3, 1e-2), (0.03, 0.1, 0.3, 1.0, 3.0)
-BATCH_STEPS, BATCH_CLIPS = (3.0, 30.0, 300.0, 3000.0), (0.01, 0.03, 0.1, 0.3)
 BATCH = 1024
+TUNING_SEEDS, FRESH_SEEDS = 4, range(1000, 1010)
 
-TUNING_SEEDS, FRESH_SEEDS = {"cd": 4, "cd private": 4, "sgd": 1, "sgd batches": 1}, 5
-Setting: TypeAlias = tuple[float, float]
-
-# (step, clip) by case and solver, for 2, 5, 10, 20 and 50 passes. Mostly what `tune` found, once;
-# reported runs use noise that it never saw. Not from `tune` as it stands: "sgd" on electricity raw
-# from 10 passes on (the grid's pick on one seed was worse than the zero model, so three settings
-# were compared on two more seeds); "cd" on california raw at 50 passes (from an earlier search on
-# two seeds); "sgd batches" on california raw at 2 passes (no setting leaves the zero model); the
-# sparse lasso, where "cd" was tuned at a penalty of 0.35 up to 10 passes and SGD not at all.
-TUNED: Mapping[str, Mapping[str, tuple[Setting, ...]]] = {
-    "electricity raw": {
-        "cd": ((1.0, 4.0), (1.0, 1.0), (1.0, 1.0), (1.0, 2.0), (1.0, 1.0)),
-        "cd private": ((1.0, 2.0), (1.0, 1.0), (1.0, 2.0), (1.0, 2.0), (1.0, 2.0)),
-        "sgd": ((1e-4, 1.0), (1e-3, 1.0), (1e-3, 1.0), (1e-3, 1.0), (1e-3, 1.0)),
-        "sgd batches": ((3.0, 0.3),) * 5,
-    },
-    "electricity standardised": {
-        "cd": ((2.0, 4.0), (2.0, 2.0), (2.0, 1.0), (2.0, 1.0), (1.0, 1.0)),
-        "cd private": ((2.0, 4.0), (2.0, 2.0), (2.0, 1.0), (1.0, 2.0), (0.5, 2.0)),
-        "sgd": ((1e-3, 0.3), (1e-4, 1.0), (1e-4, 1.0), (1e-4, 1.0), (1e-5, 1.0)),
-        "sgd batches": ((3000.0, 0.03),) * 3 + ((300.0, 0.03),) * 2,
-    },
-    "california raw": {
-        "cd": ((1.0, 8.0), (1.0, 8.0), (1.0, 4.0), (1.0, 4.0), (0.5, 4.0)),
-        "cd private": ((1.0, 8.0), (1.0, 8.0), (1.0, 8.0), (1.0, 4.0), (0.5, 4.0)),
-        "sgd": ((1e-5, 0.3), (1e-5, 0.1), (1e-5, 0.03), (1e-5, 0.03), (1e-5, 3.0)),
-        "sgd batches": ((3.0, 0.3),) * 5,
-    },
-    "california standardised": {
-        "cd": ((1.0, 8.0), (1.0, 8.0), (0.5, 8.0), (0.5, 8.0), (0.5, 8.0)),
-        "cd private": ((1.0, 8.0), (1.0, 8.0), (0.5, 8.0), (0.5, 8.0), (0.5, 8.0)),
-        "sgd": ((1e-4, 3.0), (1e-4, 3.0), (1e-4, 3.0), (1e-5, 3.0), (1e-5, 3.0)),
-        "sgd batches": ((3000.0, 0.1),) * 2 + ((300.0, 0.1),) * 3,
-    },
-    "sparse lasso": {
-        "cd": ((2.0, 2.0), (0.5, 2.0), (0.5, 0.25), (0.5, 0.25), (0.5, 0.25)),
-        "cd private": ((2.0, 2.0), (2.0, 1.0), (0.5, 0.25), (0.5, 0.25), (0.5, 0.25)),
-        "sgd": ((1e-5, 0.03), (1e-5, 0.03), (1e-5, 0.03), (1e-5, 0.03), (1e-5, 0.03)),
-        "sgd batches": ((3.0, 0.01), (3.0, 0.01), (3.0, 0.01), (3.0, 0.01), (3.0, 0.01)),
-    },
+_CD = grid((0.25, 0.5, 1.0, 2.0), (0.25, 0.5, 1.0, 2.0, 4.0, 8.0))
+GRIDS: Mapping[str, tuple[Setting, ...]] = {
+    # Step and clip; the units are the solvers' own.
+    "cd": _CD,
+    "cd private": _CD,
+    "sgd": grid((1e-5, 1e-4, 1e-3, 1e-2), (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)),
+    "sgd batches": grid((3.0, 30.0, 300.0, 3000.0), (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)),
+    # Rows in a batch, and clip.
+    "dual": grid((1000, 10_000, 100_000), (1e-7, 1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 1e-3, 1e-2)),
 }
 
 
-_GRIDS = {
-    "cd": (CD_STEPS, CD_CLIPS),
-    "cd private": (CD_STEPS, CD_CLIPS),
-    "sgd": (ONE_STEPS, ONE_CLIPS),
-    "sgd batches": (BATCH_STEPS, BATCH_CLIPS),
-}
+def suits(case: Case, solver: str) -> bool:
+    """Tell whether a solver of `SOLVERS` can solve a case."""
+    return solver != "dual" or case.problem.penalty.l1 == 0.0
 
 
 def make(case: Case, solver: str, passes: int, setting: Setting) -> Solver:
     """Return one of `SOLVERS` for a case."""
-    step, clip = setting
+    first, clip = setting
+    if solver == "dual":
+        return DualDescent(epochs=passes, batch=int(first), clip=clip)
     if solver.startswith("sgd"):
         batch = 1 if solver == "sgd" else BATCH
-        return StochasticDescent(passes=passes, batch=batch, step=step, clip=clip)
+        return StochasticDescent(passes=passes, batch=batch, step=first, clip=clip)
     squares: Squares = case.squares if solver == "cd" else "private"
-    return CoordinateDescent(passes=passes, step=step, clip=clip, squares=squares)
-
-
-def plan_of(case: Case, solver: str, passes: int) -> Plan:
-    """Return the noise of a run, which no step or clip changes."""
-    made = make(case, solver, passes, (1.0, 1.0))
-    return make_plan(made, case.design.shape, epsilon=case.epsilon, delta=case.delta)
+    return CoordinateDescent(passes=passes, step=first, clip=clip, squares=squares)
 
 
 def error(
@@ -103,7 +66,7 @@ def error(
     """
     if solver == "sgd":  # a baseline, never private
         step, clip = setting
-        number = 10**6 if seed is None else seed
+        number = FRESH_SEEDS[0] if seed is None else seed
         return one_record_error(case, plan, passes=passes, step=step, clip=clip, seed=number)
     noise: NoiseSource = OsNoise() if seed is None else SeededNoise(seed)
     try:
@@ -121,19 +84,25 @@ def error(
     return case.relative_error(coef)
 
 
-def tune(case: Case, solver: str, passes: int, plan: Plan) -> Setting:
-    """Return the step and the clip with the least mean error over the tuning seeds.
+def planner(case: Case, solver: str, passes: int) -> Callable[[Setting], Plan]:
+    """Return the noise of a run by setting; only the dual's depends on it."""
 
-    Not charged to epsilon, as in the paper; with fast noise.
-    """
-    found: dict[Setting, float] = {}
-    for setting in itertools.product(*_GRIDS[solver]):
-        errors = [
-            error(case, solver, passes, setting, plan, seed=seed)
-            for seed in range(TUNING_SEEDS[solver])
-        ]
-        found[setting] = float(np.mean(errors))
-    return min(found, key=found.__getitem__)
+    @cache
+    def planned(first: float) -> Plan:
+        made = make(case, solver, passes, (first, 1.0))
+        return make_plan(made, case.design.shape, epsilon=case.epsilon, delta=case.delta)
+
+    return lambda setting: planned(setting[0] if solver == "dual" else 1.0)
+
+
+def tune(cases: Sequence[Case], solver: str, passes: int) -> Setting:
+    """Return the setting with the least mean error over the tuning seeds; with fast noise."""
+    plan = planner(cases[0], solver, passes)
+
+    def run(setting: Setting, seed: int) -> float:
+        return error(cases[seed], solver, passes, setting, plan(setting), seed=seed)
+
+    return best_setting(run, GRIDS[solver], seeds=len(cases))
 
 
 def table2(
@@ -143,7 +112,7 @@ def table2(
     passes: tuple[int, ...] = PASSES,
     solvers: tuple[str, ...] = SOLVERS,
     again: bool = False,
-    seeds: int = FRESH_SEEDS,
+    seeds: int = len(FRESH_SEEDS),
     progress: Callable[[str], None],
 ) -> list[dict[str, Any]]:
     """Return a row for each case, solver and number of passes, with exact noise.
@@ -151,44 +120,43 @@ def table2(
     Parameters
     ----------
     again
-        Whether to tune once more instead of taking what was found before.
+        Whether to search the grids again instead of taking what was found before.
     """
+    tuned = {} if again else load_tuned("table2")
     rows = []
     for name in cases:
-        case = load_case(name, folder)
+        fresh = load_cases(name, folder, FRESH_SEEDS[:seeds])
+        old = load_cases(name, folder, range(TUNING_SEEDS)) if again else []
         for solver in solvers:
+            if not suits(fresh[0], solver):
+                continue
             for count in passes:
                 progress(f"{name}, {solver}, {count} passes")
-                known = TUNED.get(name, {}).get(solver)
-                plan = plan_of(case, solver, count)
                 setting = (
-                    tune(case, solver, count, plan)
-                    if again or known is None
-                    else known[PASSES.index(count)]
+                    tune(old, solver, count) if again else tuned[name][solver][PASSES.index(count)]
                 )
-                errors = [
-                    error(case, solver, count, setting, plan, seed=_fresh(solver, seed))
-                    for seed in range(seeds)
-                ]
-                rows.append(
-                    {
-                        "data": name,
-                        "solver": solver,
-                        "passes": count,
-                        "relative_error": float(np.mean(errors)),
-                        "spread": float(np.std(errors)),
-                        "paper": _printed(name, solver, count),
-                        "zero_model": case.zero,
-                        "step": setting[0],
-                        "clip": setting[1],
-                    }
-                )
+                rows.append(_row(fresh, solver, count, setting))
     return rows
 
 
-def _fresh(solver: str, number: int) -> int | None:
-    """Return a seed that tuning never saw, or None for exact noise, which has none."""
-    return 1000 + number if solver == "sgd" else None
+def _row(cases: Sequence[Case], solver: str, passes: int, setting: Setting) -> dict[str, Any]:
+    plan = planner(cases[0], solver, passes)(setting)
+    errors = [
+        error(case, solver, passes, setting, plan, seed=FRESH_SEEDS[n] if solver == "sgd" else None)
+        for n, case in enumerate(cases)
+    ]
+    name = cases[0].name
+    return {
+        "data": name,
+        "solver": solver,
+        "passes": passes,
+        "relative_error": float(np.mean(errors)),
+        "spread": float(np.std(errors)),
+        "paper": _printed(name, solver, passes),
+        "zero_model": float(np.mean([case.zero for case in cases])),
+        "case": name,
+        "setting": setting,
+    }
 
 
 def _printed(name: str, solver: str, passes: int) -> float | None:

@@ -43,7 +43,7 @@ def sigmoid(x: float) -> float:
     below = -x if -x < 36.0 else 36.0  # noqa: FURB136
     inside = below if below > -36.0 else -36.0  # noqa: FURB136
     h = inside / 128.0
-    e = 1 / 40320 + h / 362880
+    e = 1 / 40320 + h * (1 / 362880)
     e = 1 / 24 + h * (1 / 120 + h * (1 / 720 + h * (1 / 5040 + h * e)))
     e = 1.0 + h * (1.0 + h * (1 / 2 + h * (1 / 6 + h * e)))
     e *= e

@@ -83,7 +83,7 @@ class DualDescent:
         if (problem.scales == 0.0).any():
             return (
                 "the dual needs an l2 penalty on every coordinate and the intercept has none; "
-                "set fit_intercept=False or use another solver"
+                "fit without one (fit_intercept=False, --no-intercept) or use another solver"
             )
         return None
 

@@ -122,9 +122,7 @@ def fit_table(
         Whether to keep how the coefficients came about.
     """
     n_rows, n_features = table.design.shape
-    width = 1.0 if table.label_bounds is None else table.label_bounds.half_width
-    problem = _problem(table, objective, solver, width)
-    check(problem, solver)
+    problem = problem_of(table, objective, solver)
     delta = default_delta(n_rows) if delta is None else delta
     enforced = gated is not None
     plan = make_plan(solver, (n_rows, n_features), epsilon=epsilon, delta=delta, enforced=enforced)
@@ -145,24 +143,34 @@ def fit_table(
     claim = claim_of(
         plan, solver, n_rows=n_rows, delta=delta, private=noise == "exact", enforced=enforced
     )
-    return _in_users_units(coef, table, width, claim, trail)
+    return _in_users_units(coef, table, claim, trail)
 
 
-def _problem(table: Table, objective: Objective, solver: Solver, width: float) -> Problem:
+def problem_of(table: Table, objective: Objective, solver: Solver) -> Problem:
+    """Return the problem in the solver's units; raise `Unsuitable` if it cannot solve it."""
     half_widths = [bound.half_width for bound in table.bounds]
     scales = np.array([1.0 / half for half in half_widths] + [0.0] * table.intercept)
+    width = _label_width(table)
     if isinstance(solver, FrankWolfe):
         if table.intercept:
-            raise Unsuitable("Frank-Wolfe has no free intercept; set fit_intercept=False")
-        return Problem(objective.loss, no_penalty(), scales)
-    penalty = Penalty(objective.l1 / width, objective.l2, objective.bound / width)
-    return Problem(objective.loss, penalty, scales)
+            raise Unsuitable(
+                "Frank-Wolfe has no free intercept; fit without one (fit_intercept=False, "
+                "--no-intercept)"
+            )
+        problem = Problem(objective.loss, no_penalty(), scales)
+    else:
+        penalty = Penalty(objective.l1 / width, objective.l2, objective.bound / width)
+        problem = Problem(objective.loss, penalty, scales)
+    check(problem, solver)
+    return problem
 
 
-def _in_users_units(
-    coef: FloatArray, table: Table, width: float, claim: Claim, trail: Trail
-) -> Fitted:
-    n_features = len(table.bounds)
+def _label_width(table: Table) -> float:
+    return 1.0 if table.label_bounds is None else table.label_bounds.half_width
+
+
+def _in_users_units(coef: FloatArray, table: Table, claim: Claim, trail: Trail) -> Fitted:
+    n_features, width = len(table.bounds), _label_width(table)
     scaled = coef[:n_features]
     constant = float(coef[n_features]) if table.intercept else 0.0
     middles = np.array([bound.middle for bound in table.bounds])

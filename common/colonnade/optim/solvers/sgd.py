@@ -14,6 +14,7 @@ from colonnade.optim.solvers.column_kernels import TOP
 from colonnade.optim.solvers.coordinate import STEP
 from colonnade.optim.solvers.design import Design, Rows
 from colonnade.optim.solvers.iteration import EVERYTHING, Block, Release
+from colonnade.optim.solvers.losses import LOGISTIC
 from colonnade.optim.solvers.problem import Problem
 from colonnade.optim.solvers.row_kernels import gradient_rows
 from colonnade.optim.solvers.setting import Setting
@@ -86,7 +87,8 @@ class StochasticDescent:
         problem, design, label = given.problem, given.design, given.label
         n_rows = design.shape[0]
         norm = row_norm(design)
-        curvature = problem.loss.curvature if problem.loss.smooth else 1.0
+        # The hinge has no curvature; its slopes are the logistic loss's, and so are its steps.
+        curvature = (problem.loss if problem.loss.smooth else LOGISTIC).curvature
         return Batches(
             problem,
             design.rows(),

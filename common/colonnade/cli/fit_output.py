@@ -1,0 +1,146 @@
+"""What a fit leaves behind: model.json, report.json, report.html and a few lines of text."""
+
+import argparse
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from colonnade.party.fit_order import FitOrder
+    from colonnade.party.local_fit import LocalModel
+
+FORMAT, VERSION = "colonnade fit report", 1
+NOT_PRIVATE = "NOT PRIVATE: such noise is for experiments; publish nothing of this model."
+PATH_FEATURES = 40
+"""The largest coefficients at the end are the ones whose path is kept."""
+
+_MAX_PRINTED = 20
+
+
+def finish(arguments: argparse.Namespace, order: "FitOrder", made: "LocalModel") -> int:
+    """Write the run folder and print what was done."""
+    from colonnade.core.errors import EXIT_OK
+
+    report = to_report(order, made)
+    files = _write(arguments.out, report, made)
+    print(json.dumps(report) if arguments.json else _to_text(arguments.out, files, report))
+    return EXIT_OK
+
+
+def to_report(order: "FitOrder", made: "LocalModel") -> dict[str, Any]:
+    """Return the report: releases, functions of them, and public declarations.
+
+    Its keys: format, version; job_id (SHA-256 of the order), name, n_rows, loss, penalty,
+    intercept, solver; privacy (the claim, and statement: the same in a sentence); ledger (None
+    without one); model (as in model.json); path (of the largest features: names, steps, and the
+    scaled coefficients after each of those steps).
+    """
+    charge = made.charge
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "job_id": made.job_id,
+        "name": order.name,
+        "n_rows": made.n_rows,
+        "loss": order.loss,
+        "penalty": {
+            "l1": order.l1,
+            "l2": order.l2,
+            "box": order.box if math.isfinite(order.box) else None,
+        },
+        "intercept": order.intercept,
+        "solver": repr(order.solver),
+        "privacy": made.claim.to_object() | {"statement": _statement(made)},
+        "ledger": None
+        if charge is None
+        else {
+            "ledger_id": charge.ledger_id,
+            "charged_now_rho": charge.charged_now,
+            "left_rho": charge.left,
+        },
+        "model": made.model.to_object(),
+        "path": _path(made),
+    }
+
+
+def _statement(made: "LocalModel") -> str:
+    claim = made.claim
+    if not claim.private:
+        return "Nothing is promised: the noise of this fit was not exact and secret."
+    rest = (
+        "Another fit on the same rows adds to it."
+        if made.charge is None
+        else f"It was charged in full to ledger {made.charge.ledger_id}, whose cap bounds the sum "
+        "over all that it ever pays for."
+    )
+    return (
+        "Replacing one row changes the distribution of this model, and of everything in this "
+        f"report, by no more than epsilon {claim.epsilon:.6g} and delta {claim.delta:.3g} allow. "
+        f"{rest}"
+    )
+
+
+def _path(made: "LocalModel") -> dict[str, Any]:
+    features = made.model.features
+    order = sorted(range(len(features)), key=lambda j: -abs(features[j].coef_scaled))
+    shown = order[:PATH_FEATURES]
+    return {
+        "features": [features[j].name for j in shown],
+        "steps": [step for step, _ in made.trail],
+        "coef": [[float(coef[j]) for j in shown] for _, coef in made.trail],
+    }
+
+
+def _write(out: Path, report: Mapping[str, Any], made: "LocalModel") -> list[str]:
+    """Write the files and return their names."""
+    from colonnade.core.errors import BadInput
+
+    texts = {
+        "model.json": made.model.to_json(),
+        "report.json": json.dumps(report, indent=1, allow_nan=False) + "\n",
+    }
+    if (page := _page(report)) is not None:
+        texts["report.html"] = page
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            (out / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{out}: cannot write the model: {error.strerror}") from None
+    return list(texts)
+
+
+def _page(report: Mapping[str, Any]) -> str | None:
+    """Return the page for people; None where a party is installed without the report's pages."""
+    try:
+        from colonnade.cli.fit_report import render
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("colonnade.server"):
+            raise
+        return None
+    return render(report)
+
+
+def _to_text(out: Path, files: list[str], report: Mapping[str, Any]) -> str:
+    privacy, ledger = report["privacy"], report["ledger"]
+    features = sorted(report["model"]["features"], key=lambda each: -abs(each["coef_scaled"]))
+    width = max(len("(intercept)"), *(len(each["name"]) for each in features))
+    lines = [f"{out}: {', '.join(files)}"]
+    shown, more = features[:_MAX_PRINTED], len(features) - _MAX_PRINTED
+    lines += [f"  {each['name']:<{width}}  {each['coef']:>12.6g}" for each in shown]
+    if more > 0:
+        lines.append(f"  ... and {more} smaller ones")
+    lines.append(f"  {'(intercept)':<{width}}  {report['model']['intercept']:>12.6g}")
+    if not privacy["private"]:
+        return "\n".join([*lines, NOT_PRIVATE])
+    lines.append(
+        f"privacy  epsilon {privacy['epsilon']:.4g} at delta {privacy['delta']:g}, "
+        f"{privacy['neighbours']}"
+    )
+    if ledger is not None:
+        told = f"charged rho {ledger['charged_now_rho']:.6g}, left {ledger['left_rho']:.6g}"
+        replayed = "" if ledger["charged_now_rho"] else "  (a replay; --name another for a new fit)"
+        lines.append(f"ledger   {told}{replayed}")
+    return "\n".join(lines)

@@ -1,0 +1,277 @@
+"""The page of a fit that people read: for a data-protection officer first."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from colonnade.cli.fit_plots import draw_plots
+from colonnade.server.report.cost_sections import MAX_LINES, figures
+from colonnade.server.report.html import NO_PLOTS
+from colonnade.server.report.markup import (
+    Markup,
+    at_most,
+    folded,
+    name_of,
+    number,
+    short,
+    table,
+    tag,
+)
+from colonnade.server.report.model_plots import MAX_SHOWN, largest_features
+from colonnade.server.report.style import CSS
+
+_UNITS = {
+    "squared": "change of the label, in its unit, for one unit more of the feature",
+    "logistic": "change of the log-odds for one unit more of the feature",
+    "hinge": "change of the score, whose sign is the class, for one unit more of the feature",
+}
+_KINDS = {
+    "smoothness": "mean squares of the columns",
+    "select": "which coordinate to move",
+    "step": "noisy derivatives, or sums of clipped rows",
+}
+_WORDS = (
+    (
+        "epsilon, delta",
+        (
+            "Seeing the model and this page, nobody can raise the odds of any claim about one row"
+            " by more than a factor of e^epsilon, except with probability about delta."
+        ),
+    ),
+    ("rho", "The same promise in the unit in which it adds up (zero-concentrated privacy)."),
+    (
+        "release",
+        (
+            "Integers that depend on the rows, with noise added before anybody sees them. The model"
+            " and all plots here are made of releases and public numbers."
+        ),
+    ),
+    (
+        "not covered",
+        (
+            "Public by declaration: the number of rows, names and bounds of columns, the settings."
+            " What people do with predictions is outside the promise."
+        ),
+    ),
+)
+
+
+def render(report: Mapping[str, Any]) -> str:
+    """Return the whole page; it needs nothing but itself."""
+    drawn = draw_plots(report)
+    plots = drawn or {}
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="referrer", content="no-referrer"),
+        tag("title", f"{report['name']}: Colonnade fit"),
+        tag("style", Markup(CSS)),
+    )
+    main = tag(
+        "main",
+        _alarm(report),
+        _headline(report),
+        Markup() if drawn is not None else tag("p", NO_PLOTS, class_="note"),
+        _privacy(report),
+        _convergence(plots),
+        _model(report, plots),
+        _settings(report),
+        tag("section", tag("h2", "Words"), table(("word", "meaning"), _WORDS, texts=2)),
+    )
+    return f"<!DOCTYPE html>\n{tag('html', head, tag('body', main), lang='en')}\n"
+
+
+def _alarm(report: Mapping[str, Any]) -> Markup:
+    if report["privacy"]["private"]:
+        return Markup()
+    return tag(
+        "div",
+        tag("strong", "NOT PRIVATE"),
+        tag(
+            "p",
+            "The noise of this fit was not exact and secret. The amounts below are what the same"
+            " fit would cost; nothing here protects anybody. Publish nothing of it.",
+        ),
+        class_="alarm",
+        role="alert",
+    )
+
+
+def _headline(report: Mapping[str, Any]) -> Markup:
+    privacy, used = report["privacy"], largest_features(report["model"])
+    private = privacy["private"]
+    epsilon = at_most(privacy["epsilon"])
+    tiles = [
+        (
+            number(privacy["epsilon"], f"ε ≤ {epsilon}" if private else "no ε"),
+            "promised" if private else f"ε ≤ {epsilon} with exact noise",
+        ),
+        (number(privacy["delta"], f"δ = {short(privacy['delta'], 3)}"), "at which it holds"),
+        (number(report["n_rows"]), "rows"),
+        (
+            number(len(used)),
+            f"of {len(report['model']['features']):,d} features have a coefficient",
+        ),
+        (number(report["path"]["steps"][-1]), "steps"),
+    ]
+    items = [tag("li", tag("b", figure), tag("span", text)) for figure, text in tiles]
+    return tag(
+        "header",
+        tag("h1", name_of(report["name"])),
+        tag("p", "fit ", tag("code", report["job_id"]), class_="muted"),
+        tag("p", privacy["statement"], class_="promise"),
+        tag("ul", *items, class_="tiles"),
+    )
+
+
+def _privacy(report: Mapping[str, Any]) -> Markup:
+    privacy, ledger = report["privacy"], report["ledger"]
+    rows = [
+        (
+            each["kind"],
+            _KINDS.get(each["kind"], ""),
+            each["mechanism"].replace("_", " "),
+            _noise(each),
+            number(each["count"]),
+            number(each["touches"]),
+        )
+        for each in privacy["releases"]
+    ]
+    facts = [
+        ("neighbours", privacy["neighbours"]),
+        ("rho", "none: secret batches" if privacy["rho"] is None else number(privacy["rho"])),
+        ("rho that a ledger charges for it", number(privacy["charged_rho"])),
+        ("a row is in a batch with probability", number(privacy["sampling_rate"])),
+    ]
+    if ledger is not None:
+        facts += [
+            ("ledger", tag("code", ledger["ledger_id"])),
+            ("charged now, rho", number(ledger["charged_now_rho"])),
+            ("left under its cap, rho", number(ledger["left_rho"])),
+        ]
+    return tag(
+        "section",
+        tag("h2", "Privacy"),
+        table(("", ""), facts, texts=2),
+        tag("h3", "What was released"),
+        table(
+            (
+                "kind",
+                "what",
+                "mechanism",
+                "noise / sensitivity",
+                "releases",
+                "that one row affects",
+            ),
+            rows,
+            texts=3,
+        ),
+    )
+
+
+def _noise(release: Mapping[str, Any]) -> Markup:
+    """Return the scale of the noise over what one row can change."""
+    if "sigma2" in release:
+        return number((release["sigma2"] / release["l2_sensitivity2"]) ** 0.5)
+    return number(release["scale"] / release["sensitivity"])
+
+
+def _convergence(plots: Mapping[str, Markup]) -> Markup:
+    shown = figures(
+        plots,
+        {
+            "path": (
+                "Path: coefficients by step",
+                "On scaled values; named are the ten largest at the end.",
+            ),
+            "distance": (
+                "Distance to the final model",
+                (
+                    "Relative to its size, without the last step, where it is zero. Steep to the"
+                    " end: the model was still on its way, or each step's noise is large."
+                ),
+            ),
+        },
+    )
+    if not shown:
+        return Markup()
+    return tag(
+        "section",
+        tag("h2", "Convergence"),
+        tag(
+            "p",
+            "Made of the releases alone. The objective itself is not shown: it depends on the rows"
+            " and would have to be paid for.",
+            class_="muted",
+        ),
+        shown,
+    )
+
+
+def _model(report: Mapping[str, Any], plots: Mapping[str, Markup]) -> Markup:
+    model = report["model"]
+    used = largest_features(model)
+    unused = [feature for feature in model["features"] if not feature["coef_scaled"]]
+    label = model["label"]
+    more = len(used) - MAX_SHOWN
+    caption = (
+        f"The largest {MAX_SHOWN}; {more:,d} more are smaller." if more > 0 else "All of them."
+    )
+    return tag(
+        "section",
+        tag("h2", "Model"),
+        tag(
+            "p",
+            "A linear model of ",
+            name_of(label["name"]),
+            f" ({model['loss']} loss). Scaled: on values clipped to [low, high] and brought to"
+            f" [-1, 1], so sizes compare. In the feature's unit: {_UNITS[model['loss']]}.",
+        ),
+        figures(plots, {"coef": ("Coefficients", caption)}),
+        table(
+            ("", "scaled", "in units", "label's low", "label's high"),
+            [
+                (
+                    "intercept",
+                    *(number(model[key]) for key in ("intercept_scaled", "intercept")),
+                    *(number(label[key]) for key in ("low", "high")),
+                )
+            ],
+        ),
+        _coefficients(used[:MAX_SHOWN]) if used else Markup(),
+        _rest(used[MAX_SHOWN:], "Smaller coefficients"),
+        _rest(unused, "Features with a coefficient of zero"),
+    )
+
+
+def _coefficients(features: list[Mapping[str, Any]]) -> Markup:
+    keys = ("coef_scaled", "coef", "low", "high")
+    rows = [
+        (name_of(feature["name"]), *(number(feature[key]) for key in keys)) for feature in features
+    ]
+    return table(("feature", "scaled", "in the feature's unit", "low", "high"), rows)
+
+
+def _rest(features: list[Mapping[str, Any]], what: str) -> Markup:
+    if not features:
+        return Markup()
+    return folded(f"{what}: {len(features):,d}", _coefficients(features[:MAX_LINES]))
+
+
+def _settings(report: Mapping[str, Any]) -> Markup:
+    penalty = report["penalty"]
+    rows = [
+        ("solver", tag("code", report["solver"])),
+        ("loss", report["loss"]),
+        ("l1 penalty", number(penalty["l1"])),
+        ("l2 penalty", number(penalty["l2"])),
+        ("box", "none" if penalty["box"] is None else number(penalty["box"])),
+        ("intercept", "yes" if report["intercept"] else "no"),
+        ("noise", "exact and secret" if report["privacy"]["private"] else "not private"),
+    ]
+    return tag(
+        "section",
+        tag("h2", "The fit"),
+        table(("setting", "value"), rows, texts=2),
+        tag("p", "The same numbers for programs: report.json and model.json.", class_="note"),
+    )

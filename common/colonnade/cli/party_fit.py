@@ -1,0 +1,45 @@
+"""``colonnade party fit``: a private linear model on the party's own table, as a job of its own."""
+
+import argparse
+from pathlib import Path
+
+from colonnade.cli.fit_input import add_fit_options, fit_errors, read_order, step_bar
+
+
+def register_fit(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb."""
+    parser = verbs.add_parser(
+        "fit",
+        help="fit a private linear model on the party's own table",
+        description="Fits a linear model on the party's own table, for its own use: no coordinator "
+        "is asked or told. Every release is charged to the party's ledger before it is computed, "
+        "beside the federation's jobs, and stored; the same command again goes on where it "
+        "stopped, or replays, and costs nothing more. Uses the bounds that the party bought, if "
+        "any. The ledger serves one process at a time: stop 'party run' meanwhile.",
+    )
+    parser.add_argument("--data", type=Path, required=True, help="folder of the table")
+    parser.add_argument("--ledger", type=Path, required=True, help="ledger folder")
+    parser.add_argument(
+        "--declared", action="store_true", help="use the declared bounds, not the bought ones"
+    )
+    add_fit_options(parser)
+    parser.set_defaults(handler=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from colonnade.cli.fit_output import finish
+    from colonnade.party.fit_order import party_table
+    from colonnade.party.local_fit import fit_charged
+    from colonnade.privacy.files import LedgerFiles
+    from colonnade.privacy.founding import open_ledger
+
+    with fit_errors():
+        order = read_order(arguments, noise="exact")
+        ledger = open_ledger(LedgerFiles(arguments.ledger, arguments.mirror))
+        try:
+            table = party_table(arguments.data, ledger, declared=arguments.declared)
+            with step_bar(table.steps(order)) as show:
+                made = fit_charged(order, table, ledger, bind=arguments.bind, progress=show)
+        finally:
+            ledger.close()
+    return finish(arguments, order, made)
