@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from colonnade.cli.party_bounds import register_bounds
+from colonnade.cli.party_fit import register_fit
 from colonnade.cli.party_init import register_init
 from colonnade.cli.party_run import register_run
 
@@ -27,6 +28,7 @@ def register(subparsers: "Subparsers[argparse.ArgumentParser]") -> None:
     register_init(verbs)
     _register_ingest(verbs)
     register_bounds(verbs)
+    register_fit(verbs)
     register_run(verbs)
 
 

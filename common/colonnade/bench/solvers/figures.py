@@ -76,9 +76,10 @@ def _cell(row: dict[str, Any]) -> str:
 def _draw_table(rows: list[dict[str, Any]], path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.ticker import LogFormatter, NullFormatter
 
     names = list(dict.fromkeys(row["data"] for row in rows))
-    figure = Figure(figsize=(3.2 * len(names), 3.2), layout="constrained")
+    figure = Figure(figsize=(3.2 * len(names), 3.9), layout="constrained")
     FigureCanvasAgg(figure)
     for place, name in enumerate(names, start=1):
         axes = figure.add_subplot(1, len(names), place)
@@ -94,6 +95,12 @@ def _draw_table(rows: list[dict[str, Any]], path: Path) -> None:
                 axes.plot(passes, [row["paper"] for row in points], "x--", c=colour, alpha=0.5)
         axes.axhline(mine[0]["zero_model"], color="grey", linewidth=0.8)
         axes.set(title=name, xlabel="passes", xscale="log", yscale="log")
+        axes.set_xticks(counts := sorted({row["passes"] for row in mine}), [f"{n}" for n in counts])
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        for formatted in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+            formatted(LogFormatter(minor_thresholds=(2.0, 0.5)))
     figure.axes[0].set_ylabel("relative error")
-    figure.axes[0].legend(title="crosses: the paper", fontsize=7)
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    title = "crosses: what the paper prints; grey line: the zero model"
+    figure.legend(handles, labels, title=title, loc="outside lower center", ncols=len(handles))
     figure.savefig(path, dpi=150)
