@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -75,6 +76,64 @@ def test_a_job_is_submitted_watched_shown_and_reported(
     assert {feature.party for feature in model.features} == {"hospital", "insurer"}
     assert "<svg" in (out / "report.html").read_text()
     assert run(capsys, "job", "watch", name)[0] == 0
+
+
+def left(capsys: pytest.CaptureFixture[str]) -> list[float]:
+    parties: Any = run(capsys, "job", "parties")[1]["parties"]
+    return [party["left_rho"] for party in parties]
+
+
+@pytest.mark.usefixtures("as_operator")
+def test_a_moments_job_is_solved_again_at_no_further_cost(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    options = ("--target", "cost", "--epsilon", "2", "--method", "moments")
+    code, ended = run(capsys, "job", "submit", *options, "--watch")
+    assert (code, ended["state"]) == (0, "finished")
+    name, before = str(ended["job_id"]), left(capsys)
+    report: Any = run(capsys, "job", "report", name, "--out", str(tmp_path / "run"))[1]
+    assert report["method"] == "moments"
+    assert report["uplink"]["payload_bytes"] == report["uplink"]["predicted_bytes"] > 0
+
+    def solve(*options: str) -> Any:
+        code, model = run(capsys, "job", "solve", name, *options)
+        assert code == 0
+        return model
+
+    def coefficients(model: Any) -> dict[str, float]:
+        return {feature["name"]: feature["coef_scaled"] for feature in model["features"]}
+
+    own = solve("--penalty", "ball")
+    assert own == report["model"]  # what the job itself solves
+    assert not any(coefficients(solve("--penalty", "l1", "--strength", "50")).values())
+    weak = coefficients(solve("--penalty", "ridge", "--strength", "0.01"))
+    strong = coefficients(solve("--penalty", "ridge", "--strength", "5"))
+    assert 0.0 < abs(strong["x0"]) < abs(weak["x0"])
+    file = tmp_path / "box.json"
+    boxed = solve("--penalty", "box", "--low", "0", "--out", str(file))
+    assert min(coefficients(boxed).values()) >= 0.0
+    assert coefficients(boxed)["x0"] > 0.0  # the label is x0 - x2
+    model = LinearModel.from_json(file.read_text())
+    assert [feature.coef_scaled for feature in model.features] == list(coefficients(boxed).values())
+    assert left(capsys) == before
+    # What cannot be solved is refused in one line.
+    for wrong in (
+        ("--penalty", "elastic-net", "--mix", "2"),
+        ("--penalty", "l1", "--strength", "-1"),
+        ("--penalty", "ball", "--radius", "nan"),
+        ("--penalty", "box", "--low", "2", "--high", "1"),
+        ("--penalty", "box", "--out", str(file)),
+    ):
+        assert main(["job", "solve", name, *wrong]) == 3
+        assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+@pytest.mark.usefixtures("as_operator")
+def test_a_frank_wolfe_job_has_one_solution(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--target", "cost", "--epsilon", "0.1", "--rounds", "2", "--watch")
+    name = str(run(capsys, "job", "submit", *options)[1]["job_id"])
+    assert main(["job", "solve", name, "--penalty", "ridge"]) == 3
+    assert "has one solution" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("as_operator")

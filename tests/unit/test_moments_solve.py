@@ -11,7 +11,7 @@ from colonnade.optim.vertical.planning import Problem
 from colonnade.optim.vertical_moments.planning import recommend
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.simulation import SeededNoise
-from colonnade.server.intervals import _own, correlations, explained
+from colonnade.server.intervals import _own, correlations
 from colonnade.server.moment_estimates import Local
 from colonnade.server.moment_scales import Scales
 from colonnade.server.moments import MomentsSolver
@@ -106,7 +106,6 @@ def test_correlations_have_ones_on_the_diagonal() -> None:
     found = correlations(gram)
     assert np.allclose(np.diag(found), 1.0)
     assert np.abs(found).max() <= 1.0
-    assert explained(gram, np.zeros(8), np.ones(8)) == 0.0
 
 
 def planned(data: Data, epsilon: float) -> Problem:

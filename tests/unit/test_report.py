@@ -136,6 +136,45 @@ QUALITY = {
 }
 
 
+def make_moments(
+    parties: Sequence[str] = ("hospital", "laboratory", "insurer"),
+    n_features: int = 4,
+    *,
+    feature: str = "feature",
+    **changes: Any,
+) -> dict[str, Any]:
+    """Make the part of a moments job, with numbers that differ."""
+    features = [
+        {"party": party, "name": f"{feature} {place}"}
+        for party in parties
+        for place in range(n_features)
+    ]
+    size = len(features)
+    coef = [0.3 * (-1) ** place / (1 + place) for place in range(size)]
+    return {
+        "features": features,
+        "left_out": 0,
+        "path": {
+            "penalties": [0.4, 0.2, 0.1, 0.05],
+            "coefs": [[strength * each for each in coef] for strength in (0.0, 0.3, 0.7, 1.0)],
+            "chosen": 0.12,
+        },
+        "correlations": [
+            [1.0 if i == j else 0.4 * (-1) ** (i + j) / (1 + i + j) for j in range(size + 1)]
+            for i in range(size + 1)
+        ],
+        "intervals": {
+            "level": 0.95,
+            "coef": coef,
+            "error": [0.01 + 0.001 * place for place in range(size)],
+            "low": [each - 0.02 for each in coef],
+            "high": [each + 0.02 for each in coef],
+        },
+        "explained": {"share": 0.7317, "error": 0.0613},
+        **changes,
+    }
+
+
 class Page(HTMLParser):
     """Read a page as a browser does, and check that its tags balance."""
 
@@ -270,6 +309,50 @@ def test_a_finished_job_has_all_its_plots_and_nothing_from_elsewhere() -> None:
     text = render(make_report())
     assert "http" not in text
     assert "@import" not in text
+
+
+def test_a_moments_job_shows_what_else_its_releases_tell() -> None:
+    moments = make_moments()
+    page = Page(render(make_report(method="moments", moments=moments)))
+    assert page.tags.count("svg") == 9  # six of every job, and three
+    for found in (moments["intervals"], moments["explained"]):
+        assert {repr(number) for number in numbers(found)} - {"0.95"} <= page.values
+    assert page.says("costs nothing further")
+    assert page.says("explains 0.73 ± 0.12 of")
+    assert page.says("95% intervals")
+    # The heat map is a picture within the page; nothing else is fetched from anywhere.
+    pictures = [value for tag_, name, value in page.attributes if (tag_, name) == ("image", "href")]
+    assert len(pictures) == 2
+    assert all(value.startswith("data:image/png;base64,") for value in pictures)
+    other = Page(render(make_report()))
+    assert not other.says("More from the same releases")
+
+
+def test_intervals_and_accuracy_are_left_out_with_their_reason() -> None:
+    nothing = make_moments(intervals=None, explained=None, left_out=7)
+    page = Page(render(make_report(method="moments", moments=nothing)))
+    assert page.tags.count("svg") == 8
+    assert page.says("There are no intervals and no accuracy")
+    assert page.says("not bought")
+    assert page.says("7 features that have less to do with the label")
+    vague = make_moments(explained={"share": 0.9, "error": 0.3})
+    page = Page(render(make_report(method="moments", moments=vague)))
+    assert page.says("say too little to tell")
+    assert not page.says("0.90 ±")
+
+
+@pytest.mark.parametrize(("n_parties", "n_features"), [(1, 1), (2, 3), (10, 12)])
+def test_moments_are_drawn_for_any_size_and_name(n_parties: int, n_features: int) -> None:
+    parties = [HOSTILE, *(f"party {place}" for place in range(1, n_parties))]
+    moments = make_moments(parties, n_features, feature=HOSTILE)
+    report = make_report(parties=parties, n_features=n_features, moments=moments)
+    plots = draw_plots(report) or {}
+    assert {"l1_path", "intervals", "correlations"} <= {*plots}
+    for plot in plots.values():
+        assert ET.fromstring(plot).get("role") == "img"
+    page = Page(render(report))
+    assert "script" not in page.tags
+    assert len(page.ids) == len({*page.ids})
 
 
 def test_plots_are_well_formed_and_take_the_page_colours() -> None:

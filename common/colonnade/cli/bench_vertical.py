@@ -14,7 +14,8 @@ def register_vertical(verbs: "argparse._SubParsersAction[argparse.ArgumentParser
     parser = verbs.add_parser(
         "vertical",
         help="the federation: accuracy beside its references, scaling, uplink, speed, memory",
-        description="Everything in one run: accuracy at equal epsilon and delta, how error and "
+        description="Everything in one run: accuracy at equal epsilon and delta, both kinds of job "
+        "side by side with bounds bought and charged, how error and "
         "uplink scale, uplink against other ways to send, rounds per second against a floor of "
         "bare messages and syncs, a party's memory, and the time to a simulation's first round.",
     )
@@ -29,7 +30,7 @@ def register_vertical(verbs: "argparse._SubParsersAction[argparse.ArgumentParser
     parser.set_defaults(handler=_vertical)
 
 
-PARTS = ("utility", "scaling", "uplink", "speed", "memory", "first_round")
+PARTS = ("utility", "methods", "scaling", "uplink", "speed", "memory", "first_round")
 
 
 def _vertical(arguments: argparse.Namespace) -> int:
@@ -51,6 +52,7 @@ def _measure(
     wanted: tuple[str, ...], folder: Path, *, tables: Path | None, quick: bool
 ) -> dict[str, Any]:
     from colonnade.bench.vertical.memory import party_memory
+    from colonnade.bench.vertical.methods import methods
     from colonnade.bench.vertical.speed import FULL, QUICK, measure_speed
     from colonnade.bench.vertical.uplink import uplink_ratios
     from colonnade.bench.vertical.utility import scaling, utility
@@ -58,6 +60,8 @@ def _measure(
     result: dict[str, Any] = {}
     if "utility" in wanted:
         result["utility"] = utility(quick=quick, progress=say, folder=tables)
+    if "methods" in wanted:
+        result["methods"] = methods(quick=quick, progress=say, folder=tables)
     if "scaling" in wanted:
         result["scaling"] = scaling(quick=quick, progress=say)
     if "uplink" in wanted:
@@ -89,6 +93,7 @@ def _text(result: dict[str, Any]) -> str:
     lines: list[str] = []
     tables: dict[str, Callable[[Any], list[str]]] = {
         "utility": _utility_lines,
+        "methods": _methods_lines,
         "scaling": _scaling_lines,
         "uplink": _uplink_lines,
         "speed": _speed_lines,
@@ -116,6 +121,23 @@ def _utility_lines(rows: list[dict[str, Any]]) -> list[str]:
         cells = (row.get(name) for name in columns)
         shown = "".join(f"{'-':>16}" if cell is None else f"{cell:>16.3f}" for cell in cells)
         lines.append(f"{case:<34}{shown}")
+    return lines
+
+
+def _methods_lines(rows: list[dict[str, Any]]) -> list[str]:
+    names = ("central", "frank_wolfe", "moments", "frank_wolfe_sketched", "moments_sketched")
+    heads = ("central", "FW", "moments", "FW, sketched", "moments, sk.")
+    head = f"{'bounds charged, medians':<34}" + "".join(f"{name:>14}" for name in heads)
+    lines = [f"{head}{'bytes FW':>12}{'moments':>9}{'s FW':>8}{'moments':>9}  plan"]
+    for row in rows:
+        shown = "".join(
+            f"{'-':>14}" if row[name] is None else f"{row[name]:>14.3f}" for name in names
+        )
+        cost = f"{row['frank_wolfe_bytes']:>12}{row['moments_bytes']:>9}"
+        time = f"{row['frank_wolfe_s']:>8.2f}{row['moments_s']:>9.2f}"
+        lines.append(
+            f"{row['case'] + ' (' + row['metric'] + ')':<34}{shown}{cost}{time}  {row['chosen']}"
+        )
     return lines
 
 

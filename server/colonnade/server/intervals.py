@@ -5,6 +5,15 @@ the target move ``x`` by about ``G^-1 (dc - dG x)``. Three parts are independent
 are a sample (the classical error), a party's own moments carry noise of known size, and so do the
 inner products between parties. Of what parties have in common outside the directions that were
 bought nothing is known; it is taken to be as large, on average, as what the later directions show.
+
+Measured coverage of 95 % intervals, by four shapes of tables with 24 to 80 features at 4 to 8
+parties, both label modes, 2e4 to 1e5 rows and epsilon 1 to 3: 0.97 or more of all coefficients
+where columns are independent, equicorrelated or have a few common causes (there they are too wide
+by half or more). Where columns form a chain that is scattered over parties, 0.92 to 0.99 of all,
+but 0.75 to 1 of those that are not zero: a feature's few near relatives lie outside the directions
+that were bought, and their part is not of the average size that is assumed. Where nothing was
+bought between parties the numbers assumed below are a guess: coverage falls to 0.9 (0.6 of those
+that are not zero), and reports show no intervals.
 """
 
 import math
@@ -26,11 +35,19 @@ from colonnade.server.moment_directions import (
     spans_of,
 )
 from colonnade.server.moment_estimates import Local
+from colonnade.server.solve import onto_ball
 
 # So many directions are chosen to have something in common with others; later ones are typical.
 _LEADING = 2
-# What is assumed between parties that share nothing: a squared correlation of two directions.
-_LEAST_COMMON = 1e-4
+# What is assumed between parties that share nothing: the mean square of what the product of two
+# directions has beyond the label's part, for their predictions of the label and for all others.
+_ASSUMED_FIRST, _ASSUMED = 0.04, 0.01
+# Errors of what is explained are widened by this: products are drawn to a matrix of low rank, which
+# is not theirs, and the bias differs between tables (it was measured on four shapes of tables).
+_SAFETY = 1.5
+# What clipping rows into a ball and the noise of deviations do to a coefficient, relative to it,
+# and to the share that is explained; measured with one party alone, where little else errs.
+_BIAS, _SHARE_BIAS = 0.02, 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +73,20 @@ def intervals(
         raise ValueError("a level lies between 0 and 1")
     found = estimate(spec, locals_, directions, products)
     inverse = np.linalg.inv(found.gram)
-    coef = inverse @ found.target
+    plain = inverse @ found.target
+    # Errors of the Gram matrix act through the coefficients: noise must not have blown them up.
+    coef = onto_ball(plain, spec.radius)
     spans = spans_of([len(local.target) for local in locals_])
-    unexplained = min(max(1.0 - float(found.target @ coef), 0.05), 1.0)
+    unexplained = min(max(1.0 - float(found.target @ plain), 0.05), 1.0)
     moved = unexplained / spec.n_rows * found.gram
     for span, local in zip(spans, locals_, strict=True):
         moved[span, span] += _own(local, coef[span])
     if len(locals_) > 1:
         moved = moved + _between(spec, locals_, directions, products, coef)
-    variance = np.diag(inverse @ moved @ inverse.T)
+    variance = np.diag(inverse @ moved @ inverse.T) + (_BIAS * coef) ** 2
     error = np.sqrt(np.maximum(variance, 0.0))
     reach = statistics.NormalDist().inv_cdf(0.5 + level / 2.0) * error
-    return Intervals(coef, error, coef - reach, coef + reach)
+    return Intervals(plain, error, plain - reach, plain + reach)
 
 
 def _own(local: Local, coef: FloatArray) -> FloatArray:
@@ -87,17 +106,26 @@ def _between(
     coef: FloatArray,
 ) -> FloatArray:
     """Return the covariance of ``-dG x`` from what lies between parties."""
-    spans = spans_of([len(local.target) for local in locals_])
-    whole = [_completed(local, each) for local, each in zip(locals_, directions, strict=True)]
-    loads = np.zeros((coef.size, coef.size))
-    for span, local, basis in zip(spans, locals_, whole, strict=True):
-        loads[span, span] = local.gram @ basis.T
-    errors = _errors(spec, spans, products)
+    errors, loads = _unknown(spec, locals_, directions, products)
     along = loads.T @ coef  # the prediction in each direction
     moved = errors * np.outer(along, along)
     np.fill_diagonal(moved, (errors * along[None, :] ** 2).sum(axis=1))
     spread: FloatArray = loads @ moved @ loads.T
     return spread
+
+
+def _unknown(
+    spec: MomentsSpec,
+    locals_: Sequence[Local],
+    directions: Sequence[Directions],
+    products: Mapping[Pair, Products],
+) -> tuple[FloatArray, FloatArray]:
+    """Return the variances of all products between directions, and features by directions."""
+    spans = spans_of([len(local.target) for local in locals_])
+    loads = np.zeros((spans[-1].stop, spans[-1].stop))
+    for span, local, each in zip(spans, locals_, directions, strict=True):
+        loads[span, span] = local.gram @ _completed(local, each).T
+    return _errors(spec, spans, products), loads
 
 
 def _errors(
@@ -109,7 +137,9 @@ def _errors(
     known up to ``v t / (v + t)`` after shrinking; one that was not, up to ``t``.
     """
     size = spans[-1].stop
-    errors = np.full((size, size), _LEAST_COMMON)
+    errors = np.full((size, size), _ASSUMED)
+    firsts = [span.start for span in spans]
+    errors[np.ix_(firsts, firsts)] = _ASSUMED_FIRST
     if products:
         leading, typical = _common(products, leading=True), _common(products, leading=False)
         errors = np.full((size, size), typical)
@@ -165,10 +195,42 @@ def correlations(gram: FloatArray) -> FloatArray:
     return clipped
 
 
-def explained(gram: FloatArray, target: FloatArray, coef: FloatArray) -> float:
-    """Return the share of the label's variance that a solution explains, as releases tell.
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """The share of the label's variance that a solution explains, as releases tell, and its error.
 
-    The noise in the releases makes it err by 0.05 to 0.15 at usual budgets: print that beside it.
+    The error is a standard deviation; the share itself is not cut off at 0 or 1.
     """
-    value = 2.0 * float(target @ coef) - float(coef @ gram @ coef)
-    return min(max(value, 0.0), 1.0) if math.isfinite(value) else 0.0
+
+    share: float
+    error: float
+
+
+def explained(
+    spec: MomentsSpec,
+    locals_: Sequence[Local],
+    directions: Sequence[Directions],
+    products: Mapping[Pair, Products],
+    coef: FloatArray,
+) -> Explained:
+    """Return ``2 c'x - x'Gx`` for coefficients ``x`` in standard deviations, and its error.
+
+    An error ``dG`` of the Gram matrix and ``dc`` of the target move it by ``2 dc'x - x'dG x``.
+    Estimates are shrunk by how much of them is noise, so what the noise adds to a solution that was
+    fitted to it is taken off already, on average.
+    """
+    found = estimate(spec, locals_, directions, products)
+    share = 2.0 * float(found.target @ coef) - float(coef @ found.gram @ coef)
+    variance = 0.0
+    for span, local in zip(
+        spans_of([len(local.target) for local in locals_]), locals_, strict=True
+    ):
+        square, fourth = float(coef[span] @ coef[span]), float(np.sum(coef[span] ** 4))
+        variance += 4.0 * local.target_error**2 * square
+        variance += local.diagonal_error**2 * fourth
+        variance += 2.0 * local.gram_error**2 * (square**2 - fourth)
+    if len(locals_) > 1:
+        errors, loads = _unknown(spec, locals_, directions, products)
+        along = (loads.T @ coef) ** 2
+        variance += 2.0 * float(along @ errors @ along)
+    return Explained(share, math.hypot(_SAFETY * variance**0.5, _SHARE_BIAS))

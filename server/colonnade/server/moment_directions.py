@@ -202,7 +202,7 @@ class Estimate:
 
     gram: FloatArray
     target: FloatArray
-    error: float  # of an inner product seen from both sides; 0 if none was bought
+    error: float  # of an inner product seen from both sides, or with the label if none was bought
 
 
 def estimate(
@@ -211,17 +211,37 @@ def estimate(
     directions: Sequence[Directions],
     products: Mapping[Pair, Products],
 ) -> Estimate:
-    """Join all blocks; where nothing was measured between two parties, there is nothing."""
+    """Join all blocks; where nothing was bought, parties have in common what the label tells."""
     spans = spans_of([len(local.target) for local in locals_])
     target = np.concatenate([local.target for local in locals_])
     columns = spans_of([len(each.basis) for each in directions])
     loads = np.zeros((len(target), columns[-1].stop))
     for span, column, local, each in zip(spans, columns, locals_, directions, strict=True):
         loads[span, column] = local.gram @ each.basis.T
-    gram = np.zeros((len(target), len(target)))
-    if products:
-        gram = loads @ denoised(spec, products) @ loads.T
+    between = denoised(spec, products) if products else through_label(locals_, directions)
+    gram = loads @ between @ loads.T
     for span, local in zip(spans, locals_, strict=True):
         gram[span, span] = local.gram
-    error = float(np.mean([found.variances[0, 0] for found in products.values()] or [0.0])) ** 0.5
-    return Estimate(floored(gram, _FLOOR), target, error / 2**0.5)
+    error = float(np.mean([local.target_error for local in locals_]))
+    if products:
+        error = float(np.mean([each.variances[0, 0] for each in products.values()]) / 2.0) ** 0.5
+    return Estimate(floored(gram, _FLOOR), target, error)
+
+
+def through_label(locals_: Sequence[Local], directions: Sequence[Directions]) -> FloatArray:
+    """Return the products of all parties' probes if they had nothing in common but the label.
+
+    A guard where nothing was bought. Adding up what parties find alone counts what they have in
+    common once for each; taking the product of two predictions' correlations with the label for
+    their own is half way: right if the label is what causes both, too much for independent columns,
+    too little for columns that are nearly the same.
+    """
+    aligned = [
+        np.clip(each.basis @ local.target, -_MOST_ALIGNED, _MOST_ALIGNED)
+        for local, each in zip(locals_, directions, strict=True)
+    ]
+    together = np.concatenate(aligned)
+    products: FloatArray = np.outer(together, together)
+    for span in spans_of([len(each) for each in aligned]):
+        products[span, span] = 0.0
+    return products

@@ -1,5 +1,6 @@
 """A party's own statistics, decoded from its releases, and calmed where noise rules."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -20,7 +21,7 @@ from colonnade.server.solve import floored
 _FLOOR = 0.02
 # The most that a squared correlation is on average, and the variance of what a released deviation
 # is off by, in squares: what is assumed where noise rules.
-_MOST_SIGNAL = 0.25
+_MOST_SIGNAL = 0.05
 _VARIANCE_PRIOR = 0.04
 
 Bodies = Mapping[str, Mapping[str, bytes]]
@@ -55,8 +56,10 @@ def local_of(spec: MomentsSpec, part: Part, bodies: Bodies) -> Local:
         target_error = noise / OFF_DIAGONAL / spec.label_weight
     else:
         target, target_error = _marginals(spec, part, bodies)
+    # Noise alone has eigenvalues of this size; smaller ones would only be blown up by the solve.
+    least = max(_FLOOR, noise / OFF_DIAGONAL * kept**0.5)
     return Local(
-        gram=floored(_calmed(gram[:kept, :kept], noise), _FLOOR),
+        gram=floored(_calmed(gram[:kept, :kept], noise), least),
         target=shrunk(target, target_error),
         diagonal_error=noise / DIAGONAL,
         gram_error=noise / OFF_DIAGONAL,
@@ -85,8 +88,13 @@ def _marginals(spec: MomentsSpec, part: Part, bodies: Bodies) -> tuple[FloatArra
 
 
 def shrunk(values: FloatArray, error: float) -> FloatArray:
-    """Shrink correlations by how much of them is signal, taken together; noise alone gives 0."""
-    signal = min(max(float(np.mean(values**2)) - error**2, 0.0), _MOST_SIGNAL)
+    """Shrink correlations by how much of them is signal, taken together; noise alone gives 0.
+
+    The mean square of as many numbers of pure noise errs by ``sqrt(2 / size)`` of itself: what it
+    has above its expectation counts as signal only beyond that.
+    """
+    expected = error**2 * (1.0 + math.sqrt(2.0 / values.size))
+    signal = min(max(float(np.mean(values**2)) - expected, 0.0), _MOST_SIGNAL)
     return values * (signal / max(signal + error**2, 1e-30))
 
 

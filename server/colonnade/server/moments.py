@@ -18,7 +18,7 @@ from colonnade.optim.vertical.residual import COEF_UNIT, MAX_COEF
 from colonnade.optim.vertical.spec import Labels, decode_choice
 from colonnade.optim.vertical_moments.spec import SCREEN, MomentsSpec, Part, Stage
 from colonnade.optim.vertical_moments.tasks import Task
-from colonnade.server.intervals import Intervals, intervals
+from colonnade.server.intervals import Explained, Intervals, explained, intervals
 from colonnade.server.moment_directions import (
     Directions,
     Estimate,
@@ -147,6 +147,15 @@ class MomentsSolver:
     def intervals(self, state: MomentsState, *, level: float = 0.95) -> Intervals:
         """Return unpenalised coefficients of all kept features with intervals."""
         return intervals(self.spec, *self._known(state), level=level)
+
+    def explained(self, state: MomentsState) -> Explained:
+        """Return the share of the label's variance that the model explains, with its error."""
+        scales, x = Scales.of(self.spec, state.bodies), []
+        for part in self.spec.parts:
+            kept = self.kept(state, part)
+            unit = scales.features[part.party].deviation[kept] / scales.label_deviation
+            x.append(state.coef[part.party][kept] / COEF_UNIT * unit)
+        return explained(self.spec, *self._known(state), np.concatenate(x))
 
     def _known(
         self, state: MomentsState

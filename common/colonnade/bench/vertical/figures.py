@@ -30,6 +30,8 @@ def write_figures(result: dict[str, Any], folder: Path) -> None:
         raise BadInput(f"{folder}: {(error.strerror or 'cannot be written').lower()}") from None
     if "utility" in result:
         _save(_utility(result["utility"]), folder / "utility.png")
+    if "methods" in result:
+        _save(_methods(result["methods"]), folder / "methods.png")
     if "scaling" in result:
         _save(_scaling(result["scaling"]), folder / "scaling.png")
 
@@ -68,6 +70,35 @@ def _utility(rows: list[dict[str, Any]]) -> "Figure":
     panel.set_ylim(0.0, 1.0)
     panel.set_ylabel("R² or AUC, median (below 0 drawn as 0)")
     panel.legend(ncols=3, frameon=False, loc="upper center", bbox_to_anchor=(0.5, 1.18))
+    return figure
+
+
+_JOBS = {
+    "central": ("centralised private", "#5f6368"),
+    "frank_wolfe": ("Frank-Wolfe", "#8ab4f0"),
+    "moments": ("moments", "#3b7ddd"),
+    "frank_wolfe_sketched": ("Frank-Wolfe, label at one party", "#a8d5c2"),
+    "moments_sketched": ("moments, label at one party", "#2a9d6f"),
+}
+
+
+def _methods(rows: list[dict[str, Any]]) -> "Figure":
+    figure, (panel,) = _figure(max(6.0, 1.3 * len(rows) + 2.0), 4.2, 1)
+    width = 0.8 / len(_JOBS)
+    for place, (name, (title, colour)) in enumerate(_JOBS.items()):
+        found = [(k, row[name]) for k, row in enumerate(rows) if row[name] is not None]
+        panel.bar(
+            [k + (place - (len(_JOBS) - 1) / 2) * width for k, _ in found],
+            [max(value, 0.0) for _, value in found],
+            width * 0.92,
+            label=title,
+            color=colour,
+        )
+    names = [f"{row['case'].replace(' ', chr(10))}\n({row['metric']})" for row in rows]
+    panel.set_xticks(range(len(rows)), names, fontsize=8)
+    panel.set_ylim(0.0, 1.0)
+    panel.set_ylabel("R² or AUC, median (below 0 drawn as 0)")
+    panel.legend(ncols=3, frameon=False, loc="upper center", bbox_to_anchor=(0.5, 1.2))
     return figure
 
 

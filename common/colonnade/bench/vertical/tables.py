@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from colonnade.core.arrays import FloatArray
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import GRID, Bounds, quantise
 from colonnade.optim.vertical.spec import Loss
@@ -73,21 +74,29 @@ TABLES = {
 
 def load(folder: Path, name: str, *, parties: int = 4) -> Data:
     """Read ``NAME.csv.gz``, put it on the grid and split its columns over parties in order."""
+    values, bounds, label, label_bounds = read(folder, name)
+    columns = [
+        quantise(column, limits, grid=GRID) for column, limits in zip(values, bounds, strict=True)
+    ]
+    places = np.array_split(np.arange(len(columns)), parties)
+    return Data(
+        np.stack(columns),
+        quantise(label, label_bounds, grid=GRID),
+        tuple(tuple(part.tolist()) for part in places),
+    )
+
+
+def read(folder: Path, name: str) -> tuple[list[FloatArray], list[Bounds], FloatArray, Bounds]:
+    """Read ``NAME.csv.gz``: columns and their declared bounds, the label and its."""
     path = folder / f"{name}.csv.gz"
     try:
         with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
             header, *rows = list(csv.reader(file))
     except OSError as error:
         raise BadInput(f"{path}: cannot read the table: {error.strerror or error}") from None
-    values = np.array(rows, np.float64).T
+    *columns, label = np.array(rows, np.float64).T
     table = TABLES[name]
-    columns = [
-        quantise(column, _bounds(table, title), grid=GRID)
-        for title, column in zip(header[:-1], values[:-1], strict=True)
-    ]
-    label = quantise(values[-1], Bounds(*table.label), grid=GRID)
-    places = np.array_split(np.arange(len(columns)), parties)
-    return Data(np.stack(columns), label, tuple(tuple(part.tolist()) for part in places))
+    return columns, [_bounds(table, title) for title in header[:-1]], label, Bounds(*table.label)
 
 
 def _bounds(table: Table, title: str) -> Bounds:

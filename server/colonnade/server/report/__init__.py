@@ -4,7 +4,7 @@ The report object (``schema.Report`` has its types)::
 
     format, version      "colonnade report", 1
     job_id, name         SHA-256 of the specification; what people call the job
-    method               "frank-wolfe"
+    method               "frank-wolfe" or "moments"
     state, reason        finished | failed | cancelled | running | proposed; why, or ""
     private              False for a simulation whose noise is not exact and secret
     submitted_at         ISO 8601, as is ended_at (None until the job ends)
@@ -28,6 +28,21 @@ The report object (``schema.Report`` has its types)::
     quality              None for real jobs; in simulations the metric ("r2" or "auc") of this job
                          (ours), of a model without privacy (nonprivate), of a private one with all
                          data in one place (central), and of this job by_round, as path ends
+    moments              only for finished moments jobs: more that follows from their releases, in
+                         standard deviations of features and label
+                         features: party, name: what all lists below are about; left_out: how many
+                             more there are, that have less to do with the label
+                         path: penalties (decreasing), coefs (a row for each), chosen: the job's own
+                         correlations: of all features and, last, the label
+                         intervals: level, coef (without penalty), error, low, high; None if what
+                             parties have in common was not bought, as is explained
+                         explained: share of the label's variance, as releases tell, and error:
+                             a standard deviation of it
+
+A job over clients has ``clients``: how many, how many declined and answered; ``local``, what their
+accounts enforce (max, median, promised); ``central``, a model-based figure with its premises;
+``curves`` of both by round; ``answers_by_client`` by party, each of ``body_bytes``. Its parties'
+amounts are those of their client that paid most, and ``n_rows`` counts clients.
 
 Amounts are ``{"units", "rho", "epsilon"}``, sizes are bytes, numbers are finite.
 

@@ -51,7 +51,7 @@ def privacy_section(report: Report, plots: Plots) -> Markup:
             ". Rho adds up over parties and rounds; epsilon does not.",
             class_="muted",
         ),
-        _spend_table(privacy),
+        _spend_table(privacy, over_clients="clients" in report),
         figures(
             plots,
             {
@@ -90,10 +90,12 @@ def _bought(privacy: Privacy) -> Markup:
     return _maybe_folded("What was bought", shown, n_lines=len(lines))
 
 
-def _spend_table(privacy: Privacy) -> Markup:
+def _spend_table(privacy: Privacy, *, over_clients: bool) -> Markup:
+    whom = "any one client" if over_clients else "joint: one person at every party"
+    prefix = "one client at " if over_clients else ""
     rows = [
         _spend_row(
-            name_of(party["party"]),
+            join([prefix, name_of(party["party"])]),
             party["max"],
             party["spent"],
             party["cap"],
@@ -102,9 +104,7 @@ def _spend_table(privacy: Privacy) -> Markup:
         for party in privacy["parties"]
     ]
     joint, label = privacy["joint"], privacy["label"]
-    rows.append(
-        _spend_row("joint: one person at every party", joint["max"], joint["spent"], None, None)
-    )
+    rows.append(_spend_row(whom, joint["max"], joint["spent"], None, None))
     rows.append(_spend_row("label", label["max"], label["spent"], None, None))
     shown = table(
         (

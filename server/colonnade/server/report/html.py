@@ -1,5 +1,6 @@
 """The page that people read: for a data-protection officer first, then for a data scientist."""
 
+from colonnade.server.report.client_sections import clients_section
 from colonnade.server.report.cost_sections import Plots, privacy_section, uplink_section
 from colonnade.server.report.markup import (
     Markup,
@@ -13,6 +14,7 @@ from colonnade.server.report.markup import (
     tag,
 )
 from colonnade.server.report.model_sections import model_section, quality_section
+from colonnade.server.report.moment_sections import moments_section
 from colonnade.server.report.plots import draw_plots
 from colonnade.server.report.schema import Report, Spend
 from colonnade.server.report.style import CSS
@@ -82,8 +84,10 @@ def render(report: Report) -> str:
         _headline(report),
         Markup() if drawn is not None else tag("p", NO_PLOTS, class_="note"),
         privacy_section(report, plots),
+        clients_section(report, plots),
         uplink_section(report, plots),
         model_section(report, plots),
+        moments_section(report, plots),
         quality_section(report, plots),
         _settings(report),
         _glossary(),
@@ -142,7 +146,8 @@ def _unless_private(report: Report) -> list[Markup]:
 def _tiles(report: Report) -> Markup:
     privacy, rounds = report["privacy"], report["rounds"]
     joint, parties = privacy["joint"], privacy["parties"]
-    tiles = [_promise(joint, "promised to a person at every party")]
+    whom = "a client" if "clients" in report else "a person at every party"
+    tiles = [_promise(joint, f"promised to {whom}")]
     if len(parties) <= _MAX_TILES:
         tiles += [_promise(party, join(["at ", name_of(party["party"])])) for party in parties]
     else:
@@ -158,7 +163,7 @@ def _tiles(report: Report) -> Markup:
             join([number(rounds["done"]), " of ", number(rounds["planned"])]),
             "rounds done",
         ),
-        (number(report["n_rows"]), "rows (people)"),
+        (number(report["n_rows"]), "clients" if "clients" in report else "rows (people)"),
     ]
     items = [tag("li", tag("b", figure), tag("span", text)) for figure, text in tiles]
     return tag("ul", *items, class_="tiles")

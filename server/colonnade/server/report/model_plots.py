@@ -110,14 +110,14 @@ def draw_path(report: Report, colours: Mapping[str, str]) -> Markup | None:
         if len(rounds) > 1:
             axes.set_xlim(rounds[0], rounds[-1])
         axes.set_ylabel("coefficient (scaled)")
-        _name_ends(axes, curves[:_MAX_LABELS], colours)
+        name_ends(axes, curves[:_MAX_LABELS], colours)
         legend(figure, axes)
 
     label = "Coefficients after each round; the largest are named"
     return draw(paint, key="path", label=label, height=3.4 + legend_height(len(parties)))
 
 
-def _name_ends(axes: "Axes", curves: Sequence[Curve], colours: Mapping[str, str]) -> None:
+def name_ends(axes: "Axes", curves: Sequence[Curve], colours: Mapping[str, str]) -> None:
     """Write the names of curves at their ends, with thin lines to where they had to move."""
     low, high = axes.get_ylim()
     ends = [(values[-1] - low) / (high - low) for _, _, values in curves]

@@ -1,9 +1,11 @@
 """All plots of a report."""
 
 from colonnade.server.report.axes import party_colours
+from colonnade.server.report.client_sections import draw_clients
 from colonnade.server.report.cost_plots import draw_rounds, draw_spend, draw_traffic, draw_uplink
 from colonnade.server.report.markup import Markup
 from colonnade.server.report.model_plots import draw_coef, draw_path, draw_quality
+from colonnade.server.report.moment_plots import draw_correlations, draw_intervals, draw_l1_path
 from colonnade.server.report.schema import Report
 
 
@@ -19,6 +21,10 @@ def draw_plots(report: Report) -> dict[str, Markup] | None:
             "coef": draw_coef(report, colours),
             "path": draw_path(report, colours),
             "quality": draw_quality(report),
+            "clients": draw_clients(report),
+            "l1_path": draw_l1_path(report, colours),
+            "intervals": draw_intervals(report, colours),
+            "correlations": draw_correlations(report, colours),
         }
     except ImportError as error:
         if (error.name or "").partition(".")[0] != "matplotlib":

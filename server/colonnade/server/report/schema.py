@@ -1,7 +1,7 @@
 """The types of the report object; ``colonnade.server.report`` says what each field means."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 FORMAT = "colonnade report"
 VERSION = 1
@@ -104,6 +104,81 @@ class Quality(TypedDict):
     by_round: Sequence[float]
 
 
+class PlainName(TypedDict):
+    """A feature by its party and name."""
+
+    party: str
+    name: str
+
+
+class MomentsPath(TypedDict):
+    """LASSO solutions in standard deviations, one row of coefficients for each penalty."""
+
+    penalties: Sequence[float]
+    coefs: Sequence[Sequence[float]]
+    chosen: float
+
+
+class MomentsIntervals(TypedDict):
+    """Coefficients without penalty, in standard deviations, with errors and intervals."""
+
+    level: float
+    coef: Sequence[float]
+    error: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+
+
+class MomentsExplained(TypedDict):
+    """The share of the label's variance that releases say the model explains, and its error."""
+
+    share: float
+    error: float
+
+
+class Moments(TypedDict):
+    """What else the releases of a moments job tell."""
+
+    features: Sequence[PlainName]
+    left_out: int
+    path: MomentsPath
+    correlations: Sequence[Sequence[float]]
+    intervals: MomentsIntervals | None
+    explained: MomentsExplained | None
+
+
+class LocalClients(TypedDict):
+    """What clients' own accounts enforce."""
+
+    enforced: Literal[True]
+    max: Amount
+    median: Amount
+    promised: Amount
+
+
+class CentralModel(TypedDict):
+    """What the published models alone reveal, if all premises hold."""
+
+    enforced: Literal[False]
+    label: str
+    epsilon: float | None
+    note: str
+    premises: Sequence[str]
+
+
+class Clients(TypedDict):
+    """What a job over clients cost each of them."""
+
+    count: int
+    declined: int
+    answers: int
+    local: LocalClients
+    central: CentralModel
+    curves: Sequence[Mapping[str, float | int | None]]
+    body_bytes: int
+    answers_by_client: Mapping[str, Sequence[int]]
+
+
 class Rounds(TypedDict):
     """How far the job came."""
 
@@ -135,3 +210,5 @@ class Report(TypedDict):
     model: Mapping[str, Any] | None
     path: Sequence[PathPoint]
     quality: Quality | None
+    clients: NotRequired[Clients]  # of a job over clients
+    moments: NotRequired[Moments | None]

@@ -104,7 +104,8 @@ def _tidy(text: str, *, key: str, label: str) -> Markup:
             element.set("id", ids[attributes["id"]])
         for name, value in attributes.items():
             if name == _HREF:
-                element.set("href", f"#{ids[value[1:]]}")
+                drawn = value.startswith("data:")  # a picture of its own, such as a heat map
+                element.set("href", "".join(value.split()) if drawn else f"#{ids[value[1:]]}")
             elif name != "id":
                 fixed = _REFERENCE.sub(lambda match: f"url(#{ids[match[1]]})", value)
                 element.set(name, _style(fixed) if name == "style" else " ".join(fixed.split()))
@@ -129,6 +130,8 @@ def _number_ids(root: ET.Element, key: str) -> dict[str, str]:
     used: dict[str, str] = {}
     for element in root.iter():
         for name, value in element.attrib.items():
+            if name == _HREF and value.startswith("data:"):
+                continue
             found = [value[1:]] if name == _HREF else _REFERENCE.findall(value)
             for reference in found:
                 used.setdefault(reference, f"{key}-{len(used)}")
