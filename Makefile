@@ -11,7 +11,7 @@ LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --cons
 .PHONY: help setup demo proto check test bench e2e lock clean
 
 help:            ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 setup: $(STAMP)  ## make the virtual environment and install the package with its tools
 

@@ -37,7 +37,7 @@ def counted(hub: Running, name: str, who: str) -> int:
 
 def test_counted_bytes_agree_with_those_of_the_connection(wide: Federation, tmp_path: Path) -> None:
     """Within five percent, for twenty rounds and shares of dimension 2048."""
-    job = make_job(wide, PAIR, rounds=20, sketch_dim=2048)
+    job = make_job(wide, PAIR, n_rows=3000, rounds=20, sketch_dim=2048)
 
     async def run() -> None:
         async with (

@@ -185,6 +185,7 @@ def reference(made: Federation, job: Job) -> tuple[Iterate | MomentsState, dict[
     )
     if isinstance(job.method, MomentsSpec):
         return _moments(data, job.method, name)
+    assert isinstance(job.method, FrankWolfeSpec)
     return _frank_wolfe(data, job.method, name)
 
 

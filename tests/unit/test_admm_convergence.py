@@ -11,7 +11,7 @@ from sklearn import linear_model
 
 from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import GRID
-from colonnade.optim.admm.prox import Client
+from colonnade.optim.admm.prox import Client, factorise
 from colonnade.optim.admm.spec import AdmmSpec, Sampling
 from colonnade.optim.solvers.losses import LOGISTIC, SQUARED, Loss
 from colonnade.optim.solvers.penalties import (
@@ -24,8 +24,15 @@ from colonnade.optim.solvers.penalties import (
 )
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.simulation import SeededNoise, ZeroNoise
+from colonnade.server.admm import AdmmCoordinator, Answer
 from colonnade.simulate.admm import Pool, Trouble, partition, run
-from colonnade.simulate.admm_baselines import centralised, dp_sgd, optimum
+from colonnade.simulate.admm_baselines import (
+    centralised,
+    dp_sgd,
+    federated,
+    optimum,
+    token_walk,
+)
 
 N_CLIENTS, N_ROWS, N_FEATURES = 8, 160, 4
 PENALTIES = (no_penalty(), lasso(0.02), ridge(0.05), elastic_net(0.05, 0.5), box(0.2))
@@ -165,17 +172,17 @@ def test_a_trusted_place_sees_less_noise_and_the_baselines_meet_at_the_optimum()
     spec = spec_for(LOGISTIC, ridge(0.05), rounds=150, coarse=True, radius_bits=26)
     data = clients(LOGISTIC)
     wanted = solved(Pool.of(data, spec))
-    assert np.abs(centralised(spec, data, ZeroNoise()) - wanted).max() < 1e-5
+    assert np.abs(centralised(factorise(data, spec), ZeroNoise()) - wanted).max() < 1e-5
     descent = dp_sgd(
         spec_for(LOGISTIC, ridge(0.05), rounds=1500), data, ZeroNoise(), rate=8.0, seed=0
     )
     assert np.abs(descent - wanted).max() < 1e-3
     noisy = spec_for(LOGISTIC, ridge(0.05), rounds=30, coarse=True, radius_bits=26, lipschitz=1.0)
-    central = [centralised(noisy, data, SeededNoise(seed)) for seed in range(10)]
-    federated = [run(noisy, data, SeededNoise(seed)).coef for seed in range(10)]
+    central = [centralised(factorise(data, noisy), SeededNoise(seed)) for seed in range(10)]
+    apart = [run(noisy, data, SeededNoise(seed)).coef for seed in range(10)]
     # One noise instead of eight in each sum: the variance is smaller by about eight; the ratio of
     # two sample variances over 40 numbers each is above 2.5 but for a chance below 1e-3.
-    spread = [np.mean((np.stack(runs) - wanted) ** 2) for runs in (central, federated)]
+    spread = [np.mean((np.stack(runs) - wanted) ** 2) for runs in (central, apart)]
     assert spread[1] > 2.5 * spread[0]
 
 
@@ -206,3 +213,32 @@ def test_with_strong_noise_a_small_weight_of_the_duals_stays_nearer_to_the_optim
         runs = [run(job, data, SeededNoise(seed), seed=seed).coef for seed in range(10, 12)]
         values.append(np.mean([pool.objective(coef) for coef in runs]) - least)
     assert values[1] > 1.3 * values[0] > 0.0
+
+
+def test_runs_without_ledgers_are_the_job_itself() -> None:
+    spec = spec_for(LOGISTIC, ridge(0.05), rounds=12, sampled=5)
+    data = clients(LOGISTIC)
+    quick = federated(factorise(data, spec), ZeroNoise(), seed=3)
+    assert np.array_equal(quick, run(spec, data, ZeroNoise(), seed=3).coef)
+    assert np.abs(quick).max() > 0.1
+
+
+def test_a_walking_token_is_the_job_with_one_client_a_round() -> None:
+    spec = spec_for(LOGISTIC, ridge(0.05), rounds=60, sampled=1)
+    data = clients(LOGISTIC)
+    coordinator = AdmmCoordinator(spec)
+    state, walk = coordinator.start((3).to_bytes(32, "little")), []
+    while not coordinator.finished(state):
+        tasks = coordinator.tasks(state)
+        walk.append(int(tasks.clients[0]))
+        # Where the walk goes depends on the seed alone; any answer will do here.
+        body = spec.code.encode(np.zeros(spec.dim, np.int64))
+        state = coordinator.absorb(state, [Answer(walk[-1], state.round, body)])
+    assert len(set(walk)) == len(data)
+    walked = token_walk(factorise(data, spec), ZeroNoise(), walk)
+    assert np.array_equal(walked, federated(factorise(data, spec), ZeroNoise(), seed=3))
+    long = replace(spec, rounds=6000)
+    draw = np.random.default_rng(0).integers(len(data), size=6000)
+    wanted = solved(Pool.of(data, spec))
+    found = token_walk(factorise(data, long), ZeroNoise(), draw.tolist())
+    assert np.abs(found - wanted).max() < 1e-3

@@ -123,6 +123,8 @@ def test_every_field_of_a_job_makes_the_round_trip(method: Method) -> None:
     job = example(method)
     for holder in (job, job.method, job.members[0], job.method.parts[0]):
         for field in dataclasses.fields(holder):
+            if field.name == "clients":
+                continue  # none in a job over columns; see test_admm_wire
             absent = field.default
             assert getattr(holder, field.name) != absent, f"{field.name} would not be noticed"
     assert job_from_bytes(job_to_bytes(job)) == job

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from colonnade.cli.bench_admm import register_admm
 from colonnade.cli.bench_solvers import register_solvers
 from colonnade.cli.bench_vertical import register_vertical
 from colonnade.cli.scratch import scratch
@@ -28,6 +29,7 @@ def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     crash.set_defaults(handler=_crash)
     register_vertical(verbs)
     register_solvers(verbs)
+    register_admm(verbs)
     for verb in (core, crash):
         verb.add_argument("--json", action="store_true", help="print one JSON object")
         verb.add_argument(

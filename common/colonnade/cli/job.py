@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from colonnade.cli.job_admm import add_admm_options, submit_admm
 from colonnade.cli.planning_options import add_plan_options, wishes_of
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def register(commands: "Verbs[argparse.ArgumentParser]") -> None:
     submit.add_argument("--dry-run", action="store_true", help="print the plan, submit nothing")
     submit.add_argument("--watch", action="store_true", help="follow the job until it ends")
     add_plan_options(submit, data=False)
+    add_admm_options(_verb(verbs, "admm", "submit a job over parties' clients", submit_admm))
     _verb(verbs, "list", "list jobs, newest first", _list)
     _verb(verbs, "parties", "list parties and what they offer", _parties)
     for name, text, handler in (
@@ -76,7 +78,8 @@ def _verb(
     return parser
 
 
-def _client(arguments: argparse.Namespace) -> "Client":
+def open_client(arguments: argparse.Namespace) -> "Client":
+    """Return a client of the coordinator that the options or the environment name."""
     import os
 
     from colonnade.core.errors import BadInput
@@ -101,7 +104,7 @@ def _submit(arguments: argparse.Namespace) -> int:
     from colonnade.wire.authoring import author, describe
     from colonnade.wire.jobspec import job_from_bytes, job_to_bytes
 
-    with _client(arguments) as client:
+    with open_client(arguments) as client:
         if arguments.spec is not None:
             spec = _read_spec(arguments.spec)
         else:
@@ -125,7 +128,7 @@ def _submit(arguments: argparse.Namespace) -> int:
         if not arguments.watch:
             print(json.dumps({"job_id": name}) if arguments.json else name)
             return 0
-        return _follow(client, name, as_json=arguments.json)
+        return follow(client, name, as_json=arguments.json)
 
 
 def _read_spec(path: Path) -> bytes:
@@ -146,7 +149,7 @@ def _plan_text(plan: "dict[str, object]") -> str:
 def _list(arguments: argparse.Namespace) -> int:
     import json
 
-    with _client(arguments) as client:
+    with open_client(arguments) as client:
         views = client.jobs()
     if arguments.json:
         print(json.dumps({"jobs": [_as_json(view) for view in views]}))
@@ -162,7 +165,7 @@ def _parties(arguments: argparse.Namespace) -> int:
 
     from colonnade.privacy.accounting import rho_from_units
 
-    with _client(arguments) as client:
+    with open_client(arguments) as client:
         offers = client.parties()
     if arguments.json:
         rows = [
@@ -192,11 +195,11 @@ def _parties(arguments: argparse.Namespace) -> int:
 
 
 def _watch(arguments: argparse.Namespace) -> int:
-    with _client(arguments) as client:
-        return _follow(client, arguments.job, as_json=arguments.json)
+    with open_client(arguments) as client:
+        return follow(client, arguments.job, as_json=arguments.json)
 
 
-def _follow(client: "Client", job: str, *, as_json: bool) -> int:
+def follow(client: "Client", job: str, *, as_json: bool) -> int:
     """Show progress until the job ends; a bar on a terminal, plain lines elsewhere."""
     import json
 
@@ -222,7 +225,7 @@ def _show(arguments: argparse.Namespace) -> int:
     from colonnade.wire.authoring import describe
     from colonnade.wire.jobspec import job_from_bytes
 
-    with _client(arguments) as client:
+    with open_client(arguments) as client:
         view, spec = client.show(arguments.job)
     plan = describe(job_from_bytes(spec))
     if arguments.json:
@@ -246,7 +249,7 @@ def _show(arguments: argparse.Namespace) -> int:
 def _cancel(arguments: argparse.Namespace) -> int:
     import json
 
-    with _client(arguments) as client:
+    with open_client(arguments) as client:
         view = client.cancel(arguments.job)
     print(json.dumps(_as_json(view)) if arguments.json else f"{view.job_id[:12]} {view.state}")
     return 0
@@ -257,7 +260,7 @@ def _report(arguments: argparse.Namespace) -> int:
 
     from colonnade.cli.run_folder import write_run
 
-    with _client(arguments) as client:
+    with open_client(arguments) as client:
         report = client.report(arguments.job)
     if arguments.out is not None:
         write_run(report, arguments.out)
@@ -284,7 +287,7 @@ def _solve(arguments: argparse.Namespace) -> int:
     given = {name: value for name in names if (value := getattr(arguments, name)) is not None}
     if arguments.out is not None and arguments.out.exists():
         raise BadInput(f"{arguments.out} exists already; name a new file")
-    with _client(arguments) as client:
+    with open_client(arguments) as client:
         model = client.solve(arguments.job, arguments.penalty, **given)
     if arguments.out is not None:
         arguments.out.write_text(json.dumps(model, indent=2) + "\n", "utf-8")

@@ -14,6 +14,7 @@ from colonnade.cli import (
     bench,
     coordinator,
     fit,
+    health,
     job,
     ledger,
     party,
@@ -23,7 +24,7 @@ from colonnade.cli import (
     preflight,
     simulate,
 )
-from colonnade.core.errors import EXIT_INTERNAL, ColonnadeError
+from colonnade.core.errors import EXIT_INTERNAL, EXIT_USAGE, ColonnadeError
 
 # In the order in which help lists them.
 _COMMANDS = (
@@ -34,11 +35,19 @@ _COMMANDS = (
     party,
     pki,
     preflight,
+    health,
     ledger,
     fit,
     predict,
     bench,
 )
+# What an image for one role leaves out, and where it is.
+_ELSEWHERE = {
+    "colonnade.server": "the coordinator's image",
+    "colonnade.party": "the party's image",
+    "colonnade.simulate": "the simulation's image",
+    "colonnade.bench": "a full installation",
+}
 _EPILOG = """exit codes: 0 done, 1 a check found a problem, 2 wrong usage, 3 bad input,
 4 refused (budget, policy, identity, conflict), 5 ledger or database damaged or stopped,
 6 in use, 7 coordinator unreachable, 8 the job failed or was cancelled, 70 internal error"""
@@ -75,6 +84,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = arguments.handler(arguments)
     except ColonnadeError as error:
         return _report(arguments, error.code, str(error), error.exit_code)
+    except ModuleNotFoundError as error:
+        return _report(arguments, "not_installed", _absent(error), EXIT_USAGE)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
@@ -86,6 +97,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         text = f"internal error ({type(error).__name__}); set COLONNADE_DEBUG=1 for the traceback"
         return _report(arguments, "internal", text, EXIT_INTERNAL)
     return code
+
+
+def _absent(error: ModuleNotFoundError) -> str:
+    """Say which part or package this installation lacks, and where it is."""
+    name = error.name or "a package"
+    where = _ELSEWHERE.get(".".join(name.split(".")[:2]))
+    if where is not None:
+        return f"this installation leaves out {name}; use {where}"
+    return f"{name} is not installed; install colonnade with the extra that has it"
 
 
 def _report(arguments: argparse.Namespace, code: str, text: str, exit_code: int) -> int:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from colonnade.cli.planning_options import add_plan_options, wishes_of
+from colonnade.cli.simulate_admm import register_admm
 
 if TYPE_CHECKING:
     from colonnade.simulate.federation import Site
@@ -34,6 +35,7 @@ def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_plan_options(parser, data=True)
     parser.set_defaults(handler=_simulate)
+    register_admm(parser.add_subparsers(title="other jobs", metavar="KIND"))
 
 
 def _simulate(arguments: argparse.Namespace) -> int:

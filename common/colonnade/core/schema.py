@@ -22,6 +22,8 @@ parties know about a quantity, never from the rows::
     name = "readmitted"
     low = 0
     high = 1
+
+The schema of a host also says ``client = "device"``: the column that names whose row it is.
 """
 
 import hashlib
@@ -37,7 +39,7 @@ from colonnade.core.fixedpoint import Bounds
 
 DEFAULT_MISSING = ("", "NA", "NaN", "null")
 
-_SCHEMA_KEYS = ("id", "missing", "feature", "label")
+_SCHEMA_KEYS = ("id", "client", "missing", "feature", "label")
 _COLUMN_KEYS = ("name", "column", "low", "high", "fill")
 
 MAX_NAME = 200
@@ -66,12 +68,17 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """Declare the columns of a table, in order."""
+    """Declare the columns of a table, in order.
+
+    With ``client`` the table is a host's: rows are divided among clients, each with a budget of its
+    own that protects all of its rows, and only jobs over clients may use it.
+    """
 
     features: tuple[Column, ...]
     label: Column | None = None
     id: str | None = None
     missing: tuple[str, ...] = DEFAULT_MISSING
+    client: str | None = None
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -87,6 +94,8 @@ class Schema:
             "feature": [_canonical(feature) for feature in self.features],
             "label": None if self.label is None else _canonical(self.label),
         }
+        if self.client is not None:
+            canonical["client"] = self.client
         text = json.dumps(canonical, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -122,6 +131,7 @@ def parse_schema(text: str, *, origin: str) -> Schema:
         label=None if label is None else _parse_column(label, where=f"{origin}: label"),
         id=_parse_text(document, "id", where=origin) if "id" in document else None,
         missing=_parse_missing(document, where=origin),
+        client=_parse_text(document, "client", where=origin) if "client" in document else None,
     )
     _refuse_duplicates(schema.columns, where=origin)
     return schema

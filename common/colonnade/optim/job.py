@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from colonnade.core.fixedpoint import Bounds
+from colonnade.optim.admm.method import AdmmMethod, ClientPart
 from colonnade.optim.vertical.spec import Block, FrankWolfeSpec, Labels
 from colonnade.optim.vertical_moments.spec import MomentsSpec, Part
 from colonnade.privacy.accounting import MAX_UNITS
@@ -22,8 +23,9 @@ MAX_ROUNDS = 10**6
 MAX_TASK_ENTRIES = 900_000
 MAX_RELEASE_BYTES = 3 << 20
 
-Method = FrankWolfeSpec | MomentsSpec
-KINDS = tuple(method.kind for method in (FrankWolfeSpec, MomentsSpec))
+Vertical = FrankWolfeSpec | MomentsSpec  # over columns; the other over clients' rows
+Method = Vertical | AdmmMethod
+KINDS = tuple(method.kind for method in (FrankWolfeSpec, MomentsSpec, AdmmMethod))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,7 @@ class Member:
     features: tuple[str, ...]
     bounds: tuple[Bounds, ...]
     holds_label: bool
+    clients: int = 0  # whose rows it holds, in a job over clients
 
     def __post_init__(self) -> None:
         if len(self.features) != len(self.bounds) or len(set(self.features)) != len(self.features):
@@ -67,16 +70,28 @@ class Job:
             raise ValueError("the job has too many or no parties or rows")
         if sum(len(member.features) for member in self.members) > MAX_FEATURES:
             raise ValueError("the job has too many features")
-        parts: Sequence[Block | Part] = self.method.parts
+        parts: Sequence[Block | Part | ClientPart] = self.method.parts
         for member, part in zip(self.members, parts, strict=True):
             if (member.party, member.features) != (part.party, part.features):
                 raise ValueError("members and the method's parts differ")
             if member.holds_label != part.holds_label:
                 raise ValueError("members and the method's parts differ about the label")
+        if isinstance(self.method, AdmmMethod):
+            self._check_clients(self.method)
+        elif any(member.clients for member in self.members):
+            raise ValueError("only a job over clients has clients")
         if not 1 <= self.rounds <= MAX_ROUNDS:
             raise ValueError(f"a job has 1 to {MAX_ROUNDS} rounds")
         for member in self.members:
             self._check_sizes(member)
+
+    def _check_clients(self, method: AdmmMethod) -> None:
+        """Refuse clients whose columns mean different things."""
+        for member in self.members:
+            if member.clients != method.part(member.party).clients:
+                raise ValueError("members and the method's parts differ about the clients")
+            if member.bounds != self.members[0].bounds:
+                raise ValueError("all parties of a job over clients need the same bounds")
 
     def _check_sizes(self, member: Member) -> None:
         """Refuse what no ledger could pay or no message carry, before anything is asked."""
@@ -90,7 +105,7 @@ class Job:
 
     @property
     def n_rows(self) -> int:
-        """Rows that every party has."""
+        """Rows that every party has; in a job over clients, all clients."""
         return self.method.n_rows
 
     @property

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.core.arrays import FloatArray, Int16Array
+from colonnade.core.arrays import FloatArray, Int16Array, IntArray
 from colonnade.optim.admm.prox import Client, design, factorise
 from colonnade.optim.admm.spec import AdmmSpec
 from colonnade.optim.admm.tasks import ClientTask
@@ -30,16 +30,22 @@ def partition(
 
     Skewed, clients get rows of like labels: every client sees a narrow range of them.
     """
-    draw = np.random.default_rng(seed)
-    order = draw.permutation(label.size)
+    parts = deal(label, n_clients, seed=seed, skewed=skewed)
+    return [Client(np.ascontiguousarray(columns[:, part]), label[part]) for part in parts]
+
+
+def deal(
+    label: FloatArray | Int16Array, n_clients: int, *, seed: int, skewed: bool = False
+) -> IntArray:
+    """Return which rows each client gets, one client in a row."""
+    order = np.random.default_rng(seed).permutation(label.size)
     each = label.size // n_clients
     if not each:
         raise ValueError("there are fewer rows than clients")
     order = order[: each * n_clients]
     if skewed:
         order = order[np.argsort(label[order], kind="stable")]
-    parts = order.reshape(n_clients, each)
-    return [Client(np.ascontiguousarray(columns[:, part]), label[part]) for part in parts]
+    return order.reshape(n_clients, each)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,9 +10,13 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.optim.admm.kernels import to_grid
-from colonnade.optim.admm.prox import Client, design, factorise
-from colonnade.optim.admm.spec import AdmmSpec
+from colonnade.optim.admm.packing import pack
+from colonnade.optim.admm.prox import Client, Problems, design
+from colonnade.optim.admm.spec import MAX_STATE, AdmmSpec
+from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.privacy.sampling import NoiseSource
+from colonnade.server.admm import AdmmCoordinator, Answer, share
+from colonnade.server.admm_state import SEED_BYTES
 from colonnade.simulate.admm import Pool
 
 _MOST_STEPS = 20_000
@@ -41,26 +45,72 @@ def optimum(pool: Pool, *, tolerance: float = 1e-10) -> FloatArray:
     return coef
 
 
-def centralised(spec: AdmmSpec, clients: Sequence[Client], noise: NoiseSource) -> FloatArray:
+def federated(problems: Problems, noise: NoiseSource, *, seed: int = 0) -> FloatArray:
+    """Run the job's own steps without ledgers, everybody answering: for long series of runs."""
+    spec = problems.spec
+    coordinator, code = AdmmCoordinator(spec), spec.code
+    state = coordinator.start(seed.to_bytes(SEED_BYTES, "little"))
+    while not coordinator.finished(state):
+        tasks = coordinator.tasks(state)
+        exact = problems.displacements(tasks.clients, tasks.v)
+        noisy = spec.mechanism.perturb(exact, noise)
+        asked = zip(tasks.clients.tolist(), tasks.rounds.tolist(), noisy, strict=True)
+        state = coordinator.absorb(
+            state, [Answer(client, round_, pack(code, each)) for client, round_, each in asked]
+        )
+    return coordinator.coefficients(state)
+
+
+def centralised(problems: Problems, noise: NoiseSource) -> FloatArray:
     """Run the same ADMM with all clients at one trusted place, every client in every round.
 
     Privacy: only the noisy sum of the displacements is public, and the mean dual with it. A hidden
     dual depends on its own client's data and on public vectors alone, and every displacement is
-    clipped to ``R``, so replacing one client moves the sum by at most ``2 R``: each round costs
-    what one participation in the federated job does.
+    clipped to ``R``, so replacing one client moves the sum by at most ``2 R``. What a client may
+    pay in the federated job is divided among all rounds here.
     """
-    problems, n = factorise(clients, spec), len(clients)
+    spec, n = problems.spec, problems.counts.size
+    units = spec.max_units // spec.rounds
+    mechanism = DiscreteGaussian.within(units, l2_sensitivity2=4 * spec.radius**2)
     everyone, step = np.arange(n), 2.0 * spec.step
     u = np.zeros((n, spec.dim))
     mean = np.zeros(spec.dim)  # public: of the duals, with the noise
     z = np.zeros(spec.dim)
     for _ in range(spec.rounds):
         exact = problems.displacements(everyone, np.rint(2.0 * z - u).astype(np.int64))
-        noisy = spec.mechanism.perturb(exact.sum(axis=0), noise)
+        noisy = mechanism.perturb(exact.sum(axis=0), noise)
         u += step * (z - u + exact)
         mean += step * (z - mean + noisy / n)
         z = _consensus(spec, mean)
     return z * spec.unit
+
+
+def token_walk(problems: Problems, noise: NoiseSource, walk: Sequence[int]) -> FloatArray:
+    """Run the decentralised variant: a token walks from client to client, each hands it on.
+
+    The token is the model ``z`` and the sum of all duals; a client keeps its own dual and moves
+    the token by its noisy displacement. On a complete graph, where the next client is drawn
+    uniformly, this is the federated job with one client a round, step for step.
+
+    Privacy: what a client hands on costs it what one participation in the federated job does. The
+    papers' better figures for such walks hold against clients that see only the tokens that reach
+    them. Here every connection ends at the coordinator, which sees all, so nobody could enforce
+    them and none is printed. As a job it is therefore ``sampled = 1``.
+    """
+    spec, code = problems.spec, problems.spec.code
+    coordinator = AdmmCoordinator(spec)
+    u = np.zeros((problems.counts.size, spec.dim), np.int64)  # each row is with its client
+    z, total = np.zeros(spec.dim, np.int64), np.zeros(spec.dim, np.int64)
+    for client in walk:
+        v = z - share(spec.dual_gain, u[client] - z)
+        exact = problems.displacements(np.array([client]), v[None])[0]
+        moved = code.decode(pack(code, spec.mechanism.perturb(exact, noise)))
+        after = u[client] + share(spec.gain, z - u[client] + moved)
+        after = np.clip(after, -MAX_STATE, MAX_STATE)
+        total += after - u[client]
+        u[client] = after
+        z = coordinator.consensus(total)
+    return z.astype(np.float64) * spec.unit
 
 
 def _consensus(spec: AdmmSpec, mean: FloatArray) -> FloatArray:

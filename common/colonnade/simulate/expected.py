@@ -3,7 +3,7 @@
 import statistics
 from dataclasses import replace
 
-from colonnade.optim.job import Method
+from colonnade.optim.job import Vertical
 from colonnade.optim.vertical.planning import Plan
 from colonnade.optim.vertical.spec import FrankWolfeSpec, Loss
 from colonnade.optim.vertical_moments.planning import MomentsPlan
@@ -85,14 +85,14 @@ def nonprivate_reference(data: Data, *, loss: Loss) -> Model | None:
         return None
 
 
-def _fit(data: Data, spec: Method, *, seed: int) -> Model:
+def _fit(data: Data, spec: Vertical, *, seed: int) -> Model:
     noise, job = SeededNoise(seed), f"expected {seed}"
     if isinstance(spec, FrankWolfeSpec):
         return fit(data, spec, noise, job=job)
     return moments.fit(data, spec, noise, job=job)
 
 
-def _with_rows(spec: Method, rows: int) -> Method:
+def _with_rows(spec: Vertical, rows: int) -> Vertical:
     """Return the job on fewer rows, with noise in the same relation to signal."""
     if rows == spec.n_rows:
         return spec

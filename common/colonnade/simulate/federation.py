@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from colonnade.core.arrays import FloatArray
+from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.fixedpoint import Bounds
 from colonnade.core.schema import parse_schema
 from colonnade.optim.job import KINDS
@@ -32,6 +32,7 @@ FEDERATION = "simulation"
 HUB = "hub"
 OPERATOR = "analyst"
 _ID = "person"
+_CLIENT = "client"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ class Site:
     party: str
     features: Sequence[Column]
     label: Column | None
+    clients: IntArray | None = None  # whose each row is, if the table is divided among clients
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ def found_federation(
     cap_units: int | Mapping[str, int],
     port: int | None = None,
     database: str = "sqlite:///coordinator.db",
+    party_settings: Mapping[str, str | int] | None = None,
 ) -> Federation:
     """Make the folders of a federation; ``cap_units`` is every party's cap, or says each one's."""
     port = port or free_port()
@@ -113,6 +116,7 @@ def found_federation(
                 "ledger": "ledger",
                 "policy": "policy.toml",
                 "uplink_log": "uplink.jsonl",
+                **(party_settings or {}),
             },
         )
         (home / "policy.toml").write_text(_policy(cap))
@@ -139,11 +143,14 @@ def _ingest(home: Path, site: Site) -> None:
     columns = [*site.features, *([] if site.label is None else [site.label])]
     source, text = home / "table.parquet", _schema(site)
     (home / "schema.toml").write_text(text, "utf-8")
-    write_parquet(source, {column.name: column.values for column in columns})
+    values: dict[str, FloatArray | IntArray] = {each.name: each.values for each in columns}
+    if site.clients is not None:
+        values[_CLIENT] = site.clients
+    write_parquet(source, values)
     ingest(parse_schema(text, origin="schema.toml"), FileSource(source), out=home / "data")
 
 
-def write_parquet(path: Path, columns: Mapping[str, FloatArray]) -> None:
+def write_parquet(path: Path, columns: Mapping[str, FloatArray | IntArray]) -> None:
     """Write columns, and a number for each person, as a Parquet file."""
     import duckdb
     import numpy as np
@@ -160,7 +167,8 @@ def _schema(site: Site) -> str:
         low, high = column.bounds.low, column.bounds.high
         return f"{head}\nname = {json.dumps(column.name)}\nlow = {low!r}\nhigh = {high!r}\n"
 
-    blocks = [f'id = "{_ID}"\n', *(block("[[feature]]", column) for column in site.features)]
+    owner = "" if site.clients is None else f'client = "{_CLIENT}"\n'
+    blocks = [f'id = "{_ID}"\n{owner}', *(block("[[feature]]", column) for column in site.features)]
     if site.label is not None:
         blocks.append(block("[label]", site.label))
     return "\n".join(blocks)
@@ -178,5 +186,5 @@ max_rounds = 100000
 """
 
 
-def _write_toml(path: Path, values: Mapping[str, str]) -> None:
+def _write_toml(path: Path, values: Mapping[str, str | int]) -> None:
     path.write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items()))

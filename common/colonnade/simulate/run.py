@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from colonnade.core.errors import JobEnded
-from colonnade.optim.job import Job, Method
+from colonnade.optim.job import Job, Vertical
 from colonnade.party.bounds import buy_bounds
 from colonnade.privacy.files import LedgerFiles
 from colonnade.privacy.founding import open_ledger
@@ -44,7 +44,9 @@ class Outcome:
     clock: Clock
 
 
-def prepare(folder: Path, sites: Sequence[Site], spec: Method, *, bounds_units: int) -> Federation:
+def prepare(
+    folder: Path, sites: Sequence[Site], spec: Vertical, *, bounds_units: int
+) -> Federation:
     """Make the federation on disk; each party's cap is exactly what it will be asked to pay."""
     caps = {site.party: spec.max_units(site.party) + bounds_units for site in sites}
     federation = found_federation(folder, sites, cap_units=caps)

@@ -13,7 +13,8 @@ from typing import Any
 
 from colonnade.core.errors import BadInput, BudgetExceeded
 from colonnade.core.fixedpoint import Bounds
-from colonnade.optim.job import Job, Member, Method
+from colonnade.optim.admm.method import AdmmMethod
+from colonnade.optim.job import Job, Member, Vertical
 from colonnade.optim.vertical.planning import Plan, Problem, recommend
 from colonnade.optim.vertical.spec import Block, FrankWolfeSpec, Labels, Loss
 from colonnade.optim.vertical_moments.planning import MomentsPlan, choose_method
@@ -194,7 +195,7 @@ def author(
 
 
 def job_of(
-    spec: Method,
+    spec: Vertical,
     offers: Sequence[PartyOffer],
     *,
     target: str,
@@ -236,14 +237,21 @@ def describe(job: Job) -> dict[str, Any]:
     parties = {}
     for member in job.members:
         rho = rho_from_units(job.max_units(member.party))
+        own = (
+            {"clients": member.clients}
+            if isinstance(spec, AdmmMethod)
+            else _of_party(spec, member.party)
+        )
         parties[member.party] = {
             "features": len(member.features),
-            **_of_party(spec, member.party),
+            **own,
             "max_rho": rho,
             "max_epsilon": epsilon_of(rho, delta),
             "max_payload_bytes": spec.payload(member.party),
         }
-    joint = sum(rho_from_units(job.max_units(member.party)) for member in job.members)
+    # A person has a row at every party, and a client is at one.
+    total = max if isinstance(spec, AdmmMethod) else sum
+    joint = total(rho_from_units(job.max_units(member.party)) for member in job.members)
     return {
         "name": job.name,
         "method": job.kind,
@@ -252,7 +260,7 @@ def describe(job: Job) -> dict[str, Any]:
         "loss": spec.loss.value,
         "rows": job.n_rows,
         "rounds": spec.rounds,
-        "sketch_dim": spec.sketch_dim,
+        "sketch_dim": 0 if isinstance(spec, AdmmMethod) else spec.sketch_dim,
         "delta": delta,
         "joint_max_rho": joint,
         "joint_max_epsilon": epsilon_of(joint, delta),
@@ -260,7 +268,7 @@ def describe(job: Job) -> dict[str, Any]:
     }
 
 
-def _of_party(spec: Method, party: str) -> dict[str, Any]:
+def _of_party(spec: Vertical, party: str) -> dict[str, Any]:
     if isinstance(spec, FrankWolfeSpec):
         block = spec.block(party)
         return {"radius": block.radius, "shares": block.shares}

@@ -79,6 +79,7 @@ class PartyOffer:
     label: tuple[str, Bounds] | None
     cap_units: int
     used_units: int
+    clients: int = 0  # whose rows its table holds; 0 if the table is not divided among clients
 
     @property
     def left_units(self) -> int:
@@ -233,4 +234,5 @@ def _offer(party: jobs_pb2.PartyStatus) -> PartyOffer:
         label=(party.label.name, bounds(party.label)) if party.HasField("label") else None,
         cap_units=party.cap_units,
         used_units=party.used_units,
+        clients=party.clients,
     )

@@ -36,6 +36,7 @@ def job_to_bytes(job: Job) -> bytes:
             dataset=member.dataset,
             features=features,
             holds_label=member.holds_label,
+            clients=member.clients,
         )
     return message.SerializeToString(deterministic=True)
 
@@ -104,4 +105,5 @@ def _member_from_proto(message: job_pb2.Member) -> Member:
         features=tuple(name for name, _ in columns),
         bounds=tuple(bounds for _, bounds in columns),
         holds_label=message.holds_label,
+        clients=message.clients,
     )

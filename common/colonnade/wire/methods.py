@@ -4,10 +4,16 @@ Numbers with the same name in the message and in the specification are copied by
 choices, and what each party brings, which the job's members say.
 """
 
+import math
 from collections.abc import Sequence
 from typing import TypeVar
 
+from colonnade.optim.admm.method import AdmmMethod, ClientPart
+from colonnade.optim.admm.spec import AdmmSpec
+from colonnade.optim.admm.spec import Sampling as ClientSampling
 from colonnade.optim.job import Member, Method
+from colonnade.optim.solvers.losses import LOGISTIC, SQUARED
+from colonnade.optim.solvers.penalties import Penalty
 from colonnade.optim.vertical.spec import Block, FrankWolfeSpec, Labels, Loss, Sampling
 from colonnade.optim.vertical_moments.spec import MomentsSpec, Part
 from colonnade.v1 import job_pb2
@@ -28,6 +34,11 @@ _SAMPLINGS = {
     job_pb2.SAMPLING_SERIAL: Sampling.SERIAL,
     job_pb2.SAMPLING_NICE: Sampling.NICE,
     job_pb2.SAMPLING_GIVEN: Sampling.GIVEN,
+}
+_CLIENT_LOSSES = {job_pb2.LOSS_SQUARED: SQUARED, job_pb2.LOSS_LOGISTIC: LOGISTIC}
+_CLIENT_SAMPLINGS = {
+    job_pb2.CLIENT_SAMPLING_FIXED: ClientSampling.FIXED,
+    job_pb2.CLIENT_SAMPLING_POISSON: ClientSampling.POISSON,
 }
 _FRANK_WOLFE = (
     "rounds",
@@ -65,6 +76,20 @@ _MOMENTS = (
     "probe_clip",
     "cross_clip",
 )
+_ADMM = (
+    "rounds",
+    "sampled",
+    "minimum",
+    "participations",
+    "release_units",
+    "gamma",
+    "lipschitz",
+    "step",
+    "dual_weight",
+    "intercept",
+    "radius_bits",
+    "coarse",
+)
 
 
 def put_method(message: job_pb2.JobSpec, method: Method) -> None:
@@ -74,6 +99,8 @@ def put_method(message: job_pb2.JobSpec, method: Method) -> None:
             message.frank_wolfe.CopyFrom(_frank_wolfe_to_proto(method))
         case MomentsSpec():
             message.moments.CopyFrom(_moments_to_proto(method))
+        case AdmmMethod():
+            message.admm.CopyFrom(_admm_to_proto(method))
 
 
 def method_of(message: job_pb2.JobSpec, members: Sequence[Member]) -> Method:
@@ -91,6 +118,8 @@ def method_of(message: job_pb2.JobSpec, members: Sequence[Member]) -> Method:
             return _frank_wolfe_from_proto(message, members)
         case "moments":
             return _moments_from_proto(message, members)
+        case "admm":
+            return _admm_from_proto(message, members)
         case _:
             raise ValueError("it names no method")
 
@@ -149,6 +178,35 @@ def _moments_from_proto(message: job_pb2.JobSpec, members: Sequence[Member]) -> 
         loss=_LOSSES[method.loss],
         **{name: getattr(method, name) for name in _MOMENTS},
     )
+
+
+def _admm_to_proto(method: AdmmMethod) -> job_pb2.Admm:
+    spec, penalty = method.spec, method.spec.penalty
+    return job_pb2.Admm(
+        sampling=_key(_CLIENT_SAMPLINGS, spec.sampling),
+        loss=_key(_CLIENT_LOSSES, spec.loss),
+        l1=penalty.l1,
+        l2=penalty.l2,
+        box=0.0 if math.isinf(penalty.bound) else penalty.bound,
+        round_timeout_s=method.round_timeout_s,
+        **{name: getattr(spec, name) for name in _ADMM},
+    )
+
+
+def _admm_from_proto(message: job_pb2.JobSpec, members: Sequence[Member]) -> AdmmMethod:
+    method = message.admm
+    if not members:
+        raise ValueError("it has no parties")
+    spec = AdmmSpec(
+        n_clients=message.n_rows,
+        n_features=len(members[0].features),
+        sampling=_CLIENT_SAMPLINGS[method.sampling],
+        loss=_CLIENT_LOSSES[method.loss],
+        penalty=Penalty(method.l1, method.l2, method.box or math.inf),
+        **{name: getattr(method, name) for name in _ADMM},
+    )
+    parts = tuple(ClientPart(each.party, each.features, each.clients) for each in members)
+    return AdmmMethod(parts, spec, method.round_timeout_s)
 
 
 def _key(table: dict[K, V], value: V) -> K:

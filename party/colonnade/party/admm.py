@@ -7,13 +7,12 @@ can send (`optim.admm.kernels.to_grid`), so that replacing all data of a client 
 own data and on the task alone: that clients are computed together changes nothing. Clients keep no
 state but their ledger rows; the factorisations are a cache of their data.
 
-Many clients at once, block by block: first every charge, durably; then the arithmetic of all; then
-noise and store, client by client. So no row of a client is read for a task before it has paid.
+Many clients pass the gate together (`Gate.release_many`): a client that cannot pay declines by
+itself, and its rows are not read.
 """
 
 import functools
-import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,13 +23,11 @@ from colonnade.optim.admm.packing import pack
 from colonnade.optim.admm.prox import Problems
 from colonnade.optim.admm.spec import DISPLACEMENT, AdmmSpec
 from colonnade.optim.admm.tasks import ClientTask
+from colonnade.privacy.drafts import Ask
 from colonnade.privacy.entries import ReleaseKey
-from colonnade.privacy.gate import Gate
+from colonnade.privacy.gate import MAX_TOGETHER, Gate, request_digest
 from colonnade.privacy.ledger import Ledger, Released
-from colonnade.privacy.state import REFUSALS
-
-# Clients that are computed together.
-BLOCK = 32
+from colonnade.privacy.storage import MAX_BODY_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,53 +62,48 @@ class AdmmHost:
 
     def admit(self) -> list[Declined]:
         """Set the job's greatest price aside for every client; return those that cannot pay."""
-        refused = []
-        for client in self.places:
-            try:
-                self.ledger.admit(self.job, units=self.spec.max_units, account=client)
-            except REFUSALS as error:
-                refused.append(Declined(client, 0, error.code))
-        return refused
+        names = list(self.places)
+        refused = self.ledger.admit_many(self.job, names, units=self.spec.max_units)
+        return [Declined(client, 0, error.code) for client, error in refused.items()]
 
     def answer(self, tasks: Sequence[ClientTask]) -> list[Released | Declined]:
         """Release what the tasks ask for, in their order; a stored release is replayed."""
         self._check(tasks)
-        encode = functools.partial(pack, self.spec.code)
-        blocks = range(0, len(tasks), BLOCK)
-        with self.ledger.lock:
-            return [
-                reply for at in blocks for reply in self._answer(tasks[at : at + BLOCK], encode)
-            ]
+        together = self.together
+        return [
+            reply
+            for at in range(0, len(tasks), together)
+            for reply in self._answer(tasks[at : at + together])
+        ]
 
-    def _answer(
-        self, tasks: Sequence[ClientTask], encode: Callable[[IntArray], bytes]
-    ) -> list[Released | Declined]:
+    @property
+    def together(self) -> int:
+        """How many clients answer in one commit."""
+        return max(1, min(MAX_TOGETHER, MAX_BODY_BYTES // self.spec.body_bytes))
+
+    def _answer(self, tasks: Sequence[ClientTask]) -> list[Released | Declined]:
         mechanism = self.spec.mechanism
-        keys = [ReleaseKey(self.job, task.round, DISPLACEMENT, task.client) for task in tasks]
-        requests = [task.request(self.version) for task in tasks]
-        replies: dict[int, Released | Declined] = {}
-        for place, task in enumerate(tasks):
-            digest = hashlib.sha256(requests[place]).hexdigest()
-            try:
-                self.ledger.charge(keys[place], mechanism, request_sha256=digest)
-            except REFUSALS as error:
-                replies[place] = Declined(task.client, task.round, error.code)
-        paid = [place for place in range(len(tasks)) if place not in replies]
-        new = [place for place in paid if keys[place] not in self.ledger.state.stored]
-        moved = dict(zip(new, self._displacements([tasks[p] for p in new]), strict=True))
-        for place in paid:
-            compute = functools.partial(moved.__getitem__, place)  # not called for a replay
-            replies[place] = self.gate.release(
-                keys[place], requests[place], mechanism, compute, encode=encode
-            )
-        return [replies[place] for place in range(len(tasks))]
+        asked = {
+            ReleaseKey(self.job, task.round, DISPLACEMENT, task.client): task for task in tasks
+        }
+        asks = [
+            Ask(key, mechanism, request_digest(task.request(self.version)))
+            for key, task in asked.items()
+        ]
+        replies = self.gate.release_many(
+            asks,
+            lambda keys: self._displacements([asked[key] for key in keys]),
+            encode=functools.partial(pack, self.spec.code),
+        )
+        return [
+            reply if isinstance(reply, Released) else Declined(task.client, task.round, reply.code)
+            for task, reply in zip(tasks, replies, strict=True)
+        ]
 
-    def _displacements(self, tasks: Sequence[ClientTask]) -> IntArray:
+    def _displacements(self, tasks: Sequence[ClientTask]) -> Sequence[IntArray]:
         """Return the exact displacements of those that have paid and not yet answered."""
-        if not tasks:
-            return np.empty((0, self.spec.dim), np.int64)
         clients = np.array([self.places[task.client] for task in tasks], np.int64)
-        return self.problems.displacements(clients, np.stack([task.v for task in tasks]))
+        return list(self.problems.displacements(clients, np.stack([task.v for task in tasks])))
 
     def _check(self, tasks: Sequence[ClientTask]) -> None:
         """Refuse tasks that do not fit the job, before anything is charged."""

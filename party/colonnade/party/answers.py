@@ -4,25 +4,32 @@ Privacy: an answer is bound by the ledger to the task's bytes and to the version
 the same key is never paid for one question and used for another.
 """
 
+import secrets
 from dataclasses import dataclass
 from typing import Protocol
 
 from colonnade.core.errors import BadInput
+from colonnade.optim.admm.method import AdmmMethod
+from colonnade.optim.admm.prox import Client, factorise
+from colonnade.optim.admm.tasks import ClientTask
 from colonnade.optim.job import Job
 from colonnade.optim.vertical.spec import FrankWolfeSpec
 from colonnade.optim.vertical_moments.spec import MomentsSpec
+from colonnade.party.admm import AdmmHost, Declined
+from colonnade.party.clients import Clients
 from colonnade.party.frank_wolfe import Columns, FrankWolfeParty
 from colonnade.party.moments import MomentsParty
 from colonnade.privacy.entries import ReleaseKey
 from colonnade.privacy.gate import Gate
 from colonnade.privacy.ledger import Ledger, Released
+from colonnade.wire.clients import Replies, questions_from_bytes
 from colonnade.wire.tasks import moments_task_from_bytes, task_from_bytes
 
 
 class Answers(Protocol):
     """A party's side of one job."""
 
-    def answer(self, round_: int, body: bytes) -> list[Released]:
+    def answer(self, round_: int, body: bytes) -> list[Released] | Replies:
         """Release what a task asks for."""
 
 
@@ -36,6 +43,8 @@ class Seat:
     columns: Columns
     gate: Gate
     ledger: Ledger
+    clients: Clients | None = None  # if the table is divided among them
+    drop_out: float = 0.0  # share of its clients that a host leaves out, to try what then happens
 
     def request(self, body: bytes) -> bytes:
         """Return what the ledger binds an answer to."""
@@ -49,6 +58,8 @@ def answers_of(job: Job, seat: Seat) -> Answers:
             return FrankWolfeAnswers.of(spec, seat)
         case MomentsSpec() as spec:
             return MomentsAnswers.of(spec, seat)
+        case AdmmMethod() as method:
+            return AdmmAnswers.of(method, seat)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +120,49 @@ class MomentsAnswers:
             sketch_dim=spec.sketch_dim,
         )
         return self.party.answer(task, self.seat.request(body))
+
+
+@dataclass(frozen=True, slots=True)
+class AdmmAnswers:
+    """The side of a party that holds one client or many."""
+
+    host: AdmmHost
+    accounts: tuple[str, ...]  # of the clients, in the party's own order
+    drop_out: float
+
+    @classmethod
+    def of(cls, method: AdmmMethod, seat: Seat) -> "AdmmAnswers":
+        """Take a seat: an undivided table is one client, whose account is the default one."""
+        columns, label = seat.columns.features, seat.columns.label
+        if label is None:
+            raise BadInput("a job over clients needs their labels")
+        whole, accounts = [slice(0, label.size)], [""]
+        if seat.clients is not None:
+            whole, accounts = seat.clients.rows(), seat.clients.accounts(seat.ledger)
+        # One matrix at a time: factorised, the clients' rows are not needed again.
+        problems = factorise((Client(columns[:, rows], label[rows]) for rows in whole), method.spec)
+        places = {account: place for place, account in enumerate(accounts)}
+        version = bytes.fromhex(seat.version)
+        host = AdmmHost(method.spec, seat.job_id, problems, places, version, seat.gate, seat.ledger)
+        return cls(host, tuple(accounts), seat.drop_out)
+
+    def answer(self, round_: int, body: bytes) -> Replies:
+        """Release what a task asks of clients."""
+        spec = self.host.spec
+        asked = questions_from_bytes(body, n_clients=len(self.accounts), dim=spec.dim)
+        if asked.rounds.size and int(asked.rounds.max()) > round_:
+            raise BadInput("a task has a question of a round that has not come")
+        tasks = [
+            ClientTask(self.accounts[client], made, point)
+            for client, made, point in zip(
+                asked.clients.tolist(), asked.rounds.tolist(), asked.points, strict=True
+            )
+            if not self.drop_out or secrets.randbelow(10**6) >= self.drop_out * 10**6
+        ]
+        released, declined = dict[int, Released](), list[int]()
+        for reply in self.host.answer(tasks):
+            if isinstance(reply, Declined):
+                declined.append(self.host.places[reply.client])
+            else:
+                released[self.host.places[reply.key.account]] = reply
+        return Replies(released, declined)

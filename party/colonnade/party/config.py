@@ -6,6 +6,7 @@ from pathlib import Path
 from colonnade.core.settings import load_settings
 from colonnade.privacy.files import LedgerFiles
 from colonnade.wire.limits import require_loopback, split_address
+from colonnade.wire.monitoring import KEYS, MONITORING, NOWHERE, Addresses, addresses_of
 
 _KEYS = (
     "coordinator",
@@ -18,9 +19,11 @@ _KEYS = (
     "insecure",
     "identity",
     "coordinator_identity",
+    "drop_out_percent",
+    *KEYS,
 )
 
-TEMPLATE = """\
+TEMPLATE = f"""\
 # A Colonnade party. Paths are relative to this file. Nothing listens here: the party dials out.
 
 # Where the coordinator listens; the name must be in its certificate.
@@ -41,7 +44,7 @@ policy = "policy.toml"
 
 # Every message that leaves is noted here: when, for which job, of which kind, how many bytes.
 uplink_log = "uplink.jsonl"
-"""
+{MONITORING}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,8 @@ class PartyConfig:
     uplink_log: Path
     identity: str  # only for an insecure connection; else the certificate says it
     coordinator_identity: str
+    monitoring: Addresses = NOWHERE
+    drop_out: float = 0.0  # share of its clients that a host leaves out, at random, as a trial
 
 
 def load_config(path: Path) -> PartyConfig:
@@ -75,4 +80,6 @@ def load_config(path: Path) -> PartyConfig:
         uplink_log=settings.path("uplink_log", "uplink.jsonl"),
         identity=settings.text("identity") if insecure else "",
         coordinator_identity=settings.text("coordinator_identity") if insecure else "",
+        monitoring=addresses_of(settings),
+        drop_out=min(99, settings.integer("drop_out_percent", 0)) / 100.0,
     )

@@ -19,6 +19,7 @@ from colonnade.optim.solvers.frank_wolfe import FrankWolfe
 from colonnade.optim.solvers.losses import LOSSES
 from colonnade.optim.solvers.solve import Solver
 from colonnade.party.bounds import bought_bounds, buy_bounds
+from colonnade.party.clients import refuse_divided
 from colonnade.party.versions import columns_for, version_of
 from colonnade.privacy.accounting import default_delta
 from colonnade.privacy.gate import Gate
@@ -151,6 +152,7 @@ def read_table(table: Table, *, dataset: str) -> FitTable:
 
 def party_table(folder: Path, ledger: Ledger, *, declared: bool) -> FitTable:
     """Return a party's table, checked, under the bounds that it bought unless ``declared``."""
+    refuse_divided(folder)
     coarse, fine = open_pair(folder)
     for each in (coarse, fine):
         each.verify()

@@ -24,6 +24,7 @@ from colonnade.core.table import (
     TableHeader,
     TableWriter,
 )
+from colonnade.party.clients import write_clients
 from colonnade.party.sources import Source, connect, one_line, open_source
 from colonnade.party.staging import Staged, stage, workspace
 from colonnade.party.versions import discard_stale
@@ -81,6 +82,10 @@ def ingest(
     """
     if roster is not None and schema.id is None:
         raise BadInput(f'{roster}: a roster needs the id column; add id = "..." to the schema')
+    if roster is not None and schema.client is not None:
+        raise BadInput(
+            f"{roster}: rows divided among clients need no roster; leave one of them out"
+        )
     try:
         with (
             workspace(out) as folder,
@@ -134,6 +139,7 @@ def _write(staged: Staged, schema: Schema, *, out: Path, progress: Progress) -> 
             )
         # Both are whole on disk before either is put in place; the digest tells a torn pair.
         digest = coarse.seal(fine_digest=fine.seal())
+        write_clients(out, version, staged.clients)
         fine.publish()
         coarse.publish()
     discard_stale(out)  # of people whose rows may be gone

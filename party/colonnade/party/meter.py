@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from colonnade.optim.admm.spec import DISPLACEMENT
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.wire.frames import wire_bytes
 
@@ -28,6 +29,7 @@ class Line:
     payload_bytes: int
     wire_bytes: int
     retry: bool
+    client: int = -1  # of a host; its number in the host's own order
 
 
 class Meter:
@@ -35,7 +37,11 @@ class Meter:
 
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
         self._path, self._clock = path, clock
-        self._sent = {(line.job, line.round, line.kind) for line in read_log(path)}
+        before = read_log(path)
+        self._sent = {(line.job, line.round, line.kind, line.client) for line in before}
+        # All that left, ever.
+        self.payload_bytes = sum(line.payload_bytes for line in before)
+        self.wire_bytes = sum(line.wire_bytes for line in before)
         if path.exists() and not path.read_bytes().endswith(b"\n"):
             with path.open("a") as file:  # a crash cut the last line off
                 file.write("\n")
@@ -55,23 +61,42 @@ class Meter:
                 lines = [Line(now, "", 0, CONTROL, 0, total, retry=False)]
         with self._path.open("a", encoding="utf-8") as file:
             file.writelines(f"{_text(line)}\n" for line in lines)
+        self.payload_bytes += sum(line.payload_bytes for line in lines)
+        self.wire_bytes += sum(line.wire_bytes for line in lines)
         return lines
 
     def _releases(self, submission: pb.Submission, total: int, now: int) -> list[Line]:
         job, round_ = submission.job_id, submission.round
         lines = []
         for release in submission.releases:
-            key, size = (job, round_, release.key.kind), release.ByteSize()
-            retry = key in self._sent
-            self._sent.add(key)
-            lines.append(Line(now, *key, len(release.body), size, retry))
+            kind, size = release.key.kind, release.ByteSize()
+            retry = (job, round_, kind, -1) in self._sent
+            self._sent.add((job, round_, kind, -1))
+            lines.append(Line(now, job, round_, kind, len(release.body), size, retry))
+        lines += self._of_clients(submission, now)
         rest = total - sum(line.wire_bytes for line in lines)
         retry = any(line.retry for line in lines)
         return [*lines, Line(now, job, round_, CONTROL, 0, rest, retry)]
 
+    def _of_clients(self, submission: pb.Submission, now: int) -> list[Line]:
+        """Return a line for each client's answer, under the round of its question."""
+        job, answers, lines = submission.job_id, submission.clients, []
+        for client, round_, body in zip(
+            answers.clients, answers.rounds, answers.bodies, strict=True
+        ):
+            key = (job, round_, DISPLACEMENT, client)
+            retry = key in self._sent
+            self._sent.add(key)
+            size = len(body)
+            lines.append(Line(now, job, round_, DISPLACEMENT, size, size, retry, client))
+        return lines
+
+
+_NAMES = tuple(item.name for item in fields(Line))
+
 
 def _text(line: Line) -> str:
-    return json.dumps({item.name: getattr(line, item.name) for item in fields(line)})
+    return json.dumps({name: getattr(line, name) for name in _NAMES})
 
 
 def read_log(path: Path) -> list[Line]:

@@ -7,12 +7,13 @@ import secrets
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 
 from colonnade.core.errors import BadIdentity, BadInput, StoreFailed, Unreachable
 from colonnade.party.config import PartyConfig
 from colonnade.party.meter import Meter
+from colonnade.party.metrics import readings
 from colonnade.party.policy import load_policy
 from colonnade.party.session import Dial, hold_session
 from colonnade.party.vault import Vault
@@ -23,6 +24,7 @@ from colonnade.privacy.ledger import Ledger
 from colonnade.privacy.sampling import NoiseSource, OsNoise
 from colonnade.wire.channels import server_identity
 from colonnade.wire.identity import PARTY, Identity
+from colonnade.wire.monitoring import Reading, monitored
 from colonnade.wire.pki import Credentials, load_credentials
 
 logger = logging.getLogger(__name__)
@@ -40,12 +42,16 @@ class Party:
         self._config, self._ledger = config, ledger
         self._noise = noise or OsNoise()
         self._policy = load_policy(config.policy)
-        self._meter = Meter(config.uplink_log)
+        self.meter = Meter(config.uplink_log)
         self._vault: Vault | None = None
+        self.attached = False
         discard_stale(config.data)
 
-    async def run(self, stop: asyncio.Event, attached: Callable[[], None] | None = None) -> None:
-        """Hold sessions until ``stop`` is set; raise what another try would not mend."""
+    async def run(self, stop: asyncio.Event, said: Callable[[bool], None] | None = None) -> None:
+        """Hold sessions until ``stop`` is set; raise what another try would not mend.
+
+        ``said`` is told when a session opens and when it ends.
+        """
         stopping = asyncio.create_task(_wait(stop))
         # A daemon: a party that is told to stop does not wait for it.
         threading.Thread(target=warm, name="warming", daemon=True).start()
@@ -53,7 +59,7 @@ class Party:
         try:
             while not stop.is_set():
                 began = time.monotonic()
-                session = asyncio.create_task(self._session(attached))
+                session = asyncio.create_task(self._session(said or _ignore))
                 try:
                     await asyncio.wait({session, stopping}, return_when=asyncio.FIRST_COMPLETED)
                 finally:
@@ -71,7 +77,7 @@ class Party:
         finally:
             stopping.cancel()
 
-    async def _session(self, attached: Callable[[], None] | None) -> None:
+    async def _session(self, said: Callable[[bool], None]) -> None:
         config = self._config
         # Read each time: a renewed certificate is taken up without a restart.
         credentials = load_credentials(config.credentials) if config.credentials else None
@@ -82,7 +88,15 @@ class Party:
         elif coordinator != vault.coordinator:
             raise BadIdentity(f"{config.coordinator} is now {coordinator.uri}; start again")
         dial = Dial(config.coordinator, identity, credentials, version("colonnade"))
-        await hold_session(dial, vault, self._meter, attached=attached)
+
+        def say(attached: bool) -> None:
+            self.attached = attached
+            said(attached)
+
+        try:
+            await hold_session(dial, vault, self.meter, attached=lambda: say(True))
+        finally:
+            say(False)
 
     def _who(self, credentials: Credentials | None) -> tuple[Identity, Identity]:
         config = self._config
@@ -107,6 +121,7 @@ class Party:
             policy=self._policy,
             coordinator=coordinator,
             today=lambda: dt.datetime.now(dt.UTC).date(),
+            drop_out=self._config.drop_out,
         )
         vault.check_data()
         return vault
@@ -119,10 +134,26 @@ async def serve(config: PartyConfig, attached: Callable[[], None] | None = None)
         stop, loop = asyncio.Event(), asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
-        await Party(config, ledger).run(stop, attached)
+        party, disk = Party(config, ledger), config.ledger.folder
+
+        def read() -> Sequence[Reading]:
+            return readings(ledger, party.meter, attached=party.attached, disk=disk)
+
+        async with monitored(config.monitoring, read) as monitor:
+
+            def said(is_attached: bool) -> None:
+                monitor.ready(is_attached)
+                if is_attached and attached is not None:
+                    attached()
+
+            await party.run(stop, said)
     finally:
         with ledger.lock:  # a release that is being made ends first
             ledger.close()
+
+
+def _ignore(_attached: bool) -> None:
+    return
 
 
 async def _wait(stop: asyncio.Event) -> None:

@@ -16,6 +16,7 @@ from colonnade.privacy.ledger import Released
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.v1.federation_pb2_grpc import FederationServiceStub
 from colonnade.wire.channels import claim, open_channel
+from colonnade.wire.clients import Replies, replies_to_proto
 from colonnade.wire.codec import release_to_proto
 from colonnade.wire.identity import Identity
 from colonnade.wire.pki import Credentials
@@ -129,7 +130,7 @@ class _Session:
     async def _answer(self, task: pb.Task) -> None:
         answer = pb.AttachRequest(epoch=self._epoch)
         try:
-            released = await self._released(task)
+            replies = await self._replies(task)
         except FATAL:
             raise
         except ColonnadeError as error:
@@ -139,10 +140,13 @@ class _Session:
             answer.refusal.CopyFrom(refusal)
         else:
             answer.submission.job_id, answer.submission.round = task.job_id, task.round
-            answer.submission.releases.extend(release_to_proto(each) for each in released)
+            if isinstance(replies, Replies):
+                answer.submission.clients.CopyFrom(replies_to_proto(replies))
+            else:
+                answer.submission.releases.extend(release_to_proto(each) for each in replies)
         await self._send(answer)
 
-    async def _released(self, task: pb.Task) -> list[Released]:
+    async def _replies(self, task: pb.Task) -> list[Released] | Replies:
         """Return what a task asks for, once there is room on the disk for it."""
         while True:
             try:

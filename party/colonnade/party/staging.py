@@ -11,7 +11,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.errors import BadInput
 from colonnade.core.schema import Column, Schema
 from colonnade.core.table import COARSE_NAME, FINE_NAME
+from colonnade.party.clients import Clients, grouped
 from colonnade.party.sources import MAIN, Relation, is_number, one_line
 
 ROWS = f"{MAIN}.rows"
@@ -43,12 +44,15 @@ class Staged:
     ----------
     index
         Staged row of each person on the roster, -1 for the absent; None keeps the staged order.
+    clients
+        Who owns the rows, if they are divided among clients; then clients' rows stand together.
     """
 
     database: duckdb.DuckDBPyConnection
     n_rows: int
     n_absent: int
     index: IntArray | None
+    clients: Clients | None = None
 
     def columns(self, n_columns: int) -> Iterator[FloatArray]:
         """Yield the columns in the order of the schema; NaN where a value is missing.
@@ -119,6 +123,8 @@ def stage(
             database, relation.origin, schema=schema, row=row, has_roster=n_roster is not None
         )
     staged = _arrange(database, relation.origin, n_roster=n_roster)
+    if schema.client is not None:
+        staged = _divide(staged, relation.origin, schema=schema)
     _refuse_text(database, relation.origin, schema=schema, row=row)
     return staged
 
@@ -171,6 +177,8 @@ def _copy(
     ]
     if schema.id is not None:
         picks.append(f"{_id_sql(relation, schema.id)} AS id")
+    if schema.client is not None:
+        picks.append(f"{_id_sql(relation, schema.client)} AS client")
     # Numbering the source's rows costs its parallel scan; without a filter the rowid does it.
     number = "row_number() OVER () AS source_row, " if has_roster else ""
     chosen = f"SELECT {number}{', '.join(picks)} FROM {relation.sql}"  # noqa: S608
@@ -243,6 +251,20 @@ def _arrange(database: duckdb.DuckDBPyConnection, origin: str, *, n_roster: int 
     index = np.full(n_roster, -1, dtype=np.int64)
     index[np.ma.getdata(matched["position"])] = np.ma.getdata(matched["staged"])
     return Staged(database, n_rows=n_roster, n_absent=n_roster - n_staged, index=index)
+
+
+def _divide(staged: Staged, origin: str, *, schema: Schema) -> Staged:
+    """Bring the rows of each client together."""
+    is_missing = "client IS NULL OR list_contains(?::VARCHAR[], client)"
+    sql = f"SELECT count(*), min(rowid + 1) FROM {ROWS} WHERE {is_missing}"  # noqa: S608
+    n_missing, first = _pair(staged.database.execute(sql, [list(schema.missing)]).fetchone())
+    if n_missing:
+        where = f"the first is data row {first}"
+        raise BadInput(f"{origin}: {n_missing} rows have no client in {schema.client!r}; {where}")
+    found = staged.database.execute(f"SELECT client FROM {ROWS}").fetchnumpy()  # noqa: S608
+    names = np.ma.getdata(found["client"]).astype(np.str_)
+    index = np.argsort(names, kind="stable").astype(np.int64)
+    return replace(staged, index=index, clients=grouped(names))
 
 
 def _refuse_text(

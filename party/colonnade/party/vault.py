@@ -19,16 +19,20 @@ from colonnade.core.errors import (
     ReleasePurged,
 )
 from colonnade.core.table import COARSE_NAME, Table, open_pair
+from colonnade.optim.admm.method import AdmmMethod
 from colonnade.optim.job import Job, job_id
 from colonnade.party.answers import Answers, Seat, answers_of
 from colonnade.party.bounds import bought_bounds, bounds_job
+from colonnade.party.clients import read_clients
 from colonnade.party.frank_wolfe import Columns
 from colonnade.party.policy import Policy
 from colonnade.party.versions import columns_for, version_of
+from colonnade.privacy.accounting import Budget
 from colonnade.privacy.gate import Gate
 from colonnade.privacy.ledger import Ledger, Released
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.v1 import federation_pb2 as pb
+from colonnade.wire.clients import Replies
 from colonnade.wire.codec import receipt_from_bytes, release_to_proto
 from colonnade.wire.identity import Identity
 from colonnade.wire.jobspec import feature_to_proto, job_from_bytes
@@ -49,14 +53,17 @@ class Vault:
         policy: Policy,
         coordinator: Identity,
         today: Callable[[], dt.date],
+        drop_out: float = 0.0,
     ) -> None:
         self._data, self._ledger, self._policy = data, ledger, policy
         self._gate = Gate(ledger, noise)
         self.coordinator, self._today = coordinator, today
         self._jobs: dict[str, Answers] = {}
+        self._drop_out = drop_out
         self.party, self.ledger_id = ledger.opened.party, ledger.opened.ledger_id
         self.table = Table.open(data / COARSE_NAME)
         self.version = version_of(self.table)
+        self._clients = read_clients(data, version=self.version, n_rows=self.table.n_rows)
         policy.for_coordinator(coordinator)  # one that may ask nothing is not talked to
 
     def check_data(self) -> None:
@@ -74,7 +81,8 @@ class Vault:
 
     def hello(self) -> pb.Hello:
         """Return what opens a session: declarations, paid releases and prices."""
-        ledger, budget = self._ledger, self._ledger.budget()
+        ledger = self._ledger
+        budget, reserved = self._budget()
         names, label = self._policy.offered(self.coordinator, self.table.names)
         declared = dict(zip(self.table.names, self.table.bounds, strict=True))
         offer = pb.Offer(
@@ -83,8 +91,9 @@ class Vault:
             features=[feature_to_proto(name, declared[name]) for name in names],
             cap_units=budget.cap,
             spent_units=budget.spent,
-            reserved_units=ledger.state.reserved.get("", 0),
+            reserved_units=reserved,
             simulation=ledger.opened.simulation,
+            clients=0 if self._clients is None else len(self._clients),
         )
         last = self.table.header.columns[-1]
         if self.table.label is not None and label:
@@ -126,7 +135,7 @@ class Vault:
             return pb.Decision(job_id=name, code=error.code, message=str(error))
         return pb.Decision(job_id=name, accepted=True)
 
-    def answer(self, job: str, round_: int, body: bytes) -> list[Released]:
+    def answer(self, job: str, round_: int, body: bytes) -> list[Released] | Replies:
         """Release what a task of an approved job asks for."""
         if job not in self._jobs:
             raise PolicyRefused("the job was not approved by this party")
@@ -146,21 +155,47 @@ class Vault:
         self._check_table(job)
         today = self._today()
         self._policy.approve(job, self.party, coordinator=self.coordinator, today=today)
-        with self._ledger.lock:
-            self._ledger.admit(name, units=job.max_units(self.party))
+        self._set_aside(name, job.max_units(self.party))
         member = job.member(self.party)
         label = (job.label, job.label_bounds) if member.holds_label else None
         found = columns_for(self._data, member.features, member.bounds, label)
         columns = Columns(found.features, found.label)
-        seat = Seat(name, self.party, self.version, columns, self._gate, self._ledger)
+        seat = Seat(
+            name,
+            self.party,
+            self.version,
+            columns,
+            self._gate,
+            self._ledger,
+            clients=self._clients,
+            drop_out=self._drop_out,
+        )
         return answers_of(job, seat)
+
+    def _set_aside(self, name: str, units: int) -> None:
+        """Set a job's greatest price aside, of every client that can afford it.
+
+        One that cannot takes part as long as its own budget lasts, and then declines.
+        """
+        with self._ledger.lock:
+            if self._clients is None:
+                self._ledger.admit(name, units=units)
+                return
+            accounts = self._clients.accounts(self._ledger)
+            refused = self._ledger.admit_many(name, accounts, units=units)
+        if len(refused) == len(accounts):
+            raise next(iter(refused.values()))
 
     def _check_table(self, job: Job) -> None:
         """Refuse a job that was made for another table."""
         member, header = job.member(self.party), self.table.header
         if member.dataset != self.version:
             raise BadInput(f"the job is for another version of the table of party {self.party}")
-        if job.n_rows != self.table.n_rows:
+        if isinstance(job.method, AdmmMethod):
+            self._check_clients(member.clients)
+        elif self._clients is not None:
+            raise PolicyRefused("the table is divided among clients: only jobs over clients use it")
+        elif job.n_rows != self.table.n_rows:
             raise BadInput(f"the job has {job.n_rows} rows, the table {self.table.n_rows}")
         for name in member.features:
             if name not in self.table.names:
@@ -169,6 +204,21 @@ class Vault:
             self.table.label is None or header.columns[-1].name != job.label
         ):
             raise BadInput(f"party {self.party} has no label {job.label!r}")
+
+    def _check_clients(self, expected: int) -> None:
+        have = 1 if self._clients is None else len(self._clients)
+        if expected != have:
+            raise BadInput(
+                f"the job has {expected} clients of party {self.party}, which has {have}"
+            )
+
+    def _budget(self) -> tuple[Budget, int]:
+        """Return a budget and what open jobs have set aside of it: the fullest of any client."""
+        state, accounts = self._ledger.state, [""]
+        if self._clients is not None:
+            accounts = self._clients.accounts(self._ledger)
+        found = [(state.budget(name), state.reserved.get(name, 0)) for name in accounts]
+        return max(found, key=lambda each: each[0].remaining - each[1])
 
     def _open_jobs(self) -> list[str]:
         """Return the coordinator's jobs that have budget set aside; a purchase is none of them."""

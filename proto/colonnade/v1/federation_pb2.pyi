@@ -41,7 +41,7 @@ class EnrolResponse(_message.Message):
     def __init__(self, protocol: _Optional[int] = ...) -> None: ...
 
 class Offer(_message.Message):
-    __slots__ = ("dataset", "n_rows", "features", "label", "bounds", "bounded", "cap_units", "spent_units", "reserved_units", "simulation")
+    __slots__ = ("dataset", "n_rows", "features", "label", "bounds", "bounded", "cap_units", "spent_units", "reserved_units", "simulation", "clients")
     DATASET_FIELD_NUMBER: _ClassVar[int]
     N_ROWS_FIELD_NUMBER: _ClassVar[int]
     FEATURES_FIELD_NUMBER: _ClassVar[int]
@@ -52,6 +52,7 @@ class Offer(_message.Message):
     SPENT_UNITS_FIELD_NUMBER: _ClassVar[int]
     RESERVED_UNITS_FIELD_NUMBER: _ClassVar[int]
     SIMULATION_FIELD_NUMBER: _ClassVar[int]
+    CLIENTS_FIELD_NUMBER: _ClassVar[int]
     dataset: str
     n_rows: int
     features: _containers.RepeatedCompositeFieldContainer[_job_pb2.Feature]
@@ -62,7 +63,8 @@ class Offer(_message.Message):
     spent_units: int
     reserved_units: int
     simulation: bool
-    def __init__(self, dataset: _Optional[str] = ..., n_rows: _Optional[int] = ..., features: _Optional[_Iterable[_Union[_job_pb2.Feature, _Mapping]]] = ..., label: _Optional[_Union[_job_pb2.Feature, _Mapping]] = ..., bounds: _Optional[_Iterable[_Union[_release_pb2.Release, _Mapping]]] = ..., bounded: _Optional[_Iterable[str]] = ..., cap_units: _Optional[int] = ..., spent_units: _Optional[int] = ..., reserved_units: _Optional[int] = ..., simulation: _Optional[bool] = ...) -> None: ...
+    clients: int
+    def __init__(self, dataset: _Optional[str] = ..., n_rows: _Optional[int] = ..., features: _Optional[_Iterable[_Union[_job_pb2.Feature, _Mapping]]] = ..., label: _Optional[_Union[_job_pb2.Feature, _Mapping]] = ..., bounds: _Optional[_Iterable[_Union[_release_pb2.Release, _Mapping]]] = ..., bounded: _Optional[_Iterable[str]] = ..., cap_units: _Optional[int] = ..., spent_units: _Optional[int] = ..., reserved_units: _Optional[int] = ..., simulation: _Optional[bool] = ..., clients: _Optional[int] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("protocol", "program", "ledger_id", "offer", "open_jobs")
@@ -90,15 +92,35 @@ class Decision(_message.Message):
     message: str
     def __init__(self, job_id: _Optional[str] = ..., accepted: _Optional[bool] = ..., code: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
 
+class ClientAnswers(_message.Message):
+    __slots__ = ("clients", "rounds", "bodies", "newest", "account", "receipt", "declined")
+    CLIENTS_FIELD_NUMBER: _ClassVar[int]
+    ROUNDS_FIELD_NUMBER: _ClassVar[int]
+    BODIES_FIELD_NUMBER: _ClassVar[int]
+    NEWEST_FIELD_NUMBER: _ClassVar[int]
+    ACCOUNT_FIELD_NUMBER: _ClassVar[int]
+    RECEIPT_FIELD_NUMBER: _ClassVar[int]
+    DECLINED_FIELD_NUMBER: _ClassVar[int]
+    clients: _containers.RepeatedScalarFieldContainer[int]
+    rounds: _containers.RepeatedScalarFieldContainer[int]
+    bodies: _containers.RepeatedScalarFieldContainer[bytes]
+    newest: int
+    account: str
+    receipt: _release_pb2.Receipt
+    declined: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, clients: _Optional[_Iterable[int]] = ..., rounds: _Optional[_Iterable[int]] = ..., bodies: _Optional[_Iterable[bytes]] = ..., newest: _Optional[int] = ..., account: _Optional[str] = ..., receipt: _Optional[_Union[_release_pb2.Receipt, _Mapping]] = ..., declined: _Optional[_Iterable[int]] = ...) -> None: ...
+
 class Submission(_message.Message):
-    __slots__ = ("job_id", "round", "releases")
+    __slots__ = ("job_id", "round", "releases", "clients")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     ROUND_FIELD_NUMBER: _ClassVar[int]
     RELEASES_FIELD_NUMBER: _ClassVar[int]
+    CLIENTS_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     round: int
     releases: _containers.RepeatedCompositeFieldContainer[_release_pb2.Release]
-    def __init__(self, job_id: _Optional[str] = ..., round: _Optional[int] = ..., releases: _Optional[_Iterable[_Union[_release_pb2.Release, _Mapping]]] = ...) -> None: ...
+    clients: ClientAnswers
+    def __init__(self, job_id: _Optional[str] = ..., round: _Optional[int] = ..., releases: _Optional[_Iterable[_Union[_release_pb2.Release, _Mapping]]] = ..., clients: _Optional[_Union[ClientAnswers, _Mapping]] = ...) -> None: ...
 
 class Refusal(_message.Message):
     __slots__ = ("job_id", "round", "code", "message")

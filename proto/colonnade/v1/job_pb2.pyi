@@ -26,6 +26,12 @@ class Sampling(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     SAMPLING_SERIAL: _ClassVar[Sampling]
     SAMPLING_NICE: _ClassVar[Sampling]
     SAMPLING_GIVEN: _ClassVar[Sampling]
+
+class ClientSampling(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CLIENT_SAMPLING_UNSPECIFIED: _ClassVar[ClientSampling]
+    CLIENT_SAMPLING_FIXED: _ClassVar[ClientSampling]
+    CLIENT_SAMPLING_POISSON: _ClassVar[ClientSampling]
 LABELS_UNSPECIFIED: Labels
 LABELS_SHARED: Labels
 LABELS_SKETCHED: Labels
@@ -37,6 +43,9 @@ SAMPLING_ALL: Sampling
 SAMPLING_SERIAL: Sampling
 SAMPLING_NICE: Sampling
 SAMPLING_GIVEN: Sampling
+CLIENT_SAMPLING_UNSPECIFIED: ClientSampling
+CLIENT_SAMPLING_FIXED: ClientSampling
+CLIENT_SAMPLING_POISSON: ClientSampling
 
 class Feature(_message.Message):
     __slots__ = ("name", "low", "high")
@@ -49,16 +58,18 @@ class Feature(_message.Message):
     def __init__(self, name: _Optional[str] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
 
 class Member(_message.Message):
-    __slots__ = ("party", "dataset", "features", "holds_label")
+    __slots__ = ("party", "dataset", "features", "holds_label", "clients")
     PARTY_FIELD_NUMBER: _ClassVar[int]
     DATASET_FIELD_NUMBER: _ClassVar[int]
     FEATURES_FIELD_NUMBER: _ClassVar[int]
     HOLDS_LABEL_FIELD_NUMBER: _ClassVar[int]
+    CLIENTS_FIELD_NUMBER: _ClassVar[int]
     party: str
     dataset: str
     features: _containers.RepeatedCompositeFieldContainer[Feature]
     holds_label: bool
-    def __init__(self, party: _Optional[str] = ..., dataset: _Optional[str] = ..., features: _Optional[_Iterable[_Union[Feature, _Mapping]]] = ..., holds_label: _Optional[bool] = ...) -> None: ...
+    clients: int
+    def __init__(self, party: _Optional[str] = ..., dataset: _Optional[str] = ..., features: _Optional[_Iterable[_Union[Feature, _Mapping]]] = ..., holds_label: _Optional[bool] = ..., clients: _Optional[int] = ...) -> None: ...
 
 class Block(_message.Message):
     __slots__ = ("radius", "shares", "probability")
@@ -154,8 +165,48 @@ class Moments(_message.Message):
     cross_clip: float
     def __init__(self, mean_units: _Optional[int] = ..., gram_units: _Optional[int] = ..., share_units: _Optional[int] = ..., cross_units: _Optional[int] = ..., label_units: _Optional[int] = ..., marginal_units: _Optional[int] = ..., screen_units: _Optional[int] = ..., directions: _Optional[int] = ..., probes: _Optional[int] = ..., sketch_dim: _Optional[int] = ..., keep: _Optional[int] = ..., labels: _Optional[_Union[Labels, str]] = ..., loss: _Optional[_Union[Loss, str]] = ..., radius: _Optional[float] = ..., penalty: _Optional[float] = ..., label_weight: _Optional[float] = ..., reach: _Optional[float] = ..., share_clip: _Optional[float] = ..., probe_clip: _Optional[float] = ..., cross_clip: _Optional[float] = ...) -> None: ...
 
+class Admm(_message.Message):
+    __slots__ = ("rounds", "sampled", "sampling", "minimum", "round_timeout_s", "participations", "release_units", "gamma", "lipschitz", "step", "dual_weight", "loss", "l1", "l2", "box", "intercept", "radius_bits", "coarse")
+    ROUNDS_FIELD_NUMBER: _ClassVar[int]
+    SAMPLED_FIELD_NUMBER: _ClassVar[int]
+    SAMPLING_FIELD_NUMBER: _ClassVar[int]
+    MINIMUM_FIELD_NUMBER: _ClassVar[int]
+    ROUND_TIMEOUT_S_FIELD_NUMBER: _ClassVar[int]
+    PARTICIPATIONS_FIELD_NUMBER: _ClassVar[int]
+    RELEASE_UNITS_FIELD_NUMBER: _ClassVar[int]
+    GAMMA_FIELD_NUMBER: _ClassVar[int]
+    LIPSCHITZ_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    DUAL_WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    LOSS_FIELD_NUMBER: _ClassVar[int]
+    L1_FIELD_NUMBER: _ClassVar[int]
+    L2_FIELD_NUMBER: _ClassVar[int]
+    BOX_FIELD_NUMBER: _ClassVar[int]
+    INTERCEPT_FIELD_NUMBER: _ClassVar[int]
+    RADIUS_BITS_FIELD_NUMBER: _ClassVar[int]
+    COARSE_FIELD_NUMBER: _ClassVar[int]
+    rounds: int
+    sampled: int
+    sampling: ClientSampling
+    minimum: int
+    round_timeout_s: int
+    participations: int
+    release_units: int
+    gamma: float
+    lipschitz: float
+    step: float
+    dual_weight: float
+    loss: Loss
+    l1: float
+    l2: float
+    box: float
+    intercept: bool
+    radius_bits: int
+    coarse: bool
+    def __init__(self, rounds: _Optional[int] = ..., sampled: _Optional[int] = ..., sampling: _Optional[_Union[ClientSampling, str]] = ..., minimum: _Optional[int] = ..., round_timeout_s: _Optional[int] = ..., participations: _Optional[int] = ..., release_units: _Optional[int] = ..., gamma: _Optional[float] = ..., lipschitz: _Optional[float] = ..., step: _Optional[float] = ..., dual_weight: _Optional[float] = ..., loss: _Optional[_Union[Loss, str]] = ..., l1: _Optional[float] = ..., l2: _Optional[float] = ..., box: _Optional[float] = ..., intercept: _Optional[bool] = ..., radius_bits: _Optional[int] = ..., coarse: _Optional[bool] = ...) -> None: ...
+
 class JobSpec(_message.Message):
-    __slots__ = ("version", "salt", "name", "n_rows", "delta", "party_timeout_s", "members", "label", "frank_wolfe", "moments")
+    __slots__ = ("version", "salt", "name", "n_rows", "delta", "party_timeout_s", "members", "label", "frank_wolfe", "moments", "admm")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SALT_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -166,6 +217,7 @@ class JobSpec(_message.Message):
     LABEL_FIELD_NUMBER: _ClassVar[int]
     FRANK_WOLFE_FIELD_NUMBER: _ClassVar[int]
     MOMENTS_FIELD_NUMBER: _ClassVar[int]
+    ADMM_FIELD_NUMBER: _ClassVar[int]
     version: int
     salt: bytes
     name: str
@@ -176,7 +228,8 @@ class JobSpec(_message.Message):
     label: Feature
     frank_wolfe: FrankWolfe
     moments: Moments
-    def __init__(self, version: _Optional[int] = ..., salt: _Optional[bytes] = ..., name: _Optional[str] = ..., n_rows: _Optional[int] = ..., delta: _Optional[float] = ..., party_timeout_s: _Optional[int] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., label: _Optional[_Union[Feature, _Mapping]] = ..., frank_wolfe: _Optional[_Union[FrankWolfe, _Mapping]] = ..., moments: _Optional[_Union[Moments, _Mapping]] = ...) -> None: ...
+    admm: Admm
+    def __init__(self, version: _Optional[int] = ..., salt: _Optional[bytes] = ..., name: _Optional[str] = ..., n_rows: _Optional[int] = ..., delta: _Optional[float] = ..., party_timeout_s: _Optional[int] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., label: _Optional[_Union[Feature, _Mapping]] = ..., frank_wolfe: _Optional[_Union[FrankWolfe, _Mapping]] = ..., moments: _Optional[_Union[Moments, _Mapping]] = ..., admm: _Optional[_Union[Admm, _Mapping]] = ...) -> None: ...
 
 class FrankWolfeState(_message.Message):
     __slots__ = ("round", "parts", "label")
@@ -265,12 +318,24 @@ class MomentsState(_message.Message):
     intercept: int
     def __init__(self, round: _Optional[int] = ..., parts: _Optional[_Iterable[_Union[MomentsState.Part, _Mapping]]] = ..., intercept: _Optional[int] = ...) -> None: ...
 
+class AdmmStep(_message.Message):
+    __slots__ = ("clients", "rounds", "points")
+    CLIENTS_FIELD_NUMBER: _ClassVar[int]
+    ROUNDS_FIELD_NUMBER: _ClassVar[int]
+    POINTS_FIELD_NUMBER: _ClassVar[int]
+    clients: _containers.RepeatedScalarFieldContainer[int]
+    rounds: _containers.RepeatedScalarFieldContainer[int]
+    points: bytes
+    def __init__(self, clients: _Optional[_Iterable[int]] = ..., rounds: _Optional[_Iterable[int]] = ..., points: _Optional[bytes] = ...) -> None: ...
+
 class TaskBody(_message.Message):
-    __slots__ = ("frank_wolfe_opening", "frank_wolfe_step", "moments_round")
+    __slots__ = ("frank_wolfe_opening", "frank_wolfe_step", "moments_round", "admm_step")
     FRANK_WOLFE_OPENING_FIELD_NUMBER: _ClassVar[int]
     FRANK_WOLFE_STEP_FIELD_NUMBER: _ClassVar[int]
     MOMENTS_ROUND_FIELD_NUMBER: _ClassVar[int]
+    ADMM_STEP_FIELD_NUMBER: _ClassVar[int]
     frank_wolfe_opening: FrankWolfeOpening
     frank_wolfe_step: FrankWolfeStep
     moments_round: MomentsRound
-    def __init__(self, frank_wolfe_opening: _Optional[_Union[FrankWolfeOpening, _Mapping]] = ..., frank_wolfe_step: _Optional[_Union[FrankWolfeStep, _Mapping]] = ..., moments_round: _Optional[_Union[MomentsRound, _Mapping]] = ...) -> None: ...
+    admm_step: AdmmStep
+    def __init__(self, frank_wolfe_opening: _Optional[_Union[FrankWolfeOpening, _Mapping]] = ..., frank_wolfe_step: _Optional[_Union[FrankWolfeStep, _Mapping]] = ..., moments_round: _Optional[_Union[MomentsRound, _Mapping]] = ..., admm_step: _Optional[_Union[AdmmStep, _Mapping]] = ...) -> None: ...

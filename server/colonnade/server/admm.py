@@ -12,7 +12,9 @@ is asked the same again, which costs it nothing new. Its ``u_i`` has not moved m
 answer is applied as if it had come in time, ``u_i <- u_i + 2 lambda (z - u_i + d)`` with the task's
 own ``z``, in whichever round the coordinator stored it.
 
-A client that declines leaves the job and another one is drawn in its place at once.
+A client that declines leaves the job, and another one is drawn in its place: at once if the round
+is still open, else in the next one. A round whose answers are too few, with nobody left to wait
+for, passes without a step of the model: the answers move the duals and count in the next.
 """
 
 import hashlib
@@ -80,7 +82,7 @@ class AdmmCoordinator:
         count = spec.sampled
         if spec.sampling is Sampling.POISSON and spec.sampled < spec.n_clients:
             below = int((drawn < np.uint64((spec.sampled << 64) // spec.n_clients)).sum())
-            count = max(below, spec.minimum)
+            count = min(max(below, spec.minimum), spec.most_sampled)
         order = np.argsort(drawn, kind="stable")[:count]
         clients: IntArray = np.sort(pool[order])
         return clients
@@ -93,14 +95,15 @@ class AdmmCoordinator:
         clients = self.sampled(state)
         rounds = np.where(state.owed[clients] > 0, state.owed[clients], state.round)
         z = self._seen(state, rounds)
-        return Tasks(clients, rounds, z - _share(self.spec.dual_gain, state.u[clients] - z))
+        return Tasks(clients, rounds, z - share(self.spec.dual_gain, state.u[clients] - z))
 
-    def decline(self, state: AdmmState, client: int) -> AdmmState:
-        """Let a client go: it is asked nothing more, and what it owes is forgotten."""
-        if not 0 <= client < self.spec.n_clients:
-            raise BadInput(f"there is no client {client} in the job")
-        declined, owed = state.declined.copy(), state.owed.copy()
-        declined[client], owed[client] = True, 0
+    def decline(self, state: AdmmState, *clients: int) -> AdmmState:
+        """Let clients go: they are asked nothing more, and what they owe is forgotten."""
+        for client in clients:
+            if not 0 <= client < self.spec.n_clients:
+                raise BadInput(f"there is no client {client} in the job")
+        declined, owed, gone = state.declined.copy(), state.owed.copy(), list(clients)
+        declined[gone], owed[gone] = True, 0
         return replace(state, declined=declined, owed=owed, past=_kept(state.past, owed))
 
     def expected(self, state: AdmmState) -> IntArray:
@@ -133,8 +136,13 @@ class AdmmCoordinator:
         there = len(set(tasks.clients.tolist()).intersection(answered))
         return there == tasks.clients.size or (expired and there >= self.spec.minimum)
 
-    def absorb(self, state: AdmmState, answers: Sequence[Answer]) -> AdmmState:
-        """Close the round: apply what was stored while it was open, late answers included."""
+    def absorb(
+        self, state: AdmmState, answers: Sequence[Answer], *, moves: bool = True
+    ) -> AdmmState:
+        """Close the round: apply what was stored while it was open, late answers included.
+
+        Unless the model ``moves``, it stays until a round has enough answers.
+        """
         spec, owed = self.spec, self.expected(state)
         clients = np.array([answer.client for answer in answers], np.int64)
         rounds = np.array([answer.round for answer in answers], np.int64)
@@ -144,7 +152,7 @@ class AdmmCoordinator:
         u, total, taken = state.u.copy(), state.total.copy(), state.taken.copy()
         before = u[clients]
         gap = self._seen(state, rounds) - before + moved
-        u[clients] = np.clip(before + _share(spec.gain, gap), -MAX_STATE, MAX_STATE)
+        u[clients] = np.clip(before + share(spec.gain, gap), -MAX_STATE, MAX_STATE)
         total += (u[clients] - before).sum(axis=0)
         taken[clients] += 1
         owed[clients] = 0
@@ -152,7 +160,7 @@ class AdmmCoordinator:
         return replace(
             state,
             round=state.round + 1,
-            z=self._consensus(total),
+            z=self.consensus(total) if moves else state.z,
             total=total,
             u=u,
             taken=taken,
@@ -164,7 +172,7 @@ class AdmmCoordinator:
         """Return the model on scaled features, the intercept last if the job has one."""
         return state.z.astype(np.float64) * self.spec.unit
 
-    def _consensus(self, total: IntArray) -> IntArray:
+    def consensus(self, total: IntArray) -> IntArray:
         """Return ``z``, the proximal point of the penalty at the mean of all ``u_i``."""
         spec = self.spec
         mean = total.astype(np.float64) / spec.n_clients * spec.unit
@@ -188,7 +196,7 @@ class AdmmCoordinator:
         return np.flatnonzero(free)
 
 
-def _share(gain: int, vectors: IntArray) -> IntArray:
+def share(gain: int, vectors: IntArray) -> IntArray:
     """Return ``gain / STEP_UNIT`` of the vectors, rounded half up; all are bounded, below 2**63."""
     return (gain * vectors + STEP_UNIT // 2) // STEP_UNIT
 

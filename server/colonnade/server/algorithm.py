@@ -1,24 +1,26 @@
 """What the coordinator asks of a method: pure steps from state to tasks and from answers to state.
 
 A new vertical method is one module here and one at the party; the engine, store, meter and report
-know only this.
+know only this. What a job over clients needs besides is in `server.admm_job`.
 """
 
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar
 
 from colonnade.core.arrays import FloatArray
+from colonnade.optim.admm.method import AdmmMethod
 from colonnade.optim.job import Job
 from colonnade.optim.model import LinearModel, ModelFeature, ModelLabel
 from colonnade.optim.vertical.spec import FrankWolfeSpec
 from colonnade.optim.vertical_moments.spec import MomentsSpec
 
 S = TypeVar("S")
+A_contra = TypeVar("A_contra", contravariant=True)  # a party's answer
 
 Bodies = Mapping[str, bytes]  # by kind
 
 
-class Algorithm(Protocol[S]):
+class Algorithm(Protocol[S, A_contra]):
     """The steps of one job. States are values; nothing here does I/O."""
 
     def start(self) -> S:
@@ -33,10 +35,10 @@ class Algorithm(Protocol[S]):
     def tasks(self, state: S) -> Mapping[str, bytes]:
         """Return the round's tasks by party; none if the round asks nothing."""
 
-    def check(self, state: S, party: str, bodies: Bodies) -> None:
+    def check(self, state: S, party: str, bodies: A_contra, /) -> None:
         """Raise `BadInput` unless the answer has the kinds and sizes that the state calls for."""
 
-    def absorb(self, state: S, answers: Mapping[str, Bodies]) -> S:
+    def absorb(self, state: S, answers: Mapping[str, A_contra]) -> S:
         """Return the state after the round."""
 
     def encode(self, state: S) -> bytes:
@@ -58,8 +60,9 @@ class Algorithm(Protocol[S]):
         """Return the method's public numbers, for the report."""
 
 
-def algorithm_of(job: Job, job_id: str) -> Algorithm[Any]:
+def algorithm_of(job: Job, job_id: str) -> Algorithm[Any, Any]:
     """Return the steps of a job."""
+    from colonnade.server.admm_job import FederatedAdmm
     from colonnade.server.vertical import VerticalFrankWolfe
     from colonnade.server.vertical_moments import VerticalMoments
 
@@ -68,6 +71,8 @@ def algorithm_of(job: Job, job_id: str) -> Algorithm[Any]:
             return VerticalFrankWolfe.of(job, job_id, spec)
         case MomentsSpec() as spec:
             return VerticalMoments.of(job, job_id, spec)
+        case AdmmMethod() as method:
+            return FederatedAdmm.of(job, job_id, method)
 
 
 def linear_model(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from colonnade.core.settings import load_settings
 from colonnade.wire.limits import require_loopback, split_address
+from colonnade.wire.monitoring import KEYS, MONITORING, NOWHERE, Addresses, addresses_of
 
 _KEYS = (
     "listen",
@@ -15,9 +16,10 @@ _KEYS = (
     "insecure",
     "connection_age_s",
     "handshake_timeout_s",
+    *KEYS,
 )
 
-TEMPLATE = """\
+TEMPLATE = f"""\
 # A Colonnade coordinator. Paths are relative to this file.
 
 # The one address that parties and operators dial.
@@ -36,7 +38,7 @@ database = "sqlite:///coordinator.db"
 # Connections end after so long, because TLS looks at a certificate only when one opens.
 # connection_age_s = 3600
 # handshake_timeout_s = 5
-"""
+{MONITORING}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ class CoordinatorConfig:
     federation: str  # only for an insecure port; else the certificate says it
     connection_age_s: int
     handshake_timeout_s: int
+    monitoring: Addresses = NOWHERE
 
 
 def load_config(path: Path) -> CoordinatorConfig:
@@ -68,6 +71,7 @@ def load_config(path: Path) -> CoordinatorConfig:
         federation=settings.text("federation", "insecure"),
         connection_age_s=settings.integer("connection_age_s", 3600, low=1),
         handshake_timeout_s=settings.integer("handshake_timeout_s", 5, low=1),
+        monitoring=addresses_of(settings),
     )
 
 

@@ -13,17 +13,17 @@ from dataclasses import replace
 
 from colonnade.core.errors import BadInput, NotEnrolled, RequestConflict, StaleEpoch, UnknownJob
 from colonnade.optim.job import job_id as name_of
-from colonnade.privacy.receipts import verify
-from colonnade.server.metering import control_row, retry_row, submission_rows
+from colonnade.server.keeping import enrolled, keep
+from colonnade.server.metering import control_row, retry_row
 from colonnade.server.offers import check_offer
 from colonnade.server.outgoing import Outgoing, Send
-from colonnade.server.receipts import with_newest
-from colonnade.server.run import Answer, Run, bodies_of
+from colonnade.server.receipts import same_answer, with_newest
+from colonnade.server.run import Run
 from colonnade.server.store import DecisionRow, JobRow, PartyRow, State, Store
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.wire.frames import wire_bytes
 from colonnade.wire.jobspec import job_from_bytes
-from colonnade.wire.session import PROTOCOL, enrolment_statement, public_text
+from colonnade.wire.session import PROTOCOL, public_text
 
 logger = logging.getLogger(__name__)
 
@@ -62,19 +62,10 @@ class Coordinator:
 
     def enrol(self, party: str, request: pb.EnrolRequest) -> None:
         """Take the key of a party's ledger; a party that has one keeps it."""
-        statement = enrolment_statement(self._federation, party, request.ledger_id)
-        signed = verify(request.ledger_key, request.signature, statement)
-        if len(request.ledger_id) != 16 or not signed:
-            raise BadInput("the enrolment is not signed by the ledger's key")
         known = self.parties.get(party)
-        if known is not None and known.ledger_key != request.ledger_key:
-            raise NotEnrolled(
-                f"party {party} is enrolled with another ledger key; the coordinator's operator "
-                "must remove it if that ledger is lost"
-            )
-        row = known or PartyRow(party, request.ledger_id, request.ledger_key)
-        if known is None or row.ledger_id != request.ledger_id:
-            self._put_party(replace(row, ledger_id=request.ledger_id, latest_seq=0))
+        row = enrolled(known, request, federation=self._federation, party=party)
+        if row is not None:
+            self._put_party(row)
 
     def attach(self, party: str, hello: pb.Hello) -> int:
         """Open a session, fence older ones, and say what the party has to know."""
@@ -160,17 +151,15 @@ class Coordinator:
             raise UnknownJob(f"there is no job {public_text(job_id, 12)}")
 
     def tick(self) -> None:
-        """Write what waits, and fail jobs whose parties have stayed away for too long."""
+        """Write what waits, close rounds at their deadline, fail jobs that have waited too long."""
         self.settle()
         now = self._monotonic()
         for run in list(self.runs.values()):
-            limit = run.job.party_timeout_s
-            for party in run.awaited():
-                if now - max(run.since, self._heard.get(party, 0.0)) > limit:
-                    where = "the proposal" if run.state is None else f"round {run.round}"
-                    reason = f"party {party} did not answer {where} within {limit} s"
-                    self._end(run, State.FAILED, reason)
-                    break
+            if run.expired(now):
+                self._advance(run, expired=True)
+            reason = run.overdue(now, self._heard)
+            if reason and run.row.job_id in self.runs:
+                self._end(run, State.FAILED, reason)
 
     def settle(self) -> None:
         """Write all answers that wait for the rest of their round."""
@@ -189,37 +178,36 @@ class Coordinator:
             self._store.put_decision(row)
             run.decisions[party] = row
         self._changed.add(run.row.job_id)
-        if not row.accepted:
+        if not row.accepted and run.clients is None:
             self._end(run, State.FAILED, f"party {party} refused the job ({code}): {text}")
         elif run.state is None and not run.awaited():
             self._store.set_state(run.row.job_id, State.RUNNING, "", 0.0)
             run.row = replace(run.row, state=State.RUNNING)
-            self._store.put_iterate(run.next_iterate(run.algorithm.start()))
+            self._store.put_iterate(run.next_iterate(run.first_state()))
             self._advance(run)
 
     def _accept(self, party: str, submission: pb.Submission, wire: int) -> None:
-        run = self._run_of(party, submission.job_id)
-        if run is None or submission.round != run.round or party in run.answers:
+        run, round_ = self._run_of(party, submission.job_id), submission.round
+        is_open = run is not None and round_ == run.round and party not in run.answers
+        if run is None or not (is_open or self._is_late(run, party, round_)):
             self._accept_again(party, submission, wire)
             return
-        if party not in run.tasks:
-            raise BadInput(f"party {party} was asked for nothing in round {run.round}")
+        tasks = run.tasks if is_open else self._store.tasks(run.row.job_id, round_)
+        if party not in tasks:
+            raise BadInput(f"party {party} was asked for nothing in round {round_}")
         known = with_newest(self.parties[party], submission)
-        bodies = bodies_of(submission)
-        if len(bodies) != len(submission.releases):
-            raise BadInput(f"party {party} released a kind twice in round {run.round}")
-        run.algorithm.check(run.state, party, bodies)
-        # Everything is checked; from here on it is kept. It is written with the others of the
-        # round, at the latest at the next tick: nothing is sent before, and a party whose answer a
-        # crash takes away sends the same bytes again.
-        self.parties[party] = known
-        rows = submission_rows(submission, party, wire)
-        run.unwritten[party] = Answer(submission.SerializeToString(deterministic=True), rows)
-        for row in rows:
-            run.count(row)
-        run.answers[party] = bodies  # the next task, or the ending, tells the party
+        answer = run.hear(party, submission, tasks[party])
+        self.parties[party] = known  # everything is checked
+        keep(run, party, submission, answer, wire)  # the next task, or the ending, tells the party
         self._changed.add(run.row.job_id)
         self._advance(run)
+
+    def _is_late(self, run: Run, party: str, round_: int) -> bool:
+        """Tell whether a party of clients has not yet answered a round that closed without it."""
+        if run.clients is None or run.state is None or round_ >= run.round:
+            return False
+        self._settle(run)
+        return party not in self._store.answers(run.row.job_id, round_)
 
     def _accept_again(self, party: str, submission: pb.Submission, wire: int) -> None:
         """Acknowledge what is kept already; other bytes under a used key are refused."""
@@ -229,7 +217,7 @@ class Coordinator:
             if submission.job_id in self.ended:
                 return  # `_run_of` has told the party
             raise BadInput(f"party {party} was not asked for round {submission.round}")
-        if stored != submission.SerializeToString(deterministic=True):
+        if not same_answer(stored, submission):
             raise RequestConflict(
                 f"party {party} answered round {submission.round} before with other bytes"
             )
@@ -237,14 +225,18 @@ class Coordinator:
         self._out.receipted(party, submission)
 
     def _refuse(self, party: str, refusal: pb.Refusal, wire: int) -> None:
-        if (run := self._run_of(party, refusal.job_id)) is not None:
+        run = self._run_of(party, refusal.job_id)
+        if run is not None and run.clients is not None:
+            tasks = self._store.tasks(refusal.job_id, refusal.round)
+            self._accept(party, run.clients.declining(party, refusal, tasks.get(party)), wire)
+        elif run is not None:
             self._store.add_uplink([control_row(run.row.job_id, run.round, party, wire)])
             code, text = public_text(refusal.code, 40), public_text(refusal.message)
             reason = f"party {party} refused round {refusal.round} ({code}): {text}"
             self._end(run, State.FAILED, reason)
 
-    def _advance(self, run: Run) -> None:
-        """Open rounds, and close them while nobody is awaited."""
+    def _advance(self, run: Run, *, expired: bool = False) -> None:
+        """Open rounds, and close them while nobody is awaited, or the open one if it expired."""
         while not run.algorithm.finished(run.state):
             if not run.opened:
                 run.tasks, run.opened = run.algorithm.tasks(run.state), True
@@ -252,22 +244,24 @@ class Coordinator:
                 self._store.put_tasks(run.row.job_id, run.round, run.tasks)
                 for party in run.tasks:
                     self._out.task(run, party)
-            if run.awaited():
+            if not run.may_close(expired=expired):
                 return
+            expired = False
             self._settle(run)
             job_id, answered = run.row.job_id[:12], len(run.answers)
             logger.info("round_closed job=%s round=%d parties=%d", job_id, run.round, answered)
-            state = run.algorithm.absorb(run.state, run.answers)
+            state = run.algorithm.absorb(run.state, run.heard())
             self._store.put_iterate(run.next_iterate(state))
-        self._end(run, State.FINISHED, "")
+        self._end(run, *run.outcome())
 
     def _settle(self, run: Run) -> None:
         if not run.unwritten:
             return
-        bodies = {party: answer.body for party, answer in run.unwritten.items()}
-        self._store.put_answers(run.row.job_id, run.round, bodies)
-        self._store.add_uplink(row for answer in run.unwritten.values() for row in answer.uplink)
-        for party in run.unwritten:
+        for round_ in {answer.round for answer in run.unwritten}:
+            bodies = {each.party: each.body for each in run.unwritten if each.round == round_}
+            self._store.put_answers(run.row.job_id, round_, bodies)
+        self._store.add_uplink(row for answer in run.unwritten for row in answer.uplink)
+        for party in {answer.party for answer in run.unwritten}:
             self._store.put_party(self.parties[party])
         run.unwritten.clear()
 

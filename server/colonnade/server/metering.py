@@ -4,6 +4,9 @@ Payload is what releases carry; wire is what the connection carries, with receip
 and encryption. What a message needs besides its releases counts as control, so the kinds add up.
 """
 
+from collections.abc import Collection
+
+from colonnade.optim.admm.spec import DISPLACEMENT
 from colonnade.server.run import CONTROL
 from colonnade.server.store import UplinkRow
 from colonnade.v1 import federation_pb2 as pb
@@ -20,8 +23,13 @@ def retry_row(submission: pb.Submission, party: str, wire: int) -> UplinkRow:
     return UplinkRow(job_id, round_, party, CONTROL, retry_bytes=wire)
 
 
-def submission_rows(submission: pb.Submission, party: str, wire: int) -> list[UplinkRow]:
-    """Count a submission: a row for each kind, and the rest as control."""
+def submission_rows(
+    submission: pb.Submission, party: str, wire: int, *, new: Collection[int] = ()
+) -> list[UplinkRow]:
+    """Count a submission: a row for each kind, and the rest as control.
+
+    Of clients' answers only those of ``new`` clients count; others came before.
+    """
     job_id, round_ = submission.job_id, submission.round
     rows = [
         UplinkRow(
@@ -35,5 +43,25 @@ def submission_rows(submission: pb.Submission, party: str, wire: int) -> list[Up
         )
         for release in submission.releases
     ]
-    rest = wire - sum(row.wire_bytes for row in rows)
+    if submission.HasField("clients"):
+        rows = [_of_clients(submission, party, new)]
+    rest = wire - sum(row.wire_bytes + row.retry_bytes for row in rows)
     return [*rows, control_row(job_id, round_, party, rest)]
+
+
+def _of_clients(submission: pb.Submission, party: str, new: Collection[int]) -> UplinkRow:
+    answers = submission.clients
+    sizes = {
+        client: len(body) for client, body in zip(answers.clients, answers.bodies, strict=True)
+    }
+    fresh = sum(sizes[client] for client in new)
+    return UplinkRow(
+        submission.job_id,
+        submission.round,
+        party,
+        DISPLACEMENT,
+        payload_bytes=fresh,
+        wire_bytes=fresh,
+        messages=len(new),
+        retry_bytes=sum(sizes.values()) - fresh,
+    )

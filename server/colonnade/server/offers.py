@@ -2,6 +2,7 @@
 
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
+from colonnade.optim.admm.spec import MAX_CLIENTS
 from colonnade.optim.job import MAX_FEATURES, MAX_ROWS
 from colonnade.optim.quantiles import QuantilePlan, tight_bounds
 from colonnade.privacy.accounting import MAX_UNITS
@@ -13,6 +14,8 @@ def check_offer(party: str, offer: federation_pb2.Offer) -> None:
     """Refuse an offer that could not be shown or planned with."""
     if not 1 <= offer.n_rows <= MAX_ROWS or len(offer.features) > MAX_FEATURES:
         raise BadInput(f"party {party} offers too many or no rows, or too many features")
+    if offer.clients > min(offer.n_rows, MAX_CLIENTS):
+        raise BadInput(f"party {party} says that it has more clients than rows, or too many")
     if not offer.spent_units + offer.reserved_units <= offer.cap_units <= MAX_UNITS:
         raise BadInput(f"party {party} says that it has spent or set aside more than its cap")
     if not offer.dataset.isalnum() or len(offer.dataset) > 64:

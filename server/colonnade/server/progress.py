@@ -74,6 +74,7 @@ def party_status(engine: Coordinator, row: PartyRow) -> jobs_pb2.PartyStatus:
         n_rows=offer.n_rows,
         cap_units=offer.cap_units,
         used_units=offer.spent_units + offer.reserved_units,
+        clients=offer.clients,
     )
     for name, bounds in bounds_to_use(offer).items():
         column = feature_to_proto(name, bounds)

@@ -1,17 +1,40 @@
 """One job in its rounds: the part of the store that the engine keeps at hand."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from colonnade.core.errors import BadInput
 from colonnade.optim.job import Job
-from colonnade.server.algorithm import Algorithm, Bodies, algorithm_of
-from colonnade.server.store import DecisionRow, IterateRow, JobRow, Store, UplinkRow
+from colonnade.server.admm_job import FederatedAdmm
+from colonnade.server.algorithm import Algorithm, algorithm_of
+from colonnade.server.store import (
+    DecisionRow,
+    IterateRow,
+    JobRow,
+    State,
+    Store,
+    UplinkRow,
+)
 from colonnade.v1 import federation_pb2
+from colonnade.wire.clients import Said
 from colonnade.wire.jobspec import job_from_bytes
 
 CONTROL = "control"
+
+
+def states_of(
+    algorithm: Algorithm[Any, Any], rows: Iterable[IterateRow]
+) -> Iterator[tuple[IterateRow, Any]]:
+    """Yield rows with the states that they stand for; of a job over clients, from the first on."""
+    state = None
+    for row in rows:
+        if isinstance(algorithm, FederatedAdmm):
+            state = algorithm.decode(row.body, since=state)
+        else:
+            state = algorithm.decode(row.body)
+        yield row, state
 
 
 def bodies_of(submission: federation_pb2.Submission) -> dict[str, bytes]:
@@ -32,6 +55,8 @@ class Counts:
 class Answer:
     """A submission that is checked and not yet in the store, with what it adds to the counts."""
 
+    round: int
+    party: str
     body: bytes
     uplink: list[UplinkRow]
 
@@ -42,14 +67,15 @@ class Run:
 
     row: JobRow
     job: Job
-    algorithm: Algorithm[Any]
+    algorithm: Algorithm[Any, Any]
     decisions: dict[str, DecisionRow]
     state: Any = None  # of the algorithm; None before the job runs
     chain: bytes = b""
     opened: bool = False  # whether the round's tasks are written
     tasks: Mapping[str, bytes] = field(default_factory=dict)
-    answers: dict[str, Bodies] = field(default_factory=dict)
-    unwritten: dict[str, Answer] = field(default_factory=dict)  # of the open round, by party
+    answers: dict[str, Any] = field(default_factory=dict)  # of the open round, by party
+    late: dict[str, Said] = field(default_factory=dict)  # clients' answers to earlier ones
+    unwritten: list[Answer] = field(default_factory=list)
     counts: dict[str, Counts] = field(default_factory=dict)
     since: float = 0.0  # monotonic time of the last proposal or round
 
@@ -68,15 +94,29 @@ class Run:
         for counted in store.uplink(row.job_id):
             run.count(counted)
         if (latest := store.latest_iterate(row.job_id)) is not None:
-            run.state, run.chain = run.algorithm.decode(latest.body), latest.chain
+            whole = [latest] if run.clients is None else store.iterates(row.job_id)
+            *_, (_, run.state) = states_of(run.algorithm, whole)
+            run.chain = latest.chain
             run.tasks = store.tasks(row.job_id, latest.round)
             run.opened = bool(run.tasks)
-            stored = store.answers(row.job_id, latest.round)
-            run.answers = {
-                party: bodies_of(federation_pb2.Submission.FromString(body))
-                for party, body in stored.items()
-            }
+            run._load_answers(store)
         return run
+
+    def _load_answers(self, store: Store) -> None:
+        """Take what was answered and not yet used: of a job over clients, in earlier rounds too."""
+        job_id, first = self.row.job_id, self.round
+        if self.clients is not None:
+            first = min(self.state.past, default=self.round)
+        for round_ in range(first, self.round + 1):
+            tasks = store.tasks(job_id, round_)
+            for party, body in store.answers(job_id, round_).items():
+                submission = federation_pb2.Submission.FromString(body)
+                self.take(party, round_, self.hear(party, submission, tasks[party]))
+
+    @property
+    def clients(self) -> FederatedAdmm | None:
+        """The steps of a job over clients; None for a job over columns."""
+        return self.algorithm if isinstance(self.algorithm, FederatedAdmm) else None
 
     @property
     def round(self) -> int:
@@ -94,11 +134,85 @@ class Run:
             return [each.party for each in self.job.members if each.party not in self.decisions]
         return [party for party in self.tasks if party not in self.answers]
 
+    def hear(self, party: str, submission: federation_pb2.Submission, task: bytes) -> Any:
+        """Return what a submission says that is new; `BadInput` unless it answers ``task``."""
+        if self.clients is None:
+            bodies = bodies_of(submission)
+            if len(bodies) != len(submission.releases) or submission.HasField("clients"):
+                raise BadInput(f"party {party} released a kind twice in round {self.round}")
+            self.algorithm.check(self.state, party, bodies)
+            return bodies
+        expected = self.clients.expected(self.state)
+        for name, said in self.heard().items():
+            first = self.clients.method.first(name)
+            expected[[first + client for client in said.answers]] = 0
+        return self.clients.hear(expected, party, submission, task)
+
+    def take(self, party: str, round_: int, answer: Any) -> None:
+        """Keep an answer until the round closes."""
+        if round_ == self.round:
+            self.answers[party] = answer
+        else:
+            self.late[party] = self.late.get(party, Said({})).plus(answer)
+
+    def heard(self) -> Mapping[str, Any]:
+        """Return all that the round will use, by party."""
+        if not self.late:
+            return self.answers
+        whole = dict(self.late)
+        for party, said in self.answers.items():
+            whole[party] = whole.get(party, Said({})).plus(said)
+        return whole
+
+    def expired(self, now: float) -> bool:
+        """Tell whether the open round may close without everybody."""
+        if self.clients is None or not self.opened:
+            return False
+        return now - self.since > self.clients.method.round_timeout_s
+
+    def overdue(self, now: float, heard: Mapping[str, float]) -> str:
+        """Return why the job has waited too long, or nothing; ``heard`` is when of whom."""
+        limit = self.job.party_timeout_s
+        if self.clients is not None and self.state is not None:
+            late = now - self.since > max(limit, self.clients.method.round_timeout_s)
+            return f"round {self.round} had too few answers within {limit} s" if late else ""
+        for party in self.awaited():
+            if now - max(self.since, heard.get(party, 0.0)) > limit:
+                where = "the proposal" if self.state is None else f"round {self.round}"
+                return f"party {party} did not answer {where} within {limit} s"
+        return ""
+
+    def may_close(self, *, expired: bool) -> bool:
+        """Tell whether the open round may close; only clients' rounds close without everybody."""
+        if not self.awaited():
+            return True
+        return expired and self.clients is not None and self.clients.enough(self.heard())
+
+    def first_state(self) -> Any:
+        """Return the state before anything is asked; clients of parties that refused are out."""
+        state = self.algorithm.start()
+        if self.clients is not None:
+            for party, decision in self.decisions.items():
+                if not decision.accepted:
+                    state = self.clients.without(state, party)
+        return state
+
+    def outcome(self) -> tuple[State, str]:
+        """Return how a job ends that asks nothing more, and why if it was not meant to."""
+        done = self.rounds_done
+        if done >= self.job.rounds or self.clients is None:
+            return State.FINISHED, ""
+        text = f"too few clients are left after {done} of {self.job.rounds} rounds"
+        return (State.FINISHED if done else State.FAILED), text
+
     def next_iterate(self, state: Any) -> IterateRow:
         """Take a new state and return the row to write."""
-        body = self.algorithm.encode(state)
+        if self.clients is None:
+            body = self.algorithm.encode(state)
+        else:
+            body = self.clients.encode(state, since=self.state)
         self.state, self.chain = state, hashlib.sha256(self.chain + body).digest()
-        self.opened, self.tasks, self.answers = False, {}, {}
+        self.opened, self.tasks, self.answers, self.late = False, {}, {}, {}
         return IterateRow(self.row.job_id, self.round, body, self.chain)
 
     def has(self, party: str) -> bool:
@@ -118,5 +232,7 @@ class Run:
         return row.messages * self.algorithm.cost(row.party, row.kind, row.round)
 
     def spent(self, party: str) -> int:
-        """Return what the job has cost a party, in units."""
+        """Return what the job has cost a party, or the one of its clients that paid most."""
+        if self.clients is not None:
+            return self.clients.spent(self.state, party)
         return sum(self.counts[party].spent.values())

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,18 +16,21 @@ from colonnade.server.database import Database
 from colonnade.server.engine import Coordinator
 from colonnade.server.federation import FederationServicer
 from colonnade.server.jobs import JobServicer
+from colonnade.server.metrics import readings
 from colonnade.server.store import Store
 from colonnade.server.switchboard import Switchboard
 from colonnade.server.worker import Worker
 from colonnade.v1.federation_pb2_grpc import add_FederationServiceServicer_to_server
 from colonnade.v1.jobs_pb2_grpc import add_JobServiceServicer_to_server
 from colonnade.wire.limits import MAX_CALLS, server_options, split_address
+from colonnade.wire.monitoring import NOWHERE, Addresses, Reading, monitored
 from colonnade.wire.pki import Credentials, load_credentials
 from colonnade.wire.status import Statuses
 
 logger = logging.getLogger(__name__)
 _TICK_S = 1.0
 _GRACE_S = 5.0
+_WATCH_S = 2.0
 
 
 @dataclass(slots=True)
@@ -39,6 +42,7 @@ class Serving:
     engine: Coordinator
     worker: Worker
     board: Switchboard
+    monitoring: Addresses = NOWHERE
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until ``stop`` is set or the store fails."""
@@ -48,6 +52,8 @@ class Serving:
             asyncio.create_task(self._tick()),
             asyncio.create_task(_wait(stop)),
         ]
+        if self.monitoring.any:
+            tasks.append(asyncio.create_task(self._watch()))
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         self.board.end_all()
         await self.server.stop(_GRACE_S if stop.is_set() else 0)
@@ -58,6 +64,15 @@ class Serving:
         for task in done:
             if (error := task.exception()) is not None:
                 raise error
+
+    async def _watch(self) -> None:
+        """Show health and metrics while this runs; readings are made where the engine works."""
+        latest: Sequence[Reading] = ()
+        async with monitored(self.monitoring, lambda: latest) as monitor:
+            while True:
+                latest = await self.worker.read(lambda: readings(self.engine))
+                monitor.ready(True)
+                await asyncio.sleep(_WATCH_S)
 
     async def _tick(self) -> None:
         while True:
@@ -76,6 +91,7 @@ def create_server(
     address: str,
     credentials: Credentials | None,
     options: list[tuple[str, int]] | None = None,
+    monitoring: Addresses = NOWHERE,
     **engine_options: Any,
 ) -> Serving:
     """Return a coordinator on ``address``, unstarted, and the port it has; port 0 takes any."""
@@ -93,7 +109,7 @@ def create_server(
     add_FederationServiceServicer_to_server(federation, server)
     add_JobServiceServicer_to_server(jobs, server)
     port = _bind(server, address, credentials)
-    return Serving(server, port, engine, worker, board)
+    return Serving(server, port, engine, worker, board, monitoring)
 
 
 def _bind(server: "grpc.aio.Server", address: str, credentials: Credentials | None) -> int:
@@ -126,6 +142,7 @@ async def serve(config: CoordinatorConfig, ready: Callable[[str], None]) -> None
                 connection_age_s=config.connection_age_s,
                 handshake_timeout_s=config.handshake_timeout_s,
             ),
+            monitoring=config.monitoring,
         )
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()

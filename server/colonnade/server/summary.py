@@ -3,17 +3,19 @@
 The shape is described in `colonnade.server.report`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
 from colonnade.core.errors import BadInput
 from colonnade.privacy.accounting import epsilon_of, rho_from_units
+from colonnade.server.client_summary import clients_of, statement_of
 from colonnade.server.engine import Coordinator
 from colonnade.server.report import state_promise
 from colonnade.server.report.schema import Privacy
-from colonnade.server.run import CONTROL, Run
+from colonnade.server.run import CONTROL, Run, states_of
+from colonnade.server.solutions import Wanted, moments_summary, solved
 from colonnade.server.store import PartyRow, Store, UplinkRow
 from colonnade.server.vertical_moments import VerticalMoments
 from colonnade.v1 import federation_pb2, release_pb2
@@ -52,16 +54,18 @@ def report_of(engine: Coordinator, store: Store, run: Run) -> Report:
         "model": model,
         "path": _path(store, run),
         "quality": None,
-        **_extras(run),
+        **_extras(store, run),
     }
 
 
-def _extras(run: Run) -> Report:
+def _extras(store: Store, run: Run) -> Report:
     """Return what only some methods can say."""
+    if run.clients is not None and run.state is not None:
+        states = states_of(run.algorithm, store.iterates(run.row.job_id))
+        taken = [(row.round - 1, state.taken) for row, state in states]
+        return {"clients": clients_of(run.clients, run.state, taken)}
     if run.state is None or not isinstance(run.algorithm, VerticalMoments):
         return {}
-    from colonnade.server.solutions import moments_summary
-
     found = moments_summary(run.algorithm.solver, run.state)
     return {} if found is None else {"moments": found}
 
@@ -70,8 +74,6 @@ def solve_again(
     engine: Coordinator, run: Run, penalty: str, numbers: Mapping[str, float]
 ) -> Report:
     """Return the model of a finished moments job under another penalty: a function of releases."""
-    from colonnade.server.solutions import Wanted, solved
-
     algorithm = run.algorithm
     if not isinstance(algorithm, VerticalMoments):
         raise BadInput(f"a job of kind {run.job.kind} has one solution; moments have others")
@@ -111,34 +113,43 @@ def _privacy(engine: Coordinator, run: Run, rows: Sequence[UplinkRow]) -> Report
                     {
                         "kind": kind,
                         "releases": count,
-                        "spent": amount(run.counts[party].spent[kind]),
+                        # Of a client that answered most often, where there are clients.
+                        "spent": amount(
+                            run.counts[party].spent[kind]
+                            if run.clients is None
+                            else run.spent(party)
+                        ),
                     }
                     for kind, count in sorted(releases.items())
                 ],
             }
         )
     for row in rows:
-        if row.kind != CONTROL:
+        if row.kind != CONTROL and run.clients is None:  # what clients pay does not add up
             spent = by_round.setdefault(row.round, {})
             spent[row.party] = spent.get(row.party, 0) + run.cost(row)
-    most = sum(job.max_units(member.party) for member in job.members)
+    # A person has a row at every party, and a client is at one.
+    total: Callable[[Iterable[int]], int] = sum if run.clients is None else max
+    most = total(job.max_units(member.party) for member in job.members)
     label = job.label_parties()
-    label_most = sum(job.max_units(party) for party in label)
+    label_most = total(job.max_units(party) for party in label)
     found = {
         "delta": delta,
         "statement": "",
         "joint": {
             "max": amount(most),
-            "spent": amount(sum(run.spent(member.party) for member in job.members)),
+            "spent": amount(total(run.spent(member.party) for member in job.members)),
         },
         "label": {
             "max": amount(label_most),
-            "spent": amount(sum(run.spent(party) for party in label)),
+            "spent": amount(total(run.spent(party) for party in label)),
             "who": "every party" if job.labels_shared else ", ".join(label),
         },
         "parties": parties,
         "by_round": [{"round": number, "spent": by_round[number]} for number in sorted(by_round)],
     }
+    if run.clients is not None:
+        return found | {"statement": statement_of(run.clients)}
     return found | {"statement": state_promise(cast("Privacy", found))}
 
 
@@ -177,11 +188,11 @@ def _uplink(run: Run, rows: Sequence[UplinkRow]) -> Report:
 def _path(store: Store, run: Run) -> list[Report]:
     """Return the coefficients after each round, in scaled units; round 0 is the start."""
     path = []
-    for row in store.iterates(run.row.job_id):
+    for row, state in states_of(run.algorithm, store.iterates(run.row.job_id)):
         if row.round == 0:
             continue  # the opening moves nothing
         coef: dict[str, list[float]] = {}
-        model = run.algorithm.model(run.algorithm.decode(row.body))
+        model = run.algorithm.model(state)
         for feature in model.features:
             coef.setdefault(feature.party, []).append(feature.coef_scaled)
         path.append({"round": row.round - 1, "coef": coef, "intercept": model.intercept_scaled})

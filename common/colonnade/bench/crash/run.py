@@ -27,6 +27,12 @@ def run_crash(
     )
     counters.add(broken)
     covered |= {"kills": kills, "kills_by_step": steps}
+    amid = kills // 4
+    broken, _ = run_kills(
+        folder / "amid", amid, seed=seed, together=4, progress=progress(f"{amid} kills of four")
+    )
+    counters.add(broken)
+    covered["kills_of_four"] = amid  # releases that went together
     broken, points = run_operation_faults(folder / "faults", progress=progress("failed writes"))
     counters.add(broken)
     covered["operations_failed"] = points

@@ -22,6 +22,7 @@ CENTRAL_LABEL = "central (model-based, not enforced)"
 CENTRAL_PREMISES = (
     "only the models are seen: a trusted coordinator or secure aggregation hides the answers",
     "the coordinator samples uniformly, in secret, and asks nobody else",
+    "limits on participations, which make sampling depend on the past, are ignored",
     "every round adds up the honest noise of at least the job's minimum of clients",
     "whether a client answers does not depend on its data, and no answer comes late",
     "rounds compose although a client's dual remembers when it took part (assumed, not proved)",

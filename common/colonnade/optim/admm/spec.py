@@ -157,6 +157,13 @@ class AdmmSpec:
         return round(self.dual_weight * STEP_UNIT)
 
     @property
+    def most_sampled(self) -> int:
+        """The most clients of a round; Poisson sampling exceeds it once in 10**20 rounds."""
+        if self.sampling is Sampling.FIXED:
+            return self.sampled
+        return min(self.n_clients, self.sampled + 12 * math.isqrt(self.sampled) + 60)
+
+    @property
     def most_participations(self) -> int:
         """How often the job can ever ask one client."""
         return self.participations or self.rounds

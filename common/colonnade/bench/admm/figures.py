@@ -1,0 +1,66 @@
+"""Figures of the benchmark of jobs over clients, for people."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from colonnade.core.errors import BadInput
+
+_METHODS = {
+    "nonprivate": ("non-private", "#9aa0a6"),
+    "centralised_admm": ("centralised ADMM", "#5f6368"),
+    "federated_sgd": ("federated DP-SGD", "#e07b39"),
+    "federated_admm": ("federated ADMM", "#3b7ddd"),
+}
+
+
+def write_figures(result: dict[str, Any], folder: Path) -> None:
+    """Write ``bench.json`` and a PNG for each part that has a picture."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "bench.json").write_text(json.dumps(result, indent=1) + "\n")
+        if "utility" in result:
+            _utility(result["utility"], folder / "utility.png")
+        if "growth" in result:
+            _growth(result["growth"], folder / "growth.png")
+    except OSError as error:
+        raise BadInput(f"{folder}: {(error.strerror or 'cannot be written').lower()}") from None
+
+
+def _utility(rows: list[dict[str, Any]], path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    cases = list(dict.fromkeys(row["case"] for row in rows))
+    figure = Figure(figsize=(3.4 * len(cases), 3.4), layout="constrained")
+    for place, case in enumerate(cases):
+        axes = figure.add_subplot(1, len(cases), place + 1)
+        mine = [row for row in rows if row["case"] == case]
+        epsilons = [row["epsilon"] for row in mine]
+        for method, (name, colour) in _METHODS.items():
+            scores = [row[method]["test_score"] for row in mine]
+            axes.plot(epsilons, scores, marker="o", color=colour, label=name)
+        axes.set_xscale("log")
+        axes.set_title(case, fontsize=10)
+        axes.set_xlabel("epsilon of each client")
+        axes.set_ylabel(f"{mine[0]['metric']} on held-out rows")
+        axes.grid(color="#e8eaed")
+    axes.legend(fontsize=8)
+    figure.savefig(path, dpi=150)
+
+
+def _growth(growth: dict[str, Any], path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4.2, 3.2), layout="constrained")
+    axes = figure.add_subplot()
+    rows = growth["rows"]
+    sampled = [row["sampled"] for row in rows]
+    axes.plot(sampled, [row["seconds_per_round"] for row in rows], "o", color="#3b7ddd")
+    fitted = [(growth["ms_per_round"] + growth["ms_per_client"] * n) / 1e3 for n in sampled]
+    axes.plot(sampled, fitted, color="#9aa0a6", label="straight line")
+    axes.set_xlabel("clients of a round")
+    axes.set_ylabel("seconds a round")
+    axes.set_ylim(bottom=0.0)
+    axes.grid(color="#e8eaed")
+    axes.legend(fontsize=8)
+    figure.savefig(path, dpi=150)

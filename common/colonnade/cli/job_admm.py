@@ -1,0 +1,83 @@
+"""``colonnade job admm``: submit a job over the clients of the parties that are attached."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from colonnade.cli.simulate_admm import add_method_options, delta_of, spec_of
+
+if TYPE_CHECKING:
+    from colonnade.optim.job import Job
+    from colonnade.wire.client import PartyOffer
+
+
+def add_admm_options(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's options."""
+    parser.add_argument("--target", metavar="NAME", required=True, help="the label")
+    parser.add_argument("--parties", metavar="A,B", help="who takes part; default: all attached")
+    parser.add_argument("--name", help="a name for people; default: the label")
+    parser.add_argument("--loss", choices=("squared", "logistic"), default="squared")
+    add_method_options(parser)
+    parser.add_argument(
+        "--round-timeout", type=int, default=60, help="seconds until a round closes; default 60"
+    )
+    parser.add_argument("--timeout", type=int, default=3600, help="seconds a round may stay open")
+    parser.add_argument("--write-spec", type=Path, help="write the specification to a file")
+    parser.add_argument("--dry-run", action="store_true", help="print the plan, submit nothing")
+    parser.add_argument("--watch", action="store_true", help="follow the job until it ends")
+
+
+def submit_admm(arguments: argparse.Namespace) -> int:
+    """Submit the job that the options ask for."""
+    import json
+
+    from colonnade.cli.job import follow, open_client
+    from colonnade.wire.authoring import describe
+    from colonnade.wire.jobspec import job_to_bytes
+
+    with open_client(arguments) as client:
+        job = _job(arguments, client.parties())
+        spec = job_to_bytes(job)
+        if arguments.write_spec is not None:
+            arguments.write_spec.write_bytes(spec)
+        if arguments.dry_run:
+            plan = describe(job)
+            print(json.dumps(plan) if arguments.json else _text(plan))
+            return 0
+        name = client.submit(spec)
+        if not arguments.watch:
+            print(json.dumps({"job_id": name}) if arguments.json else name)
+            return 0
+        return follow(client, name, as_json=arguments.json)
+
+
+def _job(arguments: argparse.Namespace, offers: "list[PartyOffer]") -> "Job":
+    from colonnade.core.errors import BadInput
+    from colonnade.wire.client_jobs import Frame, job_over_clients
+
+    by_name = {offer.party: offer for offer in offers if offer.attached}
+    names = list(by_name)
+    if arguments.parties is not None:
+        names = [name.strip() for name in arguments.parties.split(",")]
+    if missing := [name for name in names if name not in by_name]:
+        raise BadInput(f"party {missing[0]!r} is not attached; see colonnade job parties")
+    if not names:
+        raise BadInput("no party is attached; see colonnade job parties")
+    chosen = [by_name[name] for name in names]
+    clients = sum(max(1, offer.clients) for offer in chosen)
+    spec = spec_of(arguments, clients=clients, features=len(chosen[0].features))
+    frame = Frame(
+        arguments.name or f"{arguments.target} over {clients} clients",
+        delta_of(arguments, clients),
+        arguments.round_timeout,
+        arguments.timeout,
+    )
+    return job_over_clients(spec, chosen, target=arguments.target, frame=frame)
+
+
+def _text(plan: "dict[str, object]") -> str:
+    lines = [f"{name:<20}{value}" for name, value in plan.items() if name != "parties"]
+    parties = plan["parties"]
+    if isinstance(parties, dict):
+        lines += [f"  {party:<18}{facts}" for party, facts in parties.items()]
+    return "\n".join(lines)

@@ -1,0 +1,241 @@
+"""``colonnade simulate admm``: clients at hosts, a coordinator, and one model over their rows."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from colonnade.optim.admm.spec import AdmmSpec
+    from colonnade.optim.solvers.penalties import Penalty
+
+REGULARISERS = ("none", "l1", "l2", "elastic-net", "box")
+
+
+def register_admm(kinds: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the kind."""
+    parser = kinds.add_parser(
+        "admm",
+        help="many clients with rows each: federated ADMM with client sampling",
+        description="Start a coordinator and hosts of made-up clients as processes on loopback, "
+        "with real TLS, a ledger account for every client and exact noise; fit one model by "
+        "federated private ADMM and write model.json, report.json and report.html. Epsilon is "
+        "each client's own, for all its rows, enforced by its account.",
+    )
+    add_problem_options(parser)
+    add_method_options(parser)
+    parser.add_argument("--drop-out", type=float, default=0.0, help="chance that a client is away")
+    parser.add_argument("--hosts", type=int, default=1, help="processes; default 1")
+    parser.add_argument("--out", type=Path, help="run folder; default runs/<job>")
+    parser.add_argument("--keep", type=Path, help="keep the organizations' folders here")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(handler=_simulate)
+
+
+def add_problem_options(parser: argparse.ArgumentParser) -> None:
+    """Add what describes the made-up clients."""
+    parser.add_argument("--clients", type=int, default=500, help="default 500")
+    parser.add_argument("--rows-per-client", type=int, default=50, help="default 50")
+    parser.add_argument("--features", type=int, default=10, help="default 10")
+    parser.add_argument("--loss", choices=("squared", "logistic"), default="squared")
+    parser.add_argument(
+        "--partition",
+        choices=("iid", "skewed"),
+        default="iid",
+        help="skewed: each client has rows of like labels; default iid",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the made-up rows; default 0")
+
+
+def add_method_options(parser: argparse.ArgumentParser) -> None:
+    """Add what describes the job."""
+    parser.add_argument("--sampled", type=int, help="clients of a round; default a fifth")
+    parser.add_argument("--sampling", choices=("fixed", "poisson"), default="fixed")
+    parser.add_argument("--minimum", type=int, help="least answers of a round; default half")
+    parser.add_argument("--rounds", type=int, default=10, help="default 10")
+    parser.add_argument("--regulariser", choices=REGULARISERS, default="l2")
+    parser.add_argument("--strength", type=float, help="of it; default 0.001, of a box 1")
+    parser.add_argument("--gamma", type=float, default=5.0, help="proximal step; default 5")
+    parser.add_argument("--lipschitz", type=float, default=0.1, help="clip over gamma; default 0.1")
+    parser.add_argument("--step", type=float, default=0.5, help="lambda; default 0.5")
+    parser.add_argument(
+        "--dual-weight",
+        type=float,
+        default=0.0,
+        help="of a client's dual in what it is sent; 1 is the published algorithm, which strong "
+        "noise throws off; default 0",
+    )
+    parser.add_argument("--epsilon", type=float, default=8.0, help="of each client; default 8")
+    parser.add_argument("--delta", type=float, help="default min(1e-6, 1 / (10 clients))")
+
+
+def spec_of(arguments: argparse.Namespace, *, clients: int, features: int) -> "AdmmSpec":
+    """Return the specification that the options ask for."""
+    from colonnade.core.errors import BadInput
+    from colonnade.optim.admm.planning import participations_of, release_units
+    from colonnade.optim.admm.spec import AdmmSpec, Sampling
+    from colonnade.optim.solvers.losses import LOSSES
+
+    rounds = arguments.rounds
+    sampled = max(1, clients // 5) if arguments.sampled is None else arguments.sampled
+    if not 1 <= sampled <= clients or rounds < 1:
+        raise BadInput(f"--sampled must lie between 1 and the {clients} clients, --rounds above 0")
+    most = participations_of(rounds, sampled, clients)
+    minimum = max(1, sampled // 2) if arguments.minimum is None else arguments.minimum
+    try:
+        return AdmmSpec(
+            n_clients=clients,
+            n_features=features,
+            rounds=rounds,
+            sampled=sampled,
+            release_units=release_units(arguments.epsilon, delta_of(arguments, clients), most),
+            gamma=arguments.gamma,
+            lipschitz=arguments.lipschitz,
+            step=arguments.step,
+            loss=LOSSES[arguments.loss],
+            penalty=_penalty(arguments),
+            intercept=True,
+            sampling=Sampling(arguments.sampling),
+            minimum=minimum,
+            participations=most,
+            dual_weight=arguments.dual_weight,
+        )
+    except ValueError as error:
+        raise BadInput(f"no such job: {error}") from None
+
+
+def _penalty(arguments: argparse.Namespace) -> "Penalty":
+    from colonnade.optim.solvers.penalties import Penalty
+
+    default = 1.0 if arguments.regulariser == "box" else 1e-3
+    strength = default if arguments.strength is None else arguments.strength
+    match arguments.regulariser:
+        case "none":
+            return Penalty()
+        case "l1":
+            return Penalty(l1=strength)
+        case "l2":
+            return Penalty(l2=strength)
+        case "elastic-net":
+            return Penalty(l1=strength / 2.0, l2=strength / 2.0)
+        case _:
+            return Penalty(bound=strength)
+
+
+def delta_of(arguments: argparse.Namespace, clients: int) -> float:
+    """Return the delta that was asked for, or the default."""
+    from colonnade.privacy.accounting import default_delta
+
+    return default_delta(clients) if arguments.delta is None else float(arguments.delta)
+
+
+def _simulate(arguments: argparse.Namespace) -> int:
+    import json
+    import tempfile
+
+    from colonnade.core.errors import BadInput
+
+    if arguments.keep is not None and arguments.keep.exists():
+        raise BadInput(f"{arguments.keep} exists already; name a new folder")
+    if arguments.out is not None and arguments.out.exists() and any(arguments.out.iterdir()):
+        raise BadInput(f"{arguments.out} is not empty; name a new folder")
+    if arguments.keep is not None:
+        arguments.keep.mkdir(parents=True)
+        result = _run(arguments, arguments.keep)
+    else:
+        with tempfile.TemporaryDirectory(prefix="colonnade-") as folder:
+            result = _run(arguments, Path(folder))
+    print(json.dumps(result) if arguments.json else _text(result))
+    return 0
+
+
+def _run(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    from colonnade.cli.progress import show_progress
+    from colonnade.cli.run_folder import write_run
+    from colonnade.optim.vertical.spec import Loss
+    from colonnade.simulate.admm_run import TARGET, Population, found, judged, people
+    from colonnade.simulate.run import Clock, run_job
+    from colonnade.wire.client_jobs import Frame, job_over_clients
+
+    clients = arguments.clients
+    clock, spec = Clock(), spec_of(arguments, clients=clients, features=arguments.features)
+    population = Population(
+        clients=clients,
+        rows_per_client=arguments.rows_per_client,
+        features=arguments.features,
+        loss=Loss(arguments.loss),
+        skewed=arguments.partition == "skewed",
+        hosts=arguments.hosts,
+        seed=arguments.seed,
+    )
+    _say(
+        arguments,
+        f"{spec.n_clients} clients at {arguments.hosts} host(s), {spec.sampled} in each of "
+        f"{spec.rounds} rounds; each answers at most {spec.most_participations} times",
+    )
+    dealt = people(population)
+    federation = found(folder, dealt, cap_units=spec.max_units, drop_out=arguments.drop_out)
+    clock.mark("prepared")
+    frame = Frame(f"simulated {TARGET} over clients", delta_of(arguments, clients), 30, 120)
+    outcome = run_job(
+        federation,
+        lambda offers: job_over_clients(spec, offers, target=TARGET, frame=frame),
+        show=lambda views: show_progress(views, quiet=arguments.json),
+        clock=clock,
+    )
+    report, ours, best = judged(outcome.report, spec, dealt.clients, seed=arguments.seed)
+    out = arguments.out or Path("runs") / report["job_id"][:12]
+    write_run(report, out)
+    clock.mark("written")
+    about = report["clients"]
+    return {
+        "job_id": report["job_id"],
+        "private": report["private"],
+        "seconds": clock.marks["written"],
+        "first_round_s": clock.marks.get("first_round", clock.marks["ended"]),
+        "job_seconds": report["seconds"],
+        "rounds": report["rounds"]["done"],
+        "answers": about["answers"],
+        "declined": about["declined"],
+        "quality": {
+            "note": "simulation only",
+            "metric": "accuracy" if spec.loss.classifies else "r2",
+            "objective_gap": ours.objective_gap,
+            "score": ours.score,
+            "nonprivate": {"objective_gap": best.objective_gap, "score": best.score},
+        },
+        "privacy": {
+            "delta": report["privacy"]["delta"],
+            "local": about["local"],
+            "central": about["central"],
+        },
+        "uplink": report["uplink"],
+        "folder": str(out),
+    }
+
+
+def _text(result: dict[str, Any]) -> str:
+    quality, privacy, uplink = result["quality"], result["privacy"], result["uplink"]
+    local, central = privacy["local"], privacy["central"]
+    score = f"{quality['score']:.3f}, non-private {quality['nonprivate']['score']:.3f}"
+    model = "-" if central["epsilon"] is None else f"{central['epsilon']:.3g}"
+    bytes_ = f"{uplink['payload_bytes']} payload bytes, predicted {uplink['predicted_bytes']}"
+    gap = f"objective {quality['objective_gap']:.2g} above the best"
+    most, median = local["max"]["epsilon"], local["median"]["epsilon"]
+    delta = f"at delta {privacy['delta']:g}"
+    counts = f"{result['answers']} answers, {result['declined']} clients declined"
+    lines = [
+        f"job {result['job_id'][:12]}: {result['rounds']} rounds in {result['seconds']:.1f} s",
+        f"  clients  {counts}",
+        f"  {quality['metric']:<8} {score}; {gap} (simulation only)",
+        f"  privacy  of each client, enforced: epsilon {most:.3g}, median {median:.3g}, {delta}",
+        f"           {central['label']}: epsilon {model}; premises in the report",
+        f"  uplink   {bytes_}; {uplink['wire_bytes']} on the wire",
+        f"  report   {result['folder']}/report.html",
+    ]
+    return "\n".join(lines)
+
+
+def _say(arguments: argparse.Namespace, text: str) -> None:
+    if not arguments.json:
+        print(text, file=sys.stderr, flush=True)

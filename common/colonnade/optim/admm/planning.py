@@ -1,0 +1,18 @@
+"""What a participation may cost, from what is wished for."""
+
+import math
+
+from colonnade.core.errors import BadInput
+from colonnade.privacy.accounting import rho_of, units_down
+
+
+def release_units(epsilon: float, delta: float, participations: int) -> int:
+    """Return the price of one participation such that all of a client's keep within epsilon."""
+    if not 0.0 < epsilon < 1000.0 or not 0.0 < delta < 1.0:
+        raise BadInput("--epsilon must lie between 0 and 1000, --delta strictly between 0 and 1")
+    return units_down(rho_of(epsilon, delta)) // participations
+
+
+def participations_of(rounds: int, sampled: int, clients: int) -> int:
+    """Return the least limit for each client with which all rounds can be filled."""
+    return min(rounds, math.ceil(rounds * sampled / clients))

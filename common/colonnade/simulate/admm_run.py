@@ -1,0 +1,143 @@
+"""A whole simulated job over clients: real processes, real ledgers, then quality in the open."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from colonnade.core.arrays import FloatArray
+from colonnade.core.errors import BadInput
+from colonnade.core.fixedpoint import Bounds
+from colonnade.optim.admm.prox import Client, factorise
+from colonnade.optim.admm.spec import AdmmSpec
+from colonnade.optim.vertical.spec import Loss
+from colonnade.privacy.simulation import SeededNoise
+from colonnade.simulate.admm import Pool, deal
+from colonnade.simulate.admm_baselines import centralised, optimum
+from colonnade.simulate.federation import Column, Federation, Site, found_federation
+from colonnade.simulate.inprocess import auc, r2
+from colonnade.simulate.quality import NOTE
+from colonnade.simulate.synthetic import BOUND, make
+
+TARGET = "y"
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """Made-up clients: how many, with how many rows each, and how rows are dealt out."""
+
+    clients: int
+    rows_per_client: int
+    features: int
+    loss: Loss = Loss.SQUARED
+    skewed: bool = False
+    hosts: int = 1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.clients * self.rows_per_client * self.features <= 10**9:
+            raise BadInput("--clients, --rows-per-client and --features give no table of this size")
+        if not 1 <= self.hosts <= min(self.clients, 16):
+            raise BadInput("--hosts must lie between 1 and 16, and not above --clients")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dealt:
+    """The clients as hosts hold them, and in the open."""
+
+    sites: tuple[Site, ...]
+    clients: tuple[Client, ...]
+
+
+def people(population: Population) -> Dealt:
+    """Make up the clients' rows: few columns matter, all within declared bounds."""
+    made = make(
+        population.clients * population.rows_per_client,
+        [population.features],
+        informative=max(1, population.features // 2),
+        noise=0.5,
+        seed=population.seed,
+        loss=population.loss,
+        structure="independent",
+    )
+    label_bounds = Bounds(0.0, 1.0)
+    if population.loss is Loss.SQUARED:
+        label_bounds = Bounds(-BOUND, BOUND)
+    data = made.data()
+    parts = deal(made.label, population.clients, seed=population.seed, skewed=population.skewed)
+    shares = np.array_split(np.arange(population.clients), population.hosts)
+    names = [f"host-{number + 1}" for number in range(population.hosts)]
+    sites = tuple(
+        _site(name, made.columns, made.label, label_bounds, parts[share])
+        for name, share in zip(names, shares, strict=True)
+    )
+    clients = tuple(
+        Client(np.ascontiguousarray(data.columns[:, rows]), data.label[rows]) for rows in parts
+    )
+    return Dealt(sites, clients)
+
+
+def _site(
+    name: str,
+    columns: FloatArray,
+    label: FloatArray,
+    label_bounds: Bounds,
+    parts: "np.ndarray[Any, np.dtype[np.int64]]",
+) -> Site:
+    rows, bounds = parts.ravel(), Bounds(-BOUND, BOUND)
+    features = [
+        Column(f"x{place + 1}", bounds, column[rows]) for place, column in enumerate(columns)
+    ]
+    owners = np.repeat(np.arange(len(parts)), parts.shape[1])
+    return Site(name, features, Column(TARGET, label_bounds, label[rows]), owners)
+
+
+def found(folder: Path, dealt: Dealt, *, cap_units: int, drop_out: float) -> Federation:
+    """Make the federation on disk; every client's cap is exactly what the job may cost it."""
+    if not 0.0 <= drop_out < 1.0:
+        raise BadInput("--drop-out must lie between 0 and 1")
+    settings = {"drop_out_percent": round(100 * drop_out)}
+    return found_federation(folder, dealt.sites, cap_units=cap_units, party_settings=settings)
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """How good a model is on all clients' rows: simulation only."""
+
+    objective_gap: float
+    score: float  # R2, or the share of rows classified rightly
+
+
+def judged(
+    report: Mapping[str, Any], spec: AdmmSpec, clients: Sequence[Client], *, seed: int
+) -> tuple[dict[str, Any], Scores, Scores]:
+    """Return the report with quality, the scores of its model, and of the best without privacy."""
+    pool = Pool.of(clients, spec)
+    best = optimum(pool)
+    least = pool.objective(best)
+
+    def scores(coef: FloatArray) -> Scores:
+        return Scores(pool.objective(coef) - least, pool.score(coef))
+
+    def metric(coef: FloatArray) -> float:
+        margins = pool.rows @ coef
+        return auc(pool.y, margins) if spec.loss.classifies else r2(pool.y, margins)
+
+    path = [_coef(point, spec) for point in report["path"]]
+    quality = {
+        "simulation_only": True,
+        "note": NOTE,
+        "metric": "auc" if spec.loss.classifies else "r2",
+        "ours": metric(path[-1]),
+        "nonprivate": metric(best),
+        "central": metric(centralised(factorise(clients, spec), SeededNoise(seed))),
+        "by_round": [metric(coef) for coef in path],
+    }
+    return {**report, "quality": quality}, scores(path[-1]), scores(best)
+
+
+def _coef(point: Mapping[str, Any], spec: AdmmSpec) -> FloatArray:
+    (coef,) = point["coef"].values()
+    return np.array([*coef, point["intercept"]] if spec.intercept else coef)

@@ -1,0 +1,97 @@
+"""Which rows of a host's table belong to which client, and what its clients are called.
+
+A table whose schema names a client column is divided: all rows of one client stand together. A
+client has a ledger account of its own and is the unit that its budget protects.
+
+Privacy: clients' own names stay in the table's folder. An account's name is a keyed hash of the
+client's name, under a secret that only the holder of the ledger's key can make, so it is the same
+after every ingest, and tells a stranger nothing. How many clients there are is public; how many
+rows each has is not, and no release depends on it but through the clipped displacement.
+"""
+
+import hashlib
+import hmac
+import itertools
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.core.errors import BadInput
+from colonnade.privacy.ledger import Ledger
+
+CLIENTS_NAME = "clients.json"
+_SECRET = b"colonnade names of client accounts v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """The clients of a divided table, in the order of their rows."""
+
+    names: tuple[str, ...]  # as the source has them
+    counts: tuple[int, ...]  # rows of each
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def rows(self) -> list[slice]:
+        """Return where each client's rows are."""
+        ends = list(itertools.accumulate(self.counts))
+        return [slice(end - count, end) for end, count in zip(ends, self.counts, strict=True)]
+
+    def accounts(self, ledger: Ledger) -> list[str]:
+        """Return the names of the clients' ledger accounts."""
+        secret = ledger.sign(_SECRET)  # deterministic; nobody else can make it
+        return [
+            hmac.new(secret, name.encode(), hashlib.sha256).hexdigest()[:32] for name in self.names
+        ]
+
+
+def write_clients(folder: Path, version: str, clients: Clients | None) -> None:
+    """Write who owns the rows of a table that is about to be put in place; None if it is whole."""
+    path = folder / CLIENTS_NAME
+    if clients is None:
+        path.unlink(missing_ok=True)
+        return
+    draft = folder / f".{CLIENTS_NAME}.tmp"
+    facts = {"dataset": version, "names": clients.names, "counts": clients.counts}
+    with draft.open("w", encoding="utf-8") as file:
+        json.dump(facts, file)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.rename(path)
+
+
+def read_clients(folder: Path, *, version: str, n_rows: int) -> Clients | None:
+    """Return the clients of a table, or None if it is not divided."""
+    path = folder / CLIENTS_NAME
+    if not path.exists():
+        return None
+    try:
+        facts = json.loads(path.read_text("utf-8"))
+        found = Clients(tuple(map(str, facts["names"])), tuple(map(int, facts["counts"])))
+        fits = facts["dataset"] == version and len(found.names) == len(set(found.names))
+    except (OSError, ValueError, KeyError, TypeError):
+        raise BadInput(f"{path} is damaged; ingest the source again") from None
+    whole = sum(found.counts) == n_rows and min(found.counts, default=0) > 0
+    if not fits or not whole or len(found.names) != len(found.counts):
+        raise BadInput(f"{path} belongs to another table; ingest the source again")
+    return found
+
+
+def refuse_divided(folder: Path) -> None:
+    """Refuse what protects single rows on a table whose clients have many."""
+    if (folder / CLIENTS_NAME).exists():
+        raise BadInput(
+            f"the table in {folder} is divided among clients, whose budgets protect all rows of a "
+            "client; only jobs over clients may use it"
+        )
+
+
+def grouped(names: NDArray[np.str_]) -> Clients:
+    """Return the clients of rows that stand together, in the order in which NumPy sorts names."""
+    found, counts = np.unique(names, return_counts=True)
+    return Clients(tuple(found.tolist()), tuple(counts.tolist()))

@@ -1,0 +1,200 @@
+"""Federated ADMM as the engine sees it: states, tasks and answers by party, prices, the model.
+
+Unlike a vertical job, a round need not have everybody's answer: it may close at its deadline with
+those who answered, and what comes later counts in the round that is open then.
+"""
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from colonnade.core.arrays import IntArray
+from colonnade.core.errors import BadInput
+from colonnade.optim.admm.method import AdmmMethod
+from colonnade.optim.job import Job
+from colonnade.optim.model import LinearModel, ModelFeature, ModelLabel
+from colonnade.server.admm import AdmmCoordinator, Answer
+from colonnade.server.admm_state import SEED_BYTES, AdmmState, decode_state, encode_state
+from colonnade.v1 import federation_pb2 as pb
+from colonnade.wire.clients import (
+    Questions,
+    Said,
+    questions_from_bytes,
+    questions_to_bytes,
+    said_from_proto,
+)
+
+# Whose the columns of the model are: every client has them.
+EVERYONE = "clients"
+
+
+@dataclass(frozen=True, slots=True)
+class FederatedAdmm:
+    """Steps of one job over clients."""
+
+    job: Job
+    job_id: str
+    method: AdmmMethod
+    solver: AdmmCoordinator
+
+    @classmethod
+    def of(cls, job: Job, job_id: str, method: AdmmMethod) -> "FederatedAdmm":
+        """Make the steps of ``job``, whose method is ``method``."""
+        return cls(job, job_id, method, AdmmCoordinator(method.spec))
+
+    def start(self) -> AdmmState:
+        """Return the state before round 1; who is sampled is this coordinator's secret."""
+        return self.solver.start(secrets.token_bytes(SEED_BYTES))
+
+    def round_of(self, state: AdmmState) -> int:
+        """Return the round that comes next."""
+        return state.round
+
+    def finished(self, state: AdmmState) -> bool:
+        """Tell whether all rounds are done, or too few clients are left."""
+        return self.solver.finished(state)
+
+    def tasks(self, state: AdmmState) -> Mapping[str, bytes]:
+        """Return the round's tasks by party."""
+        asked, tasks = self.solver.tasks(state), {}
+        for part in self.method.parts:
+            first = self.method.first(part.party)
+            mine = (asked.clients >= first) & (asked.clients < first + part.clients)
+            if mine.any():
+                questions = Questions(
+                    asked.clients[mine] - first, asked.rounds[mine], asked.v[mine]
+                )
+                tasks[part.party] = questions_to_bytes(questions)
+        return tasks
+
+    def hear(self, expected: IntArray, party: str, submission: pb.Submission, task: bytes) -> Said:
+        """Return what is new in an answer to ``task``; `BadInput` unless all of it was asked for.
+
+        What is not ``expected`` any more came before, in answer to an earlier task.
+        """
+        if submission.releases:
+            raise BadInput(f"party {party} sent releases of another kind of job")
+        part, first = self.method.part(party), self.method.first(party)
+        said = said_from_proto(submission.clients)
+        asked = questions_from_bytes(task, n_clients=part.clients, dim=self.method.spec.dim)
+        questions = dict(zip(asked.clients.tolist(), asked.rounds.tolist(), strict=True))
+        if not questions.keys() >= {*said.declined}:
+            raise BadInput(f"party {party} declined for a client that was not asked")
+        new = {}
+        for client, (round_, body) in said.answers.items():
+            if questions.get(client) != round_:
+                raise BadInput(f"client {client} of party {party} was not asked that")
+            if int(expected[first + client]) == round_:
+                self.solver.check(expected, Answer(first + client, round_, body))
+                new[client] = (round_, body)
+        return Said(new, said.declined)
+
+    def declining(self, party: str, refusal: pb.Refusal, task: bytes | None) -> pb.Submission:
+        """Return an answer in which all clients decline that a refused task asked."""
+        if task is None:
+            raise BadInput(f"party {party} was asked for nothing in round {refusal.round}")
+        part, dim = self.method.part(party), self.method.spec.dim
+        asked = questions_from_bytes(task, n_clients=part.clients, dim=dim)
+        declined = pb.ClientAnswers(declined=asked.clients.tolist())
+        return pb.Submission(job_id=refusal.job_id, round=refusal.round, clients=declined)
+
+    def expected(self, state: AdmmState) -> IntArray:
+        """Return, for each client, the round of the question that it owes an answer to, or 0."""
+        return self.solver.expected(state)
+
+    def enough(self, answers: Mapping[str, Said]) -> bool:
+        """Tell whether a round may close with these answers."""
+        return sum(len(said.answers) for said in answers.values()) >= self.method.spec.minimum
+
+    def check(self, state: AdmmState, party: str, answer: Said) -> None:
+        """Accept: `hear` has checked the answer against its task."""
+
+    def absorb(self, state: AdmmState, answers: Mapping[str, Said]) -> AdmmState:
+        """Return the state after the round; with too few answers the model stays."""
+        found, declined = list[Answer](), list[int]()
+        for party, said in answers.items():
+            first = self.method.first(party)
+            found.extend(
+                Answer(first + client, round_, body)
+                for client, (round_, body) in said.answers.items()
+            )
+            declined.extend(first + client for client in said.declined)
+        after = self.solver.absorb(state, found, moves=self.enough(answers))
+        return self.solver.decline(after, *declined)
+
+    def without(self, state: AdmmState, party: str) -> AdmmState:
+        """Return the state in which all clients of ``party`` have declined."""
+        first = self.method.first(party)
+        return self.solver.decline(state, *range(first, first + self.method.part(party).clients))
+
+    def encode(self, state: AdmmState, *, since: AdmmState | None = None) -> bytes:
+        """Return the state's bytes, or what ``since`` lacks."""
+        return encode_state(state, since=since)
+
+    def decode(self, body: bytes, *, since: AdmmState | None = None) -> AdmmState:
+        """Return the state that the bytes stand for."""
+        return decode_state(body, since=since)
+
+    def cost(self, party: str, kind: str, round_: int) -> int:
+        """Return the price of one client's release, in units."""
+        del party, kind, round_
+        return self.method.spec.mechanism.cost
+
+    def body_bytes(self, party: str, kind: str) -> int:
+        """Return the exact size of one release's payload."""
+        return self.method.body_bytes(party, kind)
+
+    def participations(self, state: AdmmState, party: str) -> IntArray:
+        """Return how often each client of ``party`` has answered."""
+        first = self.method.first(party)
+        return state.taken[first : first + self.method.part(party).clients]
+
+    def spent(self, state: AdmmState | None, party: str) -> int:
+        """Return the most that the job has cost any one client of ``party``, in units."""
+        if state is None:
+            return 0
+        return int(self.participations(state, party).max()) * self.method.spec.mechanism.cost
+
+    def model(self, state: AdmmState) -> LinearModel:
+        """Return the model so far; its columns are every client's."""
+        job, member = self.job, self.job.members[0]
+        coef = self.solver.coefficients(state).tolist()
+        intercept = coef.pop() if self.method.spec.intercept else 0.0
+        columns = zip(member.features, member.bounds, coef, strict=True)
+        return LinearModel(
+            job_id=self.job_id,
+            loss=job.method.loss.value,
+            label=ModelLabel(job.label, job.label_bounds.low, job.label_bounds.high),
+            intercept_scaled=intercept,
+            features=tuple(
+                ModelFeature(EVERYONE, name, bounds.low, bounds.high, value)
+                for name, bounds, value in columns
+            ),
+            private=True,
+        )
+
+    def parameters(self) -> Mapping[str, Any]:
+        """Return the method's public numbers."""
+        spec, penalty = self.method.spec, self.method.spec.penalty
+        return {
+            "clients": spec.n_clients,
+            "rounds": spec.rounds,
+            "sampled": spec.sampled,
+            "sampling": spec.sampling.value,
+            "minimum": spec.minimum,
+            "round_timeout_s": self.method.round_timeout_s,
+            "participations": spec.most_participations,
+            "gamma": spec.gamma,
+            "lipschitz": spec.lipschitz,
+            "step": spec.step,
+            "dual_weight": spec.dual_weight,
+            "regulariser": penalty.name,
+            "l1": penalty.l1,
+            "l2": penalty.l2,
+            "box": 0.0 if np.isinf(penalty.bound) else penalty.bound,
+            "release_units": spec.release_units,
+            "noise": float(np.sqrt(spec.mechanism.sigma2)) * spec.unit,
+        }

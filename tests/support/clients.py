@@ -1,0 +1,125 @@
+"""Clients of a job over rows, on the desk of `support.desk` and in specifications."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from colonnade.core.fixedpoint import GRID
+from colonnade.optim.admm.method import AdmmMethod, ClientPart
+from colonnade.optim.admm.spec import AdmmSpec
+from colonnade.optim.job import Job, Member, job_id
+from colonnade.party.answers import Seat, answers_of
+from colonnade.party.clients import Clients
+from colonnade.party.frank_wolfe import Columns
+from colonnade.privacy.accounting import units_down
+from colonnade.privacy.founding import Charter, memory_ledger
+from colonnade.privacy.gate import Gate
+from colonnade.privacy.simulation import SeededNoise
+from colonnade.v1 import federation_pb2 as pb
+from colonnade.wire.clients import Replies, replies_to_proto
+from colonnade.wire.jobspec import job_from_bytes
+from support.desk import BOUNDS, LABEL_BOUNDS, VERSION, Desk, Side
+
+FEATURES = ("a", "b", "c")
+PRICE = units_down(0.25)
+ROWS = 4  # of every client
+
+
+def admm_method(parties: dict[str, int], *, timeout: int = 5, **changes: Any) -> AdmmMethod:
+    numbers: dict[str, Any] = {
+        "n_clients": sum(parties.values()),
+        "n_features": len(FEATURES),
+        "rounds": 4,
+        "sampled": sum(parties.values()),
+        "release_units": PRICE,
+        "gamma": 2.0,
+        "lipschitz": 1.0,
+        "intercept": True,
+    }
+    parts = tuple(ClientPart(party, FEATURES, clients) for party, clients in parties.items())
+    return AdmmMethod(parts, AdmmSpec(**numbers | changes), timeout)
+
+
+def admm_job(
+    parties: dict[str, int], *, party_timeout: int = 60, salt: int = 0, **changes: Any
+) -> Job:
+    method = admm_method(parties, **changes)
+    bounds = (BOUNDS,) * len(FEATURES)
+    members = tuple(
+        Member(party, VERSION, FEATURES, bounds, True, clients)
+        for party, clients in parties.items()
+    )
+    name, key = "over clients", salt.to_bytes(16, "big")
+    return Job(name, key, 1e-6, party_timeout, members, "y", LABEL_BOUNDS, method)
+
+
+@dataclass
+class ClientSide(Side):
+    """A party with clients, which may be away."""
+
+    clients: int = 1
+    away: set[int] = field(default_factory=set)
+
+    @classmethod
+    def with_clients(
+        cls, name: str, clients: int, *, caps: dict[str, int] | None = None
+    ) -> "ClientSide":
+        ledger = memory_ledger(Charter(name, caps or {"": 100 * PRICE}, simulation=True))
+        return cls(name, ledger, SeededNoise(len(name)), clients=clients)
+
+    @property
+    def owners(self) -> Clients | None:
+        if self.clients == 1:
+            return None
+        names = tuple(f"{self.name} {number}" for number in range(self.clients))
+        return Clients(names, (ROWS,) * self.clients)
+
+    @property
+    def accounts(self) -> Sequence[str]:
+        return [""] if self.owners is None else self.owners.accounts(self.ledger)
+
+    @property
+    def table(self) -> Columns:
+        draw = np.random.default_rng(len(self.name))
+        rows = draw.integers(-GRID, GRID, (4, ROWS * self.clients), endpoint=True)
+        return Columns(rows[:3].astype(np.int16), rows[3].astype(np.int16))
+
+    def take(self, message: pb.AttachResponse) -> pb.AttachRequest | None:
+        if message.WhichOneof("message") != "task":
+            return super().take(message)
+        task = message.task
+        replies = self.answers[task.job_id].answer(task.round, task.body)
+        assert isinstance(replies, Replies)
+        there = {c: r for c, r in replies.released.items() if c not in self.away}
+        submission = pb.Submission(job_id=task.job_id, round=task.round)
+        submission.clients.CopyFrom(replies_to_proto(replace(replies, released=there)))
+        return pb.AttachRequest(submission=submission)
+
+    def _accept(self, spec: bytes) -> pb.AttachRequest:
+        name, job = job_id(spec), job_from_bytes(spec)
+        if name not in self.answers:
+            self.ledger.admit_many(name, self.accounts, units=job.max_units(self.name))
+            gate = Gate(self.ledger, self.noise)
+            seat = Seat(
+                name, self.name, VERSION, self.table, gate, self.ledger, clients=self.owners
+            )
+            self.answers[name] = answers_of(job, seat)
+        return pb.AttachRequest(decision=pb.Decision(job_id=name, accepted=True))
+
+
+class ClientDesk(Desk):
+    """A coordinator and parties with clients."""
+
+    def __init__(self, parties: dict[str, int], **caps: dict[str, int]) -> None:
+        super().__init__()
+        for name, clients in parties.items():
+            side = ClientSide.with_clients(name, clients, caps=caps.get(name))
+            self.sides[name] = side
+            self.do(self.engine.enrol, name, side.enrolment())
+
+    def side(self, name: str) -> ClientSide:
+        side = self.sides[name]
+        assert isinstance(side, ClientSide)
+        return side

@@ -1,0 +1,355 @@
+"""Rounds of clients at the coordinator: deadlines, late answers, declines, crashes."""
+
+import secrets
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from support.clients import PRICE, ClientDesk, admm_job
+from support.desk import Crash
+from support.entropy import shake
+
+from colonnade.core.errors import BadInput, RequestConflict
+from colonnade.optim.admm.spec import DISPLACEMENT
+from colonnade.optim.job import Job
+from colonnade.server.admm_state import AdmmState, encode_state
+from colonnade.server.outgoing import Send
+from colonnade.server.run import Run, states_of
+from colonnade.server.store import State
+from colonnade.v1 import federation_pb2 as pb
+
+TWO = {"gateway": 6, "lab": 1}
+
+
+@pytest.fixture(autouse=True)
+def known_sampling(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secrets, "token_bytes", lambda size: shake("sampling")(size))
+
+
+@pytest.fixture
+def desk() -> Iterator[ClientDesk]:
+    made = ClientDesk(TWO)
+    yield made
+    made.store.close()
+
+
+def state_of(desk: ClientDesk, name: str) -> AdmmState:
+    run = desk.engine.runs.get(name)
+    if run is None:
+        row = next(row for row in desk.store.jobs() if row.job_id == name)
+        run = Run.load(desk.store, row, now=0.0)
+    assert isinstance(run.state, AdmmState)
+    return run.state
+
+
+def started(desk: ClientDesk, job: Job) -> tuple[str, dict[str, pb.Task]]:
+    return desk.opened(job)
+
+
+def tasks_in(sent: list[Send]) -> dict[str, pb.Task]:
+    return {each.party: each.message.task for each in sent if each.message.HasField("task")}
+
+
+# -- the whole job -------------------------------------------------------------------------------
+
+
+def test_a_job_runs_and_every_client_pays_for_its_own_answers(desk: ClientDesk) -> None:
+    job = admm_job(TWO, sampled=4, rounds=5)
+    name = desk.run(job)
+    assert desk.state(name) is State.FINISHED
+    state = state_of(desk, name)
+    assert state.round == 6
+    assert int(state.taken.sum()) == 5 * 4
+    cost = job.method.spec.mechanism.cost  # type: ignore[union-attr]
+    for party, first in (("gateway", 0), ("lab", 6)):
+        side = desk.side(party)
+        for number, account in enumerate(side.accounts):
+            assert side.ledger.budget(account).spent == cost * state.taken[first + number]
+    assert np.any(state.z != 0)
+
+
+def test_payload_is_counted_by_round_party_and_kind_and_is_as_predicted(desk: ClientDesk) -> None:
+    job = admm_job(TWO, sampled=4, rounds=5)
+    name = desk.run(job)
+    rows = [row for row in desk.store.uplink(name) if row.kind == DISPLACEMENT]
+    size = job.method.body_bytes("lab", DISPLACEMENT)
+    assert all(row.payload_bytes == row.messages * size for row in rows)
+    assert sum(row.messages for row in rows) == 20
+    assert sorted({row.round for row in rows}) == [1, 2, 3, 4, 5]
+    control = [row for row in desk.store.uplink(name) if row.kind == "control"]
+    assert all(row.wire_bytes > 0 for row in control)
+
+
+def test_the_chain_of_iterates_says_only_what_changed(desk: ClientDesk) -> None:
+    job = admm_job(TWO, sampled=2, rounds=4)
+    name = desk.run(job)
+    rows = desk.store.iterates(name)
+    duals = 7 - 2  # that did not move: a number of 4 bytes and 4 entries of 8 each
+    assert len(rows[0].body) - len(rows[1].body) == duals * (4 + 4 * 8)
+    run = Run.load(desk.store, desk.store.jobs()[0], now=0.0)
+    *_, (_, last) = states_of(run.algorithm, rows)
+    assert encode_state(last) == encode_state(run.state)
+
+
+# -- deadlines and late answers ------------------------------------------------------------------
+
+
+def test_a_round_closes_at_its_deadline_with_those_who_answered(desk: ClientDesk) -> None:
+    name, tasks = started(desk, admm_job(TWO, minimum=3, rounds=2))
+    sent = desk.send("gateway", desk.answer("gateway", tasks["gateway"]))
+    assert tasks_in(sent) == {}  # the lab is awaited
+    desk.now = 4.0
+    assert tasks_in(desk.do(desk.engine.tick)) == {}
+    desk.now = 5.5
+    again = tasks_in(desk.do(desk.engine.tick))
+    assert again["gateway"].round == 2
+    state = state_of(desk, name)
+    assert state.taken.tolist() == [1] * 6 + [0]
+    assert state.owed.tolist() == [0] * 6 + [1]
+
+
+def test_no_round_closes_with_fewer_than_the_minimum(desk: ClientDesk) -> None:
+    name, tasks = started(desk, admm_job(TWO, minimum=2, rounds=2, party_timeout=30))
+    desk.send("lab", desk.answer("lab", tasks["lab"]))
+    desk.now = 29.0
+    assert desk.do(desk.engine.tick) == []
+    assert state_of(desk, name).round == 1
+    desk.now = 31.0
+    desk.do(desk.engine.tick)
+    assert desk.state(name) is State.FAILED
+    assert "round 1 had too few answers within 30 s" in desk.reason(name)
+
+
+def late_desk(desk: ClientDesk) -> tuple[str, dict[str, pb.Task], dict[str, pb.Task]]:
+    """Bring a job to round 2 with the lab's answer to round 1 on its way."""
+    name, first = started(desk, admm_job(TWO, minimum=3, rounds=3))
+    desk.send("gateway", desk.answer("gateway", first["gateway"]))
+    desk.now = 6.0
+    second = tasks_in(desk.do(desk.engine.tick))
+    return name, first, second
+
+
+def test_a_late_answer_is_applied_in_the_round_that_is_open(desk: ClientDesk) -> None:
+    name, first, second = late_desk(desk)
+    desk.send("lab", desk.answer("lab", first["lab"]))
+    assert state_of(desk, name).taken[6] == 0  # kept, and used when the round closes
+    desk.send("gateway", desk.answer("gateway", second["gateway"]))
+    before = state_of(desk, name)
+    assert before.round == 2  # the lab was asked again and has not answered that
+    desk.send("lab", desk.answer("lab", second["lab"]))
+    after = state_of(desk, name)
+    assert after.round == 3
+    assert after.taken.tolist() == [2] * 6 + [1]  # the same release twice counts once
+    assert desk.side("lab").ledger.budget().spent == PRICE
+    again = [row for row in desk.store.uplink(name) if row.kind == DISPLACEMENT and row.retry_bytes]
+    counts = [(row.round, row.party, row.messages, row.payload_bytes) for row in again]
+    assert counts == [(2, "lab", 0, 0)]
+    counted = sum(row.messages for row in desk.store.uplink(name) if row.kind == DISPLACEMENT)
+    assert counted == int(after.taken.sum())
+
+
+def test_a_late_answer_moves_the_dual_as_one_in_time(desk: ClientDesk) -> None:
+    name, first, second = late_desk(desk)
+    late = desk.answer("lab", first["lab"])
+    desk.send("lab", late)
+    desk.send("gateway", desk.answer("gateway", second["gateway"]))
+    desk.send("lab", desk.answer("lab", second["lab"]))
+    moved = state_of(desk, name).u[6]
+    prompt = ClientDesk(TWO)
+    other, tasks = started(prompt, admm_job(TWO, minimum=3, rounds=3))
+    for party in TWO:
+        prompt.send(party, prompt.answer(party, tasks[party]))
+    assert np.array_equal(state_of(prompt, other).u[6], moved)
+    prompt.store.close()
+
+
+def test_late_answers_survive_a_restart(desk: ClientDesk) -> None:
+    name, first, second = late_desk(desk)
+    desk.send("lab", desk.answer("lab", first["lab"]))
+    desk.do(desk.engine.settle)
+    desk.start()
+    run = desk.engine.runs[name]
+    assert run.late["lab"].answers.keys() == {0}
+    assert run.awaited() == ["gateway", "lab"]
+    for party in TWO:
+        desk.attach(party)
+        desk.send(party, desk.answer(party, second[party]))
+    assert state_of(desk, name).taken.tolist() == [2] * 6 + [1]
+
+
+def test_the_same_late_answer_again_is_acknowledged_and_another_is_refused(
+    desk: ClientDesk,
+) -> None:
+    _, first, _ = late_desk(desk)
+    answer = desk.answer("lab", first["lab"])
+    desk.send("lab", answer)
+    sent = desk.send("lab", answer)
+    assert [each.message.WhichOneof("message") for each in sent] == ["receipted"]
+    changed = pb.AttachRequest()
+    changed.CopyFrom(answer)
+    body = bytearray(answer.submission.clients.bodies[0])
+    body[0] ^= 1
+    changed.submission.clients.bodies[0] = bytes(body)
+    changed.epoch = desk.epochs["lab"]
+    desk.refused(RequestConflict, "before with other bytes", desk.engine.receive, "lab", changed)
+
+
+# -- who is not there, and who declines ----------------------------------------------------------
+
+
+def test_clients_that_are_away_do_not_stop_a_round_and_are_asked_again(desk: ClientDesk) -> None:
+    gateway = desk.side("gateway")
+    name, first = started(desk, admm_job(TWO, minimum=3, rounds=3))
+    gateway.away = {1, 4}
+    sent = desk.send("lab", desk.answer("lab", first["lab"]))
+    sent = desk.send("gateway", desk.answer("gateway", first["gateway"]))
+    state = state_of(desk, name)
+    assert state.round == 2
+    assert state.owed.tolist() == [0, 1, 0, 0, 1, 0, 0]
+    gateway.away = set()
+    second = tasks_in(sent)
+    for party in TWO:
+        desk.send(party, desk.answer(party, second[party]))
+    assert state_of(desk, name).taken.tolist() == [2, 1, 2, 2, 1, 2, 2]
+    cost = PRICE
+    spent = [gateway.ledger.budget(account).spent for account in gateway.accounts]
+    assert spent == [2 * cost, cost, 2 * cost, 2 * cost, cost, 2 * cost]  # no second charge
+
+
+def test_a_round_with_too_few_there_passes_and_its_answers_count_in_the_next(
+    desk: ClientDesk,
+) -> None:
+    gateway = desk.side("gateway")
+    name, first = started(desk, admm_job(TWO, minimum=5, rounds=4))
+    gateway.away = {0, 1, 2}
+    sent = [
+        *desk.send("lab", desk.answer("lab", first["lab"])),
+        *desk.send("gateway", desk.answer("gateway", first["gateway"])),
+    ]
+    state = state_of(desk, name)
+    assert state.round == 2
+    assert not state.z.any()  # four answers are too few for a step
+    assert state.taken.sum() == 4
+    gateway.away = set()
+    second = tasks_in(sent)
+    for party in TWO:
+        desk.send(party, desk.answer(party, second[party]))
+    assert state_of(desk, name).z.any()
+
+
+def test_a_client_over_its_cap_declines_and_the_round_goes_on() -> None:
+    desk = ClientDesk(TWO)
+    poor = desk.side("gateway").accounts[2]
+    desk.side("gateway").ledger.set_cap(2 * PRICE, reason="little", account=poor)
+    name = desk.run(admm_job(TWO, rounds=4))
+    state = state_of(desk, name)
+    assert desk.state(name) is State.FINISHED
+    assert state.declined.tolist() == [False, False, True, False, False, False, False]
+    assert state.taken.tolist() == [4, 4, 2, 4, 4, 4, 4]
+    assert desk.side("gateway").ledger.budget(poor).spent == 2 * PRICE
+    desk.store.close()
+
+
+def test_a_party_that_refuses_a_task_is_out_and_the_job_goes_on(desk: ClientDesk) -> None:
+    name, first = started(desk, admm_job(TWO, rounds=2))
+    desk.send("gateway", desk.answer("gateway", first["gateway"]))
+    refusal = pb.Refusal(job_id=name, round=1, code="bad_input", message="no")
+    sent = desk.send("lab", pb.AttachRequest(refusal=refusal))
+    assert state_of(desk, name).declined.tolist() == [False] * 6 + [True]
+    assert tasks_in(sent).keys() == {"gateway"}
+
+
+def test_a_party_that_refuses_the_job_is_left_out(desk: ClientDesk) -> None:
+    for party in TWO:
+        desk.attach(party)
+    sent = desk.submit(admm_job(TWO, rounds=2))
+    name = next(iter(desk.engine.runs))
+    refused = pb.Decision(job_id=name, code="budget_exceeded", message="no budget")
+    desk.send("lab", pb.AttachRequest(decision=refused))
+    desk.deliver([each for each in sent if each.party == "gateway"])
+    assert desk.state(name) is State.FINISHED
+    assert state_of(desk, name).taken.tolist() == [2] * 6 + [0]
+
+
+def test_a_job_whose_clients_run_out_ends_and_says_so() -> None:
+    caps = {"": 2 * PRICE}
+    desk = ClientDesk(TWO, gateway=caps, lab=caps)
+    name = desk.run(admm_job(TWO, rounds=9, minimum=2))
+    assert desk.state(name) is State.FINISHED
+    # Two that are paid for, and one in which all decline.
+    assert desk.reason(name) == "too few clients are left after 3 of 9 rounds"
+    assert state_of(desk, name).taken.tolist() == [2] * 7
+    desk.store.close()
+
+
+# -- what nobody asked for -----------------------------------------------------------------------
+
+
+def test_answers_that_nobody_asked_for_are_refused_and_leave_no_trace(desk: ClientDesk) -> None:
+    _, tasks = started(desk, admm_job(TWO, sampled=3, rounds=2))
+    party = "gateway"
+    answer = desk.answer(party, tasks[party])
+    asked = list(answer.submission.clients.clients)
+    other = next(client for client in range(6) if client not in asked)
+
+    def broken(**changes: object) -> pb.AttachRequest:
+        made = pb.AttachRequest()
+        made.CopyFrom(answer)
+        made.epoch = desk.epochs[party]
+        for field, value in changes.items():
+            made.submission.clients.ClearField(field)
+            if isinstance(value, list):
+                getattr(made.submission.clients, field).extend(value)
+            else:
+                setattr(made.submission.clients, field, value)
+        return made
+
+    said = answer.submission.clients
+    receive = desk.engine.receive
+    for message, says in (
+        (broken(clients=[other, *asked[1:]]), "was not asked"),
+        (broken(rounds=[2] * len(asked)), "was not asked|not sign"),
+        (broken(bodies=[body + b"x" for body in said.bodies]), "bytes instead|not sign"),
+        (broken(bodies=said.bodies[:-1] or [b""]), "other numbers|speaks of|not sign|bytes"),
+        (broken(declined=[other]), "was not asked"),
+        (broken(declined=[asked[0]]), "twice"),
+        (broken(newest=7), "not there"),
+        (broken(account="another"), "not sign"),
+        (broken(account="x" * 65), "another job"),
+    ):
+        desk.refused(BadInput, says, receive, party, message)
+
+
+# -- crashes -------------------------------------------------------------------------------------
+
+
+def outcome(desk: ClientDesk, name: str) -> tuple[bytes, list[int]]:
+    spent = [
+        desk.side(party).ledger.budget(account).spent
+        for party in TWO
+        for account in desk.side(party).accounts
+    ]
+    return encode_state(state_of(desk, name)), spent
+
+
+def run_with_crashes(crash_at: float) -> tuple[bytes, list[int]]:
+    desk = ClientDesk(TWO)
+    job = admm_job(TWO, sampled=4, rounds=4)
+    desk.crash_at = crash_at + desk.commits
+    try:
+        name = desk.run(job)
+    except Crash:
+        desk.crash_at = -1.0
+        desk.start()
+        name = desk.run(job)
+    found = outcome(desk, name)
+    assert desk.state(name) is State.FINISHED
+    desk.store.close()
+    return found
+
+
+def test_a_coordinator_killed_at_any_commit_ends_with_the_same_bits_and_charges() -> None:
+    whole = run_with_crashes(-10.0)
+    for commit in range(2, 22):
+        for moment in (commit, commit + 0.5):
+            assert run_with_crashes(moment) == whole, moment
