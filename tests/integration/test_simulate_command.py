@@ -135,5 +135,6 @@ def test_a_plan_needs_no_data_and_keeps_to_its_budget(capsys: pytest.CaptureFixt
 
 
 def test_an_independent_plan_shares_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", "--json", "--quick", "--correlation", "0"]) == 0
+    options = ["--method", "frank-wolfe", "--correlation", "0"]
+    assert main(["plan", "--json", "--quick", *options]) == 0
     assert set(json.loads(capsys.readouterr().out)["shares"].values()) == {0}

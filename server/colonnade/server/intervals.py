@@ -12,7 +12,7 @@ where columns are independent, equicorrelated or have a few common causes (there
 by half or more). Where columns form a chain that is scattered over parties, 0.92 to 0.99 of all,
 but 0.75 to 1 of those that are not zero: a feature's few near relatives lie outside the directions
 that were bought, and their part is not of the average size that is assumed. Where nothing was
-bought between parties the numbers assumed below are a guess: coverage falls to 0.9 (0.6 of those
+bought between parties the numbers assumed below are a guess: coverage falls to 0.88 (0.6 of those
 that are not zero), and reports show no intervals.
 """
 

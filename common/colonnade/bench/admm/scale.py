@@ -42,7 +42,7 @@ class Scale:
 
 
 FULL = Scale()
-QUICK = Scale(rows_per_client=5, rounds=6, growth=(250, 1000), growth_rounds=3)
+QUICK = Scale(rows_per_client=5, rounds=6, growth=(250, 1000), growth_rounds=4)
 
 
 def spec_of(scale: Scale, *, sampled: int, rounds: int) -> AdmmSpec:
@@ -80,6 +80,10 @@ class Field:
     dealt: Dealt
 
     def run(self, *, sampled: int, rounds: int) -> Timed:
+        """Time a job; with twice the rounds if it was over before anybody looked."""
+        return self._run(sampled, rounds) or self.run(sampled=sampled, rounds=2 * rounds)
+
+    def _run(self, sampled: int, rounds: int) -> Timed | None:
         """Run one job; its set-up, which reads all clients' rows, is not timed."""
         spec = spec_of(self.scale, sampled=sampled, rounds=rounds)
         frame = Frame("timed", 1e-6, round_timeout_s=60, party_timeout_s=300)
@@ -94,8 +98,8 @@ class Field:
             raise JobEnded(f"the timed job did not finish; see {self.processes.logs}")
         began, before, cpu = first
         done = view.rounds_done - before
-        if done < 1:
-            raise JobEnded("the timed job was over before it could be timed; take more rounds")
+        if done < max(1, rounds // 3):
+            return None
         spent = {key: value - cpu[key] for key, value in self._cpu().items()}
         return Timed(
             (time.monotonic() - began) / done,
