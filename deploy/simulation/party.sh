@@ -9,13 +9,14 @@ if [ ! -e ingested ]; then
     touch ingested
 fi
 [ -e ledger/ledger.db ] || colonnade party init --ledger ledger --name "$NAME" --epsilon "$CAP" --delta 1e-6
+kinds=${KINDS:-'"frank-wolfe", "moments"'}
 cat >policy.toml <<END
 [[allow]]
 coordinator = "spiffe://simulation/coordinator/hub"
-kinds = ["frank-wolfe", "moments"]
+kinds = [$kinds]
 features = ["*"]
 label = true
-max_rho = 1.0
+max_rho = 2.0
 max_rounds = 100000
 END
 cat >party.toml <<END

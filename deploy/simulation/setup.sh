@@ -2,7 +2,7 @@
 # Once: the federation's authority and the made-up tables. Then approve what members request. It never
 # ends by itself, because `up --exit-code-from` takes the first container that ends for the end of all.
 set -eu
-members="hub analyst hospital laboratory insurer"
+members="hub analyst hospital laboratory insurer gateway"
 
 owner=$(stat -c %u /runs)
 if [ "$owner" = 0 ]; then
@@ -13,7 +13,7 @@ elif [ "$owner" != "$RUNS_UID" ]; then
 fi
 [ -e /authority/ca/root.pem ] || colonnade pki init --folder /authority/ca --federation simulation
 if [ ! -e /authority/tables ]; then
-    python3 /simulation/tables.py /exchange "$ROWS" "$FEATURES" "$SEED"
+    python3 /simulation/tables.py /exchange "$ROWS" "$FEATURES" "$SEED" ${CLIENTS:-}
     touch /authority/tables
 fi
 touch /tmp/ready

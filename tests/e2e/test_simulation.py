@@ -372,3 +372,38 @@ def test_the_overlay_moves_the_state_to_postgresql(finished: Finished) -> None:
     )
     assert "postgresql+psycopg://colonnade@database/colonnade" in shown.stdout
     assert os.environ.get("POSTGRES_PASSWORD") is None
+
+
+def test_the_overlay_adds_clients_that_each_pay_for_themselves(
+    images: None, tmp_path: Path
+) -> None:
+    names = ("docker-compose.yml", "docker-compose.admm.yml")
+    for name in names:
+        shutil.copy(ROOT / name, tmp_path)
+    shutil.copytree(ROOT / "deploy" / "simulation", tmp_path / "deploy" / "simulation")
+    settings = {
+        "COLONNADE_ROWS": "1000",
+        "COLONNADE_FEATURES": "6",
+        "COLONNADE_CLIENTS": "60",
+        "COLONNADE_LISTEN": f"127.0.0.1:{free_port()}",
+        "COMPOSE_FILE": ":".join(names),
+    }
+    project = Project("colonnade-test-clients", tmp_path, settings)
+    project.remove()
+    try:
+        up = project.compose(
+            "up", "--no-color", "--no-build", "--exit-code-from", "submit", check=False, timeout=400
+        )
+        assert up.returncode == 0, up.stdout[-5000:] + up.stderr[-2000:]
+    finally:
+        project.remove()
+    reports = [json.loads(each.read_text()) for each in (tmp_path / "runs").glob("*/report.json")]
+    by_method = {report["method"]: report for report in reports}
+    assert len(by_method) == len(reports) == 2
+    report = by_method["admm"]
+    assert report["state"] == "finished"
+    assert report["rounds"]["done"] == report["rounds"]["planned"]
+    assert report["uplink"]["payload_bytes"] == report["uplink"]["predicted_bytes"] > 0
+    (gateway,) = report["privacy"]["parties"]
+    assert gateway["party"] == "gateway"
+    assert 0 < gateway["spent"]["units"] <= gateway["cap"]["units"]
