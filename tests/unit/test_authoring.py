@@ -6,6 +6,7 @@ import pytest
 
 from colonnade.core.errors import BadInput, BudgetExceeded
 from colonnade.core.fixedpoint import Bounds
+from colonnade.optim.job import MAX_TASK_ENTRIES
 from colonnade.optim.vertical.spec import FrankWolfeSpec, Labels, Loss
 from colonnade.optim.vertical_moments.spec import MomentsSpec
 from colonnade.privacy.accounting import rho_of, units_down
@@ -82,6 +83,18 @@ def test_a_job_keeps_to_what_was_wished_and_offered(method: str, labels: str) ->
     plan = describe(job)
     assert plan["method"] == method
     assert 0.9 < plan["joint_max_epsilon"] <= 1.0
+
+
+@pytest.mark.parametrize("method", ["frank-wolfe", "moments"])
+@pytest.mark.parametrize("count", [30, 200])
+def test_a_job_of_many_parties_fits_its_messages(method: str, count: int) -> None:
+    many = [
+        dataclasses.replace(offers()[0], party=f"site-{number}", n_rows=10**6, cap_units=2**60)
+        for number in range(count)
+    ]
+    job = author(many, Wishes(epsilon=10.0, method=method, delta=1e-6), target="cost")
+    assert len(job.members) == count
+    assert max(job.method.task_entries(each.party) for each in many) <= MAX_TASK_ENTRIES
 
 
 @pytest.mark.parametrize("method", ["frank-wolfe", "moments"])

@@ -38,7 +38,7 @@ TEMPLATE = """\
 [[allow]]
 # Who may ask: the name in the coordinator's certificate.
 coordinator = "spiffe://study/coordinator/hub"
-# Which methods.
+# Which kinds of job; "admm" is for rows of clients (a schema with `client`).
 kinds = ["frank-wolfe", "moments"]
 # Which columns may take part; ["*"] for all of the table.
 features = ["*"]

@@ -19,6 +19,11 @@ from colonnade.server.moments import MomentsSolver, MomentsState
 from colonnade.server.solve import elastic_net, lasso_path, ridge, within_ball, within_box
 
 PENALTIES = ("ball", "l1", "ridge", "elastic-net", "box")
+_USES = {
+    "strength": ("ball", "l1", "ridge", "elastic-net"),
+    "mix": ("elastic-net",),
+    "radius": ("ball",),
+}
 
 # Features in a summary's path and correlations: more would fill a page and say no more.
 _MOST_FEATURES = 120
@@ -41,6 +46,11 @@ class Wanted:
     def __post_init__(self) -> None:
         if self.penalty not in PENALTIES:
             raise ValueError(f"a penalty is one of {', '.join(PENALTIES)}")
+        for name, usual in (("strength", None), ("mix", 0.5), ("radius", None)):
+            if getattr(self, name) != usual and self.penalty not in _USES[name]:
+                raise ValueError(f"the penalty {self.penalty} has no {name}")
+        if (self.low, self.high) != (-math.inf, math.inf) and self.penalty != "box":
+            raise ValueError(f"the penalty {self.penalty} has no low or high end")
         if self.strength is not None and not 0.0 <= self.strength < math.inf:
             raise ValueError("a penalty's strength must be 0 or more, and finite")
         if not 0.0 <= self.mix <= 1.0:

@@ -7,6 +7,7 @@ four shapes of correlation at several sizes and budgets; other seeds were kept f
 import math
 from dataclasses import dataclass
 
+from colonnade.optim.job import MAX_TASK_ENTRIES
 from colonnade.optim.vertical.planning import Problem
 from colonnade.optim.vertical.spec import FrankWolfeSpec, Labels
 from colonnade.optim.vertical_moments.spec import (
@@ -126,7 +127,8 @@ def recommend(
         cross_units=units[CROSS],
         directions=count,
         probes=max(probes or count + 3, count),
-        sketch_dim=sketch_dim or _dim(problem, max(units[LABEL], units[SHARE])),
+        sketch_dim=sketch_dim
+        or _dim(problem, max(units[LABEL], units[SHARE]), others=(parties - 1) * count),
         labels=Labels.SKETCHED if sketched else Labels.SHARED,
         loss=problem.loss,
         label_units=units[LABEL],
@@ -183,15 +185,21 @@ def _directions(problem: Problem, share: int) -> int:
     return round(min(max(wanted, 1.0), 6.0))
 
 
-def _dim(problem: Problem, units: int) -> int:
-    """Return a sketch size at which the sketch itself adds little to its noise."""
+def _dim(problem: Problem, units: int, *, others: int) -> int:
+    """Return a sketch size at which the sketch itself adds little to its noise.
+
+    A task carries the sketches of all ``others``, so many parties make it smaller.
+    """
     if not units:
         return 1
     wanted = 3.0 * rho_from_units(units) * problem.n_rows
     low, high = _DIMS
     most = min(high, 1 << (problem.n_rows.bit_length() - 1))
     power = max(math.ceil(math.log2(max(wanted, 1.0))), 0)
-    return min(most, max(low, 1 << power))
+    dim = min(most, max(low, 1 << power))
+    while dim > 1 and dim * others > MAX_TASK_ENTRIES * 9 // 10:
+        dim //= 2
+    return dim
 
 
 def choose_method(problem: Problem) -> str:
