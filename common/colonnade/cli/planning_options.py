@@ -30,7 +30,7 @@ def add_plan_options(parser: argparse.ArgumentParser, *, data: bool) -> None:
         "--correlation",
         type=float,
         default=None,
-        help="between columns, expected or made up; default 0.2",
+        help="between columns, made up, or expected by a frank-wolfe plan; default 0.2",
     )
     plan.add_argument(
         "--method",
