@@ -1,10 +1,9 @@
 """``colonnade bench admm``: utility beside its peers, throughput, ten thousand clients, growth."""
 
 import argparse
-from pathlib import Path
 from typing import Any
 
-from colonnade.cli.scratch import public_tables, say, scratch
+from colonnade.cli.scratch import add_bench_options, public_tables, say, scratch
 
 PARTS = ("utility", "scale")
 
@@ -19,14 +18,7 @@ def register_admm(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "against a plain NumPy loop; 10,000 clients at one host with memory; time of a round "
         "against its clients.",
     )
-    parser.add_argument("--quick", action="store_true", help="less of each, under 50 s")
-    parser.add_argument("--only", metavar="PART", choices=PARTS, help=f"one of {', '.join(PARTS)}")
-    parser.add_argument("--out", type=Path, help="folder for figures (PNG) and the numbers (JSON)")
-    parser.add_argument(
-        "--data", type=Path, help="folder of the public tables; default COLONNADE_DATA"
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--folder", type=Path, help="where to put scratch files")
+    add_bench_options(parser, PARTS)
     parser.set_defaults(handler=_admm)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from colonnade.cli.scratch import public_tables, say, scratch
+from colonnade.cli.scratch import add_bench_options, public_tables, say, scratch
 
 
 def register_vertical(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -19,14 +19,7 @@ def register_vertical(verbs: "argparse._SubParsersAction[argparse.ArgumentParser
         "uplink scale, uplink against other ways to send, rounds per second against a floor of "
         "bare messages and syncs, a party's memory, and the time to a simulation's first round.",
     )
-    parser.add_argument("--quick", action="store_true", help="less of each, under 50 s")
-    parser.add_argument("--only", metavar="PART", choices=PARTS, help=f"one of {', '.join(PARTS)}")
-    parser.add_argument("--out", type=Path, help="folder for figures (PNG) and the numbers (JSON)")
-    parser.add_argument(
-        "--data", type=Path, help="folder of the public tables; default COLONNADE_DATA"
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--folder", type=Path, help="where to put scratch files")
+    add_bench_options(parser, PARTS)
     parser.set_defaults(handler=_vertical)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from colonnade.cli.fit_plots import draw_plots
 from colonnade.server.report.cost_sections import MAX_LINES, figures
-from colonnade.server.report.html import NO_PLOTS
+from colonnade.server.report.html import NO_PLOTS, page
 from colonnade.server.report.markup import (
     Markup,
     at_most,
@@ -17,7 +17,6 @@ from colonnade.server.report.markup import (
     tag,
 )
 from colonnade.server.report.model_plots import MAX_SHOWN, largest_features
-from colonnade.server.report.style import CSS
 
 _UNITS = {
     "squared": "change of the label, in its unit, for one unit more of the feature",
@@ -59,16 +58,8 @@ def render(report: Mapping[str, Any]) -> str:
     """Return the whole page; it needs nothing but itself."""
     drawn = draw_plots(report)
     plots = drawn or {}
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="referrer", content="no-referrer"),
-        tag("title", f"{report['name']}: Colonnade fit"),
-        tag("style", Markup(CSS)),
-    )
-    main = tag(
-        "main",
+    return page(
+        f"{report['name']}: Colonnade fit",
         _alarm(report),
         _headline(report),
         Markup() if drawn is not None else tag("p", NO_PLOTS, class_="note"),
@@ -78,7 +69,6 @@ def render(report: Mapping[str, Any]) -> str:
         _settings(report),
         tag("section", tag("h2", "Words"), table(("word", "meaning"), _WORDS, texts=2)),
     )
-    return f"<!DOCTYPE html>\n{tag('html', head, tag('body', main), lang='en')}\n"
 
 
 def _alarm(report: Mapping[str, Any]) -> Markup:

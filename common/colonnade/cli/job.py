@@ -99,10 +99,8 @@ def open_client(arguments: argparse.Namespace) -> "Client":
 
 
 def _submit(arguments: argparse.Namespace) -> int:
-    import json
-
-    from colonnade.wire.authoring import author, describe
-    from colonnade.wire.jobspec import job_from_bytes, job_to_bytes
+    from colonnade.wire.authoring import author
+    from colonnade.wire.jobspec import job_to_bytes
 
     with open_client(arguments) as client:
         if arguments.spec is not None:
@@ -118,17 +116,27 @@ def _submit(arguments: argparse.Namespace) -> int:
                 timeout_s=arguments.timeout,
             )
             spec = job_to_bytes(job)
-        job = job_from_bytes(spec)
-        if arguments.write_spec is not None:
-            arguments.write_spec.write_bytes(spec)
-        if arguments.dry_run:
-            print(json.dumps(describe(job)) if arguments.json else _plan_text(describe(job)))
-            return 0
-        name = client.submit(spec)
-        if not arguments.watch:
-            print(json.dumps({"job_id": name}) if arguments.json else name)
-            return 0
-        return follow(client, name, as_json=arguments.json)
+        return hand_in(client, spec, arguments)
+
+
+def hand_in(client: "Client", spec: bytes, arguments: argparse.Namespace) -> int:
+    """Submit a job's bytes, or show what they would do, as the options say."""
+    import json
+
+    from colonnade.wire.authoring import describe
+    from colonnade.wire.jobspec import job_from_bytes
+
+    job = job_from_bytes(spec)
+    if arguments.write_spec is not None:
+        arguments.write_spec.write_bytes(spec)
+    if arguments.dry_run:
+        print(json.dumps(describe(job)) if arguments.json else _plan_text(describe(job)))
+        return 0
+    name = client.submit(spec)
+    if not arguments.watch:
+        print(json.dumps({"job_id": name}) if arguments.json else name)
+        return 0
+    return follow(client, name, as_json=arguments.json)
 
 
 def _read_spec(path: Path) -> bytes:

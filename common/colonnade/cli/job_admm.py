@@ -29,26 +29,11 @@ def add_admm_options(parser: argparse.ArgumentParser) -> None:
 
 def submit_admm(arguments: argparse.Namespace) -> int:
     """Submit the job that the options ask for."""
-    import json
-
-    from colonnade.cli.job import follow, open_client
-    from colonnade.wire.authoring import describe
+    from colonnade.cli.job import hand_in, open_client
     from colonnade.wire.jobspec import job_to_bytes
 
     with open_client(arguments) as client:
-        job = _job(arguments, client.parties())
-        spec = job_to_bytes(job)
-        if arguments.write_spec is not None:
-            arguments.write_spec.write_bytes(spec)
-        if arguments.dry_run:
-            plan = describe(job)
-            print(json.dumps(plan) if arguments.json else _text(plan))
-            return 0
-        name = client.submit(spec)
-        if not arguments.watch:
-            print(json.dumps({"job_id": name}) if arguments.json else name)
-            return 0
-        return follow(client, name, as_json=arguments.json)
+        return hand_in(client, job_to_bytes(_job(arguments, client.parties())), arguments)
 
 
 def _job(arguments: argparse.Namespace, offers: "list[PartyOffer]") -> "Job":
@@ -73,11 +58,3 @@ def _job(arguments: argparse.Namespace, offers: "list[PartyOffer]") -> "Job":
         arguments.timeout,
     )
     return job_over_clients(spec, chosen, target=arguments.target, frame=frame)
-
-
-def _text(plan: "dict[str, object]") -> str:
-    lines = [f"{name:<20}{value}" for name, value in plan.items() if name != "parties"]
-    parties = plan["parties"]
-    if isinstance(parties, dict):
-        lines += [f"  {party:<18}{facts}" for party, facts in parties.items()]
-    return "\n".join(lines)

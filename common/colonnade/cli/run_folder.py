@@ -1,6 +1,8 @@
-"""From a report to a run folder."""
+"""Folders of a run: where it happens, and what is written of it."""
 
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,3 +22,21 @@ def write_run(report: Mapping[str, Any], folder: Path) -> None:
     except OSError as error:
         what = (error.strerror or "cannot be written").lower()
         raise BadInput(f"{error.filename or folder}: {what}") from None
+
+
+@contextmanager
+def workplace(*, keep: Path | None, out: Path | None) -> Iterator[Path]:
+    """Make the folder that a simulation happens in: ``keep``, or one that is gone afterwards.
+
+    Refuse, before anything is done, folders that something is in already.
+    """
+    if keep is not None and keep.exists():
+        raise BadInput(f"{keep} exists already; name a new folder")
+    if out is not None and out.exists() and any(out.iterdir()):
+        raise BadInput(f"{out} is not empty; name a new folder")
+    if keep is not None:
+        keep.mkdir(parents=True)
+        yield keep
+    else:
+        with tempfile.TemporaryDirectory(prefix="colonnade-") as folder:
+            yield Path(folder)

@@ -1,11 +1,24 @@
-"""What the benchmark commands share: a scratch folder, the public tables, a word on progress."""
+"""What the benchmark commands share: options, a scratch folder, public tables, word of progress."""
 
+import argparse
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+
+
+def add_bench_options(parser: argparse.ArgumentParser, parts: Sequence[str]) -> None:
+    """Add the options of a benchmark in several parts."""
+    parser.add_argument("--quick", action="store_true", help="less of each, under 50 s")
+    parser.add_argument("--only", metavar="PART", choices=parts, help=f"one of {', '.join(parts)}")
+    parser.add_argument("--out", type=Path, help="folder for figures (PNG) and the numbers (JSON)")
+    parser.add_argument(
+        "--data", type=Path, help="folder of the public tables; default COLONNADE_DATA"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--folder", type=Path, help="where to put scratch files")
 
 
 @contextmanager

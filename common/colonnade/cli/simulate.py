@@ -40,22 +40,14 @@ def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
 
 def _simulate(arguments: argparse.Namespace) -> int:
     import json
-    import tempfile
 
+    from colonnade.cli.run_folder import workplace
     from colonnade.core.errors import BadInput
 
     if (arguments.data is None) != (arguments.target is None):
         raise BadInput("--data and --target go together")
-    if arguments.keep is not None and arguments.keep.exists():
-        raise BadInput(f"{arguments.keep} exists already; name a new folder")
-    if arguments.out is not None and arguments.out.exists() and any(arguments.out.iterdir()):
-        raise BadInput(f"{arguments.out} is not empty; name a new folder")
-    if arguments.keep is not None:
-        arguments.keep.mkdir(parents=True)
-        result = _run(arguments, arguments.keep)
-    else:
-        with tempfile.TemporaryDirectory(prefix="colonnade-") as folder:
-            result = _run(arguments, Path(folder))
+    with workplace(keep=arguments.keep, out=arguments.out) as folder:
+        result = _run(arguments, folder)
     print(json.dumps(result) if arguments.json else _text(result))
     return 0
 

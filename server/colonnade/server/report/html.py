@@ -65,11 +65,8 @@ _WORDS = (
 )
 
 
-def render(report: Report) -> str:
-    """Return the whole page; it needs nothing but itself."""
-    drawn = draw_plots(report)
-    plots: Plots = drawn or {}
-    title = f"{report['name']}: Colonnade report"
+def page(title: str, *sections: Markup) -> str:
+    """Return a page of ours that needs nothing but itself."""
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -78,8 +75,16 @@ def render(report: Report) -> str:
         tag("title", title),
         tag("style", Markup(CSS)),
     )
-    main = tag(
-        "main",
+    body = tag("body", tag("main", *sections))
+    return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n"
+
+
+def render(report: Report) -> str:
+    """Return the whole page; it needs nothing but itself."""
+    drawn = draw_plots(report)
+    plots: Plots = drawn or {}
+    return page(
+        f"{report['name']}: Colonnade report",
         _warnings(report),
         _headline(report),
         Markup() if drawn is not None else tag("p", NO_PLOTS, class_="note"),
@@ -92,7 +97,6 @@ def render(report: Report) -> str:
         _settings(report),
         _glossary(),
     )
-    return f"<!DOCTYPE html>\n{tag('html', head, tag('body', main), lang='en')}\n"
 
 
 def _warnings(report: Report) -> Markup:
