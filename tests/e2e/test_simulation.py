@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.usefixtures("images"), pytest.mark.timeout(1200)]
 PARTIES = ("hospital", "laboratory", "insurer")
 DESKS = ("hub", "analyst", *PARTIES)
 OPERATOR = "colonnade-test-operator"
-ROUNDS = 300  # of a job that is interrupted: the rest takes longer than looking and killing
+ROUNDS = 1500  # of a job that is interrupted: the rest takes longer than looking and killing
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,8 @@ def running(finished: Finished) -> Iterator[Project]:
 def operator(script: str, *, check: bool = True) -> Ended:
     """Run a line at the operator's shell."""
     where = "--env=COLONNADE_COORDINATOR=coordinator:7443", "--env=COLONNADE_CREDENTIALS=/tmp/pki"
-    return run(["docker", "exec", *where, OPERATOR, "sh", "-ec", script], check=check)
+    command = ["docker", "exec", *where, OPERATOR, "sh", "-ec", script]
+    return run(command, check=check, timeout=600)
 
 
 def told(script: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from colonnade.optim.admm.method import AdmmMethod, ClientPart
 from colonnade.optim.admm.spec import AdmmSpec
 from colonnade.optim.job import Job, Member, job_id
 from colonnade.party.answers import Seat, answers_of
-from colonnade.party.clients import Clients
+from colonnade.party.clients import Clients, set_aside
 from colonnade.party.frank_wolfe import Columns
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.founding import Charter, memory_ledger
@@ -100,7 +100,7 @@ class ClientSide(Side):
     def _accept(self, spec: bytes) -> pb.AttachRequest:
         name, job = job_id(spec), job_from_bytes(spec)
         if name not in self.answers:
-            self.ledger.admit_many(name, self.accounts, units=job.max_units(self.name))
+            set_aside(self.ledger, name, self.accounts, units=job.max_units(self.name))
             gate = Gate(self.ledger, self.noise)
             seat = Seat(
                 name, self.name, VERSION, self.table, gate, self.ledger, clients=self.owners

@@ -63,9 +63,12 @@ def test_the_part_that_is_there_works() -> None:
     assert "coordinator = " in ended.stdout
 
 
-def test_an_absent_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from colonnade.cli.main import main
-
-    monkeypatch.setitem(sys.modules, "prometheus_client", None)
-    monkeypatch.setitem(sys.modules, "grpc_health", None)
-    assert main(["health", "127.0.0.1:1"]) == 2
+def test_an_absent_package_is_named() -> None:
+    code = (
+        "import sys; sys.modules['grpc_health'] = None; from colonnade.cli.main import main;"
+        "sys.exit(main(['health', '127.0.0.1:1']))"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ended.returncode == 2
+    assert "grpc" in ended.stderr
+    assert len(ended.stderr.strip().splitlines()) == 1

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,9 @@ from colonnade.server.outgoing import Send
 from colonnade.server.run import Run, states_of
 from colonnade.server.store import State
 from colonnade.v1 import federation_pb2 as pb
+from colonnade.wire.clients import Questions, Replies, newest_release, questions_to_bytes
+from colonnade.wire.codec import release_from_proto
+from colonnade.wire.jobspec import job_to_bytes
 
 TWO = {"gateway": 6, "lab": 1}
 
@@ -321,6 +325,88 @@ def test_answers_that_nobody_asked_for_are_refused_and_leave_no_trace(desk: Clie
 
 
 # -- crashes -------------------------------------------------------------------------------------
+
+
+def resigned(desk: ClientDesk, answer: pb.AttachRequest, body: bytes) -> pb.AttachRequest:
+    """Return an answer of the lab with another body, signed as only its ledger can."""
+    changed = pb.AttachRequest()
+    changed.CopyFrom(answer)
+    changed.submission.clients.bodies[0] = body
+    release = newest_release(changed.submission)
+    assert release is not None
+    receipt = replace(release_from_proto(release).receipt, signature=b"")
+    signature = desk.side("lab").ledger.sign(receipt.statement())
+    changed.submission.clients.receipt.signature = signature
+    return changed
+
+
+def test_what_was_answered_is_not_replaced_by_a_late_answer_of_other_bytes(
+    desk: ClientDesk,
+) -> None:
+    name, first, second = late_desk(desk)
+    desk.send("lab", desk.answer("lab", second["lab"]))
+    late = desk.answer("lab", first["lab"])
+    body = late.submission.clients.bodies[0]
+    too_long = resigned(desk, late, body + b"x")
+    too_long.epoch = desk.epochs["lab"]
+    desk.do(desk.engine.settle)
+    desk.refused(BadInput, "bytes", desk.engine.receive, "lab", too_long)
+    desk.send("lab", resigned(desk, late, bytes(len(body))))
+    desk.do(desk.engine.settle)
+    desk.start()  # it reads what it kept
+    for party in TWO:
+        desk.attach(party)
+    desk.send("gateway", desk.answer("gateway", second["gateway"]))
+    undisturbed = ClientDesk(TWO)
+    other, _, again = late_desk(undisturbed)
+    undisturbed.send("lab", undisturbed.answer("lab", again["lab"]))
+    undisturbed.send("gateway", undisturbed.answer("gateway", again["gateway"]))
+    assert state_of(desk, name).round == state_of(undisturbed, other).round == 3
+    assert np.array_equal(state_of(desk, name).u, state_of(undisturbed, other).u)
+    undisturbed.store.close()
+
+
+@pytest.mark.parametrize("round_", [2**31, 2**32 - 1])
+def test_a_round_beyond_a_databases_integers_is_refused(desk: ClientDesk, round_: int) -> None:
+    name, _ = started(desk, admm_job(TWO))
+    for message in (
+        pb.AttachRequest(submission=pb.Submission(job_id=name, round=round_)),
+        pb.AttachRequest(refusal=pb.Refusal(job_id=name, round=round_)),
+    ):
+        message.epoch = desk.epochs["lab"]
+        desk.refused(BadInput, "no job has", desk.engine.receive, "lab", message)
+
+
+def ask(desk: ClientDesk, name: str, rounds: range) -> int:
+    """Ask the gateway's first client in many rounds; return how often it answers."""
+    answered = 0
+    for round_ in rounds:
+        asked = Questions(np.array([0]), np.array([round_]), np.zeros((1, 4), np.int64))
+        replies = desk.side("gateway").answers[name].answer(round_, questions_to_bytes(asked))
+        assert isinstance(replies, Replies)
+        answered += len(replies.released)
+    return answered
+
+
+def test_a_job_that_a_client_could_not_afford_does_not_live_on_what_becomes_free() -> None:
+    desk = ClientDesk({"gateway": 3}, gateway={"": 10 * PRICE})
+    side = desk.side("gateway")
+    for job, most in (
+        (admm_job({"gateway": 3}, rounds=9, salt=1), 9),
+        (admm_job({"gateway": 3}, rounds=10, participations=2, salt=2), 2),
+    ):
+        assert job.max_units("gateway") == most * PRICE
+        side._accept(job_to_bytes(job))
+    first, second = side.answers
+    assert ask(desk, second, range(1, 4)) == 1  # of two: one was all that the other job left
+    side.ledger.close_job(first)
+    assert ask(desk, second, range(4, 11)) == 0
+    # Nor when the host starts again and considers the job anew.
+    spec = job_to_bytes(admm_job({"gateway": 3}, rounds=10, participations=2, salt=2))
+    side.answers.clear()
+    side._accept(spec)
+    assert ask(desk, second, range(4, 11)) == 0
+    desk.store.close()
 
 
 def outcome(desk: ClientDesk, name: str) -> tuple[bytes, list[int]]:

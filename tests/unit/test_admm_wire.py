@@ -110,6 +110,13 @@ def test_an_unknown_field_is_refused() -> None:
         job_from_bytes(message.SerializeToString())
 
 
+def test_a_party_that_is_named_twice_is_refused() -> None:
+    method = admm_method({"gateway": 3})
+    spec = replace(method.spec, n_clients=6)
+    with pytest.raises(ValueError, match="different names"):
+        replace(method, parts=method.parts * 2, spec=spec)
+
+
 def test_members_that_do_not_fit_the_clients_are_refused() -> None:
     job = strange()
     first, second = job.members

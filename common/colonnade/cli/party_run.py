@@ -88,6 +88,7 @@ def _bind(arguments: argparse.Namespace) -> int:
     import json
 
     from colonnade.core.table import COARSE_NAME, Table
+    from colonnade.party.clients import check_accounts, read_clients
     from colonnade.party.config import load_config
     from colonnade.party.versions import version_of
     from colonnade.privacy.founding import open_ledger
@@ -95,12 +96,14 @@ def _bind(arguments: argparse.Namespace) -> int:
     config = load_config(arguments.config)
     table = Table.open(config.data / COARSE_NAME)
     table.verify()
+    version = version_of(table)
+    clients = read_clients(config.data, version=version, n_rows=table.n_rows)
     ledger = open_ledger(config.ledger)
     try:
+        check_accounts(ledger, divided=clients is not None)
         ledger.bind_dataset(bytes.fromhex(table.content_digest))
     finally:
         ledger.close()
-    version = version_of(table)
     if arguments.json:
         print(json.dumps({"dataset": version}))
     else:

@@ -1,5 +1,7 @@
 """What a party's table holds, declared before any data is read.
 
+The schema of a host also says ``client = "device"``: the column that names whose row it is.
+
 A schema is a TOML file. Everything in it is public by declaration, so bounds come from what the
 parties know about a quantity, never from the rows::
 
@@ -22,8 +24,6 @@ parties know about a quantity, never from the rows::
     name = "readmitted"
     low = 0
     high = 1
-
-The schema of a host also says ``client = "device"``: the column that names whose row it is.
 """
 
 import hashlib

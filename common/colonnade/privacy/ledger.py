@@ -81,6 +81,10 @@ class Ledger:
         """Return cap and spending of ``account``."""
         return self._state.budget(account)
 
+    def free(self, account: str = "") -> int:
+        """Return what an account has neither spent nor set aside, in units."""
+        return self._state.unreserved(account).remaining
+
     def stored(self, key: ReleaseKey) -> Released | None:
         """Return the release of ``key`` if it was stored and not purged."""
         self._check_alive()

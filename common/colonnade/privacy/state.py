@@ -119,14 +119,14 @@ class LedgerState:
     def _check_affordable(self, key: ReleaseKey, units: int) -> None:
         left = self.left.get(key.job, {}).get(key.account)
         if left is None:
-            self._unreserved(key.account).charge(units)
+            self.unreserved(key.account).charge(units)
         elif units > left:
             raise BudgetExceeded(
                 f"the release costs rho {rho_from_units(units):.6g} but "
                 f"{rho_from_units(left):.6g} is left of what the job was admitted with"
             )
 
-    def _unreserved(self, account: str) -> Budget:
+    def unreserved(self, account: str) -> Budget:
         """Return the budget with what open jobs have set aside counted as spent."""
         budget = self.budget(account)
         return Budget(budget.cap, budget.spent + self.reserved.get(account, 0))
@@ -138,7 +138,7 @@ class LedgerState:
             if earlier != units:
                 raise RequestConflict("the job was admitted before with another limit")
             return False
-        self._unreserved(account).charge(units)
+        self.unreserved(account).charge(units)
         return True
 
     def check_cap(self, entry: CapSet) -> None:

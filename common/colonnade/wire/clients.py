@@ -1,6 +1,6 @@
 """Between what a party's clients are asked and answer, and the messages that carry it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,6 +69,8 @@ def questions_from_bytes(body: bytes, *, n_clients: int, dim: int) -> Questions:
     clients, rounds = np.array(step.clients, np.int64), np.array(step.rounds, np.int64)
     if rounds.size != clients.size or len(step.points) != 8 * clients.size * dim:
         raise BadInput(f"a task's points are not of the job's size {dim}")
+    if np.any(rounds < 1):
+        raise BadInput("a task has a question of no round")
     if np.unique(clients).size != clients.size or np.any(clients >= n_clients):
         raise BadInput(f"a task asks a client twice or one beyond the party's {n_clients}")
     points = np.frombuffer(step.points, "<i8").reshape(clients.size, dim).astype(np.int64)
@@ -103,6 +105,19 @@ def said_from_proto(message: federation_pb2.ClientAnswers) -> Said:
         raise BadInput("an answer names a client twice")
     pairs = zip(message.rounds, message.bodies, strict=True)
     return Said(dict(zip(clients, pairs, strict=True)), tuple(message.declined))
+
+
+def only(submission: federation_pb2.Submission, clients: Collection[int]) -> bytes:
+    """Return the bytes of a submission with the answers of ``clients`` alone, and no receipt."""
+    kept = federation_pb2.Submission(job_id=submission.job_id, round=submission.round)
+    said = submission.clients
+    kept.clients.declined.extend(said.declined)
+    for client, round_, body in zip(said.clients, said.rounds, said.bodies, strict=True):
+        if client in clients:
+            kept.clients.clients.append(client)
+            kept.clients.rounds.append(round_)
+            kept.clients.bodies.append(body)
+    return kept.SerializeToString(deterministic=True)
 
 
 def newest_release(submission: federation_pb2.Submission) -> release_pb2.Release | None:

@@ -152,14 +152,18 @@ class AdmmAnswers:
         asked = questions_from_bytes(body, n_clients=len(self.accounts), dim=spec.dim)
         if asked.rounds.size and int(asked.rounds.max()) > round_:
             raise BadInput("a task has a question of a round that has not come")
+        admitted, job = self.host.ledger.state.admitted, self.host.job
+        # Nothing was set aside for these: the job must not live on what becomes free later.
+        outside = {c for c in asked.clients.tolist() if (job, self.accounts[c]) not in admitted}
         tasks = [
             ClientTask(self.accounts[client], made, point)
             for client, made, point in zip(
                 asked.clients.tolist(), asked.rounds.tolist(), asked.points, strict=True
             )
+            if client not in outside
             if not self.drop_out or secrets.randbelow(10**6) >= self.drop_out * 10**6
         ]
-        released, declined = dict[int, Released](), list[int]()
+        released, declined = dict[int, Released](), sorted(outside)
         for reply in self.host.answer(tasks):
             if isinstance(reply, Declined):
                 declined.append(self.host.places[reply.client])

@@ -100,7 +100,7 @@ def buy_bounds(
     label
         Whether to find bounds for the label too.
     """
-    refuse_divided(folder)
+    refuse_divided(folder, ledger)
     coarse, fine = open_pair(folder)
     version = version_of(coarse)
     releases = bought_bounds(version, ledger)

@@ -14,6 +14,7 @@ import hmac
 import itertools
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,12 +51,13 @@ class Clients:
         ]
 
 
-def write_clients(folder: Path, version: str, clients: Clients | None) -> None:
-    """Write who owns the rows of a table that is about to be put in place; None if it is whole."""
+def write_clients(folder: Path, version: str, clients: Clients) -> None:
+    """Write who owns the rows of a table that is about to be put in place.
+
+    Between this and that the file belongs to another table than the one that is there, and neither
+    is used: a divided table never looks whole.
+    """
     path = folder / CLIENTS_NAME
-    if clients is None:
-        path.unlink(missing_ok=True)
-        return
     draft = folder / f".{CLIENTS_NAME}.tmp"
     facts = {"dataset": version, "names": clients.names, "counts": clients.counts}
     with draft.open("w", encoding="utf-8") as file:
@@ -63,6 +65,11 @@ def write_clients(folder: Path, version: str, clients: Clients | None) -> None:
         file.flush()
         os.fsync(file.fileno())
     draft.rename(path)
+
+
+def forget_clients(folder: Path) -> None:
+    """Remove who owned the rows of a table in whose place a whole one has been put."""
+    (folder / CLIENTS_NAME).unlink(missing_ok=True)
 
 
 def read_clients(folder: Path, *, version: str, n_rows: int) -> Clients | None:
@@ -82,13 +89,47 @@ def read_clients(folder: Path, *, version: str, n_rows: int) -> Clients | None:
     return found
 
 
-def refuse_divided(folder: Path) -> None:
+def refuse_divided(folder: Path, ledger: Ledger) -> None:
     """Refuse what protects single rows on a table whose clients have many."""
+    check_accounts(ledger, divided=False)
     if (folder / CLIENTS_NAME).exists():
         raise BadInput(
             f"the table in {folder} is divided among clients, whose budgets protect all rows of a "
             "client; only jobs over clients may use it"
         )
+
+
+def check_accounts(ledger: Ledger, *, divided: bool) -> None:
+    """Refuse a table that is divided if the ledger has paid for a whole one, or the reverse.
+
+    Privacy: the two are charged to different accounts, so the same rows would be paid for twice as
+    if they were never used.
+    """
+    spent = {account for account, units in ledger.state.spent.items() if units}
+    if divided and "" in spent:
+        raise BadInput("the ledger has paid for a whole table, and this one is divided by clients")
+    if not divided and spent - {""}:
+        raise BadInput("the ledger has paid for clients of a divided table, and this one is whole")
+
+
+def set_aside(ledger: Ledger, job: str, accounts: Sequence[str], *, units: int) -> None:
+    """Set a job's greatest price aside, of every client that can afford it.
+
+    Of one that cannot, what is free is set aside: it takes part as long as that lasts, and then
+    declines. Nothing that becomes free later counts, so no job costs a client more than its
+    greatest price. If nobody has anything, the job is refused.
+    """
+    admitted = ledger.state.admitted
+    new = [account for account in accounts if (job, account) not in admitted]
+    refused = ledger.admit_many(job, new, units=units)
+    by_rest: dict[int, list[str]] = {}
+    for account in refused:
+        by_rest.setdefault(ledger.free(account), []).append(account)
+    for rest, poor in by_rest.items():
+        if rest:
+            ledger.admit_many(job, poor, units=rest)
+    if refused and not any((job, account) in ledger.state.admitted for account in accounts):
+        raise next(iter(refused.values()))
 
 
 def grouped(names: NDArray[np.str_]) -> Clients:

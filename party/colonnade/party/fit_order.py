@@ -152,7 +152,7 @@ def read_table(table: Table, *, dataset: str) -> FitTable:
 
 def party_table(folder: Path, ledger: Ledger, *, declared: bool) -> FitTable:
     """Return a party's table, checked, under the bounds that it bought unless ``declared``."""
-    refuse_divided(folder)
+    refuse_divided(folder, ledger)
     coarse, fine = open_pair(folder)
     for each in (coarse, fine):
         each.verify()

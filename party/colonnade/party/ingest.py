@@ -24,7 +24,7 @@ from colonnade.core.table import (
     TableHeader,
     TableWriter,
 )
-from colonnade.party.clients import write_clients
+from colonnade.party.clients import forget_clients, write_clients
 from colonnade.party.sources import Source, connect, one_line, open_source
 from colonnade.party.staging import Staged, stage, workspace
 from colonnade.party.versions import discard_stale
@@ -139,9 +139,12 @@ def _write(staged: Staged, schema: Schema, *, out: Path, progress: Progress) -> 
             )
         # Both are whole on disk before either is put in place; the digest tells a torn pair.
         digest = coarse.seal(fine_digest=fine.seal())
-        write_clients(out, version, staged.clients)
+        if staged.clients is not None:
+            write_clients(out, version, staged.clients)
         fine.publish()
         coarse.publish()
+    if staged.clients is None:
+        forget_clients(out)
     discard_stale(out)  # of people whose rows may be gone
     return IngestSummary(
         coarse=coarse_path,

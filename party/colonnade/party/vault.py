@@ -23,7 +23,7 @@ from colonnade.optim.admm.method import AdmmMethod
 from colonnade.optim.job import Job, job_id
 from colonnade.party.answers import Answers, Seat, answers_of
 from colonnade.party.bounds import bought_bounds, bounds_job
-from colonnade.party.clients import read_clients
+from colonnade.party.clients import check_accounts, read_clients, set_aside
 from colonnade.party.frank_wolfe import Columns
 from colonnade.party.policy import Policy
 from colonnade.party.versions import columns_for, version_of
@@ -70,6 +70,7 @@ class Vault:
         """Refuse a table that is damaged or is not the one that the ledger is bound to."""
         for table in open_pair(self._data):
             table.verify()
+        check_accounts(self._ledger, divided=self._clients is not None)
         digest = bytes.fromhex(self.table.content_digest)
         if (bound := self._ledger.dataset()) is None:
             self._ledger.bind_dataset(digest)
@@ -87,7 +88,7 @@ class Vault:
         declared = dict(zip(self.table.names, self.table.bounds, strict=True))
         offer = pb.Offer(
             dataset=self.version,
-            n_rows=self.table.n_rows,
+            n_rows=self.table.n_rows if self._clients is None else len(self._clients),
             features=[feature_to_proto(name, declared[name]) for name in names],
             cap_units=budget.cap,
             spent_units=budget.spent,
@@ -173,18 +174,12 @@ class Vault:
         return answers_of(job, seat)
 
     def _set_aside(self, name: str, units: int) -> None:
-        """Set a job's greatest price aside, of every client that can afford it.
-
-        One that cannot takes part as long as its own budget lasts, and then declines.
-        """
+        """Set a job's greatest price aside, of the party or of its clients."""
         with self._ledger.lock:
             if self._clients is None:
                 self._ledger.admit(name, units=units)
-                return
-            accounts = self._clients.accounts(self._ledger)
-            refused = self._ledger.admit_many(name, accounts, units=units)
-        if len(refused) == len(accounts):
-            raise next(iter(refused.values()))
+            else:
+                set_aside(self._ledger, name, self._clients.accounts(self._ledger), units=units)
 
     def _check_table(self, job: Job) -> None:
         """Refuse a job that was made for another table."""

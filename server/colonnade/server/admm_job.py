@@ -87,6 +87,8 @@ class FederatedAdmm:
         for client, (round_, body) in said.answers.items():
             if questions.get(client) != round_:
                 raise BadInput(f"client {client} of party {party} was not asked that")
+            if len(body) != self.method.spec.body_bytes:
+                raise BadInput(f"an answer of party {party} has {len(body)} bytes")
             if int(expected[first + client]) == round_:
                 self.solver.check(expected, Answer(first + client, round_, body))
                 new[client] = (round_, body)

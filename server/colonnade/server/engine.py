@@ -27,6 +27,8 @@ from colonnade.wire.session import PROTOCOL, public_text
 
 logger = logging.getLogger(__name__)
 
+MOST_ROUND = 2**31 - 1  # a database's integers end there, a message's do not
+
 
 class Coordinator:
     """All jobs and sessions of one federation."""
@@ -113,6 +115,8 @@ class Coordinator:
             raise StaleEpoch(f"session {message.epoch} of party {party} was replaced")
         self._hear(party)
         wire = wire_bytes(message.ByteSize())
+        if max(message.submission.round, message.refusal.round) > MOST_ROUND:
+            raise BadInput(f"party {party} speaks of a round that no job has")
         match message.WhichOneof("message"):
             case "decision":
                 self._decide(party, message.decision, wire)

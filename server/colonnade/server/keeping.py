@@ -9,7 +9,7 @@ from colonnade.server.metering import submission_rows
 from colonnade.server.run import Answer, Run
 from colonnade.server.store import PartyRow
 from colonnade.v1 import federation_pb2 as pb
-from colonnade.wire.clients import Said
+from colonnade.wire.clients import Said, only
 from colonnade.wire.session import enrolment_statement
 
 
@@ -38,9 +38,11 @@ def keep(run: Run, party: str, submission: pb.Submission, answer: Any, wire: int
     It is written with the others of the round, at the latest at the next tick: nothing is sent
     before, and a party whose answer a crash takes away sends the same bytes again.
     """
-    new = answer.answers if isinstance(answer, Said) else ()
-    rows = submission_rows(submission, party, wire, new=new)
+    rows = submission_rows(submission, party, wire, new=())
     body = submission.SerializeToString(deterministic=True)
+    if isinstance(answer, Said):  # what came before in answer to another task is not kept again
+        rows = submission_rows(submission, party, wire, new=answer.answers)
+        body = only(submission, answer.answers)
     run.unwritten.append(Answer(submission.round, party, body, rows))
     for row in rows:
         run.count(row)

@@ -8,6 +8,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
+import numpy as np
+
 from colonnade.core.errors import BadInput
 from colonnade.privacy.accounting import epsilon_of, rho_from_units
 from colonnade.server.client_summary import clients_of, statement_of
@@ -83,8 +85,12 @@ def solve_again(
         raise BadInput(str(error)) from None
     if run.state is None:
         raise BadInput("the job has not begun; solve it when it is finished")
-    state = solved(algorithm.solver, run.state, wanted)
-    return replace(algorithm.model(state), private=_private(engine, run)).to_object()
+    try:
+        state = solved(algorithm.solver, run.state, wanted)
+        model = algorithm.model(state)
+    except (ValueError, ArithmeticError, IndexError, np.linalg.LinAlgError):
+        raise BadInput("there is no solution with these numbers; use larger ones") from None
+    return replace(model, private=_private(engine, run)).to_object()
 
 
 def _private(engine: Coordinator, run: Run) -> bool:

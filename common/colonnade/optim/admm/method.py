@@ -49,6 +49,8 @@ class AdmmMethod:
     def __post_init__(self) -> None:
         if not self.parts or any(part.clients < 1 for part in self.parts):
             raise ValueError("every party of the job needs at least one client")
+        if len({part.party for part in self.parts}) != len(self.parts):
+            raise ValueError("a job needs parties with different names")
         if sum(part.clients for part in self.parts) != self.spec.n_clients:
             raise ValueError("the parties' clients are not the job's")
         if any(part.features != self.parts[0].features for part in self.parts):
