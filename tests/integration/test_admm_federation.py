@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,17 @@ def spec_of(**changes: Any) -> AdmmSpec:
 @pytest.fixture
 def federation(tmp_path: Path) -> Federation:
     return found(tmp_path / "all", people(POPULATION), cap_units=8 * PRICE, drop_out=0.0)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+    """A federation as processes, with a budget for several jobs; each test leaves all attached."""
+    folder = tmp_path_factory.mktemp("running")
+    made = found(folder, people(POPULATION), cap_units=40 * PRICE, drop_out=0.0)
+    with Processes(made, folder / "logs") as processes:
+        with processes.client() as client:
+            processes.wait_for_parties(client)
+        yield processes
 
 
 def frame(round_timeout_s: int = 2) -> Frame:
@@ -404,36 +416,36 @@ def test_hosts_and_coordinator_killed_amid_a_job_lose_nothing_and_pay_once(
     assert uplink["payload_bytes"] == sum(map(sum, answered.values())) * spec.body_bytes
 
 
-def test_a_host_that_dies_for_good_does_not_stop_the_job(federation: Federation) -> None:
-    spec = spec_of(rounds=8, sampled=12, minimum=3, participations=8)
-    logs = federation.folder / "logs"
-    with Processes(federation, logs) as processes, processes.client() as client:
-        offers = processes.wait_for_parties(client)
+def test_a_host_that_dies_for_good_does_not_stop_the_job(running: Processes) -> None:
+    spec = spec_of(rounds=4, sampled=12, minimum=3, participations=4)
+    with running.client() as client:
+        offers = running.wait_for_parties(client)
         timing = frame(round_timeout_s=1)
         name = client.submit(job_over_clients(spec, offers, target=TARGET, frame=timing))
         for view in client.watch(name):
             if view.rounds_done >= 1:
                 break
-        running = processes.process("host-2")
-        os.kill(running.pid, signal.SIGKILL)
-        running.wait()
+        victim = running.process("host-2")
+        os.kill(victim.pid, signal.SIGKILL)
+        victim.wait()
         report = finish(client, name)
-    assert report["rounds"]["done"] == 8
+        running.start_party("host-2")
+        running.wait_for_parties(client)
+    assert report["rounds"]["done"] == 4
     assert report["model"]["features"][0]["coef_scaled"] != 0.0
 
 
-def test_the_hosts_own_log_has_every_client_round_and_kind(federation: Federation) -> None:
+def test_the_hosts_own_log_has_every_client_round_and_kind(running: Processes) -> None:
     spec = spec_of(rounds=4, sampled=8, participations=4)
-    logs = federation.folder / "logs"
-    with Processes(federation, logs) as processes, processes.client() as client:
-        offers = processes.wait_for_parties(client)
-        job = job_over_clients(spec, offers, target=TARGET, frame=frame())
-        report = finish(client, client.submit(job))
-    for party in federation.parties:
-        lines = read_log(federation.folder / party / "uplink.jsonl")
+    with running.client() as client:
+        offers = running.wait_for_parties(client)
+        name = client.submit(job_over_clients(spec, offers, target=TARGET, frame=frame()))
+        report = finish(client, name)
+    for party in running.federation.parties:
+        lines = read_log(running.federation.folder / party / "uplink.jsonl")
         counts = np.zeros(12, int)
         for line in lines:
-            if line.kind == DISPLACEMENT:
+            if line.job == name and line.kind == DISPLACEMENT:
                 assert line.payload_bytes == spec.body_bytes
                 counts[line.client] += 1
         assert counts.tolist() == report["clients"]["answers_by_client"][party]
@@ -488,41 +500,40 @@ def test_one_command_runs_it_under_drop_out_and_prints_what_it_says(tmp_path: Pa
     ],
     ids=" ".join,
 )
-def test_impossible_wishes_are_refused_in_one_line(arguments: tuple[str, ...]) -> None:
-    done = command(*arguments)
-    assert done.returncode == 3, done.stderr
-    assert "Traceback" not in done.stderr
-    last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("colonnade: ")
+def test_impossible_wishes_are_refused_in_one_line(
+    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["simulate", "admm", *arguments]) == 3
+    said = capsys.readouterr().err
+    assert "Traceback" not in said
+    assert said.strip().splitlines()[-1].startswith("colonnade: ")
 
 
 def test_an_operator_submits_a_job_over_the_clients_that_are_attached(
-    federation: Federation, tmp_path: Path
+    running: Processes, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with Processes(federation, federation.folder / "logs") as processes:
-        with processes.client() as client:
-            processes.wait_for_parties(client)
-        where = ("--coordinator", federation.address)
-        who = ("--credentials", str(federation.operator_credentials))
-        options = ("--target", TARGET, "--rounds", "3", "--epsilon", "4", "--loss", "logistic")
+    made = running.federation
+    with running.client() as client:
+        running.wait_for_parties(client)
+    where = ("--coordinator", made.address, "--credentials", str(made.operator_credentials))
+    options = ("--target", TARGET, "--rounds", "3", "--epsilon", "4", "--loss", "logistic")
 
-        def job(*more: str) -> "subprocess.CompletedProcess[str]":
-            line = [sys.executable, "-m", "colonnade.cli.main", "job", "admm", *where, *who]
-            return subprocess.run([*line, *more], capture_output=True, text=True, check=False)
+    def job(*more: str) -> tuple[int, str, str]:
+        return main(["job", "admm", *where, *more]), *capfd.readouterr()
 
-        plan = job(*options, "--dry-run", "--json")
-        assert plan.returncode == 0, plan.stderr
-        facts = json.loads(plan.stdout)
-        assert (facts["method"], facts["rows"]) == ("admm", 24)
-        assert facts["joint_max_epsilon"] == pytest.approx(4.0, rel=1e-6)  # of one client
-        spec = tmp_path / "job.spec"
-        done = job(*options, "--watch", "--json", "--write-spec", str(spec))
-        assert done.returncode == 0, done.stderr
-        assert job_id(spec.read_bytes()) in done.stdout
-        for wrong in (("--target", "z"), ("--target", TARGET, "--parties", "nobody")):
-            refused = job(*wrong)
-            assert refused.returncode == 3
-            assert len(refused.stderr.strip().splitlines()) == 1
+    code, out, err = job(*options, "--dry-run", "--json")
+    assert code == 0, err
+    facts = json.loads(out)
+    assert (facts["method"], facts["rows"]) == ("admm", 24)
+    assert facts["joint_max_epsilon"] == pytest.approx(4.0, rel=1e-6)  # of one client
+    spec = tmp_path / "job.spec"
+    code, out, err = job(*options, "--watch", "--json", "--write-spec", str(spec))
+    assert code == 0, err
+    assert job_id(spec.read_bytes()) in out
+    for wrong in (("--target", "z"), ("--target", TARGET, "--parties", "nobody")):
+        code, _, err = job(*wrong)
+        assert code == 3
+        assert len(err.strip().splitlines()) == 1
 
 
 def test_the_benchmark_measures_real_processes(tmp_path: Path) -> None:

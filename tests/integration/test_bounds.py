@@ -216,7 +216,9 @@ def test_what_is_bought_is_tight_within_the_declared_bounds(data: Path, ledger: 
 
 def test_the_price_is_the_formula_and_all_that_is_spent(data: Path, ledger: Ledger) -> None:
     bought = buy(data, ledger, label=True)
-    (sigma2,) = {ledger.state.charges[r.key].mechanism["sigma2"] for r in bought.releases}
+    (sigma2,) = {
+        int(ledger.state.charges[r.key].mechanism.record()["sigma2"]) for r in bought.releases
+    }
     formula = STEPS * 2 * 4 / (2 * sigma2)
     assert rho_from_units(bought.price) == pytest.approx(formula, rel=1e-12)
     assert PRICE * 0.98 < bought.price <= PRICE

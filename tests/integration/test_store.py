@@ -62,7 +62,8 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         command = [*before, str(programs / program), *arguments]
         subprocess.run(command, check=True, cwd=folder, capture_output=True, timeout=120)
 
-    run("initdb", "-D", str(data), "-U", "hub", "-A", "scram-sha-256", f"--pwfile={secret}", "-N")
+    whose = ("-U", "hub", "-A", "scram-sha-256", f"--pwfile={secret}")
+    run("initdb", "-D", str(data), *whose, "-N", "-E", "UTF8", "--locale=C")
     options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder}"
     run("pg_ctl", "-D", str(data), "-o", options, "-l", str(folder / "log"), "-w", "start")
     try:
@@ -152,17 +153,17 @@ def test_what_is_written_is_there_after_a_restart(store: Database, url: str) -> 
 
 def test_rows_are_replaced_ended_and_listed_newest_first(store: Database) -> None:
     newer = replace(JOB, job_id="j2", submitted_at=2e9)
+    ended = replace(JOB, state=State.FAILED, reason="why", ended_at=3e9, outcome=b"\0how\xff")
     write(store, lambda: store.put_party(PARTY), lambda: store.add_job(JOB))
     write(store, lambda: store.add_job(newer))
     write(
         store,
         lambda: store.put_party(replace(PARTY, epoch=7)),
-        lambda: store.set_state("j1", State.FAILED, "why", 3e9),
+        lambda: store.set_state(ended),
         lambda: store.put_decision(DecisionRow("j1", "lab", accepted=True)),
         lambda: store.put_decision(DecisionRow("j1", "lab", accepted=False, code="c", message="m")),
     )
     assert store.parties() == [replace(PARTY, epoch=7)]
-    ended = replace(JOB, state=State.FAILED, reason="why", ended_at=3e9)
     assert store.jobs() == [newer, ended]
     assert store.decisions("j1") == [DecisionRow("j1", "lab", False, "c", "m")]
 
@@ -280,6 +281,20 @@ def test_a_database_that_is_not_there_is_named_without_its_password(tmp_path: Pa
             Database(url)
         assert PASSWORD not in str(failed.value)
         assert len(str(failed.value).splitlines()) == 1
+
+
+def test_a_database_whose_text_is_not_unicode_is_refused_in_one_line(postgres: str) -> None:
+    engine = engine_of(postgres).execution_options(isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        for encoding in ("SQL_ASCII", "LATIN1"):
+            made = f"CREATE DATABASE {encoding} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0"
+            connection.execute(sa.text(made))
+    engine.dispose()
+    for encoding in ("SQL_ASCII", "LATIN1"):
+        with pytest.raises(BadInput, match=f"has the encoding {encoding}; .* 'UTF8'") as refused:
+            Database(postgres.replace("/postgres", f"/{encoding.lower()}"))
+        assert len(str(refused.value).splitlines()) == 1
+        assert PASSWORD not in str(refused.value)
 
 
 def test_a_wrong_password_is_refused_without_saying_it(postgres: str) -> None:

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from colonnade.core.arrays import IntArray
 from colonnade.core.fixedpoint import GRID
 from colonnade.optim.admm.method import AdmmMethod, ClientPart
 from colonnade.optim.admm.spec import AdmmSpec
+from colonnade.optim.admm.tasks import ClientTasks
 from colonnade.optim.job import Job, Member, job_id
 from colonnade.party.answers import Seat, answers_of
 from colonnade.party.clients import Clients, set_aside
@@ -25,6 +27,12 @@ from support.desk import BOUNDS, LABEL_BOUNDS, VERSION, Desk, Side
 FEATURES = ("a", "b", "c")
 PRICE = units_down(0.25)
 ROWS = 4  # of every client
+
+
+def tasks_of(*asked: tuple[str, int, IntArray]) -> ClientTasks:
+    """Ask clients by name, each from a point of its own."""
+    names, rounds, points = zip(*asked, strict=True)
+    return ClientTasks(names, np.array(rounds, np.int64), np.stack(points))
 
 
 def admm_method(parties: dict[str, int], *, timeout: int = 5, **changes: Any) -> AdmmMethod:

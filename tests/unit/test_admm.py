@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import optimize
+from support.clients import tasks_of
 from support.entropy import ShakeNoise
 from support.ledgers import new_ledger
 
 from colonnade.core.arrays import IntArray
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import GRID
-from colonnade.optim.admm import accounting
+from colonnade.optim.admm import accounting, packing
 from colonnade.optim.admm.packing import pack, unpack_many
 from colonnade.optim.admm.prox import TOLERANCE, Client, design, factorise
 from colonnade.optim.admm.spec import (
@@ -25,20 +26,27 @@ from colonnade.optim.admm.spec import (
     AdmmSpec,
     Sampling,
 )
-from colonnade.optim.admm.tasks import ClientTask
+from colonnade.optim.admm.tasks import ClientTasks
 from colonnade.optim.solvers.losses import HINGE, LOGISTIC, SQUARED, Loss
 from colonnade.optim.solvers.penalties import box, lasso
 from colonnade.optim.vertical.shares import ShareCode
 from colonnade.party.admm import AdmmHost, Declined
 from colonnade.privacy.accounting import RHO_UNIT, epsilon_of, units_down
-from colonnade.privacy.entries import Charged, Stored, entry_from_line
+from colonnade.privacy.entries import ChargedTogether, StoredTogether, entry_from_line
 from colonnade.privacy.gate import Gate
 from colonnade.privacy.ledger import Released
 from colonnade.privacy.simulation import SeededNoise, ZeroNoise
-from colonnade.server.admm import AdmmCoordinator, Answer
-from colonnade.server.admm_state import AdmmState, decode_state, encode_state
+from colonnade.server.admm import AdmmCoordinator, Answer, gathered
+from colonnade.server.admm_state import (
+    AdmmState,
+    decode_change,
+    decode_state,
+    encode_change,
+    encode_state,
+)
 from colonnade.simulate.admm import Trouble, ask, make_host, run, run_with
 
+ZEROS = np.zeros(3, np.int64)
 SEED = bytes(range(32))
 
 
@@ -232,7 +240,7 @@ def test_a_round_moves_the_duals_by_the_documented_integers(weight: float) -> No
             answers.append(Answer(int(client), int(round_), body_of(spec, int(client))))
             moved = spec.code.decode(answers[-1].body).astype(object)
             u[client] += (spec.gain * (z - u[client] + moved) + STEP_UNIT // 2) // STEP_UNIT
-        state = coordinator.absorb(state, answers)
+        state = coordinator.absorb(state, gathered(answers))
         assert np.array_equal(state.u, u.astype(np.int64))
         assert np.array_equal(state.total, u.sum(axis=0).astype(np.int64))
         mean = state.u.mean(axis=0) * spec.unit
@@ -302,7 +310,7 @@ def test_one_who_declines_is_replaced_at_once_and_never_asked_again() -> None:
 def test_a_round_without_answers_only_goes_by() -> None:
     coordinator = AdmmCoordinator(spec_of())
     before = coordinator.start(SEED)
-    after = coordinator.absorb(before, [])
+    after = coordinator.absorb(before, gathered([]))
     assert after.round == 2
     assert not after.u.any()
     assert (after.owed == 1).sum() == 5
@@ -317,15 +325,18 @@ def test_a_client_is_never_asked_more_often_than_the_job_allows() -> None:
     assert max(spent) <= spec.max_units
 
 
+BODY = bytes(spec_of().body_bytes)
+
+
 @pytest.mark.parametrize(
     "answer",
     [
-        Answer(12, 1, b""),
-        Answer(-1, 1, b""),
-        Answer(-2, 0, b""),
-        Answer(0, 2, b""),
-        Answer(0, 0, b""),
-        Answer(0, 1, b"short"),
+        Answer(12, 1, BODY),
+        Answer(-1, 1, BODY),
+        Answer(-2, 0, BODY),
+        Answer(0, 2, BODY),
+        Answer(0, 0, BODY),
+        Answer(0, 1, BODY[1:]),
     ],
     ids=repr,
 )
@@ -333,9 +344,18 @@ def test_an_answer_that_was_not_asked_for_is_refused(answer: Answer) -> None:
     spec = spec_of(sampled=12)
     coordinator = AdmmCoordinator(spec)
     expected = coordinator.expected(coordinator.start(SEED))
-    coordinator.check(expected, Answer(0, 1, bytes(spec.body_bytes)))
+    fine = Answer(1, 1, BODY)
+    coordinator.check(expected, gathered([fine]))
     with pytest.raises(BadInput):
-        coordinator.check(expected, answer)
+        coordinator.check(expected, gathered([fine, answer]))
+
+
+def test_nothing_is_applied_twice_or_unasked() -> None:
+    coordinator = AdmmCoordinator(spec_of(sampled=12))
+    state = coordinator.start(SEED)
+    for answers in ([Answer(1, 1, BODY)] * 2, [Answer(1, 2, BODY)]):
+        with pytest.raises(ValueError, match="not asked for"):
+            coordinator.absorb(state, gathered(answers))
 
 
 def test_a_late_answer_counts_as_if_in_time_and_is_asked_for_again_unchanged() -> None:
@@ -343,23 +363,21 @@ def test_a_late_answer_counts_as_if_in_time_and_is_asked_for_again_unchanged() -
     coordinator = AdmmCoordinator(spec)
     state = coordinator.start(SEED)
     answers = [Answer(client, 1, body_of(spec, client)) for client in range(12)]
-    state = coordinator.absorb(state, answers)  # so that z is not zero
+    state = coordinator.absorb(state, gathered(answers))  # so that z is not zero
     first = coordinator.tasks(state)
     answers = [Answer(client, 2, body_of(spec, 50 + client)) for client in range(12)]
-    state = coordinator.absorb(state, answers[1:])
+    state = coordinator.absorb(state, gathered(answers[1:]))
     again = coordinator.tasks(state)
     assert again.rounds.tolist() == [2] + [3] * 11
     assert np.array_equal(again.v[0], first.v[0])
     assert not np.array_equal(state.z, state.past[2])
-    after = coordinator.absorb(state, answers[:1])
+    after = coordinator.absorb(state, gathered(answers[:1]))
     moved = spec.code.decode(answers[0].body)
     gap = first.v[0] + moved - state.past[2]  # v + d - z, with the z of the task
     assert np.array_equal(after.u[0], state.u[0] + gap)  # the step 2 lambda is 1
     assert sorted(after.past) == [3]
-    assert (
-        3
-        not in coordinator.absorb(after, [Answer(c, 3, answers[0].body) for c in range(1, 12)]).past
-    )
+    rest = gathered([Answer(c, 3, answers[0].body) for c in range(1, 12)])
+    assert 3 not in coordinator.absorb(after, rest).past
 
 
 def test_replayed_answers_give_the_same_state_bit_for_bit() -> None:
@@ -372,20 +390,58 @@ def test_replayed_answers_give_the_same_state_bit_for_bit() -> None:
     assert len(rounds) == int(outcome.state.taken.sum())
     whole = changes = coordinator.start((9).to_bytes(32, "little"))
     for log in outcome.log:
-        whole = decode_state(encode_state(coordinator.absorb(whole, log)))
-        after = coordinator.absorb(changes, log[::-1])  # within a round the order is no matter
-        changes = decode_state(encode_state(after, since=changes), since=changes)
+        whole = decode_state(encode_state(coordinator.absorb(whole, gathered(log))))
+        said = gathered(log[::-1])  # within a round the order is no matter
+        body = encode_change(said, coordinator.absorb(changes, said).z)
+        changes = coordinator.replay(changes, *decode_change(body))
     assert same(whole, outcome.state)
     assert same(changes, outcome.state)
     assert np.array_equal(whole.u.sum(axis=0), whole.total)
 
 
+def test_a_step_in_place_is_the_same_step_and_any_other_leaves_its_state_alone() -> None:
+    spec = spec_of(rounds=3)
+    coordinator = AdmmCoordinator(spec)
+    state = coordinator.start(SEED)
+    for _ in range(3):
+        tasks, before = coordinator.tasks(state), encode_state(state)
+        asked = zip(tasks.clients.tolist(), tasks.rounds.tolist(), strict=True)
+        said = gathered([Answer(client, r, body_of(spec, client)) for client, r in asked])
+        apart = coordinator.absorb(state, said)
+        assert encode_state(state) == before
+        state = coordinator.absorb(state, said, in_place=True)
+        assert same(state, apart)
+
+
+@pytest.mark.parametrize("width", range(2, 44))
+def test_bodies_are_unpacked_as_their_code_says(width: int) -> None:
+    code = ShareCode(11, 5, width)
+    most = 5 << (width - 1)
+    noisy = np.random.default_rng(width).integers(-most - 9, most + 9, (7, 11))
+    noisy[0, :2] = -most, most
+    bodies = [code.encode(row) for row in noisy]
+    assert [pack(code, row) for row in noisy] == bodies
+    values = unpack_many(code, bodies)
+    assert np.array_equal(values, [code.decode(body) for body in bodies])
+    plain = np.empty_like(values)
+    packed = np.frombuffer(b"".join(bodies), np.uint8).reshape(7, -1)
+    packing._unpack.py_func(packed, code.step, code.width, plain)  # type: ignore[attr-defined]
+    assert np.array_equal(plain, values)
+    assert unpack_many(code, []).shape == (0, 11)
+    with pytest.raises(ValueError, match="another size"):
+        unpack_many(code, [bodies[0] + b"x", bodies[1][:-1]])
+
+
 def test_bytes_that_are_no_state_are_refused() -> None:
     state = AdmmCoordinator(spec_of()).start(SEED)
     body = encode_state(state)
-    for wrong in (b"", body[:-1], body + b"\0", b"x" + body[1:], encode_state(state, since=state)):
+    change = encode_change(gathered([Answer(1, 1, b"four")]), state.z)
+    for wrong in (b"", body[:-1], body + b"\0", b"x" + body[1:], change):
         with pytest.raises(ValueError, match="state"):
             decode_state(wrong)
+    for wrong in (b"", change[:-1], change + b"\0", b"x" + change[1:], body):
+        with pytest.raises(ValueError, match="state"):
+            decode_change(wrong)
 
 
 def test_the_worst_answers_keep_the_state_within_its_bounds() -> None:
@@ -397,9 +453,9 @@ def test_the_worst_answers_keep_the_state_within_its_bounds() -> None:
     for _ in range(60):
         tasks = coordinator.tasks(state)
         assert np.abs(tasks.v).max() <= MAX_V
-        ClientTask("c0", 1, tasks.v[0])
+        tasks_of(("c0", 1, tasks.v[0]))  # fits
         bodies = zip(tasks.clients.tolist(), tasks.rounds.tolist(), strict=True)
-        state = coordinator.absorb(state, [Answer(client, r, top) for client, r in bodies])
+        state = coordinator.absorb(state, gathered([Answer(c, r, top) for c, r in bodies]))
     assert np.array_equal(state.total, state.u.astype(object).sum(axis=0).astype(np.int64))
     assert state.u.max() == MAX_STATE
 
@@ -445,8 +501,8 @@ def test_a_task_is_charged_before_rows_are_read_and_each_client_pays_for_itself(
 
     class Watched:
         def displacements(self, clients: IntArray, v: IntArray) -> IntArray:
-            charged = {entry.account for entry in entries() if isinstance(entry, Charged)}
-            assert charged >= {f"c{client}" for client in clients}
+            (charged,) = (entry for entry in entries() if isinstance(entry, ChargedTogether))
+            assert charged.accounts == [f"c{client}" for client in clients]
             read.extend(clients.tolist())
             return host.problems.displacements(clients, v)
 
@@ -454,7 +510,7 @@ def test_a_task_is_charged_before_rows_are_read_and_each_client_pays_for_itself(
         return [entry_from_line(line)[2] for line in host.ledger.lines()]
 
     watched = replace(host, problems=Watched())  # type: ignore[arg-type]
-    tasks = [ClientTask(f"c{number}", 1, np.arange(3)) for number in (3, 1, 7)]
+    tasks = tasks_of(*((f"c{number}", 1, np.arange(3)) for number in (3, 1, 7)))
     replies = watched.answer(tasks)
     assert read == [3, 1, 7]
     assert [r.key.account for r in replies if isinstance(r, Released)] == ["c3", "c1", "c7"]
@@ -463,39 +519,51 @@ def test_a_task_is_charged_before_rows_are_read_and_each_client_pays_for_itself(
         assert host.ledger.budget(f"c{number}").spent == cost
     assert watched.answer(tasks) == replies  # the same bytes, and nothing is read or paid
     assert read == [3, 1, 7]
-    assert sum(isinstance(entry, Stored) for entry in entries()) == 3
+    (stored,) = (entry for entry in entries() if isinstance(entry, StoredTogether))
+    assert stored.accounts == ["c3", "c1", "c7"]
 
 
 def test_another_question_under_an_answered_key_is_declined() -> None:
     spec = spec_of()
     host = make_host(spec, clients_of(spec), ZeroNoise(), job="job")
-    host.answer([ClientTask("c1", 1, np.zeros(3, np.int64))])
-    tasks = [ClientTask("c1", 1, np.ones(3, np.int64)), ClientTask("c2", 1, np.ones(3, np.int64))]
+    ones = np.ones(3, np.int64)
+    host.answer(tasks_of(("c1", 1, 0 * ones)))
+    tasks = tasks_of(("c1", 1, ones), ("c2", 1, ones))
     conflict, fine = host.answer(tasks)
     assert conflict == Declined("c1", 1, "request_conflict")
     assert isinstance(fine, Released)
     other = replace(host, version=b"other data")
-    assert other.answer(tasks[1:]) == [Declined("c2", 1, "request_conflict")]
+    assert other.answer(tasks.part(slice(1, 2))) == [Declined("c2", 1, "request_conflict")]
 
 
 @pytest.mark.parametrize(
     "tasks",
     [
-        [ClientTask("c99", 1, np.zeros(3, np.int64))],
-        [ClientTask("", 1, np.zeros(3, np.int64))],
-        [ClientTask("c1", 7, np.zeros(3, np.int64))],
-        [ClientTask("c1", 1, np.zeros(4, np.int64))],
-        [ClientTask("c1", 1, np.zeros(3, np.int64)), ClientTask("c1", 2, np.zeros(3, np.int64))],
+        tasks_of(("c5", 1, ZEROS), ("c99", 1, ZEROS)),
+        tasks_of(("c5", 1, ZEROS), ("", 1, ZEROS)),
+        tasks_of(("c5", 1, ZEROS), ("c1", 7, ZEROS)),
+        tasks_of(("c5", 1, np.zeros(4, np.int64))),
     ],
 )
 def test_a_task_that_does_not_fit_is_refused_before_anything_is_charged(
-    tasks: list[ClientTask],
+    tasks: ClientTasks,
 ) -> None:
     spec = spec_of()
     host = make_host(spec, clients_of(spec), ZeroNoise(), job="job")
     with pytest.raises(BadInput):
-        host.answer([ClientTask("c5", 1, np.zeros(3, np.int64)), *tasks])
+        host.answer(tasks)
     assert not host.ledger.state.charges
+
+
+@pytest.mark.parametrize("round_", [0, -1, 2**32])
+def test_a_task_of_no_round_never_becomes_one(round_: int) -> None:
+    with pytest.raises(ValueError, match="round"):
+        tasks_of(("c1", round_, ZEROS))
+
+
+def test_nobody_is_asked_twice_at_once() -> None:
+    with pytest.raises(ValueError, match="twice"):
+        tasks_of(("c1", 1, ZEROS), ("c1", 2, ZEROS))
 
 
 def test_a_client_killed_after_paying_answers_again_without_a_second_charge(
@@ -512,7 +580,7 @@ def test_a_client_killed_after_paying_answers_again_without_a_second_charge(
 
     host = AdmmHost(spec, "job", problems, places, b"", Gate(ledger, Killed(0)), ledger)
     assert host.admit() == []
-    tasks = [ClientTask(f"c{number}", 1, np.arange(3)) for number in range(4)]
+    tasks = tasks_of(*((f"c{number}", 1, np.arange(3)) for number in range(4)))
     with pytest.raises(KeyboardInterrupt):
         host.answer(tasks)
     spent = ledger.head.spent

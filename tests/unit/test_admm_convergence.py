@@ -24,7 +24,7 @@ from colonnade.optim.solvers.penalties import (
 )
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.simulation import SeededNoise, ZeroNoise
-from colonnade.server.admm import AdmmCoordinator, Answer
+from colonnade.server.admm import AdmmCoordinator, Answer, gathered
 from colonnade.simulate.admm import Pool, Trouble, partition, run
 from colonnade.simulate.admm_baselines import (
     centralised,
@@ -233,7 +233,7 @@ def test_a_walking_token_is_the_job_with_one_client_a_round() -> None:
         walk.append(int(tasks.clients[0]))
         # Where the walk goes depends on the seed alone; any answer will do here.
         body = spec.code.encode(np.zeros(spec.dim, np.int64))
-        state = coordinator.absorb(state, [Answer(walk[-1], state.round, body)])
+        state = coordinator.absorb(state, gathered([Answer(walk[-1], state.round, body)]))
     assert len(set(walk)) == len(data)
     walked = token_walk(factorise(data, spec), ZeroNoise(), walk)
     assert np.array_equal(walked, federated(factorise(data, spec), ZeroNoise(), seed=3))

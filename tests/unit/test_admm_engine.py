@@ -12,12 +12,15 @@ from support.entropy import shake
 
 from colonnade.core.errors import BadInput, RequestConflict
 from colonnade.optim.admm.spec import DISPLACEMENT
-from colonnade.optim.job import Job
+from colonnade.optim.job import Job, job_id
 from colonnade.server.admm_state import AdmmState, encode_state
 from colonnade.server.outgoing import Send
-from colonnade.server.run import Run, states_of
+from colonnade.server.progress import status_of
+from colonnade.server.run import Run
+from colonnade.server.status import job_status
 from colonnade.server.store import State
 from colonnade.v1 import federation_pb2 as pb
+from colonnade.v1 import job_pb2
 from colonnade.wire.clients import Questions, Replies, newest_release, questions_to_bytes
 from colonnade.wire.codec import release_from_proto
 from colonnade.wire.jobspec import job_to_bytes
@@ -84,15 +87,62 @@ def test_payload_is_counted_by_round_party_and_kind_and_is_as_predicted(desk: Cl
     assert all(row.wire_bytes > 0 for row in control)
 
 
-def test_the_chain_of_iterates_says_only_what_changed(desk: ClientDesk) -> None:
+def test_a_round_writes_what_was_answered_and_neither_points_nor_duals(desk: ClientDesk) -> None:
     job = admm_job(TWO, sampled=2, rounds=4)
     name = desk.run(job)
-    rows = desk.store.iterates(name)
-    duals = 7 - 2  # that did not move: a number of 4 bytes and 4 entries of 8 each
-    assert len(rows[0].body) - len(rows[1].body) == duals * (4 + 4 * 8)
-    run = Run.load(desk.store, desk.store.jobs()[0], now=0.0)
-    *_, (_, last) = states_of(run.algorithm, rows)
-    assert encode_state(last) == encode_state(run.state)
+    first, *later = desk.store.iterates(name)
+    assert len(first.body) > 7 * 4 * 8  # the duals of all
+    size = job.method.body_bytes("lab", DISPLACEMENT)
+    # A head of 24 bytes, the model, and for each answer two numbers and its body.
+    assert {len(row.body) for row in later} == {24 + 4 * 8 + 2 * (2 * 4 + size)}
+    for round_ in range(1, 5):
+        for task in desk.store.tasks(name, round_).values():
+            assert not job_pb2.TaskBody.FromString(task).admm_step.points
+
+
+def test_a_task_is_asked_again_with_the_same_bytes_after_a_restart(desk: ClientDesk) -> None:
+    gateway = desk.side("gateway")
+    _, first = started(desk, admm_job(TWO, minimum=3, dual_weight=0.5))
+    gateway.away = {1, 4}  # so that the second round asks for two rounds
+    desk.send("lab", desk.answer("lab", first["lab"]))
+    second = tasks_in(desk.send("gateway", desk.answer("gateway", first["gateway"])))
+    asked = job_pb2.TaskBody.FromString(second["gateway"].body).admm_step
+    assert list(asked.rounds) == [2, 1, 2, 2, 1, 2]
+    assert any(asked.points)
+    desk.start()
+    assert tasks_in(desk.attach("gateway")) == {"gateway": second["gateway"]}
+    assert tasks_in(desk.attach("lab")) == {"lab": second["lab"]}
+
+
+def test_listing_a_job_that_has_ended_reads_none_of_its_states(
+    desk: ClientDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [desk.run(admm_job(TWO, rounds=3, salt=salt)) for salt in (1, 2)]
+    for party in TWO:
+        desk.attach(party)
+    running = desk.submit(admm_job(TWO, salt=3))[0].message.proposal.spec
+    desk.do(desk.engine.cancel, job_id(running), "an operator")
+    desk.start()
+    desk.attach("lab")
+    rows = {row.job_id: row for row in desk.store.jobs()}
+    loaded = {name: job_status(Run.load(desk.store, row, now=0.0)) for name, row in rows.items()}
+
+    def none(*given: object, **named: object) -> object:
+        raise AssertionError("a state was read")
+
+    for name in ("iterates", "latest_iterate", "answers"):
+        monkeypatch.setattr(desk.store, name, none)
+    listed = {name: status_of(desk.engine, desk.store, row) for name, row in rows.items()}
+    assert [listed[name].rounds_done for name in names] == [3, 3]
+    for name, status in listed.items():
+        attached = [each.attached for each in status.parties]
+        assert attached == [False, True]  # as it is now, not as it was
+        for each in status.parties:
+            each.attached = False
+        assert status == loaded[name]
+    spent = [[each.spent_units for each in listed[name].parties] for name in names]
+    assert spent == [[3 * PRICE] * 2] * 2
+    assert listed[job_id(running)].reason == "cancelled by an operator"
 
 
 # -- deadlines and late answers ------------------------------------------------------------------
@@ -167,13 +217,39 @@ def test_a_late_answer_moves_the_dual_as_one_in_time(desk: ClientDesk) -> None:
     prompt.store.close()
 
 
+@pytest.mark.parametrize("restart", [False, True])
+def test_late_answers_to_two_rounds_are_both_applied(desk: ClientDesk, restart: bool) -> None:
+    name, tasks = started(desk, admm_job(TWO, rounds=4))
+    asked = [tasks["gateway"]]
+    for round_ in (1, 2):  # both close without the gateway
+        desk.send("lab", desk.answer("lab", tasks["lab"]))
+        desk.now += 6.0
+        tasks = tasks_in(desk.do(desk.engine.tick))
+        assert tasks["gateway"].round == round_ + 1
+        asked.append(tasks["gateway"])
+    for task, away in zip(asked[:2], ({3, 4}, {0, 1, 2, 4}), strict=True):
+        desk.side("gateway").away = away
+        desk.send("gateway", desk.answer("gateway", task))
+    desk.do(desk.engine.settle)
+    if restart:
+        desk.start()
+        desk.attach("lab")
+    desk.send("lab", desk.answer("lab", tasks["lab"]))
+    desk.now += 6.0
+    desk.do(desk.engine.tick)
+    state = state_of(desk, name)
+    assert state.round == 4
+    assert state.taken.tolist() == [1, 1, 1, 1, 0, 1, 3]
+    assert state.owed.tolist() == [0, 0, 0, 0, 1, 0, 0]
+
+
 def test_late_answers_survive_a_restart(desk: ClientDesk) -> None:
     name, first, second = late_desk(desk)
     desk.send("lab", desk.answer("lab", first["lab"]))
     desk.do(desk.engine.settle)
     desk.start()
     run = desk.engine.runs[name]
-    assert run.late["lab"].answers.keys() == {0}
+    assert run.late["lab"].clients.tolist() == [0]
     assert run.awaited() == ["gateway", "lab"]
     for party in TWO:
         desk.attach(party)
@@ -409,16 +485,19 @@ def test_a_job_that_a_client_could_not_afford_does_not_live_on_what_becomes_free
     desk.store.close()
 
 
-def outcome(desk: ClientDesk, name: str) -> tuple[bytes, list[int]]:
+Outcome = tuple[bytes, bytes, list[int]]  # state, chain, spent
+
+
+def outcome(desk: ClientDesk, name: str) -> Outcome:
     spent = [
         desk.side(party).ledger.budget(account).spent
         for party in TWO
         for account in desk.side(party).accounts
     ]
-    return encode_state(state_of(desk, name)), spent
+    return encode_state(state_of(desk, name)), desk.store.iterates(name)[-1].chain, spent
 
 
-def run_with_crashes(crash_at: float) -> tuple[bytes, list[int]]:
+def run_with_crashes(crash_at: float) -> Outcome:
     desk = ClientDesk(TWO)
     job = admm_job(TWO, sampled=4, rounds=4)
     desk.crash_at = crash_at + desk.commits
@@ -439,3 +518,29 @@ def test_a_coordinator_killed_at_any_commit_ends_with_the_same_bits_and_charges(
     for commit in range(2, 22):
         for moment in (commit, commit + 0.5):
             assert run_with_crashes(moment) == whole, moment
+
+
+def test_the_chain_follows_from_what_was_said_whoever_spoke_first_and_after_a_restart() -> None:
+    found = []
+    for parties, restart in ((("gateway", "lab"), False), (("lab", "gateway"), True)):
+        desk = ClientDesk(TWO)
+        desk.side("gateway").ledger.set_cap(PRICE, reason="little", account=poor_of(desk))
+        desk.side("gateway").away = {4}  # it owes round 1, so that a restart reads all since
+        name, tasks = started(desk, admm_job(TWO, rounds=4))
+        while name in desk.engine.runs:
+            sent = [each for p in parties for each in desk.send(p, desk.answer(p, tasks[p]))]
+            tasks = tasks_in(sent)
+            if restart:
+                desk.start()
+                for party in parties:
+                    desk.attach(party)
+        state = state_of(desk, name)
+        assert state.taken.tolist() == [4, 4, 1, 4, 0, 4, 4]
+        assert state.declined.tolist() == [False, False, True, False, False, False, False]
+        found.append(outcome(desk, name))
+        desk.store.close()
+    assert found[0] == found[1]
+
+
+def poor_of(desk: ClientDesk) -> str:
+    return desk.side("gateway").accounts[2]

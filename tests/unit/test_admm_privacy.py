@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.audit import rho_lower_bound
+from support.clients import tasks_of
 from support.entropy import ShakeNoise
 
 from colonnade.core.arrays import FloatArray, IntArray
@@ -14,7 +15,6 @@ from colonnade.core.fixedpoint import GRID
 from colonnade.optim.admm.kernels import exceeds, newton, to_grid
 from colonnade.optim.admm.prox import Client, factorise
 from colonnade.optim.admm.spec import MAX_V, AdmmSpec
-from colonnade.optim.admm.tasks import ClientTask
 from colonnade.optim.solvers.losses import LOGISTIC, SQUARED, Loss
 from colonnade.privacy.accounting import rho_from_units, units_down
 from colonnade.privacy.ledger import Released
@@ -140,9 +140,9 @@ def test_no_task_moves_neighbouring_clients_further_apart_than_the_price_assumes
         intercept=True,
         radius_bits=bits,
     )
-    task = ClientTask("c0", 1, np.array(v, np.int64))
+    tasks = tasks_of(*((client, 1, np.array(v, np.int64)) for client in ("c0", "c1")))
     with np.errstate(all="raise", under="ignore"):
-        moved = factorise([a, b], spec).displacements(np.arange(2), np.stack([task.v, task.v]))
+        moved = factorise([a, b], spec).displacements(np.arange(2), tasks.points)
     assert max(norm2(moved[0]), norm2(moved[1])) <= spec.radius**2
     assert norm2(moved[0] - moved[1]) <= spec.mechanism.l2_sensitivity2
 
@@ -160,7 +160,7 @@ def test_no_task_moves_neighbouring_clients_further_apart_than_the_price_assumes
 )
 def test_a_task_out_of_bounds_never_becomes_one(v: IntArray) -> None:
     with pytest.raises(ValueError, match="task"):
-        ClientTask("c0", 1, v)
+        tasks_of(("c0", 1, v))
 
 
 # -- audits --------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ def shown(noise: NoiseSource, *, runs: int = 4000) -> float:
     assert exact.tolist() == [[-spec.radius, 0], [spec.radius, 0]]
     scores: list[FloatArray] = []
     for name in host.places:
-        replies = [host.answer([ClientTask(name, run, at)])[0] for run in range(1, runs + 1)]
+        replies = [host.answer(tasks_of((name, run, at)))[0] for run in range(1, runs + 1)]
         bodies = [reply.body for reply in replies if isinstance(reply, Released)]
         scores.append(np.array([spec.code.decode(body)[0] for body in bodies], float))
         paid = host.ledger.budget(name).spent

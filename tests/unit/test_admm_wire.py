@@ -27,11 +27,15 @@ from colonnade.wire.clients import (
     Questions,
     Replies,
     Said,
+    asked_in,
     newest_release,
     questions_from_bytes,
     questions_to_bytes,
     replies_to_proto,
     said_from_proto,
+    said_to_bytes,
+    together,
+    without_points,
 )
 from colonnade.wire.jobspec import job_from_bytes, job_to_bytes
 
@@ -165,6 +169,14 @@ def test_questions_make_the_round_trip() -> None:
         assert np.array_equal(getattr(read, name), getattr(questions(), name))
 
 
+def test_what_is_kept_of_questions_says_whom_they_ask() -> None:
+    task = questions_to_bytes(questions())
+    kept = without_points(task)
+    for body in (task, kept):
+        assert [each.tolist() for each in asked_in(body)] == [[3, 0], [2, 1]]
+    assert len(kept) == len(task) - len(questions().points.tobytes()) - 2  # its tag and length
+
+
 @pytest.mark.parametrize(
     ("n_clients", "dim", "says"),
     [(3, 4, "beyond"), (4, 3, "size"), (4, 5, "size")],
@@ -217,7 +229,14 @@ def released(client: int, round_: int, *, newest: int) -> Released:
 def test_answers_make_the_round_trip_with_the_newest_receipt() -> None:
     replies = Replies({4: released(4, 1, newest=7), 7: released(7, 2, newest=7)}, [5])
     message = replies_to_proto(replies)
-    assert said_from_proto(message) == Said({4: (1, b"body 4"), 7: (2, b"body 7")}, (5,))
+    said = said_from_proto(message)
+    assert said.by_client() == {4: (1, b"body 4"), 7: (2, b"body 7")}
+    assert said.declined.tolist() == [5]
+    kept = pb.Submission.FromString(said_to_bytes("job", 2, said))
+    assert (kept.job_id, kept.round, kept.clients.HasField("receipt")) == ("job", 2, False)
+    again = said_from_proto(kept.clients)
+    assert again.by_client() == said.by_client()
+    assert again.declined.tolist() == [5]
     submission = pb.Submission(job_id="job", round=2, clients=message)
     release = newest_release(submission)
     assert release is not None
@@ -247,6 +266,22 @@ def test_answers_that_contradict_themselves_are_refused() -> None:
             said_from_proto(_changed(message, **changes))
 
 
+def said(answers: dict[int, tuple[int, bytes]], *declined: int) -> Said:
+    rounds = np.array([round_ for round_, _ in answers.values()], np.int64)
+    bodies = [body for _, body in answers.values()]
+    return Said(np.array([*answers], np.int64), rounds, bodies, np.array(declined, np.int64))
+
+
 def test_what_was_said_twice_adds_up() -> None:
-    whole = Said({1: (1, b"a")}, (3,)).plus(Said({2: (2, b"b")}, (3, 4)))
-    assert whole == Said({1: (1, b"a"), 2: (2, b"b")}, (3, 4))
+    whole = together(said({1: (1, b"a")}, 3), said({2: (2, b"b")}, 3, 4))
+    assert whole.by_client() == {1: (1, b"a"), 2: (2, b"b")}
+    assert whole.declined.tolist() == [3, 4]
+    assert together().by_client() == {}
+
+
+def test_a_part_of_what_was_said_and_other_numbers_for_its_clients() -> None:
+    whole = said({1: (1, b"a"), 2: (2, b"b"), 5: (1, b"c")}, 3)
+    part = whole.only(np.array([True, False, True])).shifted(10)
+    assert part.by_client() == {11: (1, b"a"), 15: (1, b"c")}
+    assert part.declined.tolist() == [13]
+    assert whole.only(np.ones(3, np.bool_)).by_client() == whole.by_client()

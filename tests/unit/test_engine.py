@@ -24,7 +24,7 @@ from colonnade.optim.job import Job, job_id
 from colonnade.optim.vertical.spec import Sampling
 from colonnade.server.engine import Coordinator
 from colonnade.server.outgoing import Send
-from colonnade.server.progress import job_status, run_of
+from colonnade.server.progress import run_of, status_of
 from colonnade.server.store import State
 from colonnade.server.summary import report_of
 from colonnade.v1 import federation_pb2 as pb
@@ -133,7 +133,7 @@ def test_a_welcome_shows_the_newest_release_that_is_held(desk: Desk) -> None:
     desk.run(job_of("hospital", "lab"))
     desk.start()
     latest = desk.attach("lab")[0].message.welcome.latest
-    newest = max(seq for seq, _ in desk.sides["lab"].ledger.state.stored.values())
+    newest = max(kept.seq for kept in desk.sides["lab"].ledger.state.stored.values())
     assert latest.receipt.seq == newest
 
 
@@ -480,7 +480,7 @@ def test_a_coordinator_killed_at_any_commit_ends_with_the_same_model_at_no_extra
         assert list(desk.store.iterates(name)) == expected, f"crash at {half / 2}"
         for each, side in desk.sides.items():
             assert side.ledger.budget().spent == price[each]
-        status = job_status(desk.engine, run_of(desk.engine, desk.store, desk.store.jobs()[0]))
+        status = status_of(desk.engine, desk.store, desk.store.jobs()[0])
         assert {each.party: each.spent_units for each in status.parties} == price
         desk.store.close()
 

@@ -114,8 +114,8 @@ def test_a_job_costs_exactly_what_it_sets_aside_and_sends_what_was_known_beforeh
     for name, member in members.items():
         assert member.ledger.budget().spent == spec.max_units(name) > 0
         sent: dict[str, int] = {}
-        for key, (_, entry) in member.ledger.state.stored.items():
-            sent[key.kind] = sent.get(key.kind, 0) + entry.body_bytes
+        for key, kept in member.ledger.state.stored.items():
+            sent[key.kind] = sent.get(key.kind, 0) + kept.body_bytes
         assert sent == spec.payload(name)
 
 

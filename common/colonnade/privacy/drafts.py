@@ -1,22 +1,28 @@
 """Entries on their way to the disk, each with a digest of what may happen only once."""
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from colonnade.privacy.entries import (
     Admitted,
+    AdmittedTogether,
     Charged,
+    ChargedTogether,
     Closed,
     Entry,
     Purged,
     ReleaseKey,
     Stored,
+    StoredTogether,
+    canonical,
 )
 from colonnade.privacy.mechanisms import Mechanism
+from colonnade.privacy.state import Kept
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(NamedTuple):
     """A release that is asked for: its name, its mechanism, and a digest of the request."""
 
     key: ReleaseKey
@@ -31,12 +37,15 @@ class Draft:
     entry: Entry
     once: bytes | None = None
     body: bytes | None = None
-    purges: int | None = None
+    purges: Kept | None = None
 
 
-def admission(job: str, account: str, units: int) -> Draft:
-    """Set ``units`` aside."""
-    return Draft(Admitted(job, account, units), _once("admit", job.encode(), account.encode()))
+def admission(job: str, accounts: Sequence[str], units: int) -> Draft:
+    """Set ``units`` of each account aside."""
+    once = _once("admit", job.encode(), *(account.encode() for account in accounts))
+    if len(accounts) == 1:
+        return Draft(Admitted(job, accounts[0], units), once)
+    return Draft(AdmittedTogether(job, list(accounts), units), once)
 
 
 def closing(job: str) -> Draft:
@@ -44,32 +53,46 @@ def closing(job: str) -> Draft:
     return Draft(Closed(job), _once("close", job.encode()))
 
 
-def charge(ask: Ask) -> Draft:
-    """Pay for a release; the price is the mechanism's own."""
-    key, mechanism = ask.key, ask.mechanism
-    paid = Charged(
-        key.job,
-        key.round,
-        key.kind,
-        key.account,
-        mechanism.cost,
-        mechanism.record(),
-        ask.request_sha256,
-    )
-    return Draft(paid, _once("charge", key.digest()))
+def charge(asks: Sequence[Ask]) -> Draft:
+    """Pay for releases of one job, round, kind and mechanism; the price is the mechanism's own."""
+    (job, round_, kind, account), mechanism = asks[0].key, asks[0].mechanism
+    price, record = mechanism.cost, mechanism.record()
+    if len(asks) == 1:
+        request = asks[0].request_sha256
+        entry: Entry = Charged(job, round_, kind, account, price, record, request)
+    else:
+        accounts = [ask.key.account for ask in asks]
+        requests = [ask.request_sha256 for ask in asks]
+        entry = ChargedTogether(job, round_, kind, accounts, price, record, requests)
+    return Draft(entry, _once("charge", _name([ask.key for ask in asks])))
 
 
-def storing(key: ReleaseKey, body: bytes, *, spent: int) -> Draft:
-    """Keep the bytes of a release."""
-    digest = hashlib.sha256(body).hexdigest()
-    entry = Stored(key.job, key.round, key.kind, key.account, digest, len(body), spent)
-    return Draft(entry, _once("store", key.digest()), body)
+def storing(bodies: Mapping[ReleaseKey, bytes], *, spent: Sequence[int]) -> Draft:
+    """Keep the bytes of releases of one job, round, kind and size."""
+    keys, digests = list(bodies), [hashlib.sha256(body).hexdigest() for body in bodies.values()]
+    (job, round_, kind, account), whole = keys[0], b"".join(bodies.values())
+    size = len(whole) // len(keys)
+    if len(keys) == 1:
+        entry: Entry = Stored(job, round_, kind, account, digests[0], size, spent[0])
+    else:
+        accounts = [key.account for key in keys]
+        entry = StoredTogether(job, round_, kind, accounts, digests, size, list(spent))
+    return Draft(entry, _once("store", _name(keys)), whole)
 
 
-def purging(key: ReleaseKey, *, seq: int) -> Draft:
-    """Delete the bytes that were kept with row ``seq``."""
+def purging(key: ReleaseKey, kept: Kept) -> Draft:
+    """Delete the bytes that were kept of a release."""
     entry = Purged(key.job, key.round, key.kind, key.account)
-    return Draft(entry, _once("purge", key.digest()), purges=seq)
+    return Draft(entry, _once("purge", _name([key])), purges=kept)
+
+
+def _name(keys: Sequence[ReleaseKey]) -> bytes:
+    """Return what names releases that differ in their accounts alone."""
+    if len(keys) == 1:
+        return keys[0].digest()
+    first, accounts = keys[0], [key.account for key in keys]
+    names = {"job": first.job, "round": first.round, "kind": first.kind, "accounts": accounts}
+    return canonical(names).encode()
 
 
 def _once(what: str, *names: bytes) -> bytes:

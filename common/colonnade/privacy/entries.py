@@ -3,6 +3,8 @@
 An entry is one JSON object on one line: sorted keys, no spaces, ASCII. The chain is
 ``hash[i] = SHA-256(hash[i-1] + line[i])``, from ``hash[0] = SHA-256("colonnade ledger v1")``, so
 anyone with the lines and a SHA-256 program can recompute it.
+
+What happens to many accounts of a host at once is one entry, not one for each: it lists them.
 """
 
 import functools
@@ -11,37 +13,42 @@ import json
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, TypeAlias, get_type_hints
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, get_args, get_origin, get_type_hints
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 GENESIS = hashlib.sha256(b"colonnade ledger v1").digest()
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseKey:
-    """Name one release at one party: asked twice, it is the same release.
-
-    ``account`` tells apart the people-sets that one ledger may serve (the clients of a host);
-    a party with one table uses the default account.
-    """
-
+class _Names(NamedTuple):
     job: str
     round: int
     kind: str
-    account: str = ""
+    account: str
 
-    def __post_init__(self) -> None:
-        if type(self.round) is not int or not 0 <= self.round < 2**32:
+
+class ReleaseKey(_Names):
+    """Name one release at one party: asked twice, it is the same release.
+
+    ``account`` tells apart the people-sets that one ledger may serve (the clients of a host);
+    a party with one table uses the default account. A tuple, for it is looked up all the time.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, job: str, round: int, kind: str, account: str = "") -> Self:  # noqa: A002
+        """Check the parts: a key that could not be written must not be looked up either."""
+        if type(round) is not int or not 0 <= round < 2**32:
             raise ValueError("a round is an integer from 0")
-        if not all(type(part) is str for part in (self.job, self.kind, self.account)):
+        if type(job) is not str or type(kind) is not str or type(account) is not str:
             raise ValueError("job, kind and account are text")
+        return super().__new__(cls, job, round, kind, account)
 
     def digest(self) -> bytes:
         """Return the SHA-256 of the key's canonical text."""
         return _digest_key(self)
 
 
-@functools.lru_cache(maxsize=2048)  # a release asks three times, and many go together
+@functools.lru_cache(maxsize=64)  # a release asks three times
 def _digest_key(key: ReleaseKey) -> bytes:
     text = canonical({"job": key.job, "round": key.round, "kind": key.kind, "account": key.account})
     return hashlib.sha256(text.encode()).digest()
@@ -84,6 +91,16 @@ class Admitted:
 
 
 @dataclass(frozen=True, slots=True)
+class AdmittedTogether:
+    """A job was admitted and its greatest possible spend set aside, of each of many accounts."""
+
+    type: ClassVar[str] = "admitted-together"
+    job: str
+    accounts: list[str]
+    units: int  # of each
+
+
+@dataclass(frozen=True, slots=True)
 class Charged:
     """A release was paid for; nothing of it has been computed yet."""
 
@@ -96,10 +113,19 @@ class Charged:
     mechanism: dict[str, Any]
     request_sha256: str
 
-    @property
-    def key(self) -> ReleaseKey:
-        """The release this belongs to."""
-        return ReleaseKey(self.job, self.round, self.kind, self.account)
+
+@dataclass(frozen=True, slots=True)
+class ChargedTogether:
+    """Releases of one kind and round were paid for, each by an account of its own."""
+
+    type: ClassVar[str] = "charged-together"
+    job: str
+    round: int
+    kind: str
+    accounts: list[str]
+    units: int  # by each
+    mechanism: dict[str, Any]
+    requests_sha256: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +141,19 @@ class Stored:
     body_bytes: int
     spent: int  # by the account, when this was stored: what the receipt states
 
-    @property
-    def key(self) -> ReleaseKey:
-        """The release this belongs to."""
-        return ReleaseKey(self.job, self.round, self.kind, self.account)
+
+@dataclass(frozen=True, slots=True)
+class StoredTogether:
+    """The bytes of paid releases of one size were stored, one after the other."""
+
+    type: ClassVar[str] = "stored-together"
+    job: str
+    round: int
+    kind: str
+    accounts: list[str]
+    bodies_sha256: list[str]
+    body_bytes: int  # of each
+    spent: list[int]  # by each account, when this was stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,18 +193,33 @@ class Adopted:
     reason: str
 
 
-Entry: TypeAlias = Opened | CapSet | Admitted | Charged | Stored | Purged | Closed | Adopted
-KINDS: Mapping[str, type[Entry]] = types.MappingProxyType(
-    {
-        kind.type: kind
-        for kind in (Opened, CapSet, Admitted, Charged, Stored, Purged, Closed, Adopted)
-    }
+Entry: TypeAlias = (
+    Opened
+    | CapSet
+    | Admitted
+    | AdmittedTogether
+    | Charged
+    | ChargedTogether
+    | Stored
+    | StoredTogether
+    | Purged
+    | Closed
+    | Adopted
 )
-_TYPES: Mapping[type[Entry], Mapping[str, type]] = {
-    kind: {
-        item.name: dict if item.name == "mechanism" else get_type_hints(kind)[item.name]
-        for item in fields(kind)
-    }
+KINDS: Mapping[str, type[Entry]] = types.MappingProxyType(
+    {kind.type: kind for kind in get_args(Entry)}
+)
+
+
+def _type_of(hint: Any) -> tuple[type, type | None]:
+    """Return a field's type and, of a list, its elements'."""
+    if get_origin(hint) is list:
+        return list, get_args(hint)[0]
+    return get_origin(hint) or hint, None
+
+
+_TYPES: Mapping[type[Entry], Mapping[str, tuple[type, type | None]]] = {
+    kind: {item.name: _type_of(get_type_hints(kind)[item.name]) for item in fields(kind)}
     for kind in KINDS.values()
 }
 
@@ -183,7 +233,7 @@ def line_of(entry: Entry, *, seq: int, time: int) -> str:
     """Return the canonical line of ``entry`` at place ``seq``, written at Unix second ``time``."""
     wanted = _TYPES[type(entry)]
     values = {name: getattr(entry, name) for name in wanted}
-    if any(type(value) is not wanted[name] for name, value in values.items()):
+    if not all(_fits(value, wanted[name]) for name, value in values.items()):
         raise ValueError("an entry has a field of the wrong type")  # it could not be read back
     return canonical({"seq": seq, "time": time, "type": entry.type, **values})
 
@@ -200,9 +250,17 @@ def entry_from_line(line: str) -> tuple[int, int, Entry]:
     wanted = _TYPES[kind]
     if values.keys() != wanted.keys():
         raise ValueError("an entry has other fields than its type")
-    if any(type(value) is not wanted[name] for name, value in values.items()):
+    if not all(_fits(value, wanted[name]) for name, value in values.items()):
         raise ValueError("an entry has a field of the wrong type")
     return seq, time, kind(**values)
+
+
+def _fits(value: Any, wanted: tuple[type, type | None]) -> bool:
+    """Tell whether a field is of its type exactly: a boolean is no integer here."""
+    outer, inner = wanted
+    if inner is None:
+        return type(value) is outer
+    return type(value) is list and {type(each) for each in value} <= {inner}
 
 
 def chain(previous: bytes, line: str) -> bytes:

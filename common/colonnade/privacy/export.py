@@ -111,9 +111,9 @@ def summarise(state: LedgerState) -> Summary:
         raise ValueError("an empty ledger has no summary")
     releases: dict[str, int] = {}
     mechanisms: dict[str, tuple[int, int]] = {}
-    for charge in state.charges.values():
-        releases[charge.account] = releases.get(charge.account, 0) + 1
-        name = str(charge.mechanism["mechanism"])
+    for key, charge in state.charges.items():
+        releases[key.account] = releases.get(key.account, 0) + 1
+        name = str(charge.mechanism.record()["mechanism"])
         count, units = mechanisms.get(name, (0, 0))
         mechanisms[name] = (count + 1, units + charge.units)
     names = sorted({*state.caps, *state.spent, *state.reserved})

@@ -12,6 +12,8 @@ handed out before. One that its account cannot afford is refused by itself; its 
 
 import enum
 import hashlib
+import itertools
+import operator
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -20,13 +22,10 @@ from colonnade.core.arrays import IntArray
 from colonnade.core.errors import NotPrivate
 from colonnade.privacy.drafts import Ask
 from colonnade.privacy.entries import ReleaseKey
-from colonnade.privacy.ledger import Ledger, Released
-from colonnade.privacy.mechanisms import Mechanism
+from colonnade.privacy.ledger import MAX_TOGETHER, Ledger, Released
+from colonnade.privacy.mechanisms import Mechanism, perturb_each
 from colonnade.privacy.sampling import NoiseSource, OsNoise
 from colonnade.privacy.state import REFUSALS, Refusal
-
-# A commit with so many charges surely fits the disk space that is asked for before one.
-MAX_TOGETHER = 1024
 
 
 class Step(enum.Enum):
@@ -142,9 +141,13 @@ class Gate:
             raise TypeError("only 64-bit integers pass the gate")
         self._at(Step.COMPUTED)
         bodies = {}
-        for key, value in zip(keys, values, strict=True):
-            # The mechanism that was paid for, rebuilt from its record: no stand-in's.
-            noisy = self._ledger.state.paid[key].perturb(value, self._noise)
-            self._at(Step.DRAWN)
-            bodies[key] = encode(noisy)
+        # The mechanism that was paid for, rebuilt from its record: no stand-in's.
+        paid = [self._ledger.state.charges[key].mechanism for key in keys]
+        each = zip(keys, values, paid, strict=True)
+        for mechanism, group in itertools.groupby(each, operator.itemgetter(2)):
+            names, exact, _ = zip(*group, strict=True)
+            noisy = perturb_each(mechanism, exact, self._noise)
+            for name, value in zip(names, noisy, strict=True):
+                self._at(Step.DRAWN)
+                bodies[name] = encode(value)
         return bodies

@@ -4,15 +4,14 @@ Privacy: the promise that a party's total is at most its cap rests on these rule
 charged, durably, before a row is read. A key is charged once and has one body, ever. Nothing is
 refunded. The sum of charges and of what open jobs have set aside never exceeds the cap. A ledger
 that cannot prove it is whole (chain, mirror, digests, prices) does not open; one that fails to
-write stops for good. Entries written together pass the same rules one by one, in their order.
+write stops for good. What is written together passes the same rules, one account at a time.
 """
 
-import hashlib
+import itertools
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -27,7 +26,10 @@ from colonnade.privacy.receipts import Receipt, public_bytes
 from colonnade.privacy.state import REFUSALS, Head, LedgerState, Refusal
 from colonnade.privacy.storage import MAX_BODY_BYTES, Row, Storage
 
-Name = TypeVar("Name")
+# A commit with so many charges surely fits the disk space that is asked for before one.
+MAX_TOGETHER = 1024
+# More than the line of an admission has for each account.
+_ADMISSION_BYTES = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +102,9 @@ class Ledger:
         if not keys:
             return []
         self._failed = True
-        bodies = [self._body(key) for key in keys]
+        bodies = list(self._bodies(keys))
         self._failed = False
-        receipt = self._receipt(max(keys, key=lambda key: self._state.stored[key][0]))
+        receipt = self._receipt(max(keys, key=lambda key: self._state.stored[key][:2]))
         return [Released(key, body, receipt) for key, body in zip(keys, bodies, strict=True)]
 
     def check_receipt(self, receipt: Receipt) -> None:
@@ -136,20 +138,24 @@ class Ledger:
     def admit_many(self, job: str, accounts: Sequence[str], *, units: int) -> dict[str, Refusal]:
         """Set aside ``units`` of each account in one commit; return who cannot afford it."""
         self._check_alive()
-        refused, drafts = dict[str, Refusal](), dict[str, Draft]()
-        for account in accounts:
+        refused, new = dict[str, Refusal](), list[str]()
+        for account in dict.fromkeys(accounts):
             try:
                 if self._state.check_admission(job, account, units):
-                    drafts[account] = admission(job, account, units)
+                    new.append(account)
             except REFUSALS as refusal:
                 refused[account] = refusal
-        return refused | self._append_all(drafts)
+        if new:
+            self._storage.require_space(_ADMISSION_BYTES * len(new))
+        groups = (new[at : at + MAX_TOGETHER] for at in range(0, len(new), MAX_TOGETHER))
+        self._append(admission(job, group, units) for group in groups)
+        return refused
 
     def close_job(self, job: str) -> None:
         """Free what ``job`` had set aside and never charge it again."""
         self._check_alive()
         if job not in self._state.closed:
-            self._append(closing(job))
+            self._append([closing(job)])
 
     def charge(self, key: ReleaseKey, mechanism: Mechanism, *, request_sha256: str) -> Mechanism:
         """Pay for ``key``, durably; asking the same again changes nothing.
@@ -158,7 +164,7 @@ class Ledger:
         """
         for refusal in self.charge_many([Ask(key, mechanism, request_sha256)]).values():
             raise refusal
-        return self._state.paid[key]
+        return self._state.charges[key].mechanism
 
     def charge_many(self, asks: Sequence[Ask]) -> dict[ReleaseKey, Refusal]:
         """Pay for every ask by itself, all in one commit; return those that are refused.
@@ -166,21 +172,32 @@ class Ledger:
         What was paid for before, with the same request, is not charged again.
         """
         self._check_alive()
-        if len({ask.key for ask in asks}) != len(asks):
-            raise ValueError("a release is asked for twice at once")
-        refused, drafts = dict[ReleaseKey, Refusal](), dict[ReleaseKey, Draft]()
-        for ask in asks:
-            try:
-                if self._state.check_charge(
-                    ask.key, mechanism=ask.mechanism, request_sha256=ask.request_sha256
-                ):
-                    drafts[ask.key] = charge(ask)
-            except REFUSALS as refusal:
-                refused[ask.key] = refusal
-        if drafts:
+        keys = {ask.key for ask in asks}
+        if len(keys) != len(asks) or len(asks) > MAX_TOGETHER:
+            raise ValueError(f"at most {MAX_TOGETHER} releases are paid for at once, none twice")
+        if not keys <= self._state.charges.keys():
             self._storage.require_space()
-        # Two of one account may each be affordable and not both: every rule runs again there.
-        return refused | self._append_all(drafts)
+        refused = dict[ReleaseKey, Refusal]()
+        self._append(self._charges(asks, refused))
+        return refused
+
+    def _charges(self, asks: Sequence[Ask], refused: dict[ReleaseKey, Refusal]) -> Iterator[Draft]:
+        """Yield what is paid for together, once everything before it has been paid.
+
+        Two releases of one account may each be affordable and not both, so the second is looked at
+        when the first has been charged. Those of one group are of different accounts.
+        """
+        for _, group in itertools.groupby(asks, lambda ask: (ask.key[:3], ask.mechanism)):
+            new = []
+            for ask in group:
+                key, mechanism, request = ask.key, ask.mechanism, ask.request_sha256
+                try:
+                    if self._state.check_charge(key, mechanism=mechanism, request_sha256=request):
+                        new.append(ask)
+                except REFUSALS as refusal:
+                    refused[key] = refusal
+            if new:
+                yield charge(new)
 
     def store(self, key: ReleaseKey, body: bytes) -> Released:
         """Keep the bytes of a paid release, durably, and hand them out."""
@@ -192,11 +209,11 @@ class Ledger:
         self._check_alive()
         if sum(map(len, bodies.values())) > MAX_BODY_BYTES:
             raise ValueError(f"releases stored together have at most {MAX_BODY_BYTES} bytes")
-        drafts = {
-            key: storing(key, body, spent=self._state.spent_by(key.account))
-            for key, body in bodies.items()
-        }
-        self._append_all(drafts, releases=True)
+        groups = itertools.groupby(bodies.items(), lambda item: (item[0][:3], len(item[1])))
+        self._append((self._storing(dict(group)) for _, group in groups), releases=True)
+
+    def _storing(self, bodies: Mapping[ReleaseKey, bytes]) -> Draft:
+        return storing(bodies, spent=[self._state.spent_by(key.account) for key in bodies])
 
     def purge(self, key: ReleaseKey) -> None:
         """Delete the bytes of ``key`` and leave a tombstone: it is never answered again."""
@@ -205,7 +222,7 @@ class Ledger:
             return
         if key not in self._state.stored:
             raise BadInput(f"there is no stored release {key.kind} of round {key.round} to purge")
-        self._append(purging(key, seq=self._state.stored[key][0]))
+        self._append([purging(key, self._state.stored[key])])
 
     def set_cap(
         self,
@@ -228,7 +245,7 @@ class Ledger:
             self._state.check_cap(entry)
         except ValueError as error:
             raise BadInput(f"the cap was not changed: {error}") from None
-        self._append(Draft(entry), releases=True)
+        self._append([Draft(entry)], releases=True)
 
     def bind_dataset(self, digest: bytes) -> None:
         """Note the digest of the party's table; it stays on this disk."""
@@ -257,50 +274,44 @@ class Ledger:
         if self._failed or os.getpid() != self._process:  # a fork would draw twice for one charge
             raise LedgerFailed("the ledger has stopped; start the process again")
 
-    def _append(self, draft: Draft, *, releases: bool = False) -> None:
-        for refusal in self._append_all({"": draft}, releases=releases).values():
-            raise refusal
-
-    def _append_all(
-        self, drafts: Mapping[Name, Draft], *, releases: bool = False
-    ) -> dict[Name, Refusal]:
-        """Append in one commit what the rules allow; return what they refuse."""
+    def _append(self, drafts: Iterable[Draft], *, releases: bool = False) -> None:
+        """Append in one commit; each draft is made when those before it count."""
         # Whatever interrupts the lines below, memory and disk may differ: then nothing goes on.
         self._failed = True
-        now, rows, refused = int(self._clock()), list[Row](), dict[Name, Refusal]()
-        for name, draft in drafts.items():
-            try:
+        now, rows = int(self._clock()), list[Row]()
+        try:
+            for draft in drafts:
                 line = line_of(draft.entry, seq=self._state.next_seq, time=now)
                 self._state.extend(draft.entry, line)
-            except REFUSALS as refusal:
-                refused[name] = refusal  # a rule refused it before anything changed
-                continue
-            except ValueError:
-                self._failed = bool(rows)  # entries before it are in memory and not on disk
-                raise
-            seq, chain_hash = self._state.next_seq - 1, self._state.hashes[-1]
-            rows.append(Row(seq, line, chain_hash, draft.once, draft.body, draft.purges))
+                seq, chain_hash = self._state.next_seq - 1, self._state.hashes[-1]
+                rows.append(Row(seq, line, chain_hash, draft.once, draft.body, draft.purges))
+        except (ValueError, *REFUSALS):
+            self._failed = bool(rows)  # what came before it is in memory and not on disk
+            raise
         if rows:
             self._storage.append(rows, self._state.head, releases=releases)
         self._failed = False
-        return refused
 
-    def _body(self, key: ReleaseKey) -> bytes:
-        seq, entry = self._state.stored[key]
-        body = self._storage.body(seq)
-        if body is None or hashlib.sha256(body).hexdigest() != entry.body_sha256:
-            raise LedgerFailed("a stored release has changed; stop and verify the ledger")
-        return body
+    def _bodies(self, keys: Sequence[ReleaseKey]) -> Iterator[bytes]:
+        """Yield the bytes of stored releases, as they were stored."""
+        seq, row = 0, None
+        for key in keys:
+            kept = self._state.stored[key]
+            if kept.seq != seq:
+                seq, row = kept.seq, self._storage.body(kept.seq)
+            if row is None or (body := kept.of(row)) is None:
+                raise LedgerFailed("a stored release has changed; stop and verify the ledger")
+            yield body
 
     def _receipt(self, key: ReleaseKey) -> Receipt:
-        seq, entry = self._state.stored[key]
+        kept = self._state.stored[key]
         facts = (
             self._ledger_id,
-            seq,
-            self._state.hashes[seq],
+            kept.seq,
+            self._state.hashes[kept.seq],
             key.account,
-            entry.spent,
+            kept.spent,
             key.digest(),
-            bytes.fromhex(entry.body_sha256),
+            bytes.fromhex(kept.body_sha256),
         )
         return Receipt(*facts, signature=self._signer.sign(Receipt(*facts).statement()))

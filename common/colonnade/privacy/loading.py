@@ -1,7 +1,5 @@
 """Read a ledger back from where its lines are kept, and believe nothing unchecked."""
 
-import hashlib
-
 from colonnade.core.errors import LedgerDamaged, LedgerRolledBack
 from colonnade.privacy.state import LedgerState
 from colonnade.privacy.storage import Storage
@@ -22,10 +20,10 @@ def load_state(storage: Storage) -> LedgerState:
             f"the head mirror knows entry {witnessed.seq} but the ledger ends at {state.head.seq} "
             "or differs there: it was restored or damaged; see 'colonnade ledger recover --help'"
         )
-    for key, (seq, entry) in state.stored.items():
-        body = None if key in state.purged else storage.body(seq)
-        if key not in state.purged and (
-            body is None or hashlib.sha256(body).hexdigest() != entry.body_sha256
-        ):
+    seq, row = 0, None
+    for key, kept in state.stored.items():
+        if kept.seq != seq:  # those that were stored together follow each other
+            seq, row = kept.seq, storage.body(kept.seq)
+        if key not in state.purged and (row is None or kept.of(row) is None):
             raise LedgerDamaged(f"the stored release of ledger entry {seq} is damaged")
     return state

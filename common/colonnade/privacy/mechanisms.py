@@ -5,8 +5,9 @@ computes it before any row is read and an auditor recomputes it from the ledger'
 """
 
 import functools
+import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Protocol
@@ -227,6 +228,21 @@ def mechanism_from_record(record: Mapping[str, int | str]) -> Mechanism:
         return kind(**numbers)  # type: ignore[arg-type]
     except TypeError:
         raise ValueError("the entry does not fit its mechanism") from None
+
+
+def perturb_each(
+    mechanism: Mechanism, values: Sequence[IntArray], noise: NoiseSource
+) -> list[IntArray]:
+    """Return what may be released of each of ``values``, with noise of its own."""
+    if not isinstance(mechanism, DiscreteGaussian | DiscreteLaplace):
+        return [mechanism.perturb(value, noise) for value in values]
+    # Every integer has noise of its own, so whose it is does not matter: all are drawn at once.
+    noisy = mechanism.perturb(np.concatenate([value.ravel() for value in values]), noise)
+    ends = itertools.accumulate(value.size for value in values)
+    return [
+        noisy[end - value.size : end].reshape(value.shape)
+        for value, end in zip(values, ends, strict=True)
+    ]
 
 
 def _check_positive(*values: int) -> None:

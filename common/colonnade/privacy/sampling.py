@@ -210,7 +210,9 @@ def _draw(size: int, entropy: Callable[[int], bytes], *, scale: int, sigma2: int
     words, at, done, status = np.empty(0, np.uint32), 0, 0, _OUT_OF_WORDS
     while done < size:
         if status == _OUT_OF_WORDS:
-            fresh = np.frombuffer(entropy(4 * (9 * (size - done) + 64)), np.uint32)
+            # A sample takes some seven words. Entropy costs more than the arithmetic, so little
+            # is left over; what is missing is asked for again.
+            fresh = np.frombuffer(entropy(4 * (7 * (size - done) + 64)), np.uint32)
             words, at = (np.concatenate([words[at:], fresh]) if words.size else fresh), 0
         elif status == _UNDECIDED:
             out[done], at = _replay(words, at, entropy, scale=scale, sigma2=sigma2)

@@ -26,11 +26,11 @@ from colonnade.core.errors import (
 )
 from colonnade.privacy.files import LedgerFiles, hold_lock, identity, stop_ledger, sync_path
 from colonnade.privacy.mirror import HeadMirror
-from colonnade.privacy.state import Head
+from colonnade.privacy.state import Head, Kept
 from colonnade.privacy.storage import MAX_BODY_BYTES, Row
 
 APPLICATION_ID = 0x434F4C4E  # "COLN"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 # An entry has some 400 bytes: small pages make small commits.
 _PAGE_BYTES = 1024
 # Pages in the log before it is copied into the database.
@@ -49,7 +49,7 @@ CREATE TABLE entry (
 ) STRICT;
 CREATE TABLE body (
     seq   INTEGER PRIMARY KEY REFERENCES entry (seq),
-    bytes BLOB NOT NULL
+    bytes BLOB NOT NULL        -- of releases that were stored together, one after the other
 ) STRICT;
 CREATE TABLE binding (
     dataset_sha256 BLOB NOT NULL  -- of the party's table; stays here, is in no line and no export
@@ -168,14 +168,14 @@ class SqliteStorage:
         """Return the head that the mirror knows."""
         return self._mirror.head
 
-    def require_space(self) -> None:
-        """Refuse unless a charge and its answer surely fit."""
+    def require_space(self, more: int = 0) -> None:
+        """Refuse unless a charge and its answer surely fit, and ``more`` bytes."""
         disk = os.statvfs(self._folder_path)
         free = disk.f_bavail * disk.f_frsize
-        if free < RESERVE_BYTES:
+        if free < RESERVE_BYTES + more:
             raise LowDisk(
                 f"{free} bytes are free for the ledger in {self._files.folder} and "
-                f"{RESERVE_BYTES} are needed; free some space (nothing was charged)"
+                f"{RESERVE_BYTES + more} are needed; free some space (nothing was charged)"
             )
 
     def dataset(self) -> bytes | None:
@@ -255,8 +255,16 @@ def _insert(database: apsw.Connection, rows: Sequence[Row]) -> None:
     database.executemany("INSERT INTO entry VALUES (?, ?, ?, ?)", entries)
     bodies = [(row.seq, row.body) for row in rows if row.body is not None]
     database.executemany("INSERT INTO body VALUES (?, ?)", bodies)
-    purged = [(row.purges,) for row in rows if row.purges is not None]
-    database.executemany("DELETE FROM body WHERE seq = ?", purged)
+    for kept in [row.purges for row in rows if row.purges is not None]:
+        _blank(database, kept)
+
+
+def _blank(database: apsw.Connection, kept: Kept) -> None:
+    """Delete a release's bytes; those that were stored with it stay where they are."""
+    for (row,) in database.execute("SELECT bytes FROM body WHERE seq = ?", (kept.seq,)):
+        database.execute("DELETE FROM body WHERE seq = ?", (kept.seq,))
+        if (left := kept.blanked(bytes(row))) is not None:
+            database.execute("INSERT INTO body VALUES (?, ?)", (kept.seq, left))
 
 
 def _connect(path: Path, *, vfs: str | None) -> apsw.Connection:

@@ -3,8 +3,11 @@
 The same rules run when a ledger opens, when it grows and when an auditor reads an export.
 """
 
+import hashlib
+import operator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from colonnade.core.errors import (
     BudgetExceeded,
@@ -18,15 +21,18 @@ from colonnade.privacy.caps import cap_statement
 from colonnade.privacy.entries import (
     GENESIS,
     Admitted,
+    AdmittedTogether,
     Adopted,
     CapSet,
     Charged,
+    ChargedTogether,
     Closed,
     Entry,
     Opened,
     Purged,
     ReleaseKey,
     Stored,
+    StoredTogether,
     chain,
     entry_from_line,
 )
@@ -47,6 +53,35 @@ class Head:
     cap: int
 
 
+class Charge(NamedTuple):
+    """What was paid for a release."""
+
+    units: int
+    mechanism: Mechanism  # rebuilt from the entry
+    request_sha256: str
+
+
+class Kept(NamedTuple):
+    """What was stored of a release: a part of the bytes kept with a row."""
+
+    seq: int
+    start: int
+    body_bytes: int
+    body_sha256: str
+    spent: int
+
+    def of(self, row: bytes) -> bytes | None:
+        """Return the release's bytes out of its row's; None if they are not what was stored."""
+        body = row[self.start : self.start + self.body_bytes]
+        return body if hashlib.sha256(body).hexdigest() == self.body_sha256 else None
+
+    def blanked(self, row: bytes) -> bytes | None:
+        """Return a row's bytes with zeros for the release's; None if there are no others'."""
+        if len(row) == self.body_bytes:
+            return None
+        return row[: self.start] + bytes(self.body_bytes) + row[self.start + self.body_bytes :]
+
+
 @dataclass(slots=True)
 class LedgerState:
     """The account as of the last entry."""
@@ -62,9 +97,8 @@ class LedgerState:
     reserved: dict[str, int] = field(default_factory=dict)
     admitted: dict[tuple[str, str], int] = field(default_factory=dict)
     closed: set[str] = field(default_factory=set)
-    charges: dict[ReleaseKey, Charged] = field(default_factory=dict)
-    paid: dict[ReleaseKey, Mechanism] = field(default_factory=dict)  # rebuilt from the charges
-    stored: dict[ReleaseKey, tuple[int, Stored]] = field(default_factory=dict)
+    charges: dict[ReleaseKey, Charge] = field(default_factory=dict)
+    stored: dict[ReleaseKey, Kept] = field(default_factory=dict)
     purged: set[ReleaseKey] = field(default_factory=set)
 
     @property
@@ -99,7 +133,8 @@ class LedgerState:
             self._check_open(key.job)
             self._check_affordable(key, mechanism.cost)
             return True
-        if (earlier.request_sha256, earlier.mechanism) != (request_sha256, mechanism.record()):
+        asked = request_sha256, mechanism.record()
+        if (earlier.request_sha256, earlier.mechanism.record()) != asked:
             raise RequestConflict(
                 f"release {key.kind} of round {key.round} was asked before with another request; "
                 "a key is answered once"
@@ -184,15 +219,17 @@ class LedgerState:
                 self.check_cap(entry)
                 self.caps[entry.account] = entry.units
             case Admitted():
-                if not self.check_admission(entry.job, entry.account, entry.units):
-                    raise ValueError("a job is admitted twice")
-                self.admitted[entry.job, entry.account] = entry.units
-                self.left.setdefault(entry.job, {})[entry.account] = entry.units
-                self._reserve(entry.account, entry.units)
+                self._admit(entry.job, [entry.account], entry.units)
+            case AdmittedTogether():
+                self._admit(entry.job, entry.accounts, entry.units)
             case Charged():
-                self._apply_charge(entry)
+                self._charge(entry, [entry.account], [entry.request_sha256])
+            case ChargedTogether():
+                self._charge(entry, entry.accounts, entry.requests_sha256)
             case Stored():
-                self._apply_stored(entry, seq)
+                self._store(entry, seq, [entry.account], [entry.body_sha256], [entry.spent])
+            case StoredTogether():
+                self._store(entry, seq, entry.accounts, entry.bodies_sha256, entry.spent)
             case Purged():
                 if entry.key not in self.stored or entry.key in self.purged:
                     raise ValueError("a release is purged that is not there")
@@ -204,28 +241,56 @@ class LedgerState:
             case Adopted():
                 self._adopt(entry)
 
-    def _apply_charge(self, entry: Charged) -> None:
-        # The price is recomputed: an entry cannot understate it.
-        mechanism, key = mechanism_from_record(entry.mechanism), entry.key
-        if mechanism.cost != entry.units:
-            raise ValueError("a charge differs from the price of its mechanism")
-        if not self.check_charge(key, mechanism=mechanism, request_sha256=entry.request_sha256):
-            raise ValueError("a release is charged twice")
-        self.charges[key] = entry
-        self.paid[key] = mechanism
-        self._spend(key.account, entry.units)
-        left = self.left.get(key.job, {})
-        if key.account in left:
-            left[key.account] -= entry.units
-            self._reserve(key.account, -entry.units)
+    # In each of these the accounts differ, so that what holds for every one of them before the
+    # first still holds for the last; and nothing changes before all is checked.
 
-    def _apply_stored(self, entry: Stored, seq: int) -> None:
-        key = entry.key
-        if key not in self.charges or key in self.stored:
+    def _admit(self, job: str, accounts: Sequence[str], units: int) -> None:
+        _check_lists(accounts)
+        if not all(self.check_admission(job, account, units) for account in accounts):
+            raise ValueError("a job is admitted twice")
+        left = self.left.setdefault(job, {})
+        for account in accounts:
+            self.admitted[job, account] = units
+            left[account] = units
+            self._reserve(account, units)
+
+    def _charge(
+        self, entry: Charged | ChargedTogether, accounts: Sequence[str], requests: Sequence[str]
+    ) -> None:
+        _check_lists(accounts, requests)
+        # The price is recomputed: an entry cannot understate it.
+        mechanism, units = mechanism_from_record(entry.mechanism), entry.units
+        if mechanism.cost != units:
+            raise ValueError("a charge differs from the price of its mechanism")
+        keys = [ReleaseKey(entry.job, entry.round, entry.kind, account) for account in accounts]
+        for key, request in zip(keys, requests, strict=True):
+            if not self.check_charge(key, mechanism=mechanism, request_sha256=request):
+                raise ValueError("a release is charged twice")
+        left = self.left.get(entry.job, {})
+        for key, account, request in zip(keys, accounts, requests, strict=True):
+            self.charges[key] = Charge(units, mechanism, request)
+            self._spend(account, units)
+            if account in left:
+                left[account] -= units
+                self._reserve(account, -units)
+
+    def _store(
+        self,
+        entry: Stored | StoredTogether,
+        seq: int,
+        accounts: Sequence[str],
+        digests: Sequence[str],
+        spent: Sequence[int],
+    ) -> None:
+        _check_lists(accounts, digests, spent)
+        keys = [ReleaseKey(entry.job, entry.round, entry.kind, account) for account in accounts]
+        if any(key not in self.charges or key in self.stored for key in keys):
             raise ValueError("a release is stored that was not charged, or twice")
-        if entry.spent != self.spent_by(entry.account):
+        if any(map(operator.ne, spent, map(self.spent_by, accounts))):
             raise ValueError("a stored release misstates what was spent")
-        self.stored[key] = (seq, entry)
+        size = entry.body_bytes
+        for place, (key, digest, units) in enumerate(zip(keys, digests, spent, strict=True)):
+            self.stored[key] = Kept(seq, place * size, size, digest, units)
 
     def _adopt(self, entry: Adopted) -> None:
         if entry.account == "*":
@@ -250,3 +315,11 @@ class LedgerState:
         if self.opened is None:
             raise ValueError("the ledger has no first entry")
         return self.opened
+
+
+def _check_lists(accounts: Sequence[str], *others: Sequence[object]) -> None:
+    """Refuse an entry that lists an account twice, or nobody, or other things than accounts."""
+    if not accounts or len({*accounts}) != len(accounts):
+        raise ValueError("an entry lists nobody, or an account twice")
+    if any(len(other) != len(accounts) for other in others):
+        raise ValueError("an entry lists more or fewer things than accounts")

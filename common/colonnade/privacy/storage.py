@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from colonnade.privacy.state import Head
+from colonnade.privacy.state import Head, Kept
 
 # No body is larger.
 MAX_BODY_BYTES = 4 * 2**20
@@ -19,7 +19,7 @@ class Row:
     chain_hash: bytes
     once: bytes | None = None
     body: bytes | None = None
-    purges: int | None = None  # the row whose body this one deletes
+    purges: Kept | None = None  # what this one deletes
 
 
 class Storage(Protocol):
@@ -37,8 +37,8 @@ class Storage(Protocol):
     def witnessed(self) -> Head | None:
         """Return the head that the mirror knows."""
 
-    def require_space(self) -> None:
-        """Refuse with `LowDisk` unless a charge and its answer surely fit."""
+    def require_space(self, more: int = 0) -> None:
+        """Refuse with `LowDisk` unless a charge and its answer surely fit, and ``more`` bytes."""
 
     def settle(self, head: Head) -> None:
         """Make everything read at the start as durable as a new release, mirror included."""
@@ -80,15 +80,17 @@ class MemoryStorage:
             self.kept.append(row)
             if row.body is not None:
                 self.bodies[row.seq] = row.body
-            if row.purges is not None:
-                del self.bodies[row.purges]
+            if (kept := row.purges) is not None:
+                left = kept.blanked(self.bodies.pop(kept.seq))
+                if left is not None:
+                    self.bodies[kept.seq] = left
         self.mirror = head
 
     def witnessed(self) -> Head | None:
         """Return the head noted last."""
         return self.mirror
 
-    def require_space(self) -> None:
+    def require_space(self, more: int = 0) -> None:
         """Accept: memory has no disk."""
 
     def settle(self, head: Head) -> None:

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from colonnade.core.arrays import FloatArray, Int16Array, IntArray
 from colonnade.optim.admm.prox import Client, design, factorise
 from colonnade.optim.admm.spec import AdmmSpec
-from colonnade.optim.admm.tasks import ClientTask
+from colonnade.optim.admm.tasks import ClientTasks
 from colonnade.party.admm import AdmmHost, Declined
 from colonnade.privacy.accounting import MAX_UNITS
 from colonnade.privacy.founding import Charter, memory_ledger
 from colonnade.privacy.gate import Gate
 from colonnade.privacy.ledger import Ledger
 from colonnade.privacy.sampling import NoiseSource
-from colonnade.server.admm import AdmmCoordinator, Answer, Tasks
+from colonnade.server.admm import AdmmCoordinator, Answer, Tasks, gathered
 from colonnade.server.admm_state import SEED_BYTES, AdmmState
 
 
@@ -180,7 +180,7 @@ def run_with(
         for answer, coin in zip(answers, draw.random(len(answers)), strict=True):
             if answer.client in before:  # it was asked again for what was already on its way
                 continue
-            coordinator.check(expected, answer)
+            coordinator.check(expected, gathered([answer]))
             (arriving if coin < trouble.late else stored).append(answer)
         if declined:
             late = stored + arriving  # all is kept; the round goes on with others
@@ -190,7 +190,7 @@ def run_with(
         if not coordinator.may_close(tasks, {each.client for each in stored}, expired=True):
             late = stored + arriving
             continue  # too few: the round stays open and the same are asked again
-        state = coordinator.absorb(state, stored)
+        state = coordinator.absorb(state, gathered(stored))
         log.append(tuple(stored))
         late = arriving
         if on_round is not None:
@@ -206,13 +206,9 @@ def ask(
     host: AdmmHost, tasks: Tasks, there: NDArray[np.bool_] | None = None
 ) -> tuple[list[Answer], list[int]]:
     """Put the tasks to the clients that are ``there``; return answers and who declined."""
-    wanted = [
-        ClientTask(f"c{client}", round_, v)
-        for place, (client, round_, v) in enumerate(
-            zip(tasks.clients.tolist(), tasks.rounds.tolist(), tasks.v, strict=True)
-        )
-        if there is None or there[place]
-    ]
+    there = np.ones(tasks.clients.size, bool) if there is None else there
+    names = [f"c{client}" for client in tasks.clients[there].tolist()]
+    wanted = ClientTasks(names, tasks.rounds[there], tasks.v[there])
     answers, declined = [], []
     for reply in host.answer(wanted):
         if isinstance(reply, Declined):

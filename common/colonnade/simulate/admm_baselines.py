@@ -15,9 +15,10 @@ from colonnade.optim.admm.prox import Client, Problems, design
 from colonnade.optim.admm.spec import MAX_STATE, AdmmSpec
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.privacy.sampling import NoiseSource
-from colonnade.server.admm import AdmmCoordinator, Answer, share
+from colonnade.server.admm import AdmmCoordinator, share
 from colonnade.server.admm_state import SEED_BYTES
 from colonnade.simulate.admm import Pool
+from colonnade.wire.clients import Said
 
 _MOST_STEPS = 20_000
 
@@ -54,10 +55,9 @@ def federated(problems: Problems, noise: NoiseSource, *, seed: int = 0) -> Float
         tasks = coordinator.tasks(state)
         exact = problems.displacements(tasks.clients, tasks.v)
         noisy = spec.mechanism.perturb(exact, noise)
-        asked = zip(tasks.clients.tolist(), tasks.rounds.tolist(), noisy, strict=True)
-        state = coordinator.absorb(
-            state, [Answer(client, round_, pack(code, each)) for client, round_, each in asked]
-        )
+        bodies = [pack(code, each) for each in noisy]
+        said = Said(tasks.clients, tasks.rounds, bodies, np.empty(0, np.int64))
+        state = coordinator.absorb(state, said)
     return coordinator.coefficients(state)
 
 

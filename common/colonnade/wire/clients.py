@@ -1,10 +1,12 @@
 """Between what a party's clients are asked and answer, and the messages that carry it."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from google.protobuf.message import DecodeError
+from numpy.typing import NDArray
 
 from colonnade.core.arrays import IntArray
 from colonnade.core.errors import BadInput
@@ -34,17 +36,41 @@ class Replies:
         return iter(self.released.values())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Said:
-    """What a message says that a party's clients answer: by client, round and body."""
+    """What clients answer: for each of ``clients`` the round of its question, and the body."""
 
-    answers: Mapping[int, tuple[int, bytes]]
-    declined: tuple[int, ...] = ()
+    clients: IntArray
+    rounds: IntArray
+    bodies: Sequence[bytes]
+    declined: IntArray  # clients that will answer nothing more
 
-    def plus(self, other: "Said") -> "Said":
-        """Return what was said on two occasions; no client answers on both."""
-        declined = dict.fromkeys((*self.declined, *other.declined))
-        return Said({**self.answers, **other.answers}, tuple(declined))
+    def by_client(self) -> Mapping[int, tuple[int, bytes]]:
+        """Return rounds and bodies by client."""
+        pairs = zip(self.rounds.tolist(), self.bodies, strict=True)
+        return dict(zip(self.clients.tolist(), pairs, strict=True))
+
+    def only(self, wanted: NDArray[np.bool_]) -> "Said":
+        """Return the answers that are ``wanted``, and all declines."""
+        if wanted.all():
+            return self
+        bodies = list(itertools.compress(self.bodies, wanted.tolist()))
+        return Said(self.clients[wanted], self.rounds[wanted], bodies, self.declined)
+
+    def shifted(self, first: int) -> "Said":
+        """Return the same with other numbers for the clients, beginning at ``first``."""
+        return Said(self.clients + first, self.rounds, self.bodies, self.declined + first)
+
+
+def together(*parts: Said) -> Said:
+    """Return what was said on several occasions; no client answers on two of them."""
+    nobody = np.empty(0, np.int64)
+    return Said(
+        np.concatenate([nobody, *(said.clients for said in parts)]),
+        np.concatenate([nobody, *(said.rounds for said in parts)]),
+        [body for said in parts for body in said.bodies],
+        np.unique(np.concatenate([nobody, *(said.declined for said in parts)])),
+    )
 
 
 def questions_to_bytes(asked: Questions) -> bytes:
@@ -52,8 +78,21 @@ def questions_to_bytes(asked: Questions) -> bytes:
     body = job_pb2.TaskBody()
     body.admm_step.clients.extend(asked.clients.tolist())
     body.admm_step.rounds.extend(asked.rounds.tolist())
-    body.admm_step.points = asked.points.astype("<i8").tobytes()
+    body.admm_step.points = asked.points.astype("<i8", copy=False).tobytes()
     return body.SerializeToString(deterministic=True)
+
+
+def without_points(task: bytes) -> bytes:
+    """Return a task that says whom it asks and no more: its points follow from the job's state."""
+    body = job_pb2.TaskBody.FromString(task)
+    body.admm_step.ClearField("points")
+    return body.SerializeToString(deterministic=True)
+
+
+def asked_in(task: bytes) -> tuple[IntArray, IntArray]:
+    """Return whom a task of one's own asks, and the rounds that the questions were made in."""
+    step = job_pb2.TaskBody.FromString(task).admm_step
+    return np.array(step.clients, np.int64), np.array(step.rounds, np.int64)
 
 
 def questions_from_bytes(body: bytes, *, n_clients: int, dim: int) -> Questions:
@@ -88,8 +127,13 @@ def replies_to_proto(replies: Replies) -> federation_pb2.ClientAnswers:
     message.bodies.extend(released.body for released in releases)
     if releases:
         receipt = max((released.receipt for released in releases), key=lambda each: each.seq)
-        keys = [released.key.digest() for released in releases]
-        message.newest, message.account = keys.index(receipt.key_sha256), receipt.account
+        message.account = receipt.account
+        message.newest = next(
+            place
+            for place, released in enumerate(releases)
+            if released.key.account == receipt.account
+            and released.key.digest() == receipt.key_sha256
+        )
         message.receipt.ledger_id, message.receipt.seq = receipt.ledger_id, receipt.seq
         message.receipt.chain_hash, message.receipt.spent_units = receipt.chain_hash, receipt.spent
         message.receipt.signature = receipt.signature
@@ -98,25 +142,22 @@ def replies_to_proto(replies: Replies) -> federation_pb2.ClientAnswers:
 
 def said_from_proto(message: federation_pb2.ClientAnswers) -> Said:
     """Decode answers."""
-    clients = list(message.clients)
-    if len(message.rounds) != len(clients) or len(message.bodies) != len(clients):
+    clients, rounds = np.array(message.clients, np.int64), np.array(message.rounds, np.int64)
+    declined, bodies = np.array(message.declined, np.int64), list(message.bodies)
+    if rounds.size != clients.size or len(bodies) != clients.size:
         raise BadInput("an answer has other numbers of clients, rounds and bodies")
-    if len({*clients, *message.declined}) != len(clients) + len(message.declined):
+    if len({*message.clients, *message.declined}) != clients.size + declined.size:
         raise BadInput("an answer names a client twice")
-    pairs = zip(message.rounds, message.bodies, strict=True)
-    return Said(dict(zip(clients, pairs, strict=True)), tuple(message.declined))
+    return Said(clients, rounds, bodies, declined)
 
 
-def only(submission: federation_pb2.Submission, clients: Collection[int]) -> bytes:
-    """Return the bytes of a submission with the answers of ``clients`` alone, and no receipt."""
-    kept = federation_pb2.Submission(job_id=submission.job_id, round=submission.round)
-    said = submission.clients
-    kept.clients.declined.extend(said.declined)
-    for client, round_, body in zip(said.clients, said.rounds, said.bodies, strict=True):
-        if client in clients:
-            kept.clients.clients.append(client)
-            kept.clients.rounds.append(round_)
-            kept.clients.bodies.append(body)
+def said_to_bytes(job_id: str, round_: int, said: Said) -> bytes:
+    """Encode answers as a submission without a receipt: what is kept of one."""
+    kept = federation_pb2.Submission(job_id=job_id, round=round_)
+    kept.clients.declined.extend(said.declined.tolist())
+    kept.clients.clients.extend(said.clients.tolist())
+    kept.clients.rounds.extend(said.rounds.tolist())
+    kept.clients.bodies.extend(said.bodies)
     return kept.SerializeToString(deterministic=True)
 
 

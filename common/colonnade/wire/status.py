@@ -115,7 +115,10 @@ def error_from_call(error: grpc.RpcError, where: str) -> ColonnadeError:
             text = public_text(error.details() or "")  # a peer's words end up in logs
             return _BY_CODE[value](text or "no more detail; see the coordinator's log")
     if code in RETRIED:
-        return Unreachable(f"the coordinator at {where} does not answer; see colonnade preflight")
+        return Unreachable(
+            f"the coordinator at {where} does not answer; check that it runs there and that the "
+            "certificate is of its federation"
+        )
     if code is _Code.RESOURCE_EXHAUSTED:
         if "larger than max" in (error.details() or ""):
             return errors.BadInput(f"{where} refused a message as too large")

@@ -22,11 +22,11 @@ from colonnade.core.errors import BadInput
 from colonnade.optim.admm.packing import pack
 from colonnade.optim.admm.prox import Problems
 from colonnade.optim.admm.spec import DISPLACEMENT, AdmmSpec
-from colonnade.optim.admm.tasks import ClientTask
+from colonnade.optim.admm.tasks import ClientTasks
 from colonnade.privacy.drafts import Ask
 from colonnade.privacy.entries import ReleaseKey
-from colonnade.privacy.gate import MAX_TOGETHER, Gate, request_digest
-from colonnade.privacy.ledger import Ledger, Released
+from colonnade.privacy.gate import Gate, request_digest
+from colonnade.privacy.ledger import MAX_TOGETHER, Ledger, Released
 from colonnade.privacy.storage import MAX_BODY_BYTES
 
 
@@ -66,14 +66,14 @@ class AdmmHost:
         refused = self.ledger.admit_many(self.job, names, units=self.spec.max_units)
         return [Declined(client, 0, error.code) for client, error in refused.items()]
 
-    def answer(self, tasks: Sequence[ClientTask]) -> list[Released | Declined]:
+    def answer(self, tasks: ClientTasks) -> list[Released | Declined]:
         """Release what the tasks ask for, in their order; a stored release is replayed."""
         self._check(tasks)
         together = self.together
         return [
             reply
             for at in range(0, len(tasks), together)
-            for reply in self._answer(tasks[at : at + together])
+            for reply in self._answer(tasks.part(slice(at, at + together)))
         ]
 
     @property
@@ -81,40 +81,35 @@ class AdmmHost:
         """How many clients answer in one commit."""
         return max(1, min(MAX_TOGETHER, MAX_BODY_BYTES // self.spec.body_bytes))
 
-    def _answer(self, tasks: Sequence[ClientTask]) -> list[Released | Declined]:
-        mechanism = self.spec.mechanism
-        asked = {
-            ReleaseKey(self.job, task.round, DISPLACEMENT, task.client): task for task in tasks
-        }
-        asks = [
-            Ask(key, mechanism, request_digest(task.request(self.version)))
-            for key, task in asked.items()
+    def _answer(self, tasks: ClientTasks) -> list[Released | Declined]:
+        job, mechanism = self.job, self.spec.mechanism
+        keys = [
+            ReleaseKey(job, round_, DISPLACEMENT, client)
+            for client, round_ in zip(tasks.clients, tasks.rounds.tolist(), strict=True)
         ]
+        digests = map(request_digest, tasks.requests(self.version))
+        asks = [Ask(key, mechanism, digest) for key, digest in zip(keys, digests, strict=True)]
+        row_of = {key: row for row, key in enumerate(keys)}
         replies = self.gate.release_many(
             asks,
-            lambda keys: self._displacements([asked[key] for key in keys]),
+            lambda paid: self._displacements(tasks, [row_of[key] for key in paid]),
             encode=functools.partial(pack, self.spec.code),
         )
         return [
-            reply if isinstance(reply, Released) else Declined(task.client, task.round, reply.code)
-            for task, reply in zip(tasks, replies, strict=True)
+            reply if isinstance(reply, Released) else Declined(key.account, key.round, reply.code)
+            for key, reply in zip(keys, replies, strict=True)
         ]
 
-    def _displacements(self, tasks: Sequence[ClientTask]) -> Sequence[IntArray]:
+    def _displacements(self, tasks: ClientTasks, rows: Sequence[int]) -> Sequence[IntArray]:
         """Return the exact displacements of those that have paid and not yet answered."""
-        clients = np.array([self.places[task.client] for task in tasks], np.int64)
-        return list(self.problems.displacements(clients, np.stack([task.v for task in tasks])))
+        clients = np.array([self.places[tasks.clients[row]] for row in rows], np.int64)
+        return list(self.problems.displacements(clients, tasks.points[list(rows)]))
 
-    def _check(self, tasks: Sequence[ClientTask]) -> None:
+    def _check(self, tasks: ClientTasks) -> None:
         """Refuse tasks that do not fit the job, before anything is charged."""
-        if len({task.client for task in tasks}) != len(tasks):
-            raise BadInput("a client is asked twice at once")
-        for task in tasks:
-            if task.client not in self.places:
-                raise BadInput("a task is for a client that does not live here")
-            if not 1 <= task.round <= self.spec.rounds:
-                raise BadInput(
-                    f"a task is for round {task.round} of a job of {self.spec.rounds} rounds"
-                )
-            if task.v.shape != (self.spec.dim,):
-                raise BadInput(f"a task has {task.v.size} entries instead of {self.spec.dim}")
+        if not self.places.keys() >= {*tasks.clients}:
+            raise BadInput("a task is for a client that does not live here")
+        if len(tasks) and int(tasks.rounds.max()) > self.spec.rounds:
+            raise BadInput(f"a task is for a later round than the job's {self.spec.rounds}")
+        if tasks.points.shape[1] != self.spec.dim:
+            raise BadInput(f"a task has {tasks.points.shape[1]} entries instead of {self.spec.dim}")

@@ -11,7 +11,7 @@ from typing import Protocol
 from colonnade.core.errors import BadInput
 from colonnade.optim.admm.method import AdmmMethod
 from colonnade.optim.admm.prox import Client, factorise
-from colonnade.optim.admm.tasks import ClientTask
+from colonnade.optim.admm.tasks import ClientTasks
 from colonnade.optim.job import Job
 from colonnade.optim.vertical.spec import FrankWolfeSpec
 from colonnade.optim.vertical_moments.spec import MomentsSpec
@@ -153,20 +153,18 @@ class AdmmAnswers:
         if asked.rounds.size and int(asked.rounds.max()) > round_:
             raise BadInput("a task has a question of a round that has not come")
         admitted, job = self.host.ledger.state.admitted, self.host.job
+        clients = asked.clients.tolist()
         # Nothing was set aside for these: the job must not live on what becomes free later.
-        outside = {c for c in asked.clients.tolist() if (job, self.accounts[c]) not in admitted}
-        tasks = [
-            ClientTask(self.accounts[client], made, point)
-            for client, made, point in zip(
-                asked.clients.tolist(), asked.rounds.tolist(), asked.points, strict=True
-            )
-            if client not in outside
-            if not self.drop_out or secrets.randbelow(10**6) >= self.drop_out * 10**6
-        ]
+        outside = {c for c in clients if (job, self.accounts[c]) not in admitted}
+        there = [row for row, client in enumerate(clients) if client not in outside]
+        if self.drop_out:
+            there = [row for row in there if secrets.randbelow(10**6) >= self.drop_out * 10**6]
+        names = [self.accounts[clients[row]] for row in there]
+        tasks = ClientTasks(names, asked.rounds[there], asked.points[there])
         released, declined = dict[int, Released](), sorted(outside)
-        for reply in self.host.answer(tasks):
+        for row, reply in zip(there, self.host.answer(tasks), strict=True):
             if isinstance(reply, Declined):
-                declined.append(self.host.places[reply.client])
+                declined.append(clients[row])
             else:
-                released[self.host.places[reply.key.account]] = reply
+                released[clients[row]] = reply
         return Replies(released, declined)

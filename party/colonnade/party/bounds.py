@@ -185,7 +185,7 @@ def _count(table: Table, thresholds: Int32Array) -> IntArray:
 def _bought(table: Table, ledger: Ledger, releases: Sequence[Released]) -> BoughtBounds:
     """Work the bounds out of what was released, and of public numbers."""
     charges = [ledger.state.charges[release.key] for release in releases]
-    n_counts = int(charges[0].mechanism["l2_sensitivity2"])
+    n_counts = int(charges[0].mechanism.record()["l2_sensitivity2"])
     plan = QuantilePlan(n_counts // len(LEVELS), table.n_rows)
     columns = table.header.columns[: plan.n_columns]
     return BoughtBounds(

@@ -17,17 +17,22 @@ is still open, else in the next one. A round whose answers are too few, with nob
 for, passes without a step of the model: the answers move the duals and count in the next.
 """
 
+import functools
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.errors import BadInput
 from colonnade.optim.admm.packing import unpack_many
 from colonnade.optim.admm.spec import MAX_STATE, STEP_UNIT, AdmmSpec, Sampling
 from colonnade.server.admm_state import AdmmState, start_state
+from colonnade.wire.clients import Said
+
+_STEP_BITS = STEP_UNIT.bit_length() - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,16 @@ class Answer:
     client: int
     round: int
     body: bytes
+
+
+def gathered(answers: Sequence[Answer]) -> Said:
+    """Return answers as arrays."""
+    return Said(
+        np.array([answer.client for answer in answers], np.int64),
+        np.array([answer.round for answer in answers], np.int64),
+        [answer.body for answer in answers],
+        np.empty(0, np.int64),
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +82,8 @@ class AdmmCoordinator:
 
     def finished(self, state: AdmmState) -> bool:
         """Tell whether all rounds are done, or too few clients are left for another."""
-        return state.round > self.spec.rounds or self._pool(state).size < self.spec.minimum
+        left = int(np.count_nonzero(self._free(state)))
+        return state.round > self.spec.rounds or left < self.spec.minimum
 
     def sampled(self, state: AdmmState) -> IntArray:
         """Return the clients of the open round, in rising order.
@@ -76,16 +92,14 @@ class AdmmCoordinator:
         sampled: a fixed count, or all below a threshold (and never fewer than the minimum). If one
         declines, the others stay and the next smallest takes its place.
         """
-        spec, pool = self.spec, self._pool(state)
-        name = b"colonnade admm sampling\0" + state.seed + state.round.to_bytes(8, "little")
-        drawn = np.frombuffer(hashlib.shake_256(name).digest(8 * spec.n_clients), "<u8")[pool]
-        count = spec.sampled
+        spec, pool = self.spec, np.flatnonzero(self._free(state))
+        drawn, count = _drawn(state.seed, state.round, spec.n_clients)[pool], spec.sampled
         if spec.sampling is Sampling.POISSON and spec.sampled < spec.n_clients:
             below = int((drawn < np.uint64((spec.sampled << 64) // spec.n_clients)).sum())
             count = min(max(below, spec.minimum), spec.most_sampled)
-        order = np.argsort(drawn, kind="stable")[:count]
-        clients: IntArray = np.sort(pool[order])
-        return clients
+        if count < pool.size:
+            pool = pool[drawn <= np.partition(drawn, count - 1)[count - 1]][:count]
+        return pool
 
     def tasks(self, state: AdmmState) -> Tasks:
         """Return what to ask of whom; nobody, if all rounds are done."""
@@ -114,18 +128,23 @@ class AdmmCoordinator:
             owed[asked[owed[asked] == 0]] = state.round
         return owed
 
-    def check(self, expected: IntArray, answer: Answer) -> None:
-        """Raise `BadInput` unless the answer is ``expected`` and has the right size."""
-        spec = self.spec
-        if not 0 <= answer.client < spec.n_clients:
-            raise BadInput(f"there is no client {answer.client} in the job")
-        if not answer.round or answer.round != int(expected[answer.client]):
-            raise BadInput(f"client {answer.client} was not asked for round {answer.round}")
-        if len(answer.body) != spec.body_bytes:
-            raise BadInput(
-                f"the answer of client {answer.client} has {len(answer.body)} bytes "
-                f"instead of {spec.body_bytes}"
-            )
+    def check(self, expected: IntArray, said: Said) -> None:
+        """Raise `BadInput` unless all that was said is ``expected`` and has the right size.
+
+        Parameters
+        ----------
+        expected
+            For each client the round of its question, or 0; of all clients, or of those of one
+            party if the party numbers them.
+        """
+        known = (said.clients >= 0) & (said.clients < expected.size)
+        asked = np.where(known, expected[np.where(known, said.clients, 0)], 0)
+        if (wrong := np.flatnonzero((asked != said.rounds) | (asked == 0))).size:
+            client, round_ = int(said.clients[wrong[0]]), int(said.rounds[wrong[0]])
+            raise BadInput(f"client {client} was not asked for round {round_}")
+        size = self.spec.body_bytes
+        if other := set(map(len, said.bodies)) - {size}:
+            raise BadInput(f"an answer has {min(other)} bytes instead of {size}")
 
     def may_close(self, tasks: Tasks, answered: Collection[int], *, expired: bool) -> bool:
         """Tell whether the round of ``tasks`` may close with the answers of ``answered``.
@@ -137,36 +156,47 @@ class AdmmCoordinator:
         return there == tasks.clients.size or (expired and there >= self.spec.minimum)
 
     def absorb(
-        self, state: AdmmState, answers: Sequence[Answer], *, moves: bool = True
+        self, state: AdmmState, said: Said, *, moves: bool = True, in_place: bool = False
     ) -> AdmmState:
         """Close the round: apply what was stored while it was open, late answers included.
 
-        Unless the model ``moves``, it stays until a round has enough answers.
+        Parameters
+        ----------
+        moves
+            Unless it does, the model stays until a round has enough answers.
+        in_place
+            Write over the duals of ``state``, which is of no use then: there may be many clients,
+            and few of them answer.
         """
+        after = self.replay(state, said, state.z, in_place=in_place)
+        return replace(after, z=self.consensus(after.total)) if moves else after
+
+    def replay(
+        self, state: AdmmState, said: Said, z: IntArray, *, in_place: bool = False
+    ) -> AdmmState:
+        """Return what `absorb` returned when it found ``z``; all that is computed are integers."""
         spec, owed = self.spec, self.expected(state)
-        clients = np.array([answer.client for answer in answers], np.int64)
-        rounds = np.array([answer.round for answer in answers], np.int64)
+        clients, rounds = said.clients, said.rounds
         if np.unique(clients).size != clients.size or np.any(owed[clients] != rounds):
             raise ValueError("an answer was not asked for; answers are checked before")
-        moved = unpack_many(spec.code, [answer.body for answer in answers])
-        u, total, taken = state.u.copy(), state.total.copy(), state.taken.copy()
+        moved = unpack_many(spec.code, said.bodies)
+        u, taken = state.u if in_place else state.u.copy(), state.taken.copy()
         before = u[clients]
         gap = self._seen(state, rounds) - before + moved
-        u[clients] = np.clip(before + share(spec.gain, gap), -MAX_STATE, MAX_STATE)
-        total += (u[clients] - before).sum(axis=0)
+        u[clients] = now = np.clip(before + share(spec.gain, gap), -MAX_STATE, MAX_STATE)
         taken[clients] += 1
         owed[clients] = 0
-        past = _kept({**state.past, state.round: state.z}, owed)
-        return replace(
+        after = replace(
             state,
             round=state.round + 1,
-            z=self.consensus(total) if moves else state.z,
-            total=total,
+            z=z,
+            total=state.total + (now - before).sum(axis=0),
             u=u,
             taken=taken,
             owed=owed,
-            past=past,
+            past=_kept({**state.past, state.round: state.z}, owed),
         )
+        return self.decline(after, *said.declined.tolist()) if said.declined.size else after
 
     def coefficients(self, state: AdmmState) -> FloatArray:
         """Return the model on scaled features, the intercept last if the job has one."""
@@ -186,19 +216,25 @@ class AdmmCoordinator:
     def _seen(self, state: AdmmState, rounds: IntArray) -> IntArray:
         """Return the ``z`` from which the tasks of ``rounds`` were made, one in a row."""
         known = {**state.past, state.round: state.z}
-        if not rounds.size:
-            return np.empty((0, self.spec.dim), np.int64)
-        return np.stack([known[round_] for round_ in rounds.tolist()])
+        places = np.searchsorted(sorted(known), rounds)
+        seen: IntArray = np.stack([known[round_] for round_ in sorted(known)])[places]
+        return seen
 
-    def _pool(self, state: AdmmState) -> IntArray:
-        """Return the clients that may be asked."""
-        free = ~state.declined & (state.taken < self.spec.most_participations)
-        return np.flatnonzero(free)
+    def _free(self, state: AdmmState) -> NDArray[np.bool_]:
+        """Return which clients may be asked."""
+        return ~state.declined & (state.taken < self.spec.most_participations)
+
+
+@functools.lru_cache(maxsize=4)  # a round is looked at several times
+def _drawn(seed: bytes, round_: int, count: int) -> NDArray[np.uint64]:
+    """Return a uniform 64-bit number for each client."""
+    name = b"colonnade admm sampling\0" + seed + round_.to_bytes(8, "little")
+    return np.frombuffer(hashlib.shake_256(name).digest(8 * count), "<u8")
 
 
 def share(gain: int, vectors: IntArray) -> IntArray:
     """Return ``gain / STEP_UNIT`` of the vectors, rounded half up; all are bounded, below 2**63."""
-    return (gain * vectors + STEP_UNIT // 2) // STEP_UNIT
+    return (gain * vectors + STEP_UNIT // 2) >> _STEP_BITS
 
 
 def _kept(past: Mapping[int, IntArray], owed: IntArray) -> dict[int, IntArray]:

@@ -16,15 +16,23 @@ from colonnade.core.errors import BadInput
 from colonnade.optim.admm.method import AdmmMethod
 from colonnade.optim.job import Job
 from colonnade.optim.model import LinearModel, ModelFeature, ModelLabel
-from colonnade.server.admm import AdmmCoordinator, Answer
-from colonnade.server.admm_state import SEED_BYTES, AdmmState, decode_state, encode_state
+from colonnade.server.admm import AdmmCoordinator
+from colonnade.server.admm_state import (
+    SEED_BYTES,
+    AdmmState,
+    decode_change,
+    decode_state,
+    encode_change,
+    encode_state,
+)
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.wire.clients import (
     Questions,
     Said,
-    questions_from_bytes,
+    asked_in,
     questions_to_bytes,
     said_from_proto,
+    together,
 )
 
 # Whose the columns of the model are: every client has them.
@@ -33,7 +41,7 @@ EVERYONE = "clients"
 
 @dataclass(frozen=True, slots=True)
 class FederatedAdmm:
-    """Steps of one job over clients."""
+    """Steps of one job over clients; a state is used up by the step to the next one."""
 
     job: Job
     job_id: str
@@ -77,30 +85,21 @@ class FederatedAdmm:
         """
         if submission.releases:
             raise BadInput(f"party {party} sent releases of another kind of job")
-        part, first = self.method.part(party), self.method.first(party)
-        said = said_from_proto(submission.clients)
-        asked = questions_from_bytes(task, n_clients=part.clients, dim=self.method.spec.dim)
-        questions = dict(zip(asked.clients.tolist(), asked.rounds.tolist(), strict=True))
-        if not questions.keys() >= {*said.declined}:
+        said, first = said_from_proto(submission.clients), self.method.first(party)
+        asked, rounds = asked_in(task)
+        questions = np.zeros(self.method.part(party).clients, np.int64)
+        questions[asked] = rounds
+        if not np.isin(said.declined, asked).all():
             raise BadInput(f"party {party} declined for a client that was not asked")
-        new = {}
-        for client, (round_, body) in said.answers.items():
-            if questions.get(client) != round_:
-                raise BadInput(f"client {client} of party {party} was not asked that")
-            if len(body) != self.method.spec.body_bytes:
-                raise BadInput(f"an answer of party {party} has {len(body)} bytes")
-            if int(expected[first + client]) == round_:
-                self.solver.check(expected, Answer(first + client, round_, body))
-                new[client] = (round_, body)
-        return Said(new, said.declined)
+        self.solver.check(questions, said)
+        return said.only(expected[first + said.clients] == said.rounds)
 
     def declining(self, party: str, refusal: pb.Refusal, task: bytes | None) -> pb.Submission:
         """Return an answer in which all clients decline that a refused task asked."""
         if task is None:
             raise BadInput(f"party {party} was asked for nothing in round {refusal.round}")
-        part, dim = self.method.part(party), self.method.spec.dim
-        asked = questions_from_bytes(task, n_clients=part.clients, dim=dim)
-        declined = pb.ClientAnswers(declined=asked.clients.tolist())
+        asked, _ = asked_in(task)
+        declined = pb.ClientAnswers(declined=asked.tolist())
         return pb.Submission(job_id=refusal.job_id, round=refusal.round, clients=declined)
 
     def expected(self, state: AdmmState) -> IntArray:
@@ -109,36 +108,48 @@ class FederatedAdmm:
 
     def enough(self, answers: Mapping[str, Said]) -> bool:
         """Tell whether a round may close with these answers."""
-        return sum(len(said.answers) for said in answers.values()) >= self.method.spec.minimum
+        return sum(len(said.bodies) for said in answers.values()) >= self.method.spec.minimum
 
     def check(self, state: AdmmState, party: str, answer: Said) -> None:
         """Accept: `hear` has checked the answer against its task."""
 
     def absorb(self, state: AdmmState, answers: Mapping[str, Said]) -> AdmmState:
         """Return the state after the round; with too few answers the model stays."""
-        found, declined = list[Answer](), list[int]()
-        for party, said in answers.items():
-            first = self.method.first(party)
-            found.extend(
-                Answer(first + client, round_, body)
-                for client, (round_, body) in said.answers.items()
-            )
-            declined.extend(first + client for client in said.declined)
-        after = self.solver.absorb(state, found, moves=self.enough(answers))
-        return self.solver.decline(after, *declined)
+        said, moves = self._of_all(state, answers), self.enough(answers)
+        return self.solver.absorb(state, said, moves=moves, in_place=True)
+
+    def _of_all(self, state: AdmmState, answers: Mapping[str, Said]) -> Said:
+        """Return what is new from all parties' clients, numbered as the job does and in order.
+
+        So the bytes of a change do not depend on who came first, nor on a restart in between.
+        """
+        numbered = (said.shifted(self.method.first(party)) for party, said in answers.items())
+        said = together(*numbered)
+        order = np.argsort(said.clients)
+        bodies = [said.bodies[place] for place in order.tolist()]
+        left = said.declined[~state.declined[said.declined]]
+        return Said(said.clients[order], said.rounds[order], bodies, left)
 
     def without(self, state: AdmmState, party: str) -> AdmmState:
         """Return the state in which all clients of ``party`` have declined."""
         first = self.method.first(party)
         return self.solver.decline(state, *range(first, first + self.method.part(party).clients))
 
-    def encode(self, state: AdmmState, *, since: AdmmState | None = None) -> bytes:
-        """Return the state's bytes, or what ``since`` lacks."""
-        return encode_state(state, since=since)
+    def encode(self, state: AdmmState) -> bytes:
+        """Return the whole state's bytes."""
+        return encode_state(state)
+
+    def encode_change(
+        self, before: AdmmState, answers: Mapping[str, Said], after: AdmmState
+    ) -> bytes:
+        """Return the bytes of the state to which ``answers`` led, as a change of the one before."""
+        return encode_change(self._of_all(before, answers), after.z)
 
     def decode(self, body: bytes, *, since: AdmmState | None = None) -> AdmmState:
-        """Return the state that the bytes stand for."""
-        return decode_state(body, since=since)
+        """Return the state that the bytes stand for: whole, or as a change of the one before."""
+        if since is None:
+            return decode_state(body)
+        return self.solver.replay(since, *decode_change(body), in_place=True)
 
     def cost(self, party: str, kind: str, round_: int) -> int:
         """Return the price of one client's release, in units."""

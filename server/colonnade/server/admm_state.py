@@ -1,7 +1,8 @@
 """The state of a federated ADMM job, and its bytes.
 
-A state is written whole, or as what changed since the one before: the duals of the clients that
-answered. Both are exact, so a coordinator that reads them back goes on bit for bit.
+The first state of a job is written whole, and each later one as its change: what the round used,
+and the model that came of it. The rest of a state follows from the one before in exact integers
+(`server.admm.AdmmCoordinator.replay`), so a coordinator that reads them back goes on bit for bit.
 """
 
 import struct
@@ -12,10 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.core.arrays import IntArray
+from colonnade.wire.clients import Said
 
 SEED_BYTES = 32
-_HEAD = struct.Struct("<8sIIIII32s")
-_MAGIC = b"admm/1\0\0"
+_HEAD = struct.Struct("<8sIIII32s")
+_MAGIC = b"admm/2\0\0"
+_CHANGE_HEAD = struct.Struct("<8sIIII")
+_CHANGE_MAGIC = b"admm+2\0\0"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,56 +46,83 @@ def start_state(n_clients: int, dim: int, seed: bytes) -> AdmmState:
     return AdmmState(1, seed, empty, empty, u, none, none, np.zeros(n_clients, np.bool_))
 
 
-def encode_state(state: AdmmState, *, since: AdmmState | None = None) -> bytes:
-    """Return the state's bytes: all of it, or what ``since`` lacks."""
+def encode_state(state: AdmmState) -> bytes:
+    """Return the whole state's bytes."""
     n, dim = state.u.shape
-    rows = np.arange(n)
-    if since is not None:
-        rows = np.flatnonzero(state.taken != since.taken)
-    parts = [
-        _HEAD.pack(_MAGIC, n, dim, state.round, len(state.past), rows.size, state.seed),
-        state.taken.astype("<u4").tobytes(),
-        state.owed.astype("<u4").tobytes(),
-        np.packbits(state.declined).tobytes(),
-        np.array(sorted(state.past), "<u4").tobytes(),
-        rows.astype("<u4").tobytes(),
-    ]
-    vectors = [state.z, state.total, *(state.past[round_] for round_ in sorted(state.past))]
-    parts.extend(vector.astype("<i8").tobytes() for vector in vectors)
-    parts.append(state.u[rows].astype("<i8").tobytes())
-    return b"".join(parts)
+    rounds = sorted(state.past)
+    return b"".join(
+        (
+            _HEAD.pack(_MAGIC, n, dim, state.round, len(rounds), state.seed),
+            *(part.astype("<u4").tobytes() for part in (state.taken, state.owed, np.array(rounds))),
+            np.packbits(state.declined).tobytes(),
+            *(part.astype("<i8").tobytes() for part in (state.z, state.total)),
+            *(state.past[round_].astype("<i8").tobytes() for round_ in rounds),
+            state.u.astype("<i8").tobytes(),
+        )
+    )
 
 
-def decode_state(body: bytes, *, since: AdmmState | None = None) -> AdmmState:
+def decode_state(body: bytes) -> AdmmState:
     """Return the state that the bytes stand for; `ValueError` if they are no state."""
-    if len(body) < _HEAD.size:
+    if len(body) < _HEAD.size or not body.startswith(_MAGIC):
         raise ValueError("the bytes are no state")
-    magic, n, dim, round_, n_past, n_rows, seed = _HEAD.unpack_from(body)
-    declined_bytes = -(-n // 8)
-    size = _HEAD.size + 8 * n + declined_bytes + 4 * (n_past + n_rows)
-    size += 8 * dim * (2 + n_past + n_rows)
-    if magic != _MAGIC or len(body) != size:
-        raise ValueError("the bytes are no state")
-    at = _HEAD.size
-
-    def take(kind: str, count: int) -> NDArray[np.int64]:
-        nonlocal at
-        values = np.frombuffer(body, kind, count, at)
-        at += values.nbytes
-        return values.astype(np.int64)
-
-    taken, owed = take("<u4", n), take("<u4", n)
-    declined = np.unpackbits(take("u1", declined_bytes).astype(np.uint8), count=n).astype(np.bool_)
-    rounds, rows = take("<u4", n_past), take("<u4", n_rows)
-    z, total = take("<i8", dim), take("<i8", dim)
-    past = {int(number): take("<i8", dim) for number in rounds}
-    if since is None:
-        if n_rows != n:
-            raise ValueError("the bytes hold a change, and there is no state that it changes")
-        u = take("<i8", n * dim).reshape(n, dim)
-    else:
-        if since.u.shape != (n, dim) or np.any(rows >= n):
-            raise ValueError("the bytes change another state")
-        u = since.u.copy()
-        u[rows] = take("<i8", n_rows * dim).reshape(n_rows, dim)
+    _, n, dim, round_, n_past, seed = _HEAD.unpack_from(body)
+    parts = _Parts(body, _HEAD.size)
+    taken, owed, rounds = parts.take("<u4", n), parts.take("<u4", n), parts.take("<u4", n_past)
+    bits = parts.take("u1", -(-n // 8)).astype(np.uint8)
+    z, total = parts.take("<i8", dim), parts.take("<i8", dim)
+    past = {number: parts.take("<i8", dim) for number in rounds.tolist()}
+    u = parts.take("<i8", n * dim).reshape(n, dim)
+    parts.end()
+    declined = np.unpackbits(bits, count=n).astype(np.bool_)
     return AdmmState(round_, seed, z, total, u, taken, owed, declined, past)
+
+
+def encode_change(said: Said, z: IntArray) -> bytes:
+    """Return what a round used, all bodies of one size, and the model that came of it."""
+    size = len(said.bodies[0]) if said.bodies else 0
+    counts = z.size, said.clients.size, said.declined.size, size
+    numbers = said.clients, said.rounds, said.declined
+    return b"".join(
+        (
+            _CHANGE_HEAD.pack(_CHANGE_MAGIC, *counts),
+            *(part.astype("<u4").tobytes() for part in numbers),
+            z.astype("<i8").tobytes(),
+            *said.bodies,
+        )
+    )
+
+
+def decode_change(body: bytes) -> tuple[Said, IntArray]:
+    """Return what the bytes of a change say; `ValueError` if they are none."""
+    if len(body) < _CHANGE_HEAD.size or not body.startswith(_CHANGE_MAGIC):
+        raise ValueError("the bytes are no change of a state")
+    _, dim, n_answers, n_declined, size = _CHANGE_HEAD.unpack_from(body)
+    parts = _Parts(body, _CHANGE_HEAD.size)
+    clients, rounds = parts.take("<u4", n_answers), parts.take("<u4", n_answers)
+    declined, z = parts.take("<u4", n_declined), parts.take("<i8", dim)
+    bodies = [parts.next(size) for _ in range(n_answers)]
+    parts.end()
+    return Said(clients, rounds, bodies, declined), z
+
+
+@dataclass(slots=True)
+class _Parts:
+    """Arrays that lie one after the other in ``body``."""
+
+    body: bytes
+    at: int
+
+    def next(self, size: int) -> bytes:
+        self.at += size
+        if self.at > len(self.body):
+            raise ValueError("the bytes are too few for a state")
+        return self.body[self.at - size : self.at]
+
+    def take(self, kind: str, count: int) -> IntArray:
+        raw = self.next(np.dtype(kind).itemsize * count)
+        return np.frombuffer(raw, kind).astype(np.int64)
+
+    def end(self) -> None:
+        if self.at != len(self.body):
+            raise ValueError("the bytes are too many for a state")

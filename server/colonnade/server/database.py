@@ -3,15 +3,14 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as postgres_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
-from sqlalchemy.engine.url import URL
 
 from colonnade.core.errors import BadInput, StoreFailed
+from colonnade.server.connecting import engine_of, parsed_url
 from colonnade.server.store import DecisionRow, IterateRow, JobRow, PartyRow, State, UplinkRow
 from colonnade.server.tables import (
     ABOUT,
@@ -27,13 +26,6 @@ from colonnade.server.tables import (
     UPLINK,
 )
 
-_DRIVERS = {
-    "sqlite": "sqlite",
-    "postgresql": "postgresql+psycopg",
-    "postgresql+psycopg": "postgresql+psycopg",
-}
-# How long a new coordinator waits for one that is stopping to let go of a SQLite file.
-_PATIENCE_S = 2.0
 _LOCK = 0x636F6C6F6E6E6164  # of PostgreSQL: any number that others are unlikely to take
 _IN_USE = (
     "another coordinator uses this database; stop it first, or give this one a database of its own"
@@ -89,10 +81,10 @@ class Database:
     """A `Store` over one connection; any failure of the database stops the coordinator."""
 
     def __init__(self, url: str) -> None:
-        self._url = _parsed(url)
+        self._url = parsed_url(url)
         self._texts: dict[sa.Insert, tuple[str, Sequence[str] | None]] = {}
         with _faults():
-            self._engine = _engine(self._url)
+            self._engine = engine_of(self._url)
             self._puts = _puts(self._url.get_backend_name())
             self._connection = self._engine.connect()
             try:
@@ -131,10 +123,11 @@ class Database:
         """Write a new job."""
         self._do(sa.insert(JOBS).values(asdict(row) | {"state": row.state.value}))
 
-    def set_state(self, job_id: str, state: State, reason: str, ended_at: float) -> None:
+    def set_state(self, row: JobRow) -> None:
         """Change where a job stands."""
-        change = sa.update(JOBS).where(JOBS.c.job_id == job_id)
-        self._do(change.values(state=state.value, reason=reason, ended_at=ended_at))
+        change = sa.update(JOBS).where(JOBS.c.job_id == row.job_id)
+        news = {name: getattr(row, name) for name in ("reason", "ended_at", "outcome")}
+        self._do(change.values(state=row.state.value, **news))
 
     def jobs(self) -> Sequence[JobRow]:
         """Return all jobs, newest first."""
@@ -246,38 +239,6 @@ class Database:
                 f"the database has schema version {found[0]}, this program {SCHEMA_VERSION}; "
                 "use the program that made it or a new database"
             )
-
-
-def _parsed(url: str) -> URL:
-    try:
-        parsed = sa.make_url(url)
-    except (sa.exc.ArgumentError, ValueError):  # a port that is no number
-        raise BadInput("the database is no URL; for example sqlite:///coordinator.db") from None
-    if parsed.drivername not in _DRIVERS:
-        raise BadInput("the database must be sqlite:///FILE or postgresql+psycopg://HOST/NAME")
-    return parsed.set(drivername=_DRIVERS[parsed.drivername])
-
-
-def _engine(url: URL) -> sa.Engine:
-    if url.get_backend_name() == "postgresql":
-        try:
-            return sa.create_engine(url, isolation_level="SERIALIZABLE")
-        except ModuleNotFoundError:
-            raise BadInput(
-                "PostgreSQL needs its driver: pip install 'colonnade[postgres]'"
-            ) from None
-    if url.database and url.database != ":memory:":
-        Path(url.database).parent.mkdir(parents=True, exist_ok=True)
-    patience = {"check_same_thread": False, "timeout": _PATIENCE_S}
-    engine = sa.create_engine(url, connect_args=patience)
-
-    @sa.event.listens_for(engine, "connect")
-    def _durable(connection: Any, _: object) -> None:
-        # FULL: an acknowledged submission must survive a power cut. EXCLUSIVE: one coordinator.
-        for pragma in ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=FULL"):
-            connection.execute(f"PRAGMA {pragma}")
-
-    return engine
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from colonnade.server.offers import check_offer
 from colonnade.server.outgoing import Outgoing, Send
 from colonnade.server.receipts import same_answer, with_newest
 from colonnade.server.run import Run
+from colonnade.server.status import job_status
 from colonnade.server.store import DecisionRow, JobRow, PartyRow, State, Store
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.wire.frames import wire_bytes
@@ -185,9 +186,9 @@ class Coordinator:
         if not row.accepted and run.clients is None:
             self._end(run, State.FAILED, f"party {party} refused the job ({code}): {text}")
         elif run.state is None and not run.awaited():
-            self._store.set_state(run.row.job_id, State.RUNNING, "", 0.0)
             run.row = replace(run.row, state=State.RUNNING)
-            self._store.put_iterate(run.next_iterate(run.first_state()))
+            self._store.set_state(run.row)
+            self._store.put_iterate(run.begin())
             self._advance(run)
 
     def _accept(self, party: str, submission: pb.Submission, wire: int) -> None:
@@ -245,7 +246,7 @@ class Coordinator:
             if not run.opened:
                 run.tasks, run.opened = run.algorithm.tasks(run.state), True
                 run.since = self._monotonic()
-                self._store.put_tasks(run.row.job_id, run.round, run.tasks)
+                self._store.put_tasks(run.row.job_id, run.round, run.kept_tasks())
                 for party in run.tasks:
                     self._out.task(run, party)
             if not run.may_close(expired=expired):
@@ -254,8 +255,7 @@ class Coordinator:
             self._settle(run)
             job_id, answered = run.row.job_id[:12], len(run.answers)
             logger.info("round_closed job=%s round=%d parties=%d", job_id, run.round, answered)
-            state = run.algorithm.absorb(run.state, run.heard())
-            self._store.put_iterate(run.next_iterate(state))
+            self._store.put_iterate(run.close_round())
         self._end(run, *run.outcome())
 
     def _settle(self, run: Run) -> None:
@@ -272,7 +272,8 @@ class Coordinator:
     def _end(self, run: Run, state: State, reason: str) -> None:
         job_id = run.row.job_id
         self._settle(run)
-        self._store.set_state(job_id, state, reason, self._clock())
+        run.row = replace(run.row, state=state, reason=reason, ended_at=self._clock())
+        self._store.set_state(replace(run.row, outcome=job_status(run).SerializeToString()))
         logger.info("job_ended job=%s state=%s round=%d", job_id[:12], state.value, run.round)
         del self.runs[job_id]
         self.ended[job_id] = state

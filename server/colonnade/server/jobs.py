@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from typing import Any, TypeAlias
 
@@ -11,9 +11,9 @@ import grpc
 from colonnade.core.errors import PolicyRefused, Unreachable
 from colonnade.server.callers import Caller, Callers
 from colonnade.server.engine import Coordinator
-from colonnade.server.progress import find_job, job_status, party_status, run_of
+from colonnade.server.progress import find_job, party_status, run_of, status_of
 from colonnade.server.run import Run
-from colonnade.server.store import Store
+from colonnade.server.store import JobRow, Store
 from colonnade.server.summary import report_of, solve_again
 from colonnade.server.switchboard import Switchboard
 from colonnade.server.worker import Worker
@@ -58,24 +58,25 @@ class JobServicer(jobs_pb2_grpc.JobServiceServicer):
         limit = min(request.limit or _MOST_JOBS, _MOST_JOBS)
 
         def look() -> list[pb.JobStatus]:
-            runs = (run_of(self._engine, self._store, row) for row in self._store.jobs()[:limit])
-            return [job_status(self._engine, run) for run in runs if _visible(run, caller)]
+            rows = self._store.jobs()[:limit]
+            found = (status_of(self._engine, self._store, row) for row in rows)
+            return [status for status in found if _visible(status, caller)]
 
         return pb.ListJobsResponse(jobs=await self._worker.read(look))
 
     async def GetJob(self, request: pb.GetJobRequest, context: Context) -> pb.GetJobResponse:
         """Show a job."""
         caller = self._callers.anyone(context)
-        status, run = await self._look(request.job_id, caller)
-        return pb.GetJobResponse(job=status, spec=run.row.spec)
+        status, row = await self._look(request.job_id, caller)
+        return pb.GetJobResponse(job=status, spec=row.spec)
 
     async def WatchJob(
         self, request: pb.WatchJobRequest, context: Context
     ) -> AsyncIterator[pb.WatchJobResponse]:
         """Follow a job until it ends."""
         caller = self._callers.anyone(context)
-        status, run = await self._look(request.job_id, caller)
-        job_id = run.row.job_id
+        status, row = await self._look(request.job_id, caller)
+        job_id = row.job_id
         event = self._board.watch(job_id)
         try:
             while True:
@@ -95,8 +96,8 @@ class JobServicer(jobs_pb2_grpc.JobServiceServicer):
     ) -> pb.CancelJobResponse:
         """Stop a job."""
         caller = self._callers.operator(context)
-        _, run = await self._look(request.job_id, caller)
-        job_id = run.row.job_id
+        _, row = await self._look(request.job_id, caller)
+        job_id = row.job_id
         await self._worker.do(lambda: self._engine.cancel(job_id, caller.identity.uri))
         status, _ = await self._look(job_id, caller)
         return pb.CancelJobResponse(job=status)
@@ -106,20 +107,26 @@ class JobServicer(jobs_pb2_grpc.JobServiceServicer):
     ) -> pb.GetReportResponse:
         """Return a job's report."""
         caller = self._callers.anyone(context)
-        _, run = await self._look(request.job_id, caller)
+        _, row = await self._look(request.job_id, caller)
         await self._worker.do(self._engine.settle)  # so that the store has all that it counts
-        report = await self._worker.read(lambda: report_of(self._engine, self._store, run))
+
+        def look() -> Mapping[str, Any]:
+            return report_of(self._engine, self._store, self._run(row.job_id))
+
+        report = await self._worker.read(look)
         return pb.GetReportResponse(report_json=json.dumps(report))
 
     async def SolveJob(self, request: pb.SolveJobRequest, context: Context) -> pb.SolveJobResponse:
         """Solve a job again from its releases."""
         caller = self._callers.anyone(context)
-        _, run = await self._look(request.job_id, caller)
+        _, row = await self._look(request.job_id, caller)
         names = ("strength", "mix", "radius", "low", "high")
         given = {name: getattr(request, name) for name in names if request.HasField(name)}
-        model = await self._worker.read(
-            lambda: solve_again(self._engine, run, request.penalty, given)
-        )
+
+        def look() -> Mapping[str, Any]:
+            return solve_again(self._engine, self._run(row.job_id), request.penalty, given)
+
+        model = await self._worker.read(look)
         return pb.SolveJobResponse(model_json=json.dumps(model))
 
     async def ListParties(
@@ -144,15 +151,21 @@ class JobServicer(jobs_pb2_grpc.JobServiceServicer):
         if self._board.stopping:
             raise Unreachable("the coordinator is stopping; the job goes on when it is back")
 
-    async def _look(self, prefix: str, caller: Caller) -> tuple[pb.JobStatus, Run]:
-        def look() -> tuple[pb.JobStatus, Run]:
-            run = run_of(self._engine, self._store, find_job(self._engine, self._store, prefix))
-            if not _visible(run, caller):
+    async def _look(self, prefix: str, caller: Caller) -> tuple[pb.JobStatus, JobRow]:
+        def look() -> tuple[pb.JobStatus, JobRow]:
+            row = find_job(self._engine, self._store, prefix)
+            status = status_of(self._engine, self._store, row)
+            if not _visible(status, caller):
                 raise PolicyRefused(f"{caller.identity.uri} is not in this job")
-            return job_status(self._engine, run), run
+            return status, row
 
         return await self._worker.read(look)
 
+    def _run(self, job_id: str) -> Run:
+        """Return a job with its state; it may have ended since somebody looked."""
+        return run_of(self._engine, self._store, find_job(self._engine, self._store, job_id))
 
-def _visible(run: Run, caller: Caller) -> bool:
-    return caller.identity.role != PARTY or run.has(caller.identity.name)
+
+def _visible(status: pb.JobStatus, caller: Caller) -> bool:
+    parties = [progress.party for progress in status.parties]
+    return caller.identity.role != PARTY or caller.identity.name in parties

@@ -9,7 +9,7 @@ from colonnade.server.metering import submission_rows
 from colonnade.server.run import Answer, Run
 from colonnade.server.store import PartyRow
 from colonnade.v1 import federation_pb2 as pb
-from colonnade.wire.clients import Said, only
+from colonnade.wire.clients import Said, said_to_bytes
 from colonnade.wire.session import enrolment_statement
 
 
@@ -38,11 +38,12 @@ def keep(run: Run, party: str, submission: pb.Submission, answer: Any, wire: int
     It is written with the others of the round, at the latest at the next tick: nothing is sent
     before, and a party whose answer a crash takes away sends the same bytes again.
     """
-    rows = submission_rows(submission, party, wire, new=())
-    body = submission.SerializeToString(deterministic=True)
     if isinstance(answer, Said):  # what came before in answer to another task is not kept again
-        rows = submission_rows(submission, party, wire, new=answer.answers)
-        body = only(submission, answer.answers)
+        rows = submission_rows(submission, party, wire, new=answer.bodies)
+        body = said_to_bytes(submission.job_id, submission.round, answer)
+    else:
+        rows = submission_rows(submission, party, wire)
+        body = submission.SerializeToString(deterministic=True)
     run.unwritten.append(Answer(submission.round, party, body, rows))
     for row in rows:
         run.count(row)

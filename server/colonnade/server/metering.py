@@ -4,7 +4,7 @@ Payload is what releases carry; wire is what the connection carries, with receip
 and encryption. What a message needs besides its releases counts as control, so the kinds add up.
 """
 
-from collections.abc import Collection
+from collections.abc import Sequence
 
 from colonnade.optim.admm.spec import DISPLACEMENT
 from colonnade.server.run import CONTROL
@@ -24,11 +24,11 @@ def retry_row(submission: pb.Submission, party: str, wire: int) -> UplinkRow:
 
 
 def submission_rows(
-    submission: pb.Submission, party: str, wire: int, *, new: Collection[int] = ()
+    submission: pb.Submission, party: str, wire: int, *, new: Sequence[bytes] = ()
 ) -> list[UplinkRow]:
     """Count a submission: a row for each kind, and the rest as control.
 
-    Of clients' answers only those of ``new`` clients count; others came before.
+    Of clients' answers only the ``new`` ones count; others came before.
     """
     job_id, round_ = submission.job_id, submission.round
     rows = [
@@ -49,12 +49,8 @@ def submission_rows(
     return [*rows, control_row(job_id, round_, party, rest)]
 
 
-def _of_clients(submission: pb.Submission, party: str, new: Collection[int]) -> UplinkRow:
-    answers = submission.clients
-    sizes = {
-        client: len(body) for client, body in zip(answers.clients, answers.bodies, strict=True)
-    }
-    fresh = sum(sizes[client] for client in new)
+def _of_clients(submission: pb.Submission, party: str, new: Sequence[bytes]) -> UplinkRow:
+    fresh = sum(map(len, new))
     return UplinkRow(
         submission.job_id,
         submission.round,
@@ -63,5 +59,5 @@ def _of_clients(submission: pb.Submission, party: str, new: Collection[int]) -> 
         payload_bytes=fresh,
         wire_bytes=fresh,
         messages=len(new),
-        retry_bytes=sum(sizes.values()) - fresh,
+        retry_bytes=sum(map(len, submission.clients.bodies)) - fresh,
     )

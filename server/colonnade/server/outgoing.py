@@ -35,8 +35,10 @@ class Outgoing:
     def task(self, run: Run, party: str) -> None:
         """Ask a party for the open round, unless it has answered."""
         if party in run.tasks and party not in run.answers:
-            task = pb.Task(job_id=run.row.job_id, round=run.round, body=run.tasks[party])
-            self._send(party, pb.AttachResponse(task=task))
+            message = pb.AttachResponse()  # filled in place: a body may be large
+            message.task.job_id, message.task.round = run.row.job_id, run.round
+            message.task.body = run.tasks[party]
+            self._send(party, message)
 
     def receipted(self, party: str, submission: pb.Submission) -> None:
         """Tell a party that its submission is kept."""

@@ -4,18 +4,11 @@ from colonnade.core.errors import BadInput, UnknownJob
 from colonnade.server.engine import Coordinator
 from colonnade.server.offers import bounds_to_use
 from colonnade.server.run import Run
-from colonnade.server.store import JobRow, PartyRow, State, Store
+from colonnade.server.status import job_status
+from colonnade.server.store import JobRow, PartyRow, Store
 from colonnade.v1 import federation_pb2, jobs_pb2
 from colonnade.wire.jobspec import feature_to_proto
 from colonnade.wire.session import public_text
-
-_STATES = {
-    State.PROPOSED: jobs_pb2.JOB_STATE_PROPOSED,
-    State.RUNNING: jobs_pb2.JOB_STATE_RUNNING,
-    State.FINISHED: jobs_pb2.JOB_STATE_FINISHED,
-    State.FAILED: jobs_pb2.JOB_STATE_FAILED,
-    State.CANCELLED: jobs_pb2.JOB_STATE_CANCELLED,
-}
 
 
 def find_job(engine: Coordinator, store: Store, prefix: str) -> JobRow:
@@ -35,32 +28,14 @@ def run_of(engine: Coordinator, store: Store, row: JobRow) -> Run:
     return engine.runs.get(row.job_id) or Run.load(store, row, now=0.0)
 
 
-def job_status(engine: Coordinator, run: Run) -> jobs_pb2.JobStatus:
-    """Return where a job stands."""
-    row, job = run.row, run.job
-    status = jobs_pb2.JobStatus(
-        job_id=row.job_id,
-        name=job.name,
-        state=_STATES[row.state],
-        reason=row.reason,
-        rounds_done=run.rounds_done,
-        rounds=job.rounds,
-        submitted_at=row.submitted_at,
-        ended_at=row.ended_at,
-        submitted_by=row.submitted_by,
-    )
-    awaited = () if row.state.ended else run.awaited()
-    for member in job.members:
-        decision = run.decisions.get(member.party)
-        status.parties.add(
-            party=member.party,
-            attached=member.party in engine.attached,
-            accepted=decision is not None and decision.accepted,
-            awaited=member.party in awaited,
-            spent_units=run.spent(member.party),
-            max_units=job.max_units(member.party),
-            payload_bytes=run.counts[member.party].payload_bytes,
-        )
+def status_of(engine: Coordinator, store: Store, row: JobRow) -> jobs_pb2.JobStatus:
+    """Return where a job stands; of one that has ended, what was kept then."""
+    if row.outcome:
+        status = jobs_pb2.JobStatus.FromString(row.outcome)
+    else:
+        status = job_status(run_of(engine, store, row))
+    for progress in status.parties:
+        progress.attached = progress.party in engine.attached
     return status
 
 

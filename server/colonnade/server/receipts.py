@@ -40,6 +40,6 @@ def same_answer(stored: bytes, submission: pb.Submission) -> bool:
     """Tell whether a submission says again what was kept; other clients may be there this time."""
     if not submission.HasField("clients"):
         return stored == submission.SerializeToString(deterministic=True)
-    before = said_from_proto(pb.Submission.FromString(stored).clients).answers
-    again = said_from_proto(submission.clients).answers
+    before = said_from_proto(pb.Submission.FromString(stored).clients).by_client()
+    again = said_from_proto(submission.clients).by_client()
     return all(again[client] == before[client] for client in before.keys() & again.keys())

@@ -18,7 +18,7 @@ from colonnade.server.store import (
     UplinkRow,
 )
 from colonnade.v1 import federation_pb2
-from colonnade.wire.clients import Said
+from colonnade.wire.clients import Said, together, without_points
 from colonnade.wire.jobspec import job_from_bytes
 
 CONTROL = "control"
@@ -81,7 +81,7 @@ class Run:
 
     @classmethod
     def load(cls, store: Store, row: JobRow, *, now: float) -> "Run":
-        """Load a job; its state is read, never computed again."""
+        """Load a job as the store has it; nothing is computed again but integers."""
         job = job_from_bytes(row.spec)
         run = cls(
             row,
@@ -95,10 +95,13 @@ class Run:
             run.count(counted)
         if (latest := store.latest_iterate(row.job_id)) is not None:
             whole = [latest] if run.clients is None else store.iterates(row.job_id)
-            *_, (_, run.state) = states_of(run.algorithm, whole)
+            for _, state in states_of(run.algorithm, whole):
+                run.state = state  # one at a time: together they may be large
             run.chain = latest.chain
             run.tasks = store.tasks(row.job_id, latest.round)
             run.opened = bool(run.tasks)
+            if run.clients is not None and run.opened:
+                run.tasks = run.clients.tasks(run.state)  # the same bytes as before
             run._load_answers(store)
         return run
 
@@ -144,8 +147,7 @@ class Run:
             return bodies
         expected = self.clients.expected(self.state)
         for name, said in self.heard().items():
-            first = self.clients.method.first(name)
-            expected[[first + client for client in said.answers]] = 0
+            expected[self.clients.method.first(name) + said.clients] = 0
         return self.clients.hear(expected, party, submission, task)
 
     def take(self, party: str, round_: int, answer: Any) -> None:
@@ -153,16 +155,25 @@ class Run:
         if round_ == self.round:
             self.answers[party] = answer
         else:
-            self.late[party] = self.late.get(party, Said({})).plus(answer)
+            self.late[party] = together(*self._late_of(party), answer)
 
     def heard(self) -> Mapping[str, Any]:
         """Return all that the round will use, by party."""
         if not self.late:
             return self.answers
-        whole = dict(self.late)
-        for party, said in self.answers.items():
-            whole[party] = whole.get(party, Said({})).plus(said)
-        return whole
+        both = {
+            party: together(*self._late_of(party), said) for party, said in self.answers.items()
+        }
+        return self.late | both
+
+    def _late_of(self, party: str) -> list[Said]:
+        return [self.late[party]] if party in self.late else []
+
+    def kept_tasks(self) -> Mapping[str, bytes]:
+        """Return what the store needs of the open round's tasks."""
+        if self.clients is None:
+            return self.tasks
+        return {party: without_points(task) for party, task in self.tasks.items()}
 
     def expired(self, now: float) -> bool:
         """Tell whether the open round may close without everybody."""
@@ -205,12 +216,20 @@ class Run:
         text = f"too few clients are left after {done} of {self.job.rounds} rounds"
         return (State.FINISHED if done else State.FAILED), text
 
-    def next_iterate(self, state: Any) -> IterateRow:
-        """Take a new state and return the row to write."""
+    def begin(self) -> IterateRow:
+        """Take the first state and return the row to write."""
+        state = self.first_state()
+        return self._next(state, self.algorithm.encode(state))
+
+    def close_round(self) -> IterateRow:
+        """Take the state to which the round's answers lead and return the row to write."""
+        before, heard = self.state, self.heard()
+        state = self.algorithm.absorb(before, heard)
         if self.clients is None:
-            body = self.algorithm.encode(state)
-        else:
-            body = self.clients.encode(state, since=self.state)
+            return self._next(state, self.algorithm.encode(state))
+        return self._next(state, self.clients.encode_change(before, heard, state))
+
+    def _next(self, state: Any, body: bytes) -> IterateRow:
         self.state, self.chain = state, hashlib.sha256(self.chain + body).digest()
         self.opened, self.tasks, self.answers, self.late = False, {}, {}, {}
         return IterateRow(self.row.job_id, self.round, body, self.chain)

@@ -50,6 +50,7 @@ class JobRow:
     state: State = State.PROPOSED
     reason: str = ""
     ended_at: float = 0.0
+    outcome: bytes = b""  # of one that has ended: its JobStatus, so that nobody adds it up again
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ class Store(Protocol):
     def add_job(self, row: JobRow) -> None:
         """Write a new job."""
 
-    def set_state(self, job_id: str, state: State, reason: str, ended_at: float) -> None:
+    def set_state(self, row: JobRow) -> None:
         """Change where a job stands."""
 
     def jobs(self) -> Sequence[JobRow]:

@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 TABLES = sa.MetaData()
 _Name, _Bytes = sa.String(200), sa.LargeBinary
@@ -29,6 +29,7 @@ JOBS = sa.Table(
     sa.Column("state", _Name, nullable=False),
     sa.Column("reason", sa.Text, nullable=False),
     sa.Column("ended_at", sa.Double, nullable=False),
+    sa.Column("outcome", _Bytes, nullable=False),
 )
 DECISIONS = sa.Table(
     "decisions",

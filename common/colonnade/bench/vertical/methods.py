@@ -193,9 +193,9 @@ def _jobs(problem: Problem, data: Data, seed: int) -> Iterator[tuple[str, Run]]:
 def _run(problem: Problem, data: Data, model: Model, members: dict[str, Any], begun: float) -> Run:
     seconds = time.perf_counter() - begun
     sent = sum(
-        entry.body_bytes
+        kept.body_bytes
         for member in members.values()
-        for _, entry in member.ledger.state.stored.values()
+        for kept in member.ledger.state.stored.values()
     )
     return Run(quality(data, model, problem.loss), sent, seconds)
 

@@ -175,9 +175,9 @@ def _trial(n_rows: int, seed: int) -> tuple[float, int]:
     plan: Plan = recommend(_problem(case, data, None))
     state, members = run(data, plan.spec, SeededNoise(seed), job=f"scaling {seed}")
     sent = sum(
-        entry.body_bytes
+        kept.body_bytes
         for member in members.values()
-        for _, entry in member.ledger.state.stored.values()
+        for kept in member.ledger.state.stored.values()
     )
     best = quality(data, made.truth(), Loss.SQUARED)
     error = best - quality(data, model_of(plan.spec, state), Loss.SQUARED)

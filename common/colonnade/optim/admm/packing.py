@@ -32,12 +32,26 @@ def _pack(noisy: IntArray, step: int, width: int, body: NDArray[np.uint8]) -> No
 
 def unpack_many(code: ShareCode, bodies: Sequence[bytes]) -> IntArray:
     """Return ``code.decode`` of every body, one in a row."""
-    if any(len(body) != code.n_bytes for body in bodies):
+    if set(map(len, bodies)) - {code.n_bytes}:
         raise ValueError(f"a body has another size than {code.n_bytes} bytes")
     packed = np.frombuffer(b"".join(bodies), np.uint8).reshape(len(bodies), code.n_bytes)
-    bits = np.unpackbits(packed, axis=1, bitorder="little")[:, : code.dim * code.width]
-    places = bits.reshape(len(bodies), code.dim, code.width)
-    codes = np.zeros((len(bodies), code.dim), np.int64)
-    for place in range(code.width):
-        codes |= places[:, :, place].astype(np.int64) << place
-    return (codes - (1 << (code.width - 1))) * code.step
+    values = np.empty((len(bodies), code.dim), np.int64)
+    _unpack(packed, code.step, code.width, values)
+    return values
+
+
+@njit
+def _unpack(packed: NDArray[np.uint8], step: int, width: int, values: IntArray) -> None:
+    """Read codes of ``width`` bits, lowest bit first, from every row into a row of ``values``."""
+    half = np.int64(1) << np.int64(width - 1)
+    for row in range(values.shape[0]):
+        place = 0
+        for entry in range(values.shape[1]):
+            code, done = np.int64(0), 0
+            while done < width:  # as many bits at a time as a byte still has
+                low = place & 7
+                taken = min(8 - low, width - done)
+                bits = (np.int64(packed[row, place >> 3]) >> low) & ((1 << taken) - 1)
+                code |= bits << done
+                place, done = place + taken, done + taken
+            values[row, entry] = (code - half) * step

@@ -106,6 +106,10 @@ class AdmmSpec:
     dual_weight: float = 1.0
     radius_bits: int = 26
     coarse: bool = True
+    # The noise of a displacement (see the module for its price), and how a noisy one is packed.
+    # Both follow from the public numbers above and are asked for often.
+    mechanism: DiscreteGaussian = field(init=False, repr=False, compare=False)
+    code: ShareCode = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not 1 <= self.n_clients <= MAX_CLIENTS or not 1 <= self.rounds <= MAX_ROUNDS:
@@ -128,6 +132,8 @@ class AdmmSpec:
             raise ValueError("the radius must have 8 to 30 bits")
         if self.release_units < 1 or self.max_units > MAX_UNITS:
             raise ValueError("a participation needs a price that a ledger can hold")
+        object.__setattr__(self, "mechanism", self._mechanism())
+        object.__setattr__(self, "code", self._code())
         if self.code.step << (self.code.width - 1) > MAX_STATE:
             raise ValueError("a participation costs too little: its noise would not fit the state")
 
@@ -174,20 +180,6 @@ class AdmmSpec:
         return self.release_units * self.most_participations
 
     @property
-    def mechanism(self) -> DiscreteGaussian:
-        """The noise of a displacement; see the module for its price."""
-        return DiscreteGaussian.within(self.release_units, l2_sensitivity2=4 * self.radius**2)
-
-    @property
-    def code(self) -> ShareCode:
-        """How a noisy displacement is packed; everything follows from public numbers."""
-        code = ShareCode.bounded(self.dim, self.radius, self.mechanism)
-        if self.coarse:
-            return code
-        # The same reach, every integer kept.
-        return ShareCode(self.dim, 1, code.width + (code.step - 1).bit_length())
-
-    @property
     def body_bytes(self) -> int:
         """Exact size of one release's payload."""
         return self.code.n_bytes
@@ -207,3 +199,13 @@ class AdmmSpec:
         if self.intercept:
             scales[-1] = 0.0
         return scales
+
+    def _mechanism(self) -> DiscreteGaussian:
+        return DiscreteGaussian.within(self.release_units, l2_sensitivity2=4 * self.radius**2)
+
+    def _code(self) -> ShareCode:
+        code = ShareCode.bounded(self.dim, self.radius, self.mechanism)
+        if self.coarse:
+            return code
+        # The same reach, every integer kept.
+        return ShareCode(self.dim, 1, code.width + (code.step - 1).bit_length())

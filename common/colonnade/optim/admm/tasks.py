@@ -1,6 +1,7 @@
-"""What a client is asked in a round: bounded integers, checked where they enter."""
+"""What clients are asked in a round: bounded integers, checked where they enter."""
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,26 +11,40 @@ from colonnade.optim.admm.spec import MAX_V
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ClientTask:
-    """Ask ``client`` for its displacement from ``v``, in grid steps.
+class ClientTasks:
+    """Ask each of ``clients`` for its displacement from a row of ``points``, in grid steps.
 
-    ``round`` is the round that the task was made in: a client that did not answer is asked the
+    ``rounds`` are those that the tasks were made in: a client that did not answer is asked the
     same again, so that it never pays twice for one answer.
     """
 
-    client: str
-    round: int
-    v: IntArray
+    clients: Sequence[str]
+    rounds: IntArray
+    points: IntArray  # (clients, dim)
 
     def __post_init__(self) -> None:
-        if not 1 <= self.round < 2**32:
+        if len({*self.clients}) != len(self.clients):
+            raise ValueError("a client is asked twice at once")
+        if self.rounds.shape != (len(self),) or self.points.shape[:-1] != (len(self),):
+            raise ValueError("every client is asked for one round and from one point")
+        if self.rounds.dtype != np.int64 or self.points.dtype != np.int64:
+            raise ValueError("tasks hold 64-bit integers")
+        if len(self) and not 1 <= int(self.rounds.min()) <= int(self.rounds.max()) < 2**32:
             raise ValueError("a task belongs to a round from 1")
-        if self.v.dtype != np.int64 or self.v.ndim != 1:
-            raise ValueError("a task holds a vector of 64-bit integers")
-        if self.v.size and (int(self.v.max()) > MAX_V or int(self.v.min()) < -MAX_V):
+        if self.points.size and not -MAX_V <= self.points.min() <= self.points.max() <= MAX_V:
             raise ValueError("an entry of a task is too large")
 
-    def request(self, version: bytes) -> bytes:
-        """Return what the ledger binds the answer to: the task and the version of the data."""
-        head = struct.pack("<II", self.round, self.v.size)
-        return b"admm step" + head + self.v.astype("<i8").tobytes() + version
+    def __len__(self) -> int:
+        return len(self.clients)
+
+    def part(self, where: slice) -> "ClientTasks":
+        """Return some of the tasks."""
+        return ClientTasks(self.clients[where], self.rounds[where], self.points[where])
+
+    def requests(self, version: bytes) -> list[bytes]:
+        """Return what the ledger binds each answer to: the task and the version of the data."""
+        size = self.points.shape[-1]
+        return [
+            b"admm step" + struct.pack("<II", round_, size) + point.tobytes() + version
+            for round_, point in zip(self.rounds.tolist(), self.points.astype("<i8"), strict=True)
+        ]
