@@ -16,12 +16,15 @@ _KEYS = (
     "mirror",
     "policy",
     "uplink_log",
+    "answer_grid_ms",
     "insecure",
     "identity",
     "coordinator_identity",
     "drop_out_percent",
     *KEYS,
 )
+
+ANSWER_GRID_MS = 20
 
 TEMPLATE = f"""\
 # A Colonnade party. Paths are relative to this file. Nothing listens here: the party dials out.
@@ -44,6 +47,10 @@ policy = "policy.toml"
 
 # Every message that leaves is noted here: when, for which job, of which kind, how many bytes.
 uplink_log = "uplink.jsonl"
+
+# Answers leave at multiples of so many milliseconds after their questions came, so that how long
+# one took to make says little. Best longer than any takes; 0 sends each when it is made.
+answer_grid_ms = {ANSWER_GRID_MS}
 {MONITORING}"""
 
 
@@ -59,6 +66,7 @@ class PartyConfig:
     uplink_log: Path
     identity: str  # only for an insecure connection; else the certificate says it
     coordinator_identity: str
+    answer_grid_s: float = 0.0
     monitoring: Addresses = NOWHERE
     drop_out: float = 0.0  # share of its clients that a host leaves out, at random, as a trial
 
@@ -80,6 +88,7 @@ def load_config(path: Path) -> PartyConfig:
         uplink_log=settings.path("uplink_log", "uplink.jsonl"),
         identity=settings.text("identity") if insecure else "",
         coordinator_identity=settings.text("coordinator_identity") if insecure else "",
+        answer_grid_s=settings.integer("answer_grid_ms", ANSWER_GRID_MS) / 1000.0,
         monitoring=addresses_of(settings),
         drop_out=min(99, settings.integer("drop_out_percent", 0)) / 100.0,
     )

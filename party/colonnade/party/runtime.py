@@ -94,7 +94,9 @@ class Party:
             said(attached)
 
         try:
-            await hold_session(dial, vault, self.meter, attached=lambda: say(True))
+            await hold_session(
+                dial, vault, self.meter, grid_s=config.answer_grid_s, attached=lambda: say(True)
+            )
         finally:
             say(False)
 

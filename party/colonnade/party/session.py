@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import math
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -45,9 +47,18 @@ class Dial:
 
 
 async def hold_session(
-    dial: Dial, vault: Vault, meter: Meter, *, attached: Callable[[], None] | None = None
+    dial: Dial,
+    vault: Vault,
+    meter: Meter,
+    *,
+    grid_s: float = 0.0,
+    attached: Callable[[], None] | None = None,
 ) -> None:
-    """Attach and answer until the stream ends; the reason it ended is raised."""
+    """Attach and answer until the stream ends; the reason it ended is raised.
+
+    Privacy: what a question takes to answer may depend on rows and on noise, so answers leave at
+    multiples of ``grid_s`` after their questions. That hides what is shorter than the grid.
+    """
     async with _channel(dial) as stub:
         statement = enrolment_statement(
             dial.identity.federation, dial.identity.name, bytes.fromhex(vault.ledger_id)
@@ -56,7 +67,7 @@ async def hold_session(
         await stub.Enrol(request, timeout=_CALL_S, metadata=dial.metadata)
         # A session stays as long as it can; keepalive notices a peer that is gone.
         call = stub.Attach(metadata=dial.metadata)
-        session = _Session(call, vault, meter, attached)
+        session = _Session(call, vault, meter, grid_s, attached)
         try:
             await session.run(dial.program)
         finally:
@@ -82,10 +93,11 @@ class _Session:
         call: Any,
         vault: Vault,
         meter: Meter,
+        grid_s: float,
         attached: Callable[[], None] | None,
     ) -> None:
         self._call, self._vault, self._meter, self._attached = call, vault, meter, attached
-        self._epoch = 0
+        self._grid_s, self._asked, self._epoch = grid_s, 0.0, 0
 
     async def run(self, program: str) -> None:
         hello = await asyncio.to_thread(self._vault.hello)
@@ -98,6 +110,7 @@ class _Session:
             await self._call.read()  # raises what ended the stream
 
     async def _take(self, message: pb.AttachResponse) -> None:
+        self._asked = time.monotonic()
         match message.WhichOneof("message"):
             case "welcome":
                 self._epoch = message.welcome.epoch
@@ -115,7 +128,7 @@ class _Session:
                     decision.accepted,
                     decision.code,
                 )
-                await self._send(pb.AttachRequest(epoch=self._epoch, decision=decision))
+                await self._reply(pb.AttachRequest(epoch=self._epoch, decision=decision))
             case "task":
                 await self._answer(message.task)
             case "ending":
@@ -144,7 +157,7 @@ class _Session:
                 answer.submission.clients.CopyFrom(replies_to_proto(replies))
             else:
                 answer.submission.releases.extend(release_to_proto(each) for each in replies)
-        await self._send(answer)
+        await self._reply(answer)
 
     async def _replies(self, task: pb.Task) -> list[Released] | Replies:
         """Return what a task asks for, once there is room on the disk for it."""
@@ -157,6 +170,11 @@ class _Session:
                 logger.warning("low_disk job=%s round=%d %s", task.job_id[:12], task.round, error)
             await asyncio.sleep(_LOW_DISK_S)
 
+    async def _reply(self, message: pb.AttachRequest) -> None:
+        """Send at the next point of the grid after the question."""
+        await asyncio.sleep(to_grid(time.monotonic() - self._asked, self._grid_s))
+        await self._send(message)
+
     async def _send(self, message: pb.AttachRequest) -> None:
         self._meter.note(message)  # before it leaves: nothing leaves unnoted
         try:
@@ -164,6 +182,11 @@ class _Session:
         except asyncio.InvalidStateError:  # the stream ended while the answer was made
             await self._call.read()  # raises what ended it
             raise Unreachable("the coordinator ended the session") from None
+
+
+def to_grid(elapsed: float, grid: float) -> float:
+    """Return how long to wait until a multiple of ``grid``, at least one, has gone by."""
+    return max(1, math.ceil(elapsed / grid)) * grid - elapsed if grid else 0.0
 
 
 async def check_coordinator(address: str, credentials: Credentials) -> pb.CheckResponse:
