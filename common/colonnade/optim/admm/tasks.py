@@ -26,7 +26,7 @@ class ClientTasks:
         if len({*self.clients}) != len(self.clients):
             raise ValueError("a client is asked twice at once")
         if self.rounds.shape != (len(self),) or self.points.shape[:-1] != (len(self),):
-            raise ValueError("every client is asked for one round and from one point")
+            raise ValueError("a task is for one client, of one round and from one point")
         if self.rounds.dtype != np.int64 or self.points.dtype != np.int64:
             raise ValueError("tasks hold 64-bit integers")
         if len(self) and not 1 <= int(self.rounds.min()) <= int(self.rounds.max()) < 2**32:
