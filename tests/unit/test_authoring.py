@@ -10,8 +10,9 @@ from colonnade.optim.job import MAX_TASK_ENTRIES
 from colonnade.optim.vertical.spec import FrankWolfeSpec, Labels, Loss
 from colonnade.optim.vertical_moments.spec import MomentsSpec
 from colonnade.privacy.accounting import rho_of, units_down
-from colonnade.wire.authoring import Wishes, author, describe, plan_of
+from colonnade.wire.authoring import Wishes, author, plan_of
 from colonnade.wire.client import PartyOffer
+from colonnade.wire.description import describe
 
 FEATURES = {"hospital": ("age", "bmi", "pulse"), "laboratory": ("iron", "zinc", "sodium")}
 N_ROWS = 20_000

@@ -1,5 +1,6 @@
 """The report: every number, everything escaped, the same bytes each time."""
 
+import functools
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -136,6 +137,12 @@ QUALITY = {
 }
 
 
+@functools.cache
+def usual(*, rated: bool) -> str:
+    """Return the page of a usual job, drawn once for all tests that only read it."""
+    return render(make_report(quality=QUALITY if rated else None))
+
+
 def make_moments(
     parties: Sequence[str] = ("hospital", "laboratory", "insurer"),
     n_features: int = 4,
@@ -218,31 +225,31 @@ class Page(HTMLParser):
         return text in "".join(self.text)
 
 
-def numbers(value: object) -> Iterator[float]:
+def leaves(value: object) -> Iterator[object]:
     if isinstance(value, Mapping):
-        for item in value.values():
-            yield from numbers(item)
-    elif isinstance(value, list):
+        value = list(value.values())
+    if isinstance(value, list):
         for item in value:
-            yield from numbers(item)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield from leaves(item)
+    else:
         yield value
+
+
+def numbers(value: object) -> Iterator[float]:
+    return (
+        each
+        for each in leaves(value)
+        if isinstance(each, int | float) and not isinstance(each, bool)
+    )
 
 
 def texts(value: object) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        for item in value.values():
-            yield from texts(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from texts(item)
-    elif isinstance(value, str):
-        yield value
+    return (each for each in leaves(value) if isinstance(each, str))
 
 
 def test_every_number_and_text_of_the_report_is_on_the_page() -> None:
     report = make_report(quality=QUALITY)
-    page = Page(render(report))
+    page = Page(usual(rated=True))
     shown = {key: value for key, value in report.items() if key not in ("format", "version")}
     model = {key: value for key, value in (report["model"] or {}).items() if key != "version"}
     missing = {n for n in numbers(shown | {"model": model}) if repr(n) not in page.values}
@@ -253,7 +260,7 @@ def test_every_number_and_text_of_the_report_is_on_the_page() -> None:
 
 
 def test_what_is_read_is_what_is_meant() -> None:
-    page = Page(render(make_report()))
+    page = Page(usual(rated=False))
     assert page.says("The promise in a sentence.")
     assert page.says("ε ≤ 1promised to a person at every party; spent")
     assert page.says("δ = 1e-6")
@@ -298,7 +305,7 @@ def test_a_job_that_ended_early_gives_its_reason_and_the_model_so_far(state: str
 
 
 def test_a_finished_job_has_all_its_plots_and_nothing_from_elsewhere() -> None:
-    page = Page(render(make_report(quality=QUALITY)))
+    page = Page(usual(rated=True))
     assert page.tags.count("svg") == 7
     assert {"script", "link", "img", "iframe", "object"} & {*page.tags} == set()
     fetched = [a for a in page.attributes if a[1] in ("src", "href", "xlink:href", "action")]
@@ -306,7 +313,7 @@ def test_a_finished_job_has_all_its_plots_and_nothing_from_elsewhere() -> None:
     assert len(page.ids) == len({*page.ids})
     references = {value[1:] for _, _, value in fetched}
     assert references <= {*page.ids}
-    text = render(make_report())
+    text = usual(rated=False)
     assert "http" not in text
     assert "@import" not in text
 
@@ -324,7 +331,7 @@ def test_a_moments_job_shows_what_else_its_releases_tell() -> None:
     pictures = [value for tag_, name, value in page.attributes if (tag_, name) == ("image", "href")]
     assert len(pictures) == 2
     assert all(value.startswith("data:image/png;base64,") for value in pictures)
-    other = Page(render(make_report()))
+    other = Page(usual(rated=False))
     assert not other.says("More from the same releases")
 
 
@@ -342,7 +349,9 @@ def test_intervals_and_accuracy_are_left_out_with_their_reason() -> None:
 
 
 @pytest.mark.parametrize(("n_parties", "n_features"), [(1, 1), (2, 3), (10, 12)])
-def test_moments_are_drawn_for_any_size_and_name(n_parties: int, n_features: int) -> None:
+def test_moments_are_drawn_for_any_size_and_name(
+    n_parties: int, n_features: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     parties = [HOSTILE, *(f"party {place}" for place in range(1, n_parties))]
     moments = make_moments(parties, n_features, feature=HOSTILE)
     report = make_report(parties=parties, n_features=n_features, moments=moments)
@@ -350,7 +359,10 @@ def test_moments_are_drawn_for_any_size_and_name(n_parties: int, n_features: int
     assert {"l1_path", "intervals", "correlations"} <= {*plots}
     for plot in plots.values():
         assert ET.fromstring(plot).get("role") == "img"
+    # They are drawn already.
+    monkeypatch.setattr("colonnade.server.report.html.draw_plots", lambda _: plots)
     page = Page(render(report))
+    assert page.tags.count("svg") == len(plots)
     assert "script" not in page.tags
     assert len(page.ids) == len({*page.ids})
 
@@ -463,13 +475,13 @@ def test_the_files_are_the_same_bytes_each_time(tmp_path: Path) -> None:
     for name in names:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
     assert json.loads((tmp_path / "a" / "report.json").read_text()) == report
-    assert (tmp_path / "a" / "report.html").read_text(encoding="utf-8") == render(report)
+    assert (tmp_path / "a" / "report.html").read_text(encoding="utf-8") == usual(rated=True)
 
 
 def test_a_users_own_style_changes_nothing() -> None:
     import matplotlib as mpl
 
-    before = render(make_report())
+    before = usual(rated=False)
     with mpl.rc_context({"font.size": 20.0, "axes.facecolor": "red", "svg.fonttype": "path"}):
         assert render(make_report()) == before
         assert mpl.rcParams["font.size"] == 20.0  # and ours does not leak

@@ -56,6 +56,7 @@ def add_fit_options(parser: argparse.ArgumentParser) -> None:
 
 def read_order(arguments: argparse.Namespace, *, noise: Any) -> "FitOrder":
     """Return what is asked for, and could be written."""
+    from colonnade.cli.run_folder import check_out
     from colonnade.party.fit_order import FitOrder
 
     check_out(arguments.out)
@@ -72,17 +73,6 @@ def read_order(arguments: argparse.Namespace, *, noise: Any) -> "FitOrder":
         intercept=not arguments.no_intercept,
         noise=noise,
     )
-
-
-def check_out(out: Path) -> None:
-    """Refuse a folder that cannot be written before anything is computed or charged."""
-    import os
-
-    from colonnade.core.errors import BadInput
-
-    nearest = next((path for path in (out, *out.absolute().parents) if path.exists()), Path("/"))
-    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
-        raise BadInput(f"{out}: cannot be written; name another --out")
 
 
 def make_solver(name: str, settings: list[str]) -> "Solver":

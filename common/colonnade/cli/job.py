@@ -2,13 +2,10 @@
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from colonnade.cli.job_admm import add_admm_options, submit_admm
-from colonnade.cli.planning_options import add_plan_options, wishes_of
-
-if TYPE_CHECKING:
-    from colonnade.wire.client import Client, JobView
+from colonnade.cli.job_client import add_client_options, follow, open_client, view_as_json
+from colonnade.cli.job_submit import add_submit_options, submit
 
 _JOB = "the job's name, or its beginning"
 
@@ -19,17 +16,7 @@ def register(commands: "Verbs[argparse.ArgumentParser]") -> None:
     """Add the command and its verbs."""
     parser = commands.add_parser("job", help="submit, list, watch, show, cancel, report")
     verbs = parser.add_subparsers(title="verbs", dest="verb", required=True, metavar="VERB")
-    submit = _verb(verbs, "submit", "submit a job", _submit)
-    what = submit.add_mutually_exclusive_group(required=True)
-    what.add_argument("--target", metavar="NAME", help="the label; the plan chooses the rest")
-    what.add_argument("--spec", type=Path, help="a specification's bytes, as --write-spec wrote")
-    submit.add_argument("--parties", metavar="A,B", help="who takes part; default: all attached")
-    submit.add_argument("--name", help="a name for people; default: the label")
-    submit.add_argument("--timeout", type=int, default=3600, help="seconds a party may stay away")
-    submit.add_argument("--write-spec", type=Path, help="write the specification to a file")
-    submit.add_argument("--dry-run", action="store_true", help="print the plan, submit nothing")
-    submit.add_argument("--watch", action="store_true", help="follow the job until it ends")
-    add_plan_options(submit, data=False)
+    add_submit_options(_verb(verbs, "submit", "submit a job", submit))
     add_admm_options(_verb(verbs, "admm", "submit a job over parties' clients", submit_admm))
     _verb(verbs, "list", "list jobs, newest first", _list)
     _verb(verbs, "parties", "list parties and what they offer", _parties)
@@ -38,9 +25,7 @@ def register(commands: "Verbs[argparse.ArgumentParser]") -> None:
         ("show", "show a job", _show),
         ("cancel", "stop a job; what was charged stays charged", _cancel),
     ):
-        _verb(verbs, name, text, handler).add_argument(
-            "job", help="the job's name or its beginning"
-        )
+        _verb(verbs, name, text, handler).add_argument("job", help=_JOB)
     report = _verb(verbs, "report", "write a job's report and model", _report)
     report.add_argument("job", help=_JOB)
     report.add_argument("--out", type=Path, help="folder to write; default: print a summary")
@@ -64,94 +49,10 @@ def _verb(
     verbs: "Verbs[argparse.ArgumentParser]", name: str, text: str, handler: object
 ) -> argparse.ArgumentParser:
     parser = verbs.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
-    parser.add_argument("--coordinator", metavar="HOST:PORT", help="or COLONNADE_COORDINATOR")
-    parser.add_argument(
-        "--credentials",
-        type=Path,
-        help="folder of an operator's key and certificate, or COLONNADE_CREDENTIALS",
-    )
-    parser.add_argument(
-        "--insecure", metavar="URI", help="on loopback, without TLS, as this operator"
-    )
+    add_client_options(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(handler=handler)
     return parser
-
-
-def open_client(arguments: argparse.Namespace) -> "Client":
-    """Return a client of the coordinator that the options or the environment name."""
-    import os
-
-    from colonnade.core.errors import BadInput
-    from colonnade.wire.client import Client
-    from colonnade.wire.identity import Identity
-    from colonnade.wire.pki import load_credentials
-
-    address = arguments.coordinator or os.environ.get("COLONNADE_COORDINATOR")
-    if not address:
-        raise BadInput("say where the coordinator is: --coordinator or COLONNADE_COORDINATOR")
-    if arguments.insecure:
-        return Client(address, None, identity=Identity.from_uri(arguments.insecure))
-    folder = arguments.credentials or os.environ.get("COLONNADE_CREDENTIALS")
-    if not folder:
-        raise BadInput("say who you are: --credentials or COLONNADE_CREDENTIALS")
-    return Client(address, load_credentials(Path(folder)))
-
-
-def _submit(arguments: argparse.Namespace) -> int:
-    from colonnade.wire.authoring import author
-    from colonnade.wire.jobspec import job_to_bytes
-
-    with open_client(arguments) as client:
-        if arguments.spec is not None:
-            spec = _read_spec(arguments.spec)
-        else:
-            names = arguments.parties
-            job = author(
-                client.parties(),
-                wishes_of(arguments),
-                target=arguments.target,
-                parties=None if names is None else [name.strip() for name in names.split(",")],
-                name=arguments.name,
-                timeout_s=arguments.timeout,
-            )
-            spec = job_to_bytes(job)
-        return hand_in(client, spec, arguments)
-
-
-def hand_in(client: "Client", spec: bytes, arguments: argparse.Namespace) -> int:
-    """Submit a job's bytes, or show what they would do, as the options say."""
-    import json
-
-    from colonnade.wire.authoring import describe
-    from colonnade.wire.jobspec import job_from_bytes
-
-    job = job_from_bytes(spec)
-    if arguments.write_spec is not None:
-        arguments.write_spec.write_bytes(spec)
-    if arguments.dry_run:
-        print(json.dumps(describe(job)) if arguments.json else _plan_text(describe(job)))
-        return 0
-    name = client.submit(spec)
-    if not arguments.watch:
-        print(json.dumps({"job_id": name}) if arguments.json else name)
-        return 0
-    return follow(client, name, as_json=arguments.json)
-
-
-def _read_spec(path: Path) -> bytes:
-    from colonnade.core.errors import BadInput
-
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise BadInput(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
-
-
-def _plan_text(plan: "dict[str, object]") -> str:
-    from colonnade.cli.plan import as_text
-
-    return as_text(plan)
 
 
 def _list(arguments: argparse.Namespace) -> int:
@@ -160,7 +61,7 @@ def _list(arguments: argparse.Namespace) -> int:
     with open_client(arguments) as client:
         views = client.jobs()
     if arguments.json:
-        print(json.dumps({"jobs": [_as_json(view) for view in views]}))
+        print(json.dumps({"jobs": [view_as_json(view) for view in views]}))
         return 0
     for view in views:
         rounds = f"{view.rounds_done:>4}/{view.rounds:<4}"
@@ -207,37 +108,19 @@ def _watch(arguments: argparse.Namespace) -> int:
         return follow(client, arguments.job, as_json=arguments.json)
 
 
-def follow(client: "Client", job: str, *, as_json: bool) -> int:
-    """Show progress until the job ends; a bar on a terminal, plain lines elsewhere."""
-    import json
-
-    from colonnade.cli.progress import show_progress
-    from colonnade.core.errors import JobEnded, StoreFailed
-
-    last = None
-    for view in show_progress(client.watch(job), quiet=as_json):
-        last = view
-    if last is None:
-        raise StoreFailed("the coordinator said nothing of the job")
-    if as_json:
-        print(json.dumps(_as_json(last)))
-    if last.state != "finished":
-        raise JobEnded(f"job {last.job_id[:12]} {last.state}: {last.reason}")
-    return 0
-
-
 def _show(arguments: argparse.Namespace) -> int:
     import json
 
+    from colonnade.cli.plan import as_text
     from colonnade.privacy.accounting import rho_from_units
-    from colonnade.wire.authoring import describe
+    from colonnade.wire.description import describe
     from colonnade.wire.jobspec import job_from_bytes
 
     with open_client(arguments) as client:
         view, spec = client.show(arguments.job)
     plan = describe(job_from_bytes(spec))
     if arguments.json:
-        print(json.dumps(_as_json(view) | {"spec": plan}))
+        print(json.dumps(view_as_json(view) | {"spec": plan}))
         return 0
     print(
         f"job        {view.job_id}\nname       {view.name}\nstate      {view.state} {view.reason}"
@@ -250,7 +133,7 @@ def _show(arguments: argparse.Namespace) -> int:
             f"  {party.party:<16} {state}{waits}; rho {rho_from_units(party.spent_units):.6g} of "
             f"{rho_from_units(party.max_units):.6g}; {party.payload_bytes} bytes"
         )
-    print(_plan_text(plan))
+    print(as_text(plan))
     return 0
 
 
@@ -259,7 +142,7 @@ def _cancel(arguments: argparse.Namespace) -> int:
 
     with open_client(arguments) as client:
         view = client.cancel(arguments.job)
-    print(json.dumps(_as_json(view)) if arguments.json else f"{view.job_id[:12]} {view.state}")
+    print(json.dumps(view_as_json(view)) if arguments.json else f"{view.job_id[:12]} {view.state}")
     return 0
 
 
@@ -289,6 +172,7 @@ def _report(arguments: argparse.Namespace) -> int:
 def _solve(arguments: argparse.Namespace) -> int:
     import json
 
+    from colonnade.cli.run_folder import file_errors
     from colonnade.core.errors import BadInput
 
     names = ("strength", "mix", "radius", "low", "high")
@@ -298,7 +182,8 @@ def _solve(arguments: argparse.Namespace) -> int:
     with open_client(arguments) as client:
         model = client.solve(arguments.job, arguments.penalty, **given)
     if arguments.out is not None:
-        arguments.out.write_text(json.dumps(model, indent=2) + "\n", "utf-8")
+        with file_errors(arguments.out):
+            arguments.out.write_text(json.dumps(model, indent=2) + "\n", "utf-8")
     if arguments.json:
         print(json.dumps(model))
         return 0
@@ -307,9 +192,3 @@ def _solve(arguments: argparse.Namespace) -> int:
     for feature in sorted(used, key=lambda each: -abs(each["coef_scaled"])):
         print(f"  {feature['party']:<16} {feature['name']:<30} {feature['coef']:.6g}")
     return 0
-
-
-def _as_json(view: "JobView") -> "dict[str, object]":
-    from dataclasses import asdict
-
-    return asdict(view)

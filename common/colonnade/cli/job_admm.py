@@ -1,9 +1,10 @@
 """``colonnade job admm``: submit a job over the clients of the parties that are attached."""
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from colonnade.cli.job_client import open_client
+from colonnade.cli.job_submit import add_hand_in_options, hand_in
 from colonnade.cli.simulate_admm import add_method_options, delta_of, spec_of
 
 if TYPE_CHECKING:
@@ -22,14 +23,11 @@ def add_admm_options(parser: argparse.ArgumentParser) -> None:
         "--round-timeout", type=int, default=60, help="seconds until a round closes; default 60"
     )
     parser.add_argument("--timeout", type=int, default=3600, help="seconds a round may stay open")
-    parser.add_argument("--write-spec", type=Path, help="write the specification to a file")
-    parser.add_argument("--dry-run", action="store_true", help="print the plan, submit nothing")
-    parser.add_argument("--watch", action="store_true", help="follow the job until it ends")
+    add_hand_in_options(parser)
 
 
 def submit_admm(arguments: argparse.Namespace) -> int:
     """Submit the job that the options ask for."""
-    from colonnade.cli.job import hand_in, open_client
     from colonnade.wire.jobspec import job_to_bytes
 
     with open_client(arguments) as client:
@@ -44,6 +42,8 @@ def _job(arguments: argparse.Namespace, offers: "list[PartyOffer]") -> "Job":
     names = list(by_name)
     if arguments.parties is not None:
         names = [name.strip() for name in arguments.parties.split(",")]
+    if len(set(names)) != len(names):
+        raise BadInput("--parties names a party more than once")
     if missing := [name for name in names if name not in by_name]:
         raise BadInput(f"party {missing[0]!r} is not attached; see colonnade job parties")
     if not names:

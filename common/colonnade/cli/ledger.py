@@ -216,10 +216,13 @@ def _write_export(out: Path, text: str, ledger: Path) -> None:
 
 
 def _cap(arguments: argparse.Namespace) -> int:
+    from colonnade.core.errors import BadInput
     from colonnade.privacy.founding import open_ledger
     from colonnade.privacy.receipts import approver_key_from_file
 
     units, told = cap_units(arguments)
+    if not arguments.reason.strip():
+        raise BadInput("--reason is empty; say why, for the record")
     approver = arguments.approver_key and approver_key_from_file(arguments.approver_key)
     ledger = open_ledger(_files(arguments))
     try:

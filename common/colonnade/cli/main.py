@@ -24,7 +24,7 @@ from colonnade.cli import (
     preflight,
     simulate,
 )
-from colonnade.core.errors import EXIT_INTERNAL, EXIT_USAGE, ColonnadeError
+from colonnade.core.errors import EXIT_INTERNAL, EXIT_USAGE, BadInput, ColonnadeError
 
 # In the order in which help lists them.
 _COMMANDS = (
@@ -48,6 +48,7 @@ _ELSEWHERE = {
     "colonnade.simulate": "the simulation's image",
     "colonnade.bench": "a full installation",
 }
+_NOT_TEXT = "an argument or a name is not valid UTF-8; spell it otherwise"
 _EPILOG = """exit codes: 0 done, 1 a check found a problem, 2 wrong usage, 3 bad input,
 4 refused (budget, policy, identity, conflict), 5 ledger or database damaged or stopped,
 6 in use, 7 coordinator unreachable, 8 the job failed or was cancelled, 70 internal error"""
@@ -86,6 +87,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _report(arguments, error.code, str(error), error.exit_code)
     except ModuleNotFoundError as error:
         return _report(arguments, "not_installed", _absent(error), EXIT_USAGE)
+    except UnicodeEncodeError:
+        return _report(arguments, BadInput.code, _NOT_TEXT, BadInput.exit_code)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:

@@ -5,6 +5,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from colonnade.cli.caps import units_of
+
 if TYPE_CHECKING:
     from colonnade.party.bounds import BoughtBounds
     from colonnade.privacy.accounting import Budget
@@ -44,7 +46,7 @@ def _run_bounds(arguments: argparse.Namespace) -> int:
     from colonnade.privacy.gate import Gate
     from colonnade.privacy.sampling import OsNoise
 
-    units = _units(arguments)
+    units = units_of(arguments, "price")
     ledger = open_ledger(LedgerFiles(arguments.ledger, arguments.mirror))
     try:
         before = ledger.budget().spent
@@ -65,22 +67,6 @@ def _run_bounds(arguments: argparse.Namespace) -> int:
     shown = _to_json(bought, budget, before=before, reserved=reserved, delta=arguments.delta)
     print(json.dumps(shown) if arguments.json else _to_text(shown))
     return EXIT_OK
-
-
-def _units(arguments: argparse.Namespace) -> int:
-    """Return the most to pay, in units."""
-    from colonnade.core.errors import BadInput
-    from colonnade.privacy.accounting import MAX_UNITS, epsilon_of, rho_of, units_down
-
-    try:
-        epsilon_of(0.0, arguments.delta)  # also with --rho, for what is printed
-        rho = arguments.rho
-        units = units_down(rho_of(arguments.epsilon, arguments.delta) if rho is None else rho)
-    except (ValueError, OverflowError) as error:
-        raise BadInput(f"the price is no use: {error}") from None
-    if not 0 < units <= MAX_UNITS:
-        raise BadInput("the price must be positive and at most rho 8191")
-    return units
 
 
 def _to_json(

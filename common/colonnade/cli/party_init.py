@@ -31,7 +31,9 @@ def _run_init(arguments: argparse.Namespace) -> int:
     from colonnade.privacy.files import LedgerFiles
     from colonnade.privacy.founding import Charter, create_ledger, open_ledger
     from colonnade.privacy.receipts import approver_public_key
+    from colonnade.wire.identity import check_part
 
+    check_part("name", arguments.name)  # as the certificate will have it
     units, told = cap_units(arguments)
     approver = approver_public_key(arguments.approver) if arguments.approver else b""
     files = LedgerFiles(arguments.ledger, arguments.mirror)

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from colonnade.cli.planning_options import add_plan_options, wishes_of
+from colonnade.cli.planning_options import add_plan_options, check_data_options, owner_of, wishes_of
 
 
 def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -24,25 +24,17 @@ def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
 def _plan(arguments: argparse.Namespace) -> int:
     import json
 
-    from colonnade.core.errors import BadInput
     from colonnade.privacy.accounting import epsilon_of, rho_from_units
     from colonnade.simulate.expected import expected_accuracy
     from colonnade.simulate.story import even_split, feature_names, party_names
     from colonnade.wire.authoring import budget_of, delta_of, plan_of
 
     count, n_rows = arguments.parties, arguments.rows
-    if not 1 <= count <= 256 or not 10 <= n_rows <= 10**9:
-        raise BadInput("--parties needs 1 to 256, --rows 10 to 1000000000")
-    if not count <= arguments.features <= 10**6:
-        raise BadInput("--features needs at least one for each party")
+    check_data_options(arguments, most_parties=256, most_rows=10**9, most_features=10**6)
     names = party_names(count)
     splits = even_split(arguments.features, count)
     features = {name: feature_names(name, size) for name, size in zip(names, splits, strict=True)}
-    owner = None
-    if arguments.labels == "sketched":
-        owner = arguments.label_owner or names[0]
-        if owner not in names:
-            raise BadInput(f"--label-owner must be one of {', '.join(names)}")
+    owner = owner_of(arguments, names)
     wishes = wishes_of(arguments)
     units, delta = budget_of(wishes, n_rows=n_rows, n_parties=count), delta_of(wishes, n_rows)
     plan = plan_of(wishes, features, n_rows=n_rows, units=units, owner=owner)
@@ -66,7 +58,7 @@ def _plan(arguments: argparse.Namespace) -> int:
                 for name, units in most.items()
             },
         },
-        **plan.summary(),
+        **(plan.summary() | {"rounds": spec.rounds}),  # the opening is none
     }
     if not arguments.quick:
         result["expected"] = expected_accuracy(

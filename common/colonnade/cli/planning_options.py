@@ -1,6 +1,7 @@
 """Options that `simulate`, `plan` and `job submit` share."""
 
 import argparse
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -62,6 +63,55 @@ def add_plan_options(parser: argparse.ArgumentParser, *, data: bool) -> None:
     plan.add_argument(
         "--features-per-round", type=int, default=0, help="frank-wolfe: candidates; default all"
     )
+
+
+def check_data_options(
+    arguments: argparse.Namespace,
+    *,
+    most_parties: int,
+    most_rows: int,
+    most_features: int,
+    made_up: bool = True,
+) -> None:
+    """Refuse numbers of parties, and of made-up data, that give no table."""
+    from colonnade.core.errors import BadInput
+
+    parties, correlation = arguments.parties, arguments.correlation
+    checks = [
+        (1 <= parties <= most_parties, f"--parties must lie between 1 and {most_parties}"),
+        (arguments.seed >= 0, "--seed cannot be negative"),
+    ]
+    if made_up:
+        checks += [
+            (10 <= arguments.rows <= most_rows, f"--rows must lie between 10 and {most_rows}"),
+            (
+                parties <= arguments.features <= most_features,
+                f"--features needs at least one for each party, and at most {most_features}",
+            ),
+            (arguments.informative >= 1, "--informative must be at least 1"),
+            (0.0 < arguments.noise <= 1000.0, "--noise must be above 0 and at most 1000"),
+            (
+                correlation is None or 0.0 <= correlation < 1.0,
+                "--correlation must be at least 0 and below 1",
+            ),
+        ]
+    for fine, text in checks:
+        if not fine:
+            raise BadInput(text)
+
+
+def owner_of(arguments: argparse.Namespace, parties: Sequence[str]) -> str | None:
+    """Return who alone holds the label, or None if every party does."""
+    from colonnade.core.errors import BadInput
+
+    owner: str | None = arguments.label_owner
+    if arguments.labels != "sketched":
+        if owner is not None:
+            raise BadInput("--label-owner needs --labels sketched")
+        return None
+    if owner not in (None, *parties):
+        raise BadInput(f"--label-owner must be one of {', '.join(parties)}")
+    return owner or parties[0]
 
 
 def wishes_of(arguments: argparse.Namespace) -> "Wishes":

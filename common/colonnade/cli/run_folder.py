@@ -1,12 +1,13 @@
 """Folders of a run: where it happens, and what is written of it."""
 
+import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from colonnade.core.errors import BadInput
+from colonnade.core.errors import BadInput, JobEnded, Unreachable
 
 
 def write_run(report: Mapping[str, Any], folder: Path) -> None:
@@ -14,29 +15,56 @@ def write_run(report: Mapping[str, Any], folder: Path) -> None:
     from colonnade.optim.model import LinearModel
     from colonnade.server.report import write_report
 
-    try:
+    with file_errors(folder):
         write_report(report, folder)
         if report["model"] is not None:
             model = LinearModel.from_object(report["model"])
             (folder / "model.json").write_text(model.to_json(), "utf-8")
+
+
+@contextmanager
+def file_errors(path: Path) -> Iterator[None]:
+    """Turn what the disk says into one line about ``path``."""
+    try:
+        yield
     except OSError as error:
         what = (error.strerror or "cannot be written").lower()
-        raise BadInput(f"{error.filename or folder}: {what}") from None
+        raise BadInput(f"{error.filename or path}: {what}; name another place") from None
+
+
+def check_out(out: Path, option: str = "--out") -> None:
+    """Refuse a folder that cannot be written before anything is computed or charged."""
+    nearest = next(path for path in (out, *out.absolute().parents) if os.path.lexists(path))
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+        raise BadInput(f"{out}: cannot be written; name another {option}")
 
 
 @contextmanager
 def workplace(*, keep: Path | None, out: Path | None) -> Iterator[Path]:
     """Make the folder that a simulation happens in: ``keep``, or one that is gone afterwards.
 
-    Refuse, before anything is done, folders that something is in already.
+    Refuse, before anything is done, folders that something is in already or that cannot be written.
     """
     if keep is not None and keep.exists():
         raise BadInput(f"{keep} exists already; name a new folder")
+    check_out(out or Path("runs"))
     if out is not None and out.exists() and any(out.iterdir()):
         raise BadInput(f"{out} is not empty; name a new folder")
     if keep is not None:
-        keep.mkdir(parents=True)
+        check_out(keep, "--keep")
+        with file_errors(keep):
+            keep.mkdir(parents=True)
         yield keep
-    else:
+        return
+    with _passing() as folder:
+        yield folder
+
+
+@contextmanager
+def _passing() -> Iterator[Path]:
+    """Make a folder that is gone afterwards, and the processes' logs with it."""
+    try:
         with tempfile.TemporaryDirectory(prefix="colonnade-") as folder:
             yield Path(folder)
+    except (JobEnded, Unreachable) as error:
+        raise type(error)(f"{error} (gone by now: run again with --keep FOLDER)") from None

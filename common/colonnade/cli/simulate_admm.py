@@ -1,15 +1,19 @@
 """``colonnade simulate admm``: clients at hosts, a coordinator, and one model over their rows."""
 
 import argparse
-import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from colonnade.cli.simulation import Result, add_run_options, counted, finish, say, simulate
 
 if TYPE_CHECKING:
     from colonnade.optim.admm.spec import AdmmSpec
     from colonnade.optim.solvers.penalties import Penalty
+    from colonnade.simulate.admm_run import Population, Scores
 
 REGULARISERS = ("none", "l1", "l2", "elastic-net", "box")
+_MOST_STRENGTH = 1e6  # far beyond what leaves any coefficient
 
 
 def register_admm(kinds: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -26,9 +30,7 @@ def register_admm(kinds: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     add_method_options(parser)
     parser.add_argument("--drop-out", type=float, default=0.0, help="chance that a client is away")
     parser.add_argument("--hosts", type=int, default=1, help="processes; default 1")
-    parser.add_argument("--out", type=Path, help="run folder; default runs/<job>")
-    parser.add_argument("--keep", type=Path, help="keep the organizations' folders here")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_run_options(parser)
     parser.set_defaults(handler=_simulate)
 
 
@@ -109,6 +111,10 @@ def _penalty(arguments: argparse.Namespace) -> "Penalty":
 
     default = 1.0 if arguments.regulariser == "box" else 1e-3
     strength = default if arguments.strength is None else arguments.strength
+    if arguments.strength is not None and arguments.regulariser == "none":
+        raise ValueError("--strength needs a --regulariser")
+    if not 0.0 <= strength <= _MOST_STRENGTH:
+        raise ValueError(f"--strength must lie between 0 and {_MOST_STRENGTH:g}")
     match arguments.regulariser:
         case "none":
             return Penalty()
@@ -130,42 +136,26 @@ def delta_of(arguments: argparse.Namespace, clients: int) -> float:
 
 
 def _simulate(arguments: argparse.Namespace) -> int:
-    import json
-
-    from colonnade.cli.run_folder import workplace
-
-    with workplace(keep=arguments.keep, out=arguments.out) as folder:
-        result = _run(arguments, folder)
-    print(json.dumps(result) if arguments.json else _text(result))
-    return 0
+    return simulate(arguments, _run, _lines)
 
 
-def _run(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
+def _run(arguments: argparse.Namespace, folder: Path) -> Result:
     from colonnade.cli.progress import show_progress
-    from colonnade.cli.run_folder import write_run
-    from colonnade.optim.vertical.spec import Loss
-    from colonnade.simulate.admm_run import TARGET, Population, found, judged, people
+    from colonnade.simulate.admm_run import TARGET, found, judged, people
     from colonnade.simulate.run import Clock, run_job
     from colonnade.wire.client_jobs import Frame, job_over_clients
 
-    clients = arguments.clients
-    clock, spec = Clock(), spec_of(arguments, clients=clients, features=arguments.features)
-    population = Population(
-        clients=clients,
-        rows_per_client=arguments.rows_per_client,
-        features=arguments.features,
-        loss=Loss(arguments.loss),
-        skewed=arguments.partition == "skewed",
-        hosts=arguments.hosts,
-        seed=arguments.seed,
-    )
-    _say(
+    clients, clock = arguments.clients, Clock()
+    population = _population(arguments)
+    spec = spec_of(arguments, clients=clients, features=arguments.features)
+    most = counted(spec.most_participations, "time")
+    say(
         arguments,
-        f"{spec.n_clients} clients at {arguments.hosts} host(s), {spec.sampled} in each of "
-        f"{spec.rounds} rounds; each answers at most {spec.most_participations} times",
+        f"{counted(clients, 'client')} at {counted(population.hosts, 'host')}; plan: admm, "
+        f"{counted(spec.rounds, 'round')} of {spec.sampled}; each answers at most {most}",
     )
     dealt = people(population)
-    federation = found(folder, dealt, cap_units=spec.max_units, drop_out=arguments.drop_out)
+    federation = found(folder, dealt, cap_units=spec.max_units, drop_out=population.drop_out)
     clock.mark("prepared")
     frame = Frame(f"simulated {TARGET} over clients", delta_of(arguments, clients), 30, 120)
     outcome = run_job(
@@ -174,23 +164,37 @@ def _run(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
         show=lambda views: show_progress(views, quiet=arguments.json),
         clock=clock,
     )
+    say(arguments, "scoring the model beside its references")
     report, ours, best = judged(outcome.report, spec, dealt.clients, seed=arguments.seed)
-    out = arguments.out or Path("runs") / report["job_id"][:12]
-    write_run(report, out)
-    clock.mark("written")
+    return finish(arguments, report, clock, _found(report, ours, best))
+
+
+def _population(arguments: argparse.Namespace) -> "Population":
+    from colonnade.optim.vertical.spec import Loss
+    from colonnade.simulate.admm_run import Population
+
+    return Population(
+        clients=arguments.clients,
+        rows_per_client=arguments.rows_per_client,
+        features=arguments.features,
+        loss=Loss(arguments.loss),
+        skewed=arguments.partition == "skewed",
+        hosts=arguments.hosts,
+        drop_out=arguments.drop_out,
+        seed=arguments.seed,
+    )
+
+
+def _found(report: Mapping[str, Any], ours: "Scores", best: "Scores") -> Result:
+    """Return what clients did, quality and privacy."""
     about = report["clients"]
     return {
-        "job_id": report["job_id"],
-        "private": report["private"],
-        "seconds": clock.marks["written"],
-        "first_round_s": clock.marks.get("first_round", clock.marks["ended"]),
         "job_seconds": report["seconds"],
-        "rounds": report["rounds"]["done"],
         "answers": about["answers"],
         "declined": about["declined"],
         "quality": {
             "note": "simulation only",
-            "metric": "accuracy" if spec.loss.classifies else "r2",
+            "metric": ours.metric,
             "objective_gap": ours.objective_gap,
             "score": ours.score,
             "nonprivate": {"objective_gap": best.objective_gap, "score": best.score},
@@ -200,33 +204,18 @@ def _run(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
             "local": about["local"],
             "central": about["central"],
         },
-        "uplink": report["uplink"],
-        "folder": str(out),
     }
 
 
-def _text(result: dict[str, Any]) -> str:
-    quality, privacy, uplink = result["quality"], result["privacy"], result["uplink"]
+def _lines(result: Result) -> Iterator[str]:
+    quality, privacy = result["quality"], result["privacy"]
     local, central = privacy["local"], privacy["central"]
+    yield f"  clients  {result['answers']} answers, {result['declined']} clients declined"
     score = f"{quality['score']:.3f}, non-private {quality['nonprivate']['score']:.3f}"
-    model = "-" if central["epsilon"] is None else f"{central['epsilon']:.3g}"
-    bytes_ = f"{uplink['payload_bytes']} payload bytes, predicted {uplink['predicted_bytes']}"
     gap = f"objective {quality['objective_gap']:.2g} above the best"
+    yield f"  {quality['metric']:<8} {score}; {gap} (simulation only)"
     most, median = local["max"]["epsilon"], local["median"]["epsilon"]
     delta = f"at delta {privacy['delta']:g}"
-    counts = f"{result['answers']} answers, {result['declined']} clients declined"
-    lines = [
-        f"job {result['job_id'][:12]}: {result['rounds']} rounds in {result['seconds']:.1f} s",
-        f"  clients  {counts}",
-        f"  {quality['metric']:<8} {score}; {gap} (simulation only)",
-        f"  privacy  of each client, enforced: epsilon {most:.3g}, median {median:.3g}, {delta}",
-        f"           {central['label']}: epsilon {model}; premises in the report",
-        f"  uplink   {bytes_}; {uplink['wire_bytes']} on the wire",
-        f"  report   {result['folder']}/report.html",
-    ]
-    return "\n".join(lines)
-
-
-def _say(arguments: argparse.Namespace, text: str) -> None:
-    if not arguments.json:
-        print(text, file=sys.stderr, flush=True)
+    yield f"  privacy  of each client, enforced: epsilon {most:.3g}, median {median:.3g}, {delta}"
+    model = "-" if central["epsilon"] is None else f"{central['epsilon']:.3g}"
+    yield f"           {central['label']}: epsilon {model}; premises in the report"

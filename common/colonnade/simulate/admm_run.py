@@ -1,5 +1,6 @@
 """A whole simulated job over clients: real processes, real ledgers, then quality in the open."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,13 +35,22 @@ class Population:
     loss: Loss = Loss.SQUARED
     skewed: bool = False
     hosts: int = 1
+    drop_out: float = 0.0  # chance that a client is away
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not 2 <= self.clients * self.rows_per_client * self.features <= 10**9:
-            raise BadInput("--clients, --rows-per-client and --features give no table of this size")
+        sizes = (self.clients, self.rows_per_client, self.features)
+        if min(sizes) < 1 or not 2 <= math.prod(sizes) <= 10**9:
+            raise BadInput(
+                "--clients, --rows-per-client and --features must be positive, and their product "
+                "at most 1000000000"
+            )
         if not 1 <= self.hosts <= min(self.clients, 16):
             raise BadInput("--hosts must lie between 1 and 16, and not above --clients")
+        if not 0.0 <= self.drop_out < 1.0:
+            raise BadInput("--drop-out must be at least 0 and below 1")
+        if self.seed < 0:
+            raise BadInput("--seed cannot be negative")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,8 +106,6 @@ def _site(
 
 def found(folder: Path, dealt: Dealt, *, cap_units: int, drop_out: float) -> Federation:
     """Make the federation on disk; every client's cap is exactly what the job may cost it."""
-    if not 0.0 <= drop_out < 1.0:
-        raise BadInput("--drop-out must lie between 0 and 1")
     settings = {"drop_out_percent": round(100 * drop_out)}
     return found_federation(folder, dealt.sites, cap_units=cap_units, party_settings=settings)
 
@@ -106,6 +114,7 @@ def found(folder: Path, dealt: Dealt, *, cap_units: int, drop_out: float) -> Fed
 class Scores:
     """How good a model is on all clients' rows: simulation only."""
 
+    metric: str
     objective_gap: float
     score: float  # R2, or the share of rows classified rightly
 
@@ -119,7 +128,8 @@ def judged(
     least = pool.objective(best)
 
     def scores(coef: FloatArray) -> Scores:
-        return Scores(pool.objective(coef) - least, pool.score(coef))
+        name = "accuracy" if spec.loss.classifies else "r2"
+        return Scores(name, pool.objective(coef) - least, pool.score(coef))
 
     def metric(coef: FloatArray) -> float:
         margins = pool.rows @ coef

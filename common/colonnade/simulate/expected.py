@@ -3,6 +3,8 @@
 import statistics
 from dataclasses import replace
 
+import numpy as np
+
 from colonnade.optim.job import Vertical
 from colonnade.optim.vertical.planning import Plan
 from colonnade.optim.vertical.spec import FrankWolfeSpec, Loss
@@ -71,9 +73,17 @@ def expected_accuracy(
 
 
 def central_reference(data: Data, *, loss: Loss, rho_units: int, seed: int) -> Model:
-    """Fit private Frank-Wolfe with all columns in one place, at the same total cost."""
+    """Fit private Frank-Wolfe with all columns in one place, at the same total cost.
+
+    What is left of a budget that buys not even its choices is the model that is zero.
+    """
     rounds = next(count for rows, count in _CENTRAL_ROUNDS if data.label.size <= rows)
-    spec = central_spec(data, rho_units=rho_units, loss=loss, radius=_CENTRAL_RADIUS, rounds=rounds)
+    try:
+        spec = central_spec(
+            data, rho_units=rho_units, loss=loss, radius=_CENTRAL_RADIUS, rounds=rounds
+        )
+    except ValueError:
+        return Model([np.zeros(len(split)) for split in data.splits], 0.0)
     return central(data, spec, seed=seed)
 
 

@@ -31,7 +31,7 @@ from colonnade.wire.pki import (
 FEDERATION = "simulation"
 HUB = "hub"
 OPERATOR = "analyst"
-_ID = "person"
+_ID = "simulated person"  # not what a column of somebody's file is called
 _CLIENT = "client"
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from colonnade.core.arrays import FloatArray
+from colonnade.core.errors import BadInput
 from colonnade.optim.vertical.spec import Loss
 from colonnade.simulate.inprocess import Data, Model, grid
 
@@ -85,6 +86,8 @@ def make(
     if loss is Loss.LOGISTIC:
         coef, signal = coef * scale / noise, signal * scale / noise
         label = (draw.random(n_rows) < 1.0 / (1.0 + np.exp(-signal))).astype(np.float64)
+        if label.min() == label.max():
+            raise BadInput("the made-up people are all of one class; use more rows or another seed")
     else:
         scale /= float(np.hypot(1.0, noise))
         coef, signal = coef * scale, signal * scale

@@ -9,24 +9,16 @@ What is not wished for is planned:
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from colonnade.core.errors import BadInput, BudgetExceeded
 from colonnade.core.fixedpoint import Bounds
-from colonnade.optim.admm.method import AdmmMethod
 from colonnade.optim.job import Job, Member, Vertical
 from colonnade.optim.vertical.planning import Plan, Problem, recommend
 from colonnade.optim.vertical.spec import Block, FrankWolfeSpec, Labels, Loss
 from colonnade.optim.vertical_moments.planning import MomentsPlan, choose_method
 from colonnade.optim.vertical_moments.planning import recommend as recommend_moments
 from colonnade.optim.vertical_moments.spec import MomentsSpec, Part
-from colonnade.privacy.accounting import (
-    default_delta,
-    epsilon_of,
-    rho_from_units,
-    rho_of,
-    units_down,
-)
+from colonnade.privacy.accounting import default_delta, rho_from_units, rho_of, units_down
 from colonnade.wire.client import PartyOffer
 
 AnyPlan = Plan | MomentsPlan
@@ -63,6 +55,16 @@ class Wishes:
 # What belongs to one method alone.
 _FRANK_WOLFE = ("rounds", "shares", "sampling", "parties_per_round", "features_per_round")
 _OWN = {FrankWolfeSpec.kind: _FRANK_WOLFE, MomentsSpec.kind: ("directions", "keep_features")}
+# Least and most of what is counted.
+_COUNTS = {
+    "sketch_dim": (1, 2**31 - 1),
+    "directions": (1, 10**4),
+    "keep_features": (1, 10**6),
+    "rounds": (1, 10**6),
+    "shares": (0, 10**6),
+    "parties_per_round": (1, 256),
+    "features_per_round": (0, 10**6),
+}
 
 
 def delta_of(wishes: Wishes, n_rows: int) -> float:
@@ -95,6 +97,7 @@ def plan_of(
     may pay more than its part of ``units``: one that has more to release (the label) would, so the
     whole plan is made smaller until it does not.
     """
+    _check_counts(wishes)
     asked = units
     for _ in range(50):
         plan = _planned(wishes, features, n_rows=n_rows, units=asked, owner=owner)
@@ -103,6 +106,14 @@ def plan_of(
             return plan
         asked = asked * units // (most * len(features) + 1)
     raise BadInput("no plan keeps every party within its epsilon; use --scope joint")
+
+
+def _check_counts(wishes: Wishes) -> None:
+    for name, (least, most) in _COUNTS.items():
+        count = getattr(wishes, name)
+        if count is not None and not least <= count <= most:
+            option = name.replace("_", "-")
+            raise BadInput(f"--{option} must lie between {least} and {most}")
 
 
 def _planned(
@@ -231,52 +242,6 @@ def job_of(
         raise BadInput(f"no such job: {error}") from None
 
 
-def describe(job: Job) -> dict[str, Any]:
-    """Return what a job will do and cost, from public numbers."""
-    spec, delta = job.method, job.delta
-    parties = {}
-    for member in job.members:
-        rho = rho_from_units(job.max_units(member.party))
-        own = (
-            {"clients": member.clients}
-            if isinstance(spec, AdmmMethod)
-            else _of_party(spec, member.party)
-        )
-        parties[member.party] = {
-            "features": len(member.features),
-            **own,
-            "max_rho": rho,
-            "max_epsilon": epsilon_of(rho, delta),
-            "max_payload_bytes": spec.payload(member.party),
-        }
-    # A person has a row at every party, and a client is at one.
-    total = max if isinstance(spec, AdmmMethod) else sum
-    joint = total(rho_from_units(job.max_units(member.party)) for member in job.members)
-    return {
-        "name": job.name,
-        "method": job.kind,
-        "label": job.label,
-        "labels": spec.labels.value,
-        "loss": spec.loss.value,
-        "rows": job.n_rows,
-        "rounds": spec.rounds,
-        "sketch_dim": 0 if isinstance(spec, AdmmMethod) else spec.sketch_dim,
-        "delta": delta,
-        "joint_max_rho": joint,
-        "joint_max_epsilon": epsilon_of(joint, delta),
-        "parties": parties,
-    }
-
-
-def _of_party(spec: Vertical, party: str) -> dict[str, Any]:
-    if isinstance(spec, FrankWolfeSpec):
-        block = spec.block(party)
-        return {"radius": block.radius, "shares": block.shares}
-    part = spec.part(party)
-    directions = spec.n_directions(part) if spec.shares() else 0
-    return {"kept_features": spec.kept(part), "directions": directions}
-
-
 def _chosen(offers: Sequence[PartyOffer], names: Sequence[str] | None) -> list[PartyOffer]:
     if names is None:
         chosen = [offer for offer in offers if offer.attached and offer.features]
@@ -285,6 +250,8 @@ def _chosen(offers: Sequence[PartyOffer], names: Sequence[str] | None) -> list[P
         return chosen
     by_name = {offer.party: offer for offer in offers}
     for name in names:
+        if names.count(name) > 1:  # it would count as several where each has an epsilon
+            raise BadInput(f"party {name!r} is named more than once")
         if name not in by_name:
             raise BadInput(f"party {name!r} is not enrolled; see colonnade job parties")
     return [by_name[name] for name in names]
@@ -302,6 +269,8 @@ def _owner(offers: Sequence[PartyOffer], target: str, wishes: Wishes) -> str | N
     if labels == Labels.SHARED.value:
         if not everyone:
             raise BadInput(f"--labels shared needs {target!r} at every party")
+        if wishes.label_owner is not None:
+            raise BadInput("--label-owner needs --labels sketched")
         return None
     owner = wishes.label_owner or holders[0]
     if owner not in holders:

@@ -32,11 +32,10 @@ from colonnade.optim.vertical.moments import moments_code, moments_mechanism
 from colonnade.optim.vertical.residual import SCORE_SENSITIVITY
 from colonnade.optim.vertical.shares import ShareCode
 from colonnade.optim.vertical.spec import SELECT_BYTES, Labels, Loss
+from colonnade.optim.vertical_moments.checks import check_spec
 from colonnade.optim.vertical_moments.rows import (
     BALL,
     INNER_SENSITIVITY2,
-    MOST_COLUMNS,
-    MOST_ROWS,
     OFF_DIAGONAL,
     TRIANGLE_SENSITIVITY2,
     sketch_sensitivity2,
@@ -103,52 +102,7 @@ class MomentsSpec:
     cross_clip: float = 0.8  # of a row of the others' noisy directions
 
     def __post_init__(self) -> None:
-        names = [part.party for part in self.parts]
-        if not names or len(set(names)) != len(names):
-            raise ValueError("a job needs parties with different names")
-        if not 1 <= self.n_rows <= MOST_ROWS:
-            raise ValueError(f"a job has 1 to {MOST_ROWS} rows")
-        if any(not 1 <= len(part.features) < MOST_COLUMNS for part in self.parts):
-            raise ValueError(f"every party needs features, fewer than {MOST_COLUMNS}")
-        if any(len(set(part.features)) != len(part.features) for part in self.parts):
-            raise ValueError("the features of a party must have different names")
-        if self.mean_units < 1 or self.gram_units < 1:
-            raise ValueError("means and Gram matrices need a price")
-        if not 1 <= self.directions <= self.probes:
-            raise ValueError("a party shares at least one direction and probes at least as many")
-        self._check_numbers()
-        self._check_labels()
-        self._check_sharing()
-        if self.keep < 0 or (self.wide() and self.screen_units < 1):
-            raise ValueError("screening needs a number of features to keep and a price")
-        if self.wide():
-            self.selection()  # a price too small for any scale is refused here
-        self.sketch("")  # and so is an impossible sketch
-
-    def _check_numbers(self) -> None:
-        scales = (self.share_clip, self.probe_clip, self.cross_clip)
-        if not all(0.01 <= scale <= 100.0 for scale in (self.radius, self.reach, *scales)):
-            raise ValueError("a radius, a reach or a clip must lie between 0.01 and 100")
-        if not (0.0 <= self.penalty <= 100.0 and 0.01 <= self.label_weight <= 100.0):
-            raise ValueError("the penalty lies in 0 .. 100, the label's weight in 0.01 .. 100")
-
-    def _check_labels(self) -> None:
-        owners = sum(part.holds_label for part in self.parts)
-        if self.labels is Labels.SHARED and owners != len(self.parts):
-            raise ValueError("with shared labels every party holds the label")
-        if self.labels is Labels.SKETCHED:
-            if owners != 1 or self.label_units < 1:
-                raise ValueError("with sketched labels one party holds it, and its share a price")
-            if len(self.parts) > 1 and self.marginal_units < 1:
-                raise ValueError("with sketched labels the others' inner products need a price")
-
-    def _check_sharing(self) -> None:
-        if self.share_units < 0 or self.cross_units < 0:
-            raise ValueError("a price cannot be negative")
-        if bool(self.share_units) != bool(self.cross_units):
-            raise ValueError("directions and inner products with them both need a price")
-        if self.share_units and len(self.parts) == 1:
-            raise ValueError("a party alone has nobody to share with")
+        check_spec(self)
 
     def shares(self) -> bool:
         """Tell whether parties share directions at all."""

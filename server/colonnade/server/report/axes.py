@@ -64,7 +64,8 @@ def name_rows(axes: "Axes", names: Sequence[str]) -> None:
     axes.set_yticks(range(len(names)), [label_of(name) for name in names])
     axes.tick_params(axis="y", length=0, labelcolor=INK)
     axes.grid(visible=False, axis="y")
-    axes.set_ylim(max(2, len(names)) - 0.4, -0.6)
+    room = max(0.0, (2 - len(names)) / 2.0)  # on both sides of a bar that is alone
+    axes.set_ylim(len(names) - 0.4 + room, -0.6 - room)
 
 
 def set_rounds(axes: "Axes", rounds: range) -> None:

@@ -15,7 +15,7 @@ from colonnade.server.report.axes import (
     stairs,
 )
 from colonnade.server.report.markup import Markup, clean, short
-from colonnade.server.report.schema import PartySpend, Privacy, Uplink
+from colonnade.server.report.schema import PartySpend, Privacy, Uplink, UplinkRow
 from colonnade.server.report.svg import INK, LINE, MUTED, draw
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def draw_uplink(uplink: Uplink) -> Markup | None:
     rows = uplink["rows"]
     if not rows:
         return None
-    parties, kinds = ordered(row["party"] for row in rows), ordered(row["kind"] for row in rows)
+    parties, kinds = ordered(row["party"] for row in rows), _payload_kinds(rows)
 
     def paint(figure: "Figure") -> None:
         axes = figure.subplots()
@@ -164,6 +164,11 @@ def draw_uplink(uplink: Uplink) -> Markup | None:
     return draw(paint, key="uplink", label=label, height=1.1 + 0.3 * max(2, len(parties)))
 
 
+def _payload_kinds(rows: Sequence[UplinkRow]) -> list[str]:
+    """Return the kinds that have a payload: messages without one would be a colour of nothing."""
+    return ordered(row["kind"] for row in rows if row["payload_bytes"] or row["predicted_bytes"])
+
+
 def _mark_predicted(axes: "Axes", uplink: Uplink, parties: Sequence[str], unit: float) -> None:
     for place, party in enumerate(parties):
         sizes = [row["predicted_bytes"] for row in uplink["rows"] if row["party"] == party]
@@ -177,14 +182,14 @@ def draw_traffic(uplink: Uplink) -> Markup | None:
     rows = uplink["rows"]
     if not rows:
         return None
-    kinds = ordered(row["kind"] for row in rows)
+    kinds = _payload_kinds(rows)
     rounds = range(min(row["round"] for row in rows), max(row["round"] for row in rows) + 1)
 
     def paint(figure: "Figure") -> None:
         axes = figure.subplots()
         predicted, heights = dict.fromkeys(rounds, 0.0), dict.fromkeys(rounds, 0.0)
         by_kind = {kind: dict.fromkeys(rounds, 0.0) for kind in kinds}
-        for row in rows:
+        for row in (row for row in rows if row["kind"] in by_kind):
             by_kind[row["kind"]][row["round"]] += row["payload_bytes"]
             heights[row["round"]] += row["payload_bytes"]
             predicted[row["round"]] += row["predicted_bytes"]

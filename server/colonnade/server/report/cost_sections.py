@@ -37,29 +37,29 @@ def figures(plots: Plots, captions: Mapping[str, tuple[str, str]]) -> Markup:
 
 def privacy_section(report: Report, plots: Plots) -> Markup:
     """Say what is promised to whom and what of it was used."""
-    privacy = report["privacy"]
-    delta = number(privacy["delta"])
+    privacy, over_clients = report["privacy"], "clients" in report
+    whose = "client" if over_clients else "party"
     return tag(
         "section",
         tag("h2", "Privacy: what is promised, what was spent"),
         tag(
             "p",
             "The maximum of a job is what its parties agreed to and what it promises; what was"
-            " spent is a reading below it. A party's cap covers all it ever sends, in every job."
+            f" spent is a reading below it. A {whose}'s cap covers all it ever sends, in every job."
             " All epsilons are at delta = ",
-            delta,
-            ". Rho adds up over parties and rounds; epsilon does not.",
+            number(privacy["delta"]),
+            f". Rho adds up over {'' if over_clients else 'parties and '}rounds; epsilon does not.",
             class_="muted",
         ),
-        _spend_table(privacy, over_clients="clients" in report),
+        _spend_table(privacy, over_clients=over_clients),
         figures(
             plots,
             {
                 "spend": (
-                    "Spent by each party",
+                    "Spent by one client of each party" if over_clients else "Spent by each party",
                     (
                         "Coloured: spent in this job. Upright line: the job's maximum. Grey: the"
-                        " party's cap, where it is known; one that reaches the edge goes on."
+                        f" {whose}'s cap, where it is known; one that reaches the edge goes on."
                     ),
                 ),
                 "rounds": (
@@ -68,13 +68,14 @@ def privacy_section(report: Report, plots: Plots) -> Markup:
                 ),
             },
         ),
-        _bought(privacy),
+        _bought(privacy, over_clients=over_clients),
         _exact_amounts(privacy),
         _spend_by_round(privacy),
     )
 
 
-def _bought(privacy: Privacy) -> Markup:
+def _bought(privacy: Privacy, *, over_clients: bool) -> Markup:
+    of = " of one client" if over_clients else ""
     lines = [
         (
             name_of(party["party"]),
@@ -86,7 +87,8 @@ def _bought(privacy: Privacy) -> Markup:
         for party in privacy["parties"]
         for kind in party["by_kind"]
     ]
-    shown = table(("party", "kind of release", "releases", "rho", "epsilon"), lines, texts=2)
+    head = ("party", "kind of release", "releases", f"rho{of}", f"epsilon{of}")
+    shown = table(head, lines, texts=2)
     return _maybe_folded("What was bought", shown, n_lines=len(lines))
 
 
@@ -112,7 +114,7 @@ def _spend_table(privacy: Privacy, *, over_clients: bool) -> Markup:
             "job's maximum, epsilon",
             "spent, epsilon",
             "spent of maximum (rho)",
-            "party's cap, epsilon",
+            f"{'client' if over_clients else 'party'}'s cap, epsilon",
             "spent under the cap, all jobs, epsilon",
         ),
         rows,

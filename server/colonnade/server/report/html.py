@@ -81,6 +81,7 @@ def page(title: str, *sections: Markup) -> str:
 
 def render(report: Report) -> str:
     """Return the whole page; it needs nothing but itself."""
+    report = _in_order(report)
     drawn = draw_plots(report)
     plots: Plots = drawn or {}
     return page(
@@ -97,6 +98,18 @@ def render(report: Report) -> str:
         _settings(report),
         _glossary(),
     )
+
+
+def _in_order(report: Report) -> Report:
+    """Return the report with its parties in the same order everywhere: uplink is by name."""
+    places = {party["party"]: place for place, party in enumerate(report["privacy"]["parties"])}
+    uplink = report["uplink"].copy()
+    uplink["rows"] = sorted(
+        uplink["rows"], key=lambda row: (row["round"], places.get(row["party"], len(places)))
+    )
+    ordered = report.copy()
+    ordered["uplink"] = uplink
+    return ordered
 
 
 def _warnings(report: Report) -> Markup:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 MAX_SHOWN = 40
 """Coefficients shown in the plot and, unfolded, in the table."""
 
+LEAST_QUALITY = -1.0
+"""Where the plot of quality ends: a first step may be far worse, and would flatten the rest."""
+
 _MAX_LABELS = 10
 _LABEL_GAP = 0.062  # of the axis, between names at the end of lines
 
@@ -58,6 +61,7 @@ def draw_coef(report: Report, colours: Mapping[str, str]) -> Markup | None:
     if not shown:
         return None
     parties = [party for party in colours if any(f["party"] == party for f in shown)]
+    several = len(parties) > 1
 
     def paint(figure: "Figure") -> None:
         axes = figure.subplots()
@@ -74,10 +78,11 @@ def draw_coef(report: Report, colours: Mapping[str, str]) -> Markup | None:
         name_rows(axes, [feature["name"] for feature in shown])
         axes.margins(x=0.08)
         axes.set_xlabel("coefficient on values scaled to [-1, 1]")
-        legend(figure, axes)
+        if several:
+            legend(figure, axes)
 
     label = "The largest coefficients on scaled values, coloured by party"
-    height = 0.8 + 0.185 * max(3, len(shown)) + legend_height(len(parties))
+    height = 0.8 + 0.185 * max(3, len(shown)) + (legend_height(len(parties)) if several else 0.0)
     return draw(paint, key="coef", label=label, height=height)
 
 
@@ -88,18 +93,19 @@ def draw_path(report: Report, colours: Mapping[str, str]) -> Markup | None:
         return None
     rounds = [point["round"] for point in report["path"]]
     parties = [party for party in colours if any(curve[0] == party for curve in curves)]
+    named = [curve for curve in curves[:_MAX_LABELS] if curve[2][-1]]
 
     def paint(figure: "Figure") -> None:
         axes = figure.subplots()
         marker = "o" if len(rounds) < 2 else None
         for place, (party, _, values) in reversed(list(enumerate(curves[:MAX_SHOWN]))):
-            named = place < _MAX_LABELS
+            large = place < len(named)
             axes.plot(
                 rounds,
                 values,
-                color=colours[party] if named else MUTED,
-                linewidth=1.6 if named else 0.6,
-                alpha=1.0 if named else 0.55,
+                color=colours[party] if large else MUTED,
+                linewidth=1.6 if large else 0.6,
+                alpha=1.0 if large else 0.55,
                 marker=marker,
                 markersize=3,
             )
@@ -110,7 +116,7 @@ def draw_path(report: Report, colours: Mapping[str, str]) -> Markup | None:
         if len(rounds) > 1:
             axes.set_xlim(rounds[0], rounds[-1])
         axes.set_ylabel("coefficient (scaled)")
-        name_ends(axes, curves[:_MAX_LABELS], colours)
+        name_ends(axes, named, colours)
         legend(figure, axes)
 
     label = "Coefficients after each round; the largest are named"
@@ -186,9 +192,9 @@ def draw_quality(report: Report) -> Markup | None:
             (quality["nonprivate"], "not private", (0, (1, 2))),
             (quality["central"], "private, all data in one place", (0, (5, 3))),
         ):
-            axes.axhline(
-                value, color=MUTED, linestyle=style, linewidth=1.3, label=f"{name}: {value:.3f}"
-            )
+            if value is not None:
+                label = f"{name}: {value:.3f}"
+                axes.axhline(value, color=MUTED, linestyle=style, linewidth=1.3, label=label)
         axes.plot(
             rounds[: len(quality["by_round"])],
             quality["by_round"],
@@ -199,6 +205,8 @@ def draw_quality(report: Report) -> Markup | None:
         )
         set_rounds(axes, rounds)
         axes.margins(y=0.12)
+        if min(quality["by_round"], default=0.0) < LEAST_QUALITY:
+            axes.set_ylim(LEAST_QUALITY, 1.05)
         axes.set_ylabel({"r2": "R²", "auc": "AUC"}[quality["metric"]])
         legend(figure, axes)
 

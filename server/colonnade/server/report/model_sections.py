@@ -5,7 +5,13 @@ from typing import Any
 
 from colonnade.server.report.cost_sections import MAX_LINES, Plots, figures
 from colonnade.server.report.markup import Markup, folded, join, name_of, number, table, tag
-from colonnade.server.report.model_plots import MAX_SHOWN, curves_of, first_round, largest_features
+from colonnade.server.report.model_plots import (
+    LEAST_QUALITY,
+    MAX_SHOWN,
+    curves_of,
+    first_round,
+    largest_features,
+)
 from colonnade.server.report.schema import Report
 
 _HEAD = ("party", "feature", "scaled", "in the feature's unit", "low", "high")
@@ -140,6 +146,10 @@ def quality_section(report: Report, plots: Plots) -> Markup:
     if quality is None:
         return Markup()
     rounds = enumerate(quality["by_round"], start=first_round(report))
+    plain = quality["nonprivate"]
+    caption = "Dashed and dotted: the two references."
+    if min(quality["by_round"], default=0.0) < LEAST_QUALITY:
+        caption += f" What is below {LEAST_QUALITY:g} is not drawn."
     return tag(
         "section",
         tag("h2", "Quality", tag("span", "simulation only", class_="badge failed")),
@@ -153,10 +163,10 @@ def quality_section(report: Report, plots: Plots) -> Markup:
             [
                 ("this job", number(quality["ours"])),
                 ("private, all data in one place", number(quality["central"])),
-                ("not private", number(quality["nonprivate"])),
+                ("not private", "–" if plain is None else number(plain)),
             ],
         ),
-        figures(plots, {"quality": ("By round", "Dashed and dotted: the two references.")}),
+        figures(plots, {"quality": ("By round", caption)}),
         folded(
             "Quality after each round",
             table(

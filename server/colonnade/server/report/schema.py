@@ -99,7 +99,7 @@ class Quality(TypedDict):
     simulation_only: Literal[True]
     metric: Literal["r2", "auc"]
     ours: float
-    nonprivate: float
+    nonprivate: float | None  # None where scikit-learn is not installed
     central: float
     by_round: Sequence[float]
 

@@ -1,0 +1,84 @@
+"""``colonnade job submit``: from options or a file to a job that the coordinator has."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from colonnade.cli.job_client import follow, open_client
+from colonnade.cli.planning_options import add_plan_options, wishes_of
+
+if TYPE_CHECKING:
+    from colonnade.wire.client import Client
+
+
+def add_submit_options(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's options."""
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--target", metavar="NAME", help="the label; the plan chooses the rest")
+    what.add_argument("--spec", type=Path, help="a specification's bytes, as --write-spec wrote")
+    parser.add_argument("--parties", metavar="A,B", help="who takes part; default: all attached")
+    parser.add_argument("--name", help="a name for people; default: the label")
+    parser.add_argument("--timeout", type=int, default=3600, help="seconds a party may stay away")
+    add_hand_in_options(parser)
+    add_plan_options(parser, data=False)
+
+
+def add_hand_in_options(parser: argparse.ArgumentParser) -> None:
+    """Add what is done with a job that was written."""
+    parser.add_argument("--write-spec", type=Path, help="write the specification to a file")
+    parser.add_argument("--dry-run", action="store_true", help="print the plan, submit nothing")
+    parser.add_argument("--watch", action="store_true", help="follow the job until it ends")
+
+
+def submit(arguments: argparse.Namespace) -> int:
+    """Submit the job that the options ask for."""
+    from colonnade.wire.authoring import author
+    from colonnade.wire.jobspec import job_to_bytes
+
+    with open_client(arguments) as client:
+        if arguments.spec is not None:
+            spec = _read_spec(arguments.spec)
+        else:
+            names = arguments.parties
+            job = author(
+                client.parties(),
+                wishes_of(arguments),
+                target=arguments.target,
+                parties=None if names is None else [name.strip() for name in names.split(",")],
+                name=arguments.name,
+                timeout_s=arguments.timeout,
+            )
+            spec = job_to_bytes(job)
+        return hand_in(client, spec, arguments)
+
+
+def hand_in(client: "Client", spec: bytes, arguments: argparse.Namespace) -> int:
+    """Submit a job's bytes, or show what they would do, as the options say."""
+    import json
+
+    from colonnade.cli.plan import as_text
+    from colonnade.cli.run_folder import file_errors
+    from colonnade.wire.description import describe
+    from colonnade.wire.jobspec import job_from_bytes
+
+    job = job_from_bytes(spec)
+    if arguments.write_spec is not None:
+        with file_errors(arguments.write_spec):
+            arguments.write_spec.write_bytes(spec)
+    if arguments.dry_run:
+        print(json.dumps(describe(job)) if arguments.json else as_text(describe(job)))
+        return 0
+    name = client.submit(spec)
+    if not arguments.watch:
+        print(json.dumps({"job_id": name}) if arguments.json else name)
+        return 0
+    return follow(client, name, as_json=arguments.json)
+
+
+def _read_spec(path: Path) -> bytes:
+    from colonnade.core.errors import BadInput
+
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None

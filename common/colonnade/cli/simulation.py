@@ -1,0 +1,85 @@
+"""What every simulation does around its job: a place to happen in, a run folder, a few last lines.
+
+Imports of the package stay inside the functions, so that ``colonnade --help`` is quick.
+"""
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from colonnade.simulate.run import Clock
+
+Result = dict[str, Any]
+
+
+def add_run_options(parser: argparse.ArgumentParser) -> None:
+    """Add where a simulation writes and how it answers."""
+    parser.add_argument("--out", type=Path, help="run folder; default runs/<job>")
+    parser.add_argument("--keep", type=Path, help="keep the organizations' folders here")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def simulate(
+    arguments: argparse.Namespace,
+    run: Callable[[argparse.Namespace, Path], Result],
+    lines: Callable[[Result], Iterator[str]],
+) -> int:
+    """Run in a folder of its own and print what came of it: ``lines``, or all of it as JSON."""
+    import json
+
+    from colonnade.cli.run_folder import workplace
+
+    with workplace(keep=arguments.keep, out=arguments.out) as folder:
+        result = run(arguments, folder)
+    print(json.dumps(result) if arguments.json else _text(result, list(lines(result))))
+    return 0
+
+
+def say(arguments: argparse.Namespace, text: str) -> None:
+    """Tell a person what happens; a machine hears the result only."""
+    import sys
+
+    if not arguments.json:
+        print(text, file=sys.stderr, flush=True)
+
+
+def finish(
+    arguments: argparse.Namespace, report: Mapping[str, Any], clock: "Clock", found: Result
+) -> Result:
+    """Write the run folder and return what every result has, with what was ``found`` amid it."""
+    from colonnade.cli.run_folder import write_run
+
+    out = arguments.out or Path("runs") / report["job_id"][:12]
+    write_run(report, out)
+    clock.mark("written")
+    return {
+        "job_id": report["job_id"],
+        "method": report["method"],
+        "private": report["private"],
+        "seconds": clock.marks["written"],
+        "first_round_s": clock.marks.get("first_round", clock.marks["ended"]),
+        "rounds": report["rounds"]["done"],
+        **found,
+        "uplink": report["uplink"],
+        "folder": str(out),
+    }
+
+
+def _text(result: Result, lines: Sequence[str]) -> str:
+    uplink, rounds = result["uplink"], result["rounds"]
+    bytes_ = f"{uplink['payload_bytes']} payload bytes, predicted {uplink['predicted_bytes']}"
+    return "\n".join(
+        [
+            f"job {result['job_id'][:12]}: {counted(rounds, 'round')} in {result['seconds']:.1f} s",
+            *lines,
+            f"  uplink   {bytes_}; {uplink['wire_bytes']} on the wire",
+            f"  report   {result['folder']}/report.html",
+        ]
+    )
+
+
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """Return a count and the noun that goes with it."""
+    return f"{count} {one if count == 1 else many or one + 's'}"
