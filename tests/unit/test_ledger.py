@@ -707,6 +707,13 @@ def test_a_whole_ledger_is_not_recovered(files: LedgerFiles, tmp_path: Path) -> 
     open_ledger(files).close()
 
 
+def test_recovering_a_folder_that_is_no_ledger_leaves_it_alone(tmp_path: Path) -> None:
+    (tmp_path / "pictures").mkdir()
+    with pytest.raises(BadInput, match="no ledger key"):
+        recover_ledger(LedgerFiles(tmp_path / "pictures"), LedgerFiles(tmp_path / "new"))
+    assert [path.name for path in tmp_path.rglob("*")] == ["pictures"]
+
+
 def test_a_recovery_killed_before_the_new_ledger_exists_can_be_repeated(
     files: LedgerFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,6 +39,8 @@ def recover_ledger(
     """Found ``new`` in place of ``old`` and return what each account adopts, in units."""
     if new.folder.exists() or new.mirror.exists():
         raise BadInput(f"{new.folder} or its mirror exists already; name a new folder")
+    if old.folder.is_dir() and not old.key.exists():  # the lock would leave a file there
+        raise BadInput(f"there is no ledger key in {old.folder}; name the folder of a ledger")
     lock = hold_lock(old.lock)
     try:
         signer = ledger_key_from_file(old.key)
