@@ -9,6 +9,7 @@ import apsw
 import pytest
 from support.ledgers import CAP, MECHANISM, VALUE, digest, key, new_ledger
 
+from colonnade.cli.main import main
 from colonnade.core.errors import LedgerDamaged, LowDisk
 from colonnade.privacy import sqlite as storage_module
 from colonnade.privacy.drafts import Ask
@@ -188,3 +189,24 @@ def test_too_little_disk_refuses_an_admission_before_anything_is_set_aside(
     assert ledger.head == head
     monkeypatch.undo()
     assert ledger.admit_many("job", NAMES, units=1) == {}
+
+
+def test_many_accounts_are_summed_up_for_people(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [f"client {number}" for number in range(9)]
+    ledger = new_ledger("sqlite", tmp_path)
+    for round_, some in enumerate((names, names[:4])):
+        asks = [Ask(key(round_, account=name), MECHANISM, digest(b"r")) for name in some]
+        assert ledger.charge_many(asks) == {}
+    ledger.close()
+    assert main(["ledger", "show", str(tmp_path / "ledger"), "--entries"]) == 0
+    shown = capsys.readouterr().out
+    assert "9 accounts of clients" in shown
+    assert "client 3" not in shown
+    assert "spent    rho 0.08 " in shown
+    half = next(line for line in shown.splitlines() if line.endswith("by half of them at most"))
+    assert half.split()[:2] == ["rho", "0.04"]
+    assert "left     rho 0.92 " in shown
+    assert "accounts=(9 listed)" in shown
+    assert "discrete_gaussian      13 releases\n" in shown  # their sum is nobody's spending

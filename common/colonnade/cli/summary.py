@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from colonnade.privacy.export import Summary
 
+# More accounts than these are summed up.
+_LISTED = 4
+
 
 def as_json(summary: "Summary", delta: float) -> dict[str, Any]:
     """Return a summary as plain values, each amount as rho and epsilon."""
@@ -56,17 +59,27 @@ def print_summary(summary: "Summary", delta: float) -> None:
         print(f"  approver   {summary.approver_key}")
     for earlier in summary.continues:
         print(f"  continues  {earlier}, whose spending it adopted")
-    for account in summary.accounts[:20]:
+    clients = [account for account in summary.accounts if account.name]
+    many = len(clients) > _LISTED
+    for account in summary.accounts:
+        if account.name and many:
+            continue
         if account.name:
             print(f"  account {account.name}")
         print(f"  cap        {amount(account.cap)}")
         print(f"  spent      {amount(account.spent)}  in {account.releases} releases")
         print(f"  set aside  {amount(account.reserved)}")
         print(f"  left       {amount(account.cap - account.spent - account.reserved)}")
-    if len(summary.accounts) > 20:
-        print(f"  ... and {len(summary.accounts) - 20} accounts more; see --json")
+    if many:
+        left = [account.cap - account.spent - account.reserved for account in clients]
+        spent = sorted(account.spent for account in clients)
+        print(f"  {len(clients)} accounts of clients, each with its own budget; --json lists them")
+        print(f"    spent    {amount(spent[-1])} at most")
+        print(f"             {amount(spent[(len(spent) - 1) // 2])} by half of them at most")
+        print(f"    left     {amount(min(left))} at least")
     for name, count, units in summary.by_mechanism:
-        print(f"  {name:<18} {count:>6} releases  {amount(units)}")
+        # A sum over accounts is nobody's spending.
+        print(f"  {name:<18} {count:>6} releases{'' if clients else f'  {amount(units)}'}")
     print(f"  chain head {summary.chain_hash}")
 
 
@@ -81,5 +94,9 @@ def describe(entry: dict[str, Any]) -> str:
 
     when = datetime.fromtimestamp(entry["time"], UTC).strftime("%Y-%m-%d %H:%M:%SZ")
     hidden = {"seq", "time", "type", "signature", "approver_signature", "public_key"}
-    rest = (f"{name}={value}" for name, value in entry.items() if name not in hidden)
+    rest = (
+        f"{name}={f'({len(value)} listed)' if isinstance(value, list) else value}"
+        for name, value in entry.items()
+        if name not in hidden
+    )
     return f"{entry['seq']:>5}  {when}  {entry['type']:<8}  {' '.join(rest)}"
