@@ -36,8 +36,8 @@ check: $(STAMP)  ## lint, types, import layers, proto drift and lint
 	$(BIN)/python proto/generate.py --check
 	$(BIN)/buf lint proto
 
-test: check      ## everything above, then the test suite
-	$(BIN)/pytest
+test: check      ## everything above, then the test suite, in up to four processes
+	$(BIN)/pytest --numprocesses auto --maxprocesses 4
 
 bench: $(STAMP)  ## the benchmarks and the crash harness
 	$(BIN)/colonnade bench core

@@ -1,7 +1,9 @@
 """Settings for all tests."""
 
 import os
+from typing import Any
 
+import pytest
 from hypothesis import settings
 
 # The same examples every time: a suite that passes once passes again. To search for new failures
@@ -9,3 +11,21 @@ from hypothesis import settings
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None, max_examples=500)
 settings.load_profile("explore" if os.environ.get("COLONNADE_EXPLORE") else "fixed")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Hand out whole files to the processes of ``pytest -n``: their tests share what they made.
+
+    The containers' tests go to one process, because they share an engine and images. The order is
+    that of collection, which begins with what takes longest: crashes, then containers.
+    """
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFile(LoadFileScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.split("::", 1)[0]
+            return "tests/e2e" if file.startswith("tests/e2e/") else file
+
+    config.option.loadscopereorder = False
+    return ByFile(config, log)

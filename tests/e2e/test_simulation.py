@@ -38,29 +38,39 @@ class Finished:
     folder: Path  # of the run
 
 
-@pytest.fixture(scope="module")
-def finished(images: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
-    home = tmp_path_factory.mktemp("simulation")
-    for name in ("docker-compose.yml", "docker-compose.postgres.yml"):
-        shutil.copy(ROOT / name, home)
+def project_in(home: Path, name: str, overlay: str, **settings: str) -> Project:
+    """Copy the compose file, an overlay and what they use to a folder of their own."""
+    for file in ("docker-compose.yml", overlay):
+        shutil.copy(ROOT / file, home)
     shutil.copytree(ROOT / "deploy" / "simulation", home / "deploy" / "simulation")
-    settings = {
-        "COLONNADE_ROWS": "5000",
-        "COLONNADE_FEATURES": "9",
-        "COLONNADE_CAP": "2",
-        "COLONNADE_LISTEN": f"127.0.0.1:{free_port()}",
-    }
-    project = Project("colonnade-test-simulation", home, settings)
+    return Project(name, home, {"COLONNADE_LISTEN": f"127.0.0.1:{free_port()}", **settings})
+
+
+@contextmanager
+def up(project: Project) -> Iterator[Ended]:
+    """Run a project until the job's author ends; everything but the runs is gone afterwards."""
     project.remove()
     try:
-        up = project.compose(
-            "up", "--no-color", "--no-build", "--exit-code-from", "submit", check=False, timeout=300
-        )
-        folders = list((home / "runs").glob("*"))
-        assert len(folders) == 1, up.stdout[-5000:] + up.stderr[-2000:]
-        yield Finished(project, up, folders[0])
+        arguments = ("--no-color", "--no-build", "--exit-code-from", "submit")
+        yield project.compose("up", *arguments, check=False, timeout=400)
     finally:
         project.remove()
+
+
+@pytest.fixture(scope="module")
+def finished(images: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
+    project = project_in(
+        tmp_path_factory.mktemp("simulation"),
+        "colonnade-test-simulation",
+        "docker-compose.postgres.yml",
+        COLONNADE_ROWS="5000",
+        COLONNADE_FEATURES="9",
+        COLONNADE_CAP="2",
+    )
+    with up(project) as ended:
+        folders = list((project.folder / "runs").glob("*"))
+        assert len(folders) == 1, ended.stdout[-5000:] + ended.stderr[-2000:]
+        yield Finished(project, ended, folders[0])
 
 
 @pytest.fixture(scope="module")
@@ -139,8 +149,9 @@ def test_the_model_is_what_the_coordinator_stored(finished: Finished, tmp_path: 
 
 
 def test_ledgers_agree_with_the_report(finished: Finished) -> None:
-    report = report_of(finished)
-    for each in report["privacy"]["parties"]:
+    parties = report_of(finished)["privacy"]["parties"]
+    assert len(parties) == len(PARTIES)
+    for each in parties:
         volume = f"--volume={finished.project.name}_{each['party']}:/var/lib/colonnade"
         script = "colonnade ledger verify ledger >&2; colonnade ledger show ledger --json"
         command = ("--entrypoint=sh", PARTY, "-ec", script)
@@ -378,26 +389,18 @@ def test_the_overlay_moves_the_state_to_postgresql(finished: Finished) -> None:
 def test_the_overlay_adds_clients_that_each_pay_for_themselves(
     images: None, tmp_path: Path
 ) -> None:
-    names = ("docker-compose.yml", "docker-compose.admm.yml")
-    for name in names:
-        shutil.copy(ROOT / name, tmp_path)
-    shutil.copytree(ROOT / "deploy" / "simulation", tmp_path / "deploy" / "simulation")
-    settings = {
-        "COLONNADE_ROWS": "1000",
-        "COLONNADE_FEATURES": "6",
-        "COLONNADE_CLIENTS": "60",
-        "COLONNADE_LISTEN": f"127.0.0.1:{free_port()}",
-        "COMPOSE_FILE": ":".join(names),
-    }
-    project = Project("colonnade-test-clients", tmp_path, settings)
-    project.remove()
-    try:
-        up = project.compose(
-            "up", "--no-color", "--no-build", "--exit-code-from", "submit", check=False, timeout=400
-        )
-        assert up.returncode == 0, up.stdout[-5000:] + up.stderr[-2000:]
-    finally:
-        project.remove()
+    overlay = "docker-compose.admm.yml"
+    project = project_in(
+        tmp_path,
+        "colonnade-test-clients",
+        overlay,
+        COLONNADE_ROWS="1000",
+        COLONNADE_FEATURES="6",
+        COLONNADE_CLIENTS="60",
+        COMPOSE_FILE=f"docker-compose.yml:{overlay}",
+    )
+    with up(project) as ended:
+        assert ended.returncode == 0, ended.stdout[-5000:] + ended.stderr[-2000:]
     reports = [json.loads(each.read_text()) for each in (tmp_path / "runs").glob("*/report.json")]
     by_method = {report["method"]: report for report in reports}
     assert len(by_method) == len(reports) == 2

@@ -9,7 +9,10 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from support.ledgers import MECHANISM, VALUE, key
 
+from colonnade.bench.crash import run as crash
+from colonnade.bench.crash.counters import Counters
 from colonnade.cli.main import main
+from colonnade.core.errors import EXIT_CHECK_FAILED
 from colonnade.privacy.accounting import epsilon_of
 from colonnade.privacy.files import LedgerFiles
 from colonnade.privacy.founding import open_ledger
@@ -287,13 +290,34 @@ def test_usage_errors_exit_with_2(capsys: Output) -> None:
     capsys.readouterr()
 
 
-def test_the_crash_harness_prints_its_counters_by_name(tmp_path: Path, capsys: Output) -> None:
+def found_by_tracing(monkeypatch: pytest.MonkeyPatch, harm: Counters) -> None:
+    """Stand in for the parts that try every write and system call; tests/crash runs them."""
+    monkeypatch.setattr(crash, "run_operation_faults", lambda *_, **__: (Counters(), {"killed": 5}))
+    monkeypatch.setattr(crash, "run_syscall_kills", lambda *_, **__: (harm, 7))
+    monkeypatch.setattr(crash, "run_syscall_errors", lambda *_, **__: None)  # no strace here
+
+
+def test_the_crash_harness_prints_its_counters_by_name(
+    tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found_by_tracing(monkeypatch, Counters())
     few = ["--kills", "10", "--images", "10", "--corruptions", "10", "--folder", str(tmp_path)]
     result = run_json(capsys, "bench", "crash", *few)
     names = ("double_spent", "under_counted", "re_drawn", "mutated_ok", "stranded")
     assert [result[name] for name in (*names, "opened_with_more_budget")] == [0] * 6
     assert result["kills"] == result["images"] == result["corruptions"] == 10
+    assert result["operations_failed"] == {"killed": 5}
+    assert (result["syscalls_killed"], result["syscalls_failed"]) == (7, None)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_crash_harness_fails_when_it_counted_harm(
+    tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found_by_tracing(monkeypatch, Counters(stranded=2))
+    few = ["--kills", "4", "--images", "4", "--corruptions", "4", "--folder", str(tmp_path)]
+    assert main(["bench", "crash", *few]) == EXIT_CHECK_FAILED
+    assert "mutated_ok=0 stranded=2 " in capsys.readouterr().out
 
 
 def test_the_core_benchmark_prints_its_figures_by_name(

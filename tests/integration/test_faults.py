@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import re
 import signal
 import subprocess
 import sys
@@ -315,12 +316,10 @@ async def process(*arguments: str, says: str) -> AsyncIterator[subprocess.Popen[
             running.kill()
 
 
-def ends_well(running: "subprocess.Popen[str]") -> float:
-    """Ask a process to stop and return how long it took; its exit code is 0."""
-    began = time.monotonic()
+def assert_ends_well(running: "subprocess.Popen[str]") -> None:
+    """Ask a process to stop; its exit code is 0."""
     running.send_signal(signal.SIGTERM)
     assert running.wait(WAIT_S) == 0
-    return time.monotonic() - began
 
 
 def test_a_coordinator_process_killed_and_stopped_ends_with_the_same_bits(tmp_path: Path) -> None:
@@ -371,7 +370,7 @@ def test_a_coordinator_process_killed_and_stopped_ends_with_the_same_bits(tmp_pa
                     assert code == (0 if how is signal.SIGTERM else -how)
             async with process("coordinator", "--config", str(config), says="listening") as hub:
                 assert await asyncio.to_thread(watch) == "finished"
-                assert await asyncio.to_thread(ends_well, hub) < 10
+                await asyncio.to_thread(assert_ends_well, hub)
             assert {each: members[each].spent() for each in PAIR} == price(job)
 
     asyncio.run(run())
@@ -404,6 +403,11 @@ def test_a_killed_party_pauses_its_round_and_pays_once(
         finally:
             ledger.close()
 
+    def freed(job: str) -> bool:
+        """Look into the files whether the job was closed: a running party keeps its ledger."""
+        closed = rb'"job":"%s","seq":[0-9]+,"time":[0-9.]+,"type":"closed"' % job.encode()
+        return any(re.search(closed, each.read_bytes()) for each in home.glob("ledger/ledger.db*"))
+
     before = spent()
 
     async def run() -> int:
@@ -435,12 +439,9 @@ def test_a_killed_party_pauses_its_round_and_pays_once(
                     assert not member.task.done()
             async with process(*command, says="attached") as running:
                 assert await hub.ended(submitted) == "finished"
-                await hub.until(
-                    lambda: (
-                        sum(line.job == submitted for line in read_log(home / "killed.jsonl")) > 0
-                    )
-                )
-                assert await asyncio.to_thread(ends_well, running) < 10
+                await hub.until(lambda: freed(submitted))
+                assert any(line.job == submitted for line in read_log(home / "killed.jsonl"))
+                await asyncio.to_thread(assert_ends_well, running)
             assert {len(seen) for seen in bodies.values()} == {1}
             report = await asyncio.to_thread(_report, hub.address, submitted)
             units = [each["spent"]["units"] for each in report["privacy"]["parties"]]
@@ -479,9 +480,11 @@ def test_a_party_that_stays_away_fails_the_job_with_the_reason_and_the_model_so_
     asyncio.run(run())
 
 
-def test_a_watcher_of_a_coordinator_that_stops_is_told_at_once(tmp_path: Path) -> None:
+def test_a_watcher_of_a_coordinator_that_stops_is_told_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made, job = founded(), make_job(founded(), PAIR)
-    took = 0.0
+    monkeypatch.setattr("colonnade.server.runtime._GRACE_S", 10 * WAIT_S)  # it is not needed
 
     def watch(address: str, name: str) -> None:
         with (
@@ -491,7 +494,6 @@ def test_a_watcher_of_a_coordinator_that_stops_is_told_at_once(tmp_path: Path) -
             list(client.watch(name))
 
     async def run() -> None:
-        nonlocal took
         async with coordinator(made) as hub:
             async with party(made, PAIR[0], hub.address, tmp_path) as first:
                 await hub.attached(PAIR[0])
@@ -502,11 +504,8 @@ def test_a_watcher_of_a_coordinator_that_stops_is_told_at_once(tmp_path: Path) -
                 name = await hub.submit(job)
                 watching = asyncio.create_task(asyncio.to_thread(watch, hub.address, name))
                 await hub.until(lambda: bool(hub.serving.board._watchers))
-                began = time.monotonic()
                 hub.stop.set()
-                await hub.task
-                took = time.monotonic() - began
+                await asyncio.wait_for(hub.task, WAIT_S)
                 await watching
 
     asyncio.run(run())
-    assert took < 3.0  # the grace of five seconds was not needed

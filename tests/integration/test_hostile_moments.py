@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.federation import founded, make_moments_job
-from support.vaults import ME, OTHER, ledger_of, refused, vault_of
+from support.vaults import ME, OTHER, ledger_of, refusal, vault_of
 
 from colonnade.core.errors import BadInput, ColonnadeError, RequestConflict
 from colonnade.optim.job import Job, job_id
@@ -111,7 +111,7 @@ def test_a_used_key_is_never_drawn_for_again(
     for round_, stage in enumerate(spec.stages()):
         if stage is not Stage.MEANS:  # whose task has no numbers
             other = task_of(spec, stage, draw, extreme=False)
-            refused(RequestConflict, vault, ledger, name, round_, other)
+            assert refusal(vault, ledger, name, round_, other) is RequestConflict
 
 
 def test_a_task_of_another_stage_round_or_method_is_refused_and_costs_nothing(
@@ -122,12 +122,12 @@ def test_a_task_of_another_stage_round_or_method_is_refused_and_costs_nothing(
     for round_, stage in enumerate(stages):
         for other in set(Stage) - {stage, Stage.LABEL}:
             task = task_of(spec, other, draw, extreme=False)
-            refused(BadInput, vault, ledger, name, round_, task)
-        refused(BadInput, vault, ledger, name, round_, task_to_bytes(FrankWolfeTask(None)))
+            assert refusal(vault, ledger, name, round_, task) is BadInput
+        assert refusal(vault, ledger, name, round_, task_to_bytes(FrankWolfeTask(None))) is BadInput
     for round_ in (len(stages), 2**31, 2**32 - 1):
         for stage in stages:
             task = task_of(spec, stage, draw, extreme=False)
-            refused(BadInput, vault, ledger, name, round_, task)
+            assert refusal(vault, ledger, name, round_, task) is BadInput
 
 
 _ADMITTED: list[tuple[Vault, Ledger, str, MomentsSpec, int]] = []

@@ -1,6 +1,5 @@
 """The ingest verb on the command line, on real data, and within its memory."""
 
-import argparse
 import csv
 import gzip
 import json
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.commands import handle
 
 from colonnade.cli import party
 from colonnade.core.errors import BadInput
@@ -33,11 +33,7 @@ high = 1
 
 
 def run(*arguments: object) -> int:
-    parser = argparse.ArgumentParser(prog="colonnade")
-    party.register(parser.add_subparsers(required=True))
-    parsed = parser.parse_args(["party", "ingest", *map(str, arguments)])
-    code: int = parsed.handler(parsed)
-    return code
+    return handle(party, "party", "ingest", *arguments)
 
 
 @pytest.fixture
@@ -107,16 +103,6 @@ def test_a_wrong_choice_of_source_is_a_usage_error(
 def test_faults_reach_the_caller_as_bad_input(folder: Path) -> None:
     with pytest.raises(BadInput, match=r"absent\.csv"):
         run("--schema", folder / "s.toml", "--out", folder / "data", folder / "absent.csv")
-
-
-def test_registering_the_verbs_imports_nothing_heavy() -> None:
-    heavy = {"numpy", "duckdb", "tqdm"}
-    program = f"import sys; import colonnade.cli.party; print({heavy} & {{*sys.modules}})"
-    environment = {"PYTHONPATH": os.pathsep.join(ROOTS)}
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "set()"
 
 
 def data_folder() -> Path | None:

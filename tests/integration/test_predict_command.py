@@ -1,25 +1,20 @@
 """The predict command, on files."""
 
-import argparse
 import csv
 import gzip
 import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import duckdb
 import numpy as np
 import pytest
+from support.commands import handle
 
 from colonnade.cli import predict
 from colonnade.core.errors import BadInput
 from colonnade.optim.model import LinearModel, ModelFeature, ModelLabel
 
-REPOSITORY = Path(__file__).parents[2]
-ROOTS = [str(REPOSITORY / root) for root in ("proto", "common", "server", "party")]
 MODEL = LinearModel(
     job_id="ab" * 32,
     loss="squared",
@@ -43,11 +38,7 @@ EXPECTED = [22.5, 33.75, 15.0]
 
 
 def run(*arguments: object) -> int:
-    parser = argparse.ArgumentParser(prog="colonnade")
-    predict.register(parser.add_subparsers(required=True))
-    parsed = parser.parse_args(["predict", *map(str, arguments)])
-    code: int = parsed.handler(parsed)
-    return code
+    return handle(predict, "predict", *arguments)
 
 
 @pytest.fixture
@@ -194,13 +185,3 @@ def test_a_wrong_choice_is_a_usage_error(folder: Path, arguments: list[str]) -> 
     with pytest.raises(SystemExit) as stopped:
         run(*files, *arguments)
     assert stopped.value.code == 2
-
-
-def test_registering_the_command_imports_nothing_heavy() -> None:
-    heavy = {"numpy", "duckdb", "tqdm"}
-    program = f"import sys; import colonnade.cli.predict; print({heavy} & {{*sys.modules}})"
-    environment = {"PYTHONPATH": os.pathsep.join(ROOTS)}
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "set()"

@@ -36,9 +36,10 @@ def ledger_of(cap: int) -> Ledger:
     return memory_ledger(Charter(ME, {"": cap}, simulation=True))
 
 
-def refused(kind: type[ColonnadeError], vault: Vault, ledger: Ledger, *task: Any) -> None:
-    """Check that a task is refused and leaves the ledger as it was."""
+def refusal(vault: Vault, ledger: Ledger, *task: Any) -> type[ColonnadeError]:
+    """Return the error that refuses a task, which must leave the ledger as it was."""
     before = ledger.head
-    with pytest.raises(kind):
+    with pytest.raises(ColonnadeError) as refused:
         vault.answer(*task)
     assert ledger.head == before
+    return refused.type

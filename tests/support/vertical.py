@@ -1,12 +1,23 @@
 """A vertical job in one process, and how well it does."""
 
+from colonnade.optim.vertical.planning import Problem
 from colonnade.optim.vertical.spec import FrankWolfeSpec
+from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.server.frank_wolfe import Iterate
 from colonnade.simulate.inprocess import Data, grid, model_of, parties, quality, run
 
-__all__ = ["Data", "grid", "parties", "r2", "run"]
+__all__ = ["Data", "grid", "parties", "planned", "r2", "run"]
 
 
 def r2(data: Data, spec: FrankWolfeSpec, state: Iterate) -> float:
     """Return the share of the label's variance that the model explains."""
     return quality(data, model_of(spec, state), spec.loss)
+
+
+def planned(data: Data, epsilon: float) -> Problem:
+    """Return what a planner is asked for a table whose parties are ``p0``, ``p1``, ..."""
+    return Problem(
+        n_rows=data.label.size,
+        features={f"p{k}": [f"x{i}" for i in split] for k, split in enumerate(data.splits)},
+        rho_units=units_down(rho_of(epsilon, 1e-6)),
+    )

@@ -4,12 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
+from support.vertical import planned
 
 from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import GRID
-from colonnade.optim.vertical.planning import Problem
 from colonnade.optim.vertical_moments.planning import recommend
-from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.server.intervals import _own, correlations
 from colonnade.server.moment_estimates import Local
@@ -25,7 +24,6 @@ from colonnade.server.solve import (
     within_ball,
     within_box,
 )
-from colonnade.simulate.inprocess import Data
 from colonnade.simulate.moments import run
 from colonnade.simulate.synthetic import STRUCTURES, make
 
@@ -106,14 +104,6 @@ def test_correlations_have_ones_on_the_diagonal() -> None:
     found = correlations(gram)
     assert np.allclose(np.diag(found), 1.0)
     assert np.abs(found).max() <= 1.0
-
-
-def planned(data: Data, epsilon: float) -> Problem:
-    return Problem(
-        n_rows=data.label.size,
-        features={f"p{k}": [f"x{i}" for i in split] for k, split in enumerate(data.splits)},
-        rho_units=units_down(rho_of(epsilon, 1e-6)),
-    )
 
 
 @pytest.mark.parametrize("structure", STRUCTURES)

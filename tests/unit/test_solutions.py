@@ -6,14 +6,13 @@ import math
 
 import numpy as np
 import pytest
+from support.vertical import planned
 
 from colonnade.core.arrays import FloatArray
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import GRID
-from colonnade.optim.vertical.planning import Problem
 from colonnade.optim.vertical.spec import Loss
 from colonnade.optim.vertical_moments.planning import recommend
-from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.server.moment_scales import Scales
 from colonnade.server.moments import MomentsSolver, MomentsState
@@ -21,14 +20,6 @@ from colonnade.server.solutions import Wanted, moments_summary, solved
 from colonnade.simulate.inprocess import Data, quality
 from colonnade.simulate.moments import model_of, run
 from colonnade.simulate.synthetic import STRUCTURES, make
-
-
-def planned(data: Data, epsilon: float) -> Problem:
-    return Problem(
-        n_rows=data.label.size,
-        features={f"p{k}": [f"x{i}" for i in split] for k, split in enumerate(data.splits)},
-        rho_units=units_down(rho_of(epsilon, 1e-6)),
-    )
 
 
 @functools.cache

@@ -117,7 +117,7 @@ def test_every_damaged_byte_before_the_columns_is_noticed(written: Path, tmp_pat
     for position in range(4096):
         damaged = bytearray(content)
         damaged[position] ^= 1
-        refuse(bytes(damaged), tmp_path)
+        assert "ingest" in refuse(bytes(damaged), tmp_path)  # what to do about it
 
 
 @settings(deadline=None)  # a busy machine is no failure
@@ -135,7 +135,7 @@ def test_every_damaged_bit_of_a_column_is_noticed(
 def test_every_shorter_file_is_refused(written: Path, tmp_path: Path) -> None:
     content = written.read_bytes()
     for size in [*range(0, 1500, 7), 4095, 4096, 4097, len(content) - 64, len(content) - 1]:
-        refuse(content[:size], tmp_path)
+        assert "ingest" in refuse(content[:size], tmp_path)
 
 
 def test_each_fault_has_its_own_words(written: Path, tmp_path: Path) -> None:
