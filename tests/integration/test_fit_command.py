@@ -1,6 +1,5 @@
 """The fit command: from a file to a model, charged to a ledger when one is given."""
 
-import argparse
 import json
 import re
 from pathlib import Path
@@ -8,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.commands import handle
 from support.ledgers import new_ledger
 
-from colonnade.cli import fit, fit_input
+from colonnade.cli import fit, fit_input, fit_plots
 from colonnade.core.errors import BadInput, BudgetExceeded, RequestConflict
 from colonnade.core.schema import parse_schema
 from colonnade.optim.model import load_model
@@ -40,11 +40,7 @@ N_ROWS = 3000
 
 
 def run(*arguments: object) -> int:
-    parser = argparse.ArgumentParser(prog="colonnade")
-    fit.register(parser.add_subparsers(required=True))
-    parsed = parser.parse_args(["fit", *map(str, arguments)])
-    code: int = parsed.handler(parsed)
-    return code
+    return handle(fit, "fit", *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +149,18 @@ def test_the_page_states_the_promise_and_shows_the_path_and_the_coefficients(
     coef = {each["name"]: each["coef_scaled"] for each in report["model"]["features"]}
     assert path["coef"][-1] == [coef[name] for name in path["features"]]
     assert path["steps"] == list(range(1, 31))  # ten passes over two features and the intercept
+
+
+def test_only_coefficients_that_are_not_zero_are_named_in_the_path() -> None:
+    names = [f"x{j}" for j in range(14)]
+    path = {"features": names, "steps": [1], "coef": [[1.0 / (j + 1) for j in range(14)]]}
+    assert fit_plots.named_features(path) == names[:10]
+    path["coef"] = [[2.0, -1.0, *[0.0] * 12]]
+    assert fit_plots.named_features(path) == ["x0", "x1"]
+
+
+def test_long_names_get_fewer_columns_in_the_legend() -> None:
+    assert [fit_plots.legend_columns(["a", "x" * n]) for n in (5, 17, 26, 90)] == [4, 3, 2, 1]
 
 
 def test_a_party_without_the_reports_pages_gets_the_rest(
@@ -282,6 +290,9 @@ def test_the_command_knows_every_solver() -> None:
         ({"solver": "frank_wolfe", "l1": 0.1}, "radius"),
         ({"loss": "hinge", "solver": "cd"}, "hinge"),
         ({"box": 0}, "box"),
+        ({"name": ""}, "printable"),
+        ({"name": "a\nb"}, "printable"),
+        ({"name": "x" * 201}, "printable"),
     ],
     ids=str,
 )
@@ -292,6 +303,90 @@ def test_what_cannot_be_fitted_is_refused_in_one_line(
         run(*options(folder, tmp_path, **more))
     assert "\n" not in str(refused.value)
     assert not (tmp_path / "model.json").exists()
+
+
+def harmed(cell: str, *, row: int, column: int, folder: Path, out: Path) -> Path:
+    """Write the table again with one cell of text replaced."""
+    lines = (folder / "rows.csv").read_text().splitlines()
+    cells = lines[row].split(",")
+    cells[column] = cell
+    lines[row] = ",".join(cells)
+    path = out / "harmed.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("low = 20\n", "", "'low' is missing"),  # bounds are never guessed
+        ('"dose"', '"weight"', "no column 'weight'"),
+        ("low = 20", "low = 90", "less than high"),
+        ("high = 80", "high = inf", "finite"),
+    ],
+)
+def test_a_schema_that_does_not_fit_is_refused_and_nothing_is_charged(
+    old: str, new: str, words: str, folder: Path, tmp_path: Path
+) -> None:
+    new_ledger("sqlite", tmp_path, caps={"": units_down(5.0)}).close()
+    (tmp_path / "s.toml").write_text(SCHEMA.replace(old, new, 1))
+    given = options(folder, tmp_path / "out", schema=tmp_path / "s.toml")
+    with pytest.raises(BadInput, match=words) as refused:
+        run(*given, "--ledger", tmp_path / "ledger")
+    assert "\n" not in str(refused.value)
+    assert untouched(tmp_path)
+
+
+def test_text_among_numbers_is_refused_without_showing_it(folder: Path, tmp_path: Path) -> None:
+    new_ledger("sqlite", tmp_path, caps={"": units_down(5.0)}).close()
+    data = harmed("Mrs Quill", row=8, column=1, folder=folder, out=tmp_path)
+    with pytest.raises(BadInput, match="'dose' has 1 values that are no numbers") as refused:
+        run(*options(folder, tmp_path / "out", data=data, ledger=tmp_path / "ledger"))
+    assert "Quill" not in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert untouched(tmp_path)
+
+
+@pytest.mark.parametrize("column", [1, 2], ids=["a feature", "the label"])
+def test_a_missing_number_takes_its_fill_and_refuses_nothing(
+    column: int, folder: Path, tmp_path: Path
+) -> None:
+    # A refusal would tell of one row; the fill is the middle of the bounds.
+    middle = "2" if column == 1 else "100"
+    for number, cell in enumerate(("nan", "", middle)):
+        data = harmed(cell, row=8, column=column, folder=folder, out=tmp_path)
+        given = options(folder, tmp_path / str(number), data=data, noise="off")
+        assert run(*given) == 0
+    models = [(tmp_path / str(number) / "model.json").read_text() for number in range(3)]
+    assert models[0] == models[1] == models[2]
+
+
+def test_one_class_alone_is_fitted_like_two(folder: Path, tmp_path: Path) -> None:
+    # Which classes occur is a fact about the rows; the declared bounds are public.
+    lines = (folder / "rows.csv").read_text().splitlines()
+    ones = [line.rpartition(",")[0] + ",1" for line in lines[1:]]
+    (tmp_path / "ones.csv").write_text("\n".join([lines[0], *ones]) + "\n")
+    given = {"data": tmp_path / "ones.csv", "schema": folder / "classes.toml", "loss": "logistic"}
+    assert run(*options(folder, tmp_path / "out", **given)) == 0
+    assert load_model(tmp_path / "out" / "model.json").intercept_scaled > 0.0
+
+
+def untouched(folder: Path) -> bool:
+    """Tell whether nothing was charged, set aside, bound or written."""
+    opened = open_ledger(LedgerFiles(folder / "ledger", None))
+    try:
+        spent, reserved = opened.budget().spent, sum(opened.state.reserved.values())
+        return (spent, reserved, opened.dataset()) == (0, 0, None) and not (folder / "out").exists()
+    finally:
+        opened.close()
+
+
+def test_a_ledger_that_cannot_pay_is_left_as_it_was(folder: Path, tmp_path: Path) -> None:
+    new_ledger("sqlite", tmp_path, caps={"": units_down(rho_of(1.0, 1e-6))}).close()
+    with pytest.raises(BudgetExceeded) as refused:
+        run(*options(folder, tmp_path / "out", ledger=tmp_path / "ledger", epsilon=1.5))
+    assert "\n" not in str(refused.value)
+    assert untouched(tmp_path)
 
 
 def test_a_file_without_a_schema_and_a_table_without_a_label_are_refused(

@@ -1,6 +1,5 @@
 """A party fits on its own table: charged to its ledger, bound to its rows, replayed for nothing."""
 
-import argparse
 import hashlib
 import json
 from collections.abc import Callable
@@ -9,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.commands import handle
 from support.ledgers import new_ledger
 
 from colonnade.cli import party
@@ -55,11 +55,7 @@ ORDER = FitOrder("test", "squared", CoordinateDescent(passes=2), epsilon=2.0, l2
 
 
 def run(*arguments: object) -> int:
-    parser = argparse.ArgumentParser(prog="colonnade")
-    party.register(parser.add_subparsers(required=True))
-    parsed = parser.parse_args(["party", "fit", *map(str, arguments)])
-    code: int = parsed.handler(parsed)
-    return code
+    return handle(party, "party", "fit", *arguments)
 
 
 def make_table(folder: Path, *, seed: int = 0, n_rows: int = 2000) -> Path:

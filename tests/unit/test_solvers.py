@@ -12,8 +12,10 @@ from sklearn.svm import LinearSVC
 from support.solvers import Toy, sparse_of, toy
 
 from colonnade.core.arrays import FloatArray, IntArray
+from colonnade.core.fixedpoint import GRID, Bounds, quantise
 from colonnade.optim.solvers.admm import Admm
 from colonnade.optim.solvers.coordinate import CoordinateDescent
+from colonnade.optim.solvers.design import DenseDesign, dense_design
 from colonnade.optim.solvers.dual import DualDescent
 from colonnade.optim.solvers.frank_wolfe import FrankWolfe
 from colonnade.optim.solvers.greedy import GreedyDescent
@@ -232,6 +234,43 @@ def test_a_sparse_table_gives_the_same_model_as_a_dense_one(solver: Solver, loss
     assert np.abs(dense).max() > 0.01
 
 
+@pytest.mark.parametrize("name", SOLVERS)
+def test_a_table_by_rows_gives_the_same_model_and_rows_without_a_copy(name: str) -> None:
+    solver, columns, units = SOLVERS[name](), TOY.design.columns, TOY.design.units
+    by_rows = DenseDesign(np.asfortranarray(columns), units)
+    penalty = no_penalty() if name == "frank_wolfe" else ridge(0.1)
+    problem = plain(SQUARED, penalty, units.size)
+    plan = make_plan(solver, by_rows.shape, epsilon=1.0, delta=1e-6)
+    first, second = (
+        solve(
+            problem,
+            design,
+            TOY.target,
+            solver,
+            plan=plan,
+            release=Noiseless(),
+            sampler=SeededNoise(0),
+        )
+        for design in (TOY.design, by_rows)
+    )
+    np.testing.assert_array_equal(first, second)
+    assert first.any()
+    assert np.shares_memory(by_rows.rows().values, by_rows.columns)
+    assert not np.shares_memory(TOY.design.rows().values, columns)
+
+
+def test_values_are_quantised_alike_in_pieces_and_in_both_orders() -> None:
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(40_000, 3))  # more rows than are quantised at once
+    bounds = [Bounds(-1.0, 1.0), Bounds(-2.0, 3.0), Bounds(0.0, 1.0)]
+    whole = np.stack([quantise(X[:, j], bounds[j], grid=GRID) for j in range(3)])
+    for row_wise in (False, True):
+        design = dense_design(X, bounds, intercept=True, row_wise=row_wise)
+        np.testing.assert_array_equal(design.columns[:3], whole)
+        assert (design.columns[3] == GRID).all()
+        assert design.columns.flags.f_contiguous == row_wise
+
+
 @pytest.mark.parametrize(
     ("solver", "problem", "word"),
     [
@@ -244,6 +283,7 @@ def test_a_sparse_table_gives_the_same_model_as_a_dense_one(solver: Solver, loss
         (DualDescent(), plain(SQUARED, lasso(1.0), 2), "l1"),
         (DualDescent(), plain(SQUARED, Penalty(l2=1.0, bound=1.0), 2), "box"),
         (DualDescent(), Problem(SQUARED, ridge(1.0), np.array([1.0, 0.0])), "intercept"),
+        (DualDescent(), plain(HINGE, lasso(1.0), 2), "use solver 'sgd' or 'admm'"),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_the_reason(
@@ -276,6 +316,39 @@ def test_what_makes_no_sense_is_refused_with_the_reason(
 def test_settings_that_make_no_sense_are_refused(name: str, setting: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=next(iter(setting))):
         SOLVERS[name](**setting)
+
+
+def plain_problem(name: str, loss: Loss) -> Problem:
+    """Return a problem with the penalty that most solvers can do with."""
+    return plain(loss, no_penalty() if name == "frank_wolfe" else ridge(0.01), 5)
+
+
+SUITED = [
+    (name, loss)
+    for name, kind in SOLVERS.items()
+    for loss in (SQUARED, LOGISTIC, HINGE)
+    if kind().refusal(plain_problem(name, loss)) is None
+]
+
+
+@pytest.mark.parametrize(("name", "loss"), SUITED, ids=lambda part: getattr(part, "name", part))
+def test_the_defaults_of_every_solver_come_near_the_optimum(name: str, loss: Loss) -> None:
+    # At epsilon 4 on 20 000 rows noise is small: what is left is the settings' own doing. The best
+    # objective is found without noise in many steps; a default run covers half the way to it.
+    data, flip = toy(20_000), np.random.default_rng(5).random(20_000) < 0.2
+    label = np.where(flip, -data.sign, data.sign) if loss.classifies else data.target
+    problem = plain_problem(name, loss)
+
+    def run(chosen: Solver, release: Release) -> float:
+        plan = make_plan(chosen, data.design.shape, epsilon=4.0, delta=1e-6)
+        noise = SeededNoise(0)
+        coef = solve(problem, data.design, label, chosen, plan=plan, release=release, sampler=noise)
+        return problem.objective(coef, data.X @ coef, label)
+
+    best = run(StochasticDescent(passes=100, batch=0, step=2.0, clip=WIDE), Noiseless())
+    zero = problem.objective(np.zeros(5), np.zeros(label.size), label)
+    assert best < 0.9 * zero
+    assert run(SOLVERS[name](), Direct(SeededNoise(0))) - best < 0.5 * (zero - best)
 
 
 def test_given_mean_squares_are_checked_and_used() -> None:

@@ -28,7 +28,7 @@ from colonnade.optim.solvers.coordinate import CoordinateDescent
 from colonnade.optim.solvers.iteration import Noiseless
 from colonnade.optim.solvers.losses import LOGISTIC, SQUARED
 from colonnade.optim.solvers.penalties import lasso, ridge
-from colonnade.optim.solvers.solve import make_plan, solve
+from colonnade.optim.solvers.solve import SOLVERS, make_plan, solve
 
 
 def quiet(text: str) -> None:
@@ -119,6 +119,22 @@ def test_the_sparse_lasso_is_drawn_by_its_seed() -> None:
     assert (one[1] != other[1]).any()
 
 
+def test_the_sparse_lassos_penalty_makes_zero_as_bad_as_the_papers() -> None:
+    # Eight halvings of [0, most] leave the penalty within 0.4 % of most, and the error is about
+    # proportional to what is left of it.
+    case = cases.load_case(cases.SPARSE, None, seed=1)
+    assert case.zero == pytest.approx(cases.PAPER[cases.SPARSE].sgd[-1], abs=0.03)
+    assert 0.0 < case.problem.penalty.l1 < np.abs(case.X.T @ case.y).max() / 1000
+
+
+def test_averages_a_household_become_the_totals_of_a_block() -> None:
+    # 30 people in 10 households: 5 rooms and 2 bedrooms each.
+    averages = np.array([[8.0, 41.0, 5.0, 2.0, 30.0, 3.0, 37.9, -122.2]])
+    totals = cases.census_totals(averages)
+    np.testing.assert_allclose(totals, [[8.0, 41.0, 50.0, 20.0, 30.0, 10.0, 37.9, -122.2]])
+    assert averages[0, 2] == 5.0  # the caller's array is left alone
+
+
 def test_the_papers_rows_are_printed_where_it_has_them() -> None:
     assert table2._printed("electricity raw", "cd", 50) == 0.0020
     assert table2._printed("electricity raw", "sgd", 2) == 0.2047
@@ -162,10 +178,22 @@ def test_memory_is_counted_against_the_data() -> None:
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     rows = {row["solver"]: row for row in json.loads(told.stdout)}
-    assert set(rows) == set(memory.SOLVERS)
-    assert 1.1 < rows["cd"]["peak_vs_data"] < 2.5
-    assert 1.0 < rows["sgd"]["peak_vs_data"] < 2.5
-    assert rows["cd"]["data_mb"] == pytest.approx(50_000 * 51 * 8 / 1e6)
+    assert set(rows) == set(memory.SOLVERS) == set(SOLVERS)
+    for row in rows.values():
+        # With a second copy by rows it is 1.5 and what a step needs; ADMM's rows have a state.
+        assert 1.2 < row["peak_vs_data"] < 1.5
+        assert row["data_mb"] == pytest.approx(50_000 * 51 * 8 / 1e6)
+
+
+def test_the_ratio_to_c_is_of_neighbours_and_not_of_lucky_minima() -> None:
+    # The machine is twice as slow for the second pair, and one run of the third is held up.
+    pairs = [(1.1, 1.0), (2.2, 2.0), (9.0, 1.0), (1.0, 1.0), (1.1, 1.0)]
+    assert speed.median_ratio(pairs) == pytest.approx(1.1)
+    calls: list[str] = []
+    found = speed._alternate(lambda: calls.append("ours"), lambda: calls.append("theirs"), rounds=3)
+    assert calls == ["ours", "theirs", "theirs", "ours", "ours", "theirs"]
+    assert len(found) == 3
+    assert all(mine >= 0.0 and their >= 0.0 for mine, their in found)
 
 
 def test_a_library_that_is_not_there_or_does_not_load_is_said_so() -> None:
@@ -182,12 +210,13 @@ def test_a_table_that_is_not_at_hand_is_asked_for(tmp_path: Path) -> None:
         others.greedy_rows(None, seeds=1, progress=quiet)
 
 
-def test_growth_and_peers_report_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_growth_and_peers_report_their_rows() -> None:
     (row,) = speed.measure_growth(((2000, 3),), progress=quiet)
     assert row["seconds_per_pass"] > 0.0
     assert row["ns_per_value"] == pytest.approx(1e9 * row["seconds_per_pass"] / 6000)
-    monkeypatch.setattr(peers, "problem", lambda draw=peers.problem: draw(20_000))
-    found = {row["library"]: row for row in peers.measure_peers(fits=1, progress=quiet)}
+    measured = peers.measure_peers(fits=1, n_rows=20_000, progress=quiet)
+    found = {row["library"]: row for row in measured}
+    assert {row["n"] for row in measured} == {20_000}
     assert found["scikit-learn, not private"]["r2"] == pytest.approx(0.7, abs=0.02)
     assert found["colonnade"]["r2"] > 0.6
 

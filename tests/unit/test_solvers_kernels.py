@@ -146,6 +146,18 @@ def test_no_float_adds_more_than_the_bound_to_a_row_sum(weight: float) -> None:
                 assert sum(int(x) ** 2 for x in out) > 0.999 * TOP**2 or not values.any()
 
 
+@pytest.mark.parametrize("unit", [1e-170, 1e-200])
+def test_a_row_whose_norm_is_lost_in_floats_is_stopped_by_the_integers(unit: float) -> None:
+    # Squares below 1e-308 are 0: the float norm then clips nothing, and only the check is left.
+    values, where = np.full(3, GRID, np.int16), np.arange(3, dtype=np.int32)
+    out, scratch = np.zeros(3, np.int64), np.empty(3, np.int64)
+    units = np.full(3, unit / GRID)
+    for add in (row_kernels._add_row, twin(row_kernels._add_row)):
+        used = add(values, where, units, 1.0 / unit, 0.1, scratch, out)
+        assert used == 0.0
+        assert not out.any()
+
+
 @pytest.mark.parametrize("times", [0.5, 1.01, 2.0, 100.0])
 def test_a_long_row_is_scaled_down_and_not_dropped(times: float) -> None:
     values, where = np.array([3000, -4000], np.int16), np.arange(2, dtype=np.int32)

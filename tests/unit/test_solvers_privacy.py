@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from support.entropy import ShakeNoise
 from support.ledgers import new_ledger
-from support.solvers import ROW, SMALL_CLIP, UNIT, record, toy
+from support.solvers import ROW, SMALL_CLIP, UNIT, Recorder, record, toy
 
 from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import GRID
@@ -84,6 +84,24 @@ def test_the_dual_pays_for_every_row_that_one_row_can_change(
     mechanism = part.make(10**9)
     assert isinstance(mechanism, DiscreteGaussian)
     assert mechanism.l2_sensitivity2 == worst
+
+
+@pytest.mark.parametrize("sequential", [False, True])
+def test_a_released_dual_variable_is_clipped_on_its_own(sequential: bool) -> None:
+    # A row of tiny norm may move its alpha far before its part of v is long: the clip of v alone
+    # would let alpha pass its own bound.
+    columns = np.ones((3, 60), np.int16)
+    label = np.where(np.arange(60) % 2 == 0, 1.0, -1.0)
+    solver = DualDescent(epochs=1, batch=20, clip=0.01, sequential=sequential, noisy_alpha=True)
+    plan = make_plan(solver, (60, 3), epsilon=1.0, delta=1e-6)
+    recorder = Recorder()
+    design = DenseDesign(columns, np.full(3, UNIT))
+    problem = plain(SQUARED, ridge(0.1), 3)
+    solve(problem, design, label, solver, plan=plan, release=recorder)
+    alphas = np.concatenate([value[3:] for _, _, value in recorder.asked])
+    assert alphas.size == 60
+    assert np.abs(alphas).max() <= TOP
+    assert np.abs(alphas).min() > 0.99 * TOP  # every one was clipped
 
 
 def test_one_row_moves_the_sums_of_squares_by_exactly_their_sensitivity() -> None:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from colonnade.server.report.axes import label_of, legend, legend_height
+from colonnade.server.report.axes import label_of
 from colonnade.server.report.markup import Markup
 from colonnade.server.report.model_plots import draw_coef
 from colonnade.server.report.schema import Report
@@ -18,6 +18,9 @@ _COLOURS = (
     *("#3b7dd8", "#e07b39", "#2f9e6e", "#b657c4", "#d64550"),
     *("#8a8f2a", "#1fa3b5", "#a0704c", "#8fb4ea", "#efb48d"),
 )
+
+_LEGEND_CHARS = 72
+_LEGEND_ROW = 0.17  # inches
 
 
 def draw_plots(report: Mapping[str, Any]) -> dict[str, Markup] | None:
@@ -43,11 +46,23 @@ def distances(path: Mapping[str, Any]) -> list[float]:
     return [math.dist(coef, last) / size if size else 0.0 for coef in path["coef"]]
 
 
+def named_features(path: Mapping[str, Any]) -> list[str]:
+    """Return whose path gets a colour and a name: the largest at the end, if not zero."""
+    used = [name for name, coef in zip(path["features"], path["coef"][-1], strict=True) if coef]
+    return used[: len(_COLOURS)]
+
+
+def legend_columns(labels: list[str]) -> int:
+    """Return how many names fit side by side under a plot."""
+    return max(1, min(4, _LEGEND_CHARS // (max(map(len, labels)) + 4)))
+
+
 def _draw_path(path: Mapping[str, Any]) -> Markup | None:
     """Draw the coefficients by step; the largest at the end are named."""
-    if not any(path["coef"][-1]):
+    if not (named := named_features(path)):
         return None
-    named = path["features"][: len(_COLOURS)]
+    labels = [label_of(name) for name in named]
+    columns = legend_columns(labels)
 
     def paint(figure: "Figure") -> None:
         axes = figure.subplots()
@@ -57,14 +72,15 @@ def _draw_path(path: Mapping[str, Any]) -> Markup | None:
                 axes.plot(path["steps"], values, color=_COLOURS[j], **_dots(path))
             else:
                 axes.plot(path["steps"], values, color=MUTED, linewidth=0.6, alpha=0.55)
-        for j, name in enumerate(named):
-            axes.plot([], [], color=_COLOURS[j], label=label_of(name))
+        for j, label in enumerate(labels):
+            axes.plot([], [], color=_COLOURS[j], label=label)
         axes.axhline(0.0, color=MUTED, linewidth=0.8)
         _name_steps(axes)
         axes.set_ylabel("coefficient (scaled)")
-        legend(figure, axes)
+        shown, told = axes.get_legend_handles_labels()
+        figure.legend(shown, told, loc="outside lower left", ncols=columns)
 
-    height = 2.8 + legend_height(len(named))
+    height = 2.8 + _LEGEND_ROW * math.ceil(len(named) / columns)
     return draw(paint, key="path", label="Coefficients after each step", height=height)
 
 

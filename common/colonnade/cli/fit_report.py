@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from colonnade.cli.fit_plots import draw_plots
+from colonnade.cli.fit_plots import draw_plots, named_features
 from colonnade.server.report.cost_sections import MAX_LINES, figures
 from colonnade.server.report.html import NO_PLOTS, page
 from colonnade.server.report.markup import (
@@ -64,7 +64,7 @@ def render(report: Mapping[str, Any]) -> str:
         _headline(report),
         Markup() if drawn is not None else tag("p", NO_PLOTS, class_="note"),
         _privacy(report),
-        _convergence(plots),
+        _convergence(report["path"], plots),
         _model(report, plots),
         _settings(report),
         tag("section", tag("h2", "Words"), table(("word", "meaning"), _WORDS, texts=2)),
@@ -166,14 +166,13 @@ def _noise(release: Mapping[str, Any]) -> Markup:
     return number(release["scale"] / release["sensitivity"])
 
 
-def _convergence(plots: Mapping[str, Markup]) -> Markup:
+def _convergence(path: Mapping[str, Any], plots: Mapping[str, Markup]) -> Markup:
+    named = len(named_features(path))
+    told = f" Named are the {named} largest at the end." if named < len(path["features"]) else ""
     shown = figures(
         plots,
         {
-            "path": (
-                "Path: coefficients by step",
-                "On scaled values; named are the ten largest at the end.",
-            ),
+            "path": ("Path: coefficients by step", f"On scaled values.{told}"),
             "distance": (
                 "Distance to the final model",
                 (

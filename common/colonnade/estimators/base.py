@@ -67,17 +67,19 @@ class PrivateLinear(BaseEstimator):  # type: ignore[misc]
     def _fit(self, X: Any, y: FloatArray, objective: Objective, y_bounds: Bounds | None) -> Fitted:
         if self.noise not in ("exact", "fast", "off"):
             raise ValueError("noise must be 'exact', 'fast' or 'off'")
+        solver = make_solver(self.solver)
         table = make_table(
             X,
             y,
             read_bounds(self.bounds, X.shape[1]),
             label_bounds=y_bounds,
             intercept=self.fit_intercept,
+            row_wise=solver.reads_rows,
         )
         fitted = fit_table(
             table,
             objective,
-            make_solver(self.solver),
+            solver,
             epsilon=self.epsilon,
             delta=self.delta,
             noise=self.noise,

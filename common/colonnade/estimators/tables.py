@@ -48,6 +48,7 @@ def make_table(
     *,
     label_bounds: Bounds | None,
     intercept: bool,
+    row_wise: bool = False,
 ) -> Table:
     """Quantise a dense array or a sparse matrix, and its label.
 
@@ -62,7 +63,7 @@ def make_table(
     design = (
         _sparse_design(X.tocsc(), bounds, intercept=intercept)
         if sparse
-        else dense_design(X, bounds, intercept=intercept)
+        else dense_design(X, bounds, intercept=intercept, row_wise=row_wise)
     )
     label = y if label_bounds is None else scaled_label(y, label_bounds)
     return Table(design, tuple(bounds), label, label_bounds, intercept)

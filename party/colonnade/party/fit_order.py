@@ -26,6 +26,8 @@ from colonnade.privacy.gate import Gate
 from colonnade.privacy.ledger import Ledger
 from colonnade.privacy.sampling import OsNoise
 
+_LONGEST_NAME = 200
+
 
 @dataclass(frozen=True, slots=True)
 class FitOrder:
@@ -51,9 +53,11 @@ class FitOrder:
     noise: NoiseName = "exact"
 
     def __post_init__(self) -> None:
+        if not (self.name.isprintable() and 1 <= len(self.name) <= _LONGEST_NAME):
+            raise ValueError(f"a name has 1 to {_LONGEST_NAME} printable characters")
         penalised = self.l1 > 0.0 or self.l2 > 0.0 or math.isfinite(self.box)
         if isinstance(self.solver, FrankWolfe) and penalised:
-            raise ValueError("Frank-Wolfe takes no penalty; set its radius")
+            raise ValueError("Frank-Wolfe takes no penalty but a radius: --set radius=2")
 
     @property
     def objective(self) -> Objective:
@@ -96,7 +100,8 @@ class FitTable:
     def solver_table(self, order: FitOrder) -> SolverTable:
         """Return the columns as the solvers read them: a copy, with the intercept's if wanted."""
         n_features = len(self.features)
-        columns = np.empty((n_features + order.intercept, self.n_rows), np.int16)
+        shape = (n_features + order.intercept, self.n_rows)
+        columns = np.empty(shape, np.int16, order="F" if order.solver.reads_rows else "C")
         columns[:n_features], columns[n_features:] = self.features, GRID
         classes = order.objective.loss.classifies
         return SolverTable(

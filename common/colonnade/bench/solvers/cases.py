@@ -1,10 +1,19 @@
 """The problems of Mangold et al. 2022, Table 2, and what they report.
 
-The paper states neither its penalties nor whether labels were centred; the ones here fit its rows
-for DP-CD (the California raw ones fit in order of magnitude only), and the sparse LASSO's is set
-so that the zero model is about as bad as the paper's, 0.755 there and 0.81 here. As there,
-standardisation, bounds and smoothness constants are taken from the data and cost nothing:
-these runs show what an algorithm does with its noise, not a private release.
+The paper states neither its penalties nor whether labels were centred, nor which columns California
+has, nor how the sparse LASSO's coefficients are drawn. What is used here was chosen by agreement
+with its rows, so that agreement is no independent evidence where the choice was made:
+
+- Penalties fit the rows for DP-CD; the rows for DP-SGD on Electricity are then evidence.
+- California has the census's totals of rooms, bedrooms and households. With scikit-learn's averages
+  a household and a centred label DP-SGD never left the zero model on raw columns, at any of six
+  penalties tried; the totals, and the raw penalty, were chosen by both of its raw rows. The
+  standardised ones, whose penalty was fixed before, are evidence.
+- The sparse LASSO's ten coefficients are normal. Of size 1, with two levels of label noise tried,
+  DP-CD ended at .42 and .47 after 2 passes. The penalty makes the zero model as bad as the paper's.
+
+As in the paper, standardisation, bounds and smoothness constants are taken from the data and cost
+nothing: these runs show what an algorithm does with its noise, not a private release.
 """
 
 # ruff: noqa: N803, N806 - X is what the papers call it
@@ -99,9 +108,11 @@ def load_cases(name: str, folder: Path | None, seeds: range) -> list[Case]:
 def load_case(name: str, folder: Path | None, *, seed: int = 0) -> Case:
     """Return the problem called ``name``; ``seed`` draws the synthetic one."""
     if name == SPARSE:
-        return make_case(name, *_sparse(seed), SQUARED, lasso(0.32), epsilon=10.0)
+        return _sparse_case(seed)
     table, form = name.split()
     X, y = read_table(table, folder)
+    if table == "california":
+        X = census_totals(X)
     raw = form == "raw"
     if not raw:
         X = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -109,7 +120,7 @@ def load_case(name: str, folder: Path | None, *, seed: int = 0) -> Case:
         return make_case(name, X, y, LOGISTIC, ridge(1.0 / y.size), epsilon=1.0)
     if raw:
         y = y - y.mean()
-    return make_case(name, X, y, SQUARED, lasso(0.45 if raw else 0.1), epsilon=1.0)
+    return make_case(name, X, y, SQUARED, lasso(0.65 if raw else 0.1), epsilon=1.0)
 
 
 def read_table(name: str, folder: Path | None) -> tuple[FloatArray, FloatArray]:
@@ -124,12 +135,36 @@ def read_table(name: str, folder: Path | None) -> tuple[FloatArray, FloatArray]:
     return values[:, :-1], values[:, -1]
 
 
+def census_totals(X: FloatArray) -> FloatArray:
+    """Turn scikit-learn's averages a household back into the census's totals of a block.
+
+    The columns are income, age, rooms, bedrooms, people, people a household, latitude, longitude;
+    the sixth becomes the number of households.
+    """
+    households = X[:, 4] / X[:, 5]
+    totals = X.copy()
+    totals[:, 2:4] *= households[:, None]
+    totals[:, 5] = households
+    return totals
+
+
+def _sparse_case(seed: int) -> Case:
+    """Draw a sparse problem, and find by bisection the penalty at which zero is the paper's."""
+    X, y = _sparse(seed)
+    low, high = 0.0, float(np.abs(X.T @ y).max()) / y.size  # beyond it the optimum is zero
+    for _ in range(8):
+        middle = 0.5 * (low + high)
+        case = make_case(SPARSE, X, y, SQUARED, lasso(middle), epsilon=10.0)
+        low, high = (middle, high) if case.zero > PAPER[SPARSE].sgd[-1] else (low, middle)
+    return case
+
+
 def _sparse(seed: int) -> tuple[FloatArray, FloatArray]:
     """Draw 1000 rows of 1000 independent normal features, ten of them active."""
     draw = np.random.default_rng(seed)
     X = draw.normal(size=(1000, 1000))
     coef = np.zeros(1000)
-    coef[draw.choice(1000, 10, replace=False)] = draw.choice([-1.0, 1.0], 10)
+    coef[draw.choice(1000, 10, replace=False)] = draw.normal(size=10)
     signal = X @ coef
     return X, signal + 0.1 * signal.std() * draw.normal(size=1000)
 

@@ -76,7 +76,7 @@ def _cell(row: dict[str, Any]) -> str:
 def _draw_table(rows: list[dict[str, Any]], path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
-    from matplotlib.ticker import LogFormatter, NullFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     names = list(dict.fromkeys(row["data"] for row in rows))
     figure = Figure(figsize=(3.2 * len(names), 3.9), layout="constrained")
@@ -97,8 +97,9 @@ def _draw_table(rows: list[dict[str, Any]], path: Path) -> None:
         axes.set(title=name, xlabel="passes", xscale="log", yscale="log")
         axes.set_xticks(counts := sorted({row["passes"] for row in mine}), [f"{n}" for n in counts])
         axes.xaxis.set_minor_formatter(NullFormatter())
-        for formatted in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
-            formatted(LogFormatter(minor_thresholds=(2.0, 0.5)))
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
     figure.axes[0].set_ylabel("relative error")
     handles, labels = figure.axes[0].get_legend_handles_labels()
     title = "crosses: what the paper prints; grey line: the zero model"

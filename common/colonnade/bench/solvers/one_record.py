@@ -7,6 +7,7 @@ solver of this project (`StochasticDescent`) takes batches, which do far better.
 # ruff: noqa: N803 - X is what the papers call it
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -51,6 +52,13 @@ def _run(
             coef[j] = shrunk if point > 0.0 else -shrunk
 
 
+@lru_cache(maxsize=16)
+def _curvature(case: Case) -> float:
+    """Return the largest curvature of the mean loss; it takes longer than a short run."""
+    largest = np.linalg.eigvalsh(case.X.T @ case.X)[-1] / case.y.size
+    return case.problem.loss.curvature * float(largest)
+
+
 def one_record_error(
     case: Case, plan: Plan, *, passes: int, step: float, clip: float, seed: int
 ) -> float:
@@ -67,7 +75,6 @@ def one_record_error(
     if not isinstance(mechanism, DiscreteGaussian):
         raise TypeError("SGD adds Gaussian noise")
     n_rows, n_features = case.X.shape
-    curvature = case.problem.loss.curvature * np.linalg.eigvalsh(case.X.T @ case.X)[-1] / n_rows
     threshold = clip * math.sqrt(sum(case.squares))
     coef = np.zeros(n_features)
     _run(
@@ -76,7 +83,7 @@ def one_record_error(
         case.y,
         coef,
         passes * n_rows,
-        step / float(curvature),
+        step / _curvature(case),
         threshold,
         threshold * math.sqrt(mechanism.sigma2) / TOP,
         case.problem.penalty.l1,

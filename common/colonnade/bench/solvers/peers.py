@@ -22,7 +22,7 @@ BOUND = 3.0
 _NOT_PRIVATE_R2 = 0.70
 
 
-def problem(n_rows: int = ROWS) -> tuple[FloatArray, FloatArray]:
+def problem(n_rows: int) -> tuple[FloatArray, FloatArray]:
     """Draw normal features and a label of which 0.70 can be explained."""
     draw = np.random.default_rng(0)
     features = draw.normal(size=(n_rows, FEATURES))
@@ -31,9 +31,11 @@ def problem(n_rows: int = ROWS) -> tuple[FloatArray, FloatArray]:
     return features, signal + noise * draw.normal(size=n_rows)
 
 
-def measure_peers(*, fits: int, progress: Callable[[str], None]) -> list[dict[str, Any]]:
+def measure_peers(
+    *, fits: int, n_rows: int = ROWS, progress: Callable[[str], None]
+) -> list[dict[str, Any]]:
     """Return the median R2 and time of a private linear regression, ours and theirs."""
-    features, label = problem()
+    features, label = problem(n_rows)
     span = BOUND * float(label.std())
     makers: dict[str, Callable[[], Any]] = {
         "scikit-learn, not private": _plain,
@@ -49,9 +51,11 @@ def measure_peers(*, fits: int, progress: Callable[[str], None]) -> list[dict[st
             try:
                 model = make()
             except ImportError as error:
-                rows.append({"library": name, "r2": None, "seconds": None, "note": _absent(error)})
+                nothing = {"r2": None, "seconds": None, "note": _absent(error)}
+                rows.append({"library": name, "n": n_rows, **nothing})
                 continue
-            rows.append({"library": name, **_measure(model, features, label, fits), "note": ""})
+            measured = _measure(model, features, label, fits)
+            rows.append({"library": name, "n": n_rows, **measured, "note": ""})
     return rows
 
 

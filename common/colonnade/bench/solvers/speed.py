@@ -3,10 +3,15 @@
 The C program is compiled in the run with ``-O3 -march=native`` and what vectors need. It is the
 same loop: it reads the same integers, moves the margins in the same pass, has the same sigmoid and
 sums the same clipped integers. Both are given exact noise, drawn in the time that is measured.
+
+Both are single-threaded and timed by what their thread was given of the processor. They run by
+turns, and the ratio is the median over the pairs: on a busy machine the least time of either is a
+matter of luck, while what slows one run of a pair mostly slows the other.
 """
 
 import ctypes
 import shutil
+import statistics
 import subprocess
 import time
 from collections.abc import Callable
@@ -172,14 +177,14 @@ def measure_speed(
             return reference.run(case, solver, plan) if reference else np.zeros(0)
 
         ours()
-        seconds, floor = _alternate(ours, theirs, rounds=rounds)
+        pairs = _alternate(ours, theirs, rounds=rounds)
         rows.append(
             {
                 "data": name,
                 "solver": "cd",
-                "seconds_50_passes": seconds,
-                "reference_seconds": floor if reference else None,
-                "vs_reference": seconds / floor if reference else None,
+                "seconds_50_passes": min(mine for mine, _ in pairs),
+                "reference_seconds": min(their for _, their in pairs) if reference else None,
+                "vs_reference": median_ratio(pairs) if reference else None,
             }
         )
     return rows
@@ -187,15 +192,27 @@ def measure_speed(
 
 def _alternate(
     ours: Callable[[], object], theirs: Callable[[], object], *, rounds: int
-) -> tuple[float, float]:
-    """Return the least time of each; by turns, so that a busy moment hits both."""
-    best = [float("inf"), float("inf")]
-    for _ in range(rounds):
-        for side, run in enumerate((ours, theirs)):
-            begin = time.perf_counter()
-            run()
-            best[side] = min(best[side], time.perf_counter() - begin)
-    return best[0], best[1]
+) -> list[tuple[float, float]]:
+    """Return the times of neighbouring runs in pairs; who goes first takes turns too."""
+    pairs = []
+    for turn in range(rounds):
+        if turn % 2 == 0:
+            mine, their = _seconds(ours), _seconds(theirs)
+        else:
+            their, mine = _seconds(theirs), _seconds(ours)
+        pairs.append((mine, their))
+    return pairs
+
+
+def _seconds(run: Callable[[], object]) -> float:
+    begin = time.thread_time()
+    run()
+    return time.thread_time() - begin
+
+
+def median_ratio(pairs: list[tuple[float, float]]) -> float:
+    """Return the median of the first time over the second."""
+    return statistics.median(mine / their for mine, their in pairs)
 
 
 def measure_growth(

@@ -28,8 +28,6 @@ for l2 penalties only, a pass being an epoch."""
 BATCH = 1024
 TUNING_SEEDS, FRESH_SEEDS = 4, range(1000, 1010)
 
-# Of what `tuned.json` keeps, one row was not searched in full: one-record SGD on the sparse LASSO
-# up to 5 passes only, whose setting is used for more; it stays at the zero model throughout.
 _CD = grid((0.25, 0.5, 1.0, 2.0), (0.25, 0.5, 1.0, 2.0, 4.0, 8.0))
 GRIDS: Mapping[str, tuple[Setting, ...]] = {
     # Step and clip; the units are the solvers' own.

@@ -39,8 +39,9 @@ class Admm:
     Parameters
     ----------
     gamma
-        Length of the proximal steps, in units of one over the curvature of a row of the largest
-        norm that bounds allow.
+        Length of the proximal steps, in units of one over the square of the largest norm that
+        bounds allow a row. Not over the loss's curvature too: steps four times as long overshoot
+        for the logistic loss, whose slopes are at most 1.
     clip
         Threshold of a displacement, in units of ``gamma`` times that norm: the Lipschitz constant.
     relaxation
@@ -48,8 +49,9 @@ class Admm:
     """
 
     name: ClassVar[str] = "admm"
+    reads_rows: ClassVar[bool] = True
     iterations: int = 20
-    gamma: float = 100.0
+    gamma: float = 30.0
     clip: float = 0.3
     relaxation: float = 0.5
 
@@ -74,8 +76,7 @@ class Admm:
         """Return the operator."""
         problem, design, label = given.problem, given.design, given.label
         norm = row_norm(design)
-        curvature = problem.loss.curvature if problem.loss.smooth else 1.0
-        gamma = self.gamma / (curvature * norm**2)
+        gamma = self.gamma / norm**2
         return Consensus(
             problem,
             design.rows(),

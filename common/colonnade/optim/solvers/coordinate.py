@@ -43,6 +43,7 @@ class CoordinateDescent:
     """
 
     name: ClassVar[str] = "cd"
+    reads_rows: ClassVar[bool] = False
     passes: int = 10
     clip: float = 1.0
     step: float = 1.0

@@ -16,6 +16,9 @@ from colonnade.core.jit import njit
 from colonnade.optim.kernels import score
 from colonnade.optim.solvers import column_kernels as kernels
 
+# Rows quantised at a time: what `quantise` works on stays in a processor's cache.
+_ROWS_AT_ONCE = 1 << 14
+
 Moved: TypeAlias = tuple[int, float]
 """A feature and by how much its coefficient changed."""
 
@@ -65,20 +68,24 @@ class Design(Protocol):
         """Return the exact sum of squares of every column of integers."""
 
     def rows(self) -> Rows:
-        """Return the same values row by row: a copy."""
+        """Return the same values row by row: a copy, unless they lie in memory like that."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DenseDesign:
-    """Columns of ``int16``, shape ``(n_features, n_rows)``, each contiguous."""
+    """Columns of ``int16``, shape ``(n_features, n_rows)``.
+
+    In memory each column is contiguous, or each row is: the same numbers for every solver, but
+    one that reads rows then needs no second copy, and one that reads columns is slow.
+    """
 
     columns: Int16Array
     units: FloatArray
 
     def __post_init__(self) -> None:
         _check_units(self.units, self.columns.shape[0])
-        if self.columns.dtype != np.int16 or not self.columns.flags.c_contiguous:
-            raise ValueError("columns are contiguous and of type int16")
+        if self.columns.dtype != np.int16 or not self.columns.flags.forc:
+            raise ValueError("columns are contiguous, or rows are, and of type int16")
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -125,7 +132,7 @@ class DenseDesign:
         return np.array([kernels.square_sum(column) for column in self.columns], np.int64)
 
     def rows(self) -> Rows:
-        """Return the same values row by row: a copy."""
+        """Return the same values row by row: a copy, unless they lie in memory like that."""
         n_rows, n_features = self.shape
         flat = np.ascontiguousarray(self.columns.T).reshape(-1)
         starts = np.arange(0, n_rows * n_features + 1, n_features, dtype=np.int64)
@@ -220,26 +227,36 @@ def _transpose(
 
 
 def dense_design(
-    X: AnyArray, bounds: Sequence[Bounds], *, intercept: bool = False, users_units: bool = False
+    X: AnyArray,
+    bounds: Sequence[Bounds],
+    *,
+    intercept: bool = False,
+    users_units: bool = False,
+    row_wise: bool = False,
 ) -> DenseDesign:
     """Clip and round float columns under declared bounds.
 
     Parameters
     ----------
     X
-        Shape ``(n_rows, n_features)``, no NaN; read a column at a time.
+        Shape ``(n_rows, n_features)``, no NaN; read a piece of a column at a time.
     intercept
         Whether to append a column of ones.
     users_units
         Whether the solver sees the users' units, centred on the middle of the bounds, instead of
         features scaled to ``[-1, 1]``.
+    row_wise
+        Whether rows are to be contiguous in memory, for a solver that reads rows.
     """
     n_rows, n_features = X.shape
     if len(bounds) != n_features:
         raise ValueError(f"there are {len(bounds)} bounds for {n_features} features")
-    columns = np.empty((n_features + int(intercept), n_rows), np.int16)
-    for j, bound in enumerate(bounds):
-        columns[j] = quantise(X[:, j], bound, grid=GRID)
+    shape = (n_features + int(intercept), n_rows)
+    columns = np.empty(shape, np.int16, order="F" if row_wise else "C")
+    for first in range(0, n_rows, _ROWS_AT_ONCE):
+        part = slice(first, first + _ROWS_AT_ONCE)
+        for j, bound in enumerate(bounds):
+            columns[j, part] = quantise(X[part, j], bound, grid=GRID)
     columns[n_features:] = GRID
     return DenseDesign(columns, design_units(bounds, intercept=intercept, users_units=users_units))
 

@@ -58,6 +58,7 @@ class DualDescent:
     """
 
     name: ClassVar[str] = "dual"
+    reads_rows: ClassVar[bool] = True
     epochs: int = 3
     batch: int = 512
     clip: float = 0.1
@@ -74,9 +75,10 @@ class DualDescent:
     def refusal(self, problem: Problem) -> str | None:
         """Return why this solver cannot solve ``problem``, or None."""
         if problem.penalty.l1 > 0.0 or math.isfinite(problem.penalty.bound):
+            others = "'cd', 'sgd' or 'admm'" if problem.loss.smooth else "'sgd' or 'admm'"
             return (
-                f"the dual needs an l2 penalty alone, not {problem.penalty.name}; use solver 'cd', "
-                "'sgd' or 'admm'"
+                f"the dual needs an l2 penalty alone, not {problem.penalty.name}; "
+                f"use solver {others}"
             )
         if problem.penalty.l2 == 0.0:
             return "the dual needs an l2 penalty, for the model is v / (n l2)"

@@ -35,6 +35,7 @@ class FrankWolfe:
     """
 
     name: ClassVar[str] = "frank_wolfe"
+    reads_rows: ClassVar[bool] = False
     radius: float = 1.0
     iterations: int = 30
     clip: float = 1.0

@@ -41,6 +41,7 @@ class GreedyDescent:
     """
 
     name: ClassVar[str] = "gcd"
+    reads_rows: ClassVar[bool] = False
     iterations: int = 20
     clip: float = 1.0
     step: float = 1.0

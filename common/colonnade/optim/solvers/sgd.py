@@ -44,6 +44,7 @@ class StochasticDescent:
     """
 
     name: ClassVar[str] = "sgd"
+    reads_rows: ClassVar[bool] = True
     passes: float = 5.0
     batch: int = 512
     clip: float = 0.3

@@ -22,9 +22,13 @@ from colonnade.privacy.sampling import NoiseSource, OsNoise
 
 
 class Solver(Protocol):
-    """A value that says how to solve a problem."""
+    """A value that says how to solve a problem.
+
+    ``reads_rows`` tells in which order it reads a table: whole rows, else whole columns.
+    """
 
     name: ClassVar[str]
+    reads_rows: ClassVar[bool]
 
     def refusal(self, problem: Problem) -> str | None:
         """Return why this solver cannot solve ``problem``, or None."""
