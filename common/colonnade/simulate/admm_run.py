@@ -104,9 +104,16 @@ def _site(
     return Site(name, features, Column(TARGET, label_bounds, label[rows]), owners)
 
 
-def found(folder: Path, dealt: Dealt, *, cap_units: int, drop_out: float) -> Federation:
+def found(
+    folder: Path,
+    dealt: Dealt,
+    *,
+    cap_units: int,
+    drop_out: float = 0.0,
+    host_settings: Mapping[str, int] | None = None,
+) -> Federation:
     """Make the federation on disk; every client's cap is exactly what the job may cost it."""
-    settings = {"drop_out_percent": round(100 * drop_out)}
+    settings = {"drop_out_percent": round(100 * drop_out), **(host_settings or {})}
     return found_federation(folder, dealt.sites, cap_units=cap_units, party_settings=settings)
 
 
