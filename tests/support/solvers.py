@@ -9,7 +9,7 @@ from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.fixedpoint import GRID
 from colonnade.optim.solvers.admm import Admm
 from colonnade.optim.solvers.coordinate import CoordinateDescent
-from colonnade.optim.solvers.design import DenseDesign, SparseDesign
+from colonnade.optim.solvers.design import DenseDesign
 from colonnade.optim.solvers.dual import DualDescent
 from colonnade.optim.solvers.frank_wolfe import FrankWolfe
 from colonnade.optim.solvers.greedy import GreedyDescent
@@ -18,6 +18,7 @@ from colonnade.optim.solvers.penalties import no_penalty, ridge
 from colonnade.optim.solvers.problem import plain
 from colonnade.optim.solvers.sgd import StochasticDescent
 from colonnade.optim.solvers.solve import Solver, make_plan, solve
+from colonnade.optim.solvers.sparse import SparseDesign
 from colonnade.privacy.mechanisms import Mechanism, SignedSelection
 
 UNIT = 1.0 / GRID

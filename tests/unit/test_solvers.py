@@ -255,8 +255,8 @@ def test_a_table_by_rows_gives_the_same_model_and_rows_without_a_copy(name: str)
     )
     np.testing.assert_array_equal(first, second)
     assert first.any()
-    assert np.shares_memory(by_rows.rows().values, by_rows.columns)
-    assert not np.shares_memory(TOY.design.rows().values, columns)
+    assert np.shares_memory(by_rows.by_rows().values, by_rows.columns)
+    assert not np.shares_memory(TOY.design.by_rows().values, columns)
 
 
 def test_values_are_quantised_alike_in_pieces_and_in_both_orders() -> None:

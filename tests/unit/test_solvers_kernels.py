@@ -10,14 +10,13 @@ import pytest
 from support.solvers import sparse_of, toy
 
 from colonnade.core.fixedpoint import GRID
-from colonnade.optim.solvers import column_kernels, design, row_kernels
+from colonnade.optim.solvers import column_kernels, design, row_kernels, sparse
 from colonnade.optim.solvers.column_kernels import TOP
-from colonnade.optim.solvers.design import _transpose
 
 KINDS = [0, 1, 2]
 DATA = toy(60, 4, zeros=0.3)
 SPARSE = sparse_of(DATA.design)
-DENSE_ROWS, SPARSE_ROWS = DATA.design.rows(), SPARSE.rows()
+DENSE_ROWS, SPARSE_ROWS = DATA.design.by_rows(), SPARSE.by_rows()
 MARGINS = np.random.default_rng(5).normal(0.0, 2.0, 60)
 FACTOR = TOP / GRID / 1.5  # large enough that some rows are clipped
 
@@ -100,18 +99,6 @@ def test_row_sums_equal_their_twins(kind: int, clip: float, rows: Any) -> None:
     for mine, theirs in zip(run(lambda k: k), run(twin), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-9)
         assert np.abs(mine).max() > 0
-
-
-def test_rows_of_a_sparse_table_are_its_columns_sorted_by_row() -> None:
-    places = SPARSE.starts, SPARSE_ROWS.starts[:-1].copy()
-    values, columns = np.empty_like(SPARSE.values), np.empty_like(SPARSE.indices)
-    twin(_transpose)(SPARSE.values, SPARSE.indices, *places, values, columns)
-    np.testing.assert_array_equal(values, SPARSE_ROWS.values)
-    rebuilt = np.zeros((60, 4), np.int16)
-    for i in range(60):
-        part = slice(SPARSE_ROWS.starts[i], SPARSE_ROWS.starts[i + 1])
-        rebuilt[i, columns[part]] = values[part]
-    np.testing.assert_array_equal(rebuilt, DATA.design.columns.T)
 
 
 @pytest.mark.parametrize("x", [math.nan, math.inf, -math.inf, 1e300, -1e300, TOP, -TOP, 0.9, -0.9])
@@ -283,6 +270,28 @@ CALLS: dict[str, tuple[Callable[..., Any], list[tuple[Any, ...]]]] = {
     ),
     "_margin": (row_kernels._margin, [(*ONE_ROW, np.array([0.5, -1.0, 2.0, 0.1]))]),
     "_cut": (row_kernels._cut, [(SPARSE_ROWS.starts, 5, shared) for shared in (True, False)]),
+    "_count": (sparse._count, [(SPARSE.indices, np.zeros(60, np.int64))]),
+    "_rise": (sparse._rise, [(SPARSE.indices, SPARSE.starts, count) for count in (60, 59)]),
+    "_transpose": (
+        sparse._transpose,
+        [
+            (
+                *(SPARSE.values, SPARSE.indices, SPARSE.starts, SPARSE_ROWS.starts[:-1].copy()),
+                *(np.zeros_like(SPARSE.values), np.zeros_like(SPARSE.indices)),
+            )
+        ],
+    ),
+    "_place": (
+        sparse._place,
+        [
+            (
+                *(SPARSE.values / 5000.0, SPARSE.indices, SPARSE.starts, np.full(4, 2.5)),
+                *(False, to_rows, (SPARSE_ROWS if to_rows else SPARSE).starts[:-1].copy()),
+                *(np.zeros_like(SPARSE.values), np.zeros_like(SPARSE.indices)),
+            )
+            for to_rows in (True, False)
+        ],
+    ),
     "proximal_weight": (
         row_kernels.proximal_weight,
         [(kind, m, 1.0, 2.0, 0.7) for kind in KINDS for m in (-3.0, 0.5, 0.9, 2.0)],
@@ -294,7 +303,7 @@ CALLS: dict[str, tuple[Callable[..., Any], list[tuple[Any, ...]]]] = {
 }
 ELSEWHERE = {
     *("dense_gradient", "dense_shift", "dense_weighted", "sparse_gradient", "sparse_scores"),
-    *("sweep", "gradient_rows", "proximal_rows", "dual_rows", "_transpose"),
+    *("sweep", "gradient_rows", "proximal_rows", "dual_rows"),
 }
 
 
@@ -318,7 +327,7 @@ def test_a_compiled_function_equals_its_twin(name: str) -> None:
 def test_every_compiled_function_has_its_twin_tested() -> None:
     compiled = {
         name
-        for module in (column_kernels, row_kernels, design)
+        for module in (column_kernels, row_kernels, design, sparse)
         for name, value in vars(module).items()
         if hasattr(value, "py_func")
     }

@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from colonnade.core.arrays import AnyArray, FloatArray
-from colonnade.core.fixedpoint import GRID, Bounds, quantise
-from colonnade.optim.solvers.design import SparseDesign, dense_design, design_units
+from colonnade.core.arrays import FloatArray
+from colonnade.core.fixedpoint import Bounds
+from colonnade.optim.solvers.design import dense_design
 from colonnade.optim.solvers.fitting import Table, scaled_label, symmetric
-
-# Values quantised at a time: the copy that `quantise` works on stays small.
-_AT_ONCE = 1 << 20
+from colonnade.optim.solvers.sparse import sparse_design
 
 
 def read_bounds(bounds: Any, n_features: int, *, name: str = "bounds") -> tuple[Bounds, ...]:
@@ -60,27 +58,7 @@ def make_table(
         bounds = symmetric(bounds)
     if label_bounds is not None and not intercept:
         (label_bounds,) = symmetric([label_bounds])
-    design = (
-        _sparse_design(X.tocsc(), bounds, intercept=intercept)
-        if sparse
-        else dense_design(X, bounds, intercept=intercept, row_wise=row_wise)
-    )
+    make = sparse_design if sparse else dense_design
+    design = make(X, bounds, intercept=intercept, row_wise=row_wise)
     label = y if label_bounds is None else scaled_label(y, label_bounds)
     return Table(design, tuple(bounds), label, label_bounds, intercept)
-
-
-def _sparse_design(X: Any, bounds: Sequence[Bounds], *, intercept: bool) -> SparseDesign:
-    X.sum_duplicates()
-    n_rows = X.shape[0]
-    extra = n_rows if intercept else 0
-    values = np.empty(X.nnz + extra, np.int16)
-    for j, bound in enumerate(bounds):
-        for begin in range(X.indptr[j], X.indptr[j + 1], _AT_ONCE):
-            part = slice(begin, min(begin + _AT_ONCE, X.indptr[j + 1]))
-            values[part] = quantise(X.data[part], bound, grid=GRID)
-    values[X.nnz :] = GRID
-    ones = np.arange(extra, dtype=np.int32)
-    indices: AnyArray = np.concatenate([X.indices.astype(np.int32), ones])
-    starts = np.append(X.indptr.astype(np.int64), X.nnz + extra)[: len(bounds) + 1 + intercept]
-    units = design_units(bounds, intercept=intercept)
-    return SparseDesign(values, indices, starts, n_rows, units)

@@ -79,7 +79,7 @@ class Admm:
         gamma = self.gamma / norm**2
         return Consensus(
             problem,
-            design.rows(),
+            design.by_rows(),
             label,
             given.plan.mechanism(STEP),
             gamma,
@@ -135,7 +135,9 @@ class Consensus:
             compute()
         moved = noisy * (self.clip / TOP / self.label.size)
         keep, take = 1.0 - 2.0 * self.relaxation_, 2.0 * self.relaxation_
-        self.along[:] = keep * self.along + take * weights
+        weights *= take
+        self.along[:] *= keep  # in place: there is one for every row
+        self.along[:] += weights
         self.common[:] = keep * self.common + take * z
         return EVERYTHING, 2.0 * (z + moved) - u
 

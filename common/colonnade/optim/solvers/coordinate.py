@@ -9,7 +9,7 @@ import numpy as np
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.optim.solvers.budgets import Part, gaussian_step
 from colonnade.optim.solvers.column_kernels import TOP, sweep
-from colonnade.optim.solvers.design import DenseDesign, Design, Moved
+from colonnade.optim.solvers.design import Columns, DenseDesign, Moved
 from colonnade.optim.solvers.iteration import Block, Release
 from colonnade.optim.solvers.problem import Problem
 from colonnade.optim.solvers.setting import Setting
@@ -80,7 +80,7 @@ class CoordinateDescent:
 
     def start(self, given: Setting) -> "Descent":
         """Return the operator, with the constants bought."""
-        problem, design, label = given.problem, given.design, given.label
+        problem, design, label = given.problem, given.design.by_columns(), given.label
         n_rows, n_features = design.shape
         squares = mean_squares(self.squares, design, given.plan, given.release)
         clips = self.clip * np.sqrt(squares)
@@ -106,7 +106,7 @@ class Descent:
     """DP-CD at work: ``margins`` follow the model, but for the last step in ``late``."""
 
     problem: Problem
-    design: Design
+    design: Columns
     label: FloatArray
     margins: FloatArray
     mechanism: Mechanism
@@ -177,7 +177,7 @@ class Descent:
         )
 
 
-def shift(design: Design, block: Block, change: FloatArray | float, margins: FloatArray) -> None:
+def shift(design: Columns, block: Block, change: FloatArray | float, margins: FloatArray) -> None:
     """Move ``margins`` in place as the coefficients in ``block`` change."""
     if isinstance(block, int):
         design.shift(block, float(change), margins)

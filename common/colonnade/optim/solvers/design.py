@@ -12,7 +12,6 @@ import numpy as np
 
 from colonnade.core.arrays import AnyArray, FloatArray, Int16Array, Int32Array, IntArray
 from colonnade.core.fixedpoint import GRID, Bounds, quantise
-from colonnade.core.jit import njit
 from colonnade.optim.kernels import score
 from colonnade.optim.solvers import column_kernels as kernels
 
@@ -40,7 +39,25 @@ class Rows:
 
 
 class Design(Protocol):
-    """A table of integers, by columns."""
+    """A table of integers."""
+
+    @property
+    def units(self) -> FloatArray:
+        """What one step of the grid stands for, for each column."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features."""
+
+    def by_columns(self) -> "Columns":
+        """Return the same values column by column: a copy, unless they lie in memory like that."""
+
+    def by_rows(self) -> Rows:
+        """Return the same values row by row: a copy, unless they lie in memory like that."""
+
+
+class Columns(Protocol):
+    """What a solver asks of a table that it reads column by column."""
 
     @property
     def units(self) -> FloatArray:
@@ -67,9 +84,6 @@ class Design(Protocol):
     def square_sums(self) -> IntArray:
         """Return the exact sum of squares of every column of integers."""
 
-    def rows(self) -> Rows:
-        """Return the same values row by row: a copy, unless they lie in memory like that."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DenseDesign:
@@ -83,7 +97,7 @@ class DenseDesign:
     units: FloatArray
 
     def __post_init__(self) -> None:
-        _check_units(self.units, self.columns.shape[0])
+        check_units(self.units, self.columns.shape[0])
         if self.columns.dtype != np.int16 or not self.columns.flags.forc:
             raise ValueError("columns are contiguous, or rows are, and of type int16")
 
@@ -131,99 +145,16 @@ class DenseDesign:
         """Return the exact sum of squares of every column of integers."""
         return np.array([kernels.square_sum(column) for column in self.columns], np.int64)
 
-    def rows(self) -> Rows:
+    def by_columns(self) -> "DenseDesign":
+        """Return this, also if rows are contiguous: a solver that reads columns is slow then."""
+        return self
+
+    def by_rows(self) -> Rows:
         """Return the same values row by row: a copy, unless they lie in memory like that."""
         n_rows, n_features = self.shape
         flat = np.ascontiguousarray(self.columns.T).reshape(-1)
         starts = np.arange(0, n_rows * n_features + 1, n_features, dtype=np.int64)
         return Rows(flat, np.arange(n_features, dtype=np.int32), starts, True, self.units)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SparseDesign:
-    """The non-zeros column by column: values, their rows, and where each column starts."""
-
-    values: Int16Array
-    indices: Int32Array
-    starts: IntArray
-    n_rows: int
-    units: FloatArray
-
-    def __post_init__(self) -> None:
-        _check_units(self.units, self.starts.size - 1)
-        if self.values.dtype != np.int16 or self.indices.dtype != np.int32:
-            raise ValueError("values are of type int16 and indices of type int32")
-        if self.values.shape != self.indices.shape or int(self.starts[-1]) != self.values.size:
-            raise ValueError("values, indices and starts do not fit together")
-        if self.indices.size and not 0 <= self.indices.min() <= self.indices.max() < self.n_rows:
-            raise ValueError("an index names a row that does not exist")
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and features."""
-        return self.n_rows, self.starts.size - 1
-
-    def _column(self, j: int) -> tuple[Int16Array, Int32Array]:
-        part = slice(int(self.starts[j]), int(self.starts[j + 1]))
-        return self.values[part], self.indices[part]
-
-    def gradient(
-        self, j: int, clip: float, kind: int, margins: FloatArray, label: FloatArray, last: Moved
-    ) -> int:
-        """Move ``margins`` by ``last``; then sum slope times feature ``j``, in ``clip / TOP``."""
-        self.shift(*last, margins)
-        factor = float(self.units[j]) / clip * kernels.TOP
-        return int(kernels.sparse_gradient(kind, *self._column(j), factor, margins, label))
-
-    def weighted(self, clips: FloatArray, weights: FloatArray) -> IntArray:
-        """Sum, for every feature, weight times value over the rows, clipped as above."""
-        factors = self.units / clips * kernels.TOP
-        sums = [
-            kernels.sparse_weighted(*self._column(j), float(factor), weights)
-            for j, factor in enumerate(factors)
-        ]
-        return np.array(sums, np.int64)
-
-    def scores(self, residual: Int16Array) -> IntArray:
-        """Return the exact inner product of every column of integers with ``residual``."""
-        out = np.empty(self.starts.size - 1, np.int64)
-        kernels.sparse_scores(self.values, self.indices, self.starts, residual, out)
-        return out
-
-    def shift(self, j: int, amount: float, margins: FloatArray) -> None:
-        """Add ``amount`` times feature ``j`` to ``margins`` in place."""
-        kernels.sparse_shift(*self._column(j), amount * float(self.units[j]), margins)
-
-    def square_sums(self) -> IntArray:
-        """Return the exact sum of squares of every column of integers."""
-        sums = [kernels.square_sum(self._column(j)[0]) for j in range(self.shape[1])]
-        return np.array(sums, np.int64)
-
-    def rows(self) -> Rows:
-        """Return the same values row by row: a copy."""
-        starts = np.zeros(self.n_rows + 1, np.int64)
-        starts[1:] = np.cumsum(np.bincount(self.indices, minlength=self.n_rows))
-        values, columns = np.empty_like(self.values), np.empty_like(self.indices)
-        _transpose(self.values, self.indices, self.starts, starts[:-1].copy(), values, columns)
-        return Rows(values, columns, starts, False, self.units)
-
-
-@njit
-def _transpose(
-    values: Int16Array,
-    indices: Int32Array,
-    starts: IntArray,
-    free: IntArray,
-    out_values: Int16Array,
-    out_columns: Int32Array,
-) -> None:
-    """Sort column-wise entries by row; ``free`` holds the next free place of every row."""
-    for j in range(starts.size - 1):
-        for k in range(starts[j], starts[j + 1]):
-            i = indices[k]
-            out_values[free[i]] = values[k]
-            out_columns[free[i]] = j
-            free[i] += 1
 
 
 def dense_design(
@@ -269,7 +200,8 @@ def design_units(
     return np.array(widths) / GRID
 
 
-def _check_units(units: FloatArray, n_features: int) -> None:
+def check_units(units: FloatArray, n_features: int) -> None:
+    """Raise `ValueError` unless every column has a unit."""
     if units.shape != (n_features,) or n_features == 0:
         raise ValueError("every column has a unit, and there is at least one")
     if not (np.isfinite(units).all() and (units > 0.0).all()):

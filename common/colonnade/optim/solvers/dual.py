@@ -120,7 +120,7 @@ class DualDescent:
         spread = 1.0 / (problem.penalty.l2 * problem.scales**2 * n_rows)
         return Duals(
             problem,
-            design.rows(),
+            design.by_rows(),
             label,
             given.plan.mechanism(STEP),
             self,

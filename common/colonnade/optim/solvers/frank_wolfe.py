@@ -11,7 +11,7 @@ from colonnade.core.fixedpoint import GRID
 from colonnade.optim.solvers.budgets import Part
 from colonnade.optim.solvers.column_kernels import quantise_slopes, slopes
 from colonnade.optim.solvers.coordinate import shift
-from colonnade.optim.solvers.design import Design
+from colonnade.optim.solvers.design import Columns
 from colonnade.optim.solvers.greedy import SELECT
 from colonnade.optim.solvers.iteration import EVERYTHING, Block, Release
 from colonnade.optim.solvers.problem import Problem
@@ -61,7 +61,7 @@ class FrankWolfe:
 
     def start(self, given: Setting) -> "Vertices":
         """Return the operator."""
-        problem, design, label = given.problem, given.design, given.label
+        problem, design, label = given.problem, given.design.by_columns(), given.label
         if np.ptp(design.units) > 0.0:
             raise ValueError("Frank-Wolfe compares columns of one unit; scale the features")
         mechanism = given.plan.mechanism(SELECT)
@@ -77,7 +77,7 @@ class Vertices:
     """DP-FW at work: ``margins`` follow the model."""
 
     problem: Problem
-    design: Design
+    design: Columns
     label: FloatArray
     margins: FloatArray
     mechanism: Mechanism

@@ -10,7 +10,7 @@ from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.optim.solvers.budgets import Part, Plan, gaussian_step
 from colonnade.optim.solvers.column_kernels import TOP, slopes
 from colonnade.optim.solvers.coordinate import STEP, shift
-from colonnade.optim.solvers.design import Design
+from colonnade.optim.solvers.design import Columns
 from colonnade.optim.solvers.iteration import Block, Release
 from colonnade.optim.solvers.problem import Problem
 from colonnade.optim.solvers.setting import Setting
@@ -83,7 +83,7 @@ class GreedyDescent:
 
     def start(self, given: Setting) -> "Greedy":
         """Return the operator, with the constants bought."""
-        problem, design, label = given.problem, given.design, given.label
+        problem, design, label = given.problem, given.design.by_columns(), given.label
         squares = mean_squares(self.squares, design, given.plan, given.release)
         curvature = problem.loss.curvature * squares + problem.penalty.l2 * problem.scales**2
         return Greedy(
@@ -106,7 +106,7 @@ class Greedy:
     """DP-GCD at work: ``margins`` follow the model."""
 
     problem: Problem
-    design: Design
+    design: Columns
     label: FloatArray
     margins: FloatArray
     plan: Plan

@@ -92,7 +92,7 @@ class StochasticDescent:
         curvature = (problem.loss if problem.loss.smooth else LOGISTIC).curvature
         return Batches(
             problem,
-            design.rows(),
+            design.by_rows(),
             label,
             given.plan.mechanism(STEP),
             given.sampler,

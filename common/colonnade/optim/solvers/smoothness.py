@@ -13,7 +13,7 @@ import numpy as np
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.fixedpoint import GRID
 from colonnade.optim.solvers.budgets import Part, Plan
-from colonnade.optim.solvers.design import Design
+from colonnade.optim.solvers.design import Columns
 from colonnade.optim.solvers.iteration import Release
 from colonnade.privacy.mechanisms import DiscreteGaussian, Mechanism
 
@@ -41,7 +41,7 @@ def smoothness_parts(squares: Squares, n_features: int) -> tuple[Part, ...]:
     return (Part(KIND, SHARE, 1, 1, make),)
 
 
-def mean_squares(squares: Squares, design: Design, plan: Plan, release: Release) -> FloatArray:
+def mean_squares(squares: Squares, design: Columns, plan: Plan, release: Release) -> FloatArray:
     """Return the mean square of every column, in the solver's units."""
     n_rows, n_features = design.shape
     most = (design.units * GRID) ** 2
