@@ -245,7 +245,7 @@ def entry_from_line(line: str) -> tuple[int, int, Entry]:
         raise ValueError("an entry is not in canonical form")
     seq, time = values.pop("seq", None), values.pop("time", None)
     kind = KINDS.get(values.pop("type", ""))
-    if type(seq) is not int or type(time) is not int or kind is None:
+    if type(seq) is not int or type(time) is not int or time < 0 or kind is None:
         raise ValueError("an entry lacks its place, time or type")
     wanted = _TYPES[kind]
     if values.keys() != wanted.keys():

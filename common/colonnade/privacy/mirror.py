@@ -17,7 +17,8 @@ class HeadMirror:
     """
 
     _SLOT = 4096
-    _FORMAT = ">8sQQ32sQQ"
+    _MAGIC = b"COLNHED2"
+    _FORMAT = ">8sQQ32s16sQQ"  # the sum over all accounts has no bound that 64 bits would hold
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -40,9 +41,9 @@ class HeadMirror:
 
     @classmethod
     def _slot(cls, turn: int, head: Head) -> bytes:
-        fields = struct.pack(
-            cls._FORMAT, b"COLNHEAD", turn, head.seq, head.chain_hash, head.spent, head.cap
-        )
+        spent = head.spent.to_bytes(16, "big")
+        caps = head.cap, head.highest
+        fields = struct.pack(cls._FORMAT, cls._MAGIC, turn, head.seq, head.chain_hash, spent, *caps)
         return (fields + hashlib.sha256(fields).digest()).ljust(cls._SLOT, b"\0")
 
     def _read(self, slot: int) -> tuple[int, Head | None]:
@@ -51,10 +52,10 @@ class HeadMirror:
         fields, check = block[:size], block[size : size + 32]
         if len(block) != self._SLOT or hashlib.sha256(fields).digest() != check:
             return 0, None
-        magic, turn, seq, chain_hash, spent, cap = struct.unpack(self._FORMAT, fields)
-        if magic != b"COLNHEAD":
+        magic, turn, seq, chain_hash, spent, *caps = struct.unpack(self._FORMAT, fields)
+        if magic != self._MAGIC:
             return 0, None
-        return turn, Head(seq, chain_hash, spent, cap)
+        return turn, Head(seq, chain_hash, int.from_bytes(spent, "big"), *caps)
 
     def write(self, head: Head, *, force: bool) -> None:
         """Write ``head`` over the older slot; force it to disk before a release."""

@@ -4,12 +4,18 @@ Privacy: a ledger that lost entries may have released more than it knows. The le
 over adopts the most that anyone can show, and where nobody can show it, everything:
 
 - what the readable entries say;
-- plus all that the mirror knows to be missing, and one release that may have been under way;
+- plus all that the mirror knows to be missing, and one release that may have been under way, but
+  no account more than the highest cap that the mirror knows;
 - plus, for each account, the most that receipts from outside the readable chain show, on top and
   not instead, since a restored copy may have gone on releasing beside the original;
-- the whole cap if the mirror cannot be read. Then nothing is left, and so it is wherever a receipt
-  proves entries that neither the files nor the mirror know, because a cap lowered in them is not
-  known either. Raising the cap afterwards is an explicit, signed decision.
+- the whole cap of every account if the mirror cannot be read, and if such a receipt is one of
+  many accounts: it may have covered releases of all of them.
+
+A cap is at least what its account adopts, so that nothing known is forgotten. Where a receipt
+proves entries that neither the files nor the mirror know, it is no more than that, because a cap
+lowered in them is not known either. Then nothing is left, and raising the cap afterwards is an
+explicit, signed decision. What all accounts adopt, ``"*"``, counts for the default account too
+unless it spent something itself: a host's, which belongs to nobody, has not.
 
 No release is carried over and old jobs are closed. The old ledger is stopped for good before the
 new one exists, so that the two are never both alive.
@@ -22,6 +28,7 @@ from collections.abc import Mapping, Sequence
 import apsw
 
 from colonnade.core.errors import BadInput, LedgerDamaged
+from colonnade.privacy.accounting import MAX_UNITS
 from colonnade.privacy.files import LedgerFiles, hold_lock, stop_ledger, sync_path
 from colonnade.privacy.founding import Charter, Clock, create_ledger
 from colonnade.privacy.mirror import HeadMirror
@@ -79,7 +86,7 @@ def _charter(
         approver_key=bytes.fromhex(opened.approver_key),
         simulation=opened.simulation,
         continues=(opened.ledger_id, *opened.continues.split()),
-        adopted={name: min(units, caps.get(name, caps[""])) for name, units in adopted.items()},
+        adopted=adopted,
         closed=frozenset(state.closed)
         | {key.job for key in state.charges}
         | {job for job, _ in state.admitted},
@@ -95,29 +102,64 @@ def _known(state: LedgerState, receipt: Receipt) -> bool:
 
 
 def _adopted(state: LedgerState, mirror: Head | None, strange: Sequence[Receipt]) -> dict[str, int]:
-    if mirror is None:
-        return {"*": state.cap(), **{name: state.cap(name) for name in {*state.caps, *state.spent}}}
-    dearest = max((charge.units for charge in state.charges.values()), default=0)
-    beside = mirror.seq <= state.head.seq and not state.on_chain(mirror.seq, mirror.chain_hash)
-    lost = (mirror.spent if beside else max(0, mirror.spent - state.total)) + dearest
+    """Return what each account adopts, in units; ``"*"`` stands for all that are not named."""
     shown: dict[str, int] = {}
     for receipt in strange:
         shown[receipt.account] = max(shown.get(receipt.account, 0), receipt.spent)
-    names = {*state.caps, *state.spent, *shown}
-    adopted = {name: state.spent_by(name) + lost + shown.get(name, 0) for name in names}
-    return {"*": state.floor + lost, **adopted}
+    named = {*state.caps, *state.spent, *shown} - {""}
+    own = {""} if "" in {*state.spent, *shown} else set[str]()
+    known = {name: state.spent_by(name) + shown.get(name, 0) for name in {*named, *own, "*"}}
+    if mirror is None or (strange and named):
+        most = {name: max(state.cap(name), units) for name, units in known.items()}
+    else:
+        lost = _lost(state, mirror)
+        most = {
+            name: units + lost if strange else min(units + lost, _ceiling(state, mirror, name))
+            for name, units in known.items()
+        }
+    return {name: min(units, MAX_UNITS) for name, units in most.items()}
+
+
+def _lost(state: LedgerState, mirror: Head) -> int:
+    """Return the most that any one account may have spent beside the readable entries."""
+    dearest = max((charge.units for charge in state.charges.values()), default=0)
+    missing = mirror.spent if _beside(state, mirror) else max(0, mirror.spent - state.total)
+    return missing + dearest
+
+
+def _beside(state: LedgerState, mirror: Head) -> bool:
+    """Tell whether the mirror is of another ledger that went its own way."""
+    return mirror.seq <= state.head.seq and not state.on_chain(mirror.seq, mirror.chain_hash)
+
+
+def _ceiling(state: LedgerState, mirror: Head, name: str) -> int:
+    """Return what an account cannot have spent more than: nobody spends beyond a cap."""
+    if _beside(state, mirror):
+        return state.spent_by(name) + mirror.highest
+    cap = state.cap(name)
+    return max(cap, mirror.highest) if mirror.seq > state.head.seq else cap
 
 
 def _caps(
     state: LedgerState, mirror: Head | None, adopted: Mapping[str, int], *, unknown: bool
 ) -> dict[str, int]:
-    """Return caps that are at most the old ones, as far as those are known."""
-    if unknown:
-        return {name: min(state.cap(name), adopted.get(name, adopted["*"])) for name in state.caps}
+    """Return caps of at least what is adopted, else at most the old ones as far as known."""
     lost_tail = mirror is not None and mirror.seq > state.head.seq
-    if mirror is None or not lost_tail:
-        return dict(state.caps)
-    return {name: min(units, mirror.cap) for name, units in state.caps.items()}
+
+    def cap(name: str, units: int) -> int:
+        if unknown:
+            units = 0
+        elif mirror is not None and lost_tail:
+            units = min(units, mirror.cap)
+        return max(units, adopted.get(name, adopted["*"]), adopted["*"] if name == "" else 0)
+
+    caps = {name: cap(name, units) for name, units in state.caps.items()}
+    # Who adopts more than the default allows has a cap of its own from now on.
+    return caps | {
+        name: units
+        for name, units in adopted.items()
+        if name not in {*caps, "*"} and units > caps[""]
+    }
 
 
 def _mirror_head(files: LedgerFiles) -> Head | None:

@@ -150,7 +150,7 @@ class SqliteStorage:
             self._mirror.write(head, force=releases)
             if self._log_pages >= _CHECKPOINT_PAGES:
                 self._checkpoint()
-        except (apsw.Error, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever it was, nothing may go on
             raise self._failure(error) from None
 
     def settle(self, head: Head) -> None:

@@ -45,12 +45,17 @@ Refusal: TypeAlias = BudgetExceeded | JobClosed | ReleasePurged | RequestConflic
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The end of a chain: ``spent`` is the sum over all accounts, ``cap`` the default cap."""
+    """The end of a chain, and what a recovery needs to know of what led there.
+
+    ``spent`` is the sum over all accounts, ``cap`` the default cap, ``highest`` the highest cap
+    that any account ever had: no account has spent more.
+    """
 
     seq: int
     chain_hash: bytes
     spent: int
     cap: int
+    highest: int
 
 
 class Charge(NamedTuple):
@@ -89,6 +94,7 @@ class LedgerState:
     opened: Opened | None = None
     hashes: list[bytes] = field(default_factory=lambda: [GENESIS])
     caps: dict[str, int] = field(default_factory=dict)
+    highest: int = 0  # of all caps that ever were
     spent: dict[str, int] = field(default_factory=dict)
     floor: int = 0  # spent by every account without an entry, after a recovery
     total: int = 0
@@ -109,7 +115,7 @@ class LedgerState:
     @property
     def head(self) -> Head:
         """The end of the chain."""
-        return Head(len(self.hashes) - 1, self.hashes[-1], self.total, self.cap())
+        return Head(len(self.hashes) - 1, self.hashes[-1], self.total, self.cap(), self.highest)
 
     def on_chain(self, seq: int, chain_hash: bytes) -> bool:
         """Tell whether the chain has ``chain_hash`` at place ``seq``."""
@@ -212,12 +218,15 @@ class LedgerState:
     def _apply(self, entry: Entry, seq: int) -> None:
         if (seq == 1) != isinstance(entry, Opened):
             raise ValueError("the first entry, and only it, opens the ledger")
+        if 1 < seq <= self._opened().founding_caps + 1 and not isinstance(entry, CapSet):
+            raise ValueError("the caps of the founding come right after the first entry")
         match entry:
             case Opened():
                 self.opened = entry
             case CapSet():
                 self.check_cap(entry)
                 self.caps[entry.account] = entry.units
+                self.highest = max(self.highest, entry.units)
             case Admitted():
                 self._admit(entry.job, [entry.account], entry.units)
             case AdmittedTogether():
@@ -258,6 +267,7 @@ class LedgerState:
         self, entry: Charged | ChargedTogether, accounts: Sequence[str], requests: Sequence[str]
     ) -> None:
         _check_lists(accounts, requests)
+        _check_digests(requests)
         # The price is recomputed: an entry cannot understate it.
         mechanism, units = mechanism_from_record(entry.mechanism), entry.units
         if mechanism.cost != units:
@@ -283,12 +293,15 @@ class LedgerState:
         spent: Sequence[int],
     ) -> None:
         _check_lists(accounts, digests, spent)
+        _check_digests(digests)
         keys = [ReleaseKey(entry.job, entry.round, entry.kind, account) for account in accounts]
         if any(key not in self.charges or key in self.stored for key in keys):
             raise ValueError("a release is stored that was not charged, or twice")
         if any(map(operator.ne, spent, map(self.spent_by, accounts))):
             raise ValueError("a stored release misstates what was spent")
         size = entry.body_bytes
+        if size < 0:
+            raise ValueError("a release has a negative size")
         for place, (key, digest, units) in enumerate(zip(keys, digests, spent, strict=True)):
             self.stored[key] = Kept(seq, place * size, size, digest, units)
 
@@ -323,3 +336,9 @@ def _check_lists(accounts: Sequence[str], *others: Sequence[object]) -> None:
         raise ValueError("an entry lists nobody, or an account twice")
     if any(len(other) != len(accounts) for other in others):
         raise ValueError("an entry lists more or fewer things than accounts")
+
+
+def _check_digests(digests: Sequence[str]) -> None:
+    """Refuse what is no SHA-256 in hexadecimal."""
+    if any(len(each) != 64 or each.strip("0123456789abcdef") for each in digests):
+        raise ValueError("an entry has a digest that is none")
