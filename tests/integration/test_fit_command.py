@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.commands import handle
-from support.ledgers import new_ledger
+from support.ledgers import MECHANISM, digest, new_ledger
 
 from colonnade.cli import fit, fit_input, fit_plots
 from colonnade.core.errors import BadInput, BudgetExceeded, RequestConflict
@@ -19,6 +19,7 @@ from colonnade.optim.solvers.solve import SOLVERS
 from colonnade.party.ingest import ingest
 from colonnade.party.sources import FileSource
 from colonnade.privacy.accounting import epsilon_of, rho_of, units_down
+from colonnade.privacy.entries import ReleaseKey
 from colonnade.privacy.files import LedgerFiles
 from colonnade.privacy.founding import open_ledger
 
@@ -387,6 +388,25 @@ def test_a_ledger_that_cannot_pay_is_left_as_it_was(folder: Path, tmp_path: Path
         run(*options(folder, tmp_path / "out", ledger=tmp_path / "ledger", epsilon=1.5))
     assert "\n" not in str(refused.value)
     assert untouched(tmp_path)
+
+
+def test_rows_of_clients_are_not_charged_as_single_rows(folder: Path, tmp_path: Path) -> None:
+    divided = tmp_path / "divided.toml"
+    divided.write_text('client = "high"\n' + SCHEMA)
+    files = LedgerFiles(tmp_path / "ledger")
+    ledger = new_ledger("sqlite", tmp_path)
+    head = ledger.head
+    ledger.close()
+    given = options(folder, tmp_path / "out", schema=divided, ledger=files.folder)
+    with pytest.raises(BadInput, match="divided among clients"):
+        run(*given)
+    # The same rows without their client column are what clients have paid for, too.
+    ledger = open_ledger(files)
+    assert ledger.head == head
+    ledger.charge(ReleaseKey("j", 1, "d", "a client"), MECHANISM, request_sha256=digest(b"r"))
+    ledger.close()
+    with pytest.raises(BadInput, match="paid for clients"):
+        run(*options(folder, tmp_path / "out", ledger=files.folder))
 
 
 def test_a_file_without_a_schema_and_a_table_without_a_label_are_refused(

@@ -19,7 +19,7 @@ from colonnade.core.errors import BadInput, JobClosed, ReleasePurged, RequestCon
 from colonnade.core.fixedpoint import Bounds
 from colonnade.core.table import Table, TableColumn, open_pair
 from colonnade.optim.quantiles import LEVELS, STEPS, QuantilePlan, count_at_most, tight_bounds
-from colonnade.party.clients import refuse_divided
+from colonnade.party.clients import is_divided, refuse_clients
 from colonnade.party.versions import dataset_version, version_of
 from colonnade.privacy.accounting import rho_from_units
 from colonnade.privacy.entries import ReleaseKey
@@ -100,7 +100,7 @@ def buy_bounds(
     label
         Whether to find bounds for the label too.
     """
-    refuse_divided(folder, ledger)
+    refuse_clients(ledger, divided=is_divided(folder))
     coarse, fine = open_pair(folder)
     version = version_of(coarse)
     releases = bought_bounds(version, ledger)

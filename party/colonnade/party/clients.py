@@ -89,13 +89,18 @@ def read_clients(folder: Path, *, version: str, n_rows: int) -> Clients | None:
     return found
 
 
-def refuse_divided(folder: Path, ledger: Ledger) -> None:
+def is_divided(folder: Path) -> bool:
+    """Tell whether the table in ``folder`` is divided among clients, or about to be."""
+    return (folder / CLIENTS_NAME).exists()
+
+
+def refuse_clients(ledger: Ledger, *, divided: bool) -> None:
     """Refuse what protects single rows on a table whose clients have many."""
     check_accounts(ledger, divided=False)
-    if (folder / CLIENTS_NAME).exists():
+    if divided:
         raise BadInput(
-            f"the table in {folder} is divided among clients, whose budgets protect all rows of a "
-            "client; only jobs over clients may use it"
+            "the table is divided among clients, whose budgets protect all rows of a client; only "
+            "jobs over clients may use it"
         )
 
 

@@ -19,7 +19,7 @@ from colonnade.optim.solvers.frank_wolfe import FrankWolfe
 from colonnade.optim.solvers.losses import LOSSES
 from colonnade.optim.solvers.solve import Solver
 from colonnade.party.bounds import bought_bounds, buy_bounds
-from colonnade.party.clients import refuse_divided
+from colonnade.party.clients import is_divided, refuse_clients
 from colonnade.party.versions import columns_for, version_of
 from colonnade.privacy.accounting import default_delta
 from colonnade.privacy.gate import Gate
@@ -83,6 +83,8 @@ class FitTable:
         The random name of the ingest; empty for a file that was read for this fit only.
     digest
         Of all stored columns. A fact about the rows: it stays here.
+    divided
+        Whether the rows are of clients: a ledger then protects clients, and pays for no fit.
     """
 
     features: Int16Array
@@ -91,6 +93,7 @@ class FitTable:
     bounds: tuple[Bounds, ...]
     dataset: str
     digest: bytes
+    divided: bool = False
 
     @property
     def n_rows(self) -> int:
@@ -152,12 +155,13 @@ def read_table(table: Table, *, dataset: str) -> FitTable:
         tuple(column.bounds for column in columns),
         dataset,
         bytes.fromhex(table.content_digest),
+        is_divided(table.path.parent),
     )
 
 
 def party_table(folder: Path, ledger: Ledger, *, declared: bool) -> FitTable:
     """Return a party's table, checked, under the bounds that it bought unless ``declared``."""
-    refuse_divided(folder, ledger)
+    refuse_clients(ledger, divided=is_divided(folder))
     coarse, fine = open_pair(folder)
     for each in (coarse, fine):
         each.verify()

@@ -18,6 +18,7 @@ from colonnade.optim.solvers.fitting import Fitted, fit_table, problem_of
 from colonnade.optim.solvers.iteration import Diverged, Gated, Trail
 from colonnade.optim.solvers.solve import make_plan
 from colonnade.party.bounds import bounds_job
+from colonnade.party.clients import refuse_clients
 from colonnade.party.fit_order import FitOrder, FitTable
 from colonnade.privacy.accounting import rho_from_units
 from colonnade.privacy.gate import Gate
@@ -85,6 +86,7 @@ def fit_charged(
     """
     if order.noise != "exact":
         raise NotPrivate("a ledger accepts exact noise only")
+    refuse_clients(ledger, divided=table.divided)
     check_rows(table, ledger, bind=bind)
     rows = table.solver_table(order)
     problem_of(rows, order.objective, order.solver)  # what makes no sense sets nothing aside
