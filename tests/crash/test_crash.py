@@ -10,6 +10,7 @@ import pytest
 from colonnade.bench.crash.corruption import run_corruptions
 from colonnade.bench.crash.counters import Counters
 from colonnade.bench.crash.faults import (
+    injected,
     run_operation_faults,
     run_syscall_errors,
     run_syscall_kills,
@@ -68,6 +69,18 @@ def test_killing_at_every_writing_system_call_breaks_nothing(tmp_path: Path) -> 
     print(counters, points)
     assert counters == NOTHING
     assert points >= 40
+
+
+def test_a_call_that_the_log_has_in_two_lines_is_read_as_one() -> None:
+    log = (
+        "7 pwrite64(5</l/ledger.lock>, 1, 1, 0 <unfinished ...>\n"
+        "8 fdatasync(3</l/ledger.db-wal>) = -1 EIO (Input/output error) (INJECTED)\n"
+        "7 <... pwrite64 resumed>) = -1 ENOSPC (No space left on device) (INJECTED)\n"
+        "8 fdatasync(3</l/ledger.db-wal>) = 0\n"
+    )
+    first, second = injected(log)
+    assert "ledger.db-wal>" in first
+    assert "ledger.lock>" in second
 
 
 def test_errors_of_the_kernel_stop_the_party(tmp_path: Path) -> None:

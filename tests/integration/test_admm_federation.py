@@ -4,6 +4,7 @@ import datetime as dt
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from colonnade.cli.main import main
 from colonnade.core.errors import BadInput, PolicyRefused
 from colonnade.core.schema import parse_schema
 from colonnade.core.table import COARSE_NAME, Table, TableWriter
+from colonnade.optim.admm import prox
 from colonnade.optim.admm.method import AdmmMethod
 from colonnade.optim.admm.spec import DISPLACEMENT, AdmmSpec
 from colonnade.optim.job import Job, job_id
@@ -221,6 +223,45 @@ def test_a_client_without_enough_left_declines_by_itself(federation: Federation)
         assert isinstance(replies, Replies)
         assert list(replies.declined) == ([] if round_ == 1 else [2])
     ledger.close()
+
+
+def test_clients_rows_are_first_read_when_a_charge_is_durable(
+    federation: Federation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # How long a factorisation takes follows from how many rows clients have; proposals are free.
+    spec = job_to_bytes(job_of(federation))
+    vault, ledger = vault_of(federation, "host-1")
+    spent_when_read: list[int] = []
+
+    def factorise(clients: Any, spec: AdmmSpec) -> Any:
+        spent_when_read.append(ledger.head.spent)
+        return prox.factorise(clients, spec)
+
+    monkeypatch.setattr("colonnade.party.answers.factorise", factorise)
+    assert vault.consider(spec).accepted
+    assert not spent_when_read
+    for round_ in (1, 2):
+        vault.answer(job_id(spec), round_, task([1, 2], round_))
+    assert spent_when_read == [2 * PRICE]  # once, when both had paid
+    ledger.close()
+
+
+def test_a_full_disk_is_told_to_the_coordinator_without_where_or_how_full(
+    federation: Federation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vault, ledger = vault_of(federation, "host-1")
+    monkeypatch.setattr("colonnade.privacy.sqlite.RESERVE_BYTES", 2**62)
+    decision = vault.consider(job_to_bytes(job_of(federation)))
+    assert not decision.accepted
+    assert decision.code == "low_disk"
+    assert str(federation.folder) not in decision.message
+    assert not any(character.isdigit() for character in decision.message)
+    ledger.close()
+
+
+def test_who_the_clients_are_is_for_their_host_alone_to_read(federation: Federation) -> None:
+    path = federation.folder / "host-1" / "data" / CLIENTS_NAME
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_a_divided_table_serves_jobs_over_clients_only(federation: Federation) -> None:

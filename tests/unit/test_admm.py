@@ -504,12 +504,12 @@ def test_a_task_is_charged_before_rows_are_read_and_each_client_pays_for_itself(
             (charged,) = (entry for entry in entries() if isinstance(entry, ChargedTogether))
             assert charged.accounts == [f"c{client}" for client in clients]
             read.extend(clients.tolist())
-            return host.problems.displacements(clients, v)
+            return host.problems().displacements(clients, v)
 
     def entries() -> list[object]:
         return [entry_from_line(line)[2] for line in host.ledger.lines()]
 
-    watched = replace(host, problems=Watched())  # type: ignore[arg-type]
+    watched = replace(host, problems=Watched)  # type: ignore[arg-type]
     tasks = tasks_of(*((f"c{number}", 1, np.arange(3)) for number in (3, 1, 7)))
     replies = watched.answer(tasks)
     assert read == [3, 1, 7]
@@ -578,7 +578,7 @@ def test_a_client_killed_after_paying_answers_again_without_a_second_charge(
         def discrete_gaussian(self, sigma2: int, size: int) -> IntArray:
             raise KeyboardInterrupt
 
-    host = AdmmHost(spec, "job", problems, places, b"", Gate(ledger, Killed(0)), ledger)
+    host = AdmmHost(spec, "job", lambda: problems, places, b"", Gate(ledger, Killed(0)), ledger)
     assert host.admit() == []
     tasks = tasks_of(*((f"c{number}", 1, np.arange(3)) for number in range(4)))
     with pytest.raises(KeyboardInterrupt):

@@ -78,11 +78,12 @@ def sent_after(stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("refuses", [False, True])
-def test_answers_and_refusals_leave_at_multiples_of_the_grid_after_their_questions(
+def test_answers_and_refusals_leave_after_one_of_few_lengths_of_time(
     refuses: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stand = Stand([0.0, 1.0, 7.0, 19.0, 23.0, 55.0], refuses=refuses)
-    assert sent_after(stand, tmp_path, monkeypatch) == [20.0, 20.0, 20.0, 20.0, 40.0, 60.0]
+    stand = Stand([0.0, 1.0, 7.0, 19.0, 23.0, 55.0, 79.0, 81.0], refuses=refuses)
+    lengths = [20.0, 20.0, 20.0, 20.0, 40.0, 80.0, 80.0, 160.0]
+    assert sent_after(stand, tmp_path, monkeypatch) == lengths
 
 
 def test_without_a_grid_nothing_waits() -> None:

@@ -127,7 +127,8 @@ def make_host(
     ledger = memory_ledger(Charter("host", {"": cap}, simulation=True))
     places = {f"c{number}": number for number in range(len(clients))}
     gate = Gate(ledger, noise)
-    return AdmmHost(spec, job, factorise(clients, spec), places, b"", gate, ledger)
+    problems = factorise(clients, spec)
+    return AdmmHost(spec, job, lambda: problems, places, b"", gate, ledger)
 
 
 def run(

@@ -12,7 +12,7 @@ itself, and its rows are not read.
 """
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,6 +45,9 @@ class AdmmHost:
 
     Parameters
     ----------
+    problems
+        Factorises the clients' data when it is first needed, which is after the first charge: how
+        long that takes follows from how many rows clients have, and a proposal is free.
     places
         Where each client is among the problems, by the name of its ledger account. The names come
         from the host's own list, never from a peer.
@@ -54,7 +57,7 @@ class AdmmHost:
 
     spec: AdmmSpec
     job: str
-    problems: Problems
+    problems: Callable[[], Problems]
     places: Mapping[str, int]
     version: bytes
     gate: Gate
@@ -103,7 +106,7 @@ class AdmmHost:
     def _displacements(self, tasks: ClientTasks, rows: Sequence[int]) -> Sequence[IntArray]:
         """Return the exact displacements of those that have paid and not yet answered."""
         clients = np.array([self.places[tasks.clients[row]] for row in rows], np.int64)
-        return list(self.problems.displacements(clients, tasks.points[list(rows)]))
+        return list(self.problems().displacements(clients, tasks.points[list(rows)]))
 
     def _check(self, tasks: ClientTasks) -> None:
         """Refuse tasks that do not fit the job, before anything is charged."""

@@ -4,13 +4,14 @@ Privacy: an answer is bound by the ledger to the task's bytes and to the version
 the same key is never paid for one question and used for another.
 """
 
+import functools
 import secrets
 from dataclasses import dataclass
 from typing import Protocol
 
 from colonnade.core.errors import BadInput
 from colonnade.optim.admm.method import AdmmMethod
-from colonnade.optim.admm.prox import Client, factorise
+from colonnade.optim.admm.prox import Client, Problems, factorise
 from colonnade.optim.admm.tasks import ClientTasks
 from colonnade.optim.job import Job
 from colonnade.optim.vertical.spec import FrankWolfeSpec
@@ -139,8 +140,12 @@ class AdmmAnswers:
         whole, accounts = [slice(0, label.size)], [""]
         if seat.clients is not None:
             whole, accounts = seat.clients.rows(), seat.clients.accounts(seat.ledger)
-        # One matrix at a time: factorised, the clients' rows are not needed again.
-        problems = factorise((Client(columns[:, rows], label[rows]) for rows in whole), method.spec)
+
+        @functools.cache
+        def problems() -> Problems:
+            # One matrix at a time: factorised, the clients' rows are not needed again.
+            return factorise((Client(columns[:, rows], label[rows]) for rows in whole), method.spec)
+
         places = {account: place for place, account in enumerate(accounts)}
         version = bytes.fromhex(seat.version)
         host = AdmmHost(method.spec, seat.job_id, problems, places, version, seat.gate, seat.ledger)

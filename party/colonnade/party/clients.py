@@ -60,7 +60,9 @@ def write_clients(folder: Path, version: str, clients: Clients) -> None:
     path = folder / CLIENTS_NAME
     draft = folder / f".{CLIENTS_NAME}.tmp"
     facts = {"dataset": version, "names": clients.names, "counts": clients.counts}
-    with draft.open("w", encoding="utf-8") as file:
+    draft.unlink(missing_ok=True)
+    private = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(private, "w", encoding="utf-8") as file:
         json.dump(facts, file)
         file.flush()
         os.fsync(file.fileno())

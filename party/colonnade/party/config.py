@@ -48,8 +48,9 @@ policy = "policy.toml"
 # Every message that leaves is noted here: when, for which job, of which kind, how many bytes.
 uplink_log = "uplink.jsonl"
 
-# Answers leave at multiples of so many milliseconds after their questions came, so that how long
-# one took to make says little. Best longer than any takes; 0 sends each when it is made.
+# Answers leave so many milliseconds after their questions came, or twice as many, four times and
+# so on, so that how long one took to make says little. Best longer than any takes; 0 sends each
+# when it is made.
 answer_grid_ms = {ANSWER_GRID_MS}
 {MONITORING}"""
 

@@ -56,8 +56,9 @@ async def hold_session(
 ) -> None:
     """Attach and answer until the stream ends; the reason it ended is raised.
 
-    Privacy: what a question takes to answer may depend on rows and on noise, so answers leave at
-    multiples of ``grid_s`` after their questions. That hides what is shorter than the grid.
+    Privacy: what a question takes to answer may depend on rows and on noise, so answers leave
+    ``grid_s`` after their questions, or twice that, four times, and so on. That hides what is
+    shorter than ``grid_s``, and tells of the rest only which of few lengths it had.
     """
     async with _channel(dial) as stub:
         statement = enrolment_statement(
@@ -185,8 +186,8 @@ class _Session:
 
 
 def to_grid(elapsed: float, grid: float) -> float:
-    """Return how long to wait until a multiple of ``grid``, at least one, has gone by."""
-    return max(1, math.ceil(elapsed / grid)) * grid - elapsed if grid else 0.0
+    """Return how long to wait until ``grid``, or the next double of it, has gone by."""
+    return grid * 2 ** math.ceil(math.log2(max(1.0, elapsed / grid))) - elapsed if grid else 0.0
 
 
 async def check_coordinator(address: str, credentials: Credentials) -> pb.CheckResponse:

@@ -6,6 +6,7 @@ ledger's cap ends it. Refusals depend on the specification, the policy and price
 """
 
 import datetime as dt
+import logging
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from colonnade.core.errors import (
     LedgerDamaged,
     LedgerFailed,
     LedgerRolledBack,
+    LowDisk,
     PolicyRefused,
     ReleasePurged,
 )
@@ -37,6 +39,7 @@ from colonnade.wire.codec import receipt_from_bytes, release_to_proto
 from colonnade.wire.identity import Identity
 from colonnade.wire.jobspec import feature_to_proto, job_from_bytes
 
+logger = logging.getLogger(__name__)
 # After any of these nothing more may be released by this process.
 FATAL = (LedgerDamaged, LedgerFailed, LedgerRolledBack)
 
@@ -132,6 +135,10 @@ class Vault:
                 self._jobs[name] = self._admit(name, spec)
         except FATAL:
             raise
+        except LowDisk as error:
+            logger.warning("low_disk job=%s %s", name[:12], error)  # what it says is for this site
+            told = "the party has too little free disk; try again later (nothing was charged)"
+            return pb.Decision(job_id=name, code=error.code, message=told)
         except ColonnadeError as error:
             return pb.Decision(job_id=name, code=error.code, message=str(error))
         return pb.Decision(job_id=name, accepted=True)

@@ -169,7 +169,7 @@ def run_syscall_errors(
             frames, _ = _traced(files, call, inject, log=str(log))
             observer.watch(frames)
             observer.inspect(files)
-            hit = [line for line in log.read_text().splitlines() if "INJECTED" in line]
+            hit = injected(log.read_text())
             harmless = any(f"{files.folder}>" in line or "ledger.lock>" in line for line in hit)
             noticed = any(frame.what == FAILED for frame in frames)
             observer.counters.under_counted += bool(hit) and not harmless and not noticed
@@ -178,6 +178,21 @@ def run_syscall_errors(
             points[call] = points.get(call, 0) + len(hit)
             progress(sum(points.values()))
     return observer.counters, points
+
+
+def injected(log: str) -> list[str]:
+    """Return the calls that strace let fail, each whole.
+
+    It writes a call in two lines if another thread's event comes between; the first has the file.
+    """
+    begun, found = dict[str, str](), list[str]()
+    for line in log.splitlines():
+        thread = line.split(" ", 1)[0]
+        if "<unfinished ...>" in line:
+            begun[thread] = line
+        elif "INJECTED" in line:
+            found.append(begun.pop(thread, "") + line)
+    return found
 
 
 def _sent_after_failure(frames: list[Frame]) -> int:

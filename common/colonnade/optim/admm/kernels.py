@@ -7,8 +7,9 @@ import numpy as np
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.jit import njit
 
-_STEPS = 60
-_HALVINGS = 40
+# Of a logistic step: Newton's, and how often each looks along its direction.
+_STEPS = 16
+_LOOKS = 4
 _LOW_HALF = 0xFFFFFFFF
 
 
@@ -92,69 +93,87 @@ def _dot(a: FloatArray, b: FloatArray) -> float:
 
 
 @njit
-def _value(margins: FloatArray, y: FloatArray, c: FloatArray, gamma: float) -> float:
-    """Return the mean logistic loss plus ``|c|**2 / (2 gamma)``."""
-    loss = 0.0
-    for i in range(y.size):
-        t = -y[i] * margins[i]
-        loss += max(t, 0.0) + math.log1p(math.exp(-abs(t)))
-    ridge = 0.0
-    for j in range(c.size):
-        ridge += c[j] * c[j]
-    return loss / y.size + ridge / (2.0 * gamma)
+def _chance(t: float) -> tuple[float, float]:
+    """Return ``1 / (1 + exp(-t))`` and its derivative."""
+    small = math.exp(-abs(t))
+    return (1.0 if t >= 0.0 else small) / (1.0 + small), small / ((1.0 + small) * (1.0 + small))
 
 
 @njit
-def newton(
-    B: FloatArray, y: FloatArray, q: FloatArray, gamma: float, least: float, c: FloatArray
-) -> int:
-    """Minimise over ``c`` in place; return the number of steps taken.
+def _steepness(margins: FloatArray, along: FloatArray, length: float, y: FloatArray) -> float:
+    """Return the derivative of the mean logistic loss along a move, ``length`` of it taken."""
+    total = 0.0
+    for i in range(y.size):
+        chance, _ = _chance(-y[i] * (margins[i] + length * along[i]))
+        total -= y[i] * chance * along[i]
+    return total / y.size
 
-    Stops when the gradient's norm is at most ``least``; a step is halved until it does not raise
-    the objective, beyond what rounding could.
+
+@njit
+def _length(
+    margins: FloatArray, along: FloatArray, y: FloatArray, start: float, ridge: float, bend: float
+) -> float:
+    """Return how much of a move to take: all of it if it nearly ends the descent, else up to there.
+
+    ``start`` is the derivative at its beginning, ``ridge + length * bend`` the ridge's part of it.
+    The place where the descent ends is enclosed by secants and halvings in turn, as often in any
+    case.
+    """
+    low, slope_low, high = 0.0, start, 1.0
+    slope_high = whole = _steepness(margins, along, 1.0, y) + ridge + bend
+    for look in range(_LOOKS):
+        middle = 0.5 * (low + high)
+        if look % 2 == 0 and slope_high > slope_low:
+            middle = low - slope_low * (high - low) / (slope_high - slope_low)
+        slope = _steepness(margins, along, middle, y) + ridge + middle * bend
+        if slope <= 0.0:
+            low, slope_low = middle, slope
+        else:
+            high, slope_high = middle, slope
+    if whole <= 0.1 * abs(start):
+        return 1.0
+    return low if low > 0.0 else high
+
+
+@njit
+def newton(B: FloatArray, y: FloatArray, q: FloatArray, gamma: float, c: FloatArray) -> float:
+    """Minimise over ``c`` in place; return the norm of the gradient before the last step.
+
+    Privacy: the number of operations follows from the shape of ``B`` alone, so that the time it
+    takes tells nothing of the values. Hence a fixed number of steps: with ``gamma`` up to 1000,
+    twice as many as 99 of 100 problems need.
     """
     n, r = B.shape
-    margins, tried = np.empty(n), np.empty(n)
+    margins, along = np.empty(n), np.empty(n)
     move, grad, H = np.empty(r), np.empty(r), np.empty((r, r))
     c[:] = 0.0
     for i in range(n):
         margins[i] = _dot(B[i], q)
-    value = _value(margins, y, c, gamma)
-    for step in range(_STEPS):
+    norm = 0.0
+    for _ in range(_STEPS):
         for j in range(r):
             grad[j] = c[j] / gamma
             for k in range(j + 1):
                 H[j, k] = 1.0 / gamma if j == k else 0.0
         for i in range(n):
-            t = -y[i] * margins[i]
-            small = math.exp(-abs(t))
-            chance = (1.0 if t >= 0.0 else small) / (1.0 + small)
-            slope = -y[i] * chance / n
-            curve = small / ((1.0 + small) * (1.0 + small)) / n
+            chance, curve = _chance(-y[i] * margins[i])
             for j in range(r):
-                grad[j] += slope * B[i, j]
-                along = curve * B[i, j]
+                grad[j] -= y[i] * chance / n * B[i, j]
+                weighed = curve / n * B[i, j]
                 for k in range(j + 1):
-                    H[j, k] += along * B[i, k]
-        norm2 = 0.0
-        for j in range(r):
-            norm2 += grad[j] * grad[j]
-            move[j] = -grad[j]
-        if not norm2 > least * least:
-            return step
+                    H[j, k] += weighed * B[i, k]
+        norm = math.sqrt(_dot(grad, grad))
+        move[:] = -grad
         _solve(H, move)
-        length = 1.0
-        for _ in range(_HALVINGS):
-            for i in range(n):
-                tried[i] = margins[i] + length * _dot(B[i], move)
-            after = _value(tried, y, c + length * move, gamma)
-            if after <= value + 1e-13 * abs(value):
-                break
-            length *= 0.5
-        c += length * move
-        margins[:] = tried
-        value = after
-    return _STEPS
+        for i in range(n):
+            along[i] = _dot(B[i], move)
+        ridge, bend = _dot(c, move) / gamma, _dot(move, move) / gamma
+        length = _length(margins, along, y, _dot(grad, move), ridge, bend)
+        for j in range(r):
+            c[j] += length * move[j]
+        for i in range(n):
+            margins[i] += length * along[i]
+    return norm
 
 
 @njit
@@ -173,7 +192,6 @@ def displace(
     firsts: IntArray,
     gamma: float,
     unit: float,
-    least: float,
     radius: int,
     out: IntArray,
 ) -> None:
@@ -191,7 +209,7 @@ def displace(
             q[a] *= unit
         if logistic:
             B = rows[places[client] : places[client + 1]].reshape((n, r))
-            newton(B, label[firsts[client] : firsts[client + 1]], q, gamma, least, c)
+            newton(B, label[firsts[client] : firsts[client + 1]], q, gamma, c)
         else:
             for a in range(r):
                 s = sizes[first + a]

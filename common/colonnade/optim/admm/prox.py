@@ -6,10 +6,11 @@ step is solved for ``c = Q' d``:
 
 - squared loss: in closed form, ``c = -gamma S (S q - U'y) / (rows + gamma S**2)`` with ``q = Q'v``;
 - logistic loss: Newton's method on ``mean log(1 + exp(-y B (q + c))) + |c|**2 / (2 gamma)`` with
-  ``B = U S``, until ``gamma |gradient| <= TOLERANCE gamma L``. The objective is
-  ``1 / gamma``-strongly convex, so ``c`` is then within ``TOLERANCE gamma L`` of the exact one.
+  ``B = U S``, as many steps in any case. The objective is ``1 / gamma``-strongly convex, so ``c``
+  is within ``gamma |gradient|`` of the exact one; tests hold that to ``TOLERANCE gamma L``.
 
-Privacy: nothing is claimed of any of this. What leaves is bounded by `kernels.to_grid` alone.
+Privacy: nothing is claimed of the result. What leaves is bounded by `kernels.to_grid` alone. The
+time that a step takes follows from a client's number of rows and not from its values.
 """
 
 import itertools
@@ -92,7 +93,6 @@ class Problems:
             self.firsts,
             spec.gamma,
             spec.unit,
-            TOLERANCE * spec.lipschitz,
             spec.radius,
             out,
         )
