@@ -52,7 +52,7 @@ def up(project: Project) -> Iterator[Ended]:
     project.remove()
     try:
         arguments = ("--no-color", "--no-build", "--exit-code-from", "submit")
-        yield project.compose("up", *arguments, check=False, timeout=400)
+        yield project.compose("up", *arguments, check=False, timeout=900)
     finally:
         project.remove()
 
