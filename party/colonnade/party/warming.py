@@ -2,10 +2,16 @@
 
 import numpy as np
 
+from colonnade.optim.admm.packing import pack
+from colonnade.optim.admm.prox import Client, factorise
+from colonnade.optim.admm.spec import AdmmSpec
 from colonnade.optim.kernels import score
 from colonnade.optim.sketch import SparseSketch
+from colonnade.optim.solvers.losses import LOGISTIC
 from colonnade.optim.vertical.moments import shared_column, sums
 from colonnade.optim.vertical.residual import SCORE_SENSITIVITY, Public, residual
+from colonnade.optim.vertical_moments.rows import Projection, inner_products, project, triangle
+from colonnade.privacy.accounting import units_down
 from colonnade.privacy.mechanisms import DiscreteGaussian, SignedSelection
 from colonnade.privacy.sampling import OsNoise
 
@@ -24,4 +30,26 @@ def warm() -> None:
     SignedSelection(2 * SCORE_SENSITIVITY, SCORE_SENSITIVITY).perturb(scores, noise)
     sums(label)
     column = shared_column(label, 0.0, 1.0, 1.0)
-    DiscreteGaussian(100, 1).perturb(sketch.apply(column.reshape(1, -1))[0], noise)
+    sketched = DiscreteGaussian(100, 1).perturb(sketch.apply(column.reshape(1, -1))[0], noise)
+    rows = project(features, label, Projection(np.ones((2, 3), np.int64), np.zeros(2, np.int64)))
+    triangle(rows)
+    inner_products(rows, np.stack([sketched, sketched]), sketch)
+
+
+def warm_all() -> None:
+    """Do the same for the steps of clients, which few parties need: for an image's cache."""
+    warm()
+    spec = AdmmSpec(
+        n_clients=2,
+        n_features=2,
+        rounds=1,
+        sampled=2,
+        release_units=units_down(1.0),
+        gamma=1.0,
+        lipschitz=1.0,
+        loss=LOGISTIC,
+    )
+    columns = np.zeros((2, 4), np.int16)
+    problems = factorise([Client(columns, columns[0])] * 2, spec)
+    exact = problems.displacements(np.arange(2), np.zeros((2, 2), np.int64))
+    pack(spec.code, spec.mechanism.perturb(exact[0], OsNoise()))
