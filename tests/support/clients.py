@@ -20,7 +20,13 @@ from colonnade.privacy.founding import Charter, memory_ledger
 from colonnade.privacy.gate import Gate
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.v1 import federation_pb2 as pb
-from colonnade.wire.clients import Replies, replies_to_proto
+from colonnade.wire.clients import (
+    Questions,
+    Replies,
+    questions_from_bytes,
+    questions_to_bytes,
+    replies_to_proto,
+)
 from colonnade.wire.jobspec import job_from_bytes
 from support.desk import BOUNDS, LABEL_BOUNDS, VERSION, Desk, Side
 
@@ -63,12 +69,22 @@ def admm_job(
     return Job(name, key, 1e-6, party_timeout, members, "y", LABEL_BOUNDS, method)
 
 
+def _without(task: bytes, away: set[int]) -> bytes:
+    """Return a task that asks nobody who is away."""
+    asked = questions_from_bytes(task, n_clients=10**6, dim=len(FEATURES) + 1)
+    there = [place for place, client in enumerate(asked.clients.tolist()) if client not in away]
+    return questions_to_bytes(
+        Questions(asked.clients[there], asked.rounds[there], asked.points[there])
+    )
+
+
 @dataclass
 class ClientSide(Side):
     """A party with clients, which may be away."""
 
     clients: int = 1
-    away: set[int] = field(default_factory=set)
+    away: set[int] = field(default_factory=set)  # they pay, and their answers are lost
+    away_in: dict[int, set[int]] = field(default_factory=dict)  # by drawing: they are not there
 
     @classmethod
     def with_clients(
@@ -98,7 +114,8 @@ class ClientSide(Side):
         if message.WhichOneof("message") != "task":
             return super().take(message)
         task = message.task
-        replies = self.answers[task.job_id].answer(task.round, task.body)
+        body = _without(task.body, self.away_in.get(task.round, set()))
+        replies = self.answers[task.job_id].answer(task.round, body)
         assert isinstance(replies, Replies)
         there = {c: r for c, r in replies.released.items() if c not in self.away}
         submission = pb.Submission(job_id=task.job_id, round=task.round)

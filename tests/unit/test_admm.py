@@ -45,6 +45,7 @@ from colonnade.server.admm_state import (
     encode_state,
 )
 from colonnade.simulate.admm import Trouble, ask, make_host, run, run_with
+from colonnade.wire.clients import Said
 
 ZEROS = np.zeros(3, np.int64)
 SEED = bytes(range(32))
@@ -254,7 +255,7 @@ def test_fixed_sampling_takes_so_many_and_everyone_equally_often() -> None:
     coordinator = AdmmCoordinator(spec)
     state, counts = coordinator.start(SEED), np.zeros(12)
     for round_ in range(1, 2001):
-        picked = coordinator.sampled(replace(state, round=round_))
+        picked = coordinator.sampled(replace(state, drawing=round_))
         assert picked.size == 5 == np.unique(picked).size
         counts[picked] += 1
     # Binomial(2000, 5/12) each: within 4.5 deviations (22 each) but for a chance below 12 * 7e-6.
@@ -265,7 +266,7 @@ def test_poisson_sampling_flips_independent_coins() -> None:
     spec = spec_of(rounds=2000, sampling=Sampling.POISSON)
     coordinator = AdmmCoordinator(spec)
     state = coordinator.start(SEED)
-    sizes = np.array([coordinator.sampled(replace(state, round=r)).size for r in range(1, 2001)])
+    sizes = np.array([coordinator.sampled(replace(state, drawing=r)).size for r in range(1, 2001)])
     # Mean 5 and variance 12 * 5/12 * 7/12 = 2.917; the mean of 2000 is within 4.5 * 0.0382, and
     # their variance, whose own deviation is about 2.917 * sqrt(2 / 2000) = 0.092, within 4.5 of it.
     assert abs(sizes.mean() - 5.0) < 4.5 * 0.0382
@@ -278,15 +279,73 @@ def test_who_is_sampled_depends_on_the_secret_seed() -> None:
     assert len({tuple(each) for each in first}) > 1
 
 
-def test_a_round_waits_for_its_minimum_and_no_longer_than_its_deadline() -> None:
-    coordinator = AdmmCoordinator(spec_of(minimum=3))
-    tasks = coordinator.tasks(coordinator.start(SEED))
-    asked = tasks.clients.tolist()
-    others = [client for client in range(12) if client not in asked]
-    assert not coordinator.may_close(tasks, asked[:4], expired=False)
-    assert coordinator.may_close(tasks, asked, expired=False)
-    assert coordinator.may_close(tasks, asked[:3], expired=True)
-    assert not coordinator.may_close(tasks, asked[:2] + others, expired=True)
+def said_by(spec: AdmmSpec, clients: Sequence[int], round_: int = 1) -> Said:
+    return gathered([Answer(client, round_, body_of(spec, client)) for client in clients])
+
+
+def test_a_round_draws_others_for_those_missing_until_it_has_its_minimum() -> None:
+    spec = spec_of(minimum=4)
+    coordinator = AdmmCoordinator(spec)
+    start = coordinator.start(SEED)
+    first = coordinator.sampled(start).tolist()
+    short = coordinator.absorb(start, said_by(spec, first[:2]))
+    assert (short.round, short.drawing) == (1, 2)
+    assert not short.z.any()
+    assert short.u[first[:2]].any(axis=1).all()  # what was answered is kept
+    second = coordinator.tasks(short)
+    assert second.clients.size == 3
+    assert not set(second.clients.tolist()) & set(first)
+    assert second.rounds.tolist() == [1, 1, 1]
+    again = coordinator.absorb(short, said_by(spec, []))
+    third = coordinator.sampled(again).tolist()
+    assert len(third) == 3
+    assert not set(third) & {*first, *second.clients.tolist()}  # four were not asked: three of them
+    assert coordinator.spares(again)
+    fourth = coordinator.absorb(again, said_by(spec, third[:1]))
+    assert not coordinator.spares(fourth)  # the last one is asked with somebody a second time
+    rest = coordinator.sampled(fourth).tolist()
+    assert len(rest) == 2
+    assert not set(rest) & {*first[:2], third[0]}
+    done = coordinator.absorb(fourth, said_by(spec, rest[:1]))
+    assert (done.round, done.drawing) == (2, 5)
+    assert not done.answered.any()
+    assert np.array_equal(done.z, coordinator.consensus(done.total))
+    assert done.z.any()
+    # The same as if these four had been there at once.
+    at_once = replace(spec, sampled=12)
+    whole = AdmmCoordinator(at_once).absorb(
+        start, said_by(spec, sorted([*first[:2], third[0], rest[0]]))
+    )
+    assert np.array_equal(whole.z, done.z)
+    assert np.array_equal(whole.u, done.u)
+    assert np.array_equal(whole.taken, done.taken)
+
+
+def test_poisson_draws_what_is_missing_too() -> None:
+    spec = spec_of(minimum=4, sampling=Sampling.POISSON)
+    coordinator = AdmmCoordinator(spec)
+    state = coordinator.start(SEED)
+    for count in (1, 1, 1):
+        asked = coordinator.sampled(state)
+        assert asked.size >= 4 - state.answered.sum()
+        assert not state.answered[asked].any()
+        state = coordinator.absorb(state, said_by(spec, asked[:count].tolist()))
+    assert (state.round, int(state.answered.sum())) == (1, 3)
+    asked = coordinator.sampled(state).tolist()
+    assert coordinator.absorb(state, said_by(spec, asked[:1])).round == 2
+
+
+def test_a_round_that_too_few_can_still_answer_is_the_end() -> None:
+    spec = spec_of(minimum=4, participations=1)
+    coordinator = AdmmCoordinator(spec)
+    state = coordinator.start(SEED)
+    three = coordinator.sampled(state)[:3].tolist()
+    state = coordinator.absorb(state, said_by(spec, three))
+    others = [client for client in range(12) if client not in three]
+    state = coordinator.decline(state, *others[:-1])
+    assert not coordinator.finished(state)  # three have answered and one may
+    assert coordinator.sampled(state).tolist() == others[-1:]
+    assert coordinator.finished(coordinator.decline(state, others[-1]))
 
 
 def test_one_who_declines_is_replaced_at_once_and_never_asked_again() -> None:
@@ -307,11 +366,11 @@ def test_one_who_declines_is_replaced_at_once_and_never_asked_again() -> None:
     assert coordinator.tasks(state).clients.size == 0
 
 
-def test_a_round_without_answers_only_goes_by() -> None:
+def test_a_drawing_without_answers_is_no_round() -> None:
     coordinator = AdmmCoordinator(spec_of())
     before = coordinator.start(SEED)
     after = coordinator.absorb(before, gathered([]))
-    assert after.round == 2
+    assert (after.round, after.drawing) == (1, 2)
     assert not after.u.any()
     assert (after.owed == 1).sum() == 5
 
@@ -386,7 +445,7 @@ def test_replayed_answers_give_the_same_state_bit_for_bit() -> None:
     outcome = run(spec, clients_of(spec), SeededNoise(4), seed=9, trouble=trouble)
     coordinator = AdmmCoordinator(spec)
     rounds = [answer.round for log in outcome.log for answer in log]
-    assert any(answer.round < k for k, log in enumerate(outcome.log, 1) for answer in log)
+    assert any(len({answer.round for answer in log}) > 1 for log in outcome.log)
     assert len(rounds) == int(outcome.state.taken.sum())
     whole = changes = coordinator.start((9).to_bytes(32, "little"))
     for log in outcome.log:

@@ -4,7 +4,7 @@ Quality is measured on the clients' rows in the open: simulation only.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,7 +117,7 @@ class Outcome:
     ledger: Ledger
     releases: int
     payload_bytes: int
-    log: tuple[tuple[Answer, ...], ...]  # what was stored in each round, in order
+    log: tuple[tuple[Answer, ...], ...]  # what was stored in each drawing, in order
 
 
 def make_host(
@@ -173,8 +173,7 @@ def run_with(
     while not coordinator.finished(state):
         tasks = coordinator.tasks(state)
         expected = coordinator.expected(state)
-        coins = draw.random(tasks.clients.size)
-        there = coins >= trouble.drop_out
+        there = draw.random(tasks.clients.size) >= trouble.drop_out
         answers, declined = ask(host, tasks, there)
         stored, arriving = late, list[Answer]()
         before = {answer.client for answer in stored}
@@ -183,19 +182,13 @@ def run_with(
                 continue
             coordinator.check(expected, gathered([answer]))
             (arriving if coin < trouble.late else stored).append(answer)
-        if declined:
-            late = stored + arriving  # all is kept; the round goes on with others
-            for client in declined:
-                state = coordinator.decline(state, client)
-            continue
-        if not coordinator.may_close(tasks, {each.client for each in stored}, expired=True):
-            late = stored + arriving
-            continue  # too few: the round stays open and the same are asked again
-        state = coordinator.absorb(state, gathered(stored))
+        said = replace(gathered(stored), declined=np.array(declined, np.int64))
+        after = coordinator.absorb(state, said)
         log.append(tuple(stored))
         late = arriving
-        if on_round is not None:
-            on_round(state)
+        if on_round is not None and after.round > state.round:
+            on_round(after)
+        state = after
     releases = len(host.ledger.state.stored)
     payload = host.spec.payload_bytes(releases)
     return Outcome(

@@ -12,14 +12,16 @@ is asked the same again, which costs it nothing new. Its ``u_i`` has not moved m
 answer is applied as if it had come in time, ``u_i <- u_i + 2 lambda (z - u_i + d)`` with the task's
 own ``z``, in whichever round the coordinator stored it.
 
-A client that declines leaves the job, and another one is drawn in its place: at once if the round
-is still open, else in the next one. A round whose answers are too few, with nobody left to wait
-for, passes without a step of the model: the answers move the duals and count in the next.
+Drawings. A round asks those whom it draws; if they leave it short of the job's minimum, it draws
+others in place of those missing, as often as it takes. What was answered so far has moved its
+client's dual and counts; nobody answers in one round twice; clients that were asked before in the
+round are asked again only when there are no others. The model moves once, when the round has its
+minimum, and only that ends a round. A client that declines leaves the job.
 """
 
 import functools
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -81,25 +83,40 @@ class AdmmCoordinator:
         return start_state(self.spec.n_clients, self.spec.dim, seed)
 
     def finished(self, state: AdmmState) -> bool:
-        """Tell whether all rounds are done, or too few clients are left for another."""
-        left = int(np.count_nonzero(self._free(state)))
+        """Tell whether all rounds are done, or too few clients are left for the open one."""
+        left = int(np.count_nonzero(self._free(state) | state.answered))
         return state.round > self.spec.rounds or left < self.spec.minimum
 
-    def sampled(self, state: AdmmState) -> IntArray:
-        """Return the clients of the open round, in rising order.
+    def enough(self, state: AdmmState, more: int = 0) -> bool:
+        """Tell whether the open round has its minimum with so many answers more."""
+        return int(np.count_nonzero(state.answered)) + more >= self.spec.minimum
 
-        Every client has a uniform 64-bit number in every round, and those with the smallest are
-        sampled: a fixed count, or all below a threshold (and never fewer than the minimum). If one
-        declines, the others stay and the next smallest takes its place.
+    def sampled(self, state: AdmmState) -> IntArray:
+        """Return the clients of the open drawing, in rising order.
+
+        Every client has a uniform 64-bit number in every drawing, and those with the smallest are
+        sampled: a fixed count, or all below a threshold (and never fewer than the minimum). A
+        further drawing of a round asks for what is missing, and clients that were not asked first.
         """
-        spec, pool = self.spec, np.flatnonzero(self._free(state))
-        drawn, count = _drawn(state.seed, state.round, spec.n_clients)[pool], spec.sampled
+        spec, free = self.spec, self._free(state) & ~state.answered
+        drawn, count = _drawn(state.seed, state.drawing, spec.n_clients), spec.sampled
         if spec.sampling is Sampling.POISSON and spec.sampled < spec.n_clients:
-            below = int((drawn < np.uint64((spec.sampled << 64) // spec.n_clients)).sum())
+            threshold = np.uint64((spec.sampled << 64) // spec.n_clients)
+            below = int((drawn[free] < threshold).sum())
             count = min(max(below, spec.minimum), spec.most_sampled)
-        if count < pool.size:
-            pool = pool[drawn <= np.partition(drawn, count - 1)[count - 1]][:count]
-        return pool
+        count -= int(np.count_nonzero(state.answered))
+        asked = state.owed == state.round
+        first = _smallest(drawn, np.flatnonzero(free & ~asked), count)
+        if first.size == count or not asked.any():
+            return first
+        again = _smallest(drawn, np.flatnonzero(free & asked), count - first.size)
+        return np.sort(np.concatenate([first, again]))
+
+    def spares(self, state: AdmmState) -> bool:
+        """Tell whether the open round could ask somebody whom it has not asked."""
+        fresh = self._free(state) & ~state.answered & (state.owed != state.round)
+        fresh[self.sampled(state)] = False
+        return bool(fresh.any())
 
     def tasks(self, state: AdmmState) -> Tasks:
         """Return what to ask of whom; nobody, if all rounds are done."""
@@ -146,30 +163,21 @@ class AdmmCoordinator:
         if other := set(map(len, said.bodies)) - {size}:
             raise BadInput(f"an answer has {min(other)} bytes instead of {size}")
 
-    def may_close(self, tasks: Tasks, answered: Collection[int], *, expired: bool) -> bool:
-        """Tell whether the round of ``tasks`` may close with the answers of ``answered``.
+    def absorb(self, state: AdmmState, said: Said, *, in_place: bool = False) -> AdmmState:
+        """Close the drawing: apply what was stored while it was open, late answers included.
 
-        It closes when all that were asked have answered, or at its deadline with those who did,
-        but never with fewer than the minimum. Late answers of others do not count.
-        """
-        there = len(set(tasks.clients.tolist()).intersection(answered))
-        return there == tasks.clients.size or (expired and there >= self.spec.minimum)
-
-    def absorb(
-        self, state: AdmmState, said: Said, *, moves: bool = True, in_place: bool = False
-    ) -> AdmmState:
-        """Close the round: apply what was stored while it was open, late answers included.
+        With the minimum the model moves and the round is done; else a further drawing follows.
 
         Parameters
         ----------
-        moves
-            Unless it does, the model stays until a round has enough answers.
         in_place
             Write over the duals of ``state``, which is of no use then: there may be many clients,
             and few of them answer.
         """
         after = self.replay(state, said, state.z, in_place=in_place)
-        return replace(after, z=self.consensus(after.total)) if moves else after
+        if after.round == state.round:
+            return after
+        return replace(after, z=self.consensus(after.total))
 
     def replay(
         self, state: AdmmState, said: Said, z: IntArray, *, in_place: bool = False
@@ -186,14 +194,19 @@ class AdmmCoordinator:
         u[clients] = now = np.clip(before + share(spec.gain, gap), -MAX_STATE, MAX_STATE)
         taken[clients] += 1
         owed[clients] = 0
+        done = self.enough(state, clients.size)
+        answered = np.zeros_like(state.answered) if done else state.answered.copy()
+        answered[clients] = not done
         after = replace(
             state,
-            round=state.round + 1,
+            round=state.round + done,
+            drawing=state.drawing + 1,
             z=z,
             total=state.total + (now - before).sum(axis=0),
             u=u,
             taken=taken,
             owed=owed,
+            answered=answered,
             past=_kept({**state.past, state.round: state.z}, owed),
         )
         return self.decline(after, *said.declined.tolist()) if said.declined.size else after
@@ -225,11 +238,19 @@ class AdmmCoordinator:
         return ~state.declined & (state.taken < self.spec.most_participations)
 
 
-@functools.lru_cache(maxsize=4)  # a round is looked at several times
-def _drawn(seed: bytes, round_: int, count: int) -> NDArray[np.uint64]:
+@functools.lru_cache(maxsize=4)  # a drawing is looked at several times
+def _drawn(seed: bytes, drawing: int, count: int) -> NDArray[np.uint64]:
     """Return a uniform 64-bit number for each client."""
-    name = b"colonnade admm sampling\0" + seed + round_.to_bytes(8, "little")
+    name = b"colonnade admm sampling\0" + seed + drawing.to_bytes(8, "little")
     return np.frombuffer(hashlib.shake_256(name).digest(8 * count), "<u8")
+
+
+def _smallest(drawn: NDArray[np.uint64], pool: IntArray, count: int) -> IntArray:
+    """Return the ``count`` of ``pool`` with the smallest numbers, or all, in rising order."""
+    if count >= pool.size:
+        return pool
+    numbers = drawn[pool]
+    return pool[numbers <= np.partition(numbers, count - 1)[count - 1]][:count]
 
 
 def share(gain: int, vectors: IntArray) -> IntArray:

@@ -1,7 +1,8 @@
 """Federated ADMM as the engine sees it: states, tasks and answers by party, prices, the model.
 
 Unlike a vertical job, a round need not have everybody's answer: it may close at its deadline with
-those who answered, and what comes later counts in the round that is open then.
+those who answered, if they are enough; else others are drawn. What comes later counts in the round
+that is open then. Messages are numbered by drawings, so that no number is used for two questions.
 """
 
 import secrets
@@ -58,15 +59,19 @@ class FederatedAdmm:
         return self.solver.start(secrets.token_bytes(SEED_BYTES))
 
     def round_of(self, state: AdmmState) -> int:
-        """Return the round that comes next."""
-        return state.round
+        """Return the number under which messages go: that of the drawing."""
+        return state.drawing
+
+    def rounds_done(self, state: AdmmState) -> int:
+        """Return how many rounds had their minimum."""
+        return state.round - 1
 
     def finished(self, state: AdmmState) -> bool:
         """Tell whether all rounds are done, or too few clients are left."""
         return self.solver.finished(state)
 
     def tasks(self, state: AdmmState) -> Mapping[str, bytes]:
-        """Return the round's tasks by party."""
+        """Return the drawing's tasks by party."""
         asked, tasks = self.solver.tasks(state), {}
         for part in self.method.parts:
             first = self.method.first(part.party)
@@ -106,17 +111,27 @@ class FederatedAdmm:
         """Return, for each client, the round of the question that it owes an answer to, or 0."""
         return self.solver.expected(state)
 
-    def enough(self, answers: Mapping[str, Said]) -> bool:
-        """Tell whether a round may close with these answers."""
-        return sum(len(said.bodies) for said in answers.values()) >= self.method.spec.minimum
+    def enough(self, state: AdmmState, answers: Mapping[str, Said]) -> bool:
+        """Tell whether the open round has its minimum with these answers."""
+        return self.solver.enough(state, sum(len(said.bodies) for said in answers.values()))
+
+    def spares(self, state: AdmmState) -> bool:
+        """Tell whether the open round could ask somebody whom it has not asked."""
+        return self.solver.spares(state)
+
+    def shortage(self, state: AdmmState, answers: Mapping[str, Said]) -> str:
+        """Say what the open round lacks."""
+        count = int(np.count_nonzero(state.answered))
+        count += sum(len(said.bodies) for said in answers.values())
+        spec = self.method.spec
+        return f"round {state.round} of {spec.rounds} had {count} answers and needs {spec.minimum}"
 
     def check(self, state: AdmmState, party: str, answer: Said) -> None:
         """Accept: `hear` has checked the answer against its task."""
 
     def absorb(self, state: AdmmState, answers: Mapping[str, Said]) -> AdmmState:
-        """Return the state after the round; with too few answers the model stays."""
-        said, moves = self._of_all(state, answers), self.enough(answers)
-        return self.solver.absorb(state, said, moves=moves, in_place=True)
+        """Return the state after the drawing; with too few answers the round goes on."""
+        return self.solver.absorb(state, self._of_all(state, answers), in_place=True)
 
     def _of_all(self, state: AdmmState, answers: Mapping[str, Said]) -> Said:
         """Return what is new from all parties' clients, numbered as the job does and in order.

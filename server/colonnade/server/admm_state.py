@@ -1,6 +1,6 @@
 """The state of a federated ADMM job, and its bytes.
 
-The first state of a job is written whole, and each later one as its change: what the round used,
+The first state of a job is written whole, and each later one as its change: what a drawing used,
 and the model that came of it. The rest of a state follows from the one before in exact integers
 (`server.admm.AdmmCoordinator.replay`), so a coordinator that reads them back goes on bit for bit.
 """
@@ -16,24 +16,26 @@ from colonnade.core.arrays import IntArray
 from colonnade.wire.clients import Said
 
 SEED_BYTES = 32
-_HEAD = struct.Struct("<8sIIII32s")
-_MAGIC = b"admm/2\0\0"
+_HEAD = struct.Struct("<8sIIIII32s")
+_MAGIC = b"admm/3\0\0"
 _CHANGE_HEAD = struct.Struct("<8sIIII")
 _CHANGE_MAGIC = b"admm+2\0\0"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AdmmState:
-    """The state in round ``round``, before its answers; vectors are in grid steps."""
+    """The state before the answers of a drawing; vectors are in grid steps."""
 
-    round: int
+    round: int  # that is open
+    drawing: int  # of the job, that is open: the same number as the round while each needs but one
     seed: bytes  # of the sampling; the coordinator's secret
     z: IntArray  # (dim,)
     total: IntArray  # (dim,): the exact sum of u
     u: IntArray  # (n_clients, dim)
     taken: IntArray  # (n_clients,): answers so far
-    owed: IntArray  # (n_clients,): round of the unanswered task of an earlier round, or 0
+    owed: IntArray  # (n_clients,): round of the unanswered task of an earlier drawing, or 0
     declined: NDArray[np.bool_]  # (n_clients,)
+    answered: NDArray[np.bool_]  # (n_clients,): in earlier drawings of the open round
     past: Mapping[int, IntArray] = field(default_factory=dict)  # z of the rounds in `owed`
 
 
@@ -43,7 +45,8 @@ def start_state(n_clients: int, dim: int, seed: bytes) -> AdmmState:
         raise ValueError(f"a seed has {SEED_BYTES} bytes")
     none, empty = np.zeros(n_clients, np.int64), np.zeros(dim, np.int64)
     u = np.zeros((n_clients, dim), np.int64)
-    return AdmmState(1, seed, empty, empty, u, none, none, np.zeros(n_clients, np.bool_))
+    nobody = np.zeros(n_clients, np.bool_)
+    return AdmmState(1, 1, seed, empty, empty, u, none, none, nobody, nobody)
 
 
 def encode_state(state: AdmmState) -> bytes:
@@ -52,9 +55,9 @@ def encode_state(state: AdmmState) -> bytes:
     rounds = sorted(state.past)
     return b"".join(
         (
-            _HEAD.pack(_MAGIC, n, dim, state.round, len(rounds), state.seed),
+            _HEAD.pack(_MAGIC, n, dim, state.round, state.drawing, len(rounds), state.seed),
             *(part.astype("<u4").tobytes() for part in (state.taken, state.owed, np.array(rounds))),
-            np.packbits(state.declined).tobytes(),
+            *(np.packbits(part).tobytes() for part in (state.declined, state.answered)),
             *(part.astype("<i8").tobytes() for part in (state.z, state.total)),
             *(state.past[round_].astype("<i8").tobytes() for round_ in rounds),
             state.u.astype("<i8").tobytes(),
@@ -66,20 +69,19 @@ def decode_state(body: bytes) -> AdmmState:
     """Return the state that the bytes stand for; `ValueError` if they are no state."""
     if len(body) < _HEAD.size or not body.startswith(_MAGIC):
         raise ValueError("the bytes are no state")
-    _, n, dim, round_, n_past, seed = _HEAD.unpack_from(body)
+    _, n, dim, round_, drawing, n_past, seed = _HEAD.unpack_from(body)
     parts = _Parts(body, _HEAD.size)
     taken, owed, rounds = parts.take("<u4", n), parts.take("<u4", n), parts.take("<u4", n_past)
-    bits = parts.take("u1", -(-n // 8)).astype(np.uint8)
+    declined, answered = parts.flags(n), parts.flags(n)
     z, total = parts.take("<i8", dim), parts.take("<i8", dim)
     past = {number: parts.take("<i8", dim) for number in rounds.tolist()}
     u = parts.take("<i8", n * dim).reshape(n, dim)
     parts.end()
-    declined = np.unpackbits(bits, count=n).astype(np.bool_)
-    return AdmmState(round_, seed, z, total, u, taken, owed, declined, past)
+    return AdmmState(round_, drawing, seed, z, total, u, taken, owed, declined, answered, past)
 
 
 def encode_change(said: Said, z: IntArray) -> bytes:
-    """Return what a round used, all bodies of one size, and the model that came of it."""
+    """Return what a drawing used, all bodies of one size, and the model that came of it."""
     size = len(said.bodies[0]) if said.bodies else 0
     counts = z.size, said.clients.size, said.declined.size, size
     numbers = said.clients, said.rounds, said.declined
@@ -122,6 +124,10 @@ class _Parts:
     def take(self, kind: str, count: int) -> IntArray:
         raw = self.next(np.dtype(kind).itemsize * count)
         return np.frombuffer(raw, kind).astype(np.int64)
+
+    def flags(self, count: int) -> NDArray[np.bool_]:
+        bits = np.frombuffer(self.next(-(-count // 8)), np.uint8)
+        return np.unpackbits(bits, count=count).astype(np.bool_)
 
     def end(self) -> None:
         if self.at != len(self.body):

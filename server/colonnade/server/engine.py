@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from colonnade.core.errors import BadInput, NotEnrolled, RequestConflict, StaleEpoch, UnknownJob
 from colonnade.optim.job import job_id as name_of
-from colonnade.server.keeping import enrolled, keep
+from colonnade.server.keeping import enrolled, keep, write_answers
 from colonnade.server.metering import control_row, retry_row
 from colonnade.server.offers import check_offer
 from colonnade.server.outgoing import Outgoing, Send
@@ -160,8 +160,8 @@ class Coordinator:
         self.settle()
         now = self._monotonic()
         for run in list(self.runs.values()):
-            if run.expired(now):
-                self._advance(run, expired=True)
+            if run.state is not None:
+                self._advance(run, expired=run.expired(now))
             reason = run.overdue(now, self._heard)
             if reason and run.row.job_id in self.runs:
                 self._end(run, State.FAILED, reason)
@@ -242,10 +242,12 @@ class Coordinator:
 
     def _advance(self, run: Run, *, expired: bool = False) -> None:
         """Open rounds, and close them while nobody is awaited, or the open one if it expired."""
+        now = self._monotonic()
         while not run.algorithm.finished(run.state):
             if not run.opened:
-                run.tasks, run.opened = run.algorithm.tasks(run.state), True
-                run.since = self._monotonic()
+                if run.rests(now):
+                    return
+                run.open(now)
                 self._store.put_tasks(run.row.job_id, run.round, run.kept_tasks())
                 for party in run.tasks:
                     self._out.task(run, party)
@@ -255,23 +257,18 @@ class Coordinator:
             self._settle(run)
             job_id, answered = run.row.job_id[:12], len(run.answers)
             logger.info("round_closed job=%s round=%d parties=%d", job_id, run.round, answered)
-            self._store.put_iterate(run.close_round())
+            self._store.put_iterate(run.close_round(now))
         self._end(run, *run.outcome())
 
     def _settle(self, run: Run) -> None:
-        if not run.unwritten:
-            return
-        for round_ in {answer.round for answer in run.unwritten}:
-            bodies = {each.party: each.body for each in run.unwritten if each.round == round_}
-            self._store.put_answers(run.row.job_id, round_, bodies)
-        self._store.add_uplink(row for answer in run.unwritten for row in answer.uplink)
-        for party in {answer.party for answer in run.unwritten}:
+        for party in write_answers(self._store, run):
             self._store.put_party(self.parties[party])
-        run.unwritten.clear()
 
     def _end(self, run: Run, state: State, reason: str) -> None:
         job_id = run.row.job_id
         self._settle(run)
+        if run.clients is not None and run.heard():  # it was paid for, so it counts
+            self._store.put_iterate(run.close_round(self._monotonic()))
         run.row = replace(run.row, state=state, reason=reason, ended_at=self._clock())
         self._store.set_state(replace(run.row, outcome=job_status(run).SerializeToString()))
         logger.info("job_ended job=%s state=%s round=%d", job_id[:12], state.value, run.round)

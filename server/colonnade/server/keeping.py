@@ -7,7 +7,7 @@ from colonnade.core.errors import BadInput, NotEnrolled
 from colonnade.privacy.receipts import verify
 from colonnade.server.metering import submission_rows
 from colonnade.server.run import Answer, Run
-from colonnade.server.store import PartyRow
+from colonnade.server.store import PartyRow, Store
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.wire.clients import Said, said_to_bytes
 from colonnade.wire.session import enrolment_statement
@@ -48,3 +48,14 @@ def keep(run: Run, party: str, submission: pb.Submission, answer: Any, wire: int
     for row in rows:
         run.count(row)
     run.take(party, submission.round, answer)
+
+
+def write_answers(store: Store, run: Run) -> set[str]:
+    """Write what was kept and not yet written; return whose it is."""
+    for round_ in {answer.round for answer in run.unwritten}:
+        bodies = {each.party: each.body for each in run.unwritten if each.round == round_}
+        store.put_answers(run.row.job_id, round_, bodies)
+    store.add_uplink([row for answer in run.unwritten for row in answer.uplink])
+    parties = {answer.party for answer in run.unwritten}
+    run.unwritten.clear()
+    return parties

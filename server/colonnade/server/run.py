@@ -77,7 +77,9 @@ class Run:
     late: dict[str, Said] = field(default_factory=dict)  # clients' answers to earlier ones
     unwritten: list[Answer] = field(default_factory=list)
     counts: dict[str, Counts] = field(default_factory=dict)
-    since: float = 0.0  # monotonic time of the last proposal or round
+    since: float = 0.0  # monotonic time of the last proposal or tasks
+    waits_since: float = 0.0  # of the proposal or of the round's first tasks
+    empty: int = 0  # drawings in a row that brought nothing new
 
     @classmethod
     def load(cls, store: Store, row: JobRow, *, now: float) -> "Run":
@@ -90,6 +92,7 @@ class Run:
             {decision.party: decision for decision in store.decisions(row.job_id)},
             counts={member.party: Counts() for member in job.members},
             since=now,
+            waits_since=now,
         )
         for counted in store.uplink(row.job_id):
             run.count(counted)
@@ -123,12 +126,14 @@ class Run:
 
     @property
     def round(self) -> int:
-        """The round that is open; 0 is the opening."""
+        """The round that is open, or the drawing of clients; 0 is the opening."""
         return 0 if self.state is None else self.algorithm.round_of(self.state)
 
     @property
     def rounds_done(self) -> int:
         """Rounds done, the opening not counted."""
+        if self.clients is not None and self.state is not None:
+            return self.clients.rounds_done(self.state)
         return max(0, self.round - 1)
 
     def awaited(self) -> list[str]:
@@ -175,8 +180,19 @@ class Run:
             return self.tasks
         return {party: without_points(task) for party, task in self.tasks.items()}
 
+    def open(self, now: float) -> None:
+        """Take the tasks of the state."""
+        self.tasks, self.opened, self.since = self.algorithm.tasks(self.state), True, now
+
+    def rests(self, now: float) -> bool:
+        """Tell whether it is too early to ask anew: who is away is not asked all the time."""
+        if self.clients is None or not self.empty:
+            return False
+        pause = min(2.0 ** min(self.empty - 1, 20), self.clients.method.round_timeout_s)
+        return now - self.since < pause
+
     def expired(self, now: float) -> bool:
-        """Tell whether the open round may close without everybody."""
+        """Tell whether the open drawing may close without everybody."""
         if self.clients is None or not self.opened:
             return False
         return now - self.since > self.clients.method.round_timeout_s
@@ -185,8 +201,9 @@ class Run:
         """Return why the job has waited too long, or nothing; ``heard`` is when of whom."""
         limit = self.job.party_timeout_s
         if self.clients is not None and self.state is not None:
-            late = now - self.since > max(limit, self.clients.method.round_timeout_s)
-            return f"round {self.round} had too few answers within {limit} s" if late else ""
+            late = now - self.waits_since > max(limit, self.clients.method.round_timeout_s)
+            lack = self.clients.shortage(self.state, self.heard())
+            return f"{lack}; no more came within {limit} s" if late else ""
         for party in self.awaited():
             if now - max(self.since, heard.get(party, 0.0)) > limit:
                 where = "the proposal" if self.state is None else f"round {self.round}"
@@ -194,10 +211,19 @@ class Run:
         return ""
 
     def may_close(self, *, expired: bool) -> bool:
-        """Tell whether the open round may close; only clients' rounds close without everybody."""
+        """Tell whether what is open may close; only clients' drawings close without everybody.
+
+        One that would bring nothing, with nobody else to ask, stays open for those who are away.
+        """
         if not self.awaited():
             return True
-        return expired and self.clients is not None and self.clients.enough(self.heard())
+        if not expired or self.clients is None:
+            return False
+        return (
+            bool(self.answers)
+            or self.clients.enough(self.state, self.heard())
+            or self.clients.spares(self.state)
+        )
 
     def first_state(self) -> Any:
         """Return the state before anything is asked; clients of parties that refused are out."""
@@ -210,24 +236,28 @@ class Run:
 
     def outcome(self) -> tuple[State, str]:
         """Return how a job ends that asks nothing more, and why if it was not meant to."""
-        done = self.rounds_done
-        if done >= self.job.rounds or self.clients is None:
+        if self.clients is None or self.rounds_done >= self.job.rounds:
             return State.FINISHED, ""
-        text = f"too few clients are left after {done} of {self.job.rounds} rounds"
-        return (State.FINISHED if done else State.FAILED), text
+        lack = self.clients.shortage(self.state, {})
+        return State.FAILED, f"{lack}; too few clients are left to ask"
 
     def begin(self) -> IterateRow:
         """Take the first state and return the row to write."""
         state = self.first_state()
         return self._next(state, self.algorithm.encode(state))
 
-    def close_round(self) -> IterateRow:
+    def close_round(self, now: float) -> IterateRow:
         """Take the state to which the round's answers lead and return the row to write."""
-        before, heard = self.state, self.heard()
+        before, heard, done = self.state, self.heard(), self.rounds_done
         state = self.algorithm.absorb(before, heard)
         if self.clients is None:
             return self._next(state, self.algorithm.encode(state))
-        return self._next(state, self.clients.encode_change(before, heard, state))
+        new = any(said.clients.size or said.declined.size for said in heard.values())
+        row = self._next(state, self.clients.encode_change(before, heard, state))
+        self.empty = 0 if new else self.empty + 1
+        if self.rounds_done > done:
+            self.waits_since = now
+        return row
 
     def _next(self, state: Any, body: bytes) -> IterateRow:
         self.state, self.chain = state, hashlib.sha256(self.chain + body).digest()
