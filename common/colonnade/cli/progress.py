@@ -42,4 +42,5 @@ def summary(view: "JobView") -> str:
     )
     away = [party.party for party in view.parties if not party.attached and not view.ended]
     waiting = f"; waiting for {', '.join(away)}" if away else ""
-    return f"uplink {sent} B; budget left {left}{waiting}"
+    whose = ", least of any client:" if view.over_clients else ""
+    return f"uplink {sent} B; budget left{whose} {left}{waiting}"

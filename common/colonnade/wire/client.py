@@ -60,6 +60,7 @@ class JobView:
     ended_at: float
     submitted_by: str
     parties: tuple[PartyView, ...]
+    over_clients: bool = False  # then a party's spending is that of its client that paid most
 
     @property
     def ended(self) -> bool:
@@ -218,6 +219,7 @@ def _job_view(job: jobs_pb2.JobStatus) -> JobView:
             )
             for party in job.parties
         ),
+        over_clients=job.over_clients,
     )
 
 

@@ -250,7 +250,8 @@ def _smallest(drawn: NDArray[np.uint64], pool: IntArray, count: int) -> IntArray
     if count >= pool.size:
         return pool
     numbers = drawn[pool]
-    return pool[numbers <= np.partition(numbers, count - 1)[count - 1]][:count]
+    least: IntArray = pool[numbers <= np.partition(numbers, count - 1)[count - 1]][:count]
+    return least
 
 
 def share(gain: int, vectors: IntArray) -> IntArray:

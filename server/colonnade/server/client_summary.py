@@ -5,7 +5,8 @@ anybody else does. Central: what the published models alone would reveal under p
 enforces; it is computed from the job's public numbers, and its premises stand beside it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -13,28 +14,93 @@ import numpy as np
 from colonnade.core.arrays import IntArray
 from colonnade.core.errors import BadInput
 from colonnade.optim.admm.accounting import CENTRAL_LABEL, CENTRAL_PREMISES, central_epsilons
+from colonnade.optim.admm.spec import DISPLACEMENT
+from colonnade.optim.model import LinearModel
 from colonnade.privacy.accounting import epsilon_of, rho_from_units
 from colonnade.server.admm_job import FederatedAdmm
 from colonnade.server.admm_state import AdmmState
+from colonnade.server.store import IterateRow
 
 # Points of the curves: computing a central figure takes a while.
 _MOST_POINTS = 40
 
 
-def clients_of(
-    algorithm: FederatedAdmm, last: AdmmState, taken: Sequence[tuple[int, IntArray]]
-) -> dict[str, Any]:
-    """Return the report's part about clients.
+@dataclass(frozen=True, slots=True, eq=False)
+class Point:
+    """What was known after so many rounds."""
+
+    done: int
+    taken: IntArray  # answers of each client so far
+    model: LinearModel
+
+
+@dataclass(frozen=True, slots=True)
+class RoundCount:
+    """One round: how many it asked, how many answers it had; ``done`` if they were enough."""
+
+    round: int
+    asked: int
+    answers: int
+    drawings: int
+    done: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class History:
+    """A job in its rounds, from its first state to its newest."""
+
+    last: AdmmState
+    points: Sequence[Point]
+    rounds: Sequence[RoundCount]
+    round_of: Mapping[int, int]  # by drawing: the round that it belongs to
+
+
+def history_of(
+    algorithm: FederatedAdmm, states: Iterable[tuple[IterateRow, AdmmState]], *, is_open: bool
+) -> History:
+    """Go through the states of a job once; each is used up by the next.
 
     Parameters
     ----------
-    last
-        The newest state.
-    taken
-        How often each client had answered after so many rounds, oldest first.
+    is_open
+        Whether the newest state's drawing was asked: a job may end before that.
     """
-    method, delta = algorithm.method, algorithm.job.delta
-    cost, done = method.spec.mechanism.cost, taken[-1][0]
+    points, counts, round_of = list[Point](), dict[int, RoundCount](), dict[int, int]()
+    asked = drawn = np.empty(0, np.int64)
+    known, state = 0, None
+
+    def count(number: int, *, answers: int, done: bool) -> None:
+        before = counts.get(number, RoundCount(number, 0, 0, 0, done=False))
+        heard, drawings = before.answers + answers, before.drawings + 1
+        counts[number] = RoundCount(number, asked.size, heard, drawings, done=done)
+
+    for _, state in states:
+        total, number = int(state.taken.sum()), state.round
+        if points:
+            done = number > max(round_of.values())
+            asked = np.union1d(asked, drawn)
+            count(max(round_of.values()), answers=total - known, done=done)
+        if not points or number > points[-1].done + 1:
+            points.append(Point(number - 1, state.taken, algorithm.model(state)))
+            asked = np.empty(0, np.int64)
+        drawn = _drawn(algorithm, state)
+        round_of[state.drawing], known = number, total
+    if state is None:
+        raise ValueError("a job that has begun has a state")
+    if is_open and drawn.size:
+        asked = np.union1d(asked, drawn)
+        count(state.round, answers=0, done=False)
+    return History(state, points, list(counts.values()), round_of)
+
+
+def _drawn(algorithm: FederatedAdmm, state: AdmmState) -> IntArray:
+    return np.empty(0, np.int64) if algorithm.finished(state) else algorithm.solver.sampled(state)
+
+
+def clients_of(algorithm: FederatedAdmm, history: History) -> dict[str, Any]:
+    """Return the report's part about clients."""
+    spec, delta, last = algorithm.method.spec, algorithm.job.delta, history.last
+    cost, done = spec.mechanism.cost, history.points[-1].done
 
     def amount(units: int) -> dict[str, float]:
         rho = rho_from_units(units)
@@ -42,21 +108,50 @@ def clients_of(
 
     median = int(np.median(last.taken))
     return {
-        "count": method.spec.n_clients,
+        "count": spec.n_clients,
         "declined": int(last.declined.sum()),
         "answers": int(last.taken.sum()),
+        "minimum": spec.minimum,
+        "sampled": spec.sampled,
+        "limit": spec.most_participations,
+        "at_limit": int((last.taken >= spec.most_participations).sum()),
+        "rounds": [asdict(each) for each in history.rounds],
+        "unused": int(last.answered.sum()),
         "local": {
             "enforced": True,
             "max": amount(cost * int(last.taken.max())),
             "median": amount(cost * median),
-            "promised": amount(method.spec.max_units),
+            "promised": amount(spec.max_units),
         },
         "central": _central(algorithm, done),
-        "curves": _curves(algorithm, taken),
-        "body_bytes": method.spec.body_bytes,
+        "curves": _curves(algorithm, [(point.done, point.taken) for point in history.points]),
+        "body_bytes": spec.body_bytes,
         # By party, in its clients' own order: how often each has answered.
         "answers_by_client": {
-            part.party: algorithm.participations(last, part.party).tolist() for part in method.parts
+            part.party: algorithm.participations(last, part.party).tolist()
+            for part in algorithm.method.parts
+        },
+    }
+
+
+def uplink_by_client(algorithm: FederatedAdmm, last: AdmmState) -> dict[str, Any]:
+    """Return what each client sent: so many answers, each of one size that was known before.
+
+    Who answered in which round is not listed: that the drawings stay secret is a premise of the
+    model-based figure.
+    """
+    spec = algorithm.method.spec
+    answers = {
+        part.party: algorithm.participations(last, part.party) for part in algorithm.method.parts
+    }
+    sizes = {party: (counts * spec.body_bytes).tolist() for party, counts in answers.items()}
+    return {
+        "predicted_most_bytes": spec.payload_bytes(spec.n_clients * spec.most_participations),
+        "clients": {
+            "kind": DISPLACEMENT,
+            "body_bytes": spec.body_bytes,
+            "answers": {party: counts.tolist() for party, counts in answers.items()},
+            "payload_bytes": sizes,
         },
     }
 

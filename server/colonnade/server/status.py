@@ -26,6 +26,7 @@ def job_status(run: Run) -> jobs_pb2.JobStatus:
         submitted_at=row.submitted_at,
         ended_at=row.ended_at,
         submitted_by=row.submitted_by,
+        over_clients=run.clients is not None,
     )
     awaited = () if row.state.ended else run.awaited()
     for member in job.members:

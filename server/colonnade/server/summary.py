@@ -3,7 +3,7 @@
 The shape is described in `colonnade.server.report`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -11,8 +11,15 @@ from typing import Any, cast
 import numpy as np
 
 from colonnade.core.errors import BadInput
+from colonnade.optim.model import LinearModel
 from colonnade.privacy.accounting import epsilon_of, rho_from_units
-from colonnade.server.client_summary import clients_of, statement_of
+from colonnade.server.client_summary import (
+    History,
+    clients_of,
+    history_of,
+    statement_of,
+    uplink_by_client,
+)
 from colonnade.server.engine import Coordinator
 from colonnade.server.report import state_promise
 from colonnade.server.report.schema import Privacy
@@ -28,12 +35,12 @@ Report = dict[str, Any]
 def report_of(engine: Coordinator, store: Store, run: Run) -> Report:
     """Return the report of a job, ended or not."""
     row, job = run.row, run.job
-    rows = store.uplink(row.job_id)
     ended = row.ended_at or None
     private = _private(engine, run)
     model = None
     if run.state is not None:
         model = replace(run.algorithm.model(run.state), private=private).to_object()
+    history = _history(store, run)
     return {
         "format": "colonnade report",
         "version": 1,
@@ -46,26 +53,32 @@ def report_of(engine: Coordinator, store: Store, run: Run) -> Report:
         "submitted_at": _iso(row.submitted_at),
         "ended_at": None if ended is None else _iso(ended),
         "seconds": 0.0 if ended is None else ended - row.submitted_at,
-        "n_rows": job.n_rows,
+        ("n_rows" if run.clients is None else "n_clients"): job.n_rows,
         "loss": job.method.loss.value,
         "labels": job.method.labels.value,
         "rounds": {"planned": job.rounds, "done": run.rounds_done},
         "parameters": dict(run.algorithm.parameters()),
-        "privacy": _privacy(engine, run, rows),
-        "uplink": _uplink(run, rows),
+        "privacy": _privacy(engine, run, store.uplink(row.job_id)),
+        "uplink": _uplink(run, store.uplink(row.job_id), history),
         "model": model,
-        "path": _path(store, run),
+        "path": _path(_models(store, run, history)),
         "quality": None,
-        **_extras(store, run),
+        **_extras(run, history),
     }
 
 
-def _extras(store: Store, run: Run) -> Report:
+def _history(store: Store, run: Run) -> History | None:
+    """Return a job over clients in its rounds, if it has begun."""
+    if run.clients is None or run.state is None:
+        return None
+    states = states_of(run.algorithm, store.iterates(run.row.job_id))
+    return history_of(run.clients, states, is_open=run.opened and not run.row.state.ended)
+
+
+def _extras(run: Run, history: History | None) -> Report:
     """Return what only some methods can say."""
-    if run.clients is not None and run.state is not None:
-        states = states_of(run.algorithm, store.iterates(run.row.job_id))
-        taken = [(row.round - 1, state.taken) for row, state in states]
-        return {"clients": clients_of(run.clients, run.state, taken)}
+    if run.clients is not None and history is not None:
+        return {"clients": clients_of(run.clients, history)}
     if run.state is None or not isinstance(run.algorithm, VerticalMoments):
         return {}
     found = moments_summary(run.algorithm.solver, run.state)
@@ -114,7 +127,7 @@ def _privacy(engine: Coordinator, run: Run, rows: Sequence[UplinkRow]) -> Report
                 "max": amount(job.max_units(party)),
                 "spent": amount(run.spent(party)),
                 "cap": amount(offer.cap_units) if offer.cap_units else None,
-                "ledger_spent": amount(_ledger_spent(engine.parties[party])),
+                "ledger_spent": amount(_ledger_spent(engine.parties[party], run)),
                 "by_kind": [
                     {
                         "kind": kind,
@@ -163,45 +176,59 @@ def _offer(engine: Coordinator, party: str) -> federation_pb2.Offer:
     return federation_pb2.Offer.FromString(engine.parties[party].offer)
 
 
-def _ledger_spent(row: PartyRow) -> int:
-    """Return what a party's ledger has spent in all, by its own newest word."""
+def _ledger_spent(row: PartyRow, run: Run) -> int:
+    """Return what a party's ledger has spent in all, by its own newest word.
+
+    Of a party of clients, what one of them is known to have spent at least: the newest word is that
+    of one account, and another one may have paid more in this job.
+    """
     offer = federation_pb2.Offer.FromString(row.offer)
     newest = release_pb2.Release.FromString(row.latest)
-    return max(offer.spent_units, newest.receipt.spent_units)
+    return max(offer.spent_units, newest.receipt.spent_units, run.spent(row.name))
 
 
-def _uplink(run: Run, rows: Sequence[UplinkRow]) -> Report:
-    listed = []
+def _uplink(run: Run, rows: Sequence[UplinkRow], history: History | None) -> Report:
+    listed = dict[tuple[int, str, str], Report]()
     for row in rows:
-        known = row.kind == CONTROL
-        size = 0 if known else run.algorithm.body_bytes(row.party, row.kind)
-        listed.append(
-            {
-                "round": row.round,
-                "party": row.party,
-                "kind": row.kind,
-                "payload_bytes": row.payload_bytes,
-                "predicted_bytes": 0 if known else size * row.messages,
-                "wire_bytes": row.wire_bytes,
-                "messages": row.messages,
-                "retry_bytes": row.retry_bytes,
-            }
-        )
+        size = 0 if row.kind == CONTROL else run.algorithm.body_bytes(row.party, row.kind)
+        # Several drawings may belong to one round.
+        round_ = row.round if history is None else history.round_of.get(row.round, row.round)
+        key = {"round": round_, "party": row.party, "kind": row.kind}
+        counts = {
+            "payload_bytes": row.payload_bytes,
+            "predicted_bytes": size * row.messages,
+            "wire_bytes": row.wire_bytes,
+            "messages": row.messages,
+            "retry_bytes": row.retry_bytes,
+        }
+        known = listed.setdefault((round_, row.party, row.kind), key | dict.fromkeys(counts, 0))
+        for name, count in counts.items():
+            known[name] += count
     sums = ("payload_bytes", "predicted_bytes", "wire_bytes", "retry_bytes")
-    return {**{name: sum(row[name] for row in listed) for name in sums}, "rows": listed}
+    found = {name: sum(row[name] for row in listed.values()) for name in sums}
+    if run.clients is not None and history is not None:
+        found |= uplink_by_client(run.clients, history.last)
+    return {**found, "rows": list(listed.values())}
 
 
-def _path(store: Store, run: Run) -> list[Report]:
-    """Return the coefficients after each round, in scaled units; round 0 is the start."""
-    path = []
+def _models(store: Store, run: Run, history: History | None) -> Iterator[tuple[int, LinearModel]]:
+    """Yield the model after each round; 0 is the start."""
+    if history is not None:
+        yield from ((point.done, point.model) for point in history.points)
+        return
     for row, state in states_of(run.algorithm, store.iterates(run.row.job_id)):
-        if row.round == 0:
-            continue  # the opening moves nothing
+        if row.round:  # the opening moves nothing
+            yield row.round - 1, run.algorithm.model(state)
+
+
+def _path(models: Iterable[tuple[int, LinearModel]]) -> list[Report]:
+    """Return the coefficients after each round, in scaled units."""
+    path = []
+    for done, model in models:
         coef: dict[str, list[float]] = {}
-        model = run.algorithm.model(state)
         for feature in model.features:
             coef.setdefault(feature.party, []).append(feature.coef_scaled)
-        path.append({"round": row.round - 1, "coef": coef, "intercept": model.intercept_scaled})
+        path.append({"round": done, "coef": coef, "intercept": model.intercept_scaled})
     return path
 
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from colonnade.server.report.axes import legend, set_rounds
-from colonnade.server.report.cost_sections import Plots, figures
+from colonnade.server.report.cost_sections import Plots, figures, folded_lines
 from colonnade.server.report.markup import Markup, folded, name_of, number, short, table, tag
 from colonnade.server.report.schema import Clients, Report
 from colonnade.server.report.svg import MUTED, draw
@@ -51,6 +51,7 @@ def clients_section(report: Report, plots: Plots) -> Markup:
             " declined to go on.",
             class_="muted",
         ),
+        tag("p", shortfall(clients, rounds=report["rounds"]["planned"])),
         table(("epsilon", "value", "by whom"), rows, texts=1),
         figures(
             plots,
@@ -67,8 +68,53 @@ def clients_section(report: Report, plots: Plots) -> Markup:
         tag("p", "The model-based figure holds only if all of this is true, and nobody checks it:"),
         tag("ul", *(tag("li", premise) for premise in central["premises"])),
         *([tag("p", central["note"], class_="note")] if central["note"] else []),
+        _by_round(clients),
         _by_client(clients),
     )
+
+
+def shortfall(clients: Clients, *, rounds: int) -> str:
+    """Say how many answers came against how many were meant to, and why not all did."""
+    counts, meant = clients["rounds"], rounds * clients["sampled"]
+    if not counts:
+        return "No client was asked."
+    fewer = [each for each in counts if each["asked"] < clients["sampled"]]
+    drawings = sum(each["drawings"] for each in counts)
+    said = [f"Every round needs at least {clients['minimum']:,d} answers."]
+    if clients["answers"] < meant:
+        said.append(
+            f"{meant - clients['answers']:,d} fewer than the {meant:,d} answers of"
+            f" {rounds:,d} rounds with {clients['sampled']:,d} clients each."
+        )
+    if fewer and clients["at_limit"]:
+        said.append(
+            f"{clients['at_limit']:,d} clients were at their limit ({clients['limit']:,d} answers"
+            f" each), so {len(fewer):,d} rounds could not ask as many as were to be drawn."
+        )
+    if drawings > len(counts):
+        said.append(f"{drawings - len(counts):,d} further drawings replaced clients that were away.")
+    if clients["unused"]:
+        said.append(
+            f"{clients['unused']:,d} answers of the unfinished round were paid for and have not"
+            " moved the model."
+        )
+    return " ".join(said)
+
+
+def _by_round(clients: Clients) -> Markup:
+    lines = [
+        (
+            number(each["round"]),
+            number(each["answers"]),
+            number(clients["minimum"]),
+            number(each["asked"]),
+            number(each["drawings"]),
+            "yes" if each["done"] else "no",
+        )
+        for each in clients["rounds"]
+    ]
+    head = ("round", "answers", "minimum", "clients asked", "drawings", "done")
+    return folded_lines("Answers of each round against the minimum", head, lines, texts=0)
 
 
 def _by_client(clients: Clients) -> Markup:
@@ -80,7 +126,14 @@ def _by_client(clients: Clients) -> Markup:
     more = len(lines) - _MAX_LINES
     note = [tag("p", f"{more:,d} more are in report.json.", class_="note")] if more > 0 else []
     head = ("party", "client", "answers", "payload bytes")
-    return folded("Answers and bytes by client", table(head, lines[:_MAX_LINES], texts=1), *note)
+    secret = tag(
+        "p",
+        "How often each client was drawn is for those who run the job: the model-based figure is"
+        " about readers who see the models and not this table.",
+        class_="note",
+    )
+    shown = table(head, lines[:_MAX_LINES], texts=1)
+    return folded("Answers and bytes by client", shown, *note, secret)
 
 
 def draw_clients(report: Report) -> Markup | None:

@@ -1,4 +1,4 @@
-"""The sections of what was promised, what it cost, and what left."""
+"""The section of what was promised and what it cost."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,11 +10,10 @@ from colonnade.server.report.markup import (
     join,
     name_of,
     number,
-    size,
     table,
     tag,
 )
-from colonnade.server.report.schema import Amount, Privacy, Report, Uplink, UplinkRow
+from colonnade.server.report.schema import Amount, Privacy, Report
 
 Plots = Mapping[str, Markup]
 
@@ -22,7 +21,6 @@ MAX_LINES = 400
 """Lines of a folded table; the rest is in ``report.json``."""
 
 _MAX_OPEN = 16  # lines of a table that is not folded away
-_SIZES = ("payload_bytes", "predicted_bytes", "wire_bytes", "messages", "retry_bytes")
 
 
 def figures(plots: Plots, captions: Mapping[str, tuple[str, str]]) -> Markup:
@@ -69,7 +67,7 @@ def privacy_section(report: Report, plots: Plots) -> Markup:
             },
         ),
         _bought(privacy, over_clients=over_clients),
-        _exact_amounts(privacy),
+        _exact_amounts(privacy, over_clients=over_clients),
         _spend_by_round(privacy),
     )
 
@@ -89,15 +87,15 @@ def _bought(privacy: Privacy, *, over_clients: bool) -> Markup:
     ]
     head = ("party", "kind of release", "releases", f"rho{of}", f"epsilon{of}")
     shown = table(head, lines, texts=2)
-    return _maybe_folded("What was bought", shown, n_lines=len(lines))
+    return maybe_folded("What was bought", shown, n_lines=len(lines))
 
 
 def _spend_table(privacy: Privacy, *, over_clients: bool) -> Markup:
-    whom = "any one client" if over_clients else "joint: one person at every party"
-    prefix = "one client at " if over_clients else ""
     rows = [
         _spend_row(
-            join([prefix, name_of(party["party"])]),
+            join(["one client at ", name_of(party["party"])])
+            if over_clients
+            else name_of(party["party"]),
             party["max"],
             party["spent"],
             party["cap"],
@@ -106,23 +104,33 @@ def _spend_table(privacy: Privacy, *, over_clients: bool) -> Markup:
         for party in privacy["parties"]
     ]
     joint, label = privacy["joint"], privacy["label"]
-    rows.append(_spend_row(whom, joint["max"], joint["spent"], None, None))
-    rows.append(_spend_row("label", label["max"], label["spent"], None, None))
+    totals = [
+        _spend_row("joint: one person at every party", joint["max"], joint["spent"], None, None),
+        _spend_row("label", label["max"], label["spent"], None, None),
+    ]
+    note = f"Whose releases depend on the label: {label['who']}."
+    if over_clients:  # a client is at one party, and its label is a column of its rows
+        totals = []
+        note = (
+            "Amounts are those of the party's client that paid most; all of a client's rows, its"
+            " labels among them, are protected together. Under the cap: what the coordinator knows"
+            " one of the clients to have spent at least, in all jobs."
+        )
+    whose = "client" if over_clients else "party"
+    known = "known to be spent" if over_clients else "spent"
     shown = table(
         (
             "whose data",
             "job's maximum, epsilon",
             "spent, epsilon",
             "spent of maximum (rho)",
-            f"{'client' if over_clients else 'party'}'s cap, epsilon",
-            "spent under the cap, all jobs, epsilon",
+            f"{whose}'s cap, epsilon",
+            f"{known} under the cap, all jobs, epsilon",
         ),
-        rows,
-        strong=2,
+        [*rows, *totals],
+        strong=len(totals),
     )
-    return join(
-        [shown, tag("p", f"Whose releases depend on the label: {label['who']}.", class_="note")]
-    )
+    return join([shown, tag("p", note, class_="note")])
 
 
 def _spend_row(
@@ -139,27 +147,27 @@ def _spend_row(
     )
 
 
-def _exact_amounts(privacy: Privacy) -> Markup:
+def _exact_amounts(privacy: Privacy, *, over_clients: bool) -> Markup:
     """List every amount in units, for those who recompute."""
     joint, label = privacy["joint"], privacy["label"]
     amounts: list[tuple[str, str, Amount | None]] = []
     name: str
     for party in privacy["parties"]:
-        name = name_of(party["party"])
+        name, ledger = name_of(party["party"]), party["ledger_spent"]
+        if over_clients:
+            name = join(["one client at ", name])
         amounts += [
             (name, "job's maximum", party["max"]),
             (name, "spent in this job", party["spent"]),
             (name, "cap", party["cap"]),
-            (name, "spent under the cap", party["ledger_spent"]),
+            (name, f"{'known to be ' if over_clients else ''}spent under the cap", ledger),
         ]
         amounts += [
             (name, join(["spent on ", name_of(kind["kind"])]), kind["spent"])
             for kind in party["by_kind"]
         ]
-    for name, most, spent in (
-        ("joint", joint["max"], joint["spent"]),
-        ("label", label["max"], label["spent"]),
-    ):
+    totals = [("joint", joint["max"], joint["spent"]), ("label", label["max"], label["spent"])]
+    for name, most, spent in [] if over_clients else totals:
         amounts += [(name, "job's maximum", most), (name, "spent in this job", spent)]
     return folded(
         "Exact amounts, for an auditor (one unit is rho 2^-50)",
@@ -193,101 +201,17 @@ def _spend_by_round(privacy: Privacy) -> Markup:
         for party, units in row["spent"].items()
     ]
     head = ("round", "party", "units", "rho")
-    return _folded_lines("Spent in each round", head, lines, texts=2)
+    return folded_lines("Spent in each round", head, lines, texts=2)
 
 
-def uplink_section(report: Report, plots: Plots) -> Markup:
-    """Say what left the parties, in bytes."""
-    uplink = report["uplink"]
-    parties = list(dict.fromkeys(row["party"] for row in uplink["rows"]))
-    kinds = list(dict.fromkeys(row["kind"] for row in uplink["rows"]))
-    rows = [
-        (name_of(party), name_of(kind), *_sums(chosen))
-        for party in parties
-        for kind in kinds
-        if (chosen := [r for r in uplink["rows"] if (r["party"], r["kind"]) == (party, kind)])
-    ]
-    total = (
-        "all parties",
-        "all kinds",
-        number(uplink["payload_bytes"]),
-        number(uplink["predicted_bytes"]),
-        number(uplink["wire_bytes"]),
-        number(sum(row["messages"] for row in uplink["rows"])),
-        number(uplink["retry_bytes"]),
-    )
-    sizes = ("payload, bytes", "predicted", "on the wire", "messages", "sent again")
-    return tag(
-        "section",
-        tag("h2", "Uplink: what left the parties"),
-        tag("p", _sentence(uplink)),
-        tag(
-            "p",
-            "Payload: the noisy releases themselves, whose size is known before the job starts. On"
-            " the wire: with addressing and encryption. Sent again: repeats of the same bytes after"
-            " a broken connection; a repeat tells nothing new and costs no privacy.",
-            class_="muted",
-        ),
-        figures(
-            plots,
-            {
-                "uplink": ("By party and kind", "Upright line: predicted before the job."),
-                "traffic": ("By round", "All parties. Outline: predicted before the job."),
-            },
-        ),
-        _maybe_folded(
-            "Bytes of each party and kind",
-            table(("party", "kind", *sizes), [*rows, total], texts=2, strong=1),
-            n_lines=len(rows),
-        ),
-        _folded_lines(
-            "Bytes of each round, party and kind",
-            ("round", "party", "kind", *sizes),
-            [
-                (
-                    number(row["round"]),
-                    name_of(row["party"]),
-                    name_of(row["kind"]),
-                    *_sums([row]),
-                )
-                for row in uplink["rows"]
-            ],
-            texts=3,
-        ),
-    )
-
-
-def _sentence(uplink: Uplink) -> Markup:
-    payload, predicted = uplink["payload_bytes"], uplink["predicted_bytes"]
-    if not payload:
-        return join(["Nothing left the parties."])
-    verdict = (
-        "exactly as predicted."
-        if payload == predicted
-        else f"where {size(predicted)} were predicted."
-    )
-    again = f" {size(uplink['retry_bytes'])} were sent again." if uplink["retry_bytes"] else ""
-    return join([f"{size(payload)} of releases left the parties, {verdict}{again}"])
-
-
-def _sums(rows: Sequence[UplinkRow]) -> tuple[Markup, ...]:
-    sums = dict.fromkeys(_SIZES, 0)
-    for row in rows:
-        sums["payload_bytes"] += row["payload_bytes"]
-        sums["predicted_bytes"] += row["predicted_bytes"]
-        sums["wire_bytes"] += row["wire_bytes"]
-        sums["messages"] += row["messages"]
-        sums["retry_bytes"] += row["retry_bytes"]
-    return tuple(number(sums[key]) for key in _SIZES)
-
-
-def _maybe_folded(title: str, content: Markup, *, n_lines: int) -> Markup:
+def maybe_folded(title: str, content: Markup, *, n_lines: int) -> Markup:
+    """Show a short table under its title and fold a long one away."""
     if n_lines > _MAX_OPEN:
         return folded(title, content)
     return join([tag("h3", title), content]) if n_lines else Markup()
 
 
-def _folded_lines(
+def folded_lines(
     summary: str, head: Sequence[str], lines: Sequence[Sequence[str]], *, texts: int
 ) -> Markup:
     """Fold a long table away; what is beyond its limit is in the other file."""

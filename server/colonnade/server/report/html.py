@@ -1,7 +1,7 @@
 """The page that people read: for a data-protection officer first, then for a data scientist."""
 
 from colonnade.server.report.client_sections import clients_section
-from colonnade.server.report.cost_sections import Plots, privacy_section, uplink_section
+from colonnade.server.report.cost_sections import Plots, privacy_section
 from colonnade.server.report.markup import (
     Markup,
     at_most,
@@ -10,14 +10,16 @@ from colonnade.server.report.markup import (
     number,
     short,
     size,
-    table,
     tag,
 )
 from colonnade.server.report.model_sections import model_section, quality_section
 from colonnade.server.report.moment_sections import moments_section
 from colonnade.server.report.plots import draw_plots
 from colonnade.server.report.schema import Report, Spend
+from colonnade.server.report.settings_section import settings_section
 from colonnade.server.report.style import CSS
+from colonnade.server.report.uplink_sections import uplink_section
+from colonnade.server.report.words_section import words_section
 
 NO_PLOTS = (
     "Plots need Matplotlib: pip install 'colonnade[coordinator]', then write the report again."
@@ -31,38 +33,6 @@ _STATES = {
     "running": "running",
     "proposed": "proposed, not started",
 }
-_WORDS = (
-    (
-        "the promise",
-        (
-            "Whatever all others do together, replacing one person's row at a party changes the"
-            " distribution of all that the party sends by no more than its epsilon and delta allow."
-        ),
-    ),
-    (
-        "epsilon, delta",
-        (
-            "Seeing everything that was sent, nobody can raise the odds of any claim about a"
-            " person by more than a factor of e^epsilon, except with probability about delta."
-        ),
-    ),
-    ("rho", "The same promise in the unit in which it adds up (zero-concentrated privacy)."),
-    ("joint", "The promise to somebody whose row is present at every party."),
-    (
-        "release",
-        (
-            "Bytes that depend on a party's data and leave it: noisy, and charged before they are"
-            " computed. Columns and rows never leave."
-        ),
-    ),
-    (
-        "not covered",
-        (
-            "Public by declaration: the number of rows, names and bounds of features, the"
-            " job itself. What people do with predictions is outside the promise."
-        ),
-    ),
-)
 
 
 def page(title: str, *sections: Markup) -> str:
@@ -95,8 +65,8 @@ def render(report: Report) -> str:
         model_section(report, plots),
         moments_section(report, plots),
         quality_section(report, plots),
-        _settings(report),
-        _glossary(),
+        settings_section(report),
+        words_section(report),
     )
 
 
@@ -163,9 +133,12 @@ def _unless_private(report: Report) -> list[Markup]:
 def _tiles(report: Report) -> Markup:
     privacy, rounds = report["privacy"], report["rounds"]
     joint, parties = privacy["joint"], privacy["parties"]
-    whom = "a client" if "clients" in report else "a person at every party"
+    over_clients = report["method"] == "admm"
+    whom = "each client, for all its rows" if over_clients else "a person at every party"
     tiles = [_promise(joint, f"promised to {whom}")]
-    if len(parties) <= _MAX_TILES:
+    if over_clients:  # each client is at one party, and all are promised the same
+        tiles += _answer_tiles(report)
+    elif len(parties) <= _MAX_TILES:
         tiles += [_promise(party, join(["at ", name_of(party["party"])])) for party in parties]
     else:
         most = max(parties, key=lambda party: party["max"]["units"])
@@ -180,42 +153,23 @@ def _tiles(report: Report) -> Markup:
             join([number(rounds["done"]), " of ", number(rounds["planned"])]),
             "rounds done",
         ),
-        (number(report["n_rows"]), "clients" if "clients" in report else "rows (people)"),
+        (number(report["n_clients"]), "clients")
+        if over_clients
+        else (number(report["n_rows"]), "rows (people)"),
     ]
     items = [tag("li", tag("b", figure), tag("span", text)) for figure, text in tiles]
     return tag("ul", *items, class_="tiles")
 
 
+def _answer_tiles(report: Report) -> list[tuple[str, str]]:
+    if "clients" not in report:
+        return []
+    clients = report["clients"]
+    least = min((each["answers"] for each in clients["rounds"] if each["done"]), default=0)
+    need = f"answers in the round that had fewest; each needs {clients['minimum']:,d}"
+    return [(number(least), need)] if least else []
+
+
 def _promise(spend: Spend, whom: str) -> tuple[str, str]:
     most, spent = spend["max"]["epsilon"], spend["spent"]["epsilon"]
     return number(most, f"ε ≤ {at_most(most)}"), join([whom, f"; spent {short(spent, 3)}"])
-
-
-def _settings(report: Report) -> Markup:
-    labels = {
-        "shared": "shared: every party holds the label",
-        "sketched": "sketched: one party holds the label and shares a noisy sketch of it",
-    }
-    rows: list[tuple[str, str]] = [
-        ("method", report["method"]),
-        ("loss", report["loss"]),
-        ("labels", labels[report["labels"]]),
-        ("submitted", report["submitted_at"]),
-        ("ended", report["ended_at"] or "–"),
-        ("duration, seconds", number(report["seconds"])),
-        ("noise", "exact and secret" if report["private"] else "simulated: not private"),
-    ]
-    rows += [
-        (name_of(name), name_of(value) if isinstance(value, str) else number(value))
-        for name, value in report["parameters"].items()
-    ]
-    return tag("section", tag("h2", "The job"), table(("setting", "value"), rows, texts=2))
-
-
-def _glossary() -> Markup:
-    return tag(
-        "section",
-        tag("h2", "Words"),
-        table(("word", "meaning"), _WORDS, texts=2),
-        tag("p", "The same numbers for programs: report.json and model.json.", class_="note"),
-    )

@@ -18,6 +18,8 @@ MAX_SHOWN = 40
 LEAST_QUALITY = -1.0
 """Where the plot of quality ends: a first step may be far worse, and would flatten the rest."""
 
+CENTRAL = "private, all data in one place"
+
 _MAX_LABELS = 10
 _LABEL_GAP = 0.062  # of the axis, between names at the end of lines
 
@@ -190,7 +192,7 @@ def draw_quality(report: Report) -> Markup | None:
         rounds = range(first, first + max(1, len(quality["by_round"])))
         for value, name, style in (
             (quality["nonprivate"], "not private", (0, (1, 2))),
-            (quality["central"], "private, all data in one place", (0, (5, 3))),
+            (quality["central"], CENTRAL, (0, (5, 3))),
         ):
             if value is not None:
                 label = f"{name}: {value:.3f}"

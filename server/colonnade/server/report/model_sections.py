@@ -6,6 +6,7 @@ from typing import Any
 from colonnade.server.report.cost_sections import MAX_LINES, Plots, figures
 from colonnade.server.report.markup import Markup, folded, join, name_of, number, table, tag
 from colonnade.server.report.model_plots import (
+    CENTRAL,
     LEAST_QUALITY,
     MAX_SHOWN,
     curves_of,
@@ -146,7 +147,7 @@ def quality_section(report: Report, plots: Plots) -> Markup:
     if quality is None:
         return Markup()
     rounds = enumerate(quality["by_round"], start=first_round(report))
-    plain = quality["nonprivate"]
+    plain, others = quality["nonprivate"], quality.get("others", ())
     caption = "Dashed and dotted: the two references."
     if min(quality["by_round"], default=0.0) < LEAST_QUALITY:
         caption += f" What is below {LEAST_QUALITY:g} is not drawn."
@@ -159,13 +160,18 @@ def quality_section(report: Report, plots: Plots) -> Markup:
             " has. A real job's report has no such numbers: they would be releases of their own.",
         ),
         table(
-            ("model", quality["metric"]),
+            ("model", quality["metric"], *(each["metric"] for each in others)),
             [
-                ("this job", number(quality["ours"])),
-                ("private, all data in one place", number(quality["central"])),
-                ("not private", "–" if plain is None else number(plain)),
+                ("this job", number(quality["ours"]), *(number(e["ours"]) for e in others)),
+                (CENTRAL, number(quality["central"]), *(number(e["central"]) for e in others)),
+                (
+                    "not private",
+                    "–" if plain is None else number(plain),
+                    *(number(each["nonprivate"]) for each in others),
+                ),
             ],
         ),
+        tag("p", quality["central_is"], class_="note") if "central_is" in quality else Markup(),
         figures(plots, {"quality": ("By round", caption)}),
         folded(
             "Quality after each round",

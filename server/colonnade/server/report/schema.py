@@ -76,6 +76,15 @@ class UplinkRow(TypedDict):
     retry_bytes: int
 
 
+class ClientUplink(TypedDict):
+    """What each client sent, by party in its clients' own order; an answer has ``body_bytes``."""
+
+    kind: str
+    body_bytes: int
+    answers: Mapping[str, Sequence[int]]
+    payload_bytes: Mapping[str, Sequence[int]]
+
+
 class Uplink(TypedDict):
     """Bytes from the parties to the coordinator; the totals are the sums of the rows."""
 
@@ -84,6 +93,8 @@ class Uplink(TypedDict):
     wire_bytes: int
     retry_bytes: int
     rows: Sequence[UplinkRow]
+    predicted_most_bytes: NotRequired[int]  # of a job over clients, as are the next
+    clients: NotRequired[ClientUplink]
 
 
 class PathPoint(TypedDict):
@@ -91,6 +102,15 @@ class PathPoint(TypedDict):
 
     round: int
     coef: Mapping[str, Sequence[float]]
+
+
+class Score(TypedDict):
+    """One more measure of the three models."""
+
+    metric: str
+    ours: float
+    central: float
+    nonprivate: float
 
 
 class Quality(TypedDict):
@@ -102,6 +122,8 @@ class Quality(TypedDict):
     nonprivate: float | None  # None where scikit-learn is not installed
     central: float
     by_round: Sequence[float]
+    central_is: NotRequired[str]  # what protects whom in the private reference
+    others: NotRequired[Sequence[Score]]
 
 
 class PlainName(TypedDict):
@@ -166,12 +188,28 @@ class CentralModel(TypedDict):
     premises: Sequence[str]
 
 
+class RoundCount(TypedDict):
+    """A round over clients: how many it asked in how many drawings; ``done`` with its minimum."""
+
+    round: int
+    asked: int
+    answers: int
+    drawings: int
+    done: bool
+
+
 class Clients(TypedDict):
     """What a job over clients cost each of them."""
 
     count: int
     declined: int
     answers: int
+    minimum: int
+    sampled: int
+    limit: int
+    at_limit: int
+    rounds: Sequence[RoundCount]
+    unused: int
     local: LocalClients
     central: CentralModel
     curves: Sequence[Mapping[str, float | int | None]]
@@ -200,7 +238,8 @@ class Report(TypedDict):
     submitted_at: str
     ended_at: str | None
     seconds: float
-    n_rows: int
+    n_rows: NotRequired[int]  # of a job over columns
+    n_clients: NotRequired[int]  # of a job over clients
     loss: str
     labels: Literal["shared", "sketched"]
     rounds: Rounds
@@ -211,4 +250,5 @@ class Report(TypedDict):
     path: Sequence[PathPoint]
     quality: Quality | None
     clients: NotRequired[Clients]  # of a job over clients
+    simulation: NotRequired[Mapping[str, float | str]]  # what was made up, by name
     moments: NotRequired[Moments | None]
