@@ -3,9 +3,9 @@
 import argparse
 from typing import TYPE_CHECKING
 
+from colonnade.cli.admm_options import add_method_options, check_method, delta_of, spec_of
 from colonnade.cli.job_client import open_client
 from colonnade.cli.job_submit import add_hand_in_options, hand_in
-from colonnade.cli.simulate_admm import add_method_options, delta_of, spec_of
 
 if TYPE_CHECKING:
     from colonnade.optim.job import Job
@@ -28,6 +28,7 @@ def add_admm_options(parser: argparse.ArgumentParser) -> None:
 
 def submit_admm(arguments: argparse.Namespace) -> int:
     """Submit the job that the options ask for."""
+    check_method(arguments)
     from colonnade.wire.jobspec import job_to_bytes
 
     with open_client(arguments) as client:

@@ -1,19 +1,30 @@
 """``colonnade simulate admm``: clients at hosts, a coordinator, and one model over their rows."""
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from colonnade.cli.simulation import Result, add_run_options, counted, finish, say, simulate
+from colonnade.cli.admm_options import (
+    add_method_options,
+    add_problem_options,
+    check_method,
+    delta_of,
+    sizes_of,
+    spec_of,
+)
+from colonnade.cli.simulation import (
+    Result,
+    add_run_options,
+    counted,
+    finish,
+    run_folder,
+    say,
+    simulate,
+)
 
 if TYPE_CHECKING:
-    from colonnade.optim.admm.spec import AdmmSpec
-    from colonnade.optim.solvers.penalties import Penalty
-    from colonnade.simulate.admm_run import Population, Scores
-
-REGULARISERS = ("none", "l1", "l2", "elastic-net", "box")
-_MOST_STRENGTH = 1e6  # far beyond what leaves any coefficient
+    from colonnade.simulate.admm_run import Judged, Population
 
 
 def register_admm(kinds: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -34,113 +45,16 @@ def register_admm(kinds: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.set_defaults(handler=_simulate)
 
 
-def add_problem_options(parser: argparse.ArgumentParser) -> None:
-    """Add what describes the made-up clients."""
-    parser.add_argument("--clients", type=int, default=500, help="default 500")
-    parser.add_argument("--rows-per-client", type=int, default=50, help="default 50")
-    parser.add_argument("--features", type=int, default=10, help="default 10")
-    parser.add_argument("--loss", choices=("squared", "logistic"), default="squared")
-    parser.add_argument(
-        "--partition",
-        choices=("iid", "skewed"),
-        default="iid",
-        help="skewed: each client has rows of like labels; default iid",
-    )
-    parser.add_argument("--seed", type=int, default=0, help="of the made-up rows; default 0")
-
-
-def add_method_options(parser: argparse.ArgumentParser) -> None:
-    """Add what describes the job."""
-    parser.add_argument("--sampled", type=int, help="clients of a round; default a fifth")
-    parser.add_argument("--sampling", choices=("fixed", "poisson"), default="fixed")
-    parser.add_argument("--minimum", type=int, help="least answers of a round; default half")
-    parser.add_argument("--rounds", type=int, default=10, help="default 10")
-    parser.add_argument("--regulariser", choices=REGULARISERS, default="l2")
-    parser.add_argument("--strength", type=float, help="of it; default 0.001, of a box 1")
-    parser.add_argument("--gamma", type=float, default=5.0, help="proximal step; default 5")
-    parser.add_argument("--lipschitz", type=float, default=0.1, help="clip over gamma; default 0.1")
-    parser.add_argument("--step", type=float, default=0.5, help="lambda; default 0.5")
-    parser.add_argument(
-        "--dual-weight",
-        type=float,
-        default=0.0,
-        help="of a client's dual in what it is sent; 1 is the published algorithm, which strong "
-        "noise throws off; default 0",
-    )
-    parser.add_argument("--epsilon", type=float, default=8.0, help="of each client; default 8")
-    parser.add_argument("--delta", type=float, help="default min(1e-6, 1 / (10 clients))")
-
-
-def spec_of(arguments: argparse.Namespace, *, clients: int, features: int) -> "AdmmSpec":
-    """Return the specification that the options ask for."""
-    from colonnade.core.errors import BadInput
-    from colonnade.optim.admm.planning import participations_of, release_units
-    from colonnade.optim.admm.spec import AdmmSpec, Sampling
-    from colonnade.optim.solvers.losses import LOSSES
-
-    rounds = arguments.rounds
-    sampled = max(1, clients // 5) if arguments.sampled is None else arguments.sampled
-    if not 1 <= sampled <= clients or rounds < 1:
-        raise BadInput(f"--sampled must lie between 1 and the {clients} clients, --rounds above 0")
-    most = participations_of(rounds, sampled, clients)
-    minimum = max(1, sampled // 2) if arguments.minimum is None else arguments.minimum
-    try:
-        return AdmmSpec(
-            n_clients=clients,
-            n_features=features,
-            rounds=rounds,
-            sampled=sampled,
-            release_units=release_units(arguments.epsilon, delta_of(arguments, clients), most),
-            gamma=arguments.gamma,
-            lipschitz=arguments.lipschitz,
-            step=arguments.step,
-            loss=LOSSES[arguments.loss],
-            penalty=_penalty(arguments),
-            intercept=True,
-            sampling=Sampling(arguments.sampling),
-            minimum=minimum,
-            participations=most,
-            dual_weight=arguments.dual_weight,
-        )
-    except ValueError as error:
-        raise BadInput(f"no such job: {error}") from None
-
-
-def _penalty(arguments: argparse.Namespace) -> "Penalty":
-    from colonnade.optim.solvers.penalties import Penalty
-
-    default = 1.0 if arguments.regulariser == "box" else 1e-3
-    strength = default if arguments.strength is None else arguments.strength
-    if arguments.strength is not None and arguments.regulariser == "none":
-        raise ValueError("--strength needs a --regulariser")
-    if not 0.0 <= strength <= _MOST_STRENGTH:
-        raise ValueError(f"--strength must lie between 0 and {_MOST_STRENGTH:g}")
-    match arguments.regulariser:
-        case "none":
-            return Penalty()
-        case "l1":
-            return Penalty(l1=strength)
-        case "l2":
-            return Penalty(l2=strength)
-        case "elastic-net":
-            return Penalty(l1=strength / 2.0, l2=strength / 2.0)
-        case _:
-            return Penalty(bound=strength)
-
-
-def delta_of(arguments: argparse.Namespace, clients: int) -> float:
-    """Return the delta that was asked for, or the default."""
-    from colonnade.privacy.accounting import default_delta
-
-    return default_delta(clients) if arguments.delta is None else float(arguments.delta)
-
-
 def _simulate(arguments: argparse.Namespace) -> int:
+    check_method(arguments)  # before anything heavy is imported
+    if arguments.clients > 0:
+        sizes_of(arguments, arguments.clients)
     return simulate(arguments, _run, _lines)
 
 
 def _run(arguments: argparse.Namespace, folder: Path) -> Result:
     from colonnade.cli.progress import show_progress
+    from colonnade.cli.run_folder import write_run
     from colonnade.simulate.admm_run import TARGET, found, judged, people
     from colonnade.simulate.run import Clock, run_job
     from colonnade.wire.client_jobs import Frame, job_over_clients
@@ -163,10 +77,24 @@ def _run(arguments: argparse.Namespace, folder: Path) -> Result:
         lambda offers: job_over_clients(spec, offers, target=TARGET, frame=frame),
         show=lambda views: show_progress(views, quiet=arguments.json),
         clock=clock,
+        unfinished=lambda report: write_run(report, run_folder(arguments, report)),
     )
     say(arguments, "scoring the model beside its references")
-    report, ours, best = judged(outcome.report, spec, dealt.clients, seed=arguments.seed)
-    return finish(arguments, report, clock, _found(report, ours, best))
+    made = {**outcome.report, "simulation": _made(population)}
+    found_ = judged(made, spec, dealt.clients, seed=arguments.seed)
+    return finish(arguments, found_.report, clock, _found(found_))
+
+
+def _made(population: "Population") -> dict[str, float | str]:
+    """Return what was made up, for the report."""
+    return {
+        "rows_per_client": population.rows_per_client,
+        "features": population.features,
+        "hosts": population.hosts,
+        "partition": "skewed: like labels together" if population.skewed else "at random",
+        "drop_out": population.drop_out,
+        "seed": population.seed,
+    }
 
 
 def _population(arguments: argparse.Namespace) -> "Population":
@@ -185,19 +113,33 @@ def _population(arguments: argparse.Namespace) -> "Population":
     )
 
 
-def _found(report: Mapping[str, Any], ours: "Scores", best: "Scores") -> Result:
+def _found(judged: "Judged") -> Result:
     """Return what clients did, quality and privacy."""
-    about = report["clients"]
+    report, ours, best = judged.report, judged.ours, judged.best
+    about, classifies = report["clients"], report["loss"] == "logistic"
+    ranking = {"auc": ours.ranking} if classifies else {}
+    ranking_of_best = {"auc": best.ranking} if classifies else {}
     return {
         "job_seconds": report["seconds"],
         "answers": about["answers"],
+        "answers_by_round": [each["answers"] for each in about["rounds"]],
+        "minimum": about["minimum"],
+        "at_limit": about["at_limit"],
         "declined": about["declined"],
+        "rounds_by_clients": about["rounds"],
+        "sampled": about["sampled"],
+        "limit": about["limit"],
         "quality": {
             "note": "simulation only",
-            "metric": ours.metric,
+            "metric": "accuracy" if classifies else "r2",
             "objective_gap": ours.objective_gap,
             "score": ours.score,
-            "nonprivate": {"objective_gap": best.objective_gap, "score": best.score},
+            **ranking,
+            "nonprivate": {
+                "objective_gap": best.objective_gap,
+                "score": best.score,
+                **ranking_of_best,
+            },
         },
         "privacy": {
             "delta": report["privacy"]["delta"],
@@ -208,14 +150,34 @@ def _found(report: Mapping[str, Any], ours: "Scores", best: "Scores") -> Result:
 
 
 def _lines(result: Result) -> Iterator[str]:
-    quality, privacy = result["quality"], result["privacy"]
+    quality, privacy, rounds = result["quality"], result["privacy"], result["answers_by_round"]
     local, central = privacy["local"], privacy["central"]
     yield f"  clients  {result['answers']} answers, {result['declined']} clients declined"
-    score = f"{quality['score']:.3f}, non-private {quality['nonprivate']['score']:.3f}"
-    gap = f"objective {quality['objective_gap']:.2g} above the best"
-    yield f"  {quality['metric']:<8} {score}; {gap} (simulation only)"
+    fewest = f"{min(rounds)} to {max(rounds)}"
+    yield f"           answers of a round {fewest}; each needs {result['minimum']}"
+    yield from (f"           {line}" for line in _why_fewer(result))
+    names = [(quality["metric"], "score"), *([("auc", "auc")] if "auc" in quality else [])]
+    for name, key in names:
+        score = f"{quality[key]:.3f}, non-private {quality['nonprivate'][key]:.3f}"
+        gap = f"; objective {quality['objective_gap']:.2g} above the best" if key == "score" else ""
+        yield f"  {name:<8} {score}{gap} (simulation only)"
     most, median = local["max"]["epsilon"], local["median"]["epsilon"]
     delta = f"at delta {privacy['delta']:g}"
     yield f"  privacy  of each client, enforced: epsilon {most:.3g}, median {median:.3g}, {delta}"
     model = "-" if central["epsilon"] is None else f"{central['epsilon']:.3g}"
     yield f"           {central['label']}: epsilon {model}; premises in the report"
+
+
+def _why_fewer(about: Result) -> Iterator[str]:
+    """Say why a job had fewer answers than rounds times clients drawn."""
+    rounds, counts = about["rounds"], about["rounds_by_clients"]
+    fewer = rounds * about["sampled"] - about["answers"]
+    short = [each for each in counts if each["asked"] < about["sampled"]]
+    if fewer > 0 and short and about["at_limit"]:
+        limit = counted(about["limit"], "answer")
+        yield f"{fewer} fewer than drawn: {about['at_limit']} clients at their limit of {limit}"
+    elif fewer > 0:
+        yield f"{fewer} fewer than drawn: clients that were away or declined"
+    drawings = sum(each["drawings"] for each in counts)
+    if drawings > rounds:
+        yield f"{counted(drawings - rounds, 'further drawing')} for clients that were away"

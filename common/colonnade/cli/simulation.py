@@ -45,13 +45,19 @@ def say(arguments: argparse.Namespace, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
+def run_folder(arguments: argparse.Namespace, report: Mapping[str, Any]) -> Path:
+    """Return where a run's files go."""
+    given: Path | None = arguments.out
+    return given or Path("runs") / report["job_id"][:12]
+
+
 def finish(
     arguments: argparse.Namespace, report: Mapping[str, Any], clock: "Clock", found: Result
 ) -> Result:
     """Write the run folder and return what every result has, with what was ``found`` amid it."""
     from colonnade.cli.run_folder import write_run
 
-    out = arguments.out or Path("runs") / report["job_id"][:12]
+    out = run_folder(arguments, report)
     write_run(report, out)
     clock.mark("written")
     return {
@@ -70,6 +76,10 @@ def finish(
 def _text(result: Result, lines: Sequence[str]) -> str:
     uplink, rounds = result["uplink"], result["rounds"]
     bytes_ = f"{uplink['payload_bytes']} payload bytes, predicted {uplink['predicted_bytes']}"
+    if "clients" in uplink:  # how many answers come is not known before the job
+        each, most = uplink["clients"]["body_bytes"], uplink["predicted_most_bytes"]
+        answers = f"{result['answers']} answers of {each} bytes"
+        bytes_ = f"{uplink['payload_bytes']} payload bytes: {answers}; predicted at most {most}"
     return "\n".join(
         [
             f"job {result['job_id'][:12]}: {counted(rounds, 'round')} in {result['seconds']:.1f} s",

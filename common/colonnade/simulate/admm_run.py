@@ -121,38 +121,67 @@ def found(
 class Scores:
     """How good a model is on all clients' rows: simulation only."""
 
-    metric: str
     objective_gap: float
     score: float  # R2, or the share of rows classified rightly
+    ranking: float  # R2, or the area under the ROC curve
+
+    @classmethod
+    def of(cls, pool: Pool, coef: FloatArray, *, least: float) -> "Scores":
+        """Score a model; ``least`` is the best value of the objective."""
+        margins = pool.rows @ coef
+        rank = auc if pool.spec.loss.classifies else r2
+        return cls(pool.objective(coef) - least, pool.score(coef), rank(pool.y, margins))
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A report with quality, and the scores of its model and of the best without privacy."""
+
+    report: dict[str, Any]
+    ours: Scores
+    best: Scores
 
 
 def judged(
     report: Mapping[str, Any], spec: AdmmSpec, clients: Sequence[Client], *, seed: int
-) -> tuple[dict[str, Any], Scores, Scores]:
-    """Return the report with quality, the scores of its model, and of the best without privacy."""
+) -> Judged:
+    """Score the models of a report beside the best one, and a private one at one place."""
     pool = Pool.of(clients, spec)
-    best = optimum(pool)
-    least = pool.objective(best)
+    coef = optimum(pool)
+    least = pool.objective(coef)
+    best = Scores.of(pool, coef, least=least)
+    rounds = [Scores.of(pool, _coef(point, spec), least=least) for point in report["path"]]
+    whole = centralised(factorise(clients, spec), SeededNoise(seed))
+    central, ours = Scores.of(pool, whole, least=least), rounds[-1]
 
-    def scores(coef: FloatArray) -> Scores:
-        name = "accuracy" if spec.loss.classifies else "r2"
-        return Scores(name, pool.objective(coef) - least, pool.score(coef))
+    def compared(metric: str, field: str) -> dict[str, Any]:
+        models = {"ours": ours, "central": central, "nonprivate": best}
+        return {"metric": metric, **{name: getattr(each, field) for name, each in models.items()}}
 
-    def metric(coef: FloatArray) -> float:
-        margins = pool.rows @ coef
-        return auc(pool.y, margins) if spec.loss.classifies else r2(pool.y, margins)
-
-    path = [_coef(point, spec) for point in report["path"]]
+    others = [compared("objective above the best", "objective_gap")]
+    if spec.loss.classifies:
+        others.append(compared("accuracy", "score"))
     quality = {
         "simulation_only": True,
         "note": NOTE,
-        "metric": "auc" if spec.loss.classifies else "r2",
-        "ours": metric(path[-1]),
-        "nonprivate": metric(best),
-        "central": metric(centralised(factorise(clients, spec), SeededNoise(seed))),
-        "by_round": [metric(coef) for coef in path],
+        **compared("auc" if spec.loss.classifies else "r2", "ranking"),
+        "by_round": [each.ranking for each in rounds],
+        "objective_gap": ours.objective_gap,
+        "others": others,
+        "central_is": _central_is(report),
     }
-    return {**report, "quality": quality}, scores(path[-1]), scores(best)
+    return Judged({**report, "quality": quality}, ours, best)
+
+
+def _central_is(report: Mapping[str, Any]) -> str:
+    """Say what the private reference promises to whom."""
+    promised = report["clients"]["local"]["promised"]["epsilon"]
+    return (
+        "Private, all data in one place: the same algorithm at one trusted place that sees all rows"
+        f" and publishes only noisy models, all clients in every round. Its epsilon {promised:.3g}"
+        f" (delta {report['privacy']['delta']:g}) is for the replacement of all rows of one client,"
+        " as here; it is no promise about single rows."
+    )
 
 
 def _coef(point: Mapping[str, Any], spec: AdmmSpec) -> FloatArray:

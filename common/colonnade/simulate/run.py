@@ -56,8 +56,21 @@ def prepare(
     return federation
 
 
-def run_job(federation: Federation, make_job: MakeJob, *, show: Show, clock: Clock) -> Outcome:
-    """Run a job with real processes until it ends; the processes end with it."""
+def run_job(
+    federation: Federation,
+    make_job: MakeJob,
+    *,
+    show: Show,
+    clock: Clock,
+    unfinished: Callable[[Mapping[str, Any]], None] | None = None,
+) -> Outcome:
+    """Run a job with real processes until it ends; the processes end with it.
+
+    Parameters
+    ----------
+    unfinished
+        Takes the report of a job that did not finish.
+    """
     with Processes(federation, federation.folder / "logs") as processes:
         with processes.client() as client:
             offers = processes.wait_for_parties(client)
@@ -72,6 +85,8 @@ def run_job(federation: Federation, make_job: MakeJob, *, show: Show, clock: Clo
             clock.mark("ended")
             report = client.report(job_id)
         if view is None or view.state != "finished":
+            if unfinished is not None:
+                unfinished(report)
             reason = "no answer" if view is None else f"{view.state}: {view.reason}"
             raise JobEnded(f"the simulated job did not finish ({reason}); see {processes.logs}")
     return Outcome(report, job, clock)

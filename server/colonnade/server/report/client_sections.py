@@ -92,7 +92,9 @@ def shortfall(clients: Clients, *, rounds: int) -> str:
             f" each), so {len(fewer):,d} rounds could not ask as many as were to be drawn."
         )
     if drawings > len(counts):
-        said.append(f"{drawings - len(counts):,d} further drawings replaced clients that were away.")
+        said.append(
+            f"{drawings - len(counts):,d} further drawings replaced clients that were away."
+        )
     if clients["unused"]:
         said.append(
             f"{clients['unused']:,d} answers of the unfinished round were paid for and have not"
