@@ -96,10 +96,11 @@ def _by_answers(uplink: Uplink) -> str:
     count = sum(sum(answers) for answers in uplink["clients"]["answers"].values())
     product = uplink["predicted_bytes"]
     whole = "which is exactly" if product == uplink["payload_bytes"] else f"not {product:,d} bytes,"
+    most = size(uplink["predicted_most_bytes"])
     return (
         f"{whole} {count:,d} answers of {each:,d} bytes each. The size of an answer was known"
-        f" before the job, how many come was not; predicted were {size(uplink['predicted_most_bytes'])} at"
-        " most, if every client answers as often as it may."
+        f" before the job, how many come was not; predicted were {most} at most, if"
+        " every client answers as often as it may."
     )
 
 
