@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_PARTY_COLOURS = (
+PALETTE = (
     *("#3b7dd8", "#e07b39", "#2f9e6e", "#b657c4", "#d64550", "#8a8f2a", "#1fa3b5", "#a0704c"),
     *("#8fb4ea", "#efb48d", "#86cbae", "#d7a1df", "#ea949b", "#bfc27c", "#82cdd7", "#cdab91"),
 )
@@ -28,10 +28,7 @@ def party_colours(report: Report) -> dict[str, str]:
     names += [row["party"] for row in report["uplink"]["rows"]]
     names += [feature["party"] for feature in (report["model"] or {"features": []})["features"]]
     names += [party for point in report["path"] for party in point["coef"]]
-    return {
-        name: _PARTY_COLOURS[place % len(_PARTY_COLOURS)]
-        for place, name in enumerate(ordered(names))
-    }
+    return {name: PALETTE[place % len(PALETTE)] for place, name in enumerate(ordered(names))}
 
 
 def kind_colour(kind: str, kinds: Sequence[str]) -> str:

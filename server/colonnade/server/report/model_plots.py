@@ -3,7 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from colonnade.server.report.axes import label_of, legend, legend_height, name_rows, set_rounds
+from colonnade.server.report.axes import (
+    PALETTE,
+    label_of,
+    legend,
+    legend_height,
+    name_rows,
+    set_rounds,
+)
 from colonnade.server.report.markup import Markup
 from colonnade.server.report.schema import Report
 from colonnade.server.report.svg import MUTED, draw
@@ -21,7 +28,7 @@ LEAST_QUALITY = -1.0
 CENTRAL = "private, all data in one place"
 
 _MAX_LABELS = 10
-_LABEL_GAP = 0.062  # of the axis, between names at the end of lines
+_LABEL_GAP = 0.072  # of the axis, between names at the end of lines
 
 Curve: TypeAlias = tuple[str, str, list[float]]
 """Party, feature, and the coefficient after each round."""
@@ -57,6 +64,13 @@ def first_round(report: Report) -> int:
     return report["path"][-1]["round"] - n_known + 1 if report["path"] else 1
 
 
+def line_colours(curves: Sequence[Curve], colours: Mapping[str, str]) -> list[str]:
+    """Return each curve's colour: its party's, or its own where all columns are everybody's."""
+    if len({party for party, _, _ in curves}) > 1:
+        return [colours[party] for party, _, _ in curves]
+    return [PALETTE[place % len(PALETTE)] for place in range(len(curves))]
+
+
 def draw_coef(report: Report, colours: Mapping[str, str]) -> Markup | None:
     """Draw the largest coefficients on scaled values, coloured by party."""
     shown = largest_features(report["model"])[:MAX_SHOWN] if report["model"] else []
@@ -83,7 +97,7 @@ def draw_coef(report: Report, colours: Mapping[str, str]) -> Markup | None:
         if several:
             legend(figure, axes)
 
-    label = "The largest coefficients on scaled values, coloured by party"
+    label = f"The largest coefficients on scaled values{', coloured by party' if several else ''}"
     height = 0.8 + 0.185 * max(3, len(shown)) + (legend_height(len(parties)) if several else 0.0)
     return draw(paint, key="coef", label=label, height=height)
 
@@ -96,45 +110,49 @@ def draw_path(report: Report, colours: Mapping[str, str]) -> Markup | None:
     rounds = [point["round"] for point in report["path"]]
     parties = [party for party in colours if any(curve[0] == party for curve in curves)]
     named = [curve for curve in curves[:_MAX_LABELS] if curve[2][-1]]
+    paints, several = line_colours(named, colours), len(parties) > 1
 
     def paint(figure: "Figure") -> None:
         axes = figure.subplots()
         marker = "o" if len(rounds) < 2 else None
-        for place, (party, _, values) in reversed(list(enumerate(curves[:MAX_SHOWN]))):
+        for place, (_, _, values) in reversed(list(enumerate(curves[:MAX_SHOWN]))):
             large = place < len(named)
             axes.plot(
                 rounds,
                 values,
-                color=colours[party] if large else MUTED,
+                color=paints[place] if large else MUTED,
                 linewidth=1.6 if large else 0.6,
                 alpha=1.0 if large else 0.55,
                 marker=marker,
                 markersize=3,
             )
         axes.axhline(0.0, color=MUTED, linewidth=0.8)
-        for party in parties:
+        for party in parties if several else []:
             axes.plot([], [], color=colours[party], label=label_of(party))
         set_rounds(axes, range(rounds[0], rounds[-1] + 1))
         if len(rounds) > 1:
             axes.set_xlim(rounds[0], rounds[-1])
         axes.set_ylabel("coefficient (scaled)")
-        name_ends(axes, named, colours)
-        legend(figure, axes)
+        name_ends(axes, named, paints)
+        if several:
+            legend(figure, axes)
 
     label = "Coefficients after each round; the largest are named"
-    return draw(paint, key="path", label=label, height=3.4 + legend_height(len(parties)))
+    height = 3.4 + (legend_height(len(parties)) if several else 0.0)
+    return draw(paint, key="path", label=label, height=height)
 
 
-def name_ends(axes: "Axes", curves: Sequence[Curve], colours: Mapping[str, str]) -> None:
+def name_ends(axes: "Axes", curves: Sequence[Curve], paints: Sequence[str]) -> None:
     """Write the names of curves at their ends, with thin lines to where they had to move."""
     low, high = axes.get_ylim()
     ends = [(values[-1] - low) / (high - low) for _, _, values in curves]
-    for (party, name, _), end, place in zip(curves, ends, _spread(ends), strict=True):
+    places = _spread(ends)
+    for (_, name, _), end, place, colour in zip(curves, ends, places, paints, strict=True):
         axes.plot(
             [1.005, 1.045, 1.06],
             [end, place, place],
             transform=axes.transAxes,
-            color=colours[party],
+            color=colour,
             linewidth=0.6,
             clip_on=False,
         )
@@ -143,7 +161,7 @@ def name_ends(axes: "Axes", curves: Sequence[Curve], colours: Mapping[str, str])
             (1.07, place),
             xycoords="axes fraction",
             va="center",
-            color=colours[party],
+            color=colour,
             annotation_clip=False,
         )
 

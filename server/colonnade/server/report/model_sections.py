@@ -15,6 +15,7 @@ from colonnade.server.report.model_plots import (
 )
 from colonnade.server.report.schema import Report
 
+EVERYONE = "clients"  # in place of a party: every client has these columns
 _HEAD = ("party", "feature", "scaled", "in the feature's unit", "low", "high")
 _UNITS = {
     "squared": "change of the label, in its unit, for one unit more of the feature",
@@ -105,7 +106,7 @@ def _coefficients(features: list[Mapping[str, Any]]) -> Markup:
         _HEAD,
         [
             (
-                name_of(feature["party"]),
+                _owner(feature["party"]),
                 name_of(feature["name"]),
                 *(number(feature[key]) for key in ("coef_scaled", "coef", "low", "high")),
             )
@@ -113,6 +114,15 @@ def _coefficients(features: list[Mapping[str, Any]]) -> Markup:
         ],
         texts=2,
     )
+
+
+def _owner(party: str) -> Markup:
+    """Return whose a column is; in a job over clients every client has all columns."""
+    return Markup("every client") if party == EVERYONE else name_of(party)
+
+
+def _column(party: str, name: str) -> Markup:
+    return name_of(name) if party == EVERYONE else join([name_of(party), ": ", name_of(name)])
 
 
 def _rest(features: list[Mapping[str, Any]], what: str) -> Markup:
@@ -129,7 +139,7 @@ def _path_table(report: Report) -> Markup:
     if not curves:
         return Markup()
     n_lines = max(1, 10 * MAX_LINES // len(curves))
-    head = ["round", *(join([name_of(party), ": ", name_of(name)]) for party, name, _ in curves)]
+    head = ["round", *(_column(party, name) for party, name, _ in curves)]
     rows = [
         (number(point["round"]), *(number(values[place]) for _, _, values in curves))
         for place, point in enumerate(points[:n_lines])
