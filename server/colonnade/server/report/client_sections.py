@@ -89,7 +89,7 @@ def shortfall(clients: Clients, *, rounds: int) -> str:
     if fewer and clients["at_limit"]:
         said.append(
             f"{clients['at_limit']:,d} clients were at their limit ({clients['limit']:,d} answers"
-            f" each), so {len(fewer):,d} rounds could not ask as many as were to be drawn."
+            f" each), so not as many as planned could be drawn in {_rounds(len(fewer))}."
         )
     if drawings > len(counts):
         said.append(
@@ -101,6 +101,10 @@ def shortfall(clients: Clients, *, rounds: int) -> str:
             " moved the model."
         )
     return " ".join(said)
+
+
+def _rounds(count: int) -> str:
+    return "1 round" if count == 1 else f"{count:,d} rounds"
 
 
 def _by_round(clients: Clients) -> Markup:

@@ -15,7 +15,6 @@ from colonnade.server.report.model_plots import (
 )
 from colonnade.server.report.schema import Report
 
-EVERYONE = "clients"  # in place of a party: every client has these columns
 _HEAD = ("party", "feature", "scaled", "in the feature's unit", "low", "high")
 _UNITS = {
     "squared": "change of the label, in its unit, for one unit more of the feature",
@@ -31,6 +30,7 @@ def model_section(report: Report, plots: Plots) -> Markup:
     if model is None:
         return tag("section", heading, tag("p", "There is no model: no round was completed."))
     used, n_all = largest_features(model), len(model["features"])
+    over_clients = report["method"] == "admm"
     unused = [feature for feature in model["features"] if not feature["coef_scaled"]]
     return tag(
         "section",
@@ -59,9 +59,9 @@ def model_section(report: Report, plots: Plots) -> Markup:
             },
         ),
         _intercepts(model),
-        _coefficients(used[:MAX_SHOWN]) if used else Markup(),
-        _rest(used[MAX_SHOWN:], "smaller coefficients"),
-        _rest(unused, "features with a coefficient of zero"),
+        _coefficients(used[:MAX_SHOWN], over_clients=over_clients) if used else Markup(),
+        _rest(used[MAX_SHOWN:], "smaller coefficients", over_clients=over_clients),
+        _rest(unused, "features with a coefficient of zero", over_clients=over_clients),
         _path_table(report),
     )
 
@@ -101,12 +101,12 @@ def _intercepts(model: Mapping[str, Any]) -> Markup:
     )
 
 
-def _coefficients(features: list[Mapping[str, Any]]) -> Markup:
+def _coefficients(features: list[Mapping[str, Any]], *, over_clients: bool) -> Markup:
     return table(
         _HEAD,
         [
             (
-                _owner(feature["party"]),
+                "every client" if over_clients else name_of(feature["party"]),
                 name_of(feature["name"]),
                 *(number(feature[key]) for key in ("coef_scaled", "coef", "low", "high")),
             )
@@ -116,21 +116,13 @@ def _coefficients(features: list[Mapping[str, Any]]) -> Markup:
     )
 
 
-def _owner(party: str) -> Markup:
-    """Return whose a column is; in a job over clients every client has all columns."""
-    return Markup("every client") if party == EVERYONE else name_of(party)
-
-
-def _column(party: str, name: str) -> Markup:
-    return name_of(name) if party == EVERYONE else join([name_of(party), ": ", name_of(name)])
-
-
-def _rest(features: list[Mapping[str, Any]], what: str) -> Markup:
+def _rest(features: list[Mapping[str, Any]], what: str, *, over_clients: bool) -> Markup:
     if not features:
         return Markup()
     more = len(features) - MAX_LINES
     note = [tag("p", f"{more:,d} more are in model.json.", class_="note")] if more > 0 else []
-    return folded(f"{len(features):,d} {what}", _coefficients(features[:MAX_LINES]), *note)
+    shown = _coefficients(features[:MAX_LINES], over_clients=over_clients)
+    return folded(f"{len(features):,d} {what}", shown, *note)
 
 
 def _path_table(report: Report) -> Markup:
@@ -139,7 +131,11 @@ def _path_table(report: Report) -> Markup:
     if not curves:
         return Markup()
     n_lines = max(1, 10 * MAX_LINES // len(curves))
-    head = ["round", *(_column(party, name) for party, name, _ in curves)]
+    names = [
+        name_of(name) if report["method"] == "admm" else join([name_of(party), ": ", name_of(name)])
+        for party, name, _ in curves
+    ]
+    head = ["round", *names]
     rows = [
         (number(point["round"]), *(number(values[place]) for _, _, values in curves))
         for place, point in enumerate(points[:n_lines])

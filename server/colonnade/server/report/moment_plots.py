@@ -57,8 +57,8 @@ def draw_l1_path(report: Report, colours: Mapping[str, str]) -> Markup | None:
         for party in parties:
             axes.plot([], [], color=colours[party], label=label_of(party))
         axes.set_ylabel("coefficient (standard deviations)")
-        named = curves[:MAX_NAMED]
-        name_ends(axes, named, [colours[party] for party, _, _ in named])
+        paints = [colours[party] for party, _, _ in curves[:MAX_NAMED]]
+        name_ends(axes, curves[:MAX_NAMED], paints)
         legend(figure, axes)
 
     label = "L1 path: coefficients over the penalty, strong to weak; the largest are named"
