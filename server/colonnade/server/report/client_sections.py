@@ -92,9 +92,7 @@ def shortfall(clients: Clients, *, rounds: int) -> str:
             f" each), so not as many as planned could be drawn in {_rounds(len(fewer))}."
         )
     if drawings > len(counts):
-        said.append(
-            f"{drawings - len(counts):,d} further drawings replaced clients that were away."
-        )
+        said.append(f"Further drawings for clients that were away: {drawings - len(counts):,d}.")
     if clients["unused"]:
         said.append(
             f"{clients['unused']:,d} answers of the unfinished round were paid for and have not"

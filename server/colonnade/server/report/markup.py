@@ -52,7 +52,6 @@ def name_of(text: str) -> Markup:
 
 def number(value: float, shown: str | None = None) -> Markup:
     """Return a number for reading, with its exact value in the markup."""
-    value = value or type(value)(0)  # without the sign of -0.0
     return tag("data", short(value) if shown is None else shown, value=repr(value))
 
 
