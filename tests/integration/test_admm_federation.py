@@ -526,6 +526,24 @@ def test_one_command_runs_it_under_drop_out_and_prints_what_it_says(tmp_path: Pa
         assert premise.split(";")[0] in page
 
 
+def test_heavy_drop_out_takes_more_drawings_and_every_round_has_its_minimum(
+    tmp_path: Path,
+) -> None:
+    sizes = ("--clients", "40", "--sampled", "20", "--rounds", "3", "--rows-per-client", "10")
+    more = ("--features", "3", "--minimum", "15", "--drop-out", "0.6", "--json")
+    done = command(*sizes, *more, "--out", str(tmp_path / "run"))
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["rounds"] == 3
+    assert min(result["answers_by_round"]) >= result["minimum"] == 15
+    assert sum(result["answers_by_round"]) == result["answers"]
+    model = json.loads((tmp_path / "run" / "model.json").read_text())
+    assert any(feature["coef_scaled"] for feature in model["features"])
+    # That 15 of 20 are there at once has a chance below 0.002 in each round.
+    drawings = sum(each["drawings"] for each in result["rounds_by_clients"])
+    assert drawings > 3
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -4,6 +4,7 @@ import json
 import secrets
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -164,7 +165,7 @@ def test_answers_that_could_not_be_drawn_are_explained() -> None:
 def test_a_simulated_report_has_every_measure_and_says_what_its_reference_promises(
     classifies: bool,
 ) -> None:
-    changes = {"loss": LOGISTIC} if classifies else {}
+    changes: dict[str, Any] = {"loss": LOGISTIC} if classifies else {}
     job = admm_job(TWO, sampled=4, rounds=3, **changes)
     draw = np.random.default_rng(1)
     clients = [
@@ -196,9 +197,11 @@ def test_lines_of_a_model_that_all_share_have_their_own_colours() -> None:
 
 def test_progress_says_whose_budget_is_left() -> None:
     party = PartyView("host-1", True, True, False, 2 * PRICE, 2 * PRICE, 90)
-    facts: Any = ("j", "n", "running", "", 2, 10, 0.0, 0.0, "op", (party,))
-    assert "budget left, least of any client: host-1 0%" in summary(JobView(*facts, True))
-    assert "budget left host-1 0%" in summary(JobView(*facts))
+    view = JobView("j", "n", "running", "", 2, 10, 0.0, 0.0, "op", (party,))
+    assert "budget left, least of any client: host-1 0%" in summary(
+        replace(view, over_clients=True)
+    )
+    assert "budget left host-1 0%" in summary(view)
 
 
 @pytest.mark.parametrize(

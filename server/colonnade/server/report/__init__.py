@@ -4,7 +4,7 @@ The report object (``schema.Report`` has its types)::
 
     format, version      "colonnade report", 1
     job_id, name         SHA-256 of the specification; what people call the job
-    method               "frank-wolfe" or "moments"
+    method               "frank-wolfe", "moments" or "admm"
     state, reason        finished | failed | cancelled | running | proposed; why, or ""
     private              False for a simulation whose noise is not exact and secret
     submitted_at         ISO 8601, as is ended_at (None until the job ends)
@@ -39,10 +39,18 @@ The report object (``schema.Report`` has its types)::
                          explained: share of the label's variance, as releases tell, and error:
                              a standard deviation of it
 
-A job over clients has ``clients``: how many, how many declined and answered; ``local``, what their
-accounts enforce (max, median, promised); ``central``, a model-based figure with its premises;
-``curves`` of both by round; ``answers_by_client`` by party, each of ``body_bytes``. Its parties'
-amounts are those of their client that paid most, and ``n_rows`` counts clients.
+A job over clients has ``n_clients`` and no ``n_rows``, and ``clients``: how many, how many declined,
+answered and are ``at_limit``; ``rounds``, each with its answers (at least the ``minimum`` if it is
+done), how many it asked and in how many drawings; ``unused``, answers of an unfinished round;
+``local``, what their accounts enforce (max, median, promised); ``central``, a model-based figure
+with its premises; ``curves`` of both by round; ``answers_by_client`` by party, each of
+``body_bytes``. Its parties' amounts are those of their client that paid most; ``ledger_spent`` is
+what one of them is known to have spent at least. ``uplink`` has what each client sent, in
+``clients``, and ``predicted_most_bytes``: ``predicted_bytes`` is the size of an answer, known
+before the job, times the answers that came.
+
+A simulated one has ``simulation``, what was made up, and in ``quality`` the objective's gap, other
+measures and ``central_is``, what the private reference promises to whom.
 
 Amounts are ``{"units", "rho", "epsilon"}``, sizes are bytes, numbers are finite.
 
