@@ -205,6 +205,16 @@ def test_a_job_that_fails_in_a_round_keeps_the_model_before_and_counts_all_answe
     assert status_of(desk.engine, desk.store, row).rounds_done == 1
 
 
+def test_a_job_that_is_cancelled_counts_what_was_answered_until_then(desk: ClientDesk) -> None:
+    name, tasks = started(desk, admm_job(TWO, minimum=3, rounds=2))
+    desk.send("lab", desk.answer("lab", tasks["lab"]))
+    desk.do(desk.engine.cancel, name, "an operator")
+    assert state_of(desk, name).taken.tolist() == [0] * 6 + [1]
+    row = next(row for row in desk.store.jobs() if row.job_id == name)
+    status = status_of(desk.engine, desk.store, row)
+    assert [party.spent_units for party in status.parties] == [0, PRICE]
+
+
 def test_a_round_short_at_its_deadline_asks_others_instead(desk: ClientDesk) -> None:
     name, first = started(desk, admm_job(TWO, sampled=5, minimum=5, rounds=2))
     assert "lab" in first  # and it is gone

@@ -39,8 +39,8 @@ The report object (``schema.Report`` has its types)::
                          explained: share of the label's variance, as releases tell, and error:
                              a standard deviation of it
 
-A job over clients has ``n_clients`` and no ``n_rows``, and ``clients``: how many, how many declined,
-answered and are ``at_limit``; ``rounds``, each with its answers (at least the ``minimum`` if it is
+A job over clients has ``n_clients`` instead of ``n_rows``, and ``clients``: how many, how many
+declined, answered and are ``at_limit``; ``rounds``, each with its answers (at least the ``minimum`` if it is
 done), how many it asked and in how many drawings; ``unused``, answers of an unfinished round;
 ``local``, what their accounts enforce (max, median, promised); ``central``, a model-based figure
 with its premises; ``curves`` of both by round; ``answers_by_client`` by party, each of
