@@ -174,7 +174,7 @@ def test_no_round_closes_with_fewer_than_the_minimum(desk: ClientDesk) -> None:
     desk.now = 31.0
     desk.do(desk.engine.tick)
     assert desk.state(name) is State.FAILED
-    reason = "round 1 of 2 had 1 answers and needs 2; no more came within 30 s"
+    reason = "round 1 of 2 had 1 answers and needs 2; it waited 30 s"
     assert desk.reason(name) == reason
     assert state_of(desk, name).taken.tolist() == [0] * 6 + [1]  # what was paid for is counted
 
@@ -194,7 +194,7 @@ def test_a_job_that_fails_in_a_round_keeps_the_model_before_and_counts_all_answe
         desk.now += 1.0
         sent = desk.do(desk.engine.tick)
     assert desk.state(name) is State.FAILED
-    reason = "round 2 of 3 had 4 answers and needs 5; no more came within 30 s"
+    reason = "round 2 of 3 had 4 answers and needs 5; it waited 30 s"
     assert desk.reason(name) == reason
     state = state_of(desk, name)
     assert np.array_equal(state.z, model)

@@ -203,7 +203,7 @@ class Run:
         if self.clients is not None and self.state is not None:
             late = now - self.waits_since > max(limit, self.clients.method.round_timeout_s)
             lack = self.clients.shortage(self.state, self.heard())
-            return f"{lack}; no more came within {limit} s" if late else ""
+            return f"{lack}; it waited {limit} s" if late else ""
         for party in self.awaited():
             if now - max(self.since, heard.get(party, 0.0)) > limit:
                 where = "the proposal" if self.state is None else f"round {self.round}"

@@ -40,8 +40,8 @@ The report object (``schema.Report`` has its types)::
                              a standard deviation of it
 
 A job over clients has ``n_clients`` instead of ``n_rows``, and ``clients``: how many, how many
-declined, answered and are ``at_limit``; ``rounds``, each with its answers (at least the ``minimum`` if it is
-done), how many it asked and in how many drawings; ``unused``, answers of an unfinished round;
+declined, answered and are ``at_limit``; ``rounds``, each with its answers (at least the
+``minimum`` if it is done), how many it asked and in how many drawings; ``unused``, answers of an unfinished round;
 ``local``, what their accounts enforce (max, median, promised); ``central``, a model-based figure
 with its premises; ``curves`` of both by round; ``answers_by_client`` by party, each of
 ``body_bytes``. Its parties' amounts are those of their client that paid most; ``ledger_spent`` is
