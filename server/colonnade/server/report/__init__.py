@@ -40,10 +40,10 @@ The report object (``schema.Report`` has its types)::
                              a standard deviation of it
 
 A job over clients has ``n_clients`` instead of ``n_rows``, and ``clients``: how many, how many
-declined, answered and are ``at_limit``; ``rounds``, each with its answers (at least the
-``minimum`` if it is done), how many it asked and in how many drawings; ``unused``,
-answers of an unfinished round; ``local``, what their accounts enforce (max, median, promised);
-``central``, a model-based figure with its premises; ``curves`` of both by round; ``answers_by_client`` by party, each of
+declined, answered and are ``at_limit``; ``rounds``, each with its answers (at least the ``minimum``
+if it is done), how many it asked and in how many drawings; ``unused``, answers of an unfinished
+round; ``local``, what their accounts enforce (max, median, promised); ``central``, a model-based
+figure with its premises; ``curves`` of both by round; ``answers_by_client`` by party, each of
 ``body_bytes``. Its parties' amounts are those of their client that paid most; ``ledger_spent`` is
 what one of them is known to have spent at least. ``uplink`` has what each client sent, in
 ``clients``, and ``predicted_most_bytes``: ``predicted_bytes`` is the size of an answer, known
