@@ -107,7 +107,7 @@ def test_the_solver_ends_for_absurd_points(size: float) -> None:
     assert np.isfinite(c).all()
 
 
-@pytest.mark.parametrize("gamma", [0.1, 3.0, 30.0, 300.0])
+@pytest.mark.parametrize("gamma", [0.1, 3.0, 30.0, 100.0])
 def test_the_solvers_steps_suffice(gamma: float) -> None:
     # Random and separable labels, long and short rows, near and far points.
     draw = np.random.default_rng(4)

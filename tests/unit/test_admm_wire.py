@@ -153,6 +153,9 @@ def test_prices_and_sizes_are_each_clients_own() -> None:
     assert method.most_releases("gateway") == {DISPLACEMENT: 12}
     assert method.payload("gateway") == {DISPLACEMENT: 12 * method.spec.body_bytes}
     assert [method.first(party) for party in PARTIES] == [0, 6]
+    # A round that is short draws others: its size is no limit to what all rounds can bring.
+    few = admm_method(PARTIES, sampled=1, rounds=5, participations=2)
+    assert few.most_releases("gateway") == {DISPLACEMENT: 12}
 
 
 # -- tasks ---------------------------------------------------------------------------------------

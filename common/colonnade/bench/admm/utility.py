@@ -32,7 +32,7 @@ from colonnade.simulate.synthetic import make
 
 DELTA = 1e-6
 ROUNDS, PART = 10, 5  # a fifth of the clients in each round
-TUNING_SEEDS = 3
+TUNING_SEEDS = 2
 METHODS = ("federated_admm", "centralised_admm", "federated_sgd")
 Settings = Mapping[str, float]
 
@@ -58,7 +58,7 @@ def _grid(**values: tuple[float, ...]) -> tuple[Settings, ...]:
 FULL = Effort(
     clients=500,
     epsilons=(2.0, 8.0, 32.0),
-    seeds=7,
+    seeds=5,
     tables=("adult", "credit_default"),
     admm=_grid(gamma=(1.0, 3.0, 10.0, 30.0), lipschitz=(0.1,), dual_weight=(0.0, 1.0)),
     sgd=_grid(rate=(0.3, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0), lipschitz=(0.1,)),

@@ -107,9 +107,11 @@ class AdmmMethod:
         return self.asked(party) * self.spec.dim
 
     def most_releases(self, party: str) -> Mapping[str, int]:
-        """Return how many releases of each kind ``party`` can be asked for."""
-        most = self.part(party).clients * self.spec.most_participations
-        return {DISPLACEMENT: min(most, self.spec.rounds * self.asked(party))}
+        """Return how many releases of each kind ``party`` can be asked for.
+
+        A round that is short of answers draws others, so that its own size is no limit.
+        """
+        return {DISPLACEMENT: self.part(party).clients * self.spec.most_participations}
 
     def body_bytes(self, party: str, kind: str) -> int:
         """Return the exact size of one release's payload."""
