@@ -1,6 +1,7 @@
 """Units, conversions and the filter, against published and independent numbers."""
 
 import math
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import pytest
@@ -11,10 +12,13 @@ from colonnade.core.errors import BudgetExceeded
 from colonnade.privacy.accounting import (
     RHO_UNIT,
     Budget,
+    _epsilon_at,
+    _rounding_at,
     bounded_range_rho,
     default_delta,
     epsilon_of,
     rho_of,
+    told_epsilon,
     units_down,
     units_up,
 )
@@ -62,6 +66,56 @@ def test_epsilon_of_is_near_the_minimum_over_a_grid_of_orders(rho: float, delta:
     )
     found = epsilon_of(rho, delta)
     assert found <= max(grid, 0.0) * (1 + 1e-6) + 1e-12
+
+
+@given(rho=st.floats(1e-14, 10.0), delta=st.floats(1e-12, 0.1))
+def test_epsilon_of_is_never_below_the_truth(rho: float, delta: float) -> None:
+    # Its own formula in 60 digits, at orders around the best: where terms cancel, as they do when
+    # rho is tiny, rounding in 16 digits must not bring the result below the least of them.
+    found = epsilon_of(rho, delta)
+    assert found > 0.0
+    with localcontext() as context:
+        context.prec = 60
+        log_delta, exact = Decimal(delta).ln(), Decimal(rho)
+        centre = (-log_delta / exact).sqrt()
+        least = min(
+            exact * (1 + e) + (-log_delta + e * (e / (1 + e)).ln() - (1 + e).ln()) / e
+            for e in (centre * Decimal("1.1") ** k for k in range(-40, 41))
+        )
+        # Between two orders of the grid the minimum is lower by less than a hundredth of a term.
+        assert Decimal(found) >= least - exact * centre / 100
+
+
+@pytest.mark.parametrize("rho", [1e-16, 1e-14, 1e-13])
+def test_what_costs_something_never_has_an_epsilon_of_nothing(rho: float) -> None:
+    # Delta alone covers these: the distance in total variation is at most sqrt(rho / 2) < 1e-6.
+    assert 0.0 < epsilon_of(rho, 1e-6) < 1e-12
+    assert float(told_epsilon(epsilon_of(rho, 1e-6))) > 0.0
+
+
+@pytest.mark.parametrize("order", [1e5, 3e6, 1e9])
+def test_cancelling_terms_leave_a_bound(order: float) -> None:
+    # A rho at which the two terms of the conversion all but cancel: what is left is rounding.
+    with localcontext() as context:
+        context.prec = 60
+        excess = Decimal(order) - 1
+        terms = (
+            -Decimal("1e-6").ln() + excess * (excess / Decimal(order)).ln() - Decimal(order).ln()
+        )
+        for part in (1 + Decimal(k) / 10**13 for k in range(-40, 41, 3)):
+            rho = float(-terms / excess / Decimal(order) * part)
+            if rho <= 0.0:
+                continue
+            exact = Decimal(rho) * Decimal(order) + terms / excess
+            found = _epsilon_at(order, rho, 1e-6) + _rounding_at(order, rho, 1e-6)
+            assert Decimal(found) >= exact
+
+
+@given(epsilon=st.floats(1e-15, 1e4), digits=st.integers(2, 8))
+def test_an_epsilon_is_told_rounded_up(epsilon: float, digits: int) -> None:
+    told = float(told_epsilon(epsilon, digits))
+    assert epsilon <= told * (1 + 1e-15)
+    assert told <= epsilon * (1 + 10.0 ** (1 - digits)) * (1 + 1e-15)
 
 
 @given(epsilon=st.floats(1e-3, 50.0), delta=st.floats(1e-12, 0.1))

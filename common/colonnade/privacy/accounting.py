@@ -6,7 +6,7 @@ sum ever drifts. Epsilon is for display and for stating a cap; it is never added
 
 import math
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
+from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 
 from colonnade.core.errors import BudgetExceeded
@@ -37,12 +37,19 @@ def _epsilon_at(order: float, rho: float, delta: float) -> float:
     return rho * order + log_terms / excess
 
 
+def _rounding_at(order: float, rho: float, delta: float) -> float:
+    """Return more than the lines above are wrong by: a part of each term, before any cancels."""
+    excess = order - 1.0
+    return 1e-12 * (rho * order + (1.0 - math.log(delta) + math.log(order)) / excess)
+
+
 def epsilon_of(rho: float, delta: float) -> float:
     """Return an epsilon such that ``rho``-zCDP implies (epsilon, delta)-DP.
 
     Privacy: the conversion of Canonne, Kamath and Steinke (2020, Corollary 13),
     ``inf over a > 1 of rho a + (ln(1/delta) + (a-1) ln(1-1/a) - ln a) / (a-1)``. It holds at every
-    order ``a``, so an inexact minimum is still a bound.
+    order ``a``, so an inexact minimum is still a bound. A rho so small that delta alone covers it
+    has an epsilon of 0; it is told as the least amount there is, so that nothing looks free.
     """
     _check_delta(delta)
     if not (math.isfinite(rho) and rho >= 0.0):
@@ -61,8 +68,8 @@ def epsilon_of(rho: float, delta: float) -> float:
             high = right
         else:
             low = left
-    epsilon = _epsilon_at(1.0 + math.exp(0.5 * (low + high)), rho, delta)
-    return max(0.0, epsilon * (1.0 + 1e-12))  # above the rounding of the lines before
+    order = 1.0 + math.exp(0.5 * (low + high))
+    return max(1.0 / RHO_UNIT, _epsilon_at(order, rho, delta) + _rounding_at(order, rho, delta))
 
 
 def rho_of(epsilon: float, delta: float) -> float:
@@ -82,6 +89,15 @@ def rho_of(epsilon: float, delta: float) -> float:
         else:
             high = middle
     return low
+
+
+def told_epsilon(epsilon: float, digits: int = 4) -> str:
+    """Return an epsilon for people, rounded up: rounding must not promise more than is true."""
+    if not (math.isfinite(epsilon) and epsilon > 0.0):
+        return f"{epsilon:g}"
+    exact = Decimal(epsilon)
+    step = Decimal(1).scaleb(exact.adjusted() - digits + 1)
+    return f"{float(exact.quantize(step, rounding=ROUND_CEILING)):.{digits}g}"
 
 
 def bounded_range_rho(epsilon: float) -> float:
