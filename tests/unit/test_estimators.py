@@ -50,7 +50,7 @@ EXCLUSIONS = {
 
 def checked(noise: str) -> list[Any]:
     """Return one of each; the checks' tables are small, so epsilon is not."""
-    common = {"epsilon": 1e3, "bounds": (-5.0, 5.0), "noise": noise}
+    common = {"epsilon": 999.0, "bounds": (-5.0, 5.0), "noise": noise}
     return [
         PrivateLasso(0.01, y_bounds=(-5.0, 5.0), **common),  # type: ignore[arg-type]
         PrivateElasticNet(0.01, y_bounds=(-5.0, 5.0), **common),  # type: ignore[arg-type]
@@ -166,11 +166,13 @@ def test_without_noise_logistic_regression_is_scikit_learns_in_the_users_units(
 def test_missing_bounds_are_an_error_and_not_a_guess(kind: Any) -> None:
     X, y = table()
     label = y if kind in REGRESSORS else y > 150.0
-    with pytest.raises(ValueError, match="bounds must be declared"):
+    both = "bounds and y_bounds" if kind in REGRESSORS else "bounds"
+    with pytest.raises(ValueError, match=f"^{both} must be declared.*for each feature"):
         kind().fit(X, label)
     if kind in REGRESSORS:
-        with pytest.raises(ValueError, match="y_bounds must be declared"):
+        with pytest.raises(ValueError, match=r"^y_bounds must be declared") as refused:
             kind(bounds=BOUNDS).fit(X, label)
+        assert "feature" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -294,8 +296,9 @@ def test_combinations_that_make_no_sense_are_refused_by_fit() -> None:
 )
 def test_every_solver_fits_without_an_intercept(solver: Any) -> None:
     X, y = table()
+    alpha = 0.0 if isinstance(solver, FrankWolfe) else 1.0
     model = PrivateRidge(
-        bounds=BOUNDS, y_bounds=Y_BOUNDS, solver=solver, fit_intercept=False, epsilon=50.0
+        alpha, bounds=BOUNDS, y_bounds=Y_BOUNDS, solver=solver, fit_intercept=False, epsilon=50.0
     )
     assert np.isfinite(model.fit(X, y).coef_).all()
     assert model.intercept_ == 0.0
@@ -324,3 +327,96 @@ def test_one_fit_and_one_copy_warn_of_nothing() -> None:
         model.fit(X, y)
         clone(model).fit(X, y)
     assert [each for each in told if issubclass(each.category, SpendWarning)] == []
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PrivateRidge(y_bounds=Y_BOUNDS),
+        PrivateElasticNet(y_bounds=Y_BOUNDS),
+        PrivateElasticNet(l1_ratio=1.0, y_bounds=Y_BOUNDS),
+        PrivateLogisticRegression(),
+        PrivateLogisticRegression(l1_ratio=1.0),
+    ],
+    ids=repr,
+)
+def test_frank_wolfe_takes_no_penalty_that_it_would_ignore(model: Any) -> None:
+    X, y = table()
+    label = y if type(model) in REGRESSORS else y > 150.0
+    model = clone(model).set_params(bounds=BOUNDS, solver="frank_wolfe", fit_intercept=False)
+    with pytest.raises(Unsuitable, match="takes no penalty"):
+        model.fit(X, label)
+
+
+def test_frank_wolfe_fits_where_there_is_no_penalty_and_in_the_lassos_place() -> None:
+    X, y = table()
+    given: dict[str, Any] = {"bounds": BOUNDS, "solver": "frank_wolfe", "fit_intercept": False}
+    given |= {"noise": "off"}
+    lasso = PrivateLasso(y_bounds=Y_BOUNDS, **given).fit(X, y)
+    ridge = PrivateRidge(0.0, y_bounds=Y_BOUNDS, **given).fit(X, y)
+    np.testing.assert_array_equal(lasso.coef_, ridge.coef_)
+    assert PrivateLogisticRegression(math.inf, **given).fit(X, y > 150.0).coef_.any()
+    with pytest.raises(Unsuitable, match="hinge"):  # the loss comes first, not the intercept
+        PrivateLinearSVC(bounds=BOUNDS, solver="frank_wolfe").fit(X, y > 150.0)
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_declared_classes_are_never_refused_whatever_the_labels_are(kind: Any) -> None:
+    X, y = table()
+    given: dict[str, Any] = {"bounds": BOUNDS, "classes": ("no", "yes"), "noise": "off"}
+    answers = np.where(y > 150.0, "yes", "no").astype(object)
+    model = kind(**given).fit(X, answers)
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert model.score(X, answers.astype(str)) > 0.8
+    strange = answers.copy()
+    strange[np.flatnonzero(answers == "no")[:4]] = ["perhaps", None, math.nan, 7]
+    np.testing.assert_array_equal(kind(**given).fit(X, strange).coef_, model.coef_)
+    turned = kind(**given | {"classes": ("yes", "no")}).fit(X, answers)
+    assert turned.score(X, answers.astype(str)) > 0.8
+    assert turned.classes_.tolist() == ["yes", "no"]
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_one_class_alone_is_fitted_if_both_are_declared(kind: Any) -> None:
+    X, y = table()
+    for value, sign in ((1, 1.0), (0, -1.0), (math.nan, -1.0)):
+        label = np.full(y.size, value, float)
+        model = kind(bounds=BOUNDS, classes=(0, 1), epsilon=50.0).fit(X, label)
+        assert (sign * model.decision_function(X) > 0.0).mean() > 0.9
+    with pytest.raises(ValueError, match=r"classes=\(negative, positive\)"):
+        kind(bounds=BOUNDS).fit(X, np.ones(y.size))
+
+
+@pytest.mark.parametrize("classes", [(0, 0), (1,), (0, 1, 2), 3])
+def test_classes_that_make_no_sense_are_refused(classes: Any) -> None:
+    X, y = table()
+    with pytest.raises(ValueError, match="classes must be a pair"):
+        PrivateLogisticRegression(bounds=BOUNDS, classes=classes).fit(X, y > 150.0)
+
+
+@pytest.mark.parametrize(
+    ("promise", "words"),
+    [
+        ({"epsilon": "a"}, "epsilon must be a number, not str"),
+        ({"epsilon": None}, "epsilon must be a number, not NoneType"),
+        ({"epsilon": 1e9}, "epsilon must lie between 0 and 1000"),
+        ({"epsilon": math.nan}, "epsilon must lie"),
+        ({"delta": "b"}, "delta must be a number, not str"),
+        ({"delta": 1.0}, "delta must lie"),
+        ({"solver": CoordinateDescent(passes=10**7)}, "40000001 releases and 10000000 are"),
+        ({"solver": StochasticDescent(passes=1e9, batch=40)}, "releases and 10000000 are the most"),
+    ],
+    ids=str,
+)
+def test_a_promise_that_cannot_be_meant_is_refused_by_its_name(
+    promise: dict[str, Any], words: str
+) -> None:
+    X, y = table()
+    with pytest.raises(ValueError, match=words):
+        PrivateLogisticRegression(**{"bounds": BOUNDS} | promise).fit(X, y > 150.0)
+
+
+def test_a_delta_that_would_let_a_row_be_published_warns() -> None:
+    X, y = table()
+    with pytest.warns(UserWarning, match="more than 1 / 400 rows"):
+        PrivateRidge(bounds=BOUNDS, y_bounds=Y_BOUNDS, delta=0.5).fit(X, y)

@@ -9,16 +9,23 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from colonnade.core.arrays import AnyArray, FloatArray
 from colonnade.core.fixedpoint import Bounds
-from colonnade.estimators.tables import make_table, read_bounds
+from colonnade.estimators.tables import check_declared, make_table, read_bounds
 from colonnade.optim.solvers.fitting import Fitted, NoiseName, Objective, fit_table, make_solver
 from colonnade.optim.solvers.losses import SQUARED, Loss
-from colonnade.optim.solvers.solve import Solver
+from colonnade.optim.solvers.solve import Solver, check_promise
+from colonnade.privacy.accounting import default_delta, weak_delta
 
 Pair = tuple[Any, Any]
+_FORMATS: dict[str, Any] = {"accept_sparse": ("csc", "csr"), "dtype": np.float64}
 
 
 class SpendWarning(UserWarning):
@@ -50,21 +57,23 @@ class PrivateLinear(BaseEstimator):  # type: ignore[misc]
         tags.non_deterministic = self.noise == "exact"
         return tags
 
-    def _validated(self, X: Any, y: Any, *, numeric: bool) -> tuple[Any, AnyArray]:
+    def _warn_of_copies(self) -> None:
         if (number := getattr(self, "_copy_number", 0)) > 1 and self.noise == "exact":
             warnings.warn(
                 f"this is copy {number} of one {type(self).__name__}, as a search or "
                 "cross-validation makes them: every fit spends its own epsilon and on the same "
                 f"rows they add up, so far to about {number} times {self.epsilon:g}",
                 SpendWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
-        X, y = validate_data(
-            self, X, y, accept_sparse=("csc", "csr"), dtype=np.float64, y_numeric=numeric
-        )
+
+    def _validated(self, X: Any, y: Any, *, numeric: bool) -> tuple[Any, AnyArray]:
+        self._warn_of_copies()
+        X, y = validate_data(self, X, y, **_FORMATS, y_numeric=numeric)
         return X, y
 
     def _fit(self, X: Any, y: FloatArray, objective: Objective, y_bounds: Bounds | None) -> Fitted:
+        self._check_promise(X.shape[0])
         if self.noise not in ("exact", "fast", "off"):
             raise ValueError("noise must be 'exact', 'fast' or 'off'")
         solver = make_solver(self.solver)
@@ -88,6 +97,11 @@ class PrivateLinear(BaseEstimator):  # type: ignore[misc]
         self.privacy_ = fitted.claim
         return fitted
 
+    def _check_promise(self, n_rows: int) -> None:
+        check_promise(self.epsilon, default_delta(n_rows) if self.delta is None else self.delta)
+        if self.delta is not None and (told := weak_delta(self.delta, n_rows)) is not None:
+            warnings.warn(told, UserWarning, stacklevel=5)
+
     def _scores(self, X: Any) -> FloatArray:
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
@@ -102,6 +116,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinear):  # type: ignore[misc]
 
     def _fit_regression(self, X: Any, y: Any, *, l1: float, l2: float, per_row: bool) -> Self:
         X, y = self._validated(X, y, numeric=True)
+        check_declared(bounds=self.bounds, y_bounds=self.y_bounds)
         (y_bounds,) = read_bounds(self.y_bounds, 1, name="y_bounds")
         objective = Objective(SQUARED, l1, l2 / X.shape[0] if per_row else l2)
         fitted = self._fit(X, np.asarray(y, np.float64), objective, y_bounds)
@@ -116,16 +131,31 @@ class PrivateRegressor(RegressorMixin, PrivateLinear):  # type: ignore[misc]
 class PrivateClassifier(ClassifierMixin, PrivateLinear):  # type: ignore[misc]
     """Two classes."""
 
+    classes: Pair | None
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
 
     def _fit_classes(self, X: Any, y: Any, loss: Loss, *, C: float, l1_ratio: float) -> Self:
-        X, y = self._validated(X, y, numeric=False)
-        check_classification_targets(y)
         if not C > 0.0:
             raise ValueError("C must be positive")
+        check_declared(bounds=self.bounds)
+        if self.classes is None:
+            X, sign = self._found_classes(X, y)
+        else:
+            X, sign = self._declared_classes(X, y)
+        alpha = 1.0 / (C * X.shape[0])
+        objective = Objective(loss, alpha * l1_ratio, alpha * (1.0 - l1_ratio))
+        fitted = self._fit(X, sign, objective, None)
+        self.coef_, self.intercept_ = fitted.coef[None, :], np.array([fitted.intercept])
+        return self
+
+    def _found_classes(self, X: Any, y: Any) -> tuple[Any, FloatArray]:
+        """Take the two classes from the rows: who fits declares them public."""
+        X, y = self._validated(X, y, numeric=False)
+        check_classification_targets(y)
         if type_of_target(y) == "multiclass":
             raise ValueError(
                 "Only binary classification is supported. The type of the target is "
@@ -133,13 +163,28 @@ class PrivateClassifier(ClassifierMixin, PrivateLinear):  # type: ignore[misc]
             )
         self.classes_ = np.unique(y)
         if self.classes_.size < 2:
-            raise ValueError("two classes are needed and the label has one class")
-        alpha = 1.0 / (C * X.shape[0])
-        objective = Objective(loss, alpha * l1_ratio, alpha * (1.0 - l1_ratio))
-        sign = np.where(y == self.classes_[1], 1.0, -1.0)
-        fitted = self._fit(X, sign, objective, None)
-        self.coef_, self.intercept_ = fitted.coef[None, :], np.array([fitted.intercept])
-        return self
+            raise ValueError(
+                "two classes are needed and the label has one class; "
+                "declare them: classes=(negative, positive)"
+            )
+        return X, np.where(y == self.classes_[1], 1.0, -1.0)
+
+    def _declared_classes(self, X: Any, y: Any) -> tuple[Any, FloatArray]:
+        """Take the declared classes.
+
+        Privacy: no label is refused, for that would tell of one row. Whatever is not the positive
+        class counts as the negative one, a missing label too.
+        """
+        declared = np.asarray(self.classes)
+        if declared.shape != (2,) or declared[0] == declared[1]:
+            raise ValueError("classes must be a pair (negative, positive) of different values")
+        self._warn_of_copies()
+        X = validate_data(self, X, **_FORMATS)
+        labels = column_or_1d(y, warn=True)
+        check_consistent_length(X, labels)
+        positive = declared[1].item()
+        self.classes_ = declared
+        return X, np.array([1.0 if label == positive else -1.0 for label in labels.tolist()])
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the score of each row; positive for the second class."""

@@ -4,8 +4,9 @@ Every estimator takes ``epsilon``, ``delta`` and ``bounds``, and after ``fit`` h
 ``intercept_`` and ``privacy_``. A fit spends its epsilon anew: fitting twice on the same rows, as a
 search or cross-validation does, costs the sum.
 
-What is public by declaration: the number of rows and of features, the bounds, and which two
-classes there are.
+What is public by declaration: the number of rows and of features, the bounds, which two classes
+there are, and that no value is missing (a NaN among the features, or in a label of numbers, is an
+error).
 """
 
 # ruff: noqa: N803 - X and C are what scikit-learn calls them
@@ -16,7 +17,8 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray
 from colonnade.estimators.base import Pair, PrivateClassifier, PrivateRegressor
-from colonnade.optim.solvers.fitting import NoiseName
+from colonnade.optim.solvers.fitting import NoiseName, make_solver
+from colonnade.optim.solvers.frank_wolfe import FrankWolfe
 from colonnade.optim.solvers.losses import HINGE, LOGISTIC
 from colonnade.optim.solvers.solve import Solver
 
@@ -28,7 +30,8 @@ class PrivateLasso(PrivateRegressor):
     ----------
     alpha
         Strength of the penalty, as in scikit-learn's ``Lasso``. The solver ``"frank_wolfe"``
-        constrains ``|w|_1`` (on features scaled to ``[-1, 1]``) to its radius instead.
+        constrains ``|w|_1`` (on features scaled to ``[-1, 1]``) to its radius instead; the other
+        estimators take it without a penalty only (``alpha=0``, ``C=inf``).
     epsilon, delta
         The guarantee of one fit, for one row replaced; delta ``min(1e-6, 1 / (10 n))`` if None.
     bounds, y_bounds
@@ -68,7 +71,9 @@ class PrivateLasso(PrivateRegressor):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit, spending ``epsilon``."""
-        return self._fit_regression(X, y, l1=self.alpha, l2=0.0, per_row=False)
+        # A radius takes the penalty's place; elsewhere Frank-Wolfe refuses a penalty.
+        l1 = 0.0 if isinstance(make_solver(self.solver), FrankWolfe) else self.alpha
+        return self._fit_regression(X, y, l1=l1, l2=0.0, per_row=False)
 
 
 class PrivateElasticNet(PrivateRegressor):
@@ -146,6 +151,12 @@ class PrivateLogisticRegression(PrivateClassifier):
     """Logistic regression of two classes, ``C`` and ``l1_ratio`` as in scikit-learn.
 
     The other parameters are those of `PrivateLasso`; the label needs no bounds.
+
+    Privacy: ``classes``, a pair (negative, positive), are public values. With them every label is
+    accepted: what is not the positive one counts as negative, and one class alone is fitted like
+    two. Without them they are taken from the rows, as scikit-learn does, and fitting declares them
+    public: a class that one row alone has would be told by ``classes_``, and a label with one class
+    or three is an error that depends on the rows.
     """
 
     def __init__(
@@ -156,6 +167,7 @@ class PrivateLogisticRegression(PrivateClassifier):
         epsilon: float = 1.0,
         delta: float | None = None,
         bounds: Pair | None = None,
+        classes: Pair | None = None,
         solver: str | Solver = "cd",
         fit_intercept: bool = True,
         noise: NoiseName = "exact",
@@ -166,6 +178,7 @@ class PrivateLogisticRegression(PrivateClassifier):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
+        self.classes = classes
         self.solver = solver
         self.fit_intercept = fit_intercept
         self.noise = noise
@@ -191,7 +204,8 @@ class PrivateLinearSVC(PrivateClassifier):
 
     The intercept is not penalised, unlike scikit-learn's. The hinge loss has no curvature, so the
     solvers are ``"sgd"``, ``"admm"``, and without an intercept ``"dual"``. The other parameters
-    are those of `PrivateLasso`; the label needs no bounds.
+    are those of `PrivateLasso`, and ``classes`` those of `PrivateLogisticRegression`, with what is
+    said there about privacy; the label needs no bounds.
     """
 
     def __init__(
@@ -201,6 +215,7 @@ class PrivateLinearSVC(PrivateClassifier):
         epsilon: float = 1.0,
         delta: float | None = None,
         bounds: Pair | None = None,
+        classes: Pair | None = None,
         solver: str | Solver = "sgd",
         fit_intercept: bool = True,
         noise: NoiseName = "exact",
@@ -210,6 +225,7 @@ class PrivateLinearSVC(PrivateClassifier):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
+        self.classes = classes
         self.solver = solver
         self.fit_intercept = fit_intercept
         self.noise = noise

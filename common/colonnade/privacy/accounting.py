@@ -122,6 +122,16 @@ def default_delta(n_rows: int) -> float:
     return min(1e-6, 1.0 / (10.0 * n_rows))
 
 
+def weak_delta(delta: float, n_rows: int) -> str | None:
+    """Return why ``delta`` is too large to protect so many rows, or None."""
+    if delta * n_rows <= 1.0:
+        return None
+    return (
+        f"delta {delta:g} is more than 1 / {n_rows} rows: such a delta would allow one of them to "
+        f"be published as it is; at most {default_delta(n_rows):.3g} is usual"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Budget:
     """A cap and what was spent under it, in units: a zCDP privacy filter.

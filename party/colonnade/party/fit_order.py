@@ -15,9 +15,10 @@ from colonnade.optim.model import LossName
 from colonnade.optim.solvers.design import DenseDesign, design_units
 from colonnade.optim.solvers.fitting import NoiseName, Objective
 from colonnade.optim.solvers.fitting import Table as SolverTable
-from colonnade.optim.solvers.frank_wolfe import FrankWolfe
 from colonnade.optim.solvers.losses import LOSSES
-from colonnade.optim.solvers.solve import Solver
+from colonnade.optim.solvers.penalties import Penalty
+from colonnade.optim.solvers.problem import Problem
+from colonnade.optim.solvers.solve import Solver, check, check_promise
 from colonnade.party.bounds import bought_bounds, buy_bounds
 from colonnade.party.clients import is_divided, refuse_clients
 from colonnade.party.versions import columns_for, version_of
@@ -55,9 +56,11 @@ class FitOrder:
     def __post_init__(self) -> None:
         if not (self.name.isprintable() and 1 <= len(self.name) <= _LONGEST_NAME):
             raise ValueError(f"a name has 1 to {_LONGEST_NAME} printable characters")
-        penalised = self.l1 > 0.0 or self.l2 > 0.0 or math.isfinite(self.box)
-        if isinstance(self.solver, FrankWolfe) and penalised:
-            raise ValueError("Frank-Wolfe takes no penalty but a radius: --set radius=2")
+        # What makes no sense for any table is refused before one is read.
+        scales = np.array([1.0] + [0.0] * self.intercept)
+        penalty = Penalty(self.l1, self.l2, self.box)
+        check(Problem(LOSSES[self.loss], penalty, scales), self.solver)
+        check_promise(self.epsilon, default_delta(1) if self.delta is None else self.delta)
 
     @property
     def objective(self) -> Objective:

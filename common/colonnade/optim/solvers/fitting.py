@@ -17,12 +17,11 @@ from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import GRID, Bounds, quantise
 from colonnade.optim.solvers.claims import Claim, claim_of
 from colonnade.optim.solvers.design import Design
-from colonnade.optim.solvers.frank_wolfe import FrankWolfe
 from colonnade.optim.solvers.iteration import Direct, Noiseless, Release, Trail
 from colonnade.optim.solvers.losses import Loss
-from colonnade.optim.solvers.penalties import Penalty, no_penalty
+from colonnade.optim.solvers.penalties import Penalty
 from colonnade.optim.solvers.problem import Problem
-from colonnade.optim.solvers.solve import SOLVERS, Solver, Unsuitable, check, make_plan, solve
+from colonnade.optim.solvers.solve import SOLVERS, Solver, check, make_plan, solve
 from colonnade.privacy.accounting import default_delta
 from colonnade.privacy.sampling import NoiseSource, OsNoise
 from colonnade.privacy.simulation import SeededNoise
@@ -151,16 +150,8 @@ def problem_of(table: Table, objective: Objective, solver: Solver) -> Problem:
     half_widths = [bound.half_width for bound in table.bounds]
     scales = np.array([1.0 / half for half in half_widths] + [0.0] * table.intercept)
     width = _label_width(table)
-    if isinstance(solver, FrankWolfe):
-        if table.intercept:
-            raise Unsuitable(
-                "Frank-Wolfe has no free intercept; fit without one (fit_intercept=False, "
-                "--no-intercept)"
-            )
-        problem = Problem(objective.loss, no_penalty(), scales)
-    else:
-        penalty = Penalty(objective.l1 / width, objective.l2, objective.bound / width)
-        problem = Problem(objective.loss, penalty, scales)
+    penalty = Penalty(objective.l1 / width, objective.l2, objective.bound / width)
+    problem = Problem(objective.loss, penalty, scales)
     check(problem, solver)
     return problem
 

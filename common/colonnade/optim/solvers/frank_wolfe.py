@@ -48,7 +48,15 @@ class FrankWolfe:
         if not problem.loss.smooth:
             return f"Frank-Wolfe needs a smooth loss, which {problem.loss.name} is not"
         if problem.penalty.name != "none":
-            return "Frank-Wolfe constrains to an l1 ball instead of a penalty: set the radius"
+            return (
+                f"Frank-Wolfe takes no penalty ({problem.penalty.name}) but a radius, that of an "
+                "l1 ball: set alpha=0 or C=inf and FrankWolfe(radius=2), or --set radius=2 alone"
+            )
+        if (problem.scales == 0.0).any():
+            return (
+                "Frank-Wolfe has no free intercept; fit without one (fit_intercept=False, "
+                "--no-intercept)"
+            )
         return None
 
     def steps(self, n_rows: int, n_features: int) -> int:  # noqa: ARG002

@@ -1,6 +1,7 @@
 """Run a solver on a problem: check, plan, iterate."""
 
 from collections.abc import Callable
+from numbers import Real
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -53,6 +54,12 @@ SOLVERS: dict[str, type[Solver]] = {
 }
 
 
+MOST_RELEASES = 10**7
+"""More are a slip of the pen: days of work, and noise that leaves nothing to learn."""
+
+_MOST_EPSILON = 1000.0
+
+
 class Unsuitable(ValueError):
     """The loss, the penalty and the solver do not go together."""
 
@@ -61,6 +68,17 @@ def check(problem: Problem, solver: Solver) -> None:
     """Raise `Unsuitable`, with the reason, unless ``solver`` can solve ``problem``."""
     if (reason := solver.refusal(problem)) is not None:
         raise Unsuitable(reason)
+
+
+def check_promise(epsilon: float, delta: float) -> None:
+    """Raise `ValueError`, naming which, unless both are numbers that can be promised."""
+    for name, value in (("epsilon", epsilon), ("delta", delta)):
+        if isinstance(value, bool) or not isinstance(value, Real):
+            raise ValueError(f"{name} must be a number, not {type(value).__name__}")
+    if not 0.0 < epsilon < _MOST_EPSILON:
+        raise ValueError(f"epsilon must lie between 0 and {_MOST_EPSILON:g}")
+    if not 0.0 < delta < 1.0:
+        raise ValueError("delta must lie strictly between 0 and 1")
 
 
 def sampling_rate(solver: Solver, n_rows: int) -> float:
@@ -81,12 +99,19 @@ def make_plan(
     ``enforced`` prices what a ledger would charge: no sampling, no disjoint batches.
     """
     n_rows, n_features = shape
+    check_promise(epsilon, delta)
+    parts = solver.parts(n_rows, n_features)
+    if (count := sum(part.count for part in parts)) > MOST_RELEASES:
+        raise ValueError(
+            f"this would make {count} releases and {MOST_RELEASES} are the most; ask for fewer "
+            "passes, iterations or epochs, or for larger batches"
+        )
     rate = sampling_rate(solver, n_rows)
     if rate < 1.0 and not enforced:
         steps = solver.steps(n_rows, n_features)
         return plan_sampled(STEP, rate=rate, steps=steps, epsilon=epsilon, delta=delta)
     units = units_down(rho_of(epsilon, delta))
-    return plan_units(solver.parts(n_rows, n_features), units, enforced=enforced)
+    return plan_units(parts, units, enforced=enforced)
 
 
 def solve(
