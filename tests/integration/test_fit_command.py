@@ -14,11 +14,12 @@ from colonnade.cli import fit, fit_input, fit_plots
 from colonnade.core.errors import BadInput, BudgetExceeded, RequestConflict
 from colonnade.core.schema import parse_schema
 from colonnade.optim.model import load_model
+from colonnade.optim.solvers.budgets import sampled_epsilon
 from colonnade.optim.solvers.dual import DualDescent
 from colonnade.optim.solvers.solve import SOLVERS
 from colonnade.party.ingest import ingest
 from colonnade.party.sources import FileSource
-from colonnade.privacy.accounting import epsilon_of, rho_of, units_down
+from colonnade.privacy.accounting import epsilon_of, rho_of, told_epsilon, units_down
 from colonnade.privacy.entries import ReleaseKey
 from colonnade.privacy.files import LedgerFiles
 from colonnade.privacy.founding import open_ledger
@@ -92,6 +93,7 @@ def test_a_classifier_gives_probabilities_and_text_names_the_guarantee(
     assert run(*given) == 0
     shown = capsys.readouterr().out
     assert re.search(r"privacy +epsilon 5 at delta 1e-06, one row replaced", shown)
+    assert re.search(r"ledger +none: another fit of these rows adds to this one", shown)
     assert all(name in shown for name in ("age", "dose", "(intercept)", "model.json"))
     model = load_model(tmp_path / "model.json")
     low, high = model.predict({"age": np.array([25.0, 78.0]), "dose": np.array([-1.0, 5.0])})
@@ -128,6 +130,7 @@ def test_other_noise_is_marked_and_no_ledger_takes_it(
     page = (tmp_path / "report.html").read_text()
     assert "NOT PRIVATE" in page
     assert "Nothing is promised" in page
+    assert "at which it holds" not in page
     with pytest.raises(SystemExit):
         run(*options(folder, tmp_path, noise=noise, ledger=tmp_path / "ledger"))
 
@@ -149,7 +152,13 @@ def test_the_page_states_the_promise_and_shows_the_path_and_the_coefficients(
     # The path ends at the model, so the plots show the releases' model and nothing else.
     coef = {each["name"]: each["coef_scaled"] for each in report["model"]["features"]}
     assert path["coef"][-1] == [coef[name] for name in path["features"]]
-    assert path["steps"] == list(range(1, 31))  # ten passes over two features and the intercept
+    n_steps = 3 * report["settings"]["passes"]  # two features and the intercept
+    assert path["steps"] == list(range(1, n_steps + 1))
+    assert report["settings"]["clip"] == 0.3
+    assert "<h1>Linear regression of <bdi>y</bdi></h1>" in page
+    assert "coordinate descent" in page
+    assert "CoordinateDescent" not in page
+    assert "in a batch" not in page  # all rows take part in every step
 
 
 def test_only_coefficients_that_are_not_zero_are_named_in_the_path() -> None:
@@ -201,6 +210,7 @@ def test_a_ledger_is_charged_once_and_the_same_command_replays(
     again = json.loads((tmp_path / "one" / "report.json").read_text())
     assert again["ledger"]["charged_now_rho"] == 0.0
     assert again["model"] == first["model"]
+    given[given.index(tmp_path / "one")] = tmp_path / "two"
     with pytest.raises(BudgetExceeded):
         run(*given, "--name", "another")
 
@@ -250,9 +260,28 @@ def test_a_sampled_fit_is_charged_in_full_at_a_ledger(
     given = options(folder, tmp_path / "out", solver="sgd", ledger=tmp_path / "ledger")
     assert run(*given, "--set", "passes=1", "--set", "batch=600", "--json") == 0
     report = json.loads(capsys.readouterr().out)
-    assert report["privacy"]["sampling_rate"] == 1.0  # the ledger knows of no sampling
+    privacy = report["privacy"]
+    assert privacy["sampling_rate"] == pytest.approx(0.2, rel=0.1)
     charged = report["ledger"]["charged_now_rho"]
-    assert report["privacy"]["rho"] == pytest.approx(charged, rel=1e-12)
+    assert privacy["rho"] == pytest.approx(charged, rel=1e-12)
+    # Beside the charge: what the same noise promises if the batches stay secret.
+    (step,) = privacy["releases"]
+    amplified = sampled_epsilon(
+        rate=privacy["sampling_rate"],
+        steps=step["count"],
+        multiplier=(step["sigma2"] * 4 / step["l2_sensitivity2"]) ** 0.5,
+        delta=privacy["delta"],
+    )
+    assert privacy["amplified_epsilon"] == pytest.approx(amplified, rel=1e-9)
+    assert privacy["amplified_epsilon"] < 0.6 * privacy["epsilon"]
+    told = f"epsilon {told_epsilon(privacy['amplified_epsilon'])} if nobody learns who was in which"
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "the charge takes no credit for that" in page
+    assert "a row is in a batch with probability" in page
+    assert run(*given, "--set", "passes=1", "--set", "batch=600") == 0
+    shown = capsys.readouterr().out
+    assert told in shown
+    assert "the charge takes no credit" in shown
 
 
 def test_a_party_fits_on_its_ingested_table(
@@ -260,7 +289,7 @@ def test_a_party_fits_on_its_ingested_table(
 ) -> None:
     tables = tmp_path / "tables"
     ingest(parse_schema(SCHEMA, origin="schema"), FileSource(folder / "rows.csv"), out=tables)
-    run("--data", tables, "--out", tmp_path, "--epsilon", 5, "--no-intercept", "--json")
+    run("--data", tables, "--out", tmp_path / "out", "--epsilon", 5, "--no-intercept", "--json")
     report = json.loads(capsys.readouterr().out)
     assert report["n_rows"] == N_ROWS
     assert report["model"]["intercept_scaled"] == 0.0
@@ -280,7 +309,13 @@ def test_the_command_knows_every_solver() -> None:
     ("more", "words"),
     [
         ({"set": "speed=3"}, "no setting 'speed'"),
-        ({"set": "passes=many"}, "type int"),
+        ({"set": "passes=many"}, "a whole number"),
+        ({"set": "passes"}, "write NAME=VALUE, such as passes=5"),
+        ({"set": "passes=9999999"}, "releases and 10000000 are the most"),
+        ({"epsilon": 1e9}, "between 0 and 1000"),
+        ({"solver": "frank_wolfe", "loss": "hinge"}, "hinge"),
+        ({"solver": "frank_wolfe", "l2": 0.1}, "radius"),
+        ({"data": "."}, "no folder with an ingested table"),
         ({"set": "clip=-1"}, "not negative"),
         ({"epsilon": -1}, "epsilon"),
         ({"delta": 2}, "delta"),
@@ -387,6 +422,7 @@ def test_a_ledger_that_cannot_pay_is_left_as_it_was(folder: Path, tmp_path: Path
     with pytest.raises(BudgetExceeded) as refused:
         run(*options(folder, tmp_path / "out", ledger=tmp_path / "ledger", epsilon=1.5))
     assert "\n" not in str(refused.value)
+    assert "asked for: epsilon 1.5" in str(refused.value)
     assert untouched(tmp_path)
 
 
@@ -415,8 +451,9 @@ def test_a_file_without_a_schema_and_a_table_without_a_label_are_refused(
     with pytest.raises(BadInput, match="--schema"):
         run("--data", folder / "rows.csv", "--out", tmp_path, "--epsilon", 1)
     (tmp_path / "s.toml").write_text(SCHEMA[: SCHEMA.index("[label]")])
-    with pytest.raises(BadInput, match="label"):
-        run(*options(folder, tmp_path, schema=tmp_path / "s.toml"))
+    with pytest.raises(BadInput, match=r"s\.toml: there is no label") as refused:
+        run(*options(folder, tmp_path / "out", schema=tmp_path / "s.toml"))
+    assert "coarse.table" not in str(refused.value)
 
 
 def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_charged(
@@ -429,6 +466,49 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_charged(
     opened = open_ledger(LedgerFiles(tmp_path / "ledger", None))
     assert opened.budget().spent == 0
     opened.close()
+
+
+def test_a_folder_with_something_in_it_is_refused_unless_this_very_fit_is_replayed(
+    folder: Path, tmp_path: Path
+) -> None:
+    new_ledger("sqlite", tmp_path, caps={"": units_down(5.0)}).close()
+    ledger = {"ledger": tmp_path / "ledger", "epsilon": 0.5}
+    first = options(folder, tmp_path / "free")
+    assert run(*first) == 0
+    before = (tmp_path / "free" / "model.json").read_bytes()
+    for again in (first, options(folder, tmp_path / "free", **ledger)):  # another draw, another fit
+        with pytest.raises(BadInput, match="not empty"):
+            run(*again)
+    assert (tmp_path / "free" / "model.json").read_bytes() == before
+    opened = open_ledger(LedgerFiles(tmp_path / "ledger", None))
+    assert opened.budget().spent == 0
+    opened.close()
+    charged = options(folder, tmp_path / "charged", **ledger)
+    assert run(*charged) == 0
+    assert run(*charged) == 0  # a replay
+    with pytest.raises(BadInput, match="not empty"):
+        run(*charged, "--name", "another")
+    (tmp_path / "charged" / "model.json").write_text("{")
+    with pytest.raises(BadInput, match="not empty"):
+        run(*charged)
+
+
+def test_a_delta_that_would_let_a_row_be_published_is_warned_of(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*options(folder, tmp_path / "usual", delta=1 / N_ROWS)) == 0
+    assert capsys.readouterr().err == ""
+    assert run(*options(folder, tmp_path / "large", delta=0.5)) == 0
+    assert "delta 0.5 is more than 1 / 3000 rows" in capsys.readouterr().err
+
+
+def test_an_epsilon_next_to_nothing_is_not_told_as_nothing(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*options(folder, tmp_path / "out", epsilon=1e-9), "--set", "passes=1") == 0
+    told = re.search(r"epsilon (\S+) at delta", capsys.readouterr().out)
+    assert told is not None
+    assert 0.0 < float(told[1]) <= 1e-9
 
 
 def test_settings_are_read_by_their_type() -> None:

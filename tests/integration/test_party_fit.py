@@ -226,7 +226,9 @@ def test_every_solver_runs_as_a_party_job(name: str, data: Path) -> None:
     order = FitOrder("each", "squared", solver, epsilon=2.0, l2=l2, intercept=False)
     ledger = memory_ledger()
     made = fit_charged(order, party_table(data, ledger, declared=True), ledger)
-    assert made.claim.sampling_rate == 1.0  # a ledger knows of no sampling
+    sampled = name == "sgd"
+    assert (made.claim.sampling_rate < 0.25) is sampled
+    assert (made.claim.amplified_epsilon is not None) is sampled
     assert made.charge is not None
     assert made.claim.rho == pytest.approx(made.charge.charged_now, rel=1e-12)
 
@@ -250,6 +252,22 @@ def damaged(data: Path, folder: Path) -> None:
 def unlabelled(data: Path, folder: Path) -> None:
     schema = parse_schema(SCHEMA[: SCHEMA.index("[label]")], origin="schema")
     ingest(schema, FileSource(folder / "rows-0.csv"), out=data)
+
+
+def test_a_file_in_a_tables_place_is_refused_in_words(data: Path, tmp_path: Path) -> None:
+    new_ledger("sqlite", tmp_path, caps={"": units_down(1.0)}).close()
+    given = ("--data", tmp_path / "rows-0.csv", "--ledger", tmp_path / "ledger", "--epsilon", 1)
+    with pytest.raises(BadInput, match=r"rows-0\.csv: is no folder with an ingested table"):
+        run(*given, "--out", tmp_path / "out")
+
+
+def test_a_price_above_the_cap_is_told_as_it_was_asked_for(data: Path, tmp_path: Path) -> None:
+    new_ledger("sqlite", tmp_path, caps={"": units_down(0.001)}).close()
+    given = ("--data", data, "--ledger", tmp_path / "ledger", "--epsilon", 2)
+    with pytest.raises(BudgetExceeded, match="asked for: epsilon 2"):
+        run(*given, "--out", tmp_path / "out")
+    with pytest.raises(BudgetExceeded, match="asked for: epsilon 2 at delta 1e-06"):
+        handle(party, "party", "bounds", *given)
 
 
 @pytest.mark.parametrize(("harm", "word"), [(damaged, "damaged"), (unlabelled, "no label")])

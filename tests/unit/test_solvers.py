@@ -15,6 +15,7 @@ from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.fixedpoint import GRID, Bounds, quantise
 from colonnade.optim.solvers.admm import Admm
 from colonnade.optim.solvers.coordinate import CoordinateDescent
+from colonnade.optim.solvers.defaults import settled, with_thresholds
 from colonnade.optim.solvers.design import DenseDesign, dense_design
 from colonnade.optim.solvers.dual import DualDescent
 from colonnade.optim.solvers.frank_wolfe import FrankWolfe
@@ -236,7 +237,8 @@ def test_a_sparse_table_gives_the_same_model_as_a_dense_one(solver: Solver, loss
 
 @pytest.mark.parametrize("name", SOLVERS)
 def test_a_table_by_rows_gives_the_same_model_and_rows_without_a_copy(name: str) -> None:
-    solver, columns, units = SOLVERS[name](), TOY.design.columns, TOY.design.units
+    columns, units = TOY.design.columns, TOY.design.units
+    solver = settled(SOLVERS[name](), SQUARED, TOY.design.shape, epsilon=1.0, delta=1e-6)
     by_rows = DenseDesign(np.asfortranarray(columns), units)
     penalty = no_penalty() if name == "frank_wolfe" else ridge(0.1)
     problem = plain(SQUARED, penalty, units.size)
@@ -274,7 +276,7 @@ def test_values_are_quantised_alike_in_pieces_and_in_both_orders() -> None:
 @pytest.mark.parametrize(
     ("solver", "problem", "word"),
     [
-        (CoordinateDescent(), plain(HINGE, ridge(1.0), 2), "hinge"),
+        (CoordinateDescent(passes=1), plain(HINGE, ridge(1.0), 2), "hinge"),
         (GreedyDescent(), plain(HINGE, ridge(1.0), 2), "hinge"),
         (GreedyDescent(), plain(SQUARED, lasso(1.0), 2), "l1"),
         (FrankWolfe(), plain(HINGE, no_penalty(), 2), "smooth"),
@@ -298,7 +300,8 @@ def test_what_makes_no_sense_is_refused_with_the_reason(
 @pytest.mark.parametrize(
     ("name", "setting"),
     [
-        ("cd", {"passes": 0}),
+        ("cd", {"passes": -1}),
+        ("cd", {"clip": -0.1}),
         ("cd", {"clip": math.inf}),
         ("cd", {"order": "greedy"}),
         ("cd", {"squares": "exact"}),
@@ -340,6 +343,7 @@ def test_the_defaults_of_every_solver_come_near_the_optimum(name: str, loss: Los
     problem = plain_problem(name, loss)
 
     def run(chosen: Solver, release: Release) -> float:
+        chosen = settled(chosen, loss, data.design.shape, epsilon=4.0, delta=1e-6)
         plan = make_plan(chosen, data.design.shape, epsilon=4.0, delta=1e-6)
         noise = SeededNoise(0)
         coef = solve(problem, data.design, label, chosen, plan=plan, release=release, sampler=noise)
@@ -359,6 +363,48 @@ def test_given_mean_squares_are_checked_and_used() -> None:
     for wrong in (right[:-1], (0.0, *right[1:]), (math.nan, *right[1:])):
         with pytest.raises(ValueError, match="mean squares"):
             fit(CoordinateDescent(passes=3, squares=wrong), SQUARED, ridge(0.1))
+
+
+def test_passes_that_nobody_chose_grow_with_the_rows_and_the_budget_and_are_bounded() -> None:
+    def passes(loss: Loss, n_rows: int, n_features: int, epsilon: float) -> int:
+        made = settled(CoordinateDescent(), loss, (n_rows, n_features), epsilon=epsilon, delta=1e-6)
+        assert isinstance(made, CoordinateDescent)
+        return made.passes
+
+    # Epsilon 1 is rho 0.0244: 0.02 * 0.0244 * (1000 / 6)**2 = 13.5 for squared error.
+    assert passes(SQUARED, 1000, 6, 1.0) == 14
+    assert passes(SQUARED, 1000, 6, 0.5) < passes(SQUARED, 1000, 6, 1.0)
+    assert passes(LOGISTIC, 5000, 6, 1.0) == 34
+    assert passes(SQUARED, 10**6, 6, 1.0) == 50
+    assert passes(SQUARED, 100, 50, 0.1) == 5
+    kept = CoordinateDescent(passes=7, clip=0.4)
+    assert settled(kept, SQUARED, (10**6, 6), epsilon=1.0, delta=1e-6) is kept
+    with pytest.raises(ValueError, match="settled"):
+        make_plan(CoordinateDescent(), (100, 5), epsilon=1.0, delta=1e-6)
+
+
+@pytest.mark.parametrize("name", ["cd", "gcd", "sgd", "admm"])
+def test_a_threshold_that_nobody_chose_suits_the_loss(name: str) -> None:
+    low, high = (with_thresholds(SOLVERS[name](), loss).clip for loss in (SQUARED, LOGISTIC))  # type: ignore[attr-defined]
+    assert 0.0 < low < high <= 1.0
+
+
+@pytest.mark.parametrize("loss", [SQUARED, LOGISTIC], ids=lambda loss: loss.name)
+def test_the_dual_learns_under_a_weak_penalty(loss: Loss) -> None:
+    # The model is v / (n l2): with n l2 = 1 noise of v is noise of the model, so that thresholds
+    # must shrink with the steps that the penalty allows. With one of 0.1 the objective is hundreds.
+    data, flip = toy(5000), np.random.default_rng(5).random(5000) < 0.2
+    label = np.where(flip, -data.sign, data.sign) if loss.classifies else data.target
+    problem = plain(loss, ridge(1.0 / 5000), 5)
+    plan = make_plan(DualDescent(), data.design.shape, epsilon=2.0, delta=1e-6)
+    release = Direct(SeededNoise(0))
+    coef = solve(problem, data.design, label, DualDescent(), plan=plan, release=release)
+    zero = problem.objective(np.zeros(5), np.zeros(label.size), label)
+    best = fit(CoordinateDescent(passes=80, clip=WIDE), loss, ridge(1.0 / 5000), data=data)
+    if loss is SQUARED:
+        least = problem.objective(best, data.X @ best, label)
+        assert problem.objective(coef, data.X @ coef, label) - least < 0.3 * (zero - least)
+    assert problem.objective(coef, data.X @ coef, label) < 0.95 * zero
 
 
 def test_every_solver_has_a_name() -> None:

@@ -191,7 +191,7 @@ def test_the_audit_of_frank_wolfes_model_stays_under_its_claim_and_catches_half_
 def test_the_audit_of_the_mean_squares_stays_under_its_price_and_catches_half_the_noise(
     half: bool,
 ) -> None:
-    (part, _) = CoordinateDescent().parts(60, 3)
+    (part, _) = CoordinateDescent(passes=10).parts(60, 3)
     right = part.make(AUDIT_UNITS)
     assert isinstance(right, DiscreteGaussian)
     used = DiscreteGaussian(right.sigma2 // 4, right.l2_sensitivity2) if half else right

@@ -181,10 +181,18 @@ def test_the_fine_table_is_not_taken_for_the_coarse_one(tmp_path: Path) -> None:
         Table.open(tmp_path / "t")
 
 
-@pytest.mark.parametrize("name", ["absent", "."])
-def test_what_is_no_file_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(BadInput, match="cannot read the table"):
+@pytest.mark.parametrize("name", ["absent", "file/coarse.table"])
+def test_a_folder_without_a_table_is_refused_and_told_how_to_get_one(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match=r"no folder with an ingested table.*party ingest"):
         Table.open(tmp_path / name)
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="cannot read the table"):
+        Table.open(tmp_path / ".")
 
 
 def test_a_pair_of_different_ingests_is_refused(tmp_path: Path) -> None:

@@ -39,3 +39,11 @@ def units_of(arguments: argparse.Namespace, what: str) -> int:
     if not 0 < units <= MAX_UNITS:
         raise BadInput(f"the {what} must be positive and at most rho 8191")
     return units
+
+
+def told_as_epsilon(error: Exception, arguments: argparse.Namespace) -> str:
+    """Return a refusal in rho together with the price as it was stated, in epsilon."""
+    if arguments.epsilon is None:
+        return str(error)
+    delta = "" if arguments.delta is None else f" at delta {arguments.delta:g}"
+    return f"{error} (asked for: epsilon {arguments.epsilon:g}{delta})"

@@ -4,7 +4,15 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from colonnade.cli.fit_input import add_fit_options, fit_errors, open_table, read_order, step_bar
+from colonnade.cli.fit_input import (
+    add_fit_options,
+    check_place,
+    fit_errors,
+    open_table,
+    read_order,
+    step_bar,
+    warn_of_delta,
+)
 
 if TYPE_CHECKING:
     from colonnade.party.fit_order import FitOrder, FitTable
@@ -45,9 +53,13 @@ def _run(arguments: argparse.Namespace) -> int:
         arguments.usage_error("a ledger accepts exact noise only")
     if arguments.ledger is None and (arguments.bind or arguments.mirror is not None):
         arguments.usage_error("--bind and --mirror need --ledger")
-    with fit_errors():
+    with fit_errors(arguments):
         order = read_order(arguments, noise=arguments.noise)
         with open_table(arguments) as table:
+            order = table.settled(order)
+            warn_of_delta(order, table)
+            if arguments.ledger is not None:
+                check_place(arguments.out, job_id=table.job_id(order))
             made = _fit(arguments, order, table)
     return finish(arguments, order, made)
 

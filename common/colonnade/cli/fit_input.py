@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from colonnade.optim.solvers.solve import Solver
     from colonnade.party.fit_order import FitOrder, FitTable
 
+_TYPES = {int: "a whole number", float: "a number", bool: "true or false"}
 SOLVERS = ("cd", "gcd", "sgd", "frank_wolfe", "admm", "dual")  # a test compares with the solvers'
 
 
@@ -60,6 +61,8 @@ def read_order(arguments: argparse.Namespace, *, noise: Any) -> "FitOrder":
     from colonnade.party.fit_order import FitOrder
 
     check_out(arguments.out)
+    if arguments.ledger is None:  # a fit without a ledger is a new one every time
+        check_place(arguments.out, job_id=None)
     solver = arguments.solver or ("sgd" if arguments.loss == "hinge" else "cd")
     return FitOrder(
         name=arguments.name,
@@ -75,6 +78,31 @@ def read_order(arguments: argparse.Namespace, *, noise: Any) -> "FitOrder":
     )
 
 
+def check_place(out: Path, *, job_id: str | None) -> None:
+    """Refuse a folder that something is in, unless it is this very job's, which is replayed."""
+    from colonnade.core.errors import BadInput
+    from colonnade.optim.model import load_model
+
+    if not out.exists() or not any(out.iterdir()):
+        return
+    try:
+        if job_id is not None and load_model(out / "model.json").job_id == job_id:
+            return
+    except BadInput:  # there is none, or it cannot be read
+        pass
+    raise BadInput(f"{out} is not empty and holds no replay of this fit; name a new folder")
+
+
+def warn_of_delta(order: "FitOrder", table: "FitTable") -> None:
+    """Say on standard error that a delta protects nobody among so many rows."""
+    import sys
+
+    from colonnade.privacy.accounting import weak_delta
+
+    if (told := weak_delta(order.delta_for(table.n_rows), table.n_rows)) is not None:
+        print(f"colonnade: warning: {told}", file=sys.stderr)
+
+
 def make_solver(name: str, settings: list[str]) -> "Solver":
     """Make the solver; a setting's value is a whole number, a number, true, false or a word."""
     from dataclasses import fields
@@ -85,14 +113,17 @@ def make_solver(name: str, settings: list[str]) -> "Solver":
     known = {field.name: type(field.default) for field in fields(kind)}  # type: ignore[arg-type]
     chosen: dict[str, Any] = {}
     for setting in settings:
-        key, _, text = setting.partition("=")
+        key, given, text = setting.partition("=")
+        if not given:
+            raise ValueError(f"--set {setting}: write NAME=VALUE, such as {key}=5")
         if key not in known:
             raise ValueError(f"solver {name} has no setting {key!r}; it has {', '.join(known)}")
         try:
             read: Callable[[str], Any] = json.loads if known[key] is bool else known[key]
             chosen[key] = read(text)
         except ValueError:
-            raise ValueError(f"setting {key} must be of type {known[key].__name__}") from None
+            kind_name = _TYPES.get(known[key], known[key].__name__)
+            raise ValueError(f"setting {key} must be {kind_name}: --set {key}=VALUE") from None
         if isinstance(chosen[key], int | float) and not 0 <= chosen[key] < float("inf"):
             raise ValueError(f"setting {key} must be finite and not negative")
     return kind(**chosen)
@@ -118,6 +149,8 @@ def open_table(arguments: argparse.Namespace) -> "Iterator[FitTable]":
     if arguments.schema is None:
         raise BadInput(f"{arguments.data}: a file needs --schema, which declares the bounds")
     schema = load_schema(arguments.schema)
+    if schema.label is None:
+        raise BadInput(f"{arguments.schema}: there is no label; declare it in a [label] section")
     with tempfile.TemporaryDirectory(prefix="colonnade-fit-") as folder:  # mode 0700
         summary = ingest(schema, FileSource(arguments.data), out=Path(folder))
         # The random name of this ingest would make every fit of the same file another one.
@@ -142,9 +175,10 @@ def step_bar(total: int) -> Iterator[Callable[[int], None]]:
 
 
 @contextmanager
-def fit_errors() -> Iterator[None]:
-    """Turn what a solver refuses into one line."""
-    from colonnade.core.errors import BadInput
+def fit_errors(arguments: argparse.Namespace) -> Iterator[None]:
+    """Turn what a solver refuses into one line, and tell a price as it was stated."""
+    from colonnade.cli.caps import told_as_epsilon
+    from colonnade.core.errors import BadInput, BudgetExceeded
     from colonnade.optim.solvers.iteration import Diverged
 
     try:
@@ -153,5 +187,7 @@ def fit_errors() -> Iterator[None]:
         raise BadInput(
             f"the coefficients ran away at {error}; --set a smaller step or clip"
         ) from None
+    except BudgetExceeded as error:
+        raise BudgetExceeded(told_as_epsilon(error, arguments)) from None
     except ValueError as error:  # settings, strengths, epsilon and delta are checked where used
         raise BadInput(f"cannot fit: {error}") from None

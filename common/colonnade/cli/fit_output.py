@@ -4,6 +4,7 @@ import argparse
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
 
 FORMAT, VERSION = "colonnade fit report", 1
 NOT_PRIVATE = "NOT PRIVATE: such noise is for experiments; publish nothing of this model."
+NO_NOISE = (
+    "Default settings are for private fits: without noise they may stop short of the optimum."
+)
+NO_LEDGER = "none: another fit of these rows adds to this one; --ledger keeps the sum"
 PATH_FEATURES = 40
 """The largest coefficients at the end are the ones whose path is kept."""
 
@@ -25,7 +30,8 @@ def finish(arguments: argparse.Namespace, order: "FitOrder", made: "LocalModel")
 
     report = to_report(order, made)
     files = _write(arguments.out, report, made)
-    print(json.dumps(report) if arguments.json else _to_text(arguments.out, files, report))
+    text = json.dumps(report) if arguments.json else _to_text(arguments.out, files, report, order)
+    print(text)
     return EXIT_OK
 
 
@@ -33,9 +39,9 @@ def to_report(order: "FitOrder", made: "LocalModel") -> dict[str, Any]:
     """Return the report: releases, functions of them, and public declarations.
 
     Its keys: format, version; job_id (SHA-256 of the order), name, n_rows, loss, penalty,
-    intercept, solver; privacy (the claim, and statement: the same in a sentence); ledger (None
-    without one); model (as in model.json); path (of the largest features: names, steps, and the
-    scaled coefficients after each of those steps).
+    intercept, solver, settings (of the solver, by name); privacy (the claim, and statement: the
+    same in a sentence); ledger (None without one); model (as in model.json); path (of the largest
+    features: names, steps, and the scaled coefficients after each of those steps).
     """
     charge = made.charge
     return {
@@ -52,6 +58,7 @@ def to_report(order: "FitOrder", made: "LocalModel") -> dict[str, Any]:
         },
         "intercept": order.intercept,
         "solver": repr(order.solver),
+        "settings": asdict(order.solver),  # type: ignore[call-overload]
         "privacy": made.claim.to_object() | {"statement": _statement(made)},
         "ledger": None
         if charge is None
@@ -67,6 +74,8 @@ def to_report(order: "FitOrder", made: "LocalModel") -> dict[str, Any]:
 
 def _statement(made: "LocalModel") -> str:
     claim = made.claim
+    from colonnade.privacy.accounting import told_epsilon
+
     if not claim.private:
         return "Nothing is promised: the noise of this fit was not exact and secret."
     rest = (
@@ -77,8 +86,8 @@ def _statement(made: "LocalModel") -> str:
     )
     return (
         "Replacing one row changes the distribution of this model, and of everything in this "
-        f"report, by no more than epsilon {claim.epsilon:.6g} and delta {claim.delta:.3g} allow. "
-        f"{rest}"
+        f"report, by no more than epsilon {told_epsilon(claim.epsilon, 6)} and delta "
+        f"{claim.delta:.3g} allow. {rest}"
     )
 
 
@@ -123,7 +132,9 @@ def _page(report: Mapping[str, Any]) -> str | None:
     return render(report)
 
 
-def _to_text(out: Path, files: list[str], report: Mapping[str, Any]) -> str:
+def _to_text(out: Path, files: list[str], report: Mapping[str, Any], order: "FitOrder") -> str:
+    from colonnade.privacy.accounting import told_epsilon
+
     privacy, ledger = report["privacy"], report["ledger"]
     features = sorted(report["model"]["features"], key=lambda each: -abs(each["coef_scaled"]))
     width = max(len("(intercept)"), *(len(each["name"]) for each in features))
@@ -134,13 +145,20 @@ def _to_text(out: Path, files: list[str], report: Mapping[str, Any]) -> str:
         lines.append(f"  ... and {more} smaller ones")
     lines.append(f"  {'(intercept)':<{width}}  {report['model']['intercept']:>12.6g}")
     if not privacy["private"]:
-        return "\n".join([*lines, NOT_PRIVATE])
+        return "\n".join([*lines, NOT_PRIVATE, *([NO_NOISE] if order.noise == "off" else [])])
     lines.append(
-        f"privacy  epsilon {privacy['epsilon']:.4g} at delta {privacy['delta']:g}, "
+        f"privacy  epsilon {told_epsilon(privacy['epsilon'])} at delta {privacy['delta']:g}, "
         f"{privacy['neighbours']}"
     )
-    if ledger is not None:
-        told = f"charged rho {ledger['charged_now_rho']:.6g}, left {ledger['left_rho']:.6g}"
-        replayed = "" if ledger["charged_now_rho"] else "  (a replay; --name another for a new fit)"
-        lines.append(f"ledger   {told}{replayed}")
+    if ledger is None:
+        return "\n".join([*lines, f"ledger   {NO_LEDGER}"])
+    told = f"charged rho {ledger['charged_now_rho']:.6g}, left {ledger['left_rho']:.6g}"
+    replayed = "" if ledger["charged_now_rho"] else "  (a replay; --name another for a new fit)"
+    lines.append(f"ledger   {told}{replayed}")
+    if privacy["amplified_epsilon"] is not None:
+        lines.append(
+            f"batches  epsilon {told_epsilon(privacy['amplified_epsilon'])} if nobody learns who "
+            f"was in which (probability {privacy['sampling_rate']:.3g}); the charge takes no "
+            "credit for that"
+        )
     return "\n".join(lines)

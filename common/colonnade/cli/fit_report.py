@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from colonnade.cli.fit_plots import draw_plots, named_features
+from colonnade.cli.fit_settings import settings_section
 from colonnade.server.report.cost_sections import MAX_LINES, figures
 from colonnade.server.report.html import NO_PLOTS, page
 from colonnade.server.report.markup import (
@@ -22,6 +23,11 @@ _UNITS = {
     "squared": "change of the label, in its unit, for one unit more of the feature",
     "logistic": "change of the log-odds for one unit more of the feature",
     "hinge": "change of the score, whose sign is the class, for one unit more of the feature",
+}
+_MODELS = {
+    "squared": "Linear regression",
+    "logistic": "Logistic regression",
+    "hinge": "Linear support vector machine",
 }
 _KINDS = {
     "smoothness": "mean squares of the columns",
@@ -59,14 +65,14 @@ def render(report: Mapping[str, Any]) -> str:
     drawn = draw_plots(report)
     plots = drawn or {}
     return page(
-        f"{report['name']}: Colonnade fit",
+        f"{_MODELS[report['loss']]} of {report['model']['label']['name']}: Colonnade fit",
         _alarm(report),
         _headline(report),
         Markup() if drawn is not None else tag("p", NO_PLOTS, class_="note"),
         _privacy(report),
         _convergence(report["path"], plots),
         _model(report, plots),
-        _settings(report),
+        settings_section(report),
         tag("section", tag("h2", "Words"), table(("word", "meaning"), _WORDS, texts=2)),
     )
 
@@ -89,14 +95,14 @@ def _alarm(report: Mapping[str, Any]) -> Markup:
 
 def _headline(report: Mapping[str, Any]) -> Markup:
     privacy, used = report["privacy"], largest_features(report["model"])
-    private = privacy["private"]
     epsilon = at_most(privacy["epsilon"])
-    tiles = [
-        (
-            number(privacy["epsilon"], f"ε ≤ {epsilon}" if private else "no ε"),
-            "promised" if private else f"ε ≤ {epsilon} with exact noise",
-        ),
+    promised = [
+        (number(privacy["epsilon"], f"ε ≤ {epsilon}"), "promised"),
         (number(privacy["delta"], f"δ = {short(privacy['delta'], 3)}"), "at which it holds"),
+    ]
+    nothing = [(number(privacy["epsilon"], "no ε"), f"ε ≤ {epsilon} with exact noise")]
+    tiles = [
+        *(promised if privacy["private"] else nothing),
         (number(report["n_rows"]), "rows"),
         (
             number(len(used)),
@@ -107,8 +113,15 @@ def _headline(report: Mapping[str, Any]) -> Markup:
     items = [tag("li", tag("b", figure), tag("span", text)) for figure, text in tiles]
     return tag(
         "header",
-        tag("h1", name_of(report["name"])),
-        tag("p", "fit ", tag("code", report["job_id"]), class_="muted"),
+        tag("h1", f"{_MODELS[report['loss']]} of ", name_of(report["model"]["label"]["name"])),
+        tag(
+            "p",
+            "run ",
+            name_of(report["name"]),
+            ", fit ",
+            tag("code", report["job_id"]),
+            class_="muted",
+        ),
         tag("p", privacy["statement"], class_="promise"),
         tag("ul", *items, class_="tiles"),
     )
@@ -131,7 +144,7 @@ def _privacy(report: Mapping[str, Any]) -> Markup:
         ("neighbours", privacy["neighbours"]),
         ("rho", "none: secret batches" if privacy["rho"] is None else number(privacy["rho"])),
         ("rho that a ledger charges for it", number(privacy["charged_rho"])),
-        ("a row is in a batch with probability", number(privacy["sampling_rate"])),
+        *_sampling(privacy),
     ]
     if ledger is not None:
         facts += [
@@ -157,6 +170,23 @@ def _privacy(report: Mapping[str, Any]) -> Markup:
             texts=3,
         ),
     )
+
+
+def _sampling(privacy: Mapping[str, Any]) -> list[tuple[str, Markup]]:
+    """Return what there is to say about secret batches: nothing if all rows are in all."""
+    if privacy["sampling_rate"] == 1.0:
+        return []
+    facts = [("a row is in a batch with probability", number(privacy["sampling_rate"]))]
+    amplified = privacy["amplified_epsilon"]
+    if amplified is None:
+        return facts
+    return [
+        *facts,
+        (
+            "epsilon if nobody learns who was in which batch; the charge takes no credit for that",
+            number(amplified, at_most(amplified)),
+        ),
+    ]
 
 
 def _noise(release: Mapping[str, Any]) -> Markup:
@@ -245,22 +275,3 @@ def _rest(features: list[Mapping[str, Any]], what: str) -> Markup:
     if not features:
         return Markup()
     return folded(f"{what}: {len(features):,d}", _coefficients(features[:MAX_LINES]))
-
-
-def _settings(report: Mapping[str, Any]) -> Markup:
-    penalty = report["penalty"]
-    rows = [
-        ("solver", tag("code", report["solver"])),
-        ("loss", report["loss"]),
-        ("l1 penalty", number(penalty["l1"])),
-        ("l2 penalty", number(penalty["l2"])),
-        ("box", "none" if penalty["box"] is None else number(penalty["box"])),
-        ("intercept", "yes" if report["intercept"] else "no"),
-        ("noise", "exact and secret" if report["privacy"]["private"] else "not private"),
-    ]
-    return tag(
-        "section",
-        tag("h2", "The fit"),
-        table(("setting", "value"), rows, texts=2),
-        tag("p", "The same numbers for programs: report.json and model.json.", class_="note"),
-    )

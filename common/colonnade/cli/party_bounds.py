@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from colonnade.cli.caps import units_of
+from colonnade.cli.caps import told_as_epsilon, units_of
 
 if TYPE_CHECKING:
     from colonnade.party.bounds import BoughtBounds
@@ -39,7 +39,7 @@ def _run_bounds(arguments: argparse.Namespace) -> int:
 
     from tqdm import tqdm
 
-    from colonnade.core.errors import EXIT_OK
+    from colonnade.core.errors import EXIT_OK, BudgetExceeded
     from colonnade.party.bounds import buy_bounds
     from colonnade.privacy.files import LedgerFiles
     from colonnade.privacy.founding import open_ledger
@@ -62,6 +62,8 @@ def _run_bounds(arguments: argparse.Namespace) -> int:
             ),
         )
         budget, reserved = ledger.budget(), ledger.state.reserved.get("", 0)
+    except BudgetExceeded as error:
+        raise BudgetExceeded(told_as_epsilon(error, arguments)) from None
     finally:
         ledger.close()
     shown = _to_json(bought, budget, before=before, reserved=reserved, delta=arguments.delta)

@@ -3,7 +3,14 @@
 import argparse
 from pathlib import Path
 
-from colonnade.cli.fit_input import add_fit_options, fit_errors, read_order, step_bar
+from colonnade.cli.fit_input import (
+    add_fit_options,
+    check_place,
+    fit_errors,
+    read_order,
+    step_bar,
+    warn_of_delta,
+)
 
 
 def register_fit(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -33,11 +40,14 @@ def _run(arguments: argparse.Namespace) -> int:
     from colonnade.privacy.files import LedgerFiles
     from colonnade.privacy.founding import open_ledger
 
-    with fit_errors():
+    with fit_errors(arguments):
         order = read_order(arguments, noise="exact")
         ledger = open_ledger(LedgerFiles(arguments.ledger, arguments.mirror))
         try:
             table = party_table(arguments.data, ledger, declared=arguments.declared)
+            order = table.settled(order)
+            warn_of_delta(order, table)
+            check_place(arguments.out, job_id=table.job_id(order))
             with step_bar(table.steps(order)) as show:
                 made = fit_charged(order, table, ledger, bind=arguments.bind, progress=show)
         finally:

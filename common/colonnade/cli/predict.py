@@ -93,7 +93,9 @@ def _summary(arguments: argparse.Namespace, model: "LinearModel", n_rows: int) -
 
 
 def _notes(model: "LinearModel") -> str:
-    return NOTE if model.private else f"{NOTE}\nThe model is NOT PRIVATE: it is from a simulation."
+    if model.private:
+        return NOTE
+    return f"{NOTE}\nThe model is NOT PRIVATE: it is from a simulation, or its noise was not exact."
 
 
 def _predict(model: "LinearModel", data: Path, file: TextIO, *, id_column: str | None) -> int:

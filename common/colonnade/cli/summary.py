@@ -85,7 +85,9 @@ def print_summary(summary: "Summary", delta: float) -> None:
 
 def money(rho: float, epsilon: float, delta: float) -> str:
     """Return an amount for people."""
-    return f"rho {rho:<10.6g} (epsilon {epsilon:.4g} at delta {delta:g})"
+    from colonnade.privacy.accounting import told_epsilon
+
+    return f"rho {rho:<10.6g} (epsilon {told_epsilon(epsilon)} at delta {delta:g})"
 
 
 def describe(entry: dict[str, Any]) -> str:

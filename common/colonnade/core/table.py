@@ -128,6 +128,11 @@ class Table:
                     have, want = grid_dtype(header.grid).name, grid_dtype(grid).name
                     raise BadInput(f"{path}: holds {have} columns where {want} is needed")
                 block = _map_columns(file, header)
+        except (FileNotFoundError, NotADirectoryError):
+            raise BadInput(
+                f"{path.parent}: is no folder with an ingested table ({path.name} is not there); "
+                "name the folder that 'colonnade party ingest' wrote"
+            ) from None
         except OSError as error:
             raise BadInput(f"{path}: cannot read the table: {error.strerror}") from None
         has_label = header.columns[-1].role == "label"

@@ -1,8 +1,9 @@
 """What a local fit is asked for and the rows that it reads; `local_fit` makes it."""
 
+import hashlib
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from colonnade.core.errors import BadInput, ReleasePurged
 from colonnade.core.fixedpoint import GRID, Bounds
 from colonnade.core.table import Table, open_pair
 from colonnade.optim.model import LossName
+from colonnade.optim.solvers.defaults import settled
 from colonnade.optim.solvers.design import DenseDesign, design_units
 from colonnade.optim.solvers.fitting import NoiseName, Objective
 from colonnade.optim.solvers.fitting import Table as SolverTable
@@ -118,6 +120,17 @@ class FitTable:
             intercept=order.intercept,
         )
 
+    def settled(self, order: FitOrder) -> FitOrder:
+        """Return the order with every setting of its solver chosen, for this many rows."""
+        solver = settled(
+            order.solver,
+            order.objective.loss,
+            (self.n_rows, len(self.features) + order.intercept),
+            epsilon=order.epsilon,
+            delta=order.delta_for(self.n_rows),
+        )
+        return replace(order, solver=solver)
+
     def steps(self, order: FitOrder) -> int:
         """Return the number of steps that an order takes here."""
         return order.solver.steps(self.n_rows, len(self.features) + order.intercept)
@@ -138,12 +151,16 @@ class FitTable:
             "loss": order.loss,
             "penalty": [order.l1, order.l2, repr(order.box)],
             "intercept": order.intercept,
-            "solver": repr(order.solver),
+            "solver": repr(self.settled(order).solver),
             "epsilon": order.epsilon,
             "delta": order.delta_for(self.n_rows),
             "noise": order.noise,
         }
         return json.dumps(facts, sort_keys=True, separators=(",", ":")).encode()
+
+    def job_id(self, order: FitOrder) -> str:
+        """Return the name of the fit in its model: SHA-256 of all that is public of it."""
+        return hashlib.sha256(self.spec(order)).hexdigest()
 
 
 def read_table(table: Table, *, dataset: str) -> FitTable:

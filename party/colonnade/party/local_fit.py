@@ -51,6 +51,7 @@ class LocalModel:
 
 def fit_here(order: FitOrder, table: FitTable, *, progress: Progress | None = None) -> LocalModel:
     """Fit without a ledger: the promise is of this one fit."""
+    order = table.settled(order)
     fitted = fit_table(
         table.solver_table(order),
         order.objective,
@@ -84,6 +85,7 @@ def fit_charged(
         Whether other rows than the ledger was used with are about the same people, so that it may
         go on with them.
     """
+    order = table.settled(order)
     if order.noise != "exact":
         raise NotPrivate("a ledger accepts exact noise only")
     refuse_clients(ledger, divided=table.divided)
@@ -170,7 +172,7 @@ def _seal(table: FitTable, ledger: Ledger) -> bytes:
 def _local_model(
     order: FitOrder, table: FitTable, fitted: Fitted, *, party: str, charge: Charge | None
 ) -> LocalModel:
-    job_id = hashlib.sha256(table.spec(order)).hexdigest()
+    job_id = table.job_id(order)
     label = table.bounds[-1]
     model = LinearModel(
         job_id=job_id,

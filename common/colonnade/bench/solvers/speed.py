@@ -162,7 +162,7 @@ def measure_speed(
         progress(f"speed on {name}")
         case = load_case(name, tables)
         case = Case(**{slot: getattr(case, slot) for slot in case.__slots__} | {"y": case.y.copy()})
-        solver = CoordinateDescent(passes=PASSES, squares=case.squares)
+        solver = CoordinateDescent(passes=PASSES, clip=1.0, squares=case.squares)
         plan = make_plan(solver, case.design.shape, epsilon=case.epsilon, delta=case.delta)
 
         def ours(
@@ -226,7 +226,7 @@ def measure_growth(
         columns = draw.integers(-GRID, GRID + 1, (n_features, n_rows), dtype=np.int16)
         design = DenseDesign(columns, np.full(n_features, 1.0 / GRID))
         label = draw.uniform(-1.0, 1.0, n_rows)
-        solver = CoordinateDescent(passes=3, squares="bounds")
+        solver = CoordinateDescent(passes=3, clip=1.0, squares="bounds")
         plan = make_plan(solver, design.shape, epsilon=1.0, delta=1e-6)
         problem = plain(SQUARED, lasso(0.01), n_features)
         seconds = float("inf")

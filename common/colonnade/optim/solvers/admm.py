@@ -21,7 +21,7 @@ from colonnade.optim.solvers.iteration import EVERYTHING, Block, Release
 from colonnade.optim.solvers.problem import Problem
 from colonnade.optim.solvers.row_kernels import proximal_rows
 from colonnade.optim.solvers.setting import Setting
-from colonnade.optim.solvers.settings import check_positive
+from colonnade.optim.solvers.settings import check_not_negative, check_positive
 from colonnade.optim.solvers.sgd import row_norm
 from colonnade.privacy.mechanisms import Mechanism
 
@@ -40,23 +40,25 @@ class Admm:
     ----------
     gamma
         Length of the proximal steps, in units of one over the square of the largest norm that
-        bounds allow a row. Not over the loss's curvature too: steps four times as long overshoot
-        for the logistic loss, whose slopes are at most 1.
+        bounds allow a row; 0 for one that suits the loss. Not over the loss's curvature too: steps
+        four times as long overshoot for the logistic loss, whose slopes are at most 1.
     clip
         Threshold of a displacement, in units of ``gamma`` times that norm: the Lipschitz constant.
+        0 for one that suits the loss.
     relaxation
         ``lambda`` of the iteration, in (0, 1).
     """
 
     name: ClassVar[str] = "admm"
     reads_rows: ClassVar[bool] = True
-    iterations: int = 20
-    gamma: float = 30.0
-    clip: float = 0.3
-    relaxation: float = 0.5
+    iterations: int = 40
+    gamma: float = 0.0
+    clip: float = 0.0
+    relaxation: float = 0.8
 
     def __post_init__(self) -> None:
-        check_positive(iterations=self.iterations, gamma=self.gamma, clip=self.clip)
+        check_not_negative(gamma=self.gamma, clip=self.clip)
+        check_positive(iterations=self.iterations)
         if not 0.0 < self.relaxation < 1.0:
             raise ValueError("relaxation must lie strictly between 0 and 1")
 

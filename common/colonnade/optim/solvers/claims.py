@@ -6,7 +6,7 @@ from typing import Any
 from colonnade.optim.solvers.budgets import Plan, sampled_claim
 from colonnade.optim.solvers.coordinate import STEP
 from colonnade.optim.solvers.solve import Solver, sampling_rate
-from colonnade.privacy.accounting import epsilon_of, rho_from_units
+from colonnade.privacy.accounting import epsilon_of, rho_from_units, told_epsilon
 
 NEIGHBOURS = "one row replaced"
 
@@ -25,6 +25,12 @@ class Claim:
         The same in zCDP; None if secret batches make it smaller than any rho says.
     charged_rho
         What a ledger charges for the same releases: no sampling, no disjoint batches.
+    sampling_rate
+        Probability with which a row is in a batch; 1 if all rows are in all.
+    amplified_epsilon
+        Beside a ledger's charge, which takes no credit for sampling: epsilon of the same releases
+        at the same delta if nobody learns who was in which batch. None where that is the claim
+        itself, where there is no sampling, and without dp-accounting.
     releases
         For each kind: the mechanism's name and integers, how often it is used, and how many of
         them one row can affect.
@@ -39,6 +45,7 @@ class Claim:
     sampling_rate: float
     releases: tuple[dict[str, int | str], ...]
     neighbours: str = NEIGHBOURS
+    amplified_epsilon: float | None = None
 
     def to_object(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -47,22 +54,23 @@ class Claim:
     def __str__(self) -> str:
         if not self.private:
             return "not private: the noise was not exact and secret"
-        return f"epsilon {self.epsilon:.4g} at delta {self.delta:.3g}, {self.neighbours}"
+        return f"epsilon {told_epsilon(self.epsilon)} at delta {self.delta:.3g}, {self.neighbours}"
 
 
 def claim_of(
     plan: Plan, solver: Solver, *, n_rows: int, delta: float, private: bool, enforced: bool
 ) -> Claim:
     """Return what a run of ``plan`` promises, computed anew from the integers of its noise."""
-    rate = 1.0 if enforced else sampling_rate(solver, n_rows)
-    rho = None if rate < 1.0 else rho_from_units(plan.units(enforced=enforced))
-    if rho is None:
-        epsilon = sampled_claim(plan, STEP, rate=rate, delta=delta)
-    else:
-        epsilon = epsilon_of(rho, delta)
+    rate = sampling_rate(solver, n_rows)
+    credited = rate < 1.0 and not enforced
+    rho = None if credited else rho_from_units(plan.units(enforced=enforced))
     return Claim(
         private=private,
-        epsilon=epsilon,
+        epsilon=(
+            sampled_claim(plan, STEP, rate=rate, delta=delta)
+            if rho is None
+            else epsilon_of(rho, delta)
+        ),
         delta=delta,
         rho=rho,
         charged_rho=rho_from_units(plan.units(enforced=True)),
@@ -77,4 +85,14 @@ def claim_of(
             }
             for kind, priced in plan.releases.items()
         ),
+        amplified_epsilon=_amplified(plan, rate, delta) if rate < 1.0 and enforced else None,
     )
+
+
+def _amplified(plan: Plan, rate: float, delta: float) -> float | None:
+    try:
+        return sampled_claim(plan, STEP, rate=rate, delta=delta)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "dp_accounting":
+            raise
+        return None  # it is beside the promise; a party needs no such package to be charged

@@ -13,7 +13,7 @@ from colonnade.optim.solvers.design import Columns, DenseDesign, Moved
 from colonnade.optim.solvers.iteration import Block, Release
 from colonnade.optim.solvers.problem import Problem
 from colonnade.optim.solvers.setting import Setting
-from colonnade.optim.solvers.settings import check_one_of, check_positive
+from colonnade.optim.solvers.settings import check_not_negative, check_one_of, check_positive
 from colonnade.optim.solvers.smoothness import Squares, mean_squares, smoothness_parts
 from colonnade.privacy.mechanisms import Mechanism
 
@@ -30,10 +30,11 @@ class CoordinateDescent:
     Parameters
     ----------
     passes
-        Over the coordinates.
+        Over the coordinates; 0 for as many as `settled` finds that the budget pays for.
     clip
         Threshold: coordinate ``j`` is clipped at ``clip * sqrt(m_j)``, ``m_j`` its mean square.
         In the paper's terms ``C = clip * sqrt(sum m)`` and ``C_j = C sqrt(M_j / sum M)``.
+        0 for one that suits the loss.
     step
         Step size in units of ``1 / M_j``.
     order
@@ -44,8 +45,8 @@ class CoordinateDescent:
 
     name: ClassVar[str] = "cd"
     reads_rows: ClassVar[bool] = False
-    passes: int = 10
-    clip: float = 1.0
+    passes: int = 0
+    clip: float = 0.0
     step: float = 1.0
     squares: Squares = "private"
     order: Literal["cyclic", "random"] = "cyclic"
@@ -53,7 +54,8 @@ class CoordinateDescent:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_positive(passes=self.passes, clip=self.clip, step=self.step)
+        check_not_negative(passes=self.passes, clip=self.clip)
+        check_positive(step=self.step)
         check_one_of("order", self.order, ("cyclic", "random"))
         if isinstance(self.squares, str):
             check_one_of("squares", self.squares, ("private", "bounds"))

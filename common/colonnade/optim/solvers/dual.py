@@ -20,6 +20,7 @@ from typing import ClassVar
 import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
+from colonnade.core.fixedpoint import GRID
 from colonnade.optim.solvers.budgets import STEP_SENSITIVITY2, Part
 from colonnade.optim.solvers.column_kernels import TOP
 from colonnade.optim.solvers.coordinate import STEP
@@ -28,9 +29,11 @@ from colonnade.optim.solvers.iteration import EVERYTHING, Block, Release
 from colonnade.optim.solvers.problem import Problem
 from colonnade.optim.solvers.row_kernels import dual_rows
 from colonnade.optim.solvers.setting import Setting
-from colonnade.optim.solvers.settings import check_positive
+from colonnade.optim.solvers.settings import check_not_negative, check_positive
 from colonnade.optim.solvers.sgd import row_norm
 from colonnade.privacy.mechanisms import DiscreteGaussian, Mechanism
+
+_SLOPE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,8 @@ class DualDescent:
     batch
         Rows in a batch; independent updates count each row's curvature so many times.
     clip
-        Largest change of a dual variable in a step.
+        Largest change of a dual variable in a step; 0 for the largest that a slope of a fifth can
+        ask for: a weak penalty makes for short steps, and noise is proportional to the longest.
     norm
         Bound on the norm of a row, at which longer ones are scaled down; 0 for the largest that
         bounds allow.
@@ -61,16 +65,15 @@ class DualDescent:
     reads_rows: ClassVar[bool] = True
     epochs: int = 3
     batch: int = 512
-    clip: float = 0.1
+    clip: float = 0.0
     norm: float = 0.0
     sequential: bool = False
     noisy_alpha: bool = False
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_positive(epochs=self.epochs, batch=self.batch, clip=self.clip)
-        if not 0.0 <= self.norm < math.inf:
-            raise ValueError("norm must be finite and not negative")
+        check_positive(epochs=self.epochs, batch=self.batch)
+        check_not_negative(clip=self.clip, norm=self.norm)
 
     def refusal(self, problem: Problem) -> str | None:
         """Return why this solver cannot solve ``problem``, or None."""
@@ -118,13 +121,18 @@ class DualDescent:
         batches = [np.sort(part) for part in np.array_split(order, self.batches(n_rows))]
         norm = self.norm or row_norm(design)
         spread = 1.0 / (problem.penalty.l2 * problem.scales**2 * n_rows)
+        crowd = 1 if self.sequential else min(self.batch, n_rows)
+        # The most that a row within the bounds, and within the norm, can bend its part of the dual.
+        bend = min(float(spread @ (design.units * GRID) ** 2), float(spread.max()) * norm**2)
+        most = self.clip or _SLOPE / (1.0 + crowd * bend)
         return Duals(
             problem,
             design.by_rows(),
             label,
             given.plan.mechanism(STEP),
             self,
-            self.clip * norm,
+            most,
+            most * norm,
             batches,
             spread,
             np.zeros(n_rows),
@@ -140,6 +148,7 @@ class Duals:
     label: FloatArray
     mechanism: Mechanism
     solver: DualDescent
+    most: float
     clip: float
     batches: list[IntArray]
     spread: FloatArray
@@ -168,7 +177,7 @@ class Duals:
                 self.label,
                 1.0 if solver.sequential else float(batch.size),
                 solver.sequential,
-                solver.clip,
+                self.most,
                 self.clip,
                 weights,
                 out,
@@ -176,13 +185,13 @@ class Duals:
             done.append(out)
             if not solver.noisy_alpha:
                 return out
-            return np.concatenate([out, np.trunc(weights / solver.clip * TOP).astype(np.int64)])
+            return np.concatenate([out, np.trunc(weights / self.most * TOP).astype(np.int64)])
 
         noisy = release(STEP, k, self.mechanism, compute)
         if not done:  # a replay: the hidden duals must move all the same
             compute()
         if solver.noisy_alpha:
-            weights[:] = noisy[u.size :] * (solver.clip / TOP)
+            weights[:] = noisy[u.size :] * (self.most / TOP)
         self.alpha[batch] += weights
         return EVERYTHING, u + noisy[: u.size] * (self.clip / TOP)
 

@@ -16,12 +16,13 @@ import numpy as np
 from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import GRID, Bounds, quantise
 from colonnade.optim.solvers.claims import Claim, claim_of
+from colonnade.optim.solvers.defaults import settled
 from colonnade.optim.solvers.design import Design
 from colonnade.optim.solvers.iteration import Direct, Noiseless, Release, Trail
 from colonnade.optim.solvers.losses import Loss
 from colonnade.optim.solvers.penalties import Penalty
 from colonnade.optim.solvers.problem import Problem
-from colonnade.optim.solvers.solve import SOLVERS, Solver, check, make_plan, solve
+from colonnade.optim.solvers.solve import SOLVERS, Solver, check, check_promise, make_plan, solve
 from colonnade.privacy.accounting import default_delta
 from colonnade.privacy.sampling import NoiseSource, OsNoise
 from colonnade.privacy.simulation import SeededNoise
@@ -123,6 +124,8 @@ def fit_table(
     n_rows, n_features = table.design.shape
     problem = problem_of(table, objective, solver)
     delta = default_delta(n_rows) if delta is None else delta
+    check_promise(epsilon, delta)
+    solver = settled(solver, objective.loss, (n_rows, n_features), epsilon=epsilon, delta=delta)
     enforced = gated is not None
     plan = make_plan(solver, (n_rows, n_features), epsilon=epsilon, delta=delta, enforced=enforced)
     sampler: NoiseSource = OsNoise() if noise == "exact" else SeededNoise(seed or 0)

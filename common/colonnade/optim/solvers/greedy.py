@@ -14,7 +14,7 @@ from colonnade.optim.solvers.design import Columns
 from colonnade.optim.solvers.iteration import Block, Release
 from colonnade.optim.solvers.problem import Problem
 from colonnade.optim.solvers.setting import Setting
-from colonnade.optim.solvers.settings import check_one_of, check_positive
+from colonnade.optim.solvers.settings import check_not_negative, check_one_of, check_positive
 from colonnade.optim.solvers.smoothness import Squares, mean_squares, smoothness_parts
 from colonnade.privacy.mechanisms import Mechanism, SignedSelection
 
@@ -42,13 +42,14 @@ class GreedyDescent:
 
     name: ClassVar[str] = "gcd"
     reads_rows: ClassVar[bool] = False
-    iterations: int = 20
-    clip: float = 1.0
+    iterations: int = 100
+    clip: float = 0.0
     step: float = 1.0
     squares: Squares = "private"
 
     def __post_init__(self) -> None:
-        check_positive(iterations=self.iterations, clip=self.clip, step=self.step)
+        check_not_negative(clip=self.clip)
+        check_positive(iterations=self.iterations, step=self.step)
         if isinstance(self.squares, str):
             check_one_of("squares", self.squares, ("private", "bounds"))
 

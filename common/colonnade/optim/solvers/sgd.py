@@ -18,7 +18,7 @@ from colonnade.optim.solvers.losses import LOGISTIC
 from colonnade.optim.solvers.problem import Problem
 from colonnade.optim.solvers.row_kernels import gradient_rows
 from colonnade.optim.solvers.setting import Setting
-from colonnade.optim.solvers.settings import check_positive
+from colonnade.optim.solvers.settings import check_not_negative, check_positive
 from colonnade.privacy.mechanisms import Mechanism
 from colonnade.privacy.sampling import NoiseSource
 
@@ -37,7 +37,8 @@ class StochasticDescent:
     batch
         Expected rows in a batch; 0 for all rows at every step.
     clip
-        Threshold of a row's gradient, in units of the largest norm that bounds allow a row.
+        Threshold of a row's gradient, in units of the largest norm that bounds allow a row; 0 for
+        one that suits the loss.
     step
         Step size, in units of one over the curvature of a row of that norm; rows are mostly
         shorter, so steps above 1 do well.
@@ -45,13 +46,14 @@ class StochasticDescent:
 
     name: ClassVar[str] = "sgd"
     reads_rows: ClassVar[bool] = True
-    passes: float = 5.0
+    passes: float = 20.0
     batch: int = 512
-    clip: float = 0.3
+    clip: float = 0.0
     step: float = 5.0
 
     def __post_init__(self) -> None:
-        check_positive(passes=self.passes, clip=self.clip, step=self.step)
+        check_not_negative(clip=self.clip)
+        check_positive(passes=self.passes, step=self.step)
         if self.batch < 0:
             raise ValueError("batch must not be negative")
 

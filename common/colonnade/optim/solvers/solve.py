@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from numbers import Real
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from colonnade.core.arrays import FloatArray
 from colonnade.optim.solvers.admm import Admm
 from colonnade.optim.solvers.budgets import Part, Plan, plan_sampled, plan_units
 from colonnade.optim.solvers.coordinate import STEP, CoordinateDescent
+from colonnade.optim.solvers.defaults import with_thresholds
 from colonnade.optim.solvers.design import Design
 from colonnade.optim.solvers.dual import DualDescent
 from colonnade.optim.solvers.frank_wolfe import FrankWolfe
@@ -70,7 +71,7 @@ def check(problem: Problem, solver: Solver) -> None:
         raise Unsuitable(reason)
 
 
-def check_promise(epsilon: float, delta: float) -> None:
+def check_promise(epsilon: Any, delta: Any) -> None:
     """Raise `ValueError`, naming which, unless both are numbers that can be promised."""
     for name, value in (("epsilon", epsilon), ("delta", delta)):
         if isinstance(value, bool) or not isinstance(value, Real):
@@ -82,7 +83,7 @@ def check_promise(epsilon: float, delta: float) -> None:
 
 
 def sampling_rate(solver: Solver, n_rows: int) -> float:
-    """Return the probability with which a row is in a secret batch; 1 if batches are not secret."""
+    """Return the probability with which a row is in a secret batch; 1 if all rows are in all."""
     return solver.rate(n_rows) if isinstance(solver, StochasticDescent) else 1.0
 
 
@@ -100,6 +101,8 @@ def make_plan(
     """
     n_rows, n_features = shape
     check_promise(epsilon, delta)
+    if solver.steps(n_rows, n_features) < 1:
+        raise ValueError("how many passes to make is not chosen yet; call settled() first")
     parts = solver.parts(n_rows, n_features)
     if (count := sum(part.count for part in parts)) > MOST_RELEASES:
         raise ValueError(
@@ -138,6 +141,7 @@ def solve(
         As in `iterate`.
     """
     check(problem, solver)
+    solver = with_thresholds(solver, problem.loss)
     if design.shape[1] != problem.n_features or label.shape != (design.shape[0],):
         raise ValueError("design, label and problem have different sizes")
     if not np.isfinite(label).all():
