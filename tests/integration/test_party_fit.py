@@ -51,7 +51,7 @@ name = "y"
 low = 0
 high = 400
 """
-ORDER = FitOrder("test", "squared", CoordinateDescent(passes=2), epsilon=2.0, l2=1e-6)
+ORDER = FitOrder("test", "squared", CoordinateDescent(passes=2, clip=1.0), epsilon=2.0, l2=1e-6)
 
 
 def run(*arguments: object) -> int:

@@ -307,7 +307,7 @@ def test_what_makes_no_sense_is_refused_with_the_reason(
         ("cd", {"squares": "exact"}),
         ("gcd", {"iterations": 0}),
         ("gcd", {"squares": "exact"}),
-        ("sgd", {"batch": -1}),
+        ("sgd", {"batch": -2}),
         ("sgd", {"step": 0.0}),
         ("frank_wolfe", {"radius": math.nan}),
         ("admm", {"relaxation": 1.0}),
@@ -381,6 +381,18 @@ def test_passes_that_nobody_chose_grow_with_the_rows_and_the_budget_and_are_boun
     assert settled(kept, SQUARED, (10**6, 6), epsilon=1.0, delta=1e-6) is kept
     with pytest.raises(ValueError, match="settled"):
         make_plan(CoordinateDescent(), (100, 5), epsilon=1.0, delta=1e-6)
+
+
+def test_batches_are_small_only_where_sampling_is_credited() -> None:
+    shape = (5000, 5)
+    one = settled(StochasticDescent(), SQUARED, shape, epsilon=1.0, delta=1e-6)
+    two = settled(StochasticDescent(), SQUARED, shape, epsilon=1.0, delta=1e-6, enforced=True)
+    assert isinstance(one, StochasticDescent)
+    assert isinstance(two, StochasticDescent)
+    assert (one.batch, two.batch) == (512, 0)
+    assert two.steps(*shape) == 20 < one.steps(*shape)
+    asked = StochasticDescent(batch=100, clip=0.1)
+    assert settled(asked, SQUARED, shape, epsilon=1.0, delta=1e-6, enforced=True) is asked
 
 
 @pytest.mark.parametrize("name", ["cd", "gcd", "sgd", "admm"])

@@ -56,7 +56,7 @@ def _run(arguments: argparse.Namespace) -> int:
     with fit_errors(arguments):
         order = read_order(arguments, noise=arguments.noise)
         with open_table(arguments) as table:
-            order = table.settled(order)
+            order = table.settled(order, charged=arguments.ledger is not None)
             warn_of_delta(order, table)
             if arguments.ledger is not None:
                 check_place(arguments.out, job_id=table.job_id(order))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 FORMAT, VERSION = "colonnade fit report", 1
 NOT_PRIVATE = "NOT PRIVATE: such noise is for experiments; publish nothing of this model."
 NO_NOISE = (
-    "Default settings are for private fits: without noise they may stop short of the optimum."
+    "Default settings are for private fits: without noise they may stop short, and clip too much."
 )
 NO_LEDGER = "none: another fit of these rows adds to this one; --ledger keeps the sum"
 PATH_FEATURES = 40

@@ -118,7 +118,7 @@ def _headline(report: Mapping[str, Any]) -> Markup:
             "p",
             "run ",
             name_of(report["name"]),
-            ", fit ",
+            ", id ",
             tag("code", report["job_id"]),
             class_="muted",
         ),

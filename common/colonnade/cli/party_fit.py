@@ -45,7 +45,7 @@ def _run(arguments: argparse.Namespace) -> int:
         ledger = open_ledger(LedgerFiles(arguments.ledger, arguments.mirror))
         try:
             table = party_table(arguments.data, ledger, declared=arguments.declared)
-            order = table.settled(order)
+            order = table.settled(order, charged=True)
             warn_of_delta(order, table)
             check_place(arguments.out, job_id=table.job_id(order))
             with step_bar(table.steps(order)) as show:

@@ -120,7 +120,7 @@ class FitTable:
             intercept=order.intercept,
         )
 
-    def settled(self, order: FitOrder) -> FitOrder:
+    def settled(self, order: FitOrder, *, charged: bool) -> FitOrder:
         """Return the order with every setting of its solver chosen, for this many rows."""
         solver = settled(
             order.solver,
@@ -128,6 +128,7 @@ class FitTable:
             (self.n_rows, len(self.features) + order.intercept),
             epsilon=order.epsilon,
             delta=order.delta_for(self.n_rows),
+            enforced=charged,
         )
         return replace(order, solver=solver)
 
@@ -136,7 +137,7 @@ class FitTable:
         return order.solver.steps(self.n_rows, len(self.features) + order.intercept)
 
     def spec(self, order: FitOrder) -> bytes:
-        """Return everything public that shapes the fit.
+        """Return everything public that shapes the fit, whose settings are chosen.
 
         Nothing of the rows: a digest of them in a published model would tell two tables apart.
         """
@@ -151,7 +152,7 @@ class FitTable:
             "loss": order.loss,
             "penalty": [order.l1, order.l2, repr(order.box)],
             "intercept": order.intercept,
-            "solver": repr(self.settled(order).solver),
+            "solver": repr(order.solver),
             "epsilon": order.epsilon,
             "delta": order.delta_for(self.n_rows),
             "noise": order.noise,

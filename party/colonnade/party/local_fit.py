@@ -51,7 +51,7 @@ class LocalModel:
 
 def fit_here(order: FitOrder, table: FitTable, *, progress: Progress | None = None) -> LocalModel:
     """Fit without a ledger: the promise is of this one fit."""
-    order = table.settled(order)
+    order = table.settled(order, charged=False)
     fitted = fit_table(
         table.solver_table(order),
         order.objective,
@@ -85,7 +85,7 @@ def fit_charged(
         Whether other rows than the ledger was used with are about the same people, so that it may
         go on with them.
     """
-    order = table.settled(order)
+    order = table.settled(order, charged=True)
     if order.noise != "exact":
         raise NotPrivate("a ledger accepts exact noise only")
     refuse_clients(ledger, divided=table.divided)

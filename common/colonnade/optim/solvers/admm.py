@@ -40,8 +40,8 @@ class Admm:
     ----------
     gamma
         Length of the proximal steps, in units of one over the square of the largest norm that
-        bounds allow a row; 0 for one that suits the loss. Not over the loss's curvature too: steps
-        four times as long overshoot for the logistic loss, whose slopes are at most 1.
+        bounds allow a row. Not over the loss's curvature too: steps four times as long overshoot
+        for the logistic loss, whose slopes are at most 1.
     clip
         Threshold of a displacement, in units of ``gamma`` times that norm: the Lipschitz constant.
         0 for one that suits the loss.
@@ -52,13 +52,13 @@ class Admm:
     name: ClassVar[str] = "admm"
     reads_rows: ClassVar[bool] = True
     iterations: int = 40
-    gamma: float = 0.0
+    gamma: float = 20.0
     clip: float = 0.0
     relaxation: float = 0.8
 
     def __post_init__(self) -> None:
-        check_not_negative(gamma=self.gamma, clip=self.clip)
-        check_positive(iterations=self.iterations)
+        check_not_negative(clip=self.clip)
+        check_positive(iterations=self.iterations, gamma=self.gamma)
         if not 0.0 < self.relaxation < 1.0:
             raise ValueError("relaxation must lie strictly between 0 and 1")
 

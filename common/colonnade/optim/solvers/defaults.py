@@ -14,7 +14,7 @@ from colonnade.optim.solvers.admm import Admm
 from colonnade.optim.solvers.coordinate import CoordinateDescent
 from colonnade.optim.solvers.greedy import GreedyDescent
 from colonnade.optim.solvers.losses import Loss
-from colonnade.optim.solvers.sgd import StochasticDescent
+from colonnade.optim.solvers.sgd import USUAL_BATCH, StochasticDescent
 from colonnade.privacy.accounting import rho_of
 
 if TYPE_CHECKING:
@@ -22,17 +22,14 @@ if TYPE_CHECKING:
 
 # For squared error, and for classes. Labels are scaled by bounds that they rarely fill, so that
 # residuals are small; slopes of a classifier are up to 1, and a low threshold would bend it.
-_CLIPS = {"cd": (0.3, 1.0), "gcd": (0.3, 0.5), "sgd": (0.1, 0.3), "admm": (0.05, 0.3)}
-_GAMMAS = (20.0, 30.0)
+_CLIPS = {"cd": (0.3, 1.0), "gcd": (0.3, 0.7), "sgd": (0.1, 0.4), "admm": (0.05, 0.4)}
 # A pass costs an excess loss that is proportional to n_features**2 / (rho n_rows**2).
 _PASSES_PER_STRENGTH = (0.02, 0.002)
 _FEWEST, _MOST = 5, 50
 
 
 def with_thresholds(solver: "Solver", loss: Loss) -> "Solver":
-    """Return the solver with thresholds, and lengths that go with them, that suit the loss."""
-    if isinstance(solver, Admm) and solver.gamma == 0.0:
-        solver = replace(solver, gamma=_GAMMAS[loss.classifies])
+    """Return the solver with a threshold that suits the loss, if it has none."""
     named = CoordinateDescent | GreedyDescent | StochasticDescent | Admm
     if isinstance(solver, named) and solver.clip == 0.0:
         return replace(solver, clip=_CLIPS[solver.name][loss.classifies])
@@ -40,14 +37,24 @@ def with_thresholds(solver: "Solver", loss: Loss) -> "Solver":
 
 
 def settled(
-    solver: "Solver", loss: Loss, shape: tuple[int, int], *, epsilon: float, delta: float
+    solver: "Solver",
+    loss: Loss,
+    shape: tuple[int, int],
+    *,
+    epsilon: float,
+    delta: float,
+    enforced: bool = False,
 ) -> "Solver":
-    """Return the solver with every setting of 0 chosen, for a table of ``shape``.
+    """Return the solver with every setting that nobody chose, for a table of ``shape``.
 
-    Passes of coordinate descent are as many as keep the noise of all steps together small beside
-    what they gain: more rows and a larger budget pay for more.
+    Batches save noise only where sampling is credited: if every release is charged in full,
+    ``enforced``, gradient descent reads all rows at every step. Passes of coordinate descent are as
+    many as keep the noise of all steps together small beside what they gain: more rows and a larger
+    budget pay for more.
     """
     solver = with_thresholds(solver, loss)
+    if isinstance(solver, StochasticDescent) and solver.batch < 0:
+        return replace(solver, batch=0 if enforced else USUAL_BATCH)
     if not isinstance(solver, CoordinateDescent) or solver.passes:
         return solver
     n_rows, n_features = shape

@@ -33,7 +33,7 @@ from colonnade.optim.solvers.settings import check_not_negative, check_positive
 from colonnade.optim.solvers.sgd import row_norm
 from colonnade.privacy.mechanisms import DiscreteGaussian, Mechanism
 
-_SLOPE = 0.2
+_SLOPE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ class DualDescent:
     batch
         Rows in a batch; independent updates count each row's curvature so many times.
     clip
-        Largest change of a dual variable in a step; 0 for the largest that a slope of a fifth can
-        ask for: a weak penalty makes for short steps, and noise is proportional to the longest.
+        Largest change of a dual variable in a step; 0 for the largest that a residual of a half
+        asks for: a weak penalty makes for short steps, and noise is proportional to the longest.
     norm
         Bound on the norm of a row, at which longer ones are scaled down; 0 for the largest that
         bounds allow.
@@ -63,7 +63,7 @@ class DualDescent:
 
     name: ClassVar[str] = "dual"
     reads_rows: ClassVar[bool] = True
-    epochs: int = 3
+    epochs: int = 10
     batch: int = 512
     clip: float = 0.0
     norm: float = 0.0

@@ -125,8 +125,15 @@ def fit_table(
     problem = problem_of(table, objective, solver)
     delta = default_delta(n_rows) if delta is None else delta
     check_promise(epsilon, delta)
-    solver = settled(solver, objective.loss, (n_rows, n_features), epsilon=epsilon, delta=delta)
     enforced = gated is not None
+    solver = settled(
+        solver,
+        objective.loss,
+        (n_rows, n_features),
+        epsilon=epsilon,
+        delta=delta,
+        enforced=enforced,
+    )
     plan = make_plan(solver, (n_rows, n_features), epsilon=epsilon, delta=delta, enforced=enforced)
     sampler: NoiseSource = OsNoise() if noise == "exact" else SeededNoise(seed or 0)
     release = gated or (Noiseless() if noise == "off" else Direct(sampler))

@@ -42,7 +42,7 @@ class GreedyDescent:
 
     name: ClassVar[str] = "gcd"
     reads_rows: ClassVar[bool] = False
-    iterations: int = 100
+    iterations: int = 60
     clip: float = 0.0
     step: float = 1.0
     squares: Squares = "private"

@@ -22,6 +22,8 @@ from colonnade.optim.solvers.settings import check_not_negative, check_positive
 from colonnade.privacy.mechanisms import Mechanism
 from colonnade.privacy.sampling import NoiseSource
 
+USUAL_BATCH = 512
+
 
 @dataclass(frozen=True, slots=True)
 class StochasticDescent:
@@ -35,7 +37,8 @@ class StochasticDescent:
     passes
         Steps times the rate.
     batch
-        Expected rows in a batch; 0 for all rows at every step.
+        Expected rows in a batch; 0 for all rows at every step; -1, which nobody needs to ask for,
+        for 512, or all rows where a ledger gives no credit for sampling.
     clip
         Threshold of a row's gradient, in units of the largest norm that bounds allow a row; 0 for
         one that suits the loss.
@@ -47,14 +50,14 @@ class StochasticDescent:
     name: ClassVar[str] = "sgd"
     reads_rows: ClassVar[bool] = True
     passes: float = 20.0
-    batch: int = 512
+    batch: int = -1
     clip: float = 0.0
-    step: float = 5.0
+    step: float = 4.0
 
     def __post_init__(self) -> None:
         check_not_negative(clip=self.clip)
         check_positive(passes=self.passes, step=self.step)
-        if self.batch < 0:
+        if self.batch < -1:
             raise ValueError("batch must not be negative")
 
     def refusal(self, problem: Problem) -> str | None:  # noqa: ARG002
@@ -67,9 +70,10 @@ class StochasticDescent:
         Gaps between rows are then discrete Laplace samples of scale ``t`` that are not negative,
         which can be drawn exactly.
         """
-        if self.batch == 0 or self.batch >= n_rows:
+        batch = USUAL_BATCH if self.batch < 0 else self.batch
+        if batch == 0 or batch >= n_rows:
             return 0
-        return math.ceil(-1.0 / math.log1p(-self.batch / n_rows))
+        return math.ceil(-1.0 / math.log1p(-batch / n_rows))
 
     def rate(self, n_rows: int) -> float:
         """Return the probability with which a row is in a batch."""
