@@ -113,7 +113,7 @@ ONE_STEP: list[Solver] = [
     GreedyDescent(iterations=1, clip=0.1, squares="bounds"),
     # Two steps: what the second is asked depends on what the first released.
     StochasticDescent(passes=2, batch=0, clip=0.01),
-    Admm(iterations=2, clip=0.01),
+    Admm(iterations=2, clip=0.01, gamma=30.0, relaxation=0.5),
 ]
 WHOLE = [
     pytest.param(solver, loss, id=f"{solver!r} {loss.name}")
