@@ -107,13 +107,13 @@ def test_the_audit_of_a_sampled_step_stays_under_its_price_and_catches_half_the_
 ONE_STEP: list[Solver] = [
     CoordinateDescent(passes=1, clip=0.1, squares="bounds"),
     StochasticDescent(passes=1, batch=0, clip=0.01),
-    Admm(iterations=1, clip=0.01),
+    Admm(iterations=1, gamma=30.0, clip=0.01, relaxation=0.5),
     DualDescent(epochs=1, batch=60, clip=0.01),
     DualDescent(epochs=1, batch=60, clip=0.01, noisy_alpha=True),
     GreedyDescent(iterations=1, clip=0.1, squares="bounds"),
     # Two steps: what the second is asked depends on what the first released.
     StochasticDescent(passes=2, batch=0, clip=0.01),
-    Admm(iterations=2, clip=0.01, gamma=30.0, relaxation=0.5),
+    Admm(iterations=2, gamma=30.0, clip=0.01, relaxation=0.5),
 ]
 WHOLE = [
     pytest.param(solver, loss, id=f"{solver!r} {loss.name}")

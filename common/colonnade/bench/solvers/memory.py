@@ -33,6 +33,7 @@ def measure_memory(
     for name, solver in _short_runs():
         progress(f"memory, {name}, {n_rows} rows, {n_features} columns")
         model = PrivateRidge(
+            0.0 if name == "frank_wolfe" else 1.0,
             bounds=(-1.0, 1.0),
             y_bounds=(-1.0, 1.0),
             solver=solver,

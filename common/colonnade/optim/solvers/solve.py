@@ -100,7 +100,6 @@ def make_plan(
     ``enforced`` prices what a ledger would charge: no sampling, no disjoint batches.
     """
     n_rows, n_features = shape
-    check_promise(epsilon, delta)
     if solver.steps(n_rows, n_features) < 1:
         raise ValueError("how many passes to make is not chosen yet; call settled() first")
     parts = solver.parts(n_rows, n_features)
