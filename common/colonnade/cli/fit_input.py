@@ -86,7 +86,7 @@ def check_place(out: Path, *, job_id: str | None) -> None:
     if not out.exists() or not any(out.iterdir()):
         return
     try:
-        if job_id is not None and load_model(out / "model.json").job_id == job_id:
+        if load_model(out / "model.json").job_id == job_id:
             return
     except BadInput:  # there is none, or it cannot be read
         pass
