@@ -154,7 +154,7 @@ def test_the_page_states_the_promise_and_shows_the_path_and_the_coefficients(
     assert path["coef"][-1] == [coef[name] for name in path["features"]]
     n_steps = 3 * report["settings"]["passes"]  # two features and the intercept
     assert path["steps"] == list(range(1, n_steps + 1))
-    assert report["settings"]["clip"] == 0.3
+    assert report["settings"]["clip"] == 0.5
     assert "<h1>Linear regression of <bdi>y</bdi></h1>" in page
     assert "coordinate descent" in page
     assert "CoordinateDescent" not in page

@@ -371,9 +371,9 @@ def test_passes_that_nobody_chose_grow_with_the_rows_and_the_budget_and_are_boun
         assert isinstance(made, CoordinateDescent)
         return made.passes
 
-    # Epsilon 1 is rho 0.0244: 0.02 * 0.0244 * (1000 / 6)**2 = 13.5 for squared error.
-    assert passes(SQUARED, 1000, 6, 1.0) == 14
-    assert passes(SQUARED, 1000, 6, 0.5) < passes(SQUARED, 1000, 6, 1.0)
+    # Epsilon 1 is rho 0.02436: 0.007 * 0.02436 * (2000 / 6)**2 = 18.9 for squared error.
+    assert passes(SQUARED, 2000, 6, 1.0) == 19
+    assert passes(SQUARED, 2000, 6, 0.5) < passes(SQUARED, 2000, 6, 1.0)
     assert passes(LOGISTIC, 5000, 6, 1.0) == 34
     assert passes(SQUARED, 10**6, 6, 1.0) == 50
     assert passes(SQUARED, 100, 50, 0.1) == 5
