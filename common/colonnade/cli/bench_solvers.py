@@ -57,7 +57,7 @@ def _measure(
     wanted: tuple[str, ...], arguments: argparse.Namespace, folder: Path
 ) -> dict[str, Any]:
     from colonnade.bench.solvers.cases import PASSES, case_names
-    from colonnade.bench.solvers.memory import measure_memory
+    from colonnade.bench.solvers.memory import FORMS, measure_memory
     from colonnade.bench.solvers.others import dual_rows, greedy_rows
     from colonnade.bench.solvers.peers import measure_peers
     from colonnade.bench.solvers.speed import measure_growth, measure_speed
@@ -91,7 +91,8 @@ def _measure(
         result["growth"] = measure_growth(sizes, progress=say)
     if "memory" in wanted:
         n_rows, n_features = (2 * 10**5, 50) if quick else (10**6, 100)
-        result["memory"] = measure_memory(n_rows, n_features, progress=say)
+        forms = FORMS[:1] if quick else FORMS
+        result["memory"] = measure_memory(n_rows, n_features, forms=forms, progress=say)
     if "peers" in wanted:
         # Opacus takes most of a minute for a fit of the whole problem.
         some = {"fits": 1, "n_rows": 20_000} if quick else {"fits": 10}
@@ -132,8 +133,8 @@ def _text(result: dict[str, Any]) -> str:
         )
     for row in result.get("memory", ()):
         lines.append(
-            f"{row['solver']}: at its peak {row['peak_vs_data']:.2f} times the data's "
-            f"{row['data_mb']:.0f} MB (aim 1.5)"
+            f"{row['form']}, {row['solver']}: at its peak {row['peak_vs_data']:.2f} times "
+            f"the data's {row['data_mb']:.0f} MB (aim 1.5)"
         )
     for row in result.get("peers", ()):
         told = row["note"] if row["r2"] is None else f"R2 {row['r2']:.3f} in {row['seconds']:.2f} s"

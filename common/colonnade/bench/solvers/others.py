@@ -43,16 +43,16 @@ _LOSSES = {"ridge": SQUARED, "logistic": LOGISTIC, "svm": HINGE}
 
 GREEDY_GRIDS: Mapping[str, tuple[Setting, ...]] = {
     # Iterations or passes, step, clip.
-    "gcd": grid((5, 10, 20), (0.3, 1.0), (0.1, 0.3, 1.0, 3.0)),
-    "cd": grid((1, 2, 5), (0.01, 0.1), (0.1, 0.3, 1.0, 3.0)),
-    "sgd": grid((2, 5, 20), (30.0, 300.0), (0.01, 0.03, 0.1, 0.3)),
+    "gcd": grid((5, 10, 20), (0.3, 1.0), (0.1, 0.3, 1.0, 3.0), size=24),
+    "cd": grid((1, 2, 5), (0.01, 0.1), (0.1, 0.3, 1.0, 3.0), size=24),
+    "sgd": grid((2, 5, 20), (30.0, 300.0), (0.01, 0.03, 0.1, 0.3), size=24),
 }
-_DUAL = grid((1e-3, 1e-2), (3, 10), (500, 5000), (0.02, 0.1, 0.5))
+_DUAL = grid((1e-3, 1e-2), (3, 10), (500, 5000), (0.02, 0.1, 0.5), size=24)
 DUAL_GRIDS: Mapping[str, tuple[Setting, ...]] = {
     # Penalty, epochs or passes, rows in a batch or step, clip.
     "dual": _DUAL,
-    "dual sequential": grid((1e-3, 1e-2), (3, 10), (20, 500), (0.02, 0.1, 0.5)),
-    "sgd": grid((1e-3, 1e-2), (5, 20), (20.0, 200.0), (0.03, 0.1, 0.3)),
+    "dual sequential": grid((1e-3, 1e-2), (3, 10), (20, 500), (0.02, 0.1, 0.5), size=24),
+    "sgd": grid((1e-3, 1e-2), (5, 20), (20.0, 200.0), (0.03, 0.1, 0.3), size=24),
 }
 
 
@@ -80,8 +80,7 @@ def greedy_rows(
                 "relative_error": float(np.mean(errors)),
                 "spread": float(np.std(errors)),
                 "zero_model": case.zero,
-                "case": case.name,
-                "setting": setting,
+                "settings": {case.name: setting},
             }
         )
     return rows
@@ -150,8 +149,7 @@ def dual_rows(
                             "accuracy": float(np.mean(right)),
                             "spread": float(np.std(right)),
                             "majority": float(max(np.mean(y[test] > 0), np.mean(y[test] < 0))),
-                            "case": case,
-                            "setting": setting,
+                            "settings": {case: setting},
                         }
                     )
     return rows

@@ -16,17 +16,14 @@ Setting: TypeAlias = tuple[float, ...]
 Tuned: TypeAlias = Mapping[str, Mapping[str, Sequence[Setting]]]
 """By case and solver: the settings found, one for each cell of the table's row."""
 
-SETTINGS = 24
-"""The size of every grid."""
-
 _FILE = Path(__file__).with_name("tuned.json")
 
 
-def grid(*values: Sequence[float]) -> tuple[Setting, ...]:
-    """Return all combinations; every solver has as many."""
+def grid(*values: Sequence[float], size: int) -> tuple[Setting, ...]:
+    """Return all combinations, ``size`` of them: as many for every solver of a comparison."""
     found = tuple(itertools.product(*values))
-    if len(found) != SETTINGS:
-        raise ValueError(f"a grid has {SETTINGS} settings")
+    if len(found) != size:
+        raise ValueError(f"the grid has {len(found)} settings instead of {size}")
     return found
 
 
@@ -61,6 +58,6 @@ def tuned_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, list[list
     """Return the settings of measured rows as ``tuned.json`` keeps them."""
     found: dict[str, dict[str, list[list[float]]]] = {}
     for row in rows:
-        case = found.setdefault(row["case"], {})
-        case.setdefault(row["solver"], []).append(list(row["setting"]))
+        for case, setting in row["settings"].items():
+            found.setdefault(case, {}).setdefault(row["solver"], []).append(list(setting))
     return found
