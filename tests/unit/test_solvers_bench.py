@@ -276,4 +276,4 @@ def test_the_command_prints_its_rows_and_writes_the_figure(
     parsed = parser.parse_args(["solvers", "--tune"])
     with pytest.raises(SystemExit):
         parsed.handler(parsed)
-    assert set(figures._COLOURS) == set(table2.SOLVERS)
+    assert set(figures._SHOWN) == set(table2.SOLVERS)

@@ -61,11 +61,14 @@ def _paper(rows: list[dict[str, Any]], path: Path) -> None:
     for row in rows:
         enforced = f"{row['local_epsilon']:.3g}"
         place = row["central_epsilon"], row["objective_gap"]
-        axes.annotate(enforced, place, (6, 6), textcoords="offset points", fontsize=8)
+        axes.annotate(
+            enforced, place, (-4, -12), textcoords="offset points", fontsize=8, ha="right"
+        )
     axes.axhline(rows[0]["zero_model_gap"], color="#9aa0a6", ls="--", label="zero model")
     axes.axhline(rows[0]["quiet_gap"], color="#9aa0a6", ls=":", label="hardly any noise")
     axes.set(xscale="log", yscale="log", ylabel="objective gap")
-    axes.set_xlabel("central epsilon, model-based (at the points: a client's, enforced)")
+    axes.set_xlabel("central epsilon, model-based\n(at the points: a client's own, enforced)")
+    axes.margins(x=0.15, y=0.1)
     axes.grid(color="#e8eaed")
     axes.legend(fontsize=8)
     figure.savefig(path, dpi=150)

@@ -7,12 +7,12 @@ from typing import Any
 from colonnade.bench.solvers.tuning import tuned_of
 from colonnade.core.errors import BadInput
 
-_COLOURS = {
-    "cd": "tab:blue",
-    "cd private": "tab:green",
-    "sgd": "tab:orange",
-    "sgd batches": "k",
-    "dual": "tab:red",
+_SHOWN = {
+    "cd": ("DP-CD", "tab:blue"),
+    "cd private": ("DP-CD-P", "tab:green"),
+    "sgd": ("DP-SGD, one record a step", "tab:orange"),
+    "sgd batches": ("DP-SGD, batches", "k"),
+    "dual": ("DP-SCD", "tab:red"),
 }
 _HEADING = (
     "Relative error to the optimum without privacy, mean and standard deviation over fresh seeds;"
@@ -87,9 +87,9 @@ def _draw_table(rows: list[dict[str, Any]], path: Path) -> None:
         for solver in dict.fromkeys(row["solver"] for row in mine):
             points = [row for row in mine if row["solver"] == solver]
             passes = [row["passes"] for row in points]
-            colour = _COLOURS[solver]
+            shown, colour = _SHOWN[solver]
             axes.plot(
-                passes, [row["relative_error"] for row in points], "o-", c=colour, label=solver
+                passes, [row["relative_error"] for row in points], "o-", c=colour, label=shown
             )
             if points[0]["paper"] is not None:
                 axes.plot(passes, [row["paper"] for row in points], "x--", c=colour, alpha=0.5)
