@@ -24,7 +24,7 @@ def register_solvers(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]
     parser.add_argument(
         "--tune",
         action="store_true",
-        help="search the grids again (an hour for all) and write tuned.json to --out",
+        help="search the grids again (two hours for all) and write tuned.json to --out",
     )
     parser.add_argument("--out", type=Path, help="folder for the figure (PNG) and numbers (JSON)")
     parser.add_argument(
