@@ -230,7 +230,7 @@ def measure_growth(
         plan = make_plan(solver, design.shape, epsilon=1.0, delta=1e-6)
         problem = plain(SQUARED, lasso(0.01), n_features)
         seconds = float("inf")
-        for _ in range(2):
+        for _ in range(5):  # the first loads compiled code
             begin = time.perf_counter()
             solve(problem, design, label, solver, plan=plan, release=Direct(OsNoise()))
             seconds = min(seconds, time.perf_counter() - begin)
