@@ -24,9 +24,11 @@ from colonnade.optim.admm.method import AdmmMethod
 from colonnade.optim.admm.spec import DISPLACEMENT, AdmmSpec
 from colonnade.optim.job import Job, job_id
 from colonnade.optim.vertical.spec import Loss
+from colonnade.party.binding import claim, rows_of
 from colonnade.party.bounds import buy_bounds
-from colonnade.party.clients import CLIENTS_NAME, check_accounts, read_clients
+from colonnade.party.clients import CLIENTS_NAME, read_clients
 from colonnade.party.config import load_config
+from colonnade.party.dataset import open_dataset
 from colonnade.party.fit_order import party_table
 from colonnade.party.ingest import ingest
 from colonnade.party.meter import read_log
@@ -106,7 +108,7 @@ def vault_of(federation: Federation, party: str) -> tuple[Vault, Ledger]:
     ledger = open_ledger(config.ledger)
     policy = load_policy(config.policy)
     vault = Vault(
-        config.data,
+        open_dataset(config.data),
         ledger,
         OsNoise(),
         policy=policy,
@@ -138,7 +140,7 @@ def test_each_client_has_an_account_whose_name_survives_another_ingest(
     home = federation.folder / "host-1"
     ledger = open_ledger(federation.ledger("host-1"))
     table = Table.open(home / "data" / COARSE_NAME)
-    first = read_clients(home / "data", version=version_of(table), n_rows=table.n_rows)
+    first = read_clients(home / "data", table.header)
     assert first is not None
     accounts = first.accounts(ledger)
     assert len(set(accounts)) == 12
@@ -146,7 +148,7 @@ def test_each_client_has_an_account_whose_name_survives_another_ingest(
     schema = parse_schema((home / "schema.toml").read_text(), origin="schema")
     ingest(schema, FileSource(home / "table.parquet"), out=home / "data")
     table = Table.open(home / "data" / COARSE_NAME)
-    again = read_clients(home / "data", version=version_of(table), n_rows=table.n_rows)
+    again = read_clients(home / "data", table.header)
     assert again is not None
     assert again.accounts(ledger) == accounts
     ledger.close()
@@ -266,16 +268,11 @@ def test_who_the_clients_are_is_for_their_host_alone_to_read(federation: Federat
 
 def test_a_divided_table_serves_jobs_over_clients_only(federation: Federation) -> None:
     vault, ledger = vault_of(federation, "host-1")
-    with pytest.raises(BadInput, match="divided among clients"):
-        buy_bounds(
-            federation.folder / "host-1" / "data",
-            ledger,
-            Gate(ledger, OsNoise()),
-            units=PRICE,
-            label=True,
-        )
-    with pytest.raises(BadInput, match="divided among clients"):
-        party_table(federation.folder / "host-1" / "data", ledger, declared=True)
+    with open_dataset(federation.folder / "host-1" / "data") as dataset:
+        with pytest.raises(BadInput, match="divided among clients"):
+            buy_bounds(dataset, ledger, Gate(ledger, OsNoise()), units=PRICE, label=True)
+        with pytest.raises(BadInput, match="divided among clients"):
+            party_table(dataset, ledger, declared=True)
     job = job_of(federation)
     method = job.method
     assert isinstance(method, AdmmMethod)
@@ -306,7 +303,6 @@ def _vertical(job: Job) -> Job:
 def test_clients_of_another_table_are_refused(federation: Federation) -> None:
     path = federation.folder / "host-1" / "data" / CLIENTS_NAME
     facts = json.loads(path.read_text())
-    ledger = open_ledger(federation.ledger("host-1"))
     config = load_config(federation.party_config("host-1"))
     table = Table.open(config.data / COARSE_NAME)
     for change in (
@@ -318,17 +314,12 @@ def test_clients_of_another_table_are_refused(federation: Federation) -> None:
     ):
         path.write_text(json.dumps(facts | change))
         with pytest.raises(BadInput, match=r"another table|damaged"):
-            Vault(
-                config.data,
-                ledger,
-                OsNoise(),
-                policy=load_policy(config.policy),
-                coordinator=HUB,
-                today=lambda: dt.date(2030, 1, 1),
-            )
+            open_dataset(config.data)
         with pytest.raises(BadInput, match=r"another table|damaged"):
-            read_clients(config.data, version=version_of(table), n_rows=table.n_rows)
-    ledger.close()
+            read_clients(config.data, table.header)
+    path.unlink()
+    with pytest.raises(BadInput, match="missing"):  # the table itself says that it is divided
+        open_dataset(config.data)
 
 
 SOURCE = "device,x,y\nb,1,0\na,2,1\nb,3,0\n,4,1\n"
@@ -349,7 +340,7 @@ def test_rows_are_brought_together_by_client(tmp_path: Path) -> None:
     (tmp_path / "s.csv").write_text(SOURCE.replace(",4,1\n", "a,4,1\n"))
     ingest(parse_schema(SCHEMA, origin="s"), FileSource(tmp_path / "s.csv"), out=tmp_path / "data")
     table = Table.open(tmp_path / "data" / COARSE_NAME)
-    clients = read_clients(tmp_path / "data", version=version_of(table), n_rows=4)
+    clients = read_clients(tmp_path / "data", table.header)
     assert clients is not None
     assert (clients.names, clients.counts) == (("a", "b"), (2, 2))
     assert np.argsort(np.argsort(table.columns[0])).tolist() == [1, 3, 0, 2]  # 2, 4, 1, 3
@@ -378,22 +369,22 @@ def test_an_interrupted_ingest_of_a_whole_table_leaves_the_divided_one_divided(
 
 def test_a_ledger_that_paid_for_clients_pays_for_no_whole_table(federation: Federation) -> None:
     spec = job_to_bytes(job_of(federation))
+    home = federation.folder / "host-1"
     vault, ledger = vault_of(federation, "host-1")
-    vault.check_data()
     vault.consider(spec)
     vault.answer(job_id(spec), 1, task([3]))
-    data = federation.folder / "host-1" / "data"
-    (data / CLIENTS_NAME).unlink()
-    with pytest.raises(BadInput, match="paid for clients"):
-        check_accounts(ledger, divided=False)
-    with pytest.raises(BadInput, match="paid for clients"):
-        buy_bounds(data, ledger, Gate(ledger, OsNoise()), units=PRICE, label=False)
+    vault._dataset.close()
+    text = (home / "schema.toml").read_text().replace('client = "client"', "")
+    whole = parse_schema(text, origin="schema")
+    ingest(whole, FileSource(home / "table.parquet"), out=home / "data")
+    with open_dataset(home / "data") as dataset:
+        with pytest.raises(BadInput, match="paid for clients"):
+            buy_bounds(dataset, ledger, Gate(ledger, OsNoise()), units=PRICE, label=False)
+        with pytest.raises(BadInput, match="paid for clients"):
+            claim(rows_of(dataset), ledger)
     ledger.close()
-    vault, ledger = vault_of(federation, "host-1")
-    with pytest.raises(BadInput, match="paid for clients"):
-        vault.check_data()
-    ledger.close()
-    assert main(["party", "bind", "--config", str(federation.party_config("host-1"))]) == 3
+    config = str(federation.party_config("host-1"))
+    assert main(["party", "bind", "--config", config, "--reason", "why", "--force"]) == 3
 
 
 def test_rows_without_a_client_are_refused_in_one_line(tmp_path: Path) -> None:
@@ -441,9 +432,7 @@ def test_hosts_and_coordinator_killed_amid_a_job_lose_nothing_and_pay_once(
     for party in federation.parties:
         ledger = open_ledger(federation.ledger(party))
         table = Table.open(federation.folder / party / "data" / COARSE_NAME)
-        clients = read_clients(
-            federation.folder / party / "data", version=version_of(table), n_rows=table.n_rows
-        )
+        clients = read_clients(federation.folder / party / "data", table.header)
         assert clients is not None
         spent = [ledger.budget(account).spent for account in clients.accounts(ledger)]
         keys = list(ledger.state.charges)
@@ -674,6 +663,6 @@ def test_no_series_of_tasks_makes_a_client_pay_more_than_it_set_aside(
 def read_accounts(federation: Federation, ledger: Ledger) -> list[str]:
     folder = federation.folder / "host-1" / "data"
     table = Table.open(folder / COARSE_NAME)
-    clients = read_clients(folder, version=version_of(table), n_rows=table.n_rows)
+    clients = read_clients(folder, table.header)
     assert clients is not None
     return clients.accounts(ledger)

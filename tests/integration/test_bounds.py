@@ -4,7 +4,6 @@ import argparse
 import json
 import re
 import shutil
-import stat
 import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -36,10 +35,13 @@ from colonnade.core.table import (
 )
 from colonnade.optim.quantiles import STEPS, QuantilePlan, tight_bounds
 from colonnade.party import bounds as module
-from colonnade.party.bounds import BoughtBounds, bought_bounds, bounds_job, buy_bounds
+from colonnade.party.binding import bind, rows_of
+from colonnade.party.bounds import BoughtBounds, bought_bounds, buy_bounds
+from colonnade.party.dataset import open_dataset
 from colonnade.party.ingest import ingest
+from colonnade.party.purchases import Purchase
 from colonnade.party.sources import FileSource
-from colonnade.party.versions import CACHE_NAME, columns_for, dataset_version, discard_stale
+from colonnade.party.versions import HeldColumns, columns_for, version_of
 from colonnade.privacy.accounting import RHO_UNIT, rho_from_units, units_down
 from colonnade.privacy.entries import ReleaseKey
 from colonnade.privacy.files import LedgerFiles
@@ -104,7 +106,38 @@ def buy(
     seed: int | None = None,
 ) -> BoughtBounds:
     noise = ZeroNoise() if seed is None else SeededNoise(seed)
-    return buy_bounds(folder, ledger, Gate(ledger, noise), units=units, label=label)
+    return buy_with(Gate(ledger, noise), folder, ledger, units=units, label=label)
+
+
+def buy_with(
+    gate: Gate,
+    folder: Path,
+    ledger: Ledger,
+    *,
+    units: int = PRICE,
+    columns: Sequence[str] | None = None,
+    label: bool = False,
+) -> BoughtBounds:
+    with open_dataset(folder) as dataset:
+        return buy_bounds(dataset, ledger, gate, units=units, columns=columns, label=label)
+
+
+def bought_in(folder: Path, ledger: Ledger) -> dict[str, Bounds]:
+    with open_dataset(folder) as dataset:
+        return bought_bounds(dataset, ledger)
+
+
+def dataset_version(folder: Path) -> str:
+    return version_of(Table.open(folder / COARSE_NAME))
+
+
+def columns(
+    folder: Path,
+    names: Sequence[str],
+    bounds: Sequence[Bounds],
+    label: tuple[str, Bounds] | None = None,
+) -> HeldColumns:
+    return columns_for(*open_pair(folder), names, bounds, label)
 
 
 def no_reading(*_: object) -> None:
@@ -149,7 +182,7 @@ def test_an_ingest_that_is_killed_between_its_tables_leaves_no_usable_mixture(
     with pytest.raises(BadInput, match="different ingests"):
         open_pair(data)
     with pytest.raises(BadInput, match="different ingests"):
-        columns_for(data, ["a"], [Bounds(0.0, 1.0)])
+        columns(data, ["a"], [Bounds(0.0, 1.0)])
 
 
 def write_table(folder: Path, names: Sequence[str], n_rows: int, *, version: str) -> None:
@@ -182,8 +215,7 @@ def test_a_table_without_version_says_to_ingest_again(tmp_path: Path, ledger: Le
     for use in (
         lambda: dataset_version(tmp_path / "old"),
         lambda: buy(tmp_path / "old", ledger),
-        lambda: bought_bounds(tmp_path / "old", ledger),
-        lambda: columns_for(tmp_path / "old", ["a"], [Bounds(0.0, 1.0)]),
+        lambda: bought_in(tmp_path / "old", ledger),
     ):
         with pytest.raises(BadInput, match="before tables had versions; ingest the source again"):
             use()
@@ -224,29 +256,71 @@ def test_the_price_is_the_formula_and_all_that_is_spent(data: Path, ledger: Ledg
     assert PRICE * 0.98 < bought.price <= PRICE
     assert ledger.budget().spent == bought.price
     assert ledger.state.reserved == {"": 0}
-    keys = [ReleaseKey(f"dataset-{dataset_version(data)}", step, "bounds") for step in range(20)]
+    job = f"dataset-{dataset_version(data)}-0..3"  # which names the columns by their places
+    keys = [ReleaseKey(job, step, "bounds") for step in range(20)]
     assert [release.key for release in bought.releases] == keys
 
 
 def test_bounds_are_bought_once_for_a_version(
     data: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    assert bought_bounds(data, ledger) is None
+    assert bought_in(data, ledger) == {}
     first = buy(data, ledger)
     head = ledger.head
     with monkeypatch.context() as patch:
         patch.setattr(module, "count_at_most", no_reading)
-        for units, label in [(PRICE, False), (PRICE // 2, True), (10**18, False)]:
-            assert buy(data, ledger, units=units, label=label) == first
+        for units in (PRICE, PRICE // 2, 10**18):
+            assert buy(data, ledger, units=units) == first
     assert ledger.head == head
-    version = dataset_version(data)
-    assert bought_bounds(data, ledger) == bought_bounds(version, ledger) == [*first.releases]
+    assert bought_in(data, ledger) == dict(zip(NAMES, first.tight, strict=True))
     ingest(SCHEMA, FileSource(write_rows(tmp_path / "x.csv", seed=2)), out=data)
-    assert bought_bounds(data, ledger) is None
+    assert bought_in(data, ledger) == {}
+    with open_dataset(data) as dataset:
+        bind(rows_of(dataset), ledger, reason="a new extract")
     second = buy(data, ledger)
     assert second.tight != first.tight
     assert ledger.budget().spent == 2 * first.price
-    assert bought_bounds(version, ledger) == [*first.releases]
+
+
+def test_other_columns_are_bought_later_and_the_first_are_not_paid_for_again(
+    data: Path, ledger: Ledger
+) -> None:
+    gate = Gate(ledger, SeededNoise(1))
+    first = buy_with(gate, data, ledger, columns=["rare", "age"])
+    assert [each.name for each in first.columns] == ["age", "rare"]  # in the order of the table
+    assert list(bought_in(data, ledger)) == ["age", "rare"]
+    spent = ledger.budget().spent
+    both = buy_with(gate, data, ledger, label=True)
+    assert [each.name for each in both.columns] == [*NAMES, "y"]
+    assert (both.tight[0], both.tight[2]) == first.tight
+    # Two columns of 2 levels each, 20 steps: 20 * 4 / (2 sigma2) once more, and no more.
+    added = ledger.budget().spent - spent
+    sigma2 = int(ledger.state.charges[both.releases[-1].key].mechanism.record()["sigma2"])
+    assert rho_from_units(added) == pytest.approx(20 * 4 / (2 * sigma2), rel=1e-12)
+    assert both.price == spent + added
+    assert buy_with(gate, data, ledger, columns=["income"]).tight == both.tight[1:2]
+    assert ledger.budget().spent == spent + added
+
+
+@pytest.mark.parametrize("asked", [["age", "income"], ["y"], ["age", "rare"], ["rare", "y"]])
+def test_bounds_of_some_columns_are_those_of_an_exact_count(
+    data: Path, ledger: Ledger, asked: list[str]
+) -> None:
+    # Without noise a column's bounds do not depend on what else is bought, or when.
+    other = shutil.copytree(data, data.parent / "other")
+    whole = buy(other, new_ledger("memory", data, simulation=True), label=True)
+    alone = buy_with(Gate(ledger, ZeroNoise()), data, ledger, columns=asked)
+    expected = {c.name: b for c, b in zip(whole.columns, whole.tight, strict=True)}
+    assert list(alone.tight) == [expected[c.name] for c in alone.columns]
+    assert {c.name for c in alone.columns} == {*asked}
+
+
+def test_columns_that_are_not_there_or_none_are_refused(data: Path, ledger: Ledger) -> None:
+    head = ledger.head
+    for names in (["age", "height"], [], [""]):
+        with pytest.raises(BadInput):
+            buy_with(Gate(ledger, ZeroNoise()), data, ledger, columns=names)
+    assert ledger.head == head
 
 
 def test_a_coordinator_gets_the_same_bounds_from_names_rows_and_bytes(
@@ -310,11 +384,12 @@ def killer(at: Step, after: int) -> Callable[[Step], None]:
 def test_a_killed_purchase_goes_on_without_a_second_charge(
     data: Path, tmp_path: Path, at: Step, after: int
 ) -> None:
-    whole = buy(data, new_ledger("memory", tmp_path, simulation=True))
+    other = shutil.copytree(data, tmp_path / "other")
+    whole = buy(other, new_ledger("memory", tmp_path, simulation=True))
     ledger = new_ledger("sqlite", tmp_path, simulation=True)
     gate = Gate(ledger, ZeroNoise(), at=killer(at, after))
     with pytest.raises(Killed):
-        buy_bounds(data, ledger, gate, units=PRICE, label=False)
+        buy_with(gate, data, ledger)
     assert ledger.state.reserved[""] + ledger.budget().spent == whole.price
     seen = [ledger.stored(key) for key in ledger.state.stored]
     assert len(seen) == after + (at is Step.STORED)
@@ -339,21 +414,23 @@ def test_a_purchase_killed_before_it_is_closed_is_closed_when_asked_again(
         patch.setattr(ledger, "close_job", die)
         with pytest.raises(Killed):
             buy(data, ledger)
-    assert bounds_job(dataset_version(data)) not in ledger.state.closed
+    job = Purchase(dataset_version(data), (0, 1, 2)).job
+    assert job not in ledger.state.closed
     buy(data, ledger)
-    assert bounds_job(dataset_version(data)) in ledger.state.closed
+    assert job in ledger.state.closed
 
 
 def test_a_killed_purchase_is_finished_at_its_own_price_only(data: Path, ledger: Ledger) -> None:
     gate = Gate(ledger, ZeroNoise(), at=killer(Step.STORED, 3))
     with pytest.raises(Killed):
-        buy_bounds(data, ledger, gate, units=PRICE, label=False)
-    assert bought_bounds(data, ledger) is None
+        buy_with(gate, data, ledger)
+    assert bought_in(data, ledger) == {}
     with pytest.raises(RequestConflict, match="interrupted") as refused:
         buy(data, ledger, units=2 * PRICE)
-    with pytest.raises(RequestConflict):
-        buy(data, ledger, label=True)
-    told = re.search(r"rho ([0-9.e-]+),", str(refused.value))
+    for others in (["age"], [*NAMES, "y"]):
+        with pytest.raises(RequestConflict, match="age,income,rare"):
+            buy_with(Gate(ledger, ZeroNoise()), data, ledger, columns=others)
+    told = re.search(r"rho ([0-9.e-]+)", str(refused.value))
     assert told is not None
     finished = buy(data, ledger, units=units_down(float(told[1])))
     assert ledger.budget().spent == finished.price
@@ -362,16 +439,17 @@ def test_a_killed_purchase_is_finished_at_its_own_price_only(data: Path, ledger:
 def test_purged_bounds_are_not_drawn_again(data: Path, ledger: Ledger) -> None:
     bought = buy(data, ledger)
     ledger.purge(bought.releases[4].key)
-    for use in (lambda: bought_bounds(data, ledger), lambda: buy(data, ledger)):
+    for names in (None, ["age"]):
         with pytest.raises(ReleasePurged, match="ingest the source again"):
-            use()
+            buy_with(Gate(ledger, ZeroNoise()), data, ledger, columns=names)
+    assert bought_in(data, ledger) == {}  # the declared ones remain
     assert ledger.budget().spent == bought.price
 
 
 def test_bounds_of_a_replaced_ledger_are_not_bought_twice_for_a_version(
     data: Path, tmp_path: Path
 ) -> None:
-    closed = frozenset({bounds_job(dataset_version(data))})
+    closed = frozenset({Purchase(dataset_version(data), (0, 2)).job})
     ledger = new_ledger("memory", tmp_path, simulation=True, closed=closed)
     with pytest.raises(JobClosed, match="ingest the source again"):
         buy(data, ledger)
@@ -380,20 +458,22 @@ def test_bounds_of_a_replaced_ledger_are_not_bought_twice_for_a_version(
 # -- columns of a job ------------------------------------------------------------------------------
 
 
-def mapped_from(array: np.ndarray[tuple[int, ...], np.dtype[np.int16]], path: Path) -> bool:
-    """Tell whether ``array`` is a view of the file at ``path``."""
+def mapped_from(array: np.ndarray[tuple[int, ...], np.dtype[np.int16]], path: Path | None) -> bool:
+    """Tell whether ``array`` is a view of the file at ``path``, or of one without a name."""
     base: object = array
     while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):
         base = base.base
     while isinstance(base, np.memmap) and isinstance(base.base, np.memmap):
         base = base.base
+    if path is None:
+        return isinstance(base, np.memmap) and base.filename is None
     return isinstance(base, np.memmap) and Path(str(base.filename)) == path.resolve()
 
 
 def test_columns_are_the_fine_copy_quantised_again_bit_for_bit(data: Path) -> None:
     wanted = {"income": Bounds(-10.0, 1e5), "age": Bounds(40.0, 60.0)}
     label = Bounds(-0.5, 250.0)
-    found = columns_for(data, list(wanted), list(wanted.values()), ("y", label))
+    found = columns(data, list(wanted), list(wanted.values()), ("y", label))
     _, fine = open_pair(data)
     declared = {c.name: c.bounds for c in fine.header.columns}
     assert fine.label is not None
@@ -411,14 +491,14 @@ def test_columns_are_the_fine_copy_quantised_again_bit_for_bit(data: Path) -> No
 def test_a_column_does_not_depend_on_what_else_is_asked_for(data: Path) -> None:
     coarse, _ = open_pair(data)
     tight, (age, income, _) = Bounds(40.0, 60.0), coarse.bounds
-    alone = columns_for(data, ["age"], [tight]).features[0]
-    found = columns_for(data, ["income", "age"], [income, tight], ("y", Bounds(-100.0, 100.0)))
+    alone = columns(data, ["age"], [tight]).features[0]
+    found = columns(data, ["income", "age"], [income, tight], ("y", Bounds(-100.0, 100.0)))
     assert (found.features[1] == alone).all()
     assert (found.features[0] == coarse.columns[1]).all()  # under its declared bounds
     assert coarse.label is not None
     assert found.label is not None
     assert (found.label == coarse.label).all()
-    swapped = columns_for(data, ["income", "age"], [income, age]).features
+    swapped = columns(data, ["income", "age"], [income, age]).features
     assert (swapped == coarse.columns[[1, 0]]).all()
 
 
@@ -430,7 +510,7 @@ def test_a_column_under_its_declared_bounds_is_the_tables_own_beside_others(
     declared = coarse.bounds[0]
     again = requantise(fine.columns[0], declared=declared, tight=declared)
     assert (again != coarse.columns[0]).any()  # quantised twice is not the same
-    found = columns_for(tmp_path / "ties", ["a", "b"], [declared, Bounds(0.0, 1.0)])
+    found = columns(tmp_path / "ties", ["a", "b"], [declared, Bounds(0.0, 1.0)])
     assert (found.features[0] == coarse.columns[0]).all()
 
 
@@ -439,7 +519,7 @@ def test_a_label_under_other_bounds_is_quantised_again_though_the_features_are_n
 ) -> None:
     coarse, fine = open_pair(data)
     tight = Bounds(-1.0, 1.0)
-    found = columns_for(data, NAMES, coarse.bounds, ("y", tight))
+    found = columns(data, NAMES, coarse.bounds, ("y", tight))
     assert fine.label is not None
     again = requantise(fine.label, declared=Bounds(-100.0, 100.0), tight=tight)
     assert found.label is not None
@@ -454,95 +534,22 @@ def test_declared_bounds_in_order_map_the_table_itself(
 ) -> None:
     coarse, _ = open_pair(data)
     label = ("y", Bounds(-100.0, 100.0)) if with_label else None
-    found = columns_for(data, NAMES[:n_features], coarse.bounds[:n_features], label)
+    found = columns(data, NAMES[:n_features], coarse.bounds[:n_features], label)
     assert mapped_from(found.features, data / COARSE_NAME)
     assert (found.features == coarse.columns[:n_features]).all()
     assert (found.label is not None) == with_label
     if found.label is not None:
         assert mapped_from(found.label, data / COARSE_NAME)
         assert (found.label == coarse.label).all()
-    assert not (data / CACHE_NAME).exists()
 
 
-def cached(data: Path) -> list[Path]:
-    return sorted((data / CACHE_NAME).iterdir())
-
-
-def test_columns_are_made_once_in_private_files_and_mapped(
-    data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bounds = [Bounds(0.0, 90.0), Bounds(0.0, 1e6)]
-    first = columns_for(data, NAMES[:2], bounds)
-    (path,) = cached(data)
-    assert mapped_from(first.features, path)
-    assert not first.features.flags.writeable
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    assert path.name.startswith(dataset_version(data))
-    Table.open(path).verify()
-    with monkeypatch.context() as patch:
-        patch.setattr("colonnade.party.versions.requantise", no_reading)
-        again = columns_for(data, NAMES[:2], bounds)
-    assert (again.features == first.features).all()
-    columns_for(data, NAMES[1::-1], bounds[::-1])
-    columns_for(data, NAMES[:2], [Bounds(0.0, 90.0), Bounds(0.0, 1e6 + 1)])
-    assert len(cached(data)) == 3
-
-
-def cut(content: bytes) -> bytes:
-    return content[:-64]
-
-
-def damage(content: bytes) -> bytes:
-    return content.replace(b'"age"', b'"agf"', 1)
-
-
-def empty(content: bytes) -> bytes:
-    return b""
-
-
-def flip(content: bytes) -> bytes:
-    """Put one value off the grid, which the header does not notice."""
-    return content[:4097] + b"\x7f" + content[4098:]
-
-
-@pytest.mark.parametrize("fault", [cut, damage, empty, flip])
-def test_a_damaged_file_is_made_again(data: Path, fault: Callable[[bytes], bytes]) -> None:
-    bounds = [Bounds(0.0, 90.0)]
-    right = columns_for(data, ["age"], bounds).features.copy()
-    (path,) = cached(data)
-    content = path.read_bytes()
-    path.chmod(0o600)
-    path.write_bytes(fault(content))
-    assert (columns_for(data, ["age"], bounds).features == right).all()
-    assert path.read_bytes() == content
-    assert cached(data) == [path]
-
-
-def test_a_whole_file_of_other_columns_is_made_again(data: Path) -> None:
-    bounds = [Bounds(0.0, 90.0)]
-    right = columns_for(data, ["age"], bounds).features.copy()
-    (path,) = cached(data)
-    columns_for(data, ["income"], bounds)
-    (other,) = set(cached(data)) - {path}
-    shutil.copy(other, path)
-    assert (columns_for(data, ["age"], bounds).features == right).all()
-
-
-def test_files_of_other_versions_are_discarded_and_the_next_ingest_does_so(
-    data: Path, tmp_path: Path
-) -> None:
-    old = columns_for(data, ["age"], [Bounds(0.0, 90.0)])
-    kept = cached(data)
-    (data / CACHE_NAME / f"{'0' * 32}-abc.table").touch()
-    (data / CACHE_NAME / f".{kept[0].name}.x.tmp").touch()
-    discard_stale(data)
-    assert cached(data) == kept
-    before = old.features.copy()
-    ingest(SCHEMA, FileSource(write_rows(tmp_path / "x.csv", seed=2)), out=data)
-    assert sorted(path.name for path in data.iterdir()) == [COARSE_NAME, FINE_NAME]
-    assert (old.features == before).all()  # whoever mapped it may go on
-    assert (columns_for(data, ["age"], [Bounds(0.0, 90.0)]).features != before).any()
+def test_columns_that_are_made_leave_no_file_and_cannot_be_written(data: Path) -> None:
+    before = sorted(data.iterdir())
+    found = columns(data, NAMES[:2], [Bounds(0.0, 90.0), Bounds(0.0, 1e6)])
+    assert sorted(data.iterdir()) == before
+    assert mapped_from(found.features, None)
+    assert not found.features.flags.writeable
+    assert all(row.ctypes.data % 64 == 0 for row in found.features)
 
 
 @pytest.mark.parametrize(
@@ -560,16 +567,16 @@ def test_columns_that_are_not_there_are_named(
 ) -> None:
     wanted = None if label is None else (label, Bounds(0.0, 1.0))
     with pytest.raises(BadInput, match=said):
-        columns_for(data, names, [Bounds(0.0, 1.0)] * len(names), wanted)
+        columns(data, names, [Bounds(0.0, 1.0)] * len(names), wanted)
     with pytest.raises(BadInput, match="bounds for each"):
-        columns_for(data, ["age"], [])
+        columns(data, ["age"], [])
 
 
 def test_quantising_again_takes_little_memory(tmp_path: Path) -> None:
     n_rows = 10**6
     write_table(tmp_path / "large", ["a", "b", "c"], n_rows, version="0" * 32)
     tracemalloc.start()
-    columns_for(tmp_path / "large", ["a", "b", "c"], [Bounds(-0.5, 0.5)] * 3)
+    columns(tmp_path / "large", ["a", "b", "c"], [Bounds(-0.5, 0.5)] * 3)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     # One column of int16 and, for each thread, a few chunks of 65 536 floats; a column of floats
@@ -619,7 +626,7 @@ def test_the_command_buys_shows_and_shows_again_for_free(
     assert shown["price"] == shown["charged_now"]
     assert 0.49 < shown["price"]["rho"] <= 0.5
     assert shown["left"]["units"] == RHO_UNIT - shown["price"]["units"]
-    assert run(*place, "--epsilon", 0.5, "--json") == 0
+    assert run(*place, "--epsilon", 0.5, "--label", "--json") == 0
     again = json.loads(capsys.readouterr().out)
     assert again == shown | {"charged_now": again["charged_now"]}
     assert again["charged_now"]["units"] == 0
@@ -640,7 +647,7 @@ def test_what_the_command_bought_is_in_the_ledger_under_real_noise(
     assert run(*place, "--epsilon", 2.0, "--delta", 1e-5) == 0
     ledger = open_ledger(LedgerFiles(tmp_path / "ledger", tmp_path / "mirror"))
     assert not ledger.opened.simulation
-    bought = buy_bounds(data, ledger, Gate(ledger, OsNoise()), units=1, label=False)
+    bought = buy_with(Gate(ledger, OsNoise()), data, ledger, units=1)
     assert ledger.budget().spent == bought.price
     ledger.close()
 

@@ -11,7 +11,7 @@ from support.commands import handle
 from support.ledgers import MECHANISM, digest, new_ledger
 
 from colonnade.cli import fit, fit_input, fit_plots
-from colonnade.core.errors import BadInput, BudgetExceeded, RequestConflict
+from colonnade.core.errors import BadInput, BudgetExceeded, NotBound, RequestConflict
 from colonnade.core.schema import parse_schema
 from colonnade.optim.model import load_model
 from colonnade.optim.solvers.budgets import sampled_epsilon
@@ -227,17 +227,17 @@ def test_a_ledger_is_bound_to_the_first_rows_and_others_are_refused(
     two = [*options(folder, tmp_path / "two", data=other, **ledger), "--set", "passes=1", "--json"]
     run(*one)
     left = json.loads(capsys.readouterr().out)["ledger"]["left_rho"]
-    with pytest.raises(BadInput, match="--bind") as refused:
+    with pytest.raises(NotBound, match="--bind") as refused:
         run(*two)
     assert "\n" not in str(refused.value)
     # The same order on rows that are now bound is neither answered with the first rows' model nor
     # drawn again; under another name it is a new fit.
     with pytest.raises(RequestConflict, match="--name"):
-        run(*two, "--bind")
+        run(*two, "--bind", "one row was corrected")
     assert not (tmp_path / "two").exists()
-    run(*two, "--bind", "--name", "second")
+    run(*two, "--bind", "one row was corrected", "--name", "second")
     assert json.loads(capsys.readouterr().out)["ledger"]["left_rho"] < left
-    with pytest.raises(BadInput, match="--bind"):
+    with pytest.raises(NotBound):
         run(*one)
 
 
@@ -249,7 +249,7 @@ def test_a_fit_that_makes_no_sense_sets_nothing_aside(folder: Path, tmp_path: Pa
             run(*options(folder, tmp_path / "out", ledger=ledger, **more))
     opened = open_ledger(LedgerFiles(ledger, None))
     assert opened.state.reserved.get("", 0) == opened.budget().spent == 0
-    assert opened.dataset() is None
+    assert opened.state.bound is None
     opened.close()
 
 
@@ -412,7 +412,9 @@ def untouched(folder: Path) -> bool:
     opened = open_ledger(LedgerFiles(folder / "ledger", None))
     try:
         spent, reserved = opened.budget().spent, sum(opened.state.reserved.values())
-        return (spent, reserved, opened.dataset()) == (0, 0, None) and not (folder / "out").exists()
+        return (spent, reserved, opened.state.bound) == (0, 0, None) and not (
+            folder / "out"
+        ).exists()
     finally:
         opened.close()
 

@@ -36,7 +36,7 @@ from colonnade.core.errors import (
 )
 from colonnade.optim.job import Job, job_id
 from colonnade.optim.vertical.residual import MAX_CLIP, MAX_COEF, MAX_Q, WEIGHT_UNIT, Public
-from colonnade.party.bounds import bounds_job
+from colonnade.party.purchases import bounds_job
 from colonnade.party.vault import Vault
 from colonnade.privacy.entries import ReleaseKey
 from colonnade.privacy.files import LedgerFiles

@@ -15,7 +15,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from colonnade.core.errors import BadInput
+from colonnade.core.errors import BadInput, DatasetBusy
 from colonnade.core.fixedpoint import FINE_GRID, GRID, Bounds, quantise
 from colonnade.core.schema import Column, Schema
 from colonnade.core.table import COARSE_NAME, FINE_NAME, Table, open_pair
@@ -516,10 +516,10 @@ def test_what_a_killed_ingest_left_is_removed_by_the_next(tmp_path: Path) -> Non
 
 
 def test_two_ingests_into_one_folder_do_not_meet(tmp_path: Path) -> None:
-    (tmp_path / "out" / ".ingest").mkdir(parents=True)
-    other = os.open(tmp_path / "out" / ".ingest", os.O_RDONLY)
-    fcntl.flock(other, fcntl.LOCK_SH)
-    with pytest.raises(BadInput, match="another ingest"):
+    (tmp_path / "out").mkdir()
+    other = os.open(tmp_path / "out", os.O_RDONLY)
+    fcntl.flock(other, fcntl.LOCK_EX)
+    with pytest.raises(DatasetBusy):
         ingest(SCHEMA, make_csv(tmp_path), out=tmp_path / "out")
     os.close(other)
     ingest(SCHEMA, make_csv(tmp_path), out=tmp_path / "out")

@@ -79,6 +79,8 @@ def test_json_is_one_object(folder: Path, capsys: pytest.CaptureFixture[str]) ->
             {"name": "a", "role": "feature", "n_clipped": 1, "n_missing": 1},
             {"name": "y", "role": "label", "n_clipped": 0, "n_missing": 0},
         ],
+        "n_clients": 0,
+        "n_respelled": 0,
         "note": "local only, never sent",
     }
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from colonnade.core.errors import (
     BudgetExceeded,
     JobClosed,
     LedgerBusy,
+    NotBound,
     NotPrivate,
     RequestConflict,
 )
@@ -25,10 +27,13 @@ from colonnade.optim.model import load_model
 from colonnade.optim.solvers.coordinate import CoordinateDescent
 from colonnade.optim.solvers.iteration import Diverged
 from colonnade.optim.solvers.solve import SOLVERS
-from colonnade.party.bounds import bounds_job, buy_bounds
+from colonnade.party.binding import Rows
+from colonnade.party.bounds import buy_bounds
+from colonnade.party.dataset import open_dataset
 from colonnade.party.fit_order import FitOrder, FitTable, party_table
 from colonnade.party.ingest import ingest
 from colonnade.party.local_fit import fit_charged, local_job
+from colonnade.party.purchases import bounds_job
 from colonnade.party.sources import FileSource
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.files import LedgerFiles
@@ -74,6 +79,11 @@ def data(tmp_path: Path) -> Path:
     return make_table(tmp_path)
 
 
+def table_of(folder: Path, ledger: Ledger, *, declared: bool = True) -> FitTable:
+    with open_dataset(folder) as dataset:
+        return party_table(dataset, ledger, declared=declared)
+
+
 def memory_ledger(rho: float = 5.0) -> Ledger:
     return new_ledger("memory", None, caps={"": units_down(rho)})  # type: ignore[arg-type]
 
@@ -97,7 +107,7 @@ def test_the_command_charges_the_partys_ledger_once_and_replays(
 
 def test_an_interrupted_fit_goes_on_and_costs_no_more(data: Path) -> None:
     ledger = memory_ledger()
-    table = party_table(data, ledger, declared=True)
+    table = table_of(data, ledger, declared=True)
 
     def interrupt(step: int) -> None:
         if step == 3:
@@ -121,29 +131,32 @@ def test_an_interrupted_fit_goes_on_and_costs_no_more(data: Path) -> None:
 def test_a_fit_that_cannot_be_paid_for_as_a_whole_releases_nothing(data: Path) -> None:
     # The cap holds all but one unit of the price.
     ledger = memory_ledger()
-    table = party_table(data, ledger, declared=True)
+    table = table_of(data, ledger)
     fit_charged(ORDER, table, ledger)
     price = ledger.budget().spent
     poor = new_ledger("memory", None, caps={"": price - 1})  # type: ignore[arg-type]
+    copied = replace(table, rows=replace(table.rows, folder=None))  # not where the first one paid
     with pytest.raises(BudgetExceeded):
-        fit_charged(ORDER, table, poor)
+        fit_charged(ORDER, copied, poor)
     assert poor.budget().spent == 0
-    assert poor.dataset() is None
+    assert poor.state.bound is None
     assert poor.state.reserved.get("", 0) == 0
 
 
 def test_other_rows_are_refused_until_they_are_bound(data: Path, tmp_path: Path) -> None:
     ledger = memory_ledger()
-    fit_charged(ORDER, party_table(data, ledger, declared=True), ledger)
+    fit_charged(ORDER, table_of(data, ledger), ledger)
     spent = ledger.budget().spent
-    other = party_table(make_table(tmp_path, seed=1), ledger, declared=True)
-    with pytest.raises(BadInput, match="--bind"):
+    other = table_of(make_table(tmp_path, seed=1), ledger)
+    with pytest.raises(NotBound):
         fit_charged(ORDER, other, ledger)
     assert ledger.budget().spent == spent
     # Another ingest is another order: what was spent stays spent and the new fit adds to it.
-    fit_charged(ORDER, other, ledger, bind=True)
+    fit_charged(ORDER, other, ledger, bind_reason="the extract of May")
     assert ledger.budget().spent == 2 * spent
-    assert ledger.dataset() == other.digest
+    bound = ledger.state.bound
+    assert bound is not None
+    assert (bound.table, bound.reason) == (ledger.seal(other.rows.digest), "the extract of May")
 
 
 def test_the_same_order_on_other_rows_is_never_answered_with_the_first_model(
@@ -152,43 +165,41 @@ def test_the_same_order_on_other_rows_is_never_answered_with_the_first_model(
     # A file has no version, so its order is the same for every content.
     ledger = memory_ledger()
     one, two = (
-        FitTable(table.features, table.label, table.names, table.bounds, "", table.digest)
-        for table in (
-            party_table(folder, ledger, declared=True)
-            for folder in (data, make_table(tmp_path, seed=1))
-        )
+        replace(table, rows=Rows(table.rows.digest, ""))
+        for table in (table_of(folder, ledger) for folder in (data, make_table(tmp_path, seed=1)))
     )
     assert one.spec(ORDER) == two.spec(ORDER)
     fit_charged(ORDER, one, ledger)
     spent = ledger.budget().spent
     with pytest.raises(RequestConflict, match="other rows"):
-        fit_charged(ORDER, two, ledger, bind=True)
+        fit_charged(ORDER, two, ledger, bind_reason="corrected")
     assert ledger.budget().spent == spent
 
 
 def test_nothing_of_the_rows_is_in_the_order_or_in_the_ledgers_lines(data: Path) -> None:
     ledger = memory_ledger()
-    table = party_table(data, ledger, declared=True)
+    table = table_of(data, ledger)
     fit_charged(ORDER, table, ledger)
     public = table.spec(ORDER).decode() + "".join(ledger.lines())
-    assert table.digest.hex() not in public
+    assert table.rows.digest.hex() not in public
     # Nor can a reader of the lines try a table out: its digest under the order is not there.
-    guess = hashlib.sha256(table.spec(ORDER) + table.digest).hexdigest()
+    guess = hashlib.sha256(table.spec(ORDER) + table.rows.digest).hexdigest()
     assert guess not in public
 
 
 def test_bought_bounds_are_used_unless_the_declared_ones_are_asked_for(data: Path) -> None:
     ledger = memory_ledger()
-    assert party_table(data, ledger, declared=False).bounds[0].high == 1000.0
-    buy_bounds(data, ledger, Gate(ledger, OsNoise()), units=units_down(0.5), label=True)
+    assert table_of(data, ledger, declared=False).bounds[0].high == 1000.0
+    with open_dataset(data) as dataset:
+        buy_bounds(dataset, ledger, Gate(ledger, OsNoise()), units=units_down(0.5), label=True)
     spent = ledger.budget().spent
-    table = party_table(data, ledger, declared=False)
+    table = table_of(data, ledger, declared=False)
     # Ages are uniform on 20 to 80: the 5 and 95 % points are 23 and 77, widened by 27 each side.
     assert table.bounds[0].low == pytest.approx(-4.0, abs=8.0)
     assert table.bounds[0].high == pytest.approx(104.0, abs=8.0)
     assert table.bounds[-1].high < 400.0
     assert ledger.budget().spent == spent
-    assert party_table(data, ledger, declared=True).bounds[0].high == 1000.0
+    assert table_of(data, ledger).bounds[0].high == 1000.0
     made = fit_charged(ORDER, table, ledger)
     assert made.model.features[0].high == table.bounds[0].high
     # Tighter bounds, less noise: the slope is 1.5 within a tenth.
@@ -196,13 +207,13 @@ def test_bought_bounds_are_used_unless_the_declared_ones_are_asked_for(data: Pat
 
 
 def test_a_coordinator_is_not_told_of_a_fit_and_cannot_close_it(data: Path) -> None:
-    table = party_table(data, memory_ledger(), declared=True)
+    table = table_of(data, memory_ledger())
     assert local_job(table.spec(ORDER)).startswith(bounds_job(""))
 
 
 def test_a_fit_that_runs_away_frees_what_it_did_not_use(data: Path) -> None:
     ledger = memory_ledger()
-    table = party_table(data, ledger, declared=True)
+    table = table_of(data, ledger)
     order = FitOrder("wild", "squared", CoordinateDescent(passes=4, step=1e105), epsilon=1.0)
     with pytest.raises(Diverged):
         fit_charged(order, table, ledger)
@@ -225,7 +236,7 @@ def test_every_solver_runs_as_a_party_job(name: str, data: Path) -> None:
     l2 = 0.0 if name == "frank_wolfe" else 1e-3
     order = FitOrder("each", "squared", solver, epsilon=2.0, l2=l2, intercept=False)
     ledger = memory_ledger()
-    made = fit_charged(order, party_table(data, ledger, declared=True), ledger)
+    made = fit_charged(order, table_of(data, ledger), ledger)
     sampled = name == "sgd"
     assert (made.claim.sampling_rate < 0.25) is sampled
     assert (made.claim.amplified_epsilon is not None) is sampled
@@ -235,7 +246,7 @@ def test_every_solver_runs_as_a_party_job(name: str, data: Path) -> None:
 
 def test_noise_that_is_not_exact_opens_no_ledger(data: Path) -> None:
     ledger = memory_ledger()
-    table = party_table(data, ledger, declared=True)
+    table = table_of(data, ledger)
     order = FitOrder("fast", "squared", CoordinateDescent(), epsilon=1.0, noise="fast")
     with pytest.raises(NotPrivate):
         fit_charged(order, table, ledger)
@@ -296,7 +307,7 @@ def test_a_ledger_in_use_says_so(data: Path, tmp_path: Path) -> None:
 
 def test_a_closed_job_is_replayed_and_never_drawn_anew(data: Path) -> None:
     ledger = memory_ledger()
-    table = party_table(data, ledger, declared=True)
+    table = table_of(data, ledger)
     ledger.close_job(local_job(table.spec(ORDER)))  # closed before anything was released
     with pytest.raises(JobClosed):
         fit_charged(ORDER, table, ledger)

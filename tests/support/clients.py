@@ -14,7 +14,7 @@ from colonnade.optim.admm.tasks import ClientTasks
 from colonnade.optim.job import Job, Member, job_id
 from colonnade.party.answers import Seat, answers_of
 from colonnade.party.clients import Clients, set_aside
-from colonnade.party.frank_wolfe import Columns
+from colonnade.party.versions import HeldColumns
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.founding import Charter, memory_ledger
 from colonnade.privacy.gate import Gate
@@ -105,10 +105,10 @@ class ClientSide(Side):
         return [""] if self.owners is None else self.owners.accounts(self.ledger)
 
     @property
-    def table(self) -> Columns:
+    def table(self) -> HeldColumns:
         draw = np.random.default_rng(len(self.name))
         rows = draw.integers(-GRID, GRID, (4, ROWS * self.clients), endpoint=True)
-        return Columns(rows[:3].astype(np.int16), rows[3].astype(np.int16))
+        return HeldColumns(rows[:3].astype(np.int16), rows[3].astype(np.int16))
 
     def take(self, message: pb.AttachResponse) -> pb.AttachRequest | None:
         if message.WhichOneof("message") != "task":

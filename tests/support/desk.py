@@ -14,7 +14,7 @@ from colonnade.core.fixedpoint import GRID, Bounds
 from colonnade.optim.job import Job, Member, job_id
 from colonnade.optim.vertical.spec import Block, FrankWolfeSpec
 from colonnade.party.answers import Answers, Seat, answers_of
-from colonnade.party.frank_wolfe import Columns
+from colonnade.party.versions import HeldColumns
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.founding import Charter, memory_ledger
 from colonnade.privacy.gate import Gate
@@ -119,7 +119,7 @@ class Side:
         name, job = job_id(spec), job_from_bytes(spec)
         if name not in self.answers:
             self.ledger.admit(name, units=job.max_units(self.name))
-            columns = Columns(self.columns[:2], self.columns[2])
+            columns = HeldColumns(self.columns[:2], self.columns[2])
             gate = Gate(self.ledger, self.noise)
             self.answers[name] = answers_of(
                 job, Seat(name, self.name, VERSION, columns, gate, self.ledger)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from colonnade.core.fixedpoint import Bounds
-from colonnade.core.table import COARSE_NAME, Table
+from colonnade.core.table import COARSE_NAME, Table, open_pair
 from colonnade.optim.job import Job, Member, Method, job_id
 from colonnade.optim.vertical.spec import Block, FrankWolfeSpec, Labels
 from colonnade.optim.vertical_moments.spec import MomentsSpec, Part
@@ -166,16 +166,14 @@ def reference(made: Federation, job: Job) -> tuple[Iterate | MomentsState, dict[
     """
     name = job_id(job_to_bytes(job))
     names = [member.party for member in job.members]
+    pairs = [open_pair(made.folder / name / "data") for name in names]
     found = [
-        columns_for(made.folder / member.party / "data", member.features, member.bounds)
-        for member in job.members
+        columns_for(*pair, member.features, member.bounds, None)
+        for pair, member in zip(pairs, job.members, strict=True)
     ]
-    label = columns_for(
-        made.folder / names[0] / "data",
-        job.members[0].features,
-        job.members[0].bounds,
-        (job.label, job.label_bounds),
-    ).label
+    first = job.members[0]
+    asked = (job.label, job.label_bounds)
+    label = columns_for(*pairs[0], first.features, first.bounds, asked).label
     assert label is not None
     width = found[0].features.shape[0]
     data = Data(
@@ -324,10 +322,17 @@ async def party(
     ledger: Ledger | None = None,
     **changes: Any,
 ) -> AsyncIterator[Member_]:
-    """Run a party in this process, with a simulation ledger in memory unless one is given."""
+    """Run a party in this process, with a simulation ledger in memory unless one is given.
+
+    It has a copy of the table: one that a ledger has paid for is refused with another ledger.
+    """
     book = ledger or memory_ledger(Charter(name, {"": CAP}, simulation=True))
+    data = folder / f"{name} {book.opened.ledger_id}"
+    if not data.exists():
+        shutil.copytree(made.folder / name / "data", data)
     config = replace(
         party_config(made.party_config(name)),
+        data=data,
         coordinator=address,
         uplink_log=folder / f"{name}.jsonl",
         **changes,

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from colonnade.core.errors import ColonnadeError
+from colonnade.party.dataset import open_dataset
 from colonnade.party.policy import load_policy
 from colonnade.party.vault import Vault
 from colonnade.privacy.founding import Charter, memory_ledger
@@ -23,7 +24,7 @@ HUB = Identity(FEDERATION, "coordinator", "hub")
 def vault_of(ledger: Ledger, *, policy: Path | None = None, noise: Any = None) -> Vault:
     home = founded().folder / ME
     return Vault(
-        home / "data",
+        open_dataset(home / "data"),
         ledger,
         noise or SeededNoise(1),
         policy=load_policy(policy or home / "policy.toml"),

@@ -28,7 +28,7 @@ from colonnade.server.progress import run_of, status_of
 from colonnade.server.store import State
 from colonnade.server.summary import report_of
 from colonnade.v1 import federation_pb2 as pb
-from colonnade.v1 import job_pb2, release_pb2
+from colonnade.v1 import job_pb2
 from colonnade.wire.codec import release_from_proto
 from colonnade.wire.jobspec import feature_to_proto, job_to_bytes
 
@@ -87,18 +87,16 @@ def test_only_an_enrolled_ledger_attaches_with_the_protocol_and_a_sane_offer(des
         {"features": [nan]},
         {"features": [feature_to_proto("a", BOUNDS)] * 2},
         {"features": [job_pb2.Feature(name="", low=0, high=1)]},
-        {"bounded": ["a"], "bounds": [lab_release(b"short")]},
-        {"bounds": [lab_release(b"short")] * 20},
+        {"tight": [0]},
+        {"tight": [0, 1]},  # for one of three columns
+        {"tight": [0, 1, 0, 1, 1, 1]},
+        {"tight": [0, 1, 0, 1, 0, 2**30 + 1]},
     ):
         offer = lab.hello().offer
         for key in change:
             offer.ClearField(key)
         offer.MergeFrom(pb.Offer(**change))
         desk.refused(BadInput, "party lab", attach, "lab", lab.hello(offer=offer))
-
-
-def lab_release(body: bytes) -> release_pb2.Release:
-    return release_pb2.Release(body=body)
 
 
 def test_a_new_session_fences_the_older(desk: Desk) -> None:

@@ -1,5 +1,6 @@
 """Rules of the ledger, the same in memory and on disk."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -8,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -26,7 +28,7 @@ from colonnade.core.errors import (
     RequestConflict,
 )
 from colonnade.privacy import sqlite as storage_module
-from colonnade.privacy.entries import chain, entry_from_line, line_of
+from colonnade.privacy.entries import Bound, chain, entry_from_line, line_of
 from colonnade.privacy.export import export_lines, verify_export
 from colonnade.privacy.files import LedgerFiles
 from colonnade.privacy.founding import Charter, create_ledger, open_ledger
@@ -416,17 +418,40 @@ def test_a_full_disk_refuses_and_recovers_when_space_returns(tmp_path: Path) -> 
         subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
-# -- the dataset, kept beside the chain ----------------------------------------------------------
+# -- the table that is paid for --------------------------------------------------------------------
 
 
-def test_the_dataset_digest_stays_out_of_lines_receipts_and_exports(ledger: Ledger) -> None:
+def bound(ledger: Ledger, digest: bytes, *, reason: str = "why") -> Bound:
+    return Bound("0" * 32, ledger.seal(digest), "text", "", forced=False, reason=reason)
+
+
+def test_a_binding_is_an_entry_that_names_the_table_under_the_ledgers_key(ledger: Ledger) -> None:
     secret = bytes.fromhex("c0ffee" * 10 + "abcd")
-    ledger.bind_dataset(secret)
+    ledger.bind(bound(ledger, secret))
     release(ledger)
-    assert ledger.dataset() == secret
-    assert secret.hex() not in "\n".join(export_lines(ledger))
-    ledger.bind_dataset(b"x" * 32)
-    assert ledger.dataset() == b"x" * 32
+    first = ledger.state.bound
+    assert first is not None
+    assert first.table == ledger.seal(secret)
+    text = "\n".join(export_lines(ledger))
+    assert first.table in text
+    assert secret.hex() not in text
+    for guess in (secret, bytes.fromhex(ledger.opened.public_key) + secret):
+        assert hashlib.sha256(guess).hexdigest() not in text
+    ledger.bind(bound(ledger, b"x" * 32, reason="a new extract"))
+    summary = verify_export(list(export_lines(ledger)))
+    assert summary.bound == bound(ledger, b"x" * 32, reason="a new extract")
+
+
+@pytest.mark.parametrize(
+    "change", [{"reason": " "}, {"reason": "a\x1b[2J"}, {"table": "ab"}, {"dataset": "\n"}], ids=str
+)
+def test_a_binding_without_reason_or_table_is_refused_and_changes_nothing(
+    ledger: Ledger, change: dict[str, Any]
+) -> None:
+    head = ledger.head
+    with pytest.raises(ValueError, match=r"bound|digest"):
+        ledger.bind(replace(bound(ledger, b"x"), **change))
+    assert (ledger.head, ledger.state.bound) == (head, None)
 
 
 # -- stopping -------------------------------------------------------------------------------------

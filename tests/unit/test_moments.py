@@ -38,6 +38,7 @@ from colonnade.optim.vertical_moments.spec import (
     Stage,
 )
 from colonnade.optim.vertical_moments.tasks import Task
+from colonnade.party.versions import HeldColumns
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.simulation import SeededNoise, ZeroNoise
 from colonnade.server.moment_state import decode_state, encode_state
@@ -369,7 +370,7 @@ def test_a_table_without_the_label_is_refused_where_the_job_counts_on_it() -> No
     data = table()
     spec = spec_for(data)
     member = parties(data, spec, "job", SeededNoise(1))["p0"]
-    without = replace(member, columns=replace(member.columns, label=None))
+    without = replace(member, columns=HeldColumns(member.columns.features, None))
     with pytest.raises(BadInput, match="label"):
         without.answer(Task(0), b"task")
     assert member.ledger.budget().spent == 0

@@ -144,7 +144,7 @@ def test_each_fault_has_its_own_words(written: Path, tmp_path: Path) -> None:
     assert "cut short" in refuse(content[:-1], tmp_path)
     assert "not a Colonnade table" in refuse(b"PAR1" + bytes(8192), tmp_path)
     assert "not a Colonnade table" in refuse(b"", tmp_path)
-    assert "format version 2" in refuse(content[:8] + b"\2\0\0\0" + content[12:], tmp_path)
+    assert "format version 1" in refuse(content[:8] + b"\1\0\0\0" + content[12:], tmp_path)
     assert "header is damaged" in refuse(content.replace(b'"age"', b'"agf"', 1), tmp_path)
 
 
@@ -160,7 +160,9 @@ def test_each_fault_has_its_own_words(written: Path, tmp_path: Path) -> None:
         (b'"low":0.0', b'"lov":0.0'),
         (b'"name":"y"', b'"nama":"y"'),
         (b'"n_rows":37', b'"n_rows" :7'),
-        (b'{"columns"', b'["columns"'),
+        (b'{"client_ids"', b'["client_ids"'),
+        (b'"client_ids":""', b'"client_ids":[]'),
+        (b'"client_ids":""', b'"client_ids": 7'),
     ],
 )
 def test_a_strange_header_is_refused_even_with_a_right_digest(

@@ -51,7 +51,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
     if arguments.ledger is not None and arguments.noise != "exact":
         arguments.usage_error("a ledger accepts exact noise only")
-    if arguments.ledger is None and (arguments.bind or arguments.mirror is not None):
+    if arguments.ledger is None and (arguments.bind, arguments.mirror) != (None, None):
         arguments.usage_error("--bind and --mirror need --ledger")
     with fit_errors(arguments):
         order = read_order(arguments, noise=arguments.noise)
@@ -75,6 +75,6 @@ def _fit(arguments: argparse.Namespace, order: "FitOrder", table: "FitTable") ->
     ledger = open_ledger(LedgerFiles(arguments.ledger, arguments.mirror))
     try:
         with step_bar(table.steps(order)) as show:
-            return fit_charged(order, table, ledger, bind=arguments.bind, progress=show)
+            return fit_charged(order, table, ledger, bind_reason=arguments.bind, progress=show)
     finally:
         ledger.close()

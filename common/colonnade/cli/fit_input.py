@@ -48,8 +48,9 @@ def add_fit_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--mirror", type=Path, help="head mirror, if kept outside the folder")
     parser.add_argument(
         "--bind",
-        action="store_true",
-        help="go on with other rows about the same people than the ledger was used with",
+        metavar="REASON",
+        help="go on with other rows about the same people than the ledger was used with; why, for "
+        "the record",
     )
     parser.add_argument("--name", default="fit", help="of the run; another one is a new fit")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -136,15 +137,15 @@ def open_table(arguments: argparse.Namespace) -> "Iterator[FitTable]":
 
     from colonnade.core.errors import BadInput
     from colonnade.core.schema import load_schema
-    from colonnade.core.table import COARSE_NAME, Table
-    from colonnade.party.fit_order import read_table
+    from colonnade.core.table import Table
+    from colonnade.party.dataset import open_dataset
+    from colonnade.party.fit_order import file_table, folder_table
     from colonnade.party.ingest import ingest
     from colonnade.party.sources import FileSource
 
     if arguments.data.is_dir():
-        table = Table.open(arguments.data / COARSE_NAME)
-        table.verify()
-        yield read_table(table, dataset=table.header.dataset_version)
+        with open_dataset(arguments.data) as dataset:
+            yield folder_table(dataset)
         return
     if arguments.schema is None:
         raise BadInput(f"{arguments.data}: a file needs --schema, which declares the bounds")
@@ -153,8 +154,7 @@ def open_table(arguments: argparse.Namespace) -> "Iterator[FitTable]":
         raise BadInput(f"{arguments.schema}: there is no label; declare it in a [label] section")
     with tempfile.TemporaryDirectory(prefix="colonnade-fit-") as folder:  # mode 0700
         summary = ingest(schema, FileSource(arguments.data), out=Path(folder))
-        # The random name of this ingest would make every fit of the same file another one.
-        yield read_table(Table.open(summary.coarse), dataset="")
+        yield file_table(Table.open(summary.coarse))
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from colonnade.cli.party_bind import register_bind
 from colonnade.cli.party_bounds import register_bounds
 from colonnade.cli.party_fit import register_fit
 from colonnade.cli.party_init import register_init
@@ -30,6 +31,7 @@ def register(subparsers: "Subparsers[argparse.ArgumentParser]") -> None:
     register_bounds(verbs)
     register_fit(verbs)
     register_run(verbs)
+    register_bind(verbs)
 
 
 def _register_ingest(verbs: "Subparsers[argparse.ArgumentParser]") -> None:
@@ -93,12 +95,20 @@ def _to_json(summary: "IngestSummary") -> str:
     return json.dumps(asdict(summary) | {"note": LOCAL_ONLY}, default=str)
 
 
+def _clients(summary: "IngestSummary") -> list[str]:
+    if not summary.n_clients:
+        return []
+    spelled = f", {summary.n_respelled} of them written in more than one way"
+    return [f"{summary.n_clients} clients{spelled if summary.n_respelled else ''} ({LOCAL_ONLY})"]
+
+
 def _to_text(summary: "IngestSummary") -> str:
     """Lay the counts out as a small table."""
     width = max(len("column"), *(len(column.name) for column in summary.columns))
     absent = f", {summary.n_absent} of them absent and filled" if summary.n_absent else ""
     lines = [
         f"{summary.coarse}: {summary.n_rows} rows{absent}, {len(summary.columns)} columns",
+        *_clients(summary),
         f"Values changed ({LOCAL_ONLY}):",
         f"  {'column':<{width}}  {'role':<7}  {'clipped':>10}  {'missing':>10}",
     ]

@@ -18,9 +18,10 @@ def register_bounds(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "bounds",
         help="buy tighter bounds for the table's columns",
         description="Noise is proportional to the width of a column's bounds, and declared bounds "
-        "are usually wide. This buys tighter ones: the 5 % and 95 % points of every column, from "
-        "noisy counts, widened by half their distance. They are bought once for an ingested table "
-        "and serve all jobs; asking again is free.",
+        "are usually wide. This buys tighter ones: the 5 % and 95 % points of columns, from noisy "
+        "counts, widened by half their distance. They are bought once for a column of an ingested "
+        "table and serve all jobs; asking again is free, and other columns can be added later. A "
+        "coordinator is told of columns that the policy lets take part.",
     )
     parser.add_argument("--data", type=Path, required=True, help="folder of the table")
     parser.add_argument("--ledger", type=Path, required=True, help="ledger folder")
@@ -29,43 +30,57 @@ def register_bounds(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]"
     price.add_argument("--rho", type=float, help="most to pay, as rho")
     price.add_argument("--epsilon", type=float, help="most to pay, as epsilon with --delta")
     parser.add_argument("--delta", type=float, default=1e-6, help="default 1e-6")
+    parser.add_argument(
+        "--columns", type=_names, metavar="NAME[,NAME]", help="default: all features of the table"
+    )
     parser.add_argument("--label", action="store_true", help="bounds for the label too")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(handler=_run_bounds)
 
 
+def _names(text: str) -> list[str]:
+    """Read names as a line of CSV, so that one with a comma can stand in quotes."""
+    import csv
+
+    return next(csv.reader([text]), [])
+
+
 def _run_bounds(arguments: argparse.Namespace) -> int:
     import sys
+    from contextlib import closing
 
     from tqdm import tqdm
 
     from colonnade.core.errors import EXIT_OK, BudgetExceeded
     from colonnade.party.bounds import buy_bounds
+    from colonnade.party.dataset import open_dataset
     from colonnade.privacy.files import LedgerFiles
     from colonnade.privacy.founding import open_ledger
     from colonnade.privacy.gate import Gate
     from colonnade.privacy.sampling import OsNoise
 
     units = units_of(arguments, "price")
-    ledger = open_ledger(LedgerFiles(arguments.ledger, arguments.mirror))
     try:
-        before = ledger.budget().spent
-        bought = buy_bounds(
-            arguments.data,
-            ledger,
-            Gate(ledger, OsNoise()),
-            units=units,
-            label=arguments.label,
-            # disable=None: a bar on a terminal, nothing elsewhere.
-            progress=lambda steps: tqdm(
-                steps, desc="bounds", unit="step", leave=False, file=sys.stderr, disable=None
-            ),
-        )
-        budget, reserved = ledger.budget(), ledger.state.reserved.get("", 0)
+        with (
+            closing(open_ledger(LedgerFiles(arguments.ledger, arguments.mirror))) as ledger,
+            open_dataset(arguments.data) as dataset,
+        ):
+            before = ledger.budget().spent
+            bought = buy_bounds(
+                dataset,
+                ledger,
+                Gate(ledger, OsNoise()),
+                units=units,
+                columns=arguments.columns,
+                label=arguments.label,
+                # disable=None: a bar on a terminal, nothing elsewhere.
+                progress=lambda steps: tqdm(
+                    steps, desc="bounds", unit="step", leave=False, file=sys.stderr, disable=None
+                ),
+            )
+            budget, reserved = ledger.budget(), ledger.state.reserved.get("", 0)
     except BudgetExceeded as error:
         raise BudgetExceeded(told_as_epsilon(error, arguments)) from None
-    finally:
-        ledger.close()
     shown = _to_json(bought, budget, before=before, reserved=reserved, delta=arguments.delta)
     print(json.dumps(shown) if arguments.json else _to_text(shown))
     return EXIT_OK

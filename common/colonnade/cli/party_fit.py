@@ -34,7 +34,10 @@ def register_fit(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from contextlib import closing
+
     from colonnade.cli.fit_output import finish
+    from colonnade.party.dataset import open_dataset
     from colonnade.party.fit_order import party_table
     from colonnade.party.local_fit import fit_charged
     from colonnade.privacy.files import LedgerFiles
@@ -42,14 +45,14 @@ def _run(arguments: argparse.Namespace) -> int:
 
     with fit_errors(arguments):
         order = read_order(arguments, noise="exact")
-        ledger = open_ledger(LedgerFiles(arguments.ledger, arguments.mirror))
-        try:
-            table = party_table(arguments.data, ledger, declared=arguments.declared)
+        with (
+            closing(open_ledger(LedgerFiles(arguments.ledger, arguments.mirror))) as ledger,
+            open_dataset(arguments.data) as dataset,
+        ):
+            table = party_table(dataset, ledger, declared=arguments.declared)
             order = table.settled(order, charged=True)
             warn_of_delta(order, table)
             check_place(arguments.out, job_id=table.job_id(order))
             with step_bar(table.steps(order)) as show:
-                made = fit_charged(order, table, ledger, bind=arguments.bind, progress=show)
-        finally:
-            ledger.close()
+                made = fit_charged(order, table, ledger, bind_reason=arguments.bind, progress=show)
     return finish(arguments, order, made)

@@ -1,4 +1,4 @@
-"""``colonnade party run``, ``policy`` and ``bind``: an organization's process and its consent."""
+"""``colonnade party run`` and ``policy``: an organization's process and its consent."""
 
 import argparse
 from pathlib import Path
@@ -13,12 +13,6 @@ def register_run(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         _run,
     )
     _register(verbs, "policy", "check the policy and say what it allows", _policy)
-    _register(
-        verbs,
-        "bind",
-        "use a new extract about the same people with the same ledger",
-        _bind,
-    )
 
 
 def _register(
@@ -30,8 +24,7 @@ def _register(
     parser = verbs.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--config", type=Path, help="the party's configuration file (TOML)")
-    if name != "bind":
-        which.add_argument("--template", action="store_true", help="print a commented file")
+    which.add_argument("--template", action="store_true", help="print a commented file")
     parser.add_argument("--json", action="store_true", help="machine-readable output")
     parser.set_defaults(handler=handler)
 
@@ -81,31 +74,4 @@ def _policy(arguments: argparse.Namespace) -> int:
         print(f"  features    {', '.join(each.features)}; label: {'yes' if each.label else 'no'}")
         rho = rho_from_units(each.max_units)
         print(f"  for one job rho up to {rho:.6g}, up to {each.max_rounds} rounds")
-    return 0
-
-
-def _bind(arguments: argparse.Namespace) -> int:
-    import json
-
-    from colonnade.core.table import COARSE_NAME, Table
-    from colonnade.party.clients import check_accounts, read_clients
-    from colonnade.party.config import load_config
-    from colonnade.party.versions import version_of
-    from colonnade.privacy.founding import open_ledger
-
-    config = load_config(arguments.config)
-    table = Table.open(config.data / COARSE_NAME)
-    table.verify()
-    version = version_of(table)
-    clients = read_clients(config.data, version=version, n_rows=table.n_rows)
-    ledger = open_ledger(config.ledger)
-    try:
-        check_accounts(ledger, divided=clients is not None)
-        ledger.bind_dataset(bytes.fromhex(table.content_digest))
-    finally:
-        ledger.close()
-    if arguments.json:
-        print(json.dumps({"dataset": version}))
-    else:
-        print(f"the ledger goes on with dataset {version}; what was spent stays spent")
     return 0

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
+    from colonnade.party.binding import Rows
     from colonnade.party.config import PartyConfig
     from colonnade.v1.federation_pb2 import CheckResponse
     from colonnade.wire.pki import Credentials
@@ -106,8 +107,8 @@ def _check_party(checklist: Checklist, path: Path) -> None:
         policy = load_policy(config.policy)
         count = len(policy.allowances)
         say(f"{count} allowances" if count else "allows nothing: every job will be refused")
-    _check_data(checklist, config)
-    _check_ledger(checklist, config, credentials)
+    rows = _check_data(checklist, config)
+    _check_ledger(checklist, config, credentials, rows)
     _check_disk(checklist, config.ledger.folder)
     if credentials is not None:
         _check_reach(checklist, config, credentials)
@@ -137,24 +138,29 @@ def _check_certificate(
     return found[0] if found else None
 
 
-def _check_data(checklist: Checklist, config: "PartyConfig") -> None:
-    from colonnade.core.table import open_pair
-    from colonnade.party.versions import version_of
+def _check_data(checklist: Checklist, config: "PartyConfig") -> "Rows | None":
+    from colonnade.party.binding import rows_of
+    from colonnade.party.dataset import open_dataset
 
-    with checklist.check("data") as say:
-        coarse, fine = open_pair(config.data)
-        coarse.verify()
-        fine.verify()
-        label = "a label" if coarse.label is not None else "no label"
-        say(f"{coarse.n_rows} rows, {len(coarse.names)} features, {label}")
-        say(f"dataset {version_of(coarse)}")
+    found: list[Rows] = []
+
+    with checklist.check("data") as say, open_dataset(config.data) as dataset:
+        table = dataset.coarse
+        label = "a label" if table.label is not None else "no label"
+        say(f"{table.n_rows} rows, {len(table.names)} features, {label}")
+        say(f"dataset {dataset.version}")
+        found.append(rows_of(dataset))
+    return found[0] if found else None
 
 
 def _check_ledger(
-    checklist: Checklist, config: "PartyConfig", credentials: "Credentials | None"
+    checklist: Checklist,
+    config: "PartyConfig",
+    credentials: "Credentials | None",
+    rows: "Rows | None",
 ) -> None:
     from colonnade.core.errors import BadInput
-    from colonnade.core.table import COARSE_NAME, Table
+    from colonnade.party.binding import check_binding
     from colonnade.privacy.accounting import rho_from_units
     from colonnade.privacy.founding import open_ledger
 
@@ -164,13 +170,8 @@ def _check_ledger(
             name, budget = ledger.opened.party, ledger.budget()
             if credentials is not None and credentials.identity.name != name:
                 raise BadInput(f"the ledger is of party {name}, not {credentials.identity.name}")
-            bound = ledger.dataset()
-            digest = Table.open(config.data / COARSE_NAME).content_digest
-            if bound is not None and bound.hex() != digest:
-                raise BadInput(
-                    "the ledger was used with another table; if this is a new extract about the "
-                    "same people: colonnade party bind"
-                )
+            if rows is not None:
+                check_binding(rows, ledger)
             left = budget.remaining - ledger.state.reserved.get("", 0)
             say(f"rho {rho_from_units(left):.6g} of {rho_from_units(budget.cap):.6g} is free")
         finally:

@@ -11,6 +11,8 @@ _LISTED = 4
 
 def as_json(summary: "Summary", delta: float) -> dict[str, Any]:
     """Return a summary as plain values, each amount as rho and epsilon."""
+    from dataclasses import asdict
+
     from colonnade.privacy.accounting import epsilon_of, rho_from_units
 
     def amount(units: int) -> dict[str, float]:
@@ -36,6 +38,7 @@ def as_json(summary: "Summary", delta: float) -> dict[str, Any]:
             }
             for account in summary.accounts
         ],
+        "bound": None if summary.bound is None else asdict(summary.bound),
         "mechanisms": [
             {"mechanism": name, "releases": count, "spent": amount(units)}
             for name, count, units in summary.by_mechanism
@@ -59,6 +62,9 @@ def print_summary(summary: "Summary", delta: float) -> None:
         print(f"  approver   {summary.approver_key}")
     for earlier in summary.continues:
         print(f"  continues  {earlier}, whose spending it adopted")
+    if (bound := summary.bound) is not None:
+        forced = ", forced" if bound.forced else ""
+        print(f"  bound to   dataset {bound.dataset or 'of a file'}{forced}: {bound.reason}")
     clients = [account for account in summary.accounts if account.name]
     many = len(clients) > _LISTED
     for account in summary.accounts:

@@ -74,6 +74,27 @@ class LedgerBusy(ColonnadeError):
     exit_code = EXIT_BUSY
 
 
+class NotBound(ColonnadeError):
+    """The ledger was not used with this table, or the table with this ledger."""
+
+    code = "not_bound"
+    exit_code = EXIT_REFUSED
+
+
+class DatasetChanged(ColonnadeError):
+    """The table on disk is not the one that the process opened."""
+
+    code = "dataset_changed"
+    exit_code = EXIT_REFUSED
+
+
+class DatasetBusy(ColonnadeError):
+    """Another process reads, or writes, the party's table."""
+
+    code = "dataset_busy"
+    exit_code = EXIT_BUSY
+
+
 class LedgerDamaged(ColonnadeError):
     """The ledger's files fail a check, so the ledger does not open."""
 

@@ -1,6 +1,17 @@
 """What a party's table holds, declared before any data is read.
 
-The schema of a host also says ``client = "device"``: the column that names whose row it is.
+The schema of a host also says ``client = "device"``: the column that names whose row it is. How the
+same client is told from another is declared as ``client_ids``:
+
+``"text"`` (default)
+    Case, white space, invisible characters and the Unicode form do not count, and a whole number is
+    the same however it is written: ``7``, `` 7``, ``007`` and ``7.0`` are one client.
+``"integer"``
+    The same, and every id must be a whole number.
+``"exact"``
+    Case, leading zeros and decimal points count; white space around an id does not. Only for a
+    source that writes every id the same way for ever: a client that is written differently gets
+    another budget.
 
 A schema is a TOML file. Everything in it is public by declaration, so bounds come from what the
 parties know about a quantity, never from the rows::
@@ -39,7 +50,10 @@ from colonnade.core.fixedpoint import Bounds
 
 DEFAULT_MISSING = ("", "NA", "NaN", "null")
 
-_SCHEMA_KEYS = ("id", "client", "missing", "feature", "label")
+CLIENT_IDS = ("text", "integer", "exact")
+"""The rules by which the ids of clients are compared; the first is the default."""
+
+_SCHEMA_KEYS = ("id", "client", "client_ids", "missing", "feature", "label")
 _COLUMN_KEYS = ("name", "column", "low", "high", "fill")
 
 MAX_NAME = 200
@@ -79,6 +93,7 @@ class Schema:
     id: str | None = None
     missing: tuple[str, ...] = DEFAULT_MISSING
     client: str | None = None
+    client_ids: str = CLIENT_IDS[0]
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -95,7 +110,7 @@ class Schema:
             "label": None if self.label is None else _canonical(self.label),
         }
         if self.client is not None:
-            canonical["client"] = self.client
+            canonical["client"], canonical["client_ids"] = self.client, self.client_ids
         text = json.dumps(canonical, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -132,6 +147,7 @@ def parse_schema(text: str, *, origin: str) -> Schema:
         id=_parse_text(document, "id", where=origin) if "id" in document else None,
         missing=_parse_missing(document, where=origin),
         client=_parse_text(document, "client", where=origin) if "client" in document else None,
+        client_ids=_parse_client_ids(document, where=origin),
     )
     _refuse_duplicates(schema.columns, where=origin)
     return schema
@@ -189,6 +205,17 @@ def _parse_number(block: Mapping[str, Any], key: str, *, where: str) -> float:
         return float(value)
     except OverflowError:
         raise BadInput(f"{where}: key {key!r}: too large for a 64-bit float") from None
+
+
+def _parse_client_ids(document: Mapping[str, Any], *, where: str) -> str:
+    if "client_ids" not in document:
+        return CLIENT_IDS[0]
+    if "client" not in document:
+        raise BadInput(f"{where}: key 'client_ids': there is no client column; name it as client")
+    rule = _parse_text(document, "client_ids", where=where)
+    if rule not in CLIENT_IDS:
+        raise BadInput(f"{where}: key 'client_ids': must be one of {', '.join(CLIENT_IDS)}")
+    return rule
 
 
 def _parse_missing(document: Mapping[str, Any], *, where: str) -> tuple[str, ...]:

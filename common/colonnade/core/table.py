@@ -25,12 +25,13 @@ import numpy as np
 from colonnade.core.arrays import AnyArray
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import FINE_GRID, GRID, Bounds, grid_dtype
+from colonnade.core.schema import CLIENT_IDS
 
 COARSE_NAME = "coarse.table"
 FINE_NAME = "fine.table"
 
 MAGIC = b"\x89COLTBL\n"  # a byte above 127 and a newline: text-mode copies are noticed
-VERSION = 1
+VERSION = 2
 
 _PREFIX = struct.Struct("<8sII")
 _DIGEST_BYTES = 32
@@ -64,7 +65,10 @@ class TableHeader:
     fine_digest
         ``content_digest`` of the fine table made from the same rows (its own, if this is it).
     dataset_version
-        Public random name of the ingest, 32 hex digits; empty in tables of before there were any.
+        Public random name of the ingest, 32 hex digits.
+    client_ids
+        The rule by which ids are the same client's, if the rows are divided among clients; empty
+        if they are not.
     """
 
     schema_digest: str
@@ -74,6 +78,7 @@ class TableHeader:
     content_digest: str = _NO_DIGEST
     fine_digest: str = _NO_DIGEST
     dataset_version: str = ""
+    client_ids: str = ""
 
     def __post_init__(self) -> None:
         roles = [column.role for column in self.columns]
@@ -83,6 +88,8 @@ class TableHeader:
             raise ValueError("a table has rows, features, and at most one label, which comes last")
         if not re.fullmatch("([0-9a-f]{32})?", self.dataset_version):
             raise ValueError("a dataset version has 32 hex digits")
+        if self.client_ids not in ("", *CLIENT_IDS):
+            raise ValueError("ids of clients are told apart by a known rule")
 
     @property
     def stride_bytes(self) -> int:
@@ -92,8 +99,6 @@ class TableHeader:
     def encode(self) -> bytes:
         """Return the file's bytes up to the first column."""
         fields = asdict(self) | {"dtype": grid_dtype(self.grid).name}
-        if not self.dataset_version:
-            del fields["dataset_version"]
         text = json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
         head = _PREFIX.pack(MAGIC, VERSION, len(text)) + text
         head += hashlib.sha256(head).digest()

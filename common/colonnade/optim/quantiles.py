@@ -3,8 +3,9 @@
 A step asks, for every column and level, how many rows lie at or below a threshold on the fine
 grid; the noisy answer halves the interval in which the quantile lies. The error is in quantile
 level, whatever the width of the declared bounds. Everything here is a pure function of public
-numbers and of released bytes, so a party that was killed continues exactly, and a coordinator
-recomputes the bounds from the bytes it was sent.
+numbers and of released bytes, so a party that was killed continues exactly. What a coordinator is
+told are the places of the new bounds on the fine grid: two integers a column, from which it makes
+the same bounds. A column's places follow from the noisy counts of that column alone.
 """
 
 import itertools
@@ -12,6 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeAlias
 
 import numpy as np
 
@@ -96,9 +98,10 @@ class QuantilePlan:
     Privacy: one step is one release of ``len(levels) * n_columns`` counts of rows at or below a
     threshold. Replacing one row takes one row out of a count and puts one in, so it moves every
     count by at most 1, whatever the thresholds are: the squared L2 sensitivity is the number of
-    counts, and a step is ``len(levels) * n_columns / (2 sigma2)``-zCDP (`DiscreteGaussian`). The
-    thresholds of a step are functions of released bytes of earlier steps, so the steps compose
-    adaptively and their costs add up (Bun and Steinke 2016, Lemma 2.3).
+    counts of the columns that are asked about, and a step is
+    ``len(levels) * n_columns / (2 sigma2)``-zCDP (`DiscreteGaussian`). The thresholds of a step are
+    functions of released bytes of earlier steps, so the steps compose adaptively and their costs
+    add up (Bun and Steinke 2016, Lemma 2.3). So do those of purchases of other columns.
 
     Parameters
     ----------
@@ -190,38 +193,54 @@ class QuantilePlan:
         return low, high
 
 
-def tight_bounds(
-    declared: Sequence[Bounds], plan: QuantilePlan, bodies: Sequence[bytes]
-) -> tuple[Bounds, ...]:
-    """Return the bounds that the releases ``bodies`` support, within the declared ones.
+Places: TypeAlias = tuple[int, int]
+"""Where bounds lie within the declared ones, on the fine grid."""
+
+DECLARED: Places = (-FINE_GRID, FINE_GRID)
+
+
+def tight_places(plan: QuantilePlan, bodies: Sequence[bytes]) -> list[Places]:
+    """Return where the releases ``bodies`` put the bounds of each column.
 
     The interval between the outer quantiles is widened by `WIDEN` of its length on both sides. A
     column whose quantiles coincide, because nearly all its values are equal, keeps its declared
     bounds: the few other values may be what matters.
 
-    Privacy: a function of public numbers and of released bytes.
+    Privacy: a function of public numbers and of released bytes; of a column, of its own counts.
     """
-    if len(declared) != plan.n_columns or len(bodies) != plan.steps:
-        raise ValueError("bounds need a declaration for each column and an answer to each step")
-    cells = plan.result(bodies)
-    return tuple(
-        _tighten(bounds, cells[j, 0].tolist(), cells[j, -1].tolist())
-        for j, bounds in enumerate(declared)
-    )
+    if len(bodies) != plan.steps:
+        raise ValueError("bounds need an answer to each step")
+    cells = plan.result(bodies).tolist()
+    return [_widen(levels[0], levels[-1]) for levels in cells]
 
 
-def _tighten(declared: Bounds, lower: list[int], upper: list[int]) -> Bounds:
+def _widen(lower: Sequence[int], upper: Sequence[int]) -> Places:
     if upper[0] < lower[1]:  # the same cell, or noise put them the wrong way round
-        return declared
+        return DECLARED
     extra = math.ceil(WIDEN * (upper[1] - lower[0]))
-    low, high = lower[0] - extra, upper[1] + extra
+    return max(lower[0] - extra, -FINE_GRID), min(upper[1] + extra, FINE_GRID)
+
+
+def bounds_at(declared: Bounds, places: Places) -> Bounds:
+    """Return the bounds at ``places`` within the declared ones: the same on every machine."""
+    low, high = places
+    if not -FINE_GRID <= low < high <= FINE_GRID:
+        raise ValueError("places of bounds lie on the fine grid, the lower one first")
     try:
         return Bounds(
-            declared.low if low <= -FINE_GRID else _value(low, declared),
-            declared.high if high >= FINE_GRID else _value(high, declared),
+            declared.low if low == -FINE_GRID else _value(low, declared),
+            declared.high if high == FINE_GRID else _value(high, declared),
         )
     except ValueError:  # too close together for floats
         return declared
+
+
+def tight_bounds(
+    declared: Sequence[Bounds], plan: QuantilePlan, bodies: Sequence[bytes]
+) -> tuple[Bounds, ...]:
+    """Return the bounds that the releases ``bodies`` support, within the declared ones."""
+    found = zip(declared, tight_places(plan, bodies), strict=True)
+    return tuple(bounds_at(bounds, places) for bounds, places in found)
 
 
 def _value(place: int, declared: Bounds) -> float:

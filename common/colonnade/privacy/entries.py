@@ -193,6 +193,23 @@ class Adopted:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The table that the ledger pays for from here on.
+
+    Privacy: ``table`` is a hash under the ledger's key, so that nobody who reads an export can try
+    out tables; ``dataset`` is random.
+    """
+
+    type: ClassVar[str] = "bound"
+    dataset: str  # the public name of the ingest; empty for a file that was read for one fit
+    table: str
+    client_ids: str  # the rule by which clients' ids were written; empty for an undivided table
+    other_ledger: str  # the ledger that the table was used with before, or empty
+    forced: bool  # bound although clients were mostly new, or their rule another one
+    reason: str
+
+
 Entry: TypeAlias = (
     Opened
     | CapSet
@@ -205,6 +222,7 @@ Entry: TypeAlias = (
     | Purged
     | Closed
     | Adopted
+    | Bound
 )
 KINDS: Mapping[str, type[Entry]] = types.MappingProxyType(
     {kind.type: kind for kind in get_args(Entry)}

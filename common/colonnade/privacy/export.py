@@ -1,9 +1,10 @@
 """The export of a ledger, and the check of one: what an auditor works with.
 
 An export is a text file. Each line but the last is a ledger entry, exactly as the hash chain
-covers it; the last states the head under the ledger's signature. No body and no digest of the
-party's table is in it. From the lines alone an auditor recomputes the chain, the price of every
-release from its mechanism's integers, every total, and that no cap was ever exceeded.
+covers it; the last states the head under the ledger's signature. No body is in it, and of the
+party's table only a hash under the ledger's key. From the lines alone an auditor recomputes the
+chain, the price of every release from its mechanism's integers, every total, and that no cap was
+ever exceeded.
 """
 
 import json
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from colonnade.core.errors import BadInput, LedgerDamaged
-from colonnade.privacy.entries import canonical
+from colonnade.privacy.entries import Bound, canonical
 from colonnade.privacy.ledger import Ledger
 from colonnade.privacy.receipts import Receipt, verify
 from colonnade.privacy.state import LedgerState
@@ -42,6 +43,7 @@ class Summary:
     chain_hash: str
     accounts: tuple[Account, ...]
     by_mechanism: tuple[tuple[str, int, int], ...]  # name, releases, units
+    bound: Bound | None  # the table that is paid for
 
 
 def export_lines(ledger: Ledger) -> Iterator[str]:
@@ -137,6 +139,7 @@ def summarise(state: LedgerState) -> Summary:
             for name in names
         ),
         by_mechanism=tuple((name, *mechanisms[name]) for name in sorted(mechanisms)),
+        bound=state.bound,
     )
 
 

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from colonnade.core.errors import BadInput, LedgerDamaged
 from colonnade.privacy.caps import signed_cap
-from colonnade.privacy.entries import Adopted, CapSet, Closed, Entry, Opened, line_of
+from colonnade.privacy.entries import Adopted, Bound, CapSet, Closed, Entry, Opened, line_of
 from colonnade.privacy.files import LedgerFiles, sync_path, write_private
 from colonnade.privacy.ledger import Ledger
 from colonnade.privacy.receipts import key_to_pem, ledger_key_from_file, public_bytes
@@ -40,6 +40,7 @@ class Charter:
     continues: tuple[str, ...] = ()
     adopted: Mapping[str, int] = field(default_factory=dict)  # "*" for accounts not named
     closed: frozenset[str] = frozenset()
+    bound: Bound | None = None
 
 
 def create_ledger(
@@ -122,6 +123,7 @@ def _first_rows(
         if charter.adopted[account] > 0
     )
     entries.extend(Closed(job) for job in sorted(charter.closed))
+    entries.extend([] if charter.bound is None else [charter.bound])
     for seq, entry in enumerate(entries, start=1):
         line = line_of(entry, seq=seq, time=int(clock()))
         state.apply(line)

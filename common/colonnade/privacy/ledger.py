@@ -7,6 +7,7 @@ that cannot prove it is whole (chain, mirror, digests, prices) does not open; on
 write stops for good. What is written together passes the same rules, one account at a time.
 """
 
+import hashlib
 import itertools
 import os
 import threading
@@ -19,7 +20,7 @@ from colonnade.core.errors import BadInput, LedgerDamaged, LedgerFailed, LedgerR
 from colonnade.privacy.accounting import Budget
 from colonnade.privacy.caps import signed_cap
 from colonnade.privacy.drafts import Ask, Draft, admission, charge, closing, purging, storing
-from colonnade.privacy.entries import CapSet, Opened, ReleaseKey, line_of
+from colonnade.privacy.entries import Bound, CapSet, Opened, ReleaseKey, line_of
 from colonnade.privacy.loading import load_state
 from colonnade.privacy.mechanisms import Mechanism
 from colonnade.privacy.receipts import Receipt, public_bytes
@@ -247,16 +248,17 @@ class Ledger:
             raise BadInput(f"the cap was not changed: {error}") from None
         self._append([Draft(entry)], releases=True)
 
-    def bind_dataset(self, digest: bytes) -> None:
-        """Note the digest of the party's table; it stays on this disk."""
+    def bind(self, entry: Bound) -> None:
+        """Append which table is paid for from now on, durably."""
         self._check_alive()
-        self._failed = True
-        self._storage.bind_dataset(digest)
-        self._failed = False
+        self._append([Draft(entry)], releases=True)
 
-    def dataset(self) -> bytes | None:
-        """Return the digest of the party's table, if one was noted."""
-        return self._storage.dataset()
+    def seal(self, digest: bytes) -> str:
+        """Return a name of what has ``digest`` that only the holder of this ledger's key can make.
+
+        A plain digest would let whoever reads an export try out tables.
+        """
+        return hashlib.sha256(self.sign(b"colonnade rows of a ledger\0" + digest)).hexdigest()
 
     def sign(self, message: bytes) -> bytes:
         """Sign ``message`` with the ledger's key."""

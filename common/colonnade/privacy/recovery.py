@@ -90,6 +90,7 @@ def _charter(
         closed=frozenset(state.closed)
         | {key.job for key in state.charges}
         | {job for job, _ in state.admitted},
+        bound=state.bound,  # the key stays the same, so it names the same table
     )
 
 

@@ -30,7 +30,7 @@ from colonnade.privacy.state import Head, Kept
 from colonnade.privacy.storage import MAX_BODY_BYTES, Row
 
 APPLICATION_ID = 0x434F4C4E  # "COLN"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 # An entry has some 400 bytes: small pages make small commits.
 _PAGE_BYTES = 1024
 # Pages in the log before it is copied into the database.
@@ -50,9 +50,6 @@ CREATE TABLE entry (
 CREATE TABLE body (
     seq   INTEGER PRIMARY KEY REFERENCES entry (seq),
     bytes BLOB NOT NULL        -- of releases that were stored together, one after the other
-) STRICT;
-CREATE TABLE binding (
-    dataset_sha256 BLOB NOT NULL  -- of the party's table; stays here, is in no line and no export
 ) STRICT;
 CREATE TRIGGER entry_is_final BEFORE UPDATE ON entry BEGIN SELECT RAISE(ABORT, 'append only'); END;
 CREATE TRIGGER entry_stays BEFORE DELETE ON entry BEGIN SELECT RAISE(ABORT, 'append only'); END;
@@ -177,21 +174,6 @@ class SqliteStorage:
                 f"{free} bytes are free for the ledger in {self._files.folder} and "
                 f"{RESERVE_BYTES + more} are needed; free some space (nothing was charged)"
             )
-
-    def dataset(self) -> bytes | None:
-        """Return the digest of the table this ledger belongs to."""
-        for (digest,) in self._database.execute("SELECT dataset_sha256 FROM binding"):
-            return bytes(digest)
-        return None
-
-    def bind_dataset(self, digest: bytes) -> None:
-        """Keep the digest of the table this ledger belongs to."""
-        try:
-            with self._database:
-                self._database.execute("DELETE FROM binding")
-                self._database.execute("INSERT INTO binding VALUES (?)", (digest,))
-        except apsw.Error as error:
-            raise self._failure(error) from None
 
     def close(self) -> None:
         """Copy the log into the database and give the files free."""

@@ -23,6 +23,7 @@ from colonnade.privacy.entries import (
     Admitted,
     AdmittedTogether,
     Adopted,
+    Bound,
     CapSet,
     Charged,
     ChargedTogether,
@@ -106,6 +107,7 @@ class LedgerState:
     charges: dict[ReleaseKey, Charge] = field(default_factory=dict)
     stored: dict[ReleaseKey, Kept] = field(default_factory=dict)
     purged: set[ReleaseKey] = field(default_factory=set)
+    bound: Bound | None = None  # the newest
 
     @property
     def next_seq(self) -> int:
@@ -132,6 +134,10 @@ class LedgerState:
     def spent_by(self, account: str = "") -> int:
         """Return what ``account`` has spent, in units."""
         return self.spent.get(account, self.floor)
+
+    def accounts(self) -> set[str]:
+        """Return the accounts, other than the default one, that an entry names."""
+        return {*self.caps, *self.spent, *(account for _, account in self.admitted)} - {""}
 
     def check_charge(self, key: ReleaseKey, *, mechanism: Mechanism, request_sha256: str) -> bool:
         """Return whether ``key`` still has to be charged; refuse what must not be answered."""
@@ -249,6 +255,9 @@ class LedgerState:
                     self._reserve(account, -units)
             case Adopted():
                 self._adopt(entry)
+            case Bound():
+                _check_bound(entry)
+                self.bound = entry
 
     # In each of these the accounts differ, so that what holds for every one of them before the
     # first still holds for the last; and nothing changes before all is checked.
@@ -336,6 +345,14 @@ def _check_lists(accounts: Sequence[str], *others: Sequence[object]) -> None:
         raise ValueError("an entry lists nobody, or an account twice")
     if any(len(other) != len(accounts) for other in others):
         raise ValueError("an entry lists more or fewer things than accounts")
+
+
+def _check_bound(entry: Bound) -> None:
+    """Refuse a binding that names no table or no reason, or that could not be shown."""
+    _check_digests([entry.table])
+    told = entry.dataset + entry.client_ids + entry.other_ledger + entry.reason
+    if not entry.reason.strip() or not told.isprintable():
+        raise ValueError("a table is bound without a reason that can be shown")
 
 
 def _check_digests(digests: Sequence[str]) -> None:

@@ -46,12 +46,6 @@ class Storage(Protocol):
     def stop(self, reason: str) -> None:
         """Note, durably, that this ledger must not be opened any more."""
 
-    def dataset(self) -> bytes | None:
-        """Return the digest of the table this ledger belongs to."""
-
-    def bind_dataset(self, digest: bytes) -> None:
-        """Keep the digest of the table this ledger belongs to."""
-
     def close(self) -> None:
         """Give the files free."""
 
@@ -63,7 +57,6 @@ class MemoryStorage:
     kept: list[Row] = field(default_factory=list)
     bodies: dict[int, bytes] = field(default_factory=dict)
     mirror: Head | None = None
-    digest: bytes | None = None
     stopped: str = ""
 
     def rows(self) -> Iterator[tuple[int, str, bytes]]:
@@ -100,14 +93,6 @@ class MemoryStorage:
     def stop(self, reason: str) -> None:
         """Note the reason."""
         self.stopped = reason
-
-    def dataset(self) -> bytes | None:
-        """Return the digest of the table this ledger belongs to."""
-        return self.digest
-
-    def bind_dataset(self, digest: bytes) -> None:
-        """Keep the digest of the table this ledger belongs to."""
-        self.digest = digest
 
     def close(self) -> None:
         """Do nothing."""

@@ -10,7 +10,8 @@ from colonnade.core.arrays import FloatArray, Int16Array
 from colonnade.core.fixedpoint import GRID
 from colonnade.optim.sketch import Sketch
 from colonnade.optim.vertical.spec import Block, FrankWolfeSpec, Loss
-from colonnade.party.frank_wolfe import Columns, FrankWolfeParty
+from colonnade.party.frank_wolfe import FrankWolfeParty
+from colonnade.party.versions import HeldColumns
 from colonnade.privacy.accounting import MAX_UNITS
 from colonnade.privacy.founding import Charter, memory_ledger
 from colonnade.privacy.gate import Gate
@@ -83,7 +84,7 @@ def seated(
     for seat, split in zip(seats, data.splits, strict=True):
         ledger = memory_ledger(Charter(seat.party, {"": MAX_UNITS}, simulation=True))
         ledger.admit(job, units=spec.max_units(seat.party))
-        columns = Columns(
+        columns = HeldColumns(
             np.ascontiguousarray(data.columns[list(split)]),
             data.label if seat.holds_label else None,
         )

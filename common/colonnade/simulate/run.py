@@ -9,6 +9,7 @@ from typing import Any
 from colonnade.core.errors import JobEnded
 from colonnade.optim.job import Job, Vertical
 from colonnade.party.bounds import buy_bounds
+from colonnade.party.dataset import open_dataset
 from colonnade.privacy.files import LedgerFiles
 from colonnade.privacy.founding import open_ledger
 from colonnade.privacy.gate import Gate
@@ -118,6 +119,7 @@ def _buy(home: Path, files: LedgerFiles, units: int, site: Site) -> None:
     ledger = open_ledger(files)
     try:
         gate = Gate(ledger, OsNoise())
-        buy_bounds(home / "data", ledger, gate, units=units, label=site.label is not None)
+        with open_dataset(home / "data") as dataset:
+            buy_bounds(dataset, ledger, gate, units=units, label=site.label is not None)
     finally:
         ledger.close()

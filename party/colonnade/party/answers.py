@@ -18,8 +18,9 @@ from colonnade.optim.vertical.spec import FrankWolfeSpec
 from colonnade.optim.vertical_moments.spec import MomentsSpec
 from colonnade.party.admm import AdmmHost, Declined
 from colonnade.party.clients import Clients
-from colonnade.party.frank_wolfe import Columns, FrankWolfeParty
+from colonnade.party.frank_wolfe import FrankWolfeParty
 from colonnade.party.moments import MomentsParty
+from colonnade.party.versions import Columns
 from colonnade.privacy.entries import ReleaseKey
 from colonnade.privacy.gate import Gate
 from colonnade.privacy.ledger import Ledger, Released
@@ -29,6 +30,10 @@ from colonnade.wire.tasks import moments_task_from_bytes, task_from_bytes
 
 class Answers(Protocol):
     """A party's side of one job."""
+
+    @property
+    def seat(self) -> "Seat":
+        """What the party brings to the job."""
 
     def answer(self, round_: int, body: bytes) -> list[Released] | Replies:
         """Release what a task asks for."""
@@ -129,27 +134,27 @@ class AdmmAnswers:
 
     host: AdmmHost
     accounts: tuple[str, ...]  # of the clients, in the party's own order
-    drop_out: float
+    seat: Seat
 
     @classmethod
     def of(cls, method: AdmmMethod, seat: Seat) -> "AdmmAnswers":
         """Take a seat: an undivided table is one client, whose account is the default one."""
-        columns, label = seat.columns.features, seat.columns.label
-        if label is None:
-            raise BadInput("a job over clients needs their labels")
-        whole, accounts = [slice(0, label.size)], [""]
+        whole, accounts = [slice(None)], [""]
         if seat.clients is not None:
             whole, accounts = seat.clients.rows(), seat.clients.accounts(seat.ledger)
 
         @functools.cache
         def problems() -> Problems:
+            columns, label = seat.columns.features, seat.columns.label
+            if label is None:
+                raise TypeError("every member of a job over clients holds its label")
             # One matrix at a time: factorised, the clients' rows are not needed again.
             return factorise((Client(columns[:, rows], label[rows]) for rows in whole), method.spec)
 
         places = {account: place for place, account in enumerate(accounts)}
         version = bytes.fromhex(seat.version)
         host = AdmmHost(method.spec, seat.job_id, problems, places, version, seat.gate, seat.ledger)
-        return cls(host, tuple(accounts), seat.drop_out)
+        return cls(host, tuple(accounts), seat)
 
     def answer(self, round_: int, body: bytes) -> Replies:
         """Release what a task asks of clients."""
@@ -162,8 +167,8 @@ class AdmmAnswers:
         # Nothing was set aside for these: the job must not live on what becomes free later.
         outside = {c for c in clients if (job, self.accounts[c]) not in admitted}
         there = [row for row, client in enumerate(clients) if client not in outside]
-        if self.drop_out:
-            there = [row for row in there if secrets.randbelow(10**6) >= self.drop_out * 10**6]
+        if drop_out := self.seat.drop_out:
+            there = [row for row in there if secrets.randbelow(10**6) >= drop_out * 10**6]
         names = [self.accounts[clients[row]] for row in there]
         tasks = ClientTasks(names, asked.rounds[there], asked.points[there])
         released, declined = dict[int, Released](), sorted(outside)

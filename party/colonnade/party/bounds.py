@@ -1,15 +1,17 @@
-"""Buy tighter bounds for a party's columns: once for a version of its table, for all jobs.
+"""Buy tighter bounds for a party's columns: once for a column of a version of its table.
 
-Privacy: twenty releases through the gate, one for each step of the bisection that
-`optim.quantiles` describes and prices. The whole price is set aside before a row is read, so a
-purchase is never left half way for want of budget.
+Privacy: a purchase is twenty releases through the gate, one for each step of the bisection that
+`optim.quantiles` describes and prices for the columns that it is about. The whole price is set
+aside before a row is read, so a purchase is never left half way for want of budget. What is bought
+of a column is kept for it: other columns can be bought later, and a coordinator is told of those
+that the policy lets take part. Noise is drawn for every count by itself, so that what is told of
+one column says nothing about another.
 """
 
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
@@ -17,17 +19,24 @@ import numpy as np
 from colonnade.core.arrays import Int32Array, IntArray
 from colonnade.core.errors import BadInput, JobClosed, ReleasePurged, RequestConflict
 from colonnade.core.fixedpoint import Bounds
-from colonnade.core.table import Table, TableColumn, open_pair
-from colonnade.optim.quantiles import LEVELS, STEPS, QuantilePlan, count_at_most, tight_bounds
-from colonnade.party.clients import is_divided, refuse_clients
-from colonnade.party.versions import dataset_version, version_of
+from colonnade.core.table import Table, TableColumn
+from colonnade.optim.quantiles import (
+    DECLARED,
+    STEPS,
+    Places,
+    QuantilePlan,
+    bounds_at,
+    count_at_most,
+    tight_places,
+)
+from colonnade.party.binding import check_binding, claim, rows_of
+from colonnade.party.clients import refuse_clients
+from colonnade.party.dataset import Dataset
+from colonnade.party.purchases import Purchase, purchases, runs_of
 from colonnade.privacy.accounting import rho_from_units
-from colonnade.privacy.entries import ReleaseKey
 from colonnade.privacy.gate import Gate
 from colonnade.privacy.ledger import Ledger, Released
 from colonnade.privacy.mechanisms import DiscreteGaussian
-
-KIND = "bounds"
 
 Progress: TypeAlias = Callable[[Iterable[int]], Iterable[int]]
 """Wrap the steps to be made, as ``tqdm`` does."""
@@ -40,11 +49,11 @@ class BoughtBounds:
     Parameters
     ----------
     columns
-        The columns as declared: the features, then the label if it was asked for.
+        The columns that were asked for, as declared.
     tight
         Bounds of each of them; the declared ones where no others were found.
     price
-        What was paid for them, in units of ``2**-50`` rho.
+        What was paid for the purchases that these columns were part of, in units of ``2**-50`` rho.
     """
 
     version: str
@@ -54,42 +63,40 @@ class BoughtBounds:
     releases: tuple[Released, ...]
 
 
-def bounds_job(version: str) -> str:
-    """Return the job under which a ledger keeps the bounds of a version of a table."""
-    return f"dataset-{version}"
+def bought_bounds(dataset: Dataset, ledger: Ledger) -> dict[str, Bounds]:
+    """Return the bounds that were bought, by column. Costs nothing."""
+    declared = dataset.coarse.header.columns
+    return {
+        declared[place].name: bounds_at(declared[place].bounds, found)
+        for place, found in _bought(dataset, ledger).items()
+    }
 
 
-def bought_bounds(folder_or_version: Path | str, ledger: Ledger) -> list[Released] | None:
-    """Return the releases from which the bounds of a table follow; None if they were not bought.
-
-    Costs nothing. A purchase that was interrupted counts as not made: `buy_bounds` finishes it.
-    """
-    version = folder_or_version
-    if isinstance(version, Path):
-        version = dataset_version(version)
-    keys = _keys(version)
-    if not ledger.state.purged.isdisjoint(keys):
-        raise ReleasePurged(
-            "the bounds of this dataset were purged and are never drawn again; "
-            "use the declared ones, or ingest the source again and buy new ones"
-        )
-    releases = [release for key in keys if (release := ledger.stored(key)) is not None]
-    return releases if len(releases) == len(keys) else None
+def bought_places(dataset: Dataset, ledger: Ledger, names: Sequence[str]) -> list[int]:
+    """Return two places of the fine grid for each of ``names``; nothing if none was bought."""
+    if dataset.clients is not None:  # none are sold for rows of clients
+        return []
+    declared, found = dataset.coarse.header.columns, _bought(dataset, ledger)
+    by_name = {declared[place].name: places for place, places in found.items()}
+    if by_name.keys().isdisjoint(names):
+        return []
+    return [end for name in names for end in by_name.get(name, DECLARED)]
 
 
 def buy_bounds(
-    folder: Path,
+    dataset: Dataset,
     ledger: Ledger,
     gate: Gate,
     *,
     units: int,
-    label: bool,
+    columns: Sequence[str] | None = None,
+    label: bool = False,
     progress: Progress = iter,
 ) -> BoughtBounds:
-    """Return tighter bounds for the table in ``folder``, buying them if nobody has yet.
+    """Return tighter bounds for columns of a table, buying those that nobody has bought yet.
 
-    Bounds already bought are returned free of charge, whatever ``units`` and ``label`` say now. A
-    purchase that was interrupted goes on where it stopped, if asked for with the same two.
+    Bounds already bought are returned free of charge, whatever ``units`` says now. A purchase that
+    was interrupted goes on where it stopped, if asked for with the same price and columns.
 
     Parameters
     ----------
@@ -97,41 +104,96 @@ def buy_bounds(
         Of the same ledger.
     units
         Most that all releases together may cost.
+    columns
+        Names; None for all features.
     label
         Whether to find bounds for the label too.
     """
-    refuse_clients(ledger, divided=is_divided(folder))
-    coarse, fine = open_pair(folder)
-    version = version_of(coarse)
-    releases = bought_bounds(version, ledger)
-    if releases is None:
-        columns = _columns(coarse, label=label)
-        plan = QuantilePlan(len(columns), coarse.n_rows)
-        mechanism = _affordable(plan, units)
-        _admit(ledger, version, plan.price(mechanism))
-        releases = []
-        for step in progress(range(STEPS)):
-            # Of released bytes only, so a retry asks, and is answered, exactly the same.
-            thresholds = plan.thresholds([release.body for release in releases])
-            request = _request(version, columns, thresholds=thresholds)
-            count = partial(_count, fine, thresholds)
-            key = _keys(version)[step]
-            releases.append(gate.release(key, request, mechanism, count, encode=plan.encode))
-    with ledger.lock:
-        ledger.close_job(bounds_job(version))
-    return _bought(coarse, ledger, releases)
+    refuse_clients(ledger, divided=dataset.clients is not None)
+    check_binding(rows_of(dataset), ledger)
+    asked = _asked(dataset.coarse, columns, label=label)
+    bought = _bought(dataset, ledger)
+    if new := tuple(place for place in asked if place not in bought):
+        purchase = Purchase(dataset.version, new)
+        _check_free(purchase, dataset.coarse, ledger)
+        _buy(purchase, dataset, ledger, gate, units=units, progress=progress)
+    return _of(asked, dataset, ledger)
 
 
-def _keys(version: str) -> list[ReleaseKey]:
-    return [ReleaseKey(bounds_job(version), step, KIND) for step in range(STEPS)]
+def _buy(
+    purchase: Purchase,
+    dataset: Dataset,
+    ledger: Ledger,
+    gate: Gate,
+    *,
+    units: int,
+    progress: Progress,
+) -> None:
+    plan = QuantilePlan(len(purchase.columns), dataset.coarse.n_rows)
+    mechanism = _affordable(plan, units)
+    _admit(ledger, purchase.job, plan.price(mechanism))
+    claim(rows_of(dataset), ledger)
+    bodies: list[bytes] = []
+    for step in progress(range(STEPS)):
+        dataset.check()
+        # Of released bytes only, so a retry asks, and is answered, exactly the same.
+        thresholds = plan.thresholds(bodies)
+        request = _request(purchase, dataset.coarse, thresholds=thresholds)
+        count = partial(_count, dataset.fine, purchase.columns, thresholds)
+        key = purchase.keys[step]
+        bodies.append(gate.release(key, request, mechanism, count, encode=plan.encode).body)
 
 
-def _columns(table: Table, *, label: bool) -> tuple[TableColumn, ...]:
-    if not label:
-        return table.header.columns[: len(table.columns)]
-    if table.label is None:
+def _asked(table: Table, names: Sequence[str] | None, *, label: bool) -> tuple[int, ...]:
+    """Return the places of the columns asked for, in the order of the table."""
+    if label and table.label is None:
         raise BadInput(f"{table.path}: has no label to find bounds for; leave it out")
-    return table.header.columns
+    known = {column.name: place for place, column in enumerate(table.header.columns)}
+    asked = set(range(len(table.columns)) if names is None else ())
+    for name in names or ():
+        if name not in known:
+            raise BadInput(f"the table has no column {name!r}; it has {', '.join(known)}")
+        asked.add(known[name])
+    if label:
+        asked.add(len(table.columns))
+    if not asked:
+        raise BadInput("no column is named; name some, or leave the list out for all")
+    return tuple(sorted(asked))
+
+
+def _bought(dataset: Dataset, ledger: Ledger) -> dict[int, Places]:
+    """Return where bounds were found, by column; columns whose releases were purged have none."""
+    found: dict[int, Places] = {}
+    for purchase in purchases(dataset.version, ledger):
+        if purchase.is_done(ledger):
+            plan = QuantilePlan(len(purchase.columns), dataset.coarse.n_rows)
+            bodies = [release.body for release in ledger.stored_many(purchase.keys)]
+            found |= dict(zip(purchase.columns, tight_places(plan, bodies), strict=True))
+    return found
+
+
+def _check_free(purchase: Purchase, table: Table, ledger: Ledger) -> None:
+    """Refuse columns that an earlier purchase was about, unless this one continues it."""
+    for other in purchases(purchase.version, ledger):
+        if other.is_done(ledger) or not {*other.columns} & {*purchase.columns}:
+            continue
+        if not ledger.state.purged.isdisjoint(other.keys):
+            raise ReleasePurged(
+                "bounds of these columns were purged and are never drawn again; "
+                "use the declared ones, or ingest the source again and buy new ones"
+            )
+        if other.job in ledger.state.closed:  # adopted from a ledger that this one replaced
+            raise JobClosed(
+                "bounds of these columns were asked for under a ledger that was replaced; "
+                "ingest the source again to buy new ones"
+            )
+        if other != purchase:
+            names = ",".join(table.header.columns[place].name for place in other.columns)
+            price = rho_from_units(ledger.state.admitted[other.job, ""])
+            raise RequestConflict(
+                "a purchase of bounds was interrupted; finish it first, with its own columns and "
+                f"price: {names} for rho {price!r}"
+            )
 
 
 def _affordable(plan: QuantilePlan, units: int) -> DiscreteGaussian:
@@ -145,55 +207,57 @@ def _affordable(plan: QuantilePlan, units: int) -> DiscreteGaussian:
     return plan.mechanism(units)
 
 
-def _admit(ledger: Ledger, version: str, price: int) -> None:
+def _admit(ledger: Ledger, job: str, price: int) -> None:
     """Set the whole price aside, or refuse; nothing has been read yet."""
-    job = bounds_job(version)
     with ledger.lock:
         begun = ledger.state.admitted.get((job, ""))
-        if job in ledger.state.closed:  # adopted from a ledger that this one replaced
-            raise JobClosed(
-                "bounds of this dataset were asked for under a ledger that was replaced; "
-                "ingest the source again to buy new ones"
-            )
         if begun is not None and begun != price:
             raise RequestConflict(
-                "a purchase of bounds for this dataset was interrupted; finish it for the same "
-                f"price, rho {rho_from_units(begun)!r}, and the same columns"
+                "a purchase of bounds for these columns was interrupted; finish it for the same "
+                f"price, rho {rho_from_units(begun)!r}"
             )
         ledger.admit(job, units=price)
 
 
-def _request(version: str, columns: Sequence[TableColumn], *, thresholds: Int32Array) -> bytes:
+def _request(purchase: Purchase, table: Table, *, thresholds: Int32Array) -> bytes:
     """Return everything that shapes the answer of a step; all of it is public."""
     facts = {
-        "version": version,
-        "columns": [asdict(column) for column in columns],
+        "version": purchase.version,
+        "columns": [asdict(table.header.columns[place]) for place in purchase.columns],
         "thresholds": thresholds.tolist(),
     }
     return json.dumps(facts, sort_keys=True, separators=(",", ":")).encode()
 
 
-def _count(table: Table, thresholds: Int32Array) -> IntArray:
-    """Count the rows at or below the thresholds, the label's coming last if they are there."""
-    n_features = len(table.columns)
-    counts = [count_at_most(table.columns, thresholds[:n_features])]
-    if table.label is not None and len(thresholds) > n_features:
-        counts.append(count_at_most(table.label.reshape(1, -1), thresholds[n_features:]))
+def _count(table: Table, columns: Sequence[int], thresholds: Int32Array) -> IntArray:
+    """Count the rows at or below the thresholds of the columns at these places."""
+    counts, done = [], 0
+    for first, last in runs_of(columns):  # views, not copies
+        block = table.columns[first : last + 1]
+        if last == len(table.columns) and table.label is not None:
+            counts.append(count_at_most(block, thresholds[done : done + len(block)]))
+            block, done = table.label.reshape(1, -1), done + len(block)
+        counts.append(count_at_most(block, thresholds[done : done + len(block)]))
+        done += len(block)
     return np.concatenate(counts).reshape(-1)
 
 
-def _bought(table: Table, ledger: Ledger, releases: Sequence[Released]) -> BoughtBounds:
-    """Work the bounds out of what was released, and of public numbers."""
-    charges = [ledger.state.charges[release.key] for release in releases]
-    n_counts = int(charges[0].mechanism.record()["l2_sensitivity2"])
-    plan = QuantilePlan(n_counts // len(LEVELS), table.n_rows)
-    columns = table.header.columns[: plan.n_columns]
+def _of(asked: Sequence[int], dataset: Dataset, ledger: Ledger) -> BoughtBounds:
+    """Work the bounds out of what was released, and of public numbers; the purchases are over."""
+    found, declared = _bought(dataset, ledger), dataset.coarse.header.columns
+    used = [
+        purchase
+        for purchase in purchases(dataset.version, ledger)
+        if purchase.is_done(ledger) and {*purchase.columns} & {*asked}
+    ]
+    with ledger.lock:
+        for purchase in used:
+            ledger.close_job(purchase.job)
+    releases = [each for purchase in used for each in ledger.stored_many(purchase.keys)]
     return BoughtBounds(
-        version=version_of(table),
-        columns=columns,
-        tight=tight_bounds(
-            [column.bounds for column in columns], plan, [release.body for release in releases]
-        ),
-        price=sum(charge.units for charge in charges),
+        version=dataset.version,
+        columns=tuple(declared[place] for place in asked),
+        tight=tuple(bounds_at(declared[place].bounds, found[place]) for place in asked),
+        price=sum(ledger.state.charges[each.key].units for each in releases),
         releases=tuple(releases),
     )

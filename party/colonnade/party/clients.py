@@ -18,10 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from colonnade.core.errors import BadInput
+from colonnade.core.table import TableHeader
 from colonnade.privacy.ledger import Ledger
 
 CLIENTS_NAME = "clients.json"
@@ -32,7 +30,7 @@ _SECRET = b"colonnade names of client accounts v1"
 class Clients:
     """The clients of a divided table, in the order of their rows."""
 
-    names: tuple[str, ...]  # as the source has them
+    names: tuple[str, ...]  # in the one form of their rule
     counts: tuple[int, ...]  # rows of each
 
     def __len__(self) -> int:
@@ -55,7 +53,7 @@ def write_clients(folder: Path, version: str, clients: Clients) -> None:
     """Write who owns the rows of a table that is about to be put in place.
 
     Between this and that the file belongs to another table than the one that is there, and neither
-    is used: a divided table never looks whole.
+    is used.
     """
     path = folder / CLIENTS_NAME
     draft = folder / f".{CLIENTS_NAME}.tmp"
@@ -74,26 +72,24 @@ def forget_clients(folder: Path) -> None:
     (folder / CLIENTS_NAME).unlink(missing_ok=True)
 
 
-def read_clients(folder: Path, *, version: str, n_rows: int) -> Clients | None:
-    """Return the clients of a table, or None if it is not divided."""
+def read_clients(folder: Path, header: TableHeader) -> Clients | None:
+    """Return the clients of a table, or None if it is not divided.
+
+    Both the table and the file say whether it is: a divided table never looks whole.
+    """
     path = folder / CLIENTS_NAME
-    if not path.exists():
+    if not header.client_ids and not path.exists():
         return None
     try:
         facts = json.loads(path.read_text("utf-8"))
         found = Clients(tuple(map(str, facts["names"])), tuple(map(int, facts["counts"])))
-        fits = facts["dataset"] == version and len(found.names) == len(set(found.names))
+        fits = facts["dataset"] == header.dataset_version and bool(header.client_ids)
     except (OSError, ValueError, KeyError, TypeError):
-        raise BadInput(f"{path} is damaged; ingest the source again") from None
-    whole = sum(found.counts) == n_rows and min(found.counts, default=0) > 0
-    if not fits or not whole or len(found.names) != len(found.counts):
+        raise BadInput(f"{path} is missing or damaged; ingest the source again") from None
+    fits &= len(found.names) == len(set(found.names)) == len(found.counts)
+    if not fits or sum(found.counts) != header.n_rows or min(found.counts, default=0) < 1:
         raise BadInput(f"{path} belongs to another table; ingest the source again")
     return found
-
-
-def is_divided(folder: Path) -> bool:
-    """Tell whether the table in ``folder`` is divided among clients, or about to be."""
-    return (folder / CLIENTS_NAME).exists()
 
 
 def refuse_clients(ledger: Ledger, *, divided: bool) -> None:
@@ -137,9 +133,3 @@ def set_aside(ledger: Ledger, job: str, accounts: Sequence[str], *, units: int) 
             ledger.admit_many(job, poor, units=rest)
     if refused and not any((job, account) in ledger.state.admitted for account in accounts):
         raise next(iter(refused.values()))
-
-
-def grouped(names: NDArray[np.str_]) -> Clients:
-    """Return the clients of rows that stand together, in the order in which NumPy sorts names."""
-    found, counts = np.unique(names, return_counts=True)
-    return Clients(tuple(found.tolist()), tuple(counts.tolist()))

@@ -4,14 +4,13 @@ import hashlib
 import json
 import math
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
 from colonnade.core.arrays import Int16Array
-from colonnade.core.errors import BadInput, ReleasePurged
+from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import GRID, Bounds
-from colonnade.core.table import Table, open_pair
+from colonnade.core.table import Table
 from colonnade.optim.model import LossName
 from colonnade.optim.solvers.defaults import settled
 from colonnade.optim.solvers.design import DenseDesign, design_units
@@ -21,13 +20,13 @@ from colonnade.optim.solvers.losses import LOSSES
 from colonnade.optim.solvers.penalties import Penalty
 from colonnade.optim.solvers.problem import Problem
 from colonnade.optim.solvers.solve import Solver, check, check_promise
-from colonnade.party.bounds import bought_bounds, buy_bounds
-from colonnade.party.clients import is_divided, refuse_clients
-from colonnade.party.versions import columns_for, version_of
+from colonnade.party.binding import Rows, rows_of
+from colonnade.party.bounds import bought_bounds
+from colonnade.party.clients import refuse_clients
+from colonnade.party.dataset import Dataset, rows_digest
+from colonnade.party.versions import columns_for
 from colonnade.privacy.accounting import default_delta
-from colonnade.privacy.gate import Gate
 from colonnade.privacy.ledger import Ledger
-from colonnade.privacy.sampling import OsNoise
 
 _LONGEST_NAME = 200
 
@@ -84,21 +83,15 @@ class FitTable:
         Shapes ``(n_features, n_rows)`` and ``(n_rows,)``.
     names, bounds
         Of the features, then of the label.
-    dataset
-        The random name of the ingest; empty for a file that was read for this fit only.
-    digest
-        Of all stored columns. A fact about the rows: it stays here.
-    divided
-        Whether the rows are of clients: a ledger then protects clients, and pays for no fit.
+    rows
+        What a ledger that pays for the fit is bound to.
     """
 
     features: Int16Array
     label: Int16Array
     names: tuple[str, ...]
     bounds: tuple[Bounds, ...]
-    dataset: str
-    digest: bytes
-    divided: bool = False
+    rows: Rows
 
     @property
     def n_rows(self) -> int:
@@ -148,7 +141,7 @@ class FitTable:
                 [name, bounds.low, bounds.high]
                 for name, bounds in zip(self.names, self.bounds, strict=True)
             ],
-            "dataset": self.dataset,
+            "dataset": self.rows.dataset,
             "loss": order.loss,
             "penalty": [order.l1, order.l2, repr(order.box)],
             "intercept": order.intercept,
@@ -164,8 +157,35 @@ class FitTable:
         return hashlib.sha256(self.spec(order)).hexdigest()
 
 
-def read_table(table: Table, *, dataset: str) -> FitTable:
-    """Return a table under its declared bounds."""
+def file_table(table: Table) -> FitTable:
+    """Return the table of a file that was read for one fit, under its declared bounds."""
+    # Without the random name of the ingest, which would make every fit of the file another one.
+    return _declared(table, Rows(rows_digest(table, None), "", table.header.client_ids))
+
+
+def folder_table(dataset: Dataset) -> FitTable:
+    """Return an ingested table under its declared bounds."""
+    return _declared(dataset.coarse, rows_of(dataset))
+
+
+def party_table(dataset: Dataset, ledger: Ledger, *, declared: bool) -> FitTable:
+    """Return a party's table under the bounds that it bought unless ``declared``."""
+    refuse_clients(ledger, divided=dataset.clients is not None)
+    plain = folder_table(dataset)
+    tight = {} if declared else bought_bounds(dataset, ledger)
+    bounds = tuple(
+        tight.get(name, known) for name, known in zip(plain.names, plain.bounds, strict=True)
+    )
+    if bounds == plain.bounds:
+        return plain
+    label = plain.names[-1], bounds[-1]
+    found = columns_for(dataset.coarse, dataset.fine, plain.names[:-1], bounds[:-1], label)
+    if found.label is None:
+        raise TypeError("a label was asked for")
+    return replace(plain, features=found.features, label=found.label, bounds=bounds)
+
+
+def _declared(table: Table, rows: Rows) -> FitTable:
     if table.label is None:
         raise BadInput(f"{table.path}: there is no label; declare it in the schema's [label]")
     columns = table.header.columns
@@ -174,39 +194,5 @@ def read_table(table: Table, *, dataset: str) -> FitTable:
         table.label,
         tuple(column.name for column in columns),
         tuple(column.bounds for column in columns),
-        dataset,
-        bytes.fromhex(table.content_digest),
-        is_divided(table.path.parent),
+        rows,
     )
-
-
-def party_table(folder: Path, ledger: Ledger, *, declared: bool) -> FitTable:
-    """Return a party's table, checked, under the bounds that it bought unless ``declared``."""
-    refuse_clients(ledger, divided=is_divided(folder))
-    coarse, fine = open_pair(folder)
-    for each in (coarse, fine):
-        each.verify()
-    version = version_of(coarse)
-    plain = read_table(coarse, dataset=version)
-    tight = {} if declared else _bought(folder, version, ledger)
-    bounds = tuple(
-        tight.get(name, known) for name, known in zip(plain.names, plain.bounds, strict=True)
-    )
-    if bounds == plain.bounds:
-        return plain
-    *features, label = zip(plain.names, bounds, strict=True)
-    found = columns_for(folder, [name for name, _ in features], bounds[:-1], label)
-    if found.label is None:
-        raise TypeError("a label was asked for")
-    return FitTable(found.features, found.label, plain.names, bounds, version, plain.digest)
-
-
-def _bought(folder: Path, version: str, ledger: Ledger) -> dict[str, Bounds]:
-    try:
-        if bought_bounds(version, ledger) is None:
-            return {}
-    except ReleasePurged:
-        return {}  # the declared ones remain
-    bought = buy_bounds(folder, ledger, Gate(ledger, OsNoise()), units=0, label=False)  # a replay
-    names = [column.name for column in bought.columns]
-    return dict(zip(names, bought.tight, strict=True))

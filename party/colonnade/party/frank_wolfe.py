@@ -31,18 +31,11 @@ from colonnade.optim.vertical.spec import (
     decode_choice,
     encode_choice,
 )
+from colonnade.party.versions import Columns
 from colonnade.privacy.entries import ReleaseKey
 from colonnade.privacy.gate import Gate
 from colonnade.privacy.ledger import Ledger, Released
 from colonnade.privacy.mechanisms import DiscreteGaussian
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """A party's features in the order of the job, and the label if it holds it."""
-
-    features: Int16Array
-    label: Int16Array | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,9 @@ from colonnade.core.table import (
     TableWriter,
 )
 from colonnade.party.clients import forget_clients, write_clients
+from colonnade.party.folder import workspace
 from colonnade.party.sources import Source, connect, one_line, open_source
-from colonnade.party.staging import Staged, stage, workspace
-from colonnade.party.versions import discard_stale
+from colonnade.party.staging import Staged, stage
 
 Progress: TypeAlias = Callable[[Sequence[Column]], Iterable[Column]]
 """Wrap the columns to be written, as ``tqdm`` does."""
@@ -54,6 +54,9 @@ class IngestSummary:
     ----------
     n_absent
         People on the roster without a row; their fills are not counted as missing values.
+    n_clients, n_respelled
+        Clients that the rows are divided among, 0 for none, and those of them whose id is written
+        in more than one way.
     """
 
     coarse: Path
@@ -62,6 +65,8 @@ class IngestSummary:
     n_absent: int
     content_digest: str
     columns: tuple[ColumnSummary, ...]
+    n_clients: int
+    n_respelled: int
 
 
 def ingest(
@@ -112,7 +117,12 @@ def _write(staged: Staged, schema: Schema, *, out: Path, progress: Progress) -> 
     version = secrets.token_hex(16)
     headers = {
         grid: TableHeader(
-            schema.digest, staged.n_rows, columns=columns, grid=grid, dataset_version=version
+            schema.digest,
+            staged.n_rows,
+            columns=columns,
+            grid=grid,
+            dataset_version=version,
+            client_ids="" if schema.client is None else schema.client_ids,
         )
         for grid in (GRID, FINE_GRID)
     }
@@ -145,7 +155,6 @@ def _write(staged: Staged, schema: Schema, *, out: Path, progress: Progress) -> 
         coarse.publish()
     if staged.clients is None:
         forget_clients(out)
-    discard_stale(out)  # of people whose rows may be gone
     return IngestSummary(
         coarse=coarse_path,
         fine=fine_path,
@@ -153,6 +162,8 @@ def _write(staged: Staged, schema: Schema, *, out: Path, progress: Progress) -> 
         n_absent=staged.n_absent,
         content_digest=digest,
         columns=tuple(summaries),
+        n_clients=0 if staged.clients is None else len(staged.clients),
+        n_respelled=staged.n_respelled,
     )
 
 

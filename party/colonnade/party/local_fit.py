@@ -11,15 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from colonnade.core.errors import BadInput, NotPrivate, RequestConflict
+from colonnade.core.errors import NotPrivate, RequestConflict
 from colonnade.optim.model import LinearModel, ModelFeature, ModelLabel
 from colonnade.optim.solvers.claims import Claim
 from colonnade.optim.solvers.fitting import Fitted, fit_table, problem_of
 from colonnade.optim.solvers.iteration import Diverged, Gated, Trail
 from colonnade.optim.solvers.solve import make_plan
-from colonnade.party.bounds import bounds_job
+from colonnade.party.binding import bind, check_binding, claim
 from colonnade.party.clients import refuse_clients
 from colonnade.party.fit_order import FitOrder, FitTable
+from colonnade.party.purchases import bounds_job
 from colonnade.privacy.accounting import rho_from_units
 from colonnade.privacy.gate import Gate
 from colonnade.privacy.ledger import Ledger
@@ -70,7 +71,7 @@ def fit_charged(
     table: FitTable,
     ledger: Ledger,
     *,
-    bind: bool = False,
+    bind_reason: str | None = None,
     progress: Progress | None = None,
 ) -> LocalModel:
     """Fit with every release charged; the same order on the same rows replays and costs nothing.
@@ -81,21 +82,22 @@ def fit_charged(
 
     Parameters
     ----------
-    bind
-        Whether other rows than the ledger was used with are about the same people, so that it may
-        go on with them.
+    bind_reason
+        Why other rows than the ledger was used with are about the same people, so that it goes on
+        with them; it becomes an entry of the ledger.
     """
     order = table.settled(order, charged=True)
     if order.noise != "exact":
         raise NotPrivate("a ledger accepts exact noise only")
-    refuse_clients(ledger, divided=table.divided)
-    check_rows(table, ledger, bind=bind)
+    refuse_clients(ledger, divided=bool(table.rows.client_ids))
+    if bind_reason is None:
+        check_binding(table.rows, ledger)
     rows = table.solver_table(order)
     problem_of(rows, order.objective, order.solver)  # what makes no sense sets nothing aside
     spec = table.spec(order)
     job = local_job(spec)
-    before = ledger.budget().spent
-    _admit(order, table, ledger, job)
+    before, digest = ledger.budget().spent, table.rows.digest
+    _admit(order, table, ledger, job, bind_reason)
     try:
         fitted = fit_table(
             rows,
@@ -103,7 +105,8 @@ def fit_charged(
             order.solver,
             epsilon=order.epsilon,
             delta=order.delta_for(table.n_rows),
-            gated=Gated(Gate(ledger, OsNoise()), job, spec + _seal(table, ledger)),
+            # Other rows under the same order are refused, not answered with the first rows' model.
+            gated=Gated(Gate(ledger, OsNoise()), job, spec + ledger.seal(digest).encode()),
             progress=progress,
             keep_trail=True,
         )
@@ -132,17 +135,9 @@ def local_job(spec: bytes) -> str:
     return f"{bounds_job('fit')}-{hashlib.sha256(spec).hexdigest()}"
 
 
-def check_rows(table: FitTable, ledger: Ledger, *, bind: bool) -> None:
-    """Refuse rows that the ledger was not used with, unless they are to be bound to it."""
-    bound = ledger.dataset()
-    if bound is not None and bound != table.digest and not bind:
-        raise BadInput(
-            "these are not the rows, or not the columns, that the ledger was used with; if they "
-            "are about the same people say --bind, else use a ledger of their own"
-        )
-
-
-def _admit(order: FitOrder, table: FitTable, ledger: Ledger, job: str) -> None:
+def _admit(
+    order: FitOrder, table: FitTable, ledger: Ledger, job: str, bind_reason: str | None
+) -> None:
     """Set the whole price aside, or refuse; then bind the rows. A fit that is done needs none."""
     shape = table.n_rows, len(table.features) + order.intercept
     delta = order.delta_for(table.n_rows)
@@ -150,23 +145,15 @@ def _admit(order: FitOrder, table: FitTable, ledger: Ledger, job: str) -> None:
     with ledger.lock:
         if job not in ledger.state.closed:
             ledger.admit(job, units=plan.units(enforced=True))
-        if ledger.dataset() != table.digest:
-            ledger.bind_dataset(table.digest)
+        if bind_reason is None:
+            claim(table.rows, ledger)
+        else:
+            bind(table.rows, ledger, reason=bind_reason)
 
 
 def _close(ledger: Ledger, job: str) -> None:
     with ledger.lock:
         ledger.close_job(job)
-
-
-def _seal(table: FitTable, ledger: Ledger) -> bytes:
-    """Return a name of the rows that only this ledger's key can make.
-
-    It goes into the digest of every request, so that other rows under the same order are refused
-    and never answered with the first rows' model. A plain digest would let whoever reads an export
-    try out tables.
-    """
-    return hashlib.sha256(ledger.sign(b"colonnade rows of a fit\0" + table.digest)).digest()
 
 
 def _local_model(

@@ -31,7 +31,7 @@ from colonnade.optim.vertical_moments.spec import (
     Stage,
 )
 from colonnade.optim.vertical_moments.tasks import Task
-from colonnade.party.frank_wolfe import Columns
+from colonnade.party.versions import Columns
 from colonnade.privacy.entries import ReleaseKey
 from colonnade.privacy.gate import Gate
 from colonnade.privacy.ledger import Ledger, Released

@@ -11,13 +11,14 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import version
 
 from colonnade.core.errors import BadIdentity, BadInput, StoreFailed, Unreachable
+from colonnade.party.binding import claim, rows_of
 from colonnade.party.config import PartyConfig
+from colonnade.party.dataset import Dataset, open_dataset
 from colonnade.party.meter import Meter
 from colonnade.party.metrics import readings
 from colonnade.party.policy import load_policy
 from colonnade.party.session import Dial, hold_session
 from colonnade.party.vault import Vault
-from colonnade.party.versions import discard_stale
 from colonnade.party.warming import warm
 from colonnade.privacy.founding import open_ledger
 from colonnade.privacy.ledger import Ledger
@@ -45,21 +46,22 @@ class Party:
         self.meter = Meter(config.uplink_log)
         self._vault: Vault | None = None
         self.attached = False
-        discard_stale(config.data)
 
     async def run(self, stop: asyncio.Event, said: Callable[[bool], None] | None = None) -> None:
         """Hold sessions until ``stop`` is set; raise what another try would not mend.
 
         ``said`` is told when a session opens and when it ends.
         """
+        dataset = await asyncio.to_thread(open_dataset, self._config.data)
         stopping = asyncio.create_task(_wait(stop))
         # A daemon: a party that is told to stop does not wait for it.
         threading.Thread(target=warm, name="warming", daemon=True).start()
         wait = _FIRST_WAIT_S
         try:
+            claim(rows_of(dataset), self._ledger)
             while not stop.is_set():
                 began = time.monotonic()
-                session = asyncio.create_task(self._session(said or _ignore))
+                session = asyncio.create_task(self._session(dataset, said or _ignore))
                 try:
                     await asyncio.wait({session, stopping}, return_when=asyncio.FIRST_COMPLETED)
                 finally:
@@ -76,15 +78,16 @@ class Party:
                 wait = min(2 * wait, _LONGEST_WAIT_S)
         finally:
             stopping.cancel()
+            dataset.close()
 
-    async def _session(self, said: Callable[[bool], None]) -> None:
+    async def _session(self, dataset: Dataset, said: Callable[[bool], None]) -> None:
         config = self._config
         # Read each time: a renewed certificate is taken up without a restart.
         credentials = load_credentials(config.credentials) if config.credentials else None
         identity, coordinator = await asyncio.to_thread(self._who, credentials)
         vault = self._vault
         if vault is None:
-            vault = self._vault = await asyncio.to_thread(self._open_vault, coordinator)
+            vault = self._vault = self._open_vault(dataset, coordinator)
         elif coordinator != vault.coordinator:
             raise BadIdentity(f"{config.coordinator} is now {coordinator.uri}; start again")
         dial = Dial(config.coordinator, identity, credentials, version("colonnade"))
@@ -115,9 +118,9 @@ class Party:
             )
         return identity, coordinator
 
-    def _open_vault(self, coordinator: Identity) -> Vault:
-        vault = Vault(
-            self._config.data,
+    def _open_vault(self, dataset: Dataset, coordinator: Identity) -> Vault:
+        return Vault(
+            dataset,
             self._ledger,
             self._noise,
             policy=self._policy,
@@ -125,8 +128,6 @@ class Party:
             today=lambda: dt.datetime.now(dt.UTC).date(),
             drop_out=self._config.drop_out,
         )
-        vault.check_data()
-        return vault
 
 
 async def serve(config: PartyConfig, attached: Callable[[], None] | None = None) -> None:

@@ -5,12 +5,8 @@ should be. Errors name columns, counts and row numbers, never a value or an id. 
 together from our own names and positions only; texts of the user are bound as parameters.
 """
 
-import fcntl
 import math
-import os
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -21,12 +17,13 @@ import numpy as np
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.errors import BadInput
 from colonnade.core.schema import Column, Schema
-from colonnade.core.table import COARSE_NAME, FINE_NAME
-from colonnade.party.clients import Clients, grouped
+from colonnade.party.client_ids import client_id
+from colonnade.party.clients import Clients
 from colonnade.party.sources import MAIN, Relation, is_number, one_line
 
 ROWS = f"{MAIN}.rows"
 ROSTER = f"{MAIN}.roster"
+CLIENTS = f"{MAIN}.clients"
 
 _CHUNK_LINES = 50_000
 _FETCH_VALUES = 2**20  # 8 MB
@@ -34,6 +31,11 @@ _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 _NUMBERS = {*_INTEGERS, *(f"U{name}" for name in _INTEGERS), "DECIMAL", "BOOLEAN"}
 _FLOATS = {"FLOAT", "DOUBLE"}
 _TEXTS = {"VARCHAR", "ENUM", '"NULL"'}
+# Ids of clients: of whole numbers and texts under every rule, of other numbers if they are folded.
+_CLIENT_IDS = (_NUMBERS | _TEXTS | {"UUID"}) - {"BOOLEAN", "DECIMAL"}
+_FOLDED_IDS = {"DECIMAL", "DOUBLE"}
+# In place of a client.
+_NOBODY, _UNUSABLE = -1, -2
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ class Staged:
         Staged row of each person on the roster, -1 for the absent; None keeps the staged order.
     clients
         Who owns the rows, if they are divided among clients; then clients' rows stand together.
+    n_respelled
+        Clients whose id is written in more than one way.
     """
 
     database: duckdb.DuckDBPyConnection
@@ -53,6 +57,7 @@ class Staged:
     n_absent: int
     index: IntArray | None
     clients: Clients | None = None
+    n_respelled: int = 0
 
     def columns(self, n_columns: int) -> Iterator[FloatArray]:
         """Yield the columns in the order of the schema; NaN where a value is missing.
@@ -77,35 +82,6 @@ class Staged:
         return arranged
 
 
-@contextmanager
-def workspace(out: Path) -> Iterator[Path]:
-    """Hold a private folder inside ``out`` for raw rows, and remove it at the end.
-
-    The lock keeps a second ingest out, so what is found inside is left from a killed one.
-    """
-    is_new = not out.exists()
-    out.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder = out / ".ingest"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BadInput(f"{out}: another ingest is writing here; wait for it") from None
-        os.fchmod(lock, 0o700)
-        _remove_leftovers(out, folder)
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder)
-    finally:
-        os.close(lock)
-        if is_new:
-            with suppress(OSError):  # not empty: the ingest succeeded
-                out.rmdir()
-
-
 def stage(
     database: duckdb.DuckDBPyConnection,
     relation: Relation,
@@ -127,14 +103,6 @@ def stage(
         staged = _divide(staged, relation.origin, schema=schema)
     _refuse_text(database, relation.origin, schema=schema, row=row)
     return staged
-
-
-def _remove_leftovers(out: Path, folder: Path) -> None:
-    for path in folder.iterdir():
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-    for name in (COARSE_NAME, FINE_NAME):
-        for path in out.glob(f".{name}.*.tmp"):
-            path.unlink()
 
 
 def _load_roster(database: duckdb.DuckDBPyConnection, path: Path) -> int:
@@ -178,7 +146,7 @@ def _copy(
     if schema.id is not None:
         picks.append(f"{_id_sql(relation, schema.id)} AS id")
     if schema.client is not None:
-        picks.append(f"{_id_sql(relation, schema.client)} AS client")
+        picks.append(f"{_client_sql(relation, schema.client, schema.client_ids)} AS client")
     # Numbering the source's rows costs its parallel scan; without a filter the rowid does it.
     number = "row_number() OVER () AS source_row, " if has_roster else ""
     chosen = f"SELECT {number}{', '.join(picks)} FROM {relation.sql}"  # noqa: S608
@@ -218,6 +186,18 @@ def _id_sql(relation: Relation, name: str) -> str:
     return f"CAST(c{position} AS VARCHAR)"
 
 
+def _client_sql(relation: Relation, name: str, rule: str) -> str:
+    position = relation.find(name)
+    kind = relation.types[position].partition("(")[0]
+    if kind not in _CLIENT_IDS | (set() if rule == "exact" else _FOLDED_IDS):
+        raise BadInput(
+            f"{relation.origin}: client column {name!r} holds {kind} values, which are written in "
+            "many ways; convert it to text in a query"
+        )
+    text = f"CAST(c{position} AS VARCHAR)"
+    return f"CASE WHEN isfinite(c{position}) THEN {text} END" if kind == "DOUBLE" else text
+
+
 def _check_ids(
     database: duckdb.DuckDBPyConnection, origin: str, *, schema: Schema, row: str, has_roster: bool
 ) -> None:
@@ -254,17 +234,48 @@ def _arrange(database: duckdb.DuckDBPyConnection, origin: str, *, n_roster: int 
 
 
 def _divide(staged: Staged, origin: str, *, schema: Schema) -> Staged:
-    """Bring the rows of each client together."""
-    is_missing = "client IS NULL OR list_contains(?::VARCHAR[], client)"
-    sql = f"SELECT count(*), min(rowid + 1) FROM {ROWS} WHERE {is_missing}"  # noqa: S608
-    n_missing, first = _pair(staged.database.execute(sql, [list(schema.missing)]).fetchone())
-    if n_missing:
-        where = f"the first is data row {first}"
-        raise BadInput(f"{origin}: {n_missing} rows have no client in {schema.client!r}; {where}")
-    found = staged.database.execute(f"SELECT client FROM {ROWS}").fetchnumpy()  # noqa: S608
-    names = np.ma.getdata(found["client"]).astype(np.str_)
-    index = np.argsort(names, kind="stable").astype(np.int64)
-    return replace(staged, index=index, clients=grouped(names))
+    """Bring the rows of each client together, whatever way its id is written in each."""
+    database, rule = staged.database, schema.client_ids
+    found = database.execute(f"SELECT DISTINCT client FROM {ROWS}").fetchall()  # noqa: S608
+    forms = {raw: client_id(raw, rule) for (raw,) in found if raw is not None}
+    missing = {client_id(token, rule) for token in schema.missing} | {""}
+    names = sorted({form for form in forms.values() if form is not None} - missing)
+    place_of = {name: place for place, name in enumerate(names)}
+    places = {
+        raw: _UNUSABLE if form is None else place_of.get(form, _NOBODY)
+        for raw, form in forms.items()
+    }
+    of_rows = _places_of_rows(database, places)
+    where = f"in {schema.client!r}; the first is data row"
+    for code, fault in (
+        (_NOBODY, "have no client"),
+        (_UNUSABLE, f"have a client that is no id under client_ids = {rule!r}"),
+    ):
+        if faulty := int(np.count_nonzero(of_rows == code)):
+            first = int(np.argmax(of_rows == code)) + 1
+            raise BadInput(f"{origin}: {faulty} rows {fault} {where} {first}")
+    counts = np.bincount(of_rows, minlength=len(names)).tolist()
+    spellings = np.bincount(list(places.values()))
+    return replace(
+        staged,
+        index=np.argsort(of_rows, kind="stable"),
+        clients=Clients(tuple(names), tuple(counts)),
+        n_respelled=int(np.count_nonzero(spellings > 1)),
+    )
+
+
+def _places_of_rows(database: duckdb.DuckDBPyConnection, places: dict[str, int]) -> IntArray:
+    """Return the place of each staged row's client, by what the row says."""
+    database.execute(f"CREATE TABLE {CLIENTS} (raw VARCHAR, place BIGINT)")
+    insert = f"INSERT INTO {CLIENTS} SELECT unnest(?::VARCHAR[]), unnest(?::BIGINT[])"
+    pairs = iter(places.items())
+    while chunk := list(islice(pairs, _CHUNK_LINES)):
+        database.execute(insert, [[raw for raw, _ in chunk], [place for _, place in chunk]])
+    found = database.execute(
+        f"SELECT coalesce(place, {_NOBODY}) AS place FROM {ROWS} r "  # noqa: S608
+        f"LEFT JOIN {CLIENTS} ON client = raw ORDER BY r.rowid"
+    ).fetchnumpy()
+    return np.ma.getdata(found["place"]).astype(np.int64)
 
 
 def _refuse_text(

@@ -8,34 +8,33 @@ ledger's cap ends it. Refusals depend on the specification, the policy and price
 import datetime as dt
 import logging
 from collections.abc import Callable
-from pathlib import Path
 
 from colonnade.core.errors import (
     BadInput,
     ColonnadeError,
+    DatasetChanged,
     LedgerDamaged,
     LedgerFailed,
     LedgerRolledBack,
     LowDisk,
     PolicyRefused,
-    ReleasePurged,
 )
-from colonnade.core.table import COARSE_NAME, Table, open_pair
 from colonnade.optim.admm.method import AdmmMethod
 from colonnade.optim.job import Job, job_id
 from colonnade.party.answers import Answers, Seat, answers_of
-from colonnade.party.bounds import bought_bounds, bounds_job
-from colonnade.party.clients import check_accounts, read_clients, set_aside
-from colonnade.party.frank_wolfe import Columns
+from colonnade.party.bounds import bought_places
+from colonnade.party.clients import set_aside
+from colonnade.party.dataset import Dataset
 from colonnade.party.policy import Policy
-from colonnade.party.versions import columns_for, version_of
+from colonnade.party.purchases import bounds_job
+from colonnade.party.versions import ColumnCache
 from colonnade.privacy.accounting import Budget
-from colonnade.privacy.gate import Gate
+from colonnade.privacy.gate import Gate, Step
 from colonnade.privacy.ledger import Ledger, Released
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.wire.clients import Replies
-from colonnade.wire.codec import receipt_from_bytes, release_to_proto
+from colonnade.wire.codec import receipt_from_bytes
 from colonnade.wire.identity import Identity
 from colonnade.wire.jobspec import feature_to_proto, job_from_bytes
 
@@ -49,7 +48,7 @@ class Vault:
 
     def __init__(
         self,
-        data: Path,
+        dataset: Dataset,
         ledger: Ledger,
         noise: NoiseSource,
         *,
@@ -58,30 +57,16 @@ class Vault:
         today: Callable[[], dt.date],
         drop_out: float = 0.0,
     ) -> None:
-        self._data, self._ledger, self._policy = data, ledger, policy
-        self._gate = Gate(ledger, noise)
+        self._dataset, self._ledger, self._policy = dataset, ledger, policy
+        self._gate = Gate(ledger, noise, at=self._at)
+        self._columns = ColumnCache(dataset.coarse, dataset.fine)
         self.coordinator, self._today = coordinator, today
         self._jobs: dict[str, Answers] = {}
         self._drop_out = drop_out
         self.party, self.ledger_id = ledger.opened.party, ledger.opened.ledger_id
-        self.table = Table.open(data / COARSE_NAME)
-        self.version = version_of(self.table)
-        self._clients = read_clients(data, version=self.version, n_rows=self.table.n_rows)
+        self.table, self.version = dataset.coarse, dataset.version
+        self._clients = dataset.clients
         policy.for_coordinator(coordinator)  # one that may ask nothing is not talked to
-
-    def check_data(self) -> None:
-        """Refuse a table that is damaged or is not the one that the ledger is bound to."""
-        for table in open_pair(self._data):
-            table.verify()
-        check_accounts(self._ledger, divided=self._clients is not None)
-        digest = bytes.fromhex(self.table.content_digest)
-        if (bound := self._ledger.dataset()) is None:
-            self._ledger.bind_dataset(digest)
-        elif bound != digest:
-            raise BadInput(
-                f"{self._data} is not the table that the ledger was used with; if it is a new "
-                "extract about the same people, bind it: colonnade party bind --help"
-            )
 
     def hello(self) -> pb.Hello:
         """Return what opens a session: declarations, paid releases and prices."""
@@ -102,12 +87,9 @@ class Vault:
         last = self.table.header.columns[-1]
         if self.table.label is not None and label:
             offer.label.CopyFrom(feature_to_proto(last.name, last.bounds))
-        if (bought := self._bought()) is not None:
-            offer.bounds.extend(release_to_proto(each) for each in bought)
-            offered = {column.name for column in (*offer.features, offer.label)}
-            columns = self.table.header.columns[: self._bounded(bought)]
-            # A column that the policy hides keeps its place and not its name.
-            offer.bounded.extend(each.name if each.name in offered else "" for each in columns)
+        # Of the columns that are offered, and of no others.
+        shown = [*offer.features, *([offer.label] if offer.HasField("label") else [])]
+        offer.tight.extend(bought_places(self._dataset, ledger, [each.name for each in shown]))
         return pb.Hello(
             ledger_id=bytes.fromhex(ledger.opened.ledger_id),
             offer=offer,
@@ -147,11 +129,14 @@ class Vault:
         """Release what a task of an approved job asks for."""
         if job not in self._jobs:
             raise PolicyRefused("the job was not approved by this party")
+        self._check_in_place()
+        self._columns.prepare(self._jobs[job].seat.columns)
         return self._jobs[job].answer(round_, body)
 
     def close_job(self, job: str) -> None:
         """Free what an ended job had set aside."""
-        self._jobs.pop(job, None)
+        if (ended := self._jobs.pop(job, None)) is not None:
+            self._columns.forget(ended.seat.columns)
         with self._ledger.lock:
             if job in self._open_jobs():
                 self._ledger.close_job(job)
@@ -160,14 +145,14 @@ class Vault:
         job = job_from_bytes(spec)
         if all(member.party != self.party for member in job.members):
             raise BadInput(f"the job has no place for party {self.party}")
+        self._check_in_place()
         self._check_table(job)
         today = self._today()
         self._policy.approve(job, self.party, coordinator=self.coordinator, today=today)
-        self._set_aside(name, job.max_units(self.party))
         member = job.member(self.party)
         label = (job.label, job.label_bounds) if member.holds_label else None
-        found = columns_for(self._data, member.features, member.bounds, label)
-        columns = Columns(found.features, found.label)
+        columns = self._columns.of_job(member.features, member.bounds, label)
+        self._set_aside(name, job.max_units(self.party))
         seat = Seat(
             name,
             self.party,
@@ -226,16 +211,15 @@ class Vault:
         """Return the coordinator's jobs that have budget set aside; a purchase is none of them."""
         return [name for name in self._ledger.state.left if not name.startswith(bounds_job(""))]
 
-    def _bought(self) -> list[Released] | None:
+    def _at(self, step: Step) -> None:
+        """Look before a charge and, for a file may be written while it is read, before noise."""
+        if step in (Step.ASKED, Step.COMPUTED):
+            self._check_in_place()
+
+    def _check_in_place(self) -> None:
+        """Refuse to go on if the folder holds another table by now, and tell the operator."""
         try:
-            return bought_bounds(self.version, self._ledger)
-        except ReleasePurged:
-            return None  # the declared ones remain
-
-    def _bounded(self, bought: list[Released]) -> int:
-        """Return how many columns the bought bounds are about: all, or all but the label."""
-        from colonnade.optim.quantiles import QuantilePlan
-
-        columns = len(self.table.header.columns)
-        plan = QuantilePlan(columns, self.table.n_rows)
-        return columns if len(bought[0].body) == plan.n_bytes else columns - 1
+            self._dataset.check()
+        except DatasetChanged as error:
+            logger.error("dataset_changed folder=%s %s", self._dataset.folder, error)
+            raise

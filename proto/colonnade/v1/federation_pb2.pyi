@@ -41,30 +41,28 @@ class EnrolResponse(_message.Message):
     def __init__(self, protocol: _Optional[int] = ...) -> None: ...
 
 class Offer(_message.Message):
-    __slots__ = ("dataset", "n_rows", "features", "label", "bounds", "bounded", "cap_units", "spent_units", "reserved_units", "simulation", "clients")
+    __slots__ = ("dataset", "n_rows", "features", "label", "cap_units", "spent_units", "reserved_units", "simulation", "clients", "tight")
     DATASET_FIELD_NUMBER: _ClassVar[int]
     N_ROWS_FIELD_NUMBER: _ClassVar[int]
     FEATURES_FIELD_NUMBER: _ClassVar[int]
     LABEL_FIELD_NUMBER: _ClassVar[int]
-    BOUNDS_FIELD_NUMBER: _ClassVar[int]
-    BOUNDED_FIELD_NUMBER: _ClassVar[int]
     CAP_UNITS_FIELD_NUMBER: _ClassVar[int]
     SPENT_UNITS_FIELD_NUMBER: _ClassVar[int]
     RESERVED_UNITS_FIELD_NUMBER: _ClassVar[int]
     SIMULATION_FIELD_NUMBER: _ClassVar[int]
     CLIENTS_FIELD_NUMBER: _ClassVar[int]
+    TIGHT_FIELD_NUMBER: _ClassVar[int]
     dataset: str
     n_rows: int
     features: _containers.RepeatedCompositeFieldContainer[_job_pb2.Feature]
     label: _job_pb2.Feature
-    bounds: _containers.RepeatedCompositeFieldContainer[_release_pb2.Release]
-    bounded: _containers.RepeatedScalarFieldContainer[str]
     cap_units: int
     spent_units: int
     reserved_units: int
     simulation: bool
     clients: int
-    def __init__(self, dataset: _Optional[str] = ..., n_rows: _Optional[int] = ..., features: _Optional[_Iterable[_Union[_job_pb2.Feature, _Mapping]]] = ..., label: _Optional[_Union[_job_pb2.Feature, _Mapping]] = ..., bounds: _Optional[_Iterable[_Union[_release_pb2.Release, _Mapping]]] = ..., bounded: _Optional[_Iterable[str]] = ..., cap_units: _Optional[int] = ..., spent_units: _Optional[int] = ..., reserved_units: _Optional[int] = ..., simulation: _Optional[bool] = ..., clients: _Optional[int] = ...) -> None: ...
+    tight: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, dataset: _Optional[str] = ..., n_rows: _Optional[int] = ..., features: _Optional[_Iterable[_Union[_job_pb2.Feature, _Mapping]]] = ..., label: _Optional[_Union[_job_pb2.Feature, _Mapping]] = ..., cap_units: _Optional[int] = ..., spent_units: _Optional[int] = ..., reserved_units: _Optional[int] = ..., simulation: _Optional[bool] = ..., clients: _Optional[int] = ..., tight: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("protocol", "program", "ledger_id", "offer", "open_jobs")

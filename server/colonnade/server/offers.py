@@ -4,7 +4,7 @@ from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
 from colonnade.optim.admm.spec import MAX_CLIENTS
 from colonnade.optim.job import MAX_FEATURES, MAX_ROWS
-from colonnade.optim.quantiles import QuantilePlan, tight_bounds
+from colonnade.optim.quantiles import bounds_at
 from colonnade.privacy.accounting import MAX_UNITS
 from colonnade.v1 import federation_pb2
 from colonnade.wire.jobspec import feature_from_proto
@@ -35,10 +35,10 @@ def bounds_to_use(offer: federation_pb2.Offer) -> dict[str, Bounds]:
     declared = dict(feature_from_proto(column) for column in (*offer.features, *label))
     if len(declared) != len(offer.features) + len(label):
         raise ValueError("two columns have one name")
-    if not offer.bounds:
+    if not offer.tight:
         return declared
-    plan = QuantilePlan(len(offer.bounded), offer.n_rows)
-    asked = [declared.get(name, Bounds(-1.0, 1.0)) for name in offer.bounded]
-    tight = tight_bounds(asked, plan, [release.body for release in offer.bounds])
-    bought = dict(zip(offer.bounded, tight, strict=True))
-    return {name: bought.get(name, bounds) for name, bounds in declared.items()}
+    places = zip(offer.tight[::2], offer.tight[1::2], strict=True)
+    return {
+        name: bounds_at(bounds, place)
+        for (name, bounds), place in zip(declared.items(), places, strict=True)
+    }
