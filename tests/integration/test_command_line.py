@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from support.ledgers import MECHANISM, VALUE, key
@@ -180,9 +181,26 @@ def test_recover_takes_over_from_a_restored_backup(
     backup = tmp_path / "ledger2"
     main(["party", "init", "--ledger", str(backup), "--name", "lab", "--rho", "1"])
     new = tmp_path / "new"
+    (ledger / "ledger.db-wal").unlink()
     # Nothing can be read from a destroyed database: no cap, no recovery.
     assert main(["ledger", "recover", str(ledger), "--into", str(new)]) == 5
     assert "approver" in capsys.readouterr().err
+
+
+def test_a_ledger_that_does_not_open_can_be_recovered_if_its_entries_are_readable(
+    ledger: Path, tmp_path: Path, capsys: Output
+) -> None:
+    new = tmp_path / "new"
+    database = apsw.Connection(str(ledger / "ledger.db"))
+    database.execute("PRAGMA writable_schema = ON")
+    database.execute(
+        "UPDATE sqlite_master SET sql = replace(sql, 'line TEXT', 'line TEXT CHECK (0)')"
+    )
+    database.close()
+    assert main(["ledger", "show", str(ledger)]) == 5
+    capsys.readouterr()
+    assert run_json(capsys, "ledger", "recover", str(ledger), "--into", str(new))["ledger"]
+    assert main(["ledger", "verify", str(new)]) == 0
 
 
 def test_recover_adopts_what_a_kept_release_shows(
@@ -238,7 +256,7 @@ def test_recover_adopts_what_a_kept_release_shows(
         (["plan", "--correlation", "2"], 3, "correlation"),
         (["coordinator", "--config", "/nonexistent.toml"], 3, "no such file"),
         (["party", "run", "--config", "/nonexistent.toml"], 3, "no such file"),
-        (["party", "bind", "--config", "/nonexistent.toml"], 3, "no such file"),
+        (["party", "bind", "--config", "/nonexistent.toml", "--reason", "x"], 3, "no such file"),
         (["party", "policy", "--config", "/nonexistent.toml"], 3, "no such file"),
         (["job", "list"], 3, "COLONNADE_COORDINATOR"),
         (["job", "list", "--coordinator", "hub:1"], 3, "COLONNADE_CREDENTIALS"),

@@ -182,8 +182,10 @@ def _readable_part(files: LedgerFiles) -> tuple[LedgerState, bool]:
                 state.apply(line)
                 if state.head.chain_hash != chain_hash:
                     return state, False
+            # Entries may be readable, out of the log, in a database that does not open any more.
+            (check,) = next(iter(database.execute("PRAGMA integrity_check(1)")))
         finally:
             database.close()
     except (apsw.Error, LedgerDamaged, ValueError):
         return state, False
-    return state, True
+    return state, check == "ok"

@@ -88,7 +88,8 @@ def claim(rows: Rows, ledger: Ledger) -> None:
         check_binding(rows, ledger)
         if rows.folder is not None:
             owner = _owner(rows.folder)
-            if owner != ledger.opened.ledger_id:
+            # Again if nothing was charged yet: what is there may not have reached the disk.
+            if owner != ledger.opened.ledger_id or ledger.state.bound is None:
                 _write_owner(rows.folder, ledger.opened.ledger_id, replace=owner is not None)
                 check_binding(rows, ledger)  # of two ledgers that came at once, one has it
         if ledger.state.bound is None:
