@@ -19,7 +19,7 @@ from colonnade.core.errors import BadInput, LedgerDamaged, LedgerFailed, LedgerR
 from colonnade.privacy.accounting import Budget
 from colonnade.privacy.caps import signed_cap
 from colonnade.privacy.drafts import Ask, Draft, admission, charge, closing, purging, storing
-from colonnade.privacy.entries import CapSet, Opened, ReleaseKey, line_of
+from colonnade.privacy.entries import CapSet, Opened, ReleaseKey, entry_time, line_of
 from colonnade.privacy.loading import load_state
 from colonnade.privacy.mechanisms import Mechanism
 from colonnade.privacy.receipts import Receipt, public_bytes
@@ -278,7 +278,7 @@ class Ledger:
         """Append in one commit; each draft is made when those before it count."""
         # Whatever interrupts the lines below, memory and disk may differ: then nothing goes on.
         self._failed = True
-        now, rows = int(self._clock()), list[Row]()
+        now, rows = entry_time(self._clock()), list[Row]()
         try:
             for draft in drafts:
                 line = line_of(draft.entry, seq=self._state.next_seq, time=now)
