@@ -175,6 +175,22 @@ class Purged:
 
 
 @dataclass(frozen=True, slots=True)
+class Abandoned:
+    """Releases were paid for and could not be made; they are never tried again."""
+
+    type: ClassVar[str] = "abandoned"
+    job: str
+    round: int
+    kind: str
+    accounts: list[str]
+
+    @property
+    def keys(self) -> list[ReleaseKey]:
+        """The releases this belongs to."""
+        return [ReleaseKey(self.job, self.round, self.kind, each) for each in self.accounts]
+
+
+@dataclass(frozen=True, slots=True)
 class Closed:
     """A job ended: what it had set aside is free again and it is never charged again."""
 
@@ -205,6 +221,7 @@ Entry: TypeAlias = (
     | Stored
     | StoredTogether
     | Purged
+    | Abandoned
     | Closed
     | Adopted
 )

@@ -42,6 +42,7 @@ class Summary:
     chain_hash: str
     accounts: tuple[Account, ...]
     by_mechanism: tuple[tuple[str, int, int], ...]  # name, releases, units
+    abandoned: int  # releases that were paid for and never made
 
 
 def export_lines(ledger: Ledger) -> Iterator[str]:
@@ -137,6 +138,7 @@ def summarise(state: LedgerState) -> Summary:
             for name in names
         ),
         by_mechanism=tuple((name, *mechanisms[name]) for name in sorted(mechanisms)),
+        abandoned=len(state.abandoned),
     )
 
 

@@ -30,7 +30,7 @@ from colonnade.privacy.storage import MAX_BODY_BYTES, Row
 from colonnade.privacy.wal import CHECKPOINT_PAGES, PAGE_BYTES, grow_log, keep_log
 
 APPLICATION_ID = 0x434F4C4E  # "COLN"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 # This much disk must be free before anything is charged: two bodies, the log, and its copy.
 RESERVE_BYTES = 4 * MAX_BODY_BYTES
 

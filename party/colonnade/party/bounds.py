@@ -15,7 +15,13 @@ from typing import TypeAlias
 import numpy as np
 
 from colonnade.core.arrays import Int32Array, IntArray
-from colonnade.core.errors import BadInput, JobClosed, ReleasePurged, RequestConflict
+from colonnade.core.errors import (
+    BadInput,
+    JobClosed,
+    ReleaseAbandoned,
+    ReleasePurged,
+    RequestConflict,
+)
 from colonnade.core.fixedpoint import Bounds
 from colonnade.core.table import Table, TableColumn, open_pair
 from colonnade.optim.quantiles import LEVELS, STEPS, QuantilePlan, count_at_most, tight_bounds
@@ -116,7 +122,12 @@ def buy_bounds(
             request = _request(version, columns, thresholds=thresholds)
             count = partial(_count, fine, thresholds)
             key = _keys(version)[step]
-            releases.append(gate.release(key, request, mechanism, count, encode=plan.encode))
+            try:
+                releases.append(gate.release(key, request, mechanism, count, encode=plan.encode))
+            except ReleaseAbandoned:
+                with ledger.lock:  # nothing more will be asked
+                    ledger.close_job(bounds_job(version))
+                raise
     with ledger.lock:
         ledger.close_job(bounds_job(version))
     return _bought(coarse, ledger, releases)
