@@ -15,6 +15,7 @@ from colonnade.core.errors import (
     JobClosed,
     LedgerFailed,
     NotPrivate,
+    ReleaseAbandoned,
     ReleasePurged,
     RequestConflict,
 )
@@ -157,14 +158,16 @@ def test_a_release_beyond_the_cap_touches_neither_data_nor_ledger(ledger: Ledger
     assert gate.release(key(0), b"r", MECHANISM, never).body  # replays still work
 
 
-def test_a_failed_computation_stays_charged_and_is_answered_at_the_next_try(ledger: Ledger) -> None:
+def test_an_interrupted_computation_stays_charged_and_is_answered_at_the_next_try(
+    ledger: Ledger,
+) -> None:
     gate = Gate(ledger, OsNoise())
 
-    def fails() -> IntArray:
-        raise MemoryError
+    def interrupted() -> IntArray:
+        raise KeyboardInterrupt
 
-    with pytest.raises(MemoryError):
-        gate.release(key(), b"r", MECHANISM, fails)
+    with pytest.raises(KeyboardInterrupt):
+        gate.release(key(), b"r", MECHANISM, interrupted)
     assert ledger.budget().spent == MECHANISM.cost  # no free probe
     released = gate.release(key(), b"r", MECHANISM, compute)
     assert len(released.body) == 8 * VALUE.size
@@ -234,7 +237,7 @@ def test_a_simulation_ledger_takes_any_noise_and_says_so(kind: str, tmp_path: Pa
 
 
 def test_only_integers_pass(ledger: Ledger) -> None:
-    with pytest.raises(TypeError, match="64-bit integers"):
+    with pytest.raises(ReleaseAbandoned):
         Gate(ledger, OsNoise()).release(
             key(),
             b"r",
@@ -414,17 +417,15 @@ def test_the_receipt_of_many_is_the_newest_ones_and_is_signed(ledger: Ledger) ->
     ledger.check_receipt(receipt)
 
 
-def test_a_failure_amid_many_leaves_all_charged_and_none_answered(ledger: Ledger) -> None:
+def test_an_interruption_amid_many_leaves_all_charged_and_none_answered(ledger: Ledger) -> None:
     gate = Gate(ledger, OsNoise())
 
-    def fails(keys: Sequence[ReleaseKey]) -> list[IntArray]:
-        raise MemoryError
+    def interrupted(keys: Sequence[ReleaseKey]) -> list[IntArray]:
+        raise KeyboardInterrupt
 
-    with pytest.raises(MemoryError):
-        gate.release_many([ask(0), ask(1)], fails)
+    with pytest.raises(KeyboardInterrupt):
+        gate.release_many([ask(0), ask(1)], interrupted)
     assert ledger.budget().spent == 2 * MECHANISM.cost
-    with pytest.raises(ValueError, match="argument 2 is"):
-        gate.release_many([ask(0), ask(1)], lambda _: [VALUE])  # fewer values than keys
     assert not ledger.has(key(0))
     replies = gate.release_many([ask(0), ask(1)], computing)
     assert all(isinstance(reply, Released) for reply in replies)
@@ -443,10 +444,10 @@ def test_asks_that_make_no_sense_are_refused_before_anything_is_charged(ledger: 
 
 def test_bodies_beyond_what_the_disk_was_asked_for_are_not_stored(ledger: Ledger) -> None:
     gate = Gate(ledger, OsNoise())
-    with pytest.raises(ValueError, match="at most"):
-        gate.release_many([ask(0), ask(1)], computing, encode=lambda _: bytes(MAX_BODY_BYTES))
+    replies = gate.release_many([ask(0), ask(1)], computing, encode=lambda _: bytes(MAX_BODY_BYTES))
+    assert all(isinstance(reply, ReleaseAbandoned) for reply in replies)
     assert not ledger.has(key(0))
-    assert gate.release(key(0), b"r", MECHANISM, compute).body  # the ledger goes on
+    assert gate.release(key(2), b"r", MECHANISM, compute).body  # the ledger goes on
 
 
 def test_a_write_that_fails_amid_many_stops_the_ledger(

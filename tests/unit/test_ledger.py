@@ -527,12 +527,12 @@ def test_a_key_that_could_not_be_read_back_is_refused(round_: object) -> None:
 def test_opening_makes_what_a_killed_process_left_durable(files: LedgerFiles) -> None:
     ledger = open_ledger(files)
     release(ledger)
-    ledger._storage._mirror.head = None  # type: ignore[attr-defined]
     copy = LedgerFiles(files.folder.with_name("killed"))
     shutil.copytree(files.folder, copy.folder)
     # The mirror of the killed process lags behind: put back the one from before the release.
-    HeadMirror(copy.mirror).write(Head(2, ledger.state.hashes[2], 0, CAP, CAP), force=True)
-    HeadMirror(copy.mirror).write(Head(2, ledger.state.hashes[2], 0, CAP, CAP), force=True)
+    mirror = HeadMirror(copy.mirror)
+    for _ in range(2):
+        mirror.write(Head(2, ledger.state.hashes[2], 0, CAP, CAP), force=True)
     again = open_ledger(copy)
     assert HeadMirror(copy.mirror).head == again.head == ledger.head
 

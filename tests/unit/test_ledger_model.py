@@ -18,6 +18,7 @@ from colonnade.core.errors import (
     BudgetExceeded,
     ColonnadeError,
     JobClosed,
+    ReleaseAbandoned,
     ReleasePurged,
     RequestConflict,
 )
@@ -45,6 +46,7 @@ class Model:
     charges: dict[Key, tuple[int, bytes]] = field(default_factory=dict)
     bodies: dict[Key, bytes] = field(default_factory=dict)
     purged: set[Key] = field(default_factory=set)
+    abandoned: set[Key] = field(default_factory=set)
     limits: dict[tuple[str, str], int] = field(default_factory=dict)
     closed: set[str] = field(default_factory=set)
 
@@ -72,6 +74,8 @@ class Model:
                 return RequestConflict
             if key in self.purged:
                 return ReleasePurged
+            if key in self.abandoned:
+                return ReleaseAbandoned
             return JobClosed if job in self.closed and key not in self.bodies else None
         if job in self.closed:
             return JobClosed
@@ -137,9 +141,22 @@ class LedgerMachine(RuleBasedStateMachine):
         }
         assert refused == {key: error for key, error in expected.items() if error is not None}
 
+    @rule(count=st.integers(1, 3))
+    def abandon_some(self, count: int) -> None:
+        """What is abandoned stays paid for, and is neither stored nor charged again."""
+        keys = sorted(self.waiting())[:count]
+        refused = self.ledger.abandon_many(
+            [ReleaseKey(job, round_, "k", account) for job, round_, account in keys]
+        )
+        assert all(type(error) is ReleaseAbandoned for error in refused.values())
+        self.model.abandoned |= {*keys}
+
+    def waiting(self) -> set[Key]:
+        return self.model.charges.keys() - self.model.bodies.keys() - self.model.abandoned
+
     @rule(body=st.binary(max_size=40))
     def store_the_rest(self, body: bytes) -> None:
-        waiting = self.model.charges.keys() - self.model.bodies.keys()
+        waiting = self.waiting()
         bodies = {
             ReleaseKey(job, round_, "k", account): body + job.encode()
             for job, round_, account in sorted(waiting)
@@ -150,7 +167,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(job=jobs, round_=rounds, account=accounts, body=st.binary(max_size=40))
     def store(self, job: str, round_: int, account: str, body: bytes) -> None:
         key = (job, round_, account)
-        if key not in self.model.charges or key in self.model.bodies:
+        if key not in self.waiting():
             return
         released = self.ledger.store(ReleaseKey(job, round_, "k", account), body)
         self.model.bodies[key] = body
@@ -226,6 +243,7 @@ class LedgerMachine(RuleBasedStateMachine):
             assert state.reserved.get(account, 0) == model.reserved(account)
             assert model.spent(account) + model.reserved(account) <= model.cap(account)
         assert len(state.charges) == len(model.charges)
+        assert {(key.job, key.round, key.account) for key in state.abandoned} == model.abandoned
         for (job, round_, account), body in model.bodies.items():
             released = self.ledger.stored(ReleaseKey(job, round_, "k", account))
             if (job, round_, account) in model.purged:

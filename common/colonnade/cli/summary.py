@@ -43,6 +43,7 @@ def as_json(summary: "Summary", delta: float) -> dict[str, Any]:
             {"mechanism": name, "releases": count, "spent": amount(units)}
             for name, count, units in summary.by_mechanism
         ],
+        "abandoned": summary.abandoned,
     }
 
 
@@ -86,6 +87,8 @@ def print_summary(summary: "Summary", delta: float) -> None:
     for name, count, units in summary.by_mechanism:
         # A sum over accounts is nobody's spending.
         print(f"  {name:<18} {count:>6} releases{'' if clients else f'  {amount(units)}'}")
+    if summary.abandoned:
+        print(f"  abandoned  {summary.abandoned} releases: paid for, never made")
     print(f"  chain head {summary.chain_hash}")
 
 

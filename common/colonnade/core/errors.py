@@ -53,6 +53,13 @@ class ReleasePurged(ColonnadeError):
     exit_code = EXIT_REFUSED
 
 
+class ReleaseAbandoned(ColonnadeError):
+    """The release was paid for and could not be made; it is never tried again."""
+
+    code = "release_abandoned"
+    exit_code = EXIT_REFUSED
+
+
 class JobClosed(ColonnadeError):
     """The job was closed at this ledger and is never answered again."""
 
@@ -114,6 +121,10 @@ class LedgerFailed(ColonnadeError):
 
     code = "ledger_failed"
     exit_code = EXIT_LEDGER
+
+
+# After any of these nothing more may be released by this process.
+FATAL = (LedgerDamaged, LedgerFailed, LedgerRolledBack)
 
 
 class NotPrivate(ColonnadeError):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from colonnade.privacy.entries import (
+    Abandoned,
     Admitted,
     AdmittedTogether,
     Charged,
@@ -78,6 +79,13 @@ def storing(bodies: Mapping[ReleaseKey, bytes], *, spent: Sequence[int]) -> Draf
         accounts = [key.account for key in keys]
         entry = StoredTogether(job, round_, kind, accounts, digests, size, list(spent))
     return Draft(entry, _once("store", _name(keys)), whole)
+
+
+def abandoning(keys: Sequence[ReleaseKey]) -> Draft:
+    """Give up on paid releases of one job, round and kind."""
+    job, round_, kind, _ = keys[0]
+    entry = Abandoned(job, round_, kind, [key.account for key in keys])
+    return Draft(entry, _once("abandon", _name(keys)))
 
 
 def purging(key: ReleaseKey, kept: Kept) -> Draft:

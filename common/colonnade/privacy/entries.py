@@ -10,6 +10,7 @@ What happens to many accounts of a host at once is one entry, not one for each: 
 import functools
 import hashlib
 import json
+import math
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -17,6 +18,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, get_args, get_ori
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 GENESIS = hashlib.sha256(b"colonnade ledger v1").digest()
+LATEST = 253_402_300_799  # the last second of the year 9999: calendars end there
 
 
 class _Names(NamedTuple):
@@ -173,6 +175,22 @@ class Purged:
 
 
 @dataclass(frozen=True, slots=True)
+class Abandoned:
+    """Releases were paid for and could not be made; they are never tried again."""
+
+    type: ClassVar[str] = "abandoned"
+    job: str
+    round: int
+    kind: str
+    accounts: list[str]
+
+    @property
+    def keys(self) -> list[ReleaseKey]:
+        """The releases this belongs to."""
+        return [ReleaseKey(self.job, self.round, self.kind, each) for each in self.accounts]
+
+
+@dataclass(frozen=True, slots=True)
 class Closed:
     """A job ended: what it had set aside is free again and it is never charged again."""
 
@@ -220,6 +238,7 @@ Entry: TypeAlias = (
     | Stored
     | StoredTogether
     | Purged
+    | Abandoned
     | Closed
     | Adopted
     | Bound
@@ -247,8 +266,20 @@ def canonical(value: Mapping[str, Any]) -> str:
     return _ENCODER.encode(value)
 
 
+def entry_time(reading: float) -> int:
+    """Return the clock's reading as the time of an entry: the nearest that can be read back.
+
+    An entry's time is what the machine's clock said, for people. Entries are ordered by their
+    places and no rule looks at times, so a clock that is wrong (before 1970, beyond 9999, set
+    back, not a number) neither stops a ledger nor makes it unreadable.
+    """
+    return 0 if math.isnan(reading) else int(min(max(reading, 0.0), LATEST))
+
+
 def line_of(entry: Entry, *, seq: int, time: int) -> str:
     """Return the canonical line of ``entry`` at place ``seq``, written at Unix second ``time``."""
+    if not 0 <= time <= LATEST:
+        raise ValueError("an entry's time cannot be read back")
     wanted = _TYPES[type(entry)]
     values = {name: getattr(entry, name) for name in wanted}
     if not all(_fits(value, wanted[name]) for name, value in values.items()):
@@ -263,8 +294,10 @@ def entry_from_line(line: str) -> tuple[int, int, Entry]:
         raise ValueError("an entry is not in canonical form")
     seq, time = values.pop("seq", None), values.pop("time", None)
     kind = KINDS.get(values.pop("type", ""))
-    if type(seq) is not int or type(time) is not int or time < 0 or kind is None:
+    if type(seq) is not int or type(time) is not int or kind is None:
         raise ValueError("an entry lacks its place, time or type")
+    if not 0 <= time <= LATEST:
+        raise ValueError("an entry has a time that no clock shows")
     wanted = _TYPES[kind]
     if values.keys() != wanted.keys():
         raise ValueError("an entry has other fields than its type")

@@ -44,6 +44,7 @@ class Summary:
     accounts: tuple[Account, ...]
     by_mechanism: tuple[tuple[str, int, int], ...]  # name, releases, units
     bound: Bound | None  # the table that is paid for
+    abandoned: int  # releases that were paid for and never made
 
 
 def export_lines(ledger: Ledger) -> Iterator[str]:
@@ -140,6 +141,7 @@ def summarise(state: LedgerState) -> Summary:
         ),
         by_mechanism=tuple((name, *mechanisms[name]) for name in sorted(mechanisms)),
         bound=state.bound,
+        abandoned=len(state.abandoned),
     )
 
 

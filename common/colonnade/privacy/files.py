@@ -57,17 +57,31 @@ def hold_lock(path: Path) -> int:
             "check the folder, its owner and that its disk can be written"
         ) from None
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        holder = os.pread(lock, 32, 0).decode("ascii", "replace").strip()
+        if not try_lock(lock, str(path)):
+            holder = os.pread(lock, 32, 0).decode("ascii", "replace").strip()
+            raise LedgerBusy(
+                f"the ledger in {path.parent} is in use by process {holder}; stop it first"
+            )
+    except BaseException:
         os.close(lock)
-        raise LedgerBusy(
-            f"the ledger in {path.parent} is in use by process {holder}; stop it first"
-        ) from None
+        raise
     with contextlib.suppress(OSError):  # only for the message above
         os.ftruncate(lock, 0)
         os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
     return lock
+
+
+def try_lock(descriptor: int, path: str) -> bool:
+    """Take the exclusive lock of an open file; return whether nobody else has it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        raise BadInput(
+            f"{path} cannot be locked: {error.strerror}; keep it on a disk that has file locks"
+        ) from None
+    return True
 
 
 def sync_path(path: Path) -> None:

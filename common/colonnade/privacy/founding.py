@@ -13,7 +13,16 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from colonnade.core.errors import BadInput, LedgerDamaged
 from colonnade.privacy.caps import signed_cap
-from colonnade.privacy.entries import Adopted, Bound, CapSet, Closed, Entry, Opened, line_of
+from colonnade.privacy.entries import (
+    Adopted,
+    Bound,
+    CapSet,
+    Closed,
+    Entry,
+    Opened,
+    entry_time,
+    line_of,
+)
 from colonnade.privacy.files import LedgerFiles, sync_path, write_private
 from colonnade.privacy.ledger import Ledger
 from colonnade.privacy.receipts import key_to_pem, ledger_key_from_file, public_bytes
@@ -125,7 +134,7 @@ def _first_rows(
     entries.extend(Closed(job) for job in sorted(charter.closed))
     entries.extend([] if charter.bound is None else [charter.bound])
     for seq, entry in enumerate(entries, start=1):
-        line = line_of(entry, seq=seq, time=int(clock()))
+        line = line_of(entry, seq=seq, time=entry_time(clock()))
         state.apply(line)
         rows.append(Row(seq, line, state.head.chain_hash))
     return rows, state

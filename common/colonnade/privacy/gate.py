@@ -5,27 +5,38 @@ noise, store the result and force it to disk; only then hand it out. A retry han
 bytes again, so it neither costs nor reveals anything. A crash between charge and store draws again
 under the same charge, which is sound because nothing had left. No path refunds.
 
+An exception between charge and store is a bug: what is computed is total for every request that
+passed its checks. Tried again it would fail again, at every start, so the release is abandoned:
+an entry, forced to disk before anyone is told, keeps it paid for and refused for ever, and the
+party goes on with other releases. Premise: that an exception happens does not depend on data, for
+the refusal tells of it. So nothing but the code is told, and the reason stays in the local log. A
+failure of the ledger itself is none of this: it ends everything.
+
 Many releases go through the door together, and one is many of one: all are charged in one commit,
 then all are read, then each has noise of its own, then all are stored in one commit, and none is
 handed out before. One that its account cannot afford is refused by itself; its data is not read.
+One that cannot be made takes those with it that were to be made in the same call.
 """
 
 import enum
 import hashlib
 import itertools
+import logging
 import operator
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from colonnade.core.arrays import IntArray
-from colonnade.core.errors import NotPrivate
+from colonnade.core.errors import FATAL, NotPrivate
 from colonnade.privacy.drafts import Ask
 from colonnade.privacy.entries import ReleaseKey
 from colonnade.privacy.ledger import MAX_TOGETHER, Ledger, Released
 from colonnade.privacy.mechanisms import Mechanism, perturb_each
 from colonnade.privacy.sampling import NoiseSource, OsNoise
 from colonnade.privacy.state import REFUSALS, Refusal
+
+logger = logging.getLogger(__name__)
 
 
 class Step(enum.Enum):
@@ -125,9 +136,18 @@ class Gate:
             paid = [ask.key for ask in asks if ask.key not in refused]
             # Not those that were answered before: fresh noise would cost again.
             if new := [key for key in paid if not ledger.has(key)]:
-                ledger.store_many(self._draw(new, compute(new), encode))  # before anything is sent
-                self._at(Step.STORED)
-            released = {each.key: each for each in ledger.stored_many(paid)}
+                try:
+                    bodies = self._draw(new, compute(new), encode)
+                    ledger.store_many(bodies)  # before anything is sent
+                except FATAL:
+                    raise
+                except Exception:  # whatever it was, it must not meet the same release again
+                    logger.exception("release_abandoned first=%s count=%d", new[0][:3], len(new))
+                    refused |= ledger.abandon_many(new)
+                else:
+                    self._at(Step.STORED)
+            made = [key for key in paid if key not in refused]
+            released = {each.key: each for each in ledger.stored_many(made)}
             return [refused.get(ask.key) or released[ask.key] for ask in asks]
 
     def _draw(

@@ -19,12 +19,21 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from colonnade.core.errors import BadInput, LedgerDamaged, LedgerFailed, LedgerRolledBack
 from colonnade.privacy.accounting import Budget
 from colonnade.privacy.caps import signed_cap
-from colonnade.privacy.drafts import Ask, Draft, admission, charge, closing, purging, storing
-from colonnade.privacy.entries import Bound, CapSet, Opened, ReleaseKey, line_of
+from colonnade.privacy.drafts import (
+    Ask,
+    Draft,
+    abandoning,
+    admission,
+    charge,
+    closing,
+    purging,
+    storing,
+)
+from colonnade.privacy.entries import Bound, CapSet, Opened, ReleaseKey, entry_time, line_of
 from colonnade.privacy.loading import load_state
 from colonnade.privacy.mechanisms import Mechanism
 from colonnade.privacy.receipts import Receipt, public_bytes
-from colonnade.privacy.state import REFUSALS, Head, LedgerState, Refusal
+from colonnade.privacy.state import REFUSALS, Head, LedgerState, Refusal, abandonment
 from colonnade.privacy.storage import MAX_BODY_BYTES, Row, Storage
 
 # A commit with so many charges surely fits the disk space that is asked for before one.
@@ -216,6 +225,13 @@ class Ledger:
     def _storing(self, bodies: Mapping[ReleaseKey, bytes]) -> Draft:
         return storing(bodies, spent=[self._state.spent_by(key.account) for key in bodies])
 
+    def abandon_many(self, keys: Sequence[ReleaseKey]) -> dict[ReleaseKey, Refusal]:
+        """Give up on paid releases, durably, and return their refusals: they stay paid for."""
+        self._check_alive()
+        groups = itertools.groupby(keys, lambda key: key[:3])
+        self._append((abandoning(list(group)) for _, group in groups), releases=True)
+        return {key: abandonment(key) for key in keys}
+
     def purge(self, key: ReleaseKey) -> None:
         """Delete the bytes of ``key`` and leave a tombstone: it is never answered again."""
         self._check_alive()
@@ -280,7 +296,7 @@ class Ledger:
         """Append in one commit; each draft is made when those before it count."""
         # Whatever interrupts the lines below, memory and disk may differ: then nothing goes on.
         self._failed = True
-        now, rows = int(self._clock()), list[Row]()
+        now, rows = entry_time(self._clock()), list[Row]()
         try:
             for draft in drafts:
                 line = line_of(draft.entry, seq=self._state.next_seq, time=now)

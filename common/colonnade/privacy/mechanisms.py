@@ -1,7 +1,8 @@
 """Mechanisms: what each adds, what it costs, and why.
 
 A mechanism is a frozen value of integers. Its price follows from those integers alone, so a party
-computes it before any row is read and an auditor recomputes it from the ledger's export.
+computes it before any row is read and an auditor recomputes it from the ledger's export. One whose
+noise the samplers could not draw is not made at all: what was charged can be released.
 """
 
 import functools
@@ -18,7 +19,11 @@ from numpy.typing import NDArray
 from colonnade.core.arrays import IntArray
 from colonnade.core.jit import njit
 from colonnade.privacy.accounting import RHO_UNIT, units_up
-from colonnade.privacy.sampling import NoiseSource
+from colonnade.privacy.sampling import MAX_LOG2_SCALE, NoiseSource
+
+_MAX_NOISE = 2**MAX_LOG2_SCALE
+# Scores are below 2**61 in size, so beyond this a choice is hardly better than a guess.
+_MAX_SCORE_SCALE = 2**62
 
 
 class Mechanism(Protocol):
@@ -50,6 +55,7 @@ class DiscreteGaussian:
 
     def __post_init__(self) -> None:
         _check_positive(self.sigma2, self.l2_sensitivity2)
+        _check_width(self.sigma2, _MAX_NOISE**2)
 
     @classmethod
     def within(cls, cost: int, *, l2_sensitivity2: int) -> "DiscreteGaussian":
@@ -90,6 +96,7 @@ class DiscreteLaplace:
 
     def __post_init__(self) -> None:
         _check_positive(self.scale, self.l1_sensitivity)
+        _check_width(self.scale, _MAX_NOISE)
 
     @property
     def cost(self) -> int:
@@ -172,6 +179,7 @@ class SignedSelection:
 
     def __post_init__(self) -> None:
         _check_positive(self.scale, self.sensitivity)
+        _check_width(self.scale, _MAX_SCORE_SCALE)
 
     @classmethod
     def within(cls, cost: int, *, sensitivity: int) -> "SignedSelection":
@@ -248,3 +256,11 @@ def perturb_each(
 def _check_positive(*values: int) -> None:
     if not all(type(value) is int and value > 0 for value in values):
         raise ValueError("a mechanism takes positive integers")
+
+
+def _check_width(width: int, most: int) -> None:
+    """Refuse noise that the samplers do not reach, before anyone pays for it."""
+    if width > most:
+        raise ValueError(
+            "a release cannot cost so little: its noise would be wider than can be drawn"
+        )

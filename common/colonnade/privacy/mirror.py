@@ -1,12 +1,44 @@
-"""The head of a ledger's chain in a file of its own, so that a shortened ledger is noticed."""
+"""The head of a ledger's chain in a file of its own, so that a shortened or copied one is noticed.
 
+Kept outside the ledger's folder it also tells a ledger from its copies. Whoever has the ledger
+open holds the file's lock (``flock``), and before each write finds there what it wrote last, in
+the file that still has the mirror's name. Anything else was written by a copy.
+
+What holds where: the lock excludes all processes of one machine, in containers too, and over NFS
+those of others unless it is mounted with ``nolock`` or ``local_lock``. Where it does not hold the
+comparison stops both copies at their next write, or on NFS when the client's cache has expired.
+Copies that have a mirror each are noticed by the heads and receipts that a coordinator keeps.
+"""
+
+import enum
 import errno
 import hashlib
 import os
 import struct
 from pathlib import Path
+from typing import NamedTuple
 
+from colonnade.core.errors import LedgerBusy
+from colonnade.privacy.files import identity, try_lock
 from colonnade.privacy.state import Head
+
+
+class MirrorTaken(OSError):
+    """The mirror is not as this process left it: another one writes it, or it was replaced."""
+
+
+class Mark(enum.IntEnum):
+    """Whether the ledgers that use a mirror may be opened."""
+
+    LIVE = 0
+    STOPPED = 1  # for good: it was restored or run twice
+    REPLACED = 2  # by the ledger that a recovery made
+
+
+class _Slot(NamedTuple):
+    turn: int
+    head: Head
+    mark: Mark
 
 
 class HeadMirror:
@@ -17,17 +49,21 @@ class HeadMirror:
     """
 
     _SLOT = 4096
-    _MAGIC = b"COLNHED2"
-    _FORMAT = ">8sQQ32s16sQQ"  # the sum over all accounts has no bound that 64 bits would hold
+    _MAGIC = b"COLNHED3"
+    _FORMAT = ">8sQQ32s16sQQQ"  # the sum over all accounts has no bound that 64 bits would hold
 
     def __init__(self, path: Path) -> None:
-        self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        self._turn = 0
-        self.head: Head | None = None
-        for slot in (0, 1):
-            turn, head = self._read(slot)
-            if head is not None and turn >= self._turn:
-                self._turn, self.head = turn, head
+        self._path, self._file = str(path), os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        self._load()
+
+    def _load(self) -> None:
+        """Read both slots; what does not fit its checksum counts as damaged."""
+        self._known = self._found()
+        whole = sorted(filter(None, map(self._read, (0, 1))), key=lambda slot: slot.turn)
+        self._turn = whole[-1].turn if whole else 0
+        # Older first. After a second writer the two may be of different chains.
+        self.heads = [slot.head for slot in whole]
+        self.mark = max((slot.mark for slot in whole), default=Mark.LIVE)
 
     @classmethod
     def create(cls, path: Path, head: Head) -> None:
@@ -40,30 +76,78 @@ class HeadMirror:
             os.close(mirror)
 
     @classmethod
-    def _slot(cls, turn: int, head: Head) -> bytes:
+    def _slot(cls, turn: int, head: Head, mark: Mark = Mark.LIVE) -> bytes:
         spent = head.spent.to_bytes(16, "big")
-        caps = head.cap, head.highest
-        fields = struct.pack(cls._FORMAT, cls._MAGIC, turn, head.seq, head.chain_hash, spent, *caps)
+        rest = head.cap, head.highest, mark
+        fields = struct.pack(cls._FORMAT, cls._MAGIC, turn, head.seq, head.chain_hash, spent, *rest)
         return (fields + hashlib.sha256(fields).digest()).ljust(cls._SLOT, b"\0")
 
-    def _read(self, slot: int) -> tuple[int, Head | None]:
-        block = os.pread(self._file, self._SLOT, slot * self._SLOT)
+    @property
+    def head(self) -> Head | None:
+        """The newest head; None if both slots are damaged."""
+        return self.heads[-1] if self.heads else None
+
+    def _read(self, slot: int) -> _Slot | None:
+        block = self._known[slot * self._SLOT :]
         size = struct.calcsize(self._FORMAT)
         fields, check = block[:size], block[size : size + 32]
-        if len(block) != self._SLOT or hashlib.sha256(fields).digest() != check:
-            return 0, None
-        magic, turn, seq, chain_hash, spent, *caps = struct.unpack(self._FORMAT, fields)
-        if magic != self._MAGIC:
-            return 0, None
-        return turn, Head(seq, chain_hash, int.from_bytes(spent, "big"), *caps)
+        if hashlib.sha256(fields).digest() != check:
+            return None
+        magic, turn, seq, chain_hash, spent, cap, highest, mark = struct.unpack(
+            self._FORMAT, fields
+        )
+        if magic != self._MAGIC or mark not in set(Mark):
+            return None
+        head = Head(seq, chain_hash, int.from_bytes(spent, "big"), cap, highest)
+        return _Slot(turn, head, Mark(mark))
+
+    def hold(self) -> None:
+        """Take the file for this process as long as it is open, and read it again."""
+        if not try_lock(self._file, self._path):
+            raise LedgerBusy(
+                f"the head mirror {self._path} is in use by a copy of this ledger; "
+                "stop that process first, and keep one copy"
+            )
+        self._load()
+        self._check()
 
     def write(self, head: Head, *, force: bool) -> None:
-        """Write ``head`` over the older slot; force it to disk before a release."""
+        """Write ``head`` over the older slot; force it to disk before a release.
+
+        `MirrorTaken` unless the file is as this process left it.
+        """
+        self._check()
+        self._next(head, Mark.LIVE, force=force)
+
+    def end(self, mark: Mark, head: Head | None = None) -> None:
+        """Mark the file, on disk: no ledger that uses it opens again.
+
+        ``head`` goes beside the newest that is there, whoever wrote that, so that a recovery of
+        either copy knows of both.
+        """
+        self._load()
+        if (last := head or self.head) is not None:
+            self._next(last, mark, force=True)
+
+    def _next(self, head: Head, mark: Mark, *, force: bool) -> None:
         self._turn += 1
-        self._put(self._slot(self._turn, head), ((self._turn - 1) % 2) * self._SLOT)
+        place = ((self._turn - 1) % 2) * self._SLOT
+        block = self._slot(self._turn, head, mark)
+        self._put(block, place)
+        self._known = self._known[:place] + block + self._known[place + self._SLOT :]
         if force:
             self._sync()
-        self.head = head
+        self.heads, self.mark = [*self.heads[-1:], head], mark
+
+    def _check(self) -> None:
+        """Fail if somebody else wrote the file or put another in its place."""
+        held = os.fstat(self._file)
+        if identity(self._path) != (held.st_dev, held.st_ino) or self._found() != self._known:
+            raise MirrorTaken(errno.ESTALE, "the mirror was written or replaced by someone else")
+
+    def _found(self) -> bytes:
+        size = 2 * self._SLOT
+        return os.pread(self._file, size, 0).ljust(size, b"\0")
 
     def _put(self, block: bytes, offset: int) -> None:
         if os.pwrite(self._file, block, offset) != len(block):
@@ -73,5 +157,5 @@ class HeadMirror:
         os.fdatasync(self._file)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, which gives its lock free."""
         os.close(self._file)

@@ -23,7 +23,8 @@ new one exists, so that the two are never both alive.
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import apsw
 
@@ -31,7 +32,7 @@ from colonnade.core.errors import BadInput, LedgerDamaged
 from colonnade.privacy.accounting import MAX_UNITS
 from colonnade.privacy.files import LedgerFiles, hold_lock, stop_ledger, sync_path
 from colonnade.privacy.founding import Charter, Clock, create_ledger
-from colonnade.privacy.mirror import HeadMirror
+from colonnade.privacy.mirror import HeadMirror, Mark
 from colonnade.privacy.receipts import Receipt, ledger_key_from_file
 from colonnade.privacy.state import Head, LedgerState
 
@@ -51,10 +52,14 @@ def recover_ledger(
     lock = hold_lock(old.lock)
     try:
         signer = ledger_key_from_file(old.key)
-        state, whole = _readable_part(old)
-        charter = _charter(old, state, receipts, whole=whole)
-        stop_ledger(old, f"recovered into {new.folder}")
-        create_ledger(new, charter, signer=signer, clock=clock)
+        with _held_mirror(old) as mirror:
+            state, whole = _readable_part(old)
+            witnessed = _worst(state, mirror)
+            charter = _charter(old, state, witnessed, receipts, whole=whole)
+            stop_ledger(old, f"recovered into {new.folder}")
+            create_ledger(new, charter, signer=signer, clock=clock)
+            if mirror is not None:
+                mirror.end(Mark.REPLACED)  # nor do copies that use it open again
         old.key.unlink()
         sync_path(old.folder)
     finally:
@@ -63,9 +68,14 @@ def recover_ledger(
 
 
 def _charter(
-    old: LedgerFiles, state: LedgerState, receipts: Sequence[Receipt], *, whole: bool
+    old: LedgerFiles,
+    state: LedgerState,
+    mirror: Head | None,
+    receipts: Sequence[Receipt],
+    *,
+    whole: bool,
 ) -> Charter:
-    opened, mirror = state.opened, _mirror_head(old)
+    opened = state.opened
     if opened is None or not state.caps:
         raise LedgerDamaged(
             f"no cap can be read from {old.folder}; ask the approver for a new ledger"
@@ -124,8 +134,12 @@ def _adopted(state: LedgerState, mirror: Head | None, strange: Sequence[Receipt]
 def _lost(state: LedgerState, mirror: Head) -> int:
     """Return the most that any one account may have spent beside the readable entries."""
     dearest = max((charge.units for charge in state.charges.values()), default=0)
-    missing = mirror.spent if _beside(state, mirror) else max(0, mirror.spent - state.total)
-    return missing + dearest
+    return _missing(state, mirror) + dearest
+
+
+def _missing(state: LedgerState, mirror: Head) -> int:
+    """Return what the mirror knows to be spent and the readable entries do not."""
+    return mirror.spent if _beside(state, mirror) else max(0, mirror.spent - state.total)
 
 
 def _beside(state: LedgerState, mirror: Head) -> bool:
@@ -163,13 +177,35 @@ def _caps(
     }
 
 
-def _mirror_head(files: LedgerFiles) -> Head | None:
+@contextmanager
+def _held_mirror(files: LedgerFiles) -> Iterator[HeadMirror | None]:
+    """Hold the mirror of a ledger; None if there is none that can be read.
+
+    A copy that runs has the lock. One whose mirror was marked and whose folder was not is a copy
+    of the ledger that was stopped or recovered: that one counts.
+    """
     try:
         mirror = HeadMirror(files.mirror)
     except OSError:
-        return None
-    mirror.close()
-    return mirror.head
+        yield None
+        return
+    try:
+        mirror.hold()
+        copied = mirror.mark is Mark.STOPPED and not files.stopped.exists()
+        if copied or mirror.mark is Mark.REPLACED:
+            raise BadInput(
+                f"{files.folder} is a copy of a ledger that was stopped or recovered elsewhere, "
+                f"as its mirror {files.mirror} says; recover or use that one"
+            )
+        yield mirror
+    finally:
+        mirror.close()
+
+
+def _worst(state: LedgerState, mirror: HeadMirror | None) -> Head | None:
+    """Return the head of the mirror's two that knows most beside the readable entries."""
+    heads = [] if mirror is None else mirror.heads[::-1]  # of two alike, the newer
+    return max(heads, key=lambda head: _missing(state, head), default=None)
 
 
 def _readable_part(files: LedgerFiles) -> tuple[LedgerState, bool]:

@@ -9,7 +9,6 @@ checkpoint: SQLite's automatic one swallows a failed sync.
 """
 
 import contextlib
-import ctypes
 import errno
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -25,16 +24,13 @@ from colonnade.core.errors import (
     LowDisk,
 )
 from colonnade.privacy.files import LedgerFiles, hold_lock, identity, stop_ledger, sync_path
-from colonnade.privacy.mirror import HeadMirror
+from colonnade.privacy.mirror import HeadMirror, Mark, MirrorTaken
 from colonnade.privacy.state import Head, Kept
 from colonnade.privacy.storage import MAX_BODY_BYTES, Row
+from colonnade.privacy.wal import CHECKPOINT_PAGES, PAGE_BYTES, grow_log, keep_log
 
 APPLICATION_ID = 0x434F4C4E  # "COLN"
 SCHEMA_VERSION = 3
-# An entry has some 400 bytes: small pages make small commits.
-_PAGE_BYTES = 1024
-# Pages in the log before it is copied into the database.
-_CHECKPOINT_PAGES = 256
 # This much disk must be free before anything is charged: two bodies, the log, and its copy.
 RESERVE_BYTES = 4 * MAX_BODY_BYTES
 
@@ -78,20 +74,17 @@ class SqliteStorage:
             raise BadInput(f"there is no ledger in {files.folder}; make one with 'party init'")
         self._lock = hold_lock(files.lock)
         try:
-            if files.stopped.exists():
-                raise LedgerRolledBack(
-                    f"the ledger in {files.folder} was stopped for good; "
-                    "see 'colonnade ledger recover --help'"
-                )
-            # Before SQLite opens them: closing a second descriptor would drop its locks.
-            for path in (files.log, files.database, files.folder):
-                if path.exists():
-                    sync(path)
-            self._database = _connect(files.database, vfs=vfs)
+            self._mirror = mirror(files.mirror)
             try:
-                self._mirror = mirror(files.mirror)
-            except OSError:
-                self._database.close()
+                self._mirror.hold()
+                self._refuse_stopped()
+                # Before SQLite opens them: closing a second descriptor would drop its locks.
+                for path in (files.log, files.database, files.folder):
+                    if path.exists():
+                        sync(path)
+                self._database = _connect(files.database, vfs=vfs)
+            except BaseException:
+                self._mirror.close()
                 raise
             self._database.set_wal_hook(self._count_pages)
         except (apsw.Error, OSError):
@@ -104,19 +97,27 @@ class SqliteStorage:
             os.close(self._lock)
             raise
 
+    def _refuse_stopped(self) -> None:
+        """Refuse a ledger that must not be opened any more, or a copy of one."""
+        if self._files.stopped.exists() or self._mirror.mark is not Mark.LIVE:
+            raise LedgerRolledBack(
+                f"the ledger in {self._files.folder} was stopped for good; "
+                "see 'colonnade ledger recover --help'"
+            )
+
     @staticmethod
     def create(files: LedgerFiles, rows: Sequence[Row], head: Head) -> None:
         """Make the database and the mirror with the first rows in them."""
         os.close(os.open(files.database, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         database = apsw.Connection(str(files.database), flags=apsw.SQLITE_OPEN_READWRITE)
         try:
-            database.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
+            database.execute(f"PRAGMA page_size = {PAGE_BYTES}")
             database.execute("PRAGMA locking_mode = EXCLUSIVE")
             database.execute("PRAGMA journal_mode = WAL")
             database.execute("PRAGMA synchronous = FULL")
             with database:
                 database.execute(_SCHEMA)
-            _grow_log(database)
+            grow_log(database)
             with database:  # this starts the log over, leaving its size
                 _insert(database, rows)
         finally:
@@ -145,8 +146,10 @@ class SqliteStorage:
             with self._database:
                 _insert(self._database, rows)
             self._mirror.write(head, force=releases)
-            if self._log_pages >= _CHECKPOINT_PAGES:
+            if self._log_pages >= CHECKPOINT_PAGES:
                 self._checkpoint()
+        except MirrorTaken:
+            raise self._second_writer(head) from None
         except Exception as error:  # noqa: BLE001 - whatever it was, nothing may go on
             raise self._failure(error) from None
 
@@ -154,12 +157,15 @@ class SqliteStorage:
         """Bring the mirror to ``head``, on disk; the other files were synced before opening."""
         try:
             self._mirror.write(head, force=True)
+        except MirrorTaken:
+            raise self._second_writer(head) from None
         except OSError as error:
             raise self._failure(error) from None
 
     def stop(self, reason: str) -> None:
-        """Leave a file, on disk, that keeps this ledger from being opened again."""
+        """Note, on disk, that this ledger and copies with its mirror must not be opened again."""
         stop_ledger(self._files, reason)
+        self._mirror.end(Mark.STOPPED)
 
     def witnessed(self) -> Head | None:
         """Return the head that the mirror knows."""
@@ -205,31 +211,24 @@ class SqliteStorage:
         if (held.st_dev, held.st_ino) != identity(self._lock_path):
             raise OSError(errno.ESTALE, "the lock file was replaced")
 
+    def _second_writer(self, head: Head) -> LedgerFailed:
+        """Stop this copy for good, and tell the other one through the mirror what this one did."""
+        reason = (
+            f"the head mirror {self._files.mirror} was written or replaced by another process: "
+            f"a copy of the ledger in {self._files.folder} was run beside it"
+        )
+        try:
+            stop_ledger(self._files, reason)
+            self._mirror.end(Mark.STOPPED, head)
+        except OSError as error:
+            return self._failure(error)
+        return LedgerFailed(f"{reason}; see 'colonnade ledger recover --help'")
+
     def _failure(self, error: Exception) -> LedgerFailed:
         return LedgerFailed(
             f"the ledger in {self._files.folder} could not be written "
             f"({type(error).__name__}); check the disk, then start again"
         )
-
-
-def _grow_log(database: apsw.Connection) -> None:
-    """Make the log as large as it gets, once, and have it kept.
-
-    Commits then overwrite blocks that the file already has. Growing the file with each commit
-    makes every sync a metadata write too, ten times slower on ext4.
-    """
-    _keep_log(database)
-    with database:
-        filler = (_CHECKPOINT_PAGES + 16) * _PAGE_BYTES
-        database.execute("INSERT INTO body VALUES (-1, zeroblob(?))", (filler,))
-    with database:
-        database.execute("DELETE FROM body WHERE seq = -1")
-    database.execute("PRAGMA wal_checkpoint(RESTART)")
-
-
-def _keep_log(database: apsw.Connection) -> None:
-    keep = ctypes.c_int(1)
-    database.file_control("main", apsw.SQLITE_FCNTL_PERSIST_WAL, ctypes.addressof(keep))
 
 
 def _insert(database: apsw.Connection, rows: Sequence[Row]) -> None:
@@ -264,7 +263,7 @@ def _connect(path: Path, *, vfs: str | None) -> apsw.Connection:
             ("user_version", SCHEMA_VERSION),
             ("integrity_check(1)", "ok"),  # necessary, far from sufficient: hence the chain
         )
-        _keep_log(database)
+        keep_log(database)
         for pragma, wanted in settings:
             got = next(iter(database.execute(f"PRAGMA {pragma}")), (None,))[0]
             if wanted is not None and got != wanted:

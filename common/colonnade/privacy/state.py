@@ -13,6 +13,7 @@ from colonnade.core.errors import (
     BudgetExceeded,
     JobClosed,
     LedgerDamaged,
+    ReleaseAbandoned,
     ReleasePurged,
     RequestConflict,
 )
@@ -20,6 +21,7 @@ from colonnade.privacy.accounting import MAX_UNITS, Budget, rho_from_units
 from colonnade.privacy.caps import cap_statement
 from colonnade.privacy.entries import (
     GENESIS,
+    Abandoned,
     Admitted,
     AdmittedTogether,
     Adopted,
@@ -40,8 +42,8 @@ from colonnade.privacy.entries import (
 from colonnade.privacy.mechanisms import Mechanism, mechanism_from_record
 from colonnade.privacy.receipts import verify
 
-REFUSALS = (BudgetExceeded, JobClosed, ReleasePurged, RequestConflict)
-Refusal: TypeAlias = BudgetExceeded | JobClosed | ReleasePurged | RequestConflict
+Refusal: TypeAlias = BudgetExceeded | JobClosed | ReleaseAbandoned | ReleasePurged | RequestConflict
+REFUSALS = (BudgetExceeded, JobClosed, ReleaseAbandoned, ReleasePurged, RequestConflict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,7 @@ class LedgerState:
     stored: dict[ReleaseKey, Kept] = field(default_factory=dict)
     purged: set[ReleaseKey] = field(default_factory=set)
     bound: Bound | None = None  # the newest
+    abandoned: set[ReleaseKey] = field(default_factory=set)
 
     @property
     def next_seq(self) -> int:
@@ -155,6 +158,8 @@ class LedgerState:
             raise ReleasePurged(
                 f"release {key.kind} of round {key.round} was purged and is never drawn again"
             )
+        if key in self.abandoned:
+            raise abandonment(key)
         if key not in self.stored:
             self._check_open(key.job)
         return False
@@ -249,6 +254,8 @@ class LedgerState:
                 if entry.key not in self.stored or entry.key in self.purged:
                     raise ValueError("a release is purged that is not there")
                 self.purged.add(entry.key)
+            case Abandoned():
+                self._abandon(entry)
             case Closed():
                 self.closed.add(entry.job)
                 for account, units in self.left.pop(entry.job, {}).items():
@@ -304,7 +311,7 @@ class LedgerState:
         _check_lists(accounts, digests, spent)
         _check_digests(digests)
         keys = [ReleaseKey(entry.job, entry.round, entry.kind, account) for account in accounts]
-        if any(key not in self.charges or key in self.stored for key in keys):
+        if not all(map(self.is_due, keys)):
             raise ValueError("a release is stored that was not charged, or twice")
         if any(map(operator.ne, spent, map(self.spent_by, accounts))):
             raise ValueError("a stored release misstates what was spent")
@@ -313,6 +320,16 @@ class LedgerState:
             raise ValueError("a release has a negative size")
         for place, (key, digest, units) in enumerate(zip(keys, digests, spent, strict=True)):
             self.stored[key] = Kept(seq, place * size, size, digest, units)
+
+    def _abandon(self, entry: Abandoned) -> None:
+        _check_lists(entry.accounts)
+        if any(not self.is_due(key) for key in entry.keys):
+            raise ValueError("a release is abandoned that was not charged, or that was stored")
+        self.abandoned.update(entry.keys)
+
+    def is_due(self, key: ReleaseKey) -> bool:
+        """Return whether the release was paid for and neither stored nor abandoned."""
+        return key in self.charges and key not in self.stored and key not in self.abandoned
 
     def _adopt(self, entry: Adopted) -> None:
         if entry.account == "*":
@@ -337,6 +354,14 @@ class LedgerState:
         if self.opened is None:
             raise ValueError("the ledger has no first entry")
         return self.opened
+
+
+def abandonment(key: ReleaseKey) -> ReleaseAbandoned:
+    """Return the refusal of a release that was abandoned: what went wrong stays here."""
+    return ReleaseAbandoned(
+        f"release {key.kind} of round {key.round} was paid for and could not be made; it is never "
+        "tried again: submit a new job, and see the log of this party"
+    )
 
 
 def _check_lists(accounts: Sequence[str], *others: Sequence[object]) -> None:

@@ -24,6 +24,7 @@ STATUS: Mapping[type[ColonnadeError], grpc.StatusCode] = {
     errors.BudgetExceeded: _Code.RESOURCE_EXHAUSTED,
     errors.RequestConflict: _Code.ALREADY_EXISTS,
     errors.ReleasePurged: _Code.DATA_LOSS,
+    errors.ReleaseAbandoned: _Code.FAILED_PRECONDITION,
     errors.JobClosed: _Code.FAILED_PRECONDITION,
     errors.LowDisk: _Code.UNAVAILABLE,
     errors.LedgerBusy: _Code.UNAVAILABLE,

@@ -17,7 +17,13 @@ from typing import TypeAlias
 import numpy as np
 
 from colonnade.core.arrays import Int32Array, IntArray
-from colonnade.core.errors import BadInput, JobClosed, ReleasePurged, RequestConflict
+from colonnade.core.errors import (
+    BadInput,
+    JobClosed,
+    ReleaseAbandoned,
+    ReleasePurged,
+    RequestConflict,
+)
 from colonnade.core.fixedpoint import Bounds
 from colonnade.core.table import Table, TableColumn
 from colonnade.optim.quantiles import (
@@ -141,7 +147,12 @@ def _buy(
         request = _request(purchase, dataset.coarse, thresholds=thresholds)
         count = partial(_count, dataset.fine, purchase.columns, thresholds)
         key = purchase.keys[step]
-        bodies.append(gate.release(key, request, mechanism, count, encode=plan.encode).body)
+        try:
+            bodies.append(gate.release(key, request, mechanism, count, encode=plan.encode).body)
+        except ReleaseAbandoned:
+            with ledger.lock:  # nothing more will be asked
+                ledger.close_job(purchase.job)
+            raise
 
 
 def _asked(table: Table, names: Sequence[str] | None, *, label: bool) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from colonnade.core.errors import NotPrivate, RequestConflict
+from colonnade.core.errors import NotPrivate, ReleaseAbandoned, RequestConflict
 from colonnade.optim.model import LinearModel, ModelFeature, ModelLabel
 from colonnade.optim.solvers.claims import Claim
 from colonnade.optim.solvers.fitting import Fitted, fit_table, problem_of
@@ -114,7 +114,7 @@ def fit_charged(
         raise RequestConflict(
             "this very fit was made before, with other rows; a new one needs another --name"
         ) from None
-    except Diverged:
+    except (Diverged, ReleaseAbandoned):
         _close(ledger, job)  # nothing more will be asked
         raise
     _close(ledger, job)

@@ -11,9 +11,9 @@ from typing import Any
 
 import grpc
 
-from colonnade.core.errors import ColonnadeError, LowDisk, StaleEpoch, Unreachable
+from colonnade.core.errors import FATAL, ColonnadeError, LowDisk, StaleEpoch, Unreachable
 from colonnade.party.meter import Meter
-from colonnade.party.vault import FATAL, Vault
+from colonnade.party.vault import Vault
 from colonnade.privacy.ledger import Released
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.v1.federation_pb2_grpc import FederationServiceStub
@@ -148,10 +148,13 @@ class _Session:
         except FATAL:
             raise
         except ColonnadeError as error:
-            refusal = pb.Refusal(
-                job_id=task.job_id, round=task.round, code=error.code, message=str(error)
-            )
-            answer.refusal.CopyFrom(refusal)
+            answer.refusal.code, answer.refusal.message = error.code, str(error)
+            answer.refusal.job_id, answer.refusal.round = task.job_id, task.round
+        except Exception:
+            # A bug that one task meets must not end the party at every start.
+            logger.exception("task_failed job=%s round=%d", task.job_id[:12], task.round)
+            answer.refusal.code = ColonnadeError.code
+            answer.refusal.job_id, answer.refusal.round = task.job_id, task.round
         else:
             answer.submission.job_id, answer.submission.round = task.job_id, task.round
             if isinstance(replies, Replies):

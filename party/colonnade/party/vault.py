@@ -10,12 +10,10 @@ import logging
 from collections.abc import Callable
 
 from colonnade.core.errors import (
+    FATAL,
     BadInput,
     ColonnadeError,
     DatasetChanged,
-    LedgerDamaged,
-    LedgerFailed,
-    LedgerRolledBack,
     LowDisk,
     PolicyRefused,
 )
@@ -39,8 +37,6 @@ from colonnade.wire.identity import Identity
 from colonnade.wire.jobspec import feature_to_proto, job_from_bytes
 
 logger = logging.getLogger(__name__)
-# After any of these nothing more may be released by this process.
-FATAL = (LedgerDamaged, LedgerFailed, LedgerRolledBack)
 
 
 class Vault:
@@ -123,6 +119,10 @@ class Vault:
             return pb.Decision(job_id=name, code=error.code, message=told)
         except ColonnadeError as error:
             return pb.Decision(job_id=name, code=error.code, message=str(error))
+        except Exception:
+            # A bug that one proposal meets must not end the party at every start.
+            logger.exception("proposal_failed job=%s", name[:12])
+            return pb.Decision(job_id=name, code=ColonnadeError.code)
         return pb.Decision(job_id=name, accepted=True)
 
     def answer(self, job: str, round_: int, body: bytes) -> list[Released] | Replies:

@@ -120,8 +120,9 @@ class FrankWolfeSpec:
             raise ValueError("the local rounds must leave a round for the rest")
         self._check_labels()
         self._check_sampling()
-        self.selection(1)  # a price too small for any scale is refused here
-        self.sketch("")  # and so is an impossible sketch
+        self.selection(1)  # a price too small for any noise is refused here
+        for block in self.blocks:
+            self.payload(block.party)  # of the other kinds too, and an impossible sketch
 
     def _check_labels(self) -> None:
         owners = sum(block.holds_label for block in self.blocks)

@@ -29,9 +29,9 @@ def check_spec(spec: "MomentsSpec") -> None:
     _check_sharing(spec)
     if spec.keep < 0 or (spec.wide() and spec.screen_units < 1):
         raise ValueError("screening needs a number of features to keep and a price")
-    if spec.wide():
-        spec.selection()  # a price too small for any scale is refused here
-    spec.sketch("")  # and so is an impossible sketch
+    spec.sketch("")  # an impossible one is refused here
+    for part in spec.parts:
+        spec.max_units(part.party)  # and so is a price too small for its noise
 
 
 def _check_numbers(spec: "MomentsSpec") -> None:

@@ -1,0 +1,148 @@
+"""Copies of a ledger's folder that use one mirror cannot spend twice, however they are run."""
+
+import contextlib
+import fcntl
+import shutil
+from pathlib import Path
+
+import pytest
+from support.ledgers import CAP, MECHANISM, digest, key
+
+from colonnade.core.errors import BadInput, ColonnadeError, LedgerFailed, LedgerRolledBack
+from colonnade.privacy.files import LedgerFiles
+from colonnade.privacy.founding import Charter, create_ledger, open_ledger
+from colonnade.privacy.ledger import Ledger
+from colonnade.privacy.mirror import HeadMirror
+from colonnade.privacy.recovery import recover_ledger
+
+COST = MECHANISM.cost
+ALL_ROUNDS = CAP // COST
+
+
+@pytest.fixture
+def copies(tmp_path: Path) -> list[LedgerFiles]:
+    """Make a ledger and a copy of its folder, with one mirror on another disk."""
+    mirror = tmp_path / "elsewhere.mirror"
+    files = [LedgerFiles(tmp_path / name, mirror) for name in ("first", "second")]
+    create_ledger(files[0], Charter("hospital", {"": CAP}))
+    shutil.copytree(files[0].folder, files[1].folder)
+    return files
+
+
+def spend(ledger: Ledger, rounds: int) -> int:
+    """Make so many new releases, or as many as the ledger lets out; return how many."""
+    done, first = 0, len(ledger.state.charges)
+    with contextlib.suppress(ColonnadeError):
+        for round_ in range(first, first + rounds):
+            ledger.charge(key(round_), MECHANISM, request_sha256=digest(b"r"))
+            ledger.store(key(round_), b"body")
+            done += 1
+    return done
+
+
+def refused(files: LedgerFiles) -> str:
+    with pytest.raises(ColonnadeError) as refusal:
+        open_ledger(files)
+    return refusal.value.code
+
+
+def test_a_copy_does_not_open_while_another_lives(copies: list[LedgerFiles]) -> None:
+    ledger = open_ledger(copies[0])
+    assert refused(copies[1]) == "ledger_busy"
+    assert spend(ledger, ALL_ROUNDS) == ALL_ROUNDS  # the first is not disturbed
+    ledger.close()
+
+
+def test_a_copy_does_not_open_after_another_has_spent(copies: list[LedgerFiles]) -> None:
+    ledger = open_ledger(copies[0])
+    spend(ledger, 1)
+    ledger.close()
+    assert refused(copies[1]) == "ledger_rolled_back"
+    open_ledger(copies[0]).close()
+
+
+@pytest.fixture
+def no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every lock be had by everyone, as on a network disk without locks."""
+    monkeypatch.setattr(fcntl, "flock", lambda *_: None)
+
+
+@pytest.mark.usefixtures("no_locks")
+def test_live_copies_stop_each_other_where_locks_do_not_hold(copies: list[LedgerFiles]) -> None:
+    ledgers = [open_ledger(files) for files in copies]  # the second opening writes the mirror
+    done = [spend(ledger, ALL_ROUNDS) for ledger in ledgers]
+    assert sum(done) == 0
+    for ledger, files in zip(ledgers, copies, strict=True):
+        with pytest.raises(LedgerFailed):  # not only that once
+            ledger.charge(key(99), MECHANISM, request_sha256=digest(b"r"))
+        assert refused(files) == "ledger_rolled_back"  # nor after a restart
+
+
+@pytest.mark.usefixtures("no_locks")
+def test_a_second_writer_is_noticed_before_anything_more_is_released(
+    copies: list[LedgerFiles],
+) -> None:
+    second = open_ledger(copies[1])
+    first = open_ledger(copies[0])
+    assert spend(first, 5) == 5
+    assert spend(second, ALL_ROUNDS) == 0
+    assert spend(first, ALL_ROUNDS) == 0  # it learns from the mirror that it has a copy
+    # Whichever of them is recovered, the other's spending counts too.
+    new = LedgerFiles(copies[0].folder.with_name("new"))
+    for ledger in (first, second):
+        ledger._storage.abandon()  # type: ignore[attr-defined]
+    adopted = recover_ledger(copies[1], new)
+    assert adopted[""] >= 5 * COST
+
+
+def test_a_mirror_replaced_under_a_running_ledger_stops_it_for_good(
+    copies: list[LedgerFiles],
+) -> None:
+    files = copies[0]
+    ledger = open_ledger(files)
+    spend(ledger, 1)
+    other = files.mirror.with_name("other")
+    shutil.copy(files.mirror, other)
+    other.rename(files.mirror)  # the lock is on the file that had the name before
+    assert spend(ledger, ALL_ROUNDS) == 0
+    ledger._storage.abandon()  # type: ignore[attr-defined]
+    assert refused(files) == "ledger_rolled_back"
+
+
+def test_a_copy_of_a_stopped_ledger_neither_opens_nor_recovers(copies: list[LedgerFiles]) -> None:
+    ledger = open_ledger(copies[0])
+    ledger._storage.stop("for a test")
+    ledger.close()
+    assert refused(copies[1]) == "ledger_rolled_back"
+    with pytest.raises(BadInput):
+        recover_ledger(copies[1], LedgerFiles(copies[1].folder.with_name("new")))
+    recover_ledger(copies[0], LedgerFiles(copies[0].folder.with_name("new")))
+
+
+def test_a_ledger_is_recovered_once(copies: list[LedgerFiles]) -> None:
+    copies[0].stopped.touch()
+    recover_ledger(copies[0], LedgerFiles(copies[0].folder.with_name("new")))
+    assert refused(copies[1]) == "ledger_rolled_back"
+    copies[1].stopped.touch()
+    with pytest.raises(BadInput):
+        recover_ledger(copies[1], LedgerFiles(copies[1].folder.with_name("again")))
+
+
+def test_a_recovery_waits_for_a_copy_that_runs(copies: list[LedgerFiles]) -> None:
+    ledger = open_ledger(copies[0])
+    copies[1].stopped.touch()
+    with pytest.raises(ColonnadeError) as busy:
+        recover_ledger(copies[1], LedgerFiles(copies[1].folder.with_name("new")))
+    assert busy.value.code == "ledger_busy"
+    ledger.close()
+
+
+def test_looking_at_a_mirror_disturbs_nobody(copies: list[LedgerFiles]) -> None:
+    ledger = open_ledger(copies[0])
+    look = HeadMirror(copies[0].mirror)
+    assert look.head == ledger.head
+    look.close()
+    assert spend(ledger, 2) == 2
+    ledger.close()
+    with pytest.raises(LedgerRolledBack):
+        open_ledger(copies[1])
