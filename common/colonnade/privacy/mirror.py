@@ -22,12 +22,22 @@ class HeadMirror:
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        self._turn = 0
-        self.head: Head | None = None
-        for slot in (0, 1):
-            turn, head = self._read(slot)
-            if head is not None and turn >= self._turn:
-                self._turn, self.head = turn, head
+        self._turn, self.head = self._newest(self._file)
+
+    @classmethod
+    def read(cls, path: Path) -> Head | None:
+        """Return the head without opening the mirror for writing; None if it is damaged."""
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return cls._newest(file)[1]
+        finally:
+            os.close(file)
+
+    @classmethod
+    def _newest(cls, file: int) -> tuple[int, Head | None]:
+        slots = (cls._read(file, slot) for slot in (0, 1))
+        whole = [(turn, head) for turn, head in slots if head is not None]
+        return max(whole, key=lambda each: each[0], default=(0, None))
 
     @classmethod
     def create(cls, path: Path, head: Head) -> None:
@@ -46,14 +56,15 @@ class HeadMirror:
         fields = struct.pack(cls._FORMAT, cls._MAGIC, turn, head.seq, head.chain_hash, spent, *caps)
         return (fields + hashlib.sha256(fields).digest()).ljust(cls._SLOT, b"\0")
 
-    def _read(self, slot: int) -> tuple[int, Head | None]:
-        block = os.pread(self._file, self._SLOT, slot * self._SLOT)
-        size = struct.calcsize(self._FORMAT)
+    @classmethod
+    def _read(cls, file: int, slot: int) -> tuple[int, Head | None]:
+        block = os.pread(file, cls._SLOT, slot * cls._SLOT)
+        size = struct.calcsize(cls._FORMAT)
         fields, check = block[:size], block[size : size + 32]
-        if len(block) != self._SLOT or hashlib.sha256(fields).digest() != check:
+        if len(block) != cls._SLOT or hashlib.sha256(fields).digest() != check:
             return 0, None
-        magic, turn, seq, chain_hash, spent, *caps = struct.unpack(self._FORMAT, fields)
-        if magic != self._MAGIC:
+        magic, turn, seq, chain_hash, spent, *caps = struct.unpack(cls._FORMAT, fields)
+        if magic != cls._MAGIC:
             return 0, None
         return turn, Head(seq, chain_hash, int.from_bytes(spent, "big"), *caps)
 

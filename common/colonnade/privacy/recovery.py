@@ -164,11 +164,9 @@ def _caps(
 
 def _mirror_head(files: LedgerFiles) -> Head | None:
     try:
-        mirror = HeadMirror(files.mirror)
+        return HeadMirror.read(files.mirror)
     except OSError:
         return None
-    mirror.close()
-    return mirror.head
 
 
 def _readable_part(files: LedgerFiles) -> tuple[LedgerState, bool]:
