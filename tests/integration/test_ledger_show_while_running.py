@@ -135,7 +135,7 @@ def test_a_busy_ledger_is_shown_consistently_and_goes_on(
         try:
             assert writer.stdout is not None
             assert writer.stdout.readline() == b"busy\n"
-            ends = []
+            ends = list[int]()
             while len(ends) < 8 or ends[-1] < 1000:  # many times round the log
                 shown = show(capsys, files.folder)
                 check(shown)
