@@ -1,5 +1,6 @@
 """Operators hear of absent parties, repeated questions and models that use nobody's columns."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -7,14 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.federation import sites
+from support.federation import NAMES, credentials_of, everyone, founded, sites
 
 from colonnade.cli.main import main
 from colonnade.core.errors import DuplicateJob, PartyAbsent
 from colonnade.privacy.accounting import units_down
+from colonnade.server.store import PartyRow
 from colonnade.simulate.federation import found_federation
 from colonnade.simulate.processes import Processes
 from colonnade.wire.authoring import Wishes, author
+from colonnade.wire.client import Client
 from colonnade.wire.jobspec import job_from_bytes
 
 Output = pytest.CaptureFixture[str]
@@ -93,3 +96,22 @@ def test_a_simulation_says_it_too(capsys: Output, tmp_path: Path) -> None:
     options = ("--sampling", "serial", "--rounds", "1", "--out", str(tmp_path / "run"))
     assert main(["simulate", *size, *options]) == 0
     assert "note     the model uses no feature of laboratory" in capsys.readouterr().out
+
+
+def test_a_party_that_enrolled_and_never_came_is_missed(tmp_path: Path) -> None:
+    made, names = founded(), NAMES[:2]
+
+    def missed(address: str) -> None:
+        with Client(address, credentials_of(made, "analyst")) as client:
+            with pytest.raises(PartyAbsent, match="bank is away"):
+                author(client.parties(), Wishes(), target="y")
+            job = author(client.parties(), Wishes(), target="y", without=["bank"])
+            assert {member.party for member in job.members} == set(names)
+
+    async def run() -> None:
+        async with everyone(made, names, tmp_path) as (hub, _):
+            bank = PartyRow("bank", bytes(16), bytes(32))
+            await hub.serving.worker.do(lambda: hub.serving.engine._put_party(bank))
+            await asyncio.to_thread(missed, hub.address)
+
+    asyncio.run(run())
