@@ -8,7 +8,7 @@ export COLONNADE_COORDINATOR=coordinator:7443 COLONNADE_CREDENTIALS=pki
 follow() {
     status=0
     rm -f job.spec
-    colonnade job "$@" --timeout 600 --write-spec job.spec --watch || status=$?
+    colonnade job "$@" --again --timeout 600 --write-spec job.spec --watch || status=$?
     [ -e job.spec ] || exit "$status"
     job=$(sha256sum job.spec | cut -c 1-12)  # a job's name is the digest of its specification
     colonnade job report "$job" --out "/runs/$job"

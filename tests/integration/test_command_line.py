@@ -65,14 +65,6 @@ def test_show_as_json_has_amounts_as_rho_and_epsilon(ledger: Path, capsys: Outpu
     assert shown["private"] is True
 
 
-def test_show_of_a_ledger_in_use_reads_its_mirror(ledger: Path, capsys: Output) -> None:
-    held = open_ledger(LedgerFiles(ledger))
-    shown = run_json(capsys, "ledger", "show", str(ledger))
-    held.close()
-    assert shown["in_use"] is True
-    assert shown["spent"] == {"rho": pytest.approx(0.12)}
-
-
 def test_verify_of_a_ledger_in_use_says_by_whom(ledger: Path, capsys: Output) -> None:
     held = open_ledger(LedgerFiles(ledger))
     assert main(["ledger", "verify", str(ledger)]) == 6
@@ -291,7 +283,7 @@ def test_an_internal_error_tells_its_type_and_nothing_else(
     def secret(_: object) -> None:
         raise ZeroDivisionError("patient 4711 has value 17.3")
 
-    monkeypatch.setattr("colonnade.privacy.founding.open_ledger", secret)
+    monkeypatch.setattr("colonnade.privacy.snapshot.read_snapshot", secret)
     monkeypatch.delenv("COLONNADE_DEBUG", raising=False)
     assert main(["ledger", "show", "/tmp"]) == 70
     message = capsys.readouterr().err

@@ -1,5 +1,6 @@
 """A coordinator's logic and its parties on one desk: every message passed by hand."""
 
+import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -179,8 +180,9 @@ class Desk:
         message.epoch = self.epochs[name]
         return self.do(self.engine.receive, name, message)
 
-    def submit(self, job: Job) -> list[Send]:
-        return self.do(self.engine.submit, job_to_bytes(job), "an operator")
+    def submit(self, job: Job, *, again: bool = True) -> list[Send]:
+        submit = functools.partial(self.engine.submit, again=again)
+        return self.do(submit, job_to_bytes(job), "an operator")
 
     def deliver(self, sent: list[Send]) -> None:
         """Let parties answer until nothing is left to say."""

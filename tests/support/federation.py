@@ -236,7 +236,9 @@ class Running:
 
     async def submit(self, job: Job | bytes) -> str:
         spec = job if isinstance(job, bytes) else job_to_bytes(job)
-        return await self.serving.worker.do(lambda: self.serving.engine.submit(spec, "test"))
+        return await self.serving.worker.do(
+            lambda: self.serving.engine.submit(spec, "test", again=True)
+        )
 
     async def until(self, condition: Callable[[], bool], wait_s: float = WAIT_S) -> None:
         """Wait for a condition on the engine, looking whenever the loop turns."""

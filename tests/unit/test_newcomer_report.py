@@ -39,7 +39,7 @@ def test_a_party_that_is_named_twice_does_not_count_twice(scope: str) -> None:
 
 def test_nor_in_a_job_over_clients() -> None:
     with pytest.raises(BadInput, match="more than once"):
-        _job(argparse.Namespace(parties="hospital, hospital"), offers())
+        _job(argparse.Namespace(parties="hospital, hospital", without=None), offers())
 
 
 def test_who_holds_a_label_that_all_hold_is_not_asked() -> None:

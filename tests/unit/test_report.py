@@ -122,6 +122,7 @@ def make_report(
         | {"rows": rows},
         "model": model.to_object() if done else None,
         "path": path,
+        "unused": [],
         "quality": None,
     }
     return cast("Report", report | changes)

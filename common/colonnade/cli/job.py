@@ -4,7 +4,13 @@ import argparse
 from pathlib import Path
 
 from colonnade.cli.job_admm import add_admm_options, submit_admm
-from colonnade.cli.job_client import add_client_options, follow, open_client, view_as_json
+from colonnade.cli.job_client import (
+    add_client_options,
+    follow,
+    open_client,
+    print_notes,
+    view_as_json,
+)
 from colonnade.cli.job_submit import add_submit_options, submit
 
 _JOB = "the job's name, or its beginning"
@@ -133,6 +139,7 @@ def _show(arguments: argparse.Namespace) -> int:
             f"  {party.party:<16} {state}{waits}; rho {rho_from_units(party.spent_units):.6g} of "
             f"{rho_from_units(party.max_units):.6g}; {party.payload_bytes} bytes"
         )
+    print_notes(view.notes, as_json=False)
     print(as_text(plan))
     return 0
 
@@ -166,6 +173,7 @@ def _report(arguments: argparse.Namespace) -> int:
             f"{report['state']}, {done} of {report['rounds']['planned']} rounds, "
             f"{report['uplink']['payload_bytes']} payload bytes; --out FOLDER writes all of it"
         )
+    print_notes((each["note"] for each in report["unused"]), as_json=arguments.json)
     return 0
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from colonnade.cli.admm_options import add_method_options, check_method, delta_of, spec_of
 from colonnade.cli.job_client import open_client
-from colonnade.cli.job_submit import add_hand_in_options, hand_in
+from colonnade.cli.job_submit import add_hand_in_options, add_party_options, hand_in, who
 
 if TYPE_CHECKING:
     from colonnade.optim.job import Job
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def add_admm_options(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
     parser.add_argument("--target", metavar="NAME", required=True, help="the label")
-    parser.add_argument("--parties", metavar="A,B", help="who takes part; default: all attached")
+    add_party_options(parser)
     parser.add_argument("--name", help="a name for people; default: the label")
     parser.add_argument("--loss", choices=("squared", "logistic"), default="squared")
     add_method_options(parser)
@@ -36,20 +36,10 @@ def submit_admm(arguments: argparse.Namespace) -> int:
 
 
 def _job(arguments: argparse.Namespace, offers: "list[PartyOffer]") -> "Job":
-    from colonnade.core.errors import BadInput
     from colonnade.wire.client_jobs import Frame, job_over_clients
+    from colonnade.wire.participants import lack_in_rows, participants
 
-    by_name = {offer.party: offer for offer in offers if offer.attached}
-    names = list(by_name)
-    if arguments.parties is not None:
-        names = [name.strip() for name in arguments.parties.split(",")]
-    if len(set(names)) != len(names):
-        raise BadInput("--parties names a party more than once")
-    if missing := [name for name in names if name not in by_name]:
-        raise BadInput(f"party {missing[0]!r} is not attached; see colonnade job parties")
-    if not names:
-        raise BadInput("no party is attached; see colonnade job parties")
-    chosen = [by_name[name] for name in names]
+    chosen = participants(offers, lack=lack_in_rows, **who(arguments))
     clients = sum(max(1, offer.clients) for offer in chosen)
     spec = spec_of(arguments, clients=clients, features=len(chosen[0].features))
     frame = Frame(

@@ -1,6 +1,7 @@
 """What the verbs of ``colonnade job`` share: which coordinator, as whom, how a job is followed."""
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,13 +61,20 @@ def follow(client: "Client", job: str, *, as_json: bool) -> int:
         raise StoreFailed("the coordinator said nothing of the job")
     if as_json:
         print(json.dumps(view_as_json(last)))
+    print_notes(last.notes, as_json=as_json)
     if last.state != "finished":
         raise JobEnded(f"job {last.job_id[:12]} {last.state}: {last.reason}")
     return 0
+
+
+def print_notes(notes: "Iterable[str]", *, as_json: bool) -> None:
+    """Tell a person what the numbers alone do not."""
+    for note in () if as_json else notes:
+        print(f"note: {note}")
 
 
 def view_as_json(view: "JobView") -> "dict[str, object]":
     """Return where a job stands as plain values."""
     from dataclasses import asdict
 
-    return asdict(view)
+    return asdict(view) | {"notes": view.notes}

@@ -2,7 +2,7 @@
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from colonnade.cli.job_client import follow, open_client
 from colonnade.cli.planning_options import add_plan_options, wishes_of
@@ -16,11 +16,33 @@ def add_submit_options(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--target", metavar="NAME", help="the label; the plan chooses the rest")
     what.add_argument("--spec", type=Path, help="a specification's bytes, as --write-spec wrote")
-    parser.add_argument("--parties", metavar="A,B", help="who takes part; default: all attached")
+    add_party_options(parser)
     parser.add_argument("--name", help="a name for people; default: the label")
     parser.add_argument("--timeout", type=int, default=3600, help="seconds a party may stay away")
     add_hand_in_options(parser)
     add_plan_options(parser, data=False)
+
+
+def add_party_options(parser: argparse.ArgumentParser) -> None:
+    """Add who takes part."""
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument(
+        "--parties", metavar="A,B", help="who takes part; default: all enrolled, none may be away"
+    )
+    chosen.add_argument("--without", metavar="A,B", help="whom to leave out of the default")
+
+
+def who(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return who was named to take part, and who not to."""
+    parties, without = arguments.parties, arguments.without
+    return {
+        "parties": None if parties is None else _names(parties),
+        "without": () if without is None else _names(without),
+    }
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
 
 
 def add_hand_in_options(parser: argparse.ArgumentParser) -> None:
@@ -28,6 +50,9 @@ def add_hand_in_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--write-spec", type=Path, help="write the specification to a file")
     parser.add_argument("--dry-run", action="store_true", help="print the plan, submit nothing")
     parser.add_argument("--watch", action="store_true", help="follow the job until it ends")
+    parser.add_argument(
+        "--again", action="store_true", help="spend again on a question that was asked before"
+    )
 
 
 def submit(arguments: argparse.Namespace) -> int:
@@ -39,14 +64,13 @@ def submit(arguments: argparse.Namespace) -> int:
         if arguments.spec is not None:
             spec = _read_spec(arguments.spec)
         else:
-            names = arguments.parties
             job = author(
                 client.parties(),
                 wishes_of(arguments),
                 target=arguments.target,
-                parties=None if names is None else [name.strip() for name in names.split(",")],
                 name=arguments.name,
                 timeout_s=arguments.timeout,
+                **who(arguments),
             )
             spec = job_to_bytes(job)
         return hand_in(client, spec, arguments)
@@ -68,7 +92,7 @@ def hand_in(client: "Client", spec: bytes, arguments: argparse.Namespace) -> int
     if arguments.dry_run:
         print(json.dumps(describe(job)) if arguments.json else as_text(describe(job)))
         return 0
-    name = client.submit(spec)
+    name = client.submit(spec, again=arguments.again)
     if not arguments.watch:
         print(json.dumps({"job_id": name}) if arguments.json else name)
         return 0

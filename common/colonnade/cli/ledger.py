@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from colonnade.cli.caps import add_cap_options, cap_units
-from colonnade.cli.summary import as_json, describe, money, print_summary
+from colonnade.cli.summary import as_json, describe, print_summary, time_of
 
 if TYPE_CHECKING:
     from colonnade.privacy.files import LedgerFiles
@@ -19,7 +19,12 @@ def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     parser = commands.add_parser("ledger", help="show, verify, export and mend a party's ledger")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
 
-    show = verbs.add_parser("show", help="cap, spending and releases")
+    show = verbs.add_parser(
+        "show",
+        help="cap, spending and releases; also while a party runs",
+        description="Show what the ledger durably says, fully checked. Nothing is locked or "
+        "written, so a running party is not disturbed.",
+    )
     _add_place(show)
     show.add_argument("--delta", type=float, default=1e-6, help="for epsilon; default 1e-6")
     show.add_argument("--entries", action="store_true", help="also list every entry")
@@ -97,53 +102,25 @@ def _read_receipt(path: Path) -> "Receipt":
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    from colonnade.core.errors import LedgerBusy
     from colonnade.privacy.export import summarise
-    from colonnade.privacy.founding import open_ledger
+    from colonnade.privacy.snapshot import read_snapshot
 
     _check_delta(arguments.delta)
-    files = _files(arguments)
-    try:
-        ledger = open_ledger(files)
-    except LedgerBusy as busy:
-        return _show_mirror(arguments, str(busy))
-    summary, lines = summarise(ledger.state), list(ledger.lines())
-    ledger.close()
+    found = read_snapshot(_files(arguments))
+    summary, entries = summarise(found.state), [json.loads(line) for line in found.lines]
     if arguments.json:
-        entries = {"entries_listed": [json.loads(line) for line in lines]}
-        print(
-            json.dumps(as_json(summary, arguments.delta) | (entries if arguments.entries else {}))
-        )
+        shown = as_json(summary, arguments.delta)
+        shown |= {"as_of": entries[-1]["time"], "unconfirmed_entries": found.newer}
+        print(json.dumps(shown | ({"entries_listed": entries} if arguments.entries else {})))
         return 0
     print_summary(summary, arguments.delta)
+    print(f"  as of      entry {summary.entries}, {time_of(entries[-1])}")
+    if found.newer:
+        print(f"  and {found.newer} newer, not confirmed by the head mirror yet: not counted above")
     if arguments.entries:
         print("\nentries")
-        for line in lines:
-            print(f"  {describe(json.loads(line))}")
-    return 0
-
-
-def _show_mirror(arguments: argparse.Namespace, busy: str) -> int:
-    """Show what the mirror says of a ledger that a running party holds."""
-    from colonnade.core.errors import LedgerBusy
-    from colonnade.privacy.accounting import epsilon_of, rho_from_units
-    from colonnade.privacy.mirror import HeadMirror
-
-    try:
-        mirror = HeadMirror(_files(arguments).mirror)
-    except OSError:
-        raise LedgerBusy(busy) from None
-    head = mirror.head
-    mirror.close()
-    if head is None:
-        raise LedgerBusy(busy)
-    rho = rho_from_units(head.spent)
-    if arguments.json:
-        print(json.dumps({"in_use": True, "entries": head.seq, "spent": {"rho": rho}}))
-    else:
-        print("the ledger is in use; its head mirror says:")
-        print(f"  entries  {head.seq}")
-        print(f"  spent    {money(rho, epsilon_of(rho, arguments.delta), arguments.delta)}")
+        for entry in entries:
+            print(f"  {describe(entry)}")
     return 0
 
 

@@ -50,8 +50,9 @@ _ELSEWHERE = {
 }
 _NOT_TEXT = "an argument or a name is not valid UTF-8; spell it otherwise"
 _EPILOG = """exit codes: 0 done, 1 a check found a problem, 2 wrong usage, 3 bad input,
-4 refused (budget, policy, identity, conflict), 5 ledger or database damaged or stopped,
-6 in use, 7 coordinator unreachable, 8 the job failed or was cancelled, 70 internal error"""
+4 refused (budget, policy, identity, absent party, conflict or repetition),
+5 ledger or database damaged or stopped, 6 in use, 7 coordinator unreachable,
+8 the job failed or was cancelled, 70 internal error"""
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -68,6 +68,7 @@ def finish(
         "first_round_s": clock.marks.get("first_round", clock.marks["ended"]),
         "rounds": report["rounds"]["done"],
         **found,
+        "unused": report["unused"],
         "uplink": report["uplink"],
         "folder": str(out),
     }
@@ -86,6 +87,7 @@ def _text(result: Result, lines: Sequence[str]) -> str:
             *lines,
             f"  uplink   {bytes_}; {uplink['wire_bytes']} on the wire",
             f"  report   {result['folder']}/report.html",
+            *(f"  note     {each['note']}" for each in result["unused"]),
         ]
     )
 

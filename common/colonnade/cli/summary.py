@@ -34,6 +34,7 @@ def as_json(summary: "Summary", delta: float) -> dict[str, Any]:
                 "cap": amount(account.cap),
                 "spent": amount(account.spent),
                 "set_aside": amount(account.reserved),
+                "left": amount(account.cap - account.spent - account.reserved),
                 "releases": account.releases,
             }
             for account in summary.accounts
@@ -101,13 +102,17 @@ def money(rho: float, epsilon: float, delta: float) -> str:
 
 def describe(entry: dict[str, Any]) -> str:
     """Return one line about an entry."""
-    from datetime import UTC, datetime
-
-    when = datetime.fromtimestamp(entry["time"], UTC).strftime("%Y-%m-%d %H:%M:%SZ")
     hidden = {"seq", "time", "type", "signature", "approver_signature", "public_key"}
     rest = (
         f"{name}={f'({len(value)} listed)' if isinstance(value, list) else value}"
         for name, value in entry.items()
         if name not in hidden
     )
-    return f"{entry['seq']:>5}  {when}  {entry['type']:<8}  {' '.join(rest)}"
+    return f"{entry['seq']:>5}  {time_of(entry)}  {entry['type']:<8}  {' '.join(rest)}"
+
+
+def time_of(entry: dict[str, Any]) -> str:
+    """Return when an entry was written."""
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(entry["time"], UTC).strftime("%Y-%m-%d %H:%M:%SZ")

@@ -155,6 +155,20 @@ class NotEnrolled(ColonnadeError):
     exit_code = EXIT_REFUSED
 
 
+class PartyAbsent(ColonnadeError):
+    """A party that nobody left out on purpose is away, or offers nothing to this job."""
+
+    code = "party_absent"
+    exit_code = EXIT_REFUSED
+
+
+class DuplicateJob(ColonnadeError):
+    """The same question was asked before; asking again would spend again."""
+
+    code = "duplicate_job"
+    exit_code = EXIT_REFUSED
+
+
 class StaleEpoch(ColonnadeError):
     """The session was replaced by a newer one."""
 

@@ -1,11 +1,26 @@
 """Read a ledger back from where its lines are kept, and believe nothing unchecked."""
 
+from collections.abc import Iterator
+from typing import Protocol
+
 from colonnade.core.errors import LedgerDamaged, LedgerRolledBack
-from colonnade.privacy.state import LedgerState
-from colonnade.privacy.storage import Storage
+from colonnade.privacy.state import Head, LedgerState
 
 
-def load_state(storage: Storage) -> LedgerState:
+class Rows(Protocol):
+    """The reading half of a ledger's storage."""
+
+    def rows(self) -> Iterator[tuple[int, str, bytes]]:
+        """Yield ``(seq, line, hash)`` in order."""
+
+    def body(self, seq: int) -> bytes | None:
+        """Return the bytes kept with row ``seq``."""
+
+    def witnessed(self) -> Head | None:
+        """Return the head that the mirror knows."""
+
+
+def load_state(storage: Rows) -> LedgerState:
     """Fold the stored rows, checking everything that can be checked."""
     state = LedgerState()
     for seq, line, chain_hash in storage.rows():

@@ -58,8 +58,8 @@ class HeadMirror:
 
     def _load(self) -> None:
         """Read both slots; what does not fit its checksum counts as damaged."""
-        self._known = self._found()
-        whole = sorted(filter(None, map(self._read, (0, 1))), key=lambda slot: slot.turn)
+        self._known = self._found(self._file)
+        whole = self._slots(self._known)
         self._turn = whole[-1].turn if whole else 0
         # Older first. After a second writer the two may be of different chains.
         self.heads = [slot.head for slot in whole]
@@ -87,16 +87,30 @@ class HeadMirror:
         """The newest head; None if both slots are damaged."""
         return self.heads[-1] if self.heads else None
 
-    def _read(self, slot: int) -> _Slot | None:
-        block = self._known[slot * self._SLOT :]
-        size = struct.calcsize(self._FORMAT)
+    @classmethod
+    def read(cls, path: Path) -> Head | None:
+        """Return the newest head without opening the mirror for writing; None if it is damaged."""
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            slots = cls._slots(cls._found(file))
+        finally:
+            os.close(file)
+        return slots[-1].head if slots else None
+
+    @classmethod
+    def _slots(cls, known: bytes) -> list[_Slot]:
+        """Return the slots that fit their checksums, older first."""
+        both = (cls._read(known[: cls._SLOT]), cls._read(known[cls._SLOT :]))
+        return sorted(filter(None, both), key=lambda slot: slot.turn)
+
+    @classmethod
+    def _read(cls, block: bytes) -> _Slot | None:
+        size = struct.calcsize(cls._FORMAT)
         fields, check = block[:size], block[size : size + 32]
         if hashlib.sha256(fields).digest() != check:
             return None
-        magic, turn, seq, chain_hash, spent, cap, highest, mark = struct.unpack(
-            self._FORMAT, fields
-        )
-        if magic != self._MAGIC or mark not in set(Mark):
+        magic, turn, seq, chain_hash, spent, cap, highest, mark = struct.unpack(cls._FORMAT, fields)
+        if magic != cls._MAGIC or mark not in set(Mark):
             return None
         head = Head(seq, chain_hash, int.from_bytes(spent, "big"), cap, highest)
         return _Slot(turn, head, Mark(mark))
@@ -142,12 +156,16 @@ class HeadMirror:
     def _check(self) -> None:
         """Fail if somebody else wrote the file or put another in its place."""
         held = os.fstat(self._file)
-        if identity(self._path) != (held.st_dev, held.st_ino) or self._found() != self._known:
+        if (
+            identity(self._path) != (held.st_dev, held.st_ino)
+            or self._found(self._file) != self._known
+        ):
             raise MirrorTaken(errno.ESTALE, "the mirror was written or replaced by someone else")
 
-    def _found(self) -> bytes:
-        size = 2 * self._SLOT
-        return os.pread(self._file, size, 0).ljust(size, b"\0")
+    @classmethod
+    def _found(cls, file: int) -> bytes:
+        size = 2 * cls._SLOT
+        return os.pread(file, size, 0).ljust(size, b"\0")
 
     def _put(self, block: bytes, offset: int) -> None:
         if os.pwrite(self._file, block, offset) != len(block):

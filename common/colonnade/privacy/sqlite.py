@@ -257,21 +257,30 @@ def _connect(path: Path, *, vfs: str | None) -> apsw.Connection:
             ("synchronous = FULL", None),
             ("synchronous", 2),
             ("wal_autocheckpoint = 0", 0),
-            ("trusted_schema = OFF", None),
-            ("cell_size_check = ON", None),
-            ("application_id", APPLICATION_ID),
-            ("user_version", SCHEMA_VERSION),
-            ("integrity_check(1)", "ok"),  # necessary, far from sufficient: hence the chain
         )
         keep_log(database)
-        for pragma, wanted in settings:
-            got = next(iter(database.execute(f"PRAGMA {pragma}")), (None,))[0]
-            if wanted is not None and got != wanted:
-                raise LedgerDamaged(
-                    f"the ledger database {path} fails its check '{pragma}'; "
-                    "see 'colonnade ledger recover --help'"
-                )
+        check_database(database, path, settings)
     except BaseException:
         database.close()
         raise
     return database
+
+
+def check_database(
+    database: apsw.Connection, path: Path, settings: Sequence[tuple[str, object]]
+) -> None:
+    """Apply ``settings``, each with what must be answered, then check that this is a ledger."""
+    checks = (
+        ("trusted_schema = OFF", None),
+        ("cell_size_check = ON", None),
+        ("application_id", APPLICATION_ID),
+        ("user_version", SCHEMA_VERSION),
+        ("integrity_check(1)", "ok"),  # necessary, far from sufficient: hence the chain
+    )
+    for pragma, wanted in (*settings, *checks):
+        got = next(iter(database.execute(f"PRAGMA {pragma}")), (None,))[0]
+        if wanted is not None and got != wanted:
+            raise LedgerDamaged(
+                f"the ledger database {path} fails its check '{pragma}'; "
+                "see 'colonnade ledger recover --help'"
+            )

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from colonnade.privacy.loading import Rows
 from colonnade.privacy.state import Head, Kept
 
 # No body is larger.
@@ -22,20 +23,11 @@ class Row:
     purges: Kept | None = None  # what this one deletes
 
 
-class Storage(Protocol):
+class Storage(Rows, Protocol):
     """Keeps rows; what `append` returned from is durable."""
-
-    def rows(self) -> Iterator[tuple[int, str, bytes]]:
-        """Yield ``(seq, line, hash)`` in order."""
-
-    def body(self, seq: int) -> bytes | None:
-        """Return the bytes kept with row ``seq``."""
 
     def append(self, rows: Sequence[Row], head: Head, *, releases: bool) -> None:
         """Keep ``rows`` and note the new ``head``; ``releases`` if bytes may now leave."""
-
-    def witnessed(self) -> Head | None:
-        """Return the head that the mirror knows."""
 
     def require_space(self, more: int = 0) -> None:
         """Refuse with `LowDisk` unless a charge and its answer surely fit, and ``more`` bytes."""

@@ -20,6 +20,7 @@ from colonnade.optim.vertical_moments.planning import recommend as recommend_mom
 from colonnade.optim.vertical_moments.spec import MomentsSpec, Part
 from colonnade.privacy.accounting import default_delta, rho_from_units, rho_of, units_down
 from colonnade.wire.client import PartyOffer
+from colonnade.wire.participants import participants
 
 AnyPlan = Plan | MomentsPlan
 
@@ -171,6 +172,7 @@ def author(
     *,
     target: str,
     parties: Sequence[str] | None = None,
+    without: Sequence[str] = (),
     name: str | None = None,
     timeout_s: int = 3600,
 ) -> Job:
@@ -179,11 +181,13 @@ def author(
     Parameters
     ----------
     parties
-        Who takes part; all that are attached by default.
+        Who takes part; by default every enrolled party, and `PartyAbsent` if one is away.
+    without
+        Whom to leave out of the default.
     timeout_s
         Seconds that a party may stay away before the job fails.
     """
-    chosen = _chosen(offers, parties)
+    chosen = participants(offers, parties=parties, without=without)
     rows = {offer.n_rows for offer in chosen}
     if len(rows) != 1:
         counts = ", ".join(f"{offer.party} {offer.n_rows}" for offer in chosen)
@@ -240,21 +244,6 @@ def job_of(
         )
     except ValueError as error:
         raise BadInput(f"no such job: {error}") from None
-
-
-def _chosen(offers: Sequence[PartyOffer], names: Sequence[str] | None) -> list[PartyOffer]:
-    if names is None:
-        chosen = [offer for offer in offers if offer.attached and offer.features]
-        if not chosen:
-            raise BadInput("no party is attached; see colonnade job parties")
-        return chosen
-    by_name = {offer.party: offer for offer in offers}
-    for name in names:
-        if names.count(name) > 1:  # it would count as several where each has an epsilon
-            raise BadInput(f"party {name!r} is named more than once")
-        if name not in by_name:
-            raise BadInput(f"party {name!r} is not enrolled; see colonnade job parties")
-    return [by_name[name] for name in names]
 
 
 def _owner(offers: Sequence[PartyOffer], target: str, wishes: Wishes) -> str | None:

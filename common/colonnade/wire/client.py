@@ -26,6 +26,7 @@ from colonnade.wire.channels import claim, tls_of
 from colonnade.wire.identity import Identity
 from colonnade.wire.jobspec import job_to_bytes
 from colonnade.wire.limits import client_options, require_loopback
+from colonnade.wire.notes import unused_note
 from colonnade.wire.pki import Credentials
 from colonnade.wire.status import error_from_call
 
@@ -44,6 +45,8 @@ class PartyView:
     spent_units: int
     max_units: int
     payload_bytes: int
+    features_used: int | None = None  # by the finished model; None in a job over clients
+    refusal: str = ""  # why it refused the job, if it did
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,21 @@ class JobView:
     submitted_by: str
     parties: tuple[PartyView, ...]
     over_clients: bool = False  # then a party's spending is that of its client that paid most
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know of who paid and who took no part."""
+        refused = (
+            f"{each.party} refused the job ({each.refusal}); it took no part"
+            for each in self.parties
+            if each.refusal and self.over_clients  # another job fails of it, and says why
+        )
+        unused = (
+            unused_note(each.party, each.spent_units)
+            for each in self.parties
+            if each.features_used == 0 and each.spent_units
+        )
+        return (*refused, *unused)
 
     @property
     def ended(self) -> bool:
@@ -124,10 +142,14 @@ class Client:
         """Hang up."""
         self._channel.close()
 
-    def submit(self, job: Job | bytes) -> str:
-        """Submit a job, or the bytes of one, and return its name."""
+    def submit(self, job: Job | bytes, *, again: bool = False) -> str:
+        """Submit a job, or the bytes of one, and return its name.
+
+        A question that was asked before, and cost something, is a `DuplicateJob` unless it is asked
+        ``again`` on purpose; the same bytes are the same job and cost nothing.
+        """
         spec = job if isinstance(job, bytes) else job_to_bytes(job)
-        request = jobs_pb2.SubmitJobRequest(spec=spec)
+        request = jobs_pb2.SubmitJobRequest(spec=spec, again=again)
         with self._translated():
             return self._stub.SubmitJob(request, **self._options).job_id
 
@@ -216,6 +238,8 @@ def _job_view(job: jobs_pb2.JobStatus) -> JobView:
                 party.spent_units,
                 party.max_units,
                 party.payload_bytes,
+                party.features_used if party.HasField("features_used") else None,
+                party.refusal,
             )
             for party in job.parties
         ),

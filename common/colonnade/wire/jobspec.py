@@ -4,6 +4,8 @@ The bytes are carried verbatim and never made again from the parsed form. A fiel
 does not know might matter for privacy, so it is refused, at the coordinator and at every party.
 """
 
+import hashlib
+
 from google.protobuf.message import DecodeError, Message
 
 from colonnade.core.errors import BadInput
@@ -60,6 +62,26 @@ def job_from_bytes(spec: bytes) -> Job:
         raise BadInput("the job's specification leaves a choice open or unknown") from None
     except (ValueError, ArithmeticError) as error:
         raise BadInput(f"the job's specification cannot be used: {error}") from None
+
+
+def question_of(spec: bytes) -> bytes:
+    """Return a digest that two jobs share if they ask the same of the same tables.
+
+    The salt, the job's name, timeouts and the order of the parties are no part of a question.
+    """
+    message = job_pb2.JobSpec.FromString(spec)
+    for field in ("salt", "name", "party_timeout_s"):
+        message.ClearField(field)
+    if message.HasField("admm"):
+        message.admm.ClearField("round_timeout_s")
+    order = sorted(range(len(message.members)), key=lambda at: message.members[at].party)
+    asked = job_pb2.JobSpec()
+    asked.CopyFrom(message)
+    for place, at in enumerate(order):
+        asked.members[place].CopyFrom(message.members[at])
+        if message.HasField("frank_wolfe"):  # whose blocks are in the order of the members
+            asked.frank_wolfe.blocks[place].CopyFrom(message.frank_wolfe.blocks[at])
+    return hashlib.sha256(asked.SerializeToString(deterministic=True)).digest()
 
 
 def refuse_unknown(message: Message, what: str) -> None:

@@ -38,6 +38,8 @@ STATUS: Mapping[type[ColonnadeError], grpc.StatusCode] = {
     errors.BadIdentity: _Code.UNAUTHENTICATED,
     errors.PolicyRefused: _Code.PERMISSION_DENIED,
     errors.NotEnrolled: _Code.PERMISSION_DENIED,
+    errors.PartyAbsent: _Code.FAILED_PRECONDITION,
+    errors.DuplicateJob: _Code.ALREADY_EXISTS,
     errors.StaleEpoch: _Code.FAILED_PRECONDITION,
     errors.UnknownJob: _Code.NOT_FOUND,
     errors.Unreachable: _Code.UNAVAILABLE,

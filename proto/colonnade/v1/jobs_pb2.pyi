@@ -24,7 +24,7 @@ JOB_STATE_FAILED: JobState
 JOB_STATE_CANCELLED: JobState
 
 class PartyProgress(_message.Message):
-    __slots__ = ("party", "attached", "accepted", "awaited", "spent_units", "max_units", "payload_bytes")
+    __slots__ = ("party", "attached", "accepted", "awaited", "spent_units", "max_units", "payload_bytes", "features_used", "refusal")
     PARTY_FIELD_NUMBER: _ClassVar[int]
     ATTACHED_FIELD_NUMBER: _ClassVar[int]
     ACCEPTED_FIELD_NUMBER: _ClassVar[int]
@@ -32,6 +32,8 @@ class PartyProgress(_message.Message):
     SPENT_UNITS_FIELD_NUMBER: _ClassVar[int]
     MAX_UNITS_FIELD_NUMBER: _ClassVar[int]
     PAYLOAD_BYTES_FIELD_NUMBER: _ClassVar[int]
+    FEATURES_USED_FIELD_NUMBER: _ClassVar[int]
+    REFUSAL_FIELD_NUMBER: _ClassVar[int]
     party: str
     attached: bool
     accepted: bool
@@ -39,7 +41,9 @@ class PartyProgress(_message.Message):
     spent_units: int
     max_units: int
     payload_bytes: int
-    def __init__(self, party: _Optional[str] = ..., attached: _Optional[bool] = ..., accepted: _Optional[bool] = ..., awaited: _Optional[bool] = ..., spent_units: _Optional[int] = ..., max_units: _Optional[int] = ..., payload_bytes: _Optional[int] = ...) -> None: ...
+    features_used: int
+    refusal: str
+    def __init__(self, party: _Optional[str] = ..., attached: _Optional[bool] = ..., accepted: _Optional[bool] = ..., awaited: _Optional[bool] = ..., spent_units: _Optional[int] = ..., max_units: _Optional[int] = ..., payload_bytes: _Optional[int] = ..., features_used: _Optional[int] = ..., refusal: _Optional[str] = ...) -> None: ...
 
 class JobStatus(_message.Message):
     __slots__ = ("job_id", "name", "state", "reason", "rounds_done", "rounds", "submitted_at", "ended_at", "submitted_by", "parties", "over_clients")
@@ -68,10 +72,12 @@ class JobStatus(_message.Message):
     def __init__(self, job_id: _Optional[str] = ..., name: _Optional[str] = ..., state: _Optional[_Union[JobState, str]] = ..., reason: _Optional[str] = ..., rounds_done: _Optional[int] = ..., rounds: _Optional[int] = ..., submitted_at: _Optional[float] = ..., ended_at: _Optional[float] = ..., submitted_by: _Optional[str] = ..., parties: _Optional[_Iterable[_Union[PartyProgress, _Mapping]]] = ..., over_clients: _Optional[bool] = ...) -> None: ...
 
 class SubmitJobRequest(_message.Message):
-    __slots__ = ("spec",)
+    __slots__ = ("spec", "again")
     SPEC_FIELD_NUMBER: _ClassVar[int]
+    AGAIN_FIELD_NUMBER: _ClassVar[int]
     spec: bytes
-    def __init__(self, spec: _Optional[bytes] = ...) -> None: ...
+    again: bool
+    def __init__(self, spec: _Optional[bytes] = ..., again: _Optional[bool] = ...) -> None: ...
 
 class SubmitJobResponse(_message.Message):
     __slots__ = ("job_id",)

@@ -204,6 +204,10 @@ class FederatedAdmm:
             private=True,
         )
 
+    def features_used(self, state: AdmmState) -> Mapping[str, int]:  # noqa: ARG002
+        """Return nothing: the columns are every client's."""
+        return {}
+
     def parameters(self) -> Mapping[str, Any]:
         """Return the method's public numbers."""
         spec, penalty = self.method.spec, self.method.spec.penalty

@@ -7,6 +7,8 @@ know only this. What a job over clients needs besides is in `server.admm_job`.
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
+
 from colonnade.core.arrays import FloatArray
 from colonnade.optim.admm.method import AdmmMethod
 from colonnade.optim.job import Job
@@ -56,6 +58,9 @@ class Algorithm(Protocol[S, A_contra]):
     def model(self, state: S) -> LinearModel:
         """Return the model so far."""
 
+    def features_used(self, state: S) -> Mapping[str, int]:
+        """Return how many features of each party the model uses; {} if all have the same ones."""
+
     def parameters(self) -> Mapping[str, Any]:
         """Return the method's public numbers, for the report."""
 
@@ -73,6 +78,11 @@ def algorithm_of(job: Job, job_id: str) -> Algorithm[Any, Any]:
             return VerticalMoments.of(job, job_id, spec)
         case AdmmMethod() as method:
             return FederatedAdmm.of(job, job_id, method)
+
+
+def count_used(coef: Mapping[str, FloatArray]) -> dict[str, int]:
+    """Return how many coefficients of each party are not 0."""
+    return {party: int(np.count_nonzero(part)) for party, part in coef.items()}
 
 
 def linear_model(

@@ -18,6 +18,7 @@ from colonnade.server.metering import control_row, retry_row
 from colonnade.server.offers import check_offer
 from colonnade.server.outgoing import Outgoing, Send
 from colonnade.server.receipts import same_answer, with_newest
+from colonnade.server.repeats import refuse_repeated
 from colonnade.server.run import Run
 from colonnade.server.status import job_status
 from colonnade.server.store import DecisionRow, JobRow, PartyRow, State, Store
@@ -130,14 +131,16 @@ class Coordinator:
 
     # -- jobs ------------------------------------------------------------------------------------
 
-    def submit(self, spec: bytes, by: str) -> str:
-        """Keep a job and propose it to its parties; the same bytes are the same job."""
+    def submit(self, spec: bytes, by: str, *, again: bool = False) -> str:
+        """Keep a job and propose it; a question that was asked before needs ``again``."""
         name = name_of(spec)
         if name in self.runs or name in self.ended:
             return name
         for member in job_from_bytes(spec).members:
             if member.party not in self.parties:
                 raise NotEnrolled(f"party {member.party} is not enrolled with this coordinator")
+        if not again:
+            refuse_repeated(self._store, self.runs, spec)
         row = JobRow(name, spec, by, self._clock())
         run = Run.load(self._store, row, now=self._monotonic())
         self._store.add_job(row)

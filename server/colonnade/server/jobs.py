@@ -49,7 +49,9 @@ class JobServicer(jobs_pb2_grpc.JobServiceServicer):
     ) -> pb.SubmitJobResponse:
         """Take a job."""
         by = self._callers.operator(context).identity.uri
-        job_id = await self._worker.do(lambda: self._engine.submit(request.spec, by))
+        job_id = await self._worker.do(
+            lambda: self._engine.submit(request.spec, by, again=request.again)
+        )
         return pb.SubmitJobResponse(job_id=job_id)
 
     async def ListJobs(self, request: pb.ListJobsRequest, context: Context) -> pb.ListJobsResponse:
@@ -137,7 +139,7 @@ class JobServicer(jobs_pb2_grpc.JobServiceServicer):
 
         def look() -> list[pb.PartyStatus]:
             rows = sorted(self._engine.parties.values(), key=lambda row: row.name)
-            return [party_status(self._engine, row) for row in rows if row.offer]
+            return [party_status(self._engine, row) for row in rows]
 
         return pb.ListPartiesResponse(parties=await self._worker.read(look))
 

@@ -276,6 +276,10 @@ class Run:
             counts.spent[row.kind] = counts.spent.get(row.kind, 0) + self.cost(row)
             counts.payload_bytes += row.payload_bytes
 
+    def features_used(self) -> Mapping[str, int]:
+        """Return how many features of each party the model uses, where parties have their own."""
+        return {} if self.state is None else self.algorithm.features_used(self.state)
+
     def cost(self, row: UplinkRow) -> int:
         """Return what the releases of a row cost, in units."""
         return row.messages * self.algorithm.cost(row.party, row.kind, row.round)

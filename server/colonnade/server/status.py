@@ -29,6 +29,7 @@ def job_status(run: Run) -> jobs_pb2.JobStatus:
         over_clients=run.clients is not None,
     )
     awaited = () if row.state.ended else run.awaited()
+    used = run.features_used() if row.state is State.FINISHED else {}
     for member in job.members:
         decision = run.decisions.get(member.party)
         status.parties.add(
@@ -38,5 +39,9 @@ def job_status(run: Run) -> jobs_pb2.JobStatus:
             spent_units=run.spent(member.party),
             max_units=job.max_units(member.party),
             payload_bytes=run.counts[member.party].payload_bytes,
+            features_used=used.get(member.party),
+            refusal=decision.message or decision.code
+            if decision is not None and not decision.accepted
+            else "",
         )
     return status

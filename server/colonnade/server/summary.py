@@ -25,9 +25,10 @@ from colonnade.server.report import state_promise
 from colonnade.server.report.schema import Privacy
 from colonnade.server.run import CONTROL, Run, states_of
 from colonnade.server.solutions import Wanted, moments_summary, solved
-from colonnade.server.store import PartyRow, Store, UplinkRow
+from colonnade.server.store import PartyRow, State, Store, UplinkRow
 from colonnade.server.vertical_moments import VerticalMoments
 from colonnade.v1 import federation_pb2, release_pb2
+from colonnade.wire.notes import unused_note
 
 Report = dict[str, Any]
 
@@ -62,9 +63,30 @@ def report_of(engine: Coordinator, store: Store, run: Run) -> Report:
         "uplink": _uplink(run, store.uplink(row.job_id), history),
         "model": model,
         "path": _path(_models(store, run, history)),
+        "unused": _unused(run),
         "quality": None,
         **_extras(run, history),
     }
+
+
+def _unused(run: Run) -> list[Report]:
+    """Return the parties that paid for a finished model which uses none of their features."""
+    if run.row.state is not State.FINISHED:
+        return []
+    return [
+        {
+            "party": party,
+            "spent": _amount(run.spent(party), run.job.delta),
+            "note": unused_note(party, run.spent(party)),
+        }
+        for party, used in run.features_used().items()
+        if not used and run.spent(party)
+    ]
+
+
+def _amount(units: int, delta: float) -> Report:
+    rho = rho_from_units(units)
+    return {"units": units, "rho": rho, "epsilon": epsilon_of(rho, delta)}
 
 
 def _history(store: Store, run: Run) -> History | None:
@@ -114,8 +136,7 @@ def _privacy(engine: Coordinator, run: Run, rows: Sequence[UplinkRow]) -> Report
     job, delta = run.job, run.job.delta
 
     def amount(units: int) -> Report:
-        rho = rho_from_units(units)
-        return {"units": units, "rho": rho, "epsilon": epsilon_of(rho, delta)}
+        return _amount(units, delta)
 
     parties, by_round = [], dict[int, dict[str, int]]()
     for member in job.members:

@@ -9,7 +9,7 @@ import numpy as np
 from colonnade.optim.job import Job
 from colonnade.optim.model import LinearModel
 from colonnade.optim.vertical.spec import LABEL, MEANS, SELECT, SHARE, FrankWolfeSpec
-from colonnade.server.algorithm import Bodies, linear_model
+from colonnade.server.algorithm import Bodies, count_used, linear_model
 from colonnade.server.frank_wolfe import FrankWolfe, Iterate
 from colonnade.v1 import job_pb2
 from colonnade.wire.tasks import FrankWolfeTask, task_to_bytes
@@ -104,6 +104,10 @@ class VerticalFrankWolfe:
         return linear_model(
             self.job, self.job_id, solver.coefficients(state), solver.intercept(state)
         )
+
+    def features_used(self, state: Iterate) -> Mapping[str, int]:
+        """Return how many features of each party the model so far uses."""
+        return count_used(self.solver.coefficients(state))
 
     def parameters(self) -> Mapping[str, Any]:
         """Return the method's public numbers."""

@@ -7,7 +7,7 @@ from typing import Any
 from colonnade.optim.job import Job
 from colonnade.optim.model import LinearModel
 from colonnade.optim.vertical_moments.spec import MomentsSpec
-from colonnade.server.algorithm import Bodies, linear_model
+from colonnade.server.algorithm import Bodies, count_used, linear_model
 from colonnade.server.moment_state import decode_state, encode_state
 from colonnade.server.moments import MomentsSolver, MomentsState
 from colonnade.wire.tasks import moments_task_to_bytes
@@ -75,6 +75,10 @@ class VerticalMoments:
         return linear_model(
             self.job, self.job_id, solver.coefficients(state), solver.intercept(state)
         )
+
+    def features_used(self, state: MomentsState) -> Mapping[str, int]:
+        """Return how many features of each party the model so far uses."""
+        return count_used(self.solver.coefficients(state))
 
     def parameters(self) -> Mapping[str, Any]:
         """Return the method's public numbers."""

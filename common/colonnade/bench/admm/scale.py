@@ -88,7 +88,7 @@ class Field:
         spec = spec_of(self.scale, sampled=sampled, rounds=rounds)
         frame = Frame("timed", 1e-6, round_timeout_s=60, party_timeout_s=300)
         job = job_over_clients(spec, self.offers, target=TARGET, frame=frame)
-        name = self.client.submit(job)
+        name = self.client.submit(job, again=True)
         first: tuple[float, int, dict[str, float]] | None = None
         view = None
         for view in self.client.watch(name):

@@ -118,7 +118,7 @@ def party_memory(
                 units=_UNITS,
                 mean_units=_UNITS,
             )
-            job_id = client.submit(job)
+            job_id = client.submit(job, again=True)
             for view in client.watch(job_id):
                 if view.ended and view.state != "finished":
                     raise JobEnded(f"the job ended: {view.reason}")

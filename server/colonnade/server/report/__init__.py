@@ -25,6 +25,8 @@ The report object (``schema.Report`` has its types)::
                          rows: the same and messages for each round, party and kind
     model                the object of ``model.json``, None before the first round is done
     path                 round, coef: scaled coefficients by party, in the model's order
+    unused               parties that paid for a finished model which uses none of their features:
+                         party, spent (by this job), note: the same in a sentence
     quality              None for real jobs; in simulations the metric ("r2" or "auc") of this job
                          (ours), of a model without privacy (nonprivate), of a private one with all
                          data in one place (central), and of this job by_round, as path ends

@@ -58,6 +58,10 @@ def render(report: Report) -> str:
         f"{report['name']}: Colonnade report",
         _warnings(report),
         _headline(report),
+        *(
+            tag("p", tag("strong", "Note: "), each["note"], class_="note")
+            for each in report["unused"]
+        ),
         Markup() if drawn is not None else tag("p", NO_PLOTS, class_="note"),
         privacy_section(report, plots),
         clients_section(report, plots),

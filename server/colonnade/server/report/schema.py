@@ -217,6 +217,14 @@ class Clients(TypedDict):
     answers_by_client: Mapping[str, Sequence[int]]
 
 
+class Unused(TypedDict):
+    """A party that paid for a model which uses none of its features."""
+
+    party: str
+    spent: Amount
+    note: str
+
+
 class Rounds(TypedDict):
     """How far the job came."""
 
@@ -248,6 +256,7 @@ class Report(TypedDict):
     uplink: Uplink
     model: Mapping[str, Any] | None
     path: Sequence[PathPoint]
+    unused: Sequence[Unused]
     quality: Quality | None
     clients: NotRequired[Clients]  # of a job over clients
     simulation: NotRequired[Mapping[str, float | str]]  # what was made up, by name
