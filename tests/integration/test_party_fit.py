@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from colonnade.optim.solvers.coordinate import CoordinateDescent
 from colonnade.optim.solvers.iteration import Diverged
 from colonnade.optim.solvers.solve import SOLVERS
 from colonnade.party.bounds import bounds_job, buy_bounds
-from colonnade.party.fit_order import FitOrder, FitTable, party_table
+from colonnade.party.fit_order import FitOrder, party_table
 from colonnade.party.ingest import ingest
 from colonnade.party.local_fit import fit_charged, local_job
 from colonnade.party.sources import FileSource
@@ -152,7 +153,7 @@ def test_the_same_order_on_other_rows_is_never_answered_with_the_first_model(
     # A file has no version, so its order is the same for every content.
     ledger = memory_ledger()
     one, two = (
-        FitTable(table.features, table.label, table.names, table.bounds, "", table.digest)
+        replace(table, dataset="")
         for table in (
             party_table(folder, ledger, declared=True)
             for folder in (data, make_table(tmp_path, seed=1))

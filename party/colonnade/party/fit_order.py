@@ -84,6 +84,8 @@ class FitTable:
         Shapes ``(n_features, n_rows)`` and ``(n_rows,)``.
     names, bounds
         Of the features, then of the label.
+    fills
+        Of the features: what stands for a missing value, as declared.
     dataset
         The random name of the ingest; empty for a file that was read for this fit only.
     digest
@@ -96,6 +98,7 @@ class FitTable:
     label: Int16Array
     names: tuple[str, ...]
     bounds: tuple[Bounds, ...]
+    fills: tuple[float, ...]
     dataset: str
     digest: bytes
     divided: bool = False
@@ -148,6 +151,7 @@ class FitTable:
                 [name, bounds.low, bounds.high]
                 for name, bounds in zip(self.names, self.bounds, strict=True)
             ],
+            "fills": self.fills,
             "dataset": self.dataset,
             "loss": order.loss,
             "penalty": [order.l1, order.l2, repr(order.box)],
@@ -174,6 +178,7 @@ def read_table(table: Table, *, dataset: str) -> FitTable:
         table.label,
         tuple(column.name for column in columns),
         tuple(column.bounds for column in columns),
+        tuple(column.fill for column in columns[:-1]),
         dataset,
         bytes.fromhex(table.content_digest),
         is_divided(table.path.parent),
@@ -198,7 +203,7 @@ def party_table(folder: Path, ledger: Ledger, *, declared: bool) -> FitTable:
     found = columns_for(folder, [name for name, _ in features], bounds[:-1], label)
     if found.label is None:
         raise TypeError("a label was asked for")
-    return FitTable(found.features, found.label, plain.names, bounds, version, plain.digest)
+    return replace(plain, features=found.features, label=found.label, bounds=bounds)
 
 
 def _bought(folder: Path, version: str, ledger: Ledger) -> dict[str, Bounds]:
