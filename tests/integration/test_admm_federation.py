@@ -97,8 +97,9 @@ def job_of(federation: Federation, **changes: Any) -> Job:
         table = Table.open(federation.folder / party / "data" / COARSE_NAME)
         label = (TARGET, table.header.columns[-1].bounds)
         bounds = dict(zip(table.names, table.bounds, strict=True))
+        fills, version = dict(zip(table.names, table.fills, strict=True)), version_of(table)
         offers.append(
-            PartyOffer(party, True, version_of(table), table.n_rows, bounds, label, 1, 0, 12)
+            PartyOffer(party, True, version, table.n_rows, bounds, fills, label, 1, 0, 12)
         )
     return job_over_clients(spec_of(**changes), offers, target=TARGET, frame=frame())
 
@@ -618,7 +619,8 @@ def test_an_undivided_table_is_one_client_that_pays_from_its_own_cap(tmp_path: P
         table = Table.open(whole.folder / party / "data" / COARSE_NAME)
         bounds = dict(zip(table.names, table.bounds, strict=True))
         label = (TARGET, table.header.columns[-1].bounds)
-        offers.append(PartyOffer(party, True, version_of(table), 72, bounds, label, 1, 0))
+        fills = dict(zip(table.names, table.fills, strict=True))
+        offers.append(PartyOffer(party, True, version_of(table), 72, bounds, fills, label, 1, 0))
     two = spec_of(n_clients=2, sampled=2, minimum=1, rounds=2)
     spec = job_to_bytes(job_over_clients(two, offers, target=TARGET, frame=frame()))
     vault, ledger = vault_of(whole, "host-2")

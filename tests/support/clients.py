@@ -60,9 +60,9 @@ def admm_job(
     parties: dict[str, int], *, party_timeout: int = 60, salt: int = 0, **changes: Any
 ) -> Job:
     method = admm_method(parties, **changes)
-    bounds = (BOUNDS,) * len(FEATURES)
+    bounds, fills = (BOUNDS,) * len(FEATURES), (0.0,) * len(FEATURES)
     members = tuple(
-        Member(party, VERSION, FEATURES, bounds, True, clients)
+        Member(party, VERSION, FEATURES, bounds, fills, True, clients)
         for party, clients in parties.items()
     )
     name, key = "over clients", salt.to_bytes(16, "big")

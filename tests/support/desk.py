@@ -35,10 +35,12 @@ UNITS = units_down(0.01)
 VERSION = "ab" * 16
 N_ROWS, FEATURES, DIM = 40, ("a", "b"), 8
 CAP = units_down(2.0)
+FILLS = (0.0, -1.5)
+DECLARED = tuple(zip(FEATURES, FILLS, strict=True))
 
 
 def job_of(*names: str, rounds: int = 3, timeout: int = 10, salt: int = 0, **changes: Any) -> Job:
-    members = tuple(Member(name, VERSION, FEATURES, (BOUNDS,) * 2, True) for name in names)
+    members = tuple(Member(name, VERSION, FEATURES, (BOUNDS,) * 2, FILLS, True) for name in names)
     blocks = tuple(Block(name, FEATURES, 0.7, 1, True) for name in names)
     settings: dict[str, Any] = {
         "select_units": UNITS,
@@ -88,7 +90,7 @@ class Side:
         offer = pb.Offer(
             dataset=VERSION,
             n_rows=N_ROWS,
-            features=[feature_to_proto(name, BOUNDS) for name in FEATURES],
+            features=[feature_to_proto(name, BOUNDS, fill) for name, fill in DECLARED],
             label=feature_to_proto("y", LABEL_BOUNDS),
             cap_units=CAP,
         )

@@ -88,6 +88,7 @@ def members_of(made: Federation, names: Sequence[str], *, sketched: bool) -> tup
             version_of(table),
             tuple(table.names),
             tuple(table.bounds),
+            tuple(table.fills),
             holds_label=not sketched or place == 0,
         )
         for place, (name, table) in enumerate(tables.items())

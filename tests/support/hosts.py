@@ -81,7 +81,8 @@ def vertical_job(dataset: Dataset, *, salt: int = 0, half_width: float = 9.0) ->
     """Return a Frank-Wolfe job of this party alone, under bounds of this half width."""
     table = dataset.coarse
     bounds = tuple(type(each)(-half_width, half_width) for each in table.bounds)
-    member = Member(PARTY, dataset.version, table.names, bounds, holds_label=True)
+    fills = tuple(column.fill for column in table.header.columns[: len(table.names)])
+    member = Member(PARTY, dataset.version, table.names, bounds, fills, holds_label=True)
     method = FrankWolfeSpec(
         n_rows=table.n_rows,
         blocks=(Block(PARTY, table.names, 0.7, 1, True),),
@@ -109,6 +110,7 @@ def client_job(dataset: Dataset, *, rounds: int = 5) -> Job:
         dataset=dataset.version,
         n_rows=n_clients,
         features=features,
+        fills=dict.fromkeys(features, 0.0),
         label=(label.name, label.bounds),
         cap_units=1,
         used_units=0,

@@ -27,6 +27,7 @@ def offers(**changes: object) -> list[PartyOffer]:
             dataset="ab" * 16,
             n_rows=N_ROWS,
             features=dict.fromkeys(names, Bounds(-3.0, 3.0)),
+            fills=dict.fromkeys(names, 0.5),
             label=("cost", Bounds(0.0, 9.0)),
             cap_units=CAP,
             used_units=0,

@@ -74,7 +74,7 @@ def test_only_an_enrolled_ledger_attaches_with_the_protocol_and_a_sane_offer(des
     other = lab.hello(ledger_id=bytes(16))
     desk.refused(NotEnrolled, "not enrolled this ledger", attach, "lab", other)
     desk.refused(BadInput, "speaks protocol 2", attach, "lab", lab.hello(protocol=2))
-    nan = feature_to_proto("a", BOUNDS)
+    nan = feature_to_proto("a", BOUNDS, 0.0)
     nan.low = float("nan")
     for change in (
         {"n_rows": 0},
@@ -85,7 +85,10 @@ def test_only_an_enrolled_ledger_attaches_with_the_protocol_and_a_sane_offer(des
         {"dataset": ""},
         {"dataset": "a\nb"},
         {"features": [nan]},
-        {"features": [feature_to_proto("a", BOUNDS)] * 2},
+        {"features": [feature_to_proto("a", BOUNDS, 0.0)] * 2},
+        {"features": [feature_to_proto("a", BOUNDS)]},  # no fill
+        {"features": [feature_to_proto("a", BOUNDS, float("nan"))]},
+        {"features": [feature_to_proto("a", BOUNDS, 3.1)]},
         {"features": [job_pb2.Feature(name="", low=0, high=1)]},
         {"tight": [0]},
         {"tight": [0, 1]},  # for one of three columns

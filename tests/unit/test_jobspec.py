@@ -25,8 +25,8 @@ PRICE = 2**40
 
 
 MEMBERS = (
-    Member("hospital", "ab" * 16, ("age", "bmi"), (Bounds(0, 120), Bounds(10, 60)), True),
-    Member("laboratory", "cd" * 16, ("iron",), (Bounds(-1, 1),), False),
+    Member("hospital", "ab" * 16, ("age", "bmi"), (Bounds(0, 120), Bounds(10, 60)), (50, 22), True),
+    Member("laboratory", "cd" * 16, ("iron",), (Bounds(-1, 1),), (0.25,), False),
 )
 
 
@@ -170,11 +170,26 @@ def test_an_unknown_field_is_refused_at_every_level(level: str) -> None:
 
 def test_another_version_and_an_oversized_specification_are_refused() -> None:
     message = job_pb2.JobSpec.FromString(SPEC)
-    message.version = 2
-    with pytest.raises(BadInput, match="version 2"):
-        job_from_bytes(message.SerializeToString())
+    for version in (1, 3):
+        message.version = version
+        with pytest.raises(BadInput, match=f"version {version}"):
+            job_from_bytes(message.SerializeToString())
     with pytest.raises(BadInput, match="larger than"):
         job_from_bytes(bytes(MAX_SPEC_BYTES + 1))
+
+
+def test_a_feature_without_a_fill_and_a_label_with_one_are_refused() -> None:
+    message = job_pb2.JobSpec.FromString(SPEC)
+    message.members[1].features[0].ClearField("fill")
+    with pytest.raises(BadInput, match="a feature has a finite fill"):
+        job_from_bytes(message.SerializeToString())
+    message = job_pb2.JobSpec.FromString(SPEC)
+    message.label.fill = 0.0
+    with pytest.raises(BadInput, match="a label has no fill"):
+        job_from_bytes(message.SerializeToString())
+    for fills in ((50.0,), (50.0, 22.0, 1.0), (50.0, math.nan)):
+        with pytest.raises(ValueError, match="a finite fill each"):
+            replace(MEMBERS[0], fills=fills)
 
 
 def test_a_choice_that_is_not_said_or_not_known_is_refused() -> None:
@@ -201,6 +216,7 @@ IMPOSSIBLE: dict[str, list[Any]] = {
     "party_timeout_s": [0, 2**32 - 1],
     "low": [math.nan, -math.inf, 1e300],
     "high": [math.nan, math.inf, -1e300],
+    "fill": [math.nan, math.inf, -math.inf],  # and any number for the label
     "radius": [0.0, -1.0, math.nan, math.inf],
     "probability": [0.0, -0.5, 1.5, math.nan, math.inf],
     "rounds": [0, MAX_ROUNDS + 1, 2**32 - 1],

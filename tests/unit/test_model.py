@@ -21,10 +21,10 @@ MODEL = LinearModel(
     label=ModelLabel("stay", 0.0, 30.0),
     intercept_scaled=-0.25,
     features=(
-        ModelFeature("hospital", "age", 0.0, 110.0, 0.5),
-        ModelFeature("hospital", "visits", 0.0, 50.0, 0.0),
-        ModelFeature("lab", "age", -1.0, 3.0, -0.125),
-        ModelFeature("lab", "glucose", 40.0, 400.0, 0.3),
+        ModelFeature("hospital", "age", 0.0, 110.0, 44.0, 0.5),
+        ModelFeature("hospital", "visits", 0.0, 50.0, 0.0, 0.0),
+        ModelFeature("lab", "age", -1.0, 3.0, 1.0, -0.125),
+        ModelFeature("lab", "glucose", 40.0, 400.0, 500.0, 0.3),
     ),
     private=True,
 )
@@ -34,7 +34,7 @@ def random_model(seed: int, loss: LossName) -> LinearModel:
     draw = np.random.default_rng(seed)
     lows = draw.normal(0.0, 50.0, 6)
     features = tuple(
-        ModelFeature(f"p{place % 2}", f"f{place}", float(low), float(low + width), float(coef))
+        ModelFeature(f"p{place % 2}", f"f{place}", float(low), float(low + width), 0.0, float(coef))
         for place, (low, width, coef) in enumerate(
             zip(lows, draw.exponential(20.0, 6) + 0.1, draw.normal(0.0, 0.5, 6), strict=True)
         )
@@ -91,25 +91,26 @@ def test_prediction_sees_what_training_saw_up_to_the_grid() -> None:
     assert np.abs(predicted - trained).max() <= 1.01 * step
 
 
-def test_values_are_clipped_and_missing_ones_become_the_middle() -> None:
+def test_values_are_clipped_and_missing_ones_become_the_fill_clipped_too() -> None:
     columns = {
         "hospital.age": np.array([200.0, -np.inf, 55.0, np.nan]),
         "lab.age": np.array([1.0, 1.0, np.inf, 1.0]),
         "glucose": np.array([220.0, 220.0, 220.0, np.nan]),
     }
     found = (MODEL.predict(columns) - 15.0) / 15.0
-    np.testing.assert_allclose(found, [0.25, -0.75, -0.375, -0.25], atol=1e-12)
+    missing = -0.25 + 0.5 * (44.0 - 55.0) / 55.0 + 0.3  # a fill of 500 is drawn to 400
+    np.testing.assert_allclose(found, [0.25, -0.75, -0.375, missing], atol=1e-12)
     assert columns["hospital.age"][0] == 200.0  # the caller's arrays stay as they are
 
 
 def test_values_next_to_the_largest_float_are_only_clipped() -> None:
-    wide = replace(MODEL, features=(ModelFeature("p", "x", -1.7e308, 0.0, 1.0),))
+    wide = replace(MODEL, features=(ModelFeature("p", "x", -1.7e308, 0.0, 0.0, 1.0),))
     found = wide.predict({"x": np.array([1.7e308, -1.7e308])})  # warnings are errors
     np.testing.assert_allclose(found, [15.0 + 15.0 * 0.75, 15.0 - 15.0 * 1.25])
 
 
 def test_probabilities_do_not_overflow() -> None:
-    feature = ModelFeature("p", "x", -1.0, 1.0, 5000.0)
+    feature = ModelFeature("p", "x", -1.0, 1.0, 0.0, 5000.0)
     model = LinearModel("j", "logistic", ModelLabel("y", 0.0, 1.0), 0.0, (feature,), private=True)
     found = model.predict({"x": np.array([-1.0, 0.0, 1.0])})
     assert found.tolist() == [0.0, 0.5, 1.0]
@@ -130,8 +131,8 @@ def test_a_name_that_two_parties_use_must_be_told_apart() -> None:
 
 def test_a_plain_name_never_stands_for_another_feature() -> None:
     features = (
-        ModelFeature("a", "b", 0.0, 1.0, 1.0),
-        ModelFeature("p", "a.b", 0.0, 1.0, 2.0),  # its plain name is the other's full name
+        ModelFeature("a", "b", 0.0, 1.0, 0.5, 1.0),
+        ModelFeature("p", "a.b", 0.0, 1.0, 0.5, 2.0),  # its plain name is the other's full name
     )
     model = replace(MODEL, features=features)
     with pytest.raises(BadInput, match=r"'p\.a\.b'$"):
@@ -162,8 +163,8 @@ def test_the_file_reads_back_exactly(
     intercept: float, coef: float, low: float, width: float, private: bool
 ) -> None:
     features = (
-        ModelFeature("p", 'naïve "x"\u2028', low, low + width, coef),
-        ModelFeature("q", "x", 0, 1, -coef),
+        ModelFeature("p", 'naïve "x"\u2028', low, low + width, low, coef),
+        ModelFeature("q", "x", 0, 1, intercept, -coef),
     )
     model = LinearModel("j", "logistic", ModelLabel("y", 0, 1), intercept, features, private)
     text = model.to_json()
@@ -175,13 +176,14 @@ def test_the_file_reads_back_exactly(
 
 def test_the_file_names_format_parties_and_both_units() -> None:
     document = json.loads(MODEL.to_json())
-    assert (document["format"], document["version"]) == ("colonnade model", 1)
+    assert (document["format"], document["version"]) == ("colonnade model", 2)
     assert document["intercept"] == MODEL.intercept
     assert document["features"][3] == {
         "party": "lab",
         "name": "glucose",
         "low": 40.0,
         "high": 400.0,
+        "fill": 500.0,
         "coef_scaled": 0.3,
         "coef": MODEL.coef[3],
     }
@@ -203,8 +205,8 @@ def edited_feature(**changes: Any) -> str:
         ("[" * 100_000, "not valid JSON"),
         ("[]", "not a Colonnade model"),
         (edited(format="colonnade report"), "not a Colonnade model"),
-        (edited(version=2), "version 1"),
-        (edited(version=True), "finite number"),
+        (edited(version=1), "version 2"),
+        (edited(version=True), "version 2"),
         (edited(extra=1), "unknown key 'extra'"),
         (edited_feature(weight=1), "feature 1: unknown key 'weight'"),
         (edited(label={"name": "y", "low": 0}), "label: key 'high' is missing"),
@@ -220,6 +222,7 @@ def edited_feature(**changes: Any) -> str:
         (edited_feature(coef=0.2), "'hospital.age': 'coef' and 'coef_scaled' disagree"),
         (edited_feature(coef_scaled=0.6), "disagree"),
         (edited_feature(low=110.0), "'age': low must be less than high"),
+        (edited_feature(fill=None), "'fill' must be a finite number"),
         (edited_feature(name=7), "'name' must be a non-empty text"),
         (edited_feature(party="lab", low=-1, high=3), "two features are called 'lab.age'"),
         (MODEL.to_json().replace('"loss"', '"loss": "squared",\n"loss"'), "not valid JSON"),
@@ -234,11 +237,13 @@ def test_a_file_with_a_fault_is_refused_in_one_line(text: str, said: str) -> Non
 
 
 def test_coefficients_that_no_float_holds_are_refused() -> None:
-    narrow = ModelFeature("p", "x", 0.0, 1e-300, 1e10)
+    narrow = ModelFeature("p", "x", 0.0, 1e-300, 0.0, 1e10)
     with pytest.raises(ValueError, match="not finite"):
         replace(MODEL, features=(narrow,))
     with pytest.raises(ValueError, match="not finite"):
         replace(MODEL, intercept_scaled=math.nan)
+    with pytest.raises(ValueError, match="a fill is not finite"):
+        replace(MODEL, features=(replace(MODEL.features[0], fill=math.nan),))
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

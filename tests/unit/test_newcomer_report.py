@@ -26,7 +26,17 @@ PARTIES = ("hospital", "laboratory", "insurer")
 def offers() -> list[PartyOffer]:
     bounds = Bounds(0.0, 1.0)
     return [
-        PartyOffer(party, True, "v", 20_000, {f"{party} x": bounds}, ("y", bounds), 2**50, 0)
+        PartyOffer(
+            party,
+            True,
+            "v",
+            20_000,
+            features={f"{party} x": bounds},
+            fills={f"{party} x": 0.5},
+            label=("y", bounds),
+            cap_units=2**50,
+            used_units=0,
+        )
         for party in PARTIES
     ]
 

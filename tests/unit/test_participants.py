@@ -26,6 +26,7 @@ def offer(party: str, **changes: object) -> PartyOffer:
         dataset="ab" * 16,
         n_rows=20_000,
         features={f"{party} {name}": Bounds(-3.0, 3.0) for name in "xyz"},
+        fills={f"{party} {name}": 0.0 for name in "xyz"},
         label=("cost", Bounds(0.0, 9.0)),
         cap_units=2**50,
         used_units=0,

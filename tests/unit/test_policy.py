@@ -40,8 +40,9 @@ def policy(folder: Path, **changes: str | None) -> Policy:
 def job(*, features: tuple[str, ...] = ("age", "bmi"), rounds: int = 3, label: bool = True) -> Job:
     """Return a job that costs ``rounds + 2`` times 0.01 at most."""
     bounds = Bounds(0.0, 1.0)
-    other = Member("lab", "00", ("iron",), (bounds,), True)
-    member = Member("hospital", "00", features, (bounds,) * len(features), label)
+    other = Member("lab", "00", ("iron",), (bounds,), (0.5,), True)
+    count = len(features)
+    member = Member("hospital", "00", features, (bounds,) * count, (0.5,) * count, label)
     members = (member, other)
     blocks = tuple(Block(each.party, each.features, 1.0, 2, each.holds_label) for each in members)
     from colonnade.optim.vertical.spec import Labels

@@ -71,7 +71,7 @@ def make_report(
         ModelLabel("stay", 0.0, 30.0),
         0.0625,
         tuple(
-            ModelFeature(party, f"{feature} {place}", -1.5 * place, 10.0 + place, value)
+            ModelFeature(party, f"{feature} {place}", -1.5 * place, 10.0 + place, 5.0, value)
             for party in parties
             for place, value in enumerate(coef[party])
         ),

@@ -43,8 +43,10 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
         " the label's value, for a logistic model the probability of its high value, for a support"
         " vector machine its high or low value."
         " A column is called party.feature, or feature where that is unique; those of features"
-        " with a coefficient of zero are not needed. Values are clipped to the model's bounds; a"
-        " missing one (empty, NA, NaN, null) becomes the middle of its bounds. " + NOTE,
+        " with a coefficient of zero are not needed. A missing value (empty, NA, NaN, null) becomes"
+        " the fill that training put in its place, which model.json says; values are clipped to"
+        " the model's bounds. Other texts that a party's schema declares as missing: make them"
+        " empty first. " + NOTE,
     )
     parser.add_argument("--model", type=Path, required=True, help="model.json of a job")
     parser.add_argument("--data", type=Path, required=True, help="CSV (plain or gzip) or Parquet")

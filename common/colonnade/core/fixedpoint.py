@@ -54,6 +54,18 @@ def grid_dtype(grid: int) -> np.dtype[np.signedinteger]:
     raise ValueError(f"grid must be {GRID} or {FINE_GRID}")
 
 
+def scaled(values: FloatArray, bounds: Bounds) -> FloatArray:
+    """Clip ``values`` to ``bounds``, centre them on the middle and scale them to ``[-1, 1]``.
+
+    NaN stays NaN. What is fitted sees these values on a grid, and predictions as they are.
+    """
+    found = np.clip(np.asarray(values, dtype=np.float64), bounds.low, bounds.high)
+    found -= bounds.middle
+    found /= bounds.half_width
+    # The middle and the half width are rounded, so a clipped value can still pass +-1 a little.
+    return np.clip(found, -1.0, 1.0, out=found)
+
+
 def quantise(values: FloatArray, bounds: Bounds, *, grid: int) -> AnyArray:
     """Clip ``values`` to ``bounds`` and round them to integers in ``[-grid, grid]``.
 
@@ -68,26 +80,21 @@ def quantise(values: FloatArray, bounds: Bounds, *, grid: int) -> AnyArray:
         ``GRID`` (the result is ``int16``) or ``FINE_GRID`` (``int32``).
     """
     dtype = grid_dtype(grid)
-    scaled = np.clip(np.asarray(values, dtype=np.float64), bounds.low, bounds.high)
-    if np.isnan(scaled).any():
+    found = scaled(values, bounds)
+    if np.isnan(found).any():
         raise ValueError("replace missing values before quantising")
-    scaled -= bounds.middle
-    scaled /= bounds.half_width
-    scaled *= grid
-    np.rint(scaled, out=scaled)
-    # The middle and the half width are rounded, so a clipped value can still pass +-1 a little.
-    np.clip(scaled, -grid, grid, out=scaled)
-    return scaled.astype(dtype)
+    found *= grid
+    return np.rint(found, out=found).astype(dtype)
 
 
 def dequantise(values: AnyArray, bounds: Bounds, *, grid: int) -> FloatArray:
     """Return the floats within ``bounds`` that the integers ``values`` stand for."""
-    scaled = values.astype(np.float64)
-    scaled /= grid
+    found = values.astype(np.float64)
+    found /= grid
     with np.errstate(over="ignore"):  # bounds near the largest float: the clip repairs infinities
-        scaled *= bounds.half_width
-        scaled += bounds.middle
-    return np.clip(scaled, bounds.low, bounds.high, out=scaled)
+        found *= bounds.half_width
+        found += bounds.middle
+    return np.clip(found, bounds.low, bounds.high, out=found)
 
 
 def requantise(fine: Int32Array, *, declared: Bounds, tight: Bounds) -> Int16Array:

@@ -29,7 +29,8 @@ parties know about a quantity, never from the rows::
     column = "Glucose (mg/dL)"       # name in the source; default: the same as name
     low = 40
     high = 400
-    fill = 95                        # stands for a missing value; default: the middle
+    fill = 95                        # stands for a missing value; default: the middle of these
+                                     # bounds; a job with tighter ones clips it to them
 
     [label]                          # at most one, with the same keys as a feature
     name = "readmitted"

@@ -161,6 +161,11 @@ class Table:
         return tuple(column.bounds for column in self.header.columns if column.role == "feature")
 
     @property
+    def fills(self) -> tuple[float, ...]:
+        """What stands for a missing value of each feature, as declared."""
+        return tuple(column.fill for column in self.header.columns if column.role == "feature")
+
+    @property
     def content_digest(self) -> str:
         """SHA-256 of the column bytes; a fact about the data, so it stays with the party."""
         return self.header.content_digest

@@ -18,7 +18,8 @@ from sklearn.utils.validation import (
 
 from colonnade.core.arrays import AnyArray, FloatArray
 from colonnade.core.fixedpoint import Bounds
-from colonnade.estimators.tables import check_declared, make_table, read_bounds
+from colonnade.estimators.bounds import Declared, check_declared, clip_to, read_bounds
+from colonnade.estimators.tables import make_table
 from colonnade.optim.solvers.fitting import Fitted, NoiseName, Objective, fit_table, make_solver
 from colonnade.optim.solvers.losses import SQUARED, Loss
 from colonnade.optim.solvers.solve import Solver, check_promise
@@ -37,7 +38,7 @@ class PrivateLinear(BaseEstimator):  # type: ignore[misc]
 
     epsilon: float
     delta: float | None
-    bounds: Pair | None
+    bounds: Declared | None
     solver: str | Solver
     fit_intercept: bool
     noise: NoiseName
@@ -80,7 +81,7 @@ class PrivateLinear(BaseEstimator):  # type: ignore[misc]
         table = make_table(
             X,
             y,
-            read_bounds(self.bounds, X.shape[1]),
+            read_bounds(self.bounds, X.shape[1], names=getattr(self, "feature_names_in_", None)),
             label_bounds=y_bounds,
             intercept=self.fit_intercept,
             row_wise=solver.reads_rows,
@@ -95,6 +96,10 @@ class PrivateLinear(BaseEstimator):  # type: ignore[misc]
             seed=self.random_state,
         )
         self.privacy_ = fitted.claim
+        self.bounds_ = (
+            np.array([bound.low for bound in table.bounds]),
+            np.array([bound.high for bound in table.bounds]),
+        )
         return fitted
 
     def _check_promise(self, n_rows: int) -> None:
@@ -103,8 +108,10 @@ class PrivateLinear(BaseEstimator):  # type: ignore[misc]
             warnings.warn(told, UserWarning, stacklevel=5)
 
     def _scores(self, X: Any) -> FloatArray:
+        """Return the score of each row, its values clipped to the bounds as in the fit."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        X = clip_to(X, *self.bounds_)
         scores: FloatArray = safe_sparse_dot(X, np.ravel(self.coef_), dense_output=True)
         return scores + float(np.ravel(self.intercept_)[0])
 

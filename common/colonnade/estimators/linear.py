@@ -1,8 +1,9 @@
 """Private linear models with scikit-learn's interface.
 
 Every estimator takes ``epsilon``, ``delta`` and ``bounds``, and after ``fit`` has ``coef_``,
-``intercept_`` and ``privacy_``. A fit spends its epsilon anew: fitting twice on the same rows, as a
-search or cross-validation does, costs the sum.
+``intercept_`` and ``privacy_``; ``bounds_``, two arrays, is what values were clipped to (wider than
+declared where zero must stay zero), and what predictions clip to. A fit spends its epsilon anew:
+fitting twice on the same rows, as a search or cross-validation does, costs the sum.
 
 What is public by declaration: the number of rows and of features, the bounds, which two classes
 there are, and that no value is missing (a NaN among the features, or in a label of numbers, is an
@@ -17,6 +18,7 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray
 from colonnade.estimators.base import Pair, PrivateClassifier, PrivateRegressor
+from colonnade.estimators.bounds import Declared
 from colonnade.optim.solvers.fitting import NoiseName, make_solver
 from colonnade.optim.solvers.frank_wolfe import FrankWolfe
 from colonnade.optim.solvers.losses import HINGE, LOGISTIC
@@ -35,8 +37,11 @@ class PrivateLasso(PrivateRegressor):
     epsilon, delta
         The guarantee of one fit, for one row replaced; delta ``min(1e-6, 1 / (10 n))`` if None.
     bounds, y_bounds
-        Public pairs ``(low, high)``, numbers or one for each feature. Values outside are clipped;
-        noise is proportional to the width. There is no default.
+        Public pairs ``(low, high)``, numbers or one for each feature. Values outside are clipped,
+        by ``fit`` and by ``predict`` alike; noise is proportional to the width. There is no
+        default. Bounds of features may also be named: a pair of Series or dicts by feature, a dict
+        of pairs, or a DataFrame with the columns ``low`` and ``high`` and a row for each feature.
+        They are matched with the columns of ``X`` by name; arrays go by position.
     solver
         A name, or a solver with settings of its own, such as ``CoordinateDescent(passes=5)``.
     fit_intercept
@@ -52,7 +57,7 @@ class PrivateLasso(PrivateRegressor):
         *,
         epsilon: float = 1.0,
         delta: float | None = None,
-        bounds: Pair | None = None,
+        bounds: Declared | None = None,
         y_bounds: Pair | None = None,
         solver: str | Solver = "cd",
         fit_intercept: bool = True,
@@ -89,7 +94,7 @@ class PrivateElasticNet(PrivateRegressor):
         l1_ratio: float = 0.5,
         epsilon: float = 1.0,
         delta: float | None = None,
-        bounds: Pair | None = None,
+        bounds: Declared | None = None,
         y_bounds: Pair | None = None,
         solver: str | Solver = "cd",
         fit_intercept: bool = True,
@@ -125,7 +130,7 @@ class PrivateRidge(PrivateRegressor):
         *,
         epsilon: float = 1.0,
         delta: float | None = None,
-        bounds: Pair | None = None,
+        bounds: Declared | None = None,
         y_bounds: Pair | None = None,
         solver: str | Solver = "cd",
         fit_intercept: bool = True,
@@ -166,7 +171,7 @@ class PrivateLogisticRegression(PrivateClassifier):
         l1_ratio: float = 0.0,
         epsilon: float = 1.0,
         delta: float | None = None,
-        bounds: Pair | None = None,
+        bounds: Declared | None = None,
         classes: Pair | None = None,
         solver: str | Solver = "cd",
         fit_intercept: bool = True,
@@ -214,7 +219,7 @@ class PrivateLinearSVC(PrivateClassifier):
         *,
         epsilon: float = 1.0,
         delta: float | None = None,
-        bounds: Pair | None = None,
+        bounds: Declared | None = None,
         classes: Pair | None = None,
         solver: str | Solver = "sgd",
         fit_intercept: bool = True,

@@ -5,43 +5,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import Bounds
 from colonnade.optim.solvers.design import dense_design
 from colonnade.optim.solvers.fitting import Table, scaled_label, symmetric
 from colonnade.optim.solvers.sparse import sparse_design
-
-
-def check_declared(**bounds: Any) -> None:
-    """Raise `ValueError`, naming all that are missing, unless every pair of bounds is given.
-
-    Privacy: bounds are public knowledge. There is no default, for one taken from the data would
-    tell of its most extreme rows.
-    """
-    missing = [name for name, pair in bounds.items() if pair is None]
-    if missing:
-        arrays = ", for bounds also of arrays with one entry for each feature,"
-        raise ValueError(
-            f"{' and '.join(missing)} must be declared: a pair (low, high) of numbers"
-            f"{arrays if 'bounds' in missing else ','} from public knowledge and not from the data"
-        )
-
-
-def read_bounds(bounds: Any, n_features: int, *, name: str = "bounds") -> tuple[Bounds, ...]:
-    """Return a pair ``(low, high)`` of numbers or arrays as bounds, one for each feature."""
-    try:
-        low, high = bounds
-        lows = np.broadcast_to(np.asarray(low, np.float64), (n_features,))
-        highs = np.broadcast_to(np.asarray(high, np.float64), (n_features,))
-    except (TypeError, ValueError):
-        arrays = f" or of arrays of {n_features} entries" if name == "bounds" else ""
-        raise ValueError(f"{name} must be a pair (low, high) of numbers{arrays}") from None
-    try:
-        return tuple(Bounds(float(a), float(b)) for a, b in zip(lows, highs, strict=True))
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
 
 
 def make_table(

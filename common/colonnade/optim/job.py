@@ -5,6 +5,7 @@ a job's author cannot raise the sensitivity by choosing them.
 """
 
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -36,12 +37,15 @@ class Member:
     dataset: str  # version of its table
     features: tuple[str, ...]
     bounds: tuple[Bounds, ...]
+    fills: tuple[float, ...]  # stand for missing values, as declared; clipped to the bounds
     holds_label: bool
     clients: int = 0  # whose rows it holds, in a job over clients
 
     def __post_init__(self) -> None:
         if len(self.features) != len(self.bounds) or len(set(self.features)) != len(self.features):
             raise ValueError("a party's features need different names and bounds each")
+        if len(self.fills) != len(self.features) or not all(map(math.isfinite, self.fills)):
+            raise ValueError("a party's features need a finite fill each")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,8 @@ class Job:
                 raise ValueError("members and the method's parts differ about the clients")
             if member.bounds != self.members[0].bounds:
                 raise ValueError("all parties of a job over clients need the same bounds")
+            if member.fills != self.members[0].fills:
+                raise ValueError("all parties of a job over clients need the same fills")
 
     def _check_sizes(self, member: Member) -> None:
         """Refuse what no ledger could pay or no message carry, before anything is asked."""

@@ -1,7 +1,8 @@
 """A fitted linear model: what it says, as a file and as predictions.
 
 Training sees each value clipped to its public bounds, centred on their middle and divided by
-their half width, so a model is a list of coefficients on scaled values in ``[-1, 1]``::
+their half width, and for a missing value the declared fill, clipped and scaled alike. So a model is
+a list of coefficients on scaled values in ``[-1, 1]``::
 
     score = intercept_scaled + sum of coef_scaled * scaled value
     squared:   middle of the label + half width of the label * score
@@ -23,10 +24,10 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray
 from colonnade.core.errors import BadInput
-from colonnade.core.fixedpoint import Bounds
+from colonnade.core.fixedpoint import Bounds, scaled
 from colonnade.optim.strict_json import Kind, parse_json, read_object
 
-FORMAT, VERSION = "colonnade model", 1
+FORMAT, VERSION = "colonnade model", 2
 LossName: TypeAlias = Literal["squared", "logistic", "hinge"]
 
 _MODEL_KEYS: Final[Mapping[str, Kind]] = {
@@ -42,7 +43,12 @@ _MODEL_KEYS: Final[Mapping[str, Kind]] = {
 }
 _LABEL_KEYS: Final[Mapping[str, Kind]] = {"name": "text", "low": "number", "high": "number"}
 _COEF_KEYS: Final[Mapping[str, Kind]] = {"coef_scaled": "number", "coef": "number"}
-_FEATURE_KEYS: Final[Mapping[str, Kind]] = {"party": "text", **_LABEL_KEYS, **_COEF_KEYS}
+_FEATURE_KEYS: Final[Mapping[str, Kind]] = {
+    "party": "text",
+    **_LABEL_KEYS,
+    "fill": "number",
+    **_COEF_KEYS,
+}
 # Both kinds of coefficient are in the file; rounding in another program's algebra may differ.
 _AGREEMENT = 1e-9
 _MAX_NAMES = 5
@@ -64,12 +70,20 @@ class ModelLabel:
 
 @dataclass(frozen=True, slots=True)
 class ModelFeature:
-    """Hold one party's feature: its public bounds and its coefficient on scaled values."""
+    """Hold one party's feature: its public bounds and its coefficient on scaled values.
+
+    Parameters
+    ----------
+    fill
+        What stood for a missing value, as declared, in the feature's unit. Bounds may be tighter
+        than it was declared under; it is clipped to them like any value.
+    """
 
     party: str
     name: str
     low: float
     high: float
+    fill: float
     coef_scaled: float
 
     @property
@@ -81,6 +95,10 @@ class ModelFeature:
     def full_name(self) -> str:
         """The name that no two features of a model share."""
         return f"{self.party}.{self.name}"
+
+    def scaled(self, values: FloatArray) -> FloatArray:
+        """Return values as training sees them, before rounding to the grid; NaN is missing."""
+        return scaled(np.where(np.isnan(values), self.fill, values), self.bounds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +134,8 @@ class LinearModel:
                 raise ValueError(f"{column.name!r}: {error}") from None
         if not all(math.isfinite(number) for number in (*self.coef, self.intercept)):
             raise ValueError("a coefficient or the intercept is not finite")
+        if not all(math.isfinite(feature.fill) for feature in self.features):
+            raise ValueError("a fill is not finite")
 
     @property
     def coef(self) -> tuple[float, ...]:
@@ -165,8 +185,8 @@ class LinearModel:
     ) -> FloatArray:
         """Return a prediction for each row of a joined table.
 
-        Values are clipped to the bounds, as in training. A missing value (NaN) becomes the middle
-        of the bounds, whatever fill its party declares; put another fill in beforehand.
+        A missing value (NaN) becomes the feature's fill, and values are clipped to the bounds, as
+        in training.
 
         Parameters
         ----------
@@ -188,7 +208,7 @@ class LinearModel:
             raise ValueError("columns must have one length, which n_rows gives if there are none")
         score: FloatArray = np.full(lengths.pop(), self.intercept_scaled)
         for name, feature in self.match(columns).items():
-            score += feature.coef_scaled * _scaled(columns[name], feature.bounds)
+            score += feature.coef_scaled * feature.scaled(columns[name])
         if self.loss == "logistic":
             tail = np.exp(-np.abs(score))  # never overflows
             score = np.where(score >= 0.0, 1.0, tail) / (1.0 + tail)
@@ -289,12 +309,3 @@ def load_model(path: Path) -> LinearModel:
 def _plain(column: ModelLabel | ModelFeature) -> dict[str, Any]:
     facts = asdict(column)
     return {key: fact if isinstance(fact, str) else float(fact) for key, fact in facts.items()}
-
-
-def _scaled(values: FloatArray, bounds: Bounds) -> FloatArray:
-    """Return values as training sees them, before rounding to the grid; 0 where one is missing."""
-    scaled = np.clip(np.asarray(values, dtype=np.float64), bounds.low, bounds.high)
-    scaled -= bounds.middle
-    scaled /= bounds.half_width
-    # The middle and the half width are rounded, so a clipped value can still pass +-1 a little.
-    return np.nan_to_num(np.clip(scaled, -1.0, 1.0, out=scaled), copy=False, nan=0.0)

@@ -21,11 +21,11 @@ def joined(sites: Sequence[Site], job: Job) -> Data:
     for site, member in zip(sites, job.members, strict=True):
         values = {column.name: column.values for column in site.features}
         first = len(columns)
-        for name, bounds in zip(member.features, member.bounds, strict=True):
-            columns.append(_on_grid(values[name], bounds))
+        for name, bounds, fill in zip(member.features, member.bounds, member.fills, strict=True):
+            columns.append(_on_grid(values[name], bounds, fill))
         splits.append(tuple(range(first, len(columns))))
         if site.label is not None:
-            label = _on_grid(site.label.values, job.label_bounds)
+            label = _on_grid(site.label.values, job.label_bounds, site.label.bounds.middle)
     if label is None:
         raise ValueError("no site has the label")
     return Data(np.stack(columns), label, tuple(splits))
@@ -46,6 +46,5 @@ def quality_by_round(data: Data, job: Job, path: Sequence[Mapping[str, Any]]) ->
     ]
 
 
-def _on_grid(values: FloatArray, bounds: Bounds) -> AnyArray:
-    filled = np.where(np.isnan(values), bounds.middle, values)
-    return quantise(filled, bounds, grid=GRID)
+def _on_grid(values: FloatArray, bounds: Bounds, fill: float) -> AnyArray:
+    return quantise(np.where(np.isnan(values), fill, values), bounds, grid=GRID)

@@ -230,7 +230,10 @@ def job_of(
                 f"ledger has {rho_from_units(offer.left_units):.6g} left"
             )
         bounds = tuple(offer.features[feature] for feature in part.features)
-        members.append(Member(part.party, offer.dataset, part.features, bounds, part.holds_label))
+        fills = tuple(offer.fills[feature] for feature in part.features)
+        members.append(
+            Member(part.party, offer.dataset, part.features, bounds, fills, part.holds_label)
+        )
     try:
         return Job(
             name=name,

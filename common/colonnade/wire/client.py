@@ -95,6 +95,7 @@ class PartyOffer:
     dataset: str
     n_rows: int
     features: dict[str, Bounds]
+    fills: dict[str, float]  # of the features: what stands for a missing value, as declared
     label: tuple[str, Bounds] | None
     cap_units: int
     used_units: int
@@ -257,6 +258,7 @@ def _offer(party: jobs_pb2.PartyStatus) -> PartyOffer:
         dataset=party.dataset,
         n_rows=party.n_rows,
         features={feature.name: bounds(feature) for feature in party.features},
+        fills={feature.name: feature.fill for feature in party.features},
         label=(party.label.name, bounds(party.label)) if party.HasField("label") else None,
         cap_units=party.cap_units,
         used_units=party.used_units,

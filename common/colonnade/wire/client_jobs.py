@@ -27,21 +27,23 @@ def job_over_clients(
     """Return the job that runs ``spec`` on all clients of the parties.
 
     A party whose table is not divided is one client. All parties must offer the same columns under
-    the same bounds; how many clients there are follows from the offers.
+    the same bounds and with the same fills; how many clients there are follows from the offers.
     """
     first = offers[0]
     for offer in offers:
         if offer.label is None or offer.label[0] != target:
             raise BadInput(f"party {offer.party} does not offer the label {target!r}")
-        if (offer.features, offer.label) != (first.features, first.label):
+        ours, theirs = ((o.features, o.fills, o.label) for o in (first, offer))
+        if ours != theirs:
             raise BadInput(
-                f"parties {first.party} and {offer.party} offer other columns or bounds; a job "
-                "over clients needs the same everywhere"
+                f"parties {first.party} and {offer.party} offer other columns, bounds or fills; a "
+                "job over clients needs the same everywhere"
             )
     features, bounds = tuple(first.features), tuple(first.features.values())
+    fills = tuple(first.fills[name] for name in features)
     counts = {offer.party: max(1, offer.clients) for offer in offers}
     members = tuple(
-        Member(offer.party, offer.dataset, features, bounds, True, counts[offer.party])
+        Member(offer.party, offer.dataset, features, bounds, fills, True, counts[offer.party])
         for offer in offers
     )
     parts = tuple(ClientPart(party, features, count) for party, count in counts.items())

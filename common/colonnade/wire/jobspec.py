@@ -5,6 +5,7 @@ does not know might matter for privacy, so it is refused, at the coordinator and
 """
 
 import hashlib
+import math
 
 from google.protobuf.message import DecodeError, Message
 
@@ -14,7 +15,7 @@ from colonnade.optim.job import Job, Member
 from colonnade.v1 import job_pb2
 from colonnade.wire.methods import method_of, put_method
 
-VERSION = 1
+VERSION = 2
 MAX_SPEC_BYTES = 4 << 20
 MAX_NAME = 200
 
@@ -32,7 +33,7 @@ def job_to_bytes(job: Job) -> bytes:
     )
     put_method(message, job.method)
     for member in job.members:
-        features = map(feature_to_proto, member.features, member.bounds)
+        features = map(feature_to_proto, member.features, member.bounds, member.fills)
         message.members.add(
             party=member.party,
             dataset=member.dataset,
@@ -92,9 +93,9 @@ def refuse_unknown(message: Message, what: str) -> None:
         raise BadInput(f"{what} has fields that this program does not know; update it")
 
 
-def feature_to_proto(name: str, bounds: Bounds) -> job_pb2.Feature:
-    """Encode a column and its bounds."""
-    return job_pb2.Feature(name=name, low=bounds.low, high=bounds.high)
+def feature_to_proto(name: str, bounds: Bounds, fill: float | None = None) -> job_pb2.Feature:
+    """Encode a column and its bounds; ``fill`` is a feature's, and None for a label."""
+    return job_pb2.Feature(name=name, low=bounds.low, high=bounds.high, fill=fill)
 
 
 def feature_from_proto(message: job_pb2.Feature) -> tuple[str, Bounds]:
@@ -104,9 +105,18 @@ def feature_from_proto(message: job_pb2.Feature) -> tuple[str, Bounds]:
     return message.name, Bounds(message.low, message.high)
 
 
+def fill_from_proto(message: job_pb2.Feature) -> float:
+    """Decode what stands for a missing value of a feature; `ValueError` if it is not said."""
+    if not message.HasField("fill") or not math.isfinite(message.fill):
+        raise ValueError("a feature has a finite fill, which stands for a missing value")
+    return message.fill
+
+
 def _job_from_proto(message: job_pb2.JobSpec) -> Job:
     members = tuple(_member_from_proto(member) for member in message.members)
     label, label_bounds = feature_from_proto(message.label)
+    if message.label.HasField("fill"):
+        raise ValueError("a label has no fill")
     return Job(
         name=message.name,
         salt=message.salt,
@@ -126,6 +136,7 @@ def _member_from_proto(message: job_pb2.Member) -> Member:
         dataset=message.dataset,
         features=tuple(name for name, _ in columns),
         bounds=tuple(bounds for _, bounds in columns),
+        fills=tuple(fill_from_proto(feature) for feature in message.features),
         holds_label=message.holds_label,
         clients=message.clients,
     )

@@ -83,6 +83,8 @@ class FitTable:
         Shapes ``(n_features, n_rows)`` and ``(n_rows,)``.
     names, bounds
         Of the features, then of the label.
+    fills
+        Of the features: what stands for a missing value, as declared.
     rows
         What a ledger that pays for the fit is bound to.
     """
@@ -91,6 +93,7 @@ class FitTable:
     label: Int16Array
     names: tuple[str, ...]
     bounds: tuple[Bounds, ...]
+    fills: tuple[float, ...]
     rows: Rows
 
     @property
@@ -141,6 +144,7 @@ class FitTable:
                 [name, bounds.low, bounds.high]
                 for name, bounds in zip(self.names, self.bounds, strict=True)
             ],
+            "fills": self.fills,
             "dataset": self.rows.dataset,
             "loss": order.loss,
             "penalty": [order.l1, order.l2, repr(order.box)],
@@ -194,5 +198,6 @@ def _declared(table: Table, rows: Rows) -> FitTable:
         table.label,
         tuple(column.name for column in columns),
         tuple(column.bounds for column in columns),
+        tuple(column.fill for column in columns[:-1]),
         rows,
     )

@@ -167,9 +167,9 @@ def _local_model(
         label=ModelLabel(table.names[-1], label.low, label.high),
         intercept_scaled=fitted.intercept_scaled,
         features=tuple(
-            ModelFeature(party, name, bounds.low, bounds.high, float(coef))
-            for name, bounds, coef in zip(
-                table.names[:-1], table.bounds[:-1], fitted.coef_scaled, strict=True
+            ModelFeature(party, name, bounds.low, bounds.high, fill, float(coef))
+            for name, bounds, fill, coef in zip(
+                table.names[:-1], table.bounds[:-1], table.fills, fitted.coef_scaled, strict=True
             )
         ),
         private=fitted.claim.private,

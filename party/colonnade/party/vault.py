@@ -69,11 +69,12 @@ class Vault:
         ledger = self._ledger
         budget, reserved = self._budget()
         names, label = self._policy.offered(self.coordinator, self.table.names)
-        declared = dict(zip(self.table.names, self.table.bounds, strict=True))
+        columns = zip(self.table.bounds, self.table.fills, strict=True)
+        declared = dict(zip(self.table.names, columns, strict=True))
         offer = pb.Offer(
             dataset=self.version,
             n_rows=self.table.n_rows if self._clients is None else len(self._clients),
-            features=[feature_to_proto(name, declared[name]) for name in names],
+            features=[feature_to_proto(name, *declared[name]) for name in names],
             cap_units=budget.cap,
             spent_units=budget.spent,
             reserved_units=reserved,
@@ -184,9 +185,15 @@ class Vault:
             raise PolicyRefused("the table is divided among clients: only jobs over clients use it")
         elif job.n_rows != self.table.n_rows:
             raise BadInput(f"the job has {job.n_rows} rows, the table {self.table.n_rows}")
-        for name in member.features:
-            if name not in self.table.names:
+        fills = dict(zip(self.table.names, self.table.fills, strict=True))
+        for name, fill in zip(member.features, member.fills, strict=True):
+            if name not in fills:
                 raise BadInput(f"party {self.party} has no feature {name!r}")
+            if fill != fills[name]:  # the model would say something else than was trained with
+                raise BadInput(
+                    f"the job says that a missing {name!r} counts as {fill:g}, and the schema of "
+                    f"party {self.party} says {fills[name]:g}"
+                )
         if member.holds_label and (
             self.table.label is None or header.columns[-1].name != job.label
         ):

@@ -48,14 +48,16 @@ CLIENT_SAMPLING_FIXED: ClientSampling
 CLIENT_SAMPLING_POISSON: ClientSampling
 
 class Feature(_message.Message):
-    __slots__ = ("name", "low", "high")
+    __slots__ = ("name", "low", "high", "fill")
     NAME_FIELD_NUMBER: _ClassVar[int]
     LOW_FIELD_NUMBER: _ClassVar[int]
     HIGH_FIELD_NUMBER: _ClassVar[int]
+    FILL_FIELD_NUMBER: _ClassVar[int]
     name: str
     low: float
     high: float
-    def __init__(self, name: _Optional[str] = ..., low: _Optional[float] = ..., high: _Optional[float] = ...) -> None: ...
+    fill: float
+    def __init__(self, name: _Optional[str] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., fill: _Optional[float] = ...) -> None: ...
 
 class Member(_message.Message):
     __slots__ = ("party", "dataset", "features", "holds_label", "clients")

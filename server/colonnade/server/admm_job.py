@@ -191,15 +191,15 @@ class FederatedAdmm:
         job, member = self.job, self.job.members[0]
         coef = self.solver.coefficients(state).tolist()
         intercept = coef.pop() if self.method.spec.intercept else 0.0
-        columns = zip(member.features, member.bounds, coef, strict=True)
+        columns = zip(member.features, member.bounds, member.fills, coef, strict=True)
         return LinearModel(
             job_id=self.job_id,
             loss=job.method.loss.value,
             label=ModelLabel(job.label, job.label_bounds.low, job.label_bounds.high),
             intercept_scaled=intercept,
             features=tuple(
-                ModelFeature(EVERYONE, name, bounds.low, bounds.high, value)
-                for name, bounds, value in columns
+                ModelFeature(EVERYONE, name, bounds.low, bounds.high, fill, value)
+                for name, bounds, fill, value in columns
             ),
             private=True,
         )

@@ -90,10 +90,10 @@ def linear_model(
 ) -> LinearModel:
     """Return a job's model from coefficients on scaled features and label, by party."""
     features = tuple(
-        ModelFeature(member.party, name, bounds.low, bounds.high, float(value))
+        ModelFeature(member.party, name, bounds.low, bounds.high, fill, float(value))
         for member in job.members
-        for name, bounds, value in zip(
-            member.features, member.bounds, coef[member.party], strict=True
+        for name, bounds, fill, value in zip(
+            member.features, member.bounds, member.fills, coef[member.party], strict=True
         )
     )
     return LinearModel(

@@ -7,7 +7,7 @@ from colonnade.optim.job import MAX_FEATURES, MAX_ROWS
 from colonnade.optim.quantiles import bounds_at
 from colonnade.privacy.accounting import MAX_UNITS
 from colonnade.v1 import federation_pb2
-from colonnade.wire.jobspec import feature_from_proto
+from colonnade.wire.jobspec import feature_from_proto, fill_from_proto
 
 
 def check_offer(party: str, offer: federation_pb2.Offer) -> None:
@@ -21,6 +21,8 @@ def check_offer(party: str, offer: federation_pb2.Offer) -> None:
     if not offer.dataset.isalnum() or len(offer.dataset) > 64:
         raise BadInput(f"party {party} names no version of its table")
     try:
+        if not all(each.low <= fill_from_proto(each) <= each.high for each in offer.features):
+            raise ValueError("a feature's fill lies outside its bounds")
         bounds_to_use(offer)
     except (ValueError, ArithmeticError) as error:
         raise BadInput(f"party {party} offers columns that cannot be used: {error}") from None

@@ -51,8 +51,9 @@ def party_status(engine: Coordinator, row: PartyRow) -> jobs_pb2.PartyStatus:
         used_units=offer.spent_units + offer.reserved_units,
         clients=offer.clients,
     )
+    fills = {feature.name: feature.fill for feature in offer.features}
     for name, bounds in bounds_to_use(offer).items():
-        column = feature_to_proto(name, bounds)
+        column = feature_to_proto(name, bounds, fills.get(name))
         if offer.HasField("label") and name == offer.label.name:
             status.label.CopyFrom(column)
         else:

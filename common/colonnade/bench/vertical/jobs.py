@@ -22,7 +22,14 @@ def job_of(
     if (label := offers[0].label) is None:
         raise BadInput(f"party {offers[0].party} offers no label")
     members = tuple(
-        Member(each.party, each.dataset, tuple(each.features), tuple(each.features.values()), True)
+        Member(
+            each.party,
+            each.dataset,
+            features=tuple(each.features),
+            bounds=tuple(each.features.values()),
+            fills=tuple(each.fills[name] for name in each.features),
+            holds_label=True,
+        )
         for each in offers
     )
     blocks = tuple(
