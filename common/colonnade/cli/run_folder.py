@@ -1,7 +1,6 @@
 """Folders of a run: where it happens, and what is written of it."""
 
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -53,7 +52,7 @@ def workplace(*, keep: Path | None, out: Path | None) -> Iterator[Path]:
     if keep is not None:
         check_out(keep, "--keep")
         with file_errors(keep):
-            keep.mkdir(parents=True)
+            keep.mkdir(mode=0o700, parents=True)
         yield keep
         return
     with _passing() as folder:
@@ -63,8 +62,10 @@ def workplace(*, keep: Path | None, out: Path | None) -> Iterator[Path]:
 @contextmanager
 def _passing() -> Iterator[Path]:
     """Make a folder that is gone afterwards, and the processes' logs with it."""
+    from colonnade.simulate.scratch import passing_folder
+
     try:
-        with tempfile.TemporaryDirectory(prefix="colonnade-") as folder:
-            yield Path(folder)
+        with passing_folder() as folder:
+            yield folder
     except (JobEnded, Unreachable) as error:
         raise type(error)(f"{error} (gone by now: run again with --keep FOLDER)") from None

@@ -26,13 +26,20 @@ def simulate(
     run: Callable[[argparse.Namespace, Path], Result],
     lines: Callable[[Result], Iterator[str]],
 ) -> int:
-    """Run in a folder of its own and print what came of it: ``lines``, or all of it as JSON."""
+    """Run in a folder of its own and print what came of it: ``lines``, or all of it as JSON.
+
+    A signal that asks the command to stop ends its processes and removes that folder first.
+    """
     import json
 
     from colonnade.cli.run_folder import workplace
+    from colonnade.cli.stopping import Stopped, stoppable
 
-    with workplace(keep=arguments.keep, out=arguments.out) as folder:
-        result = run(arguments, folder)
+    try:
+        with stoppable(), workplace(keep=arguments.keep, out=arguments.out) as folder:
+            result = run(arguments, folder)
+    except Stopped as stopped:
+        return stopped.report(json_wanted=arguments.json)
     print(json.dumps(result) if arguments.json else _text(result, list(lines(result))))
     return 0
 

@@ -5,8 +5,10 @@ its own, so a simulation runs what a deployment runs.
 """
 
 import json
+import os
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,6 +35,16 @@ HUB = "hub"
 OPERATOR = "analyst"
 _ID = "simulated person"  # not what a column of somebody's file is called
 _CLIENT = "client"
+
+
+@contextmanager
+def only_mine() -> Iterator[None]:
+    """Make files and folders, and start processes whose files, nobody else may read."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +93,7 @@ class Federation:
         return LedgerFiles(self.folder / party / "ledger")
 
 
+@only_mine()
 def found_federation(
     folder: Path,
     sites: Sequence[Site],

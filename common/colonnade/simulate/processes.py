@@ -1,5 +1,6 @@
 """A federation's processes on this machine: one coordinator and its parties, as real programs."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from types import TracebackType
 from typing import IO, Self
 
 from colonnade.core.errors import JobEnded, Unreachable
-from colonnade.simulate.federation import Federation
+from colonnade.simulate.federation import Federation, only_mine
 from colonnade.wire.client import Client, PartyOffer
 from colonnade.wire.limits import split_address
 from colonnade.wire.pki import load_credentials
@@ -28,12 +29,19 @@ class Processes:
     logs: Path
     _running: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
     _files: list[IO[bytes]] = field(default_factory=list)
+    _leash: list[int] = field(default_factory=list)  # both ends of a pipe; nobody writes to it
 
+    @only_mine()
     def __enter__(self) -> Self:
-        self.logs.mkdir(parents=True, exist_ok=True)
-        self.start_coordinator()
-        for party in self.federation.parties:
-            self.start_party(party)
+        try:
+            self._leash[:] = os.pipe()
+            self.logs.mkdir(parents=True, exist_ok=True)
+            self.start_coordinator()
+            for party in self.federation.parties:
+                self.start_party(party)
+        except BaseException:  # a signal too: nobody else will stop those that run
+            self.stop()
+            raise
         return self
 
     def __exit__(
@@ -89,6 +97,8 @@ class Processes:
         for file in self._files:
             file.close()
         self._running.clear()
+        while self._leash:
+            os.close(self._leash.pop())
 
     def _wait_for_port(self) -> None:
         host, port = split_address(self.federation.address)
@@ -107,8 +117,12 @@ class Processes:
             self.check()
             time.sleep(0.02)
 
+    @only_mine()
     def _start(self, name: str, arguments: Sequence[str | Path]) -> None:
         file = (self.logs / f"{name}.log").open("ab")
         self._files.append(file)
-        command = [sys.executable, "-m", "colonnade.cli.main", *map(str, arguments)]
-        self._running[name] = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)
+        command = [sys.executable, "-m", "colonnade.simulate.child", *map(str, arguments)]
+        # The pipe ends when this process does, and the children with it, even if it is killed.
+        self._running[name] = subprocess.Popen(
+            command, stdin=self._leash[0], stdout=file, stderr=subprocess.STDOUT
+        )

@@ -14,7 +14,7 @@ from colonnade.privacy.files import LedgerFiles
 from colonnade.privacy.founding import open_ledger
 from colonnade.privacy.gate import Gate
 from colonnade.privacy.sampling import OsNoise
-from colonnade.simulate.federation import Federation, Site, found_federation
+from colonnade.simulate.federation import Federation, Site, found_federation, only_mine
 from colonnade.simulate.inprocess import quality
 from colonnade.simulate.processes import Processes
 from colonnade.simulate.quality import NOTE, joined, quality_by_round
@@ -115,6 +115,7 @@ def with_quality(outcome: Outcome, sites: Sequence[Site], *, seed: int) -> dict[
     return {**outcome.report, "quality": found}
 
 
+@only_mine()
 def _buy(home: Path, files: LedgerFiles, units: int, site: Site) -> None:
     ledger = open_ledger(files)
     try:
