@@ -127,7 +127,7 @@ def test_a_simulations_quality_is_computed_on_the_integers_that_training_read(da
             Column(name, declared, values)
             for (name, values), declared in zip(raw().items(), BOUNDS["declared"], strict=True)
         ]
-        label = Column("y", Bounds(0, 1), np.arange(N_ROWS) % 2.0)
+        label = Column("y", Bounds(0, 1), (np.arange(N_ROWS) % 2).astype(np.float64))
         found = joined([Site("hospital", columns, label)], job)
         np.testing.assert_array_equal(
             found.columns, columns_for(*open_pair(data / "data"), NAMES_, bounds, None).features
