@@ -113,20 +113,22 @@ def test_a_host_reads_no_row_for_a_proposal(
 
 
 def test_a_full_disk_shows_before_anything_is_charged(
-    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ledger = a_ledger()
-    vault = vault_on(dataset, ledger)
-    spec = job_to_bytes(vertical_job(dataset, half_width=1.0))
-    assert vault.consider(spec).accepted
+    ingest_rows(tmp_path / "data", ["a", "a", "b", "c"])
+    with open_dataset(tmp_path / "data") as dataset:
+        ledger = a_ledger()
+        vault = vault_on(dataset, ledger)
+        spec = job_to_bytes(client_job(dataset, half_width=1.0))
+        assert vault.consider(spec).accepted
 
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
+        def full(*_: object, **__: object) -> None:
+            raise OSError(28, "No space left on device")
 
-    head = ledger.head
-    with monkeypatch.context() as patch:
-        patch.setattr("colonnade.party.versions.tempfile.TemporaryFile", full)
-        with pytest.raises(LowDisk):
-            vault.answer(job_id(spec), 0, OPENING)
-    assert ledger.head == head
-    assert vault.answer(job_id(spec), 0, OPENING)  # there is room again
+        head = ledger.head
+        with monkeypatch.context() as patch:
+            patch.setattr("colonnade.party.versions.tempfile.TemporaryFile", full)
+            with pytest.raises(LowDisk):
+                vault.answer(job_id(spec), 1, ask([0, 1, 2]))
+        assert ledger.head == head
+        assert vault.answer(job_id(spec), 1, ask([0, 1, 2]))  # there is room again

@@ -19,6 +19,7 @@ from support.hosts import (
     ask,
     client_job,
     ingest_rows,
+    start_party,
     vault_on,
     vertical_job,
 )
@@ -27,11 +28,10 @@ from colonnade.cli.main import main
 from colonnade.core.errors import BadInput, DatasetBusy, DatasetChanged, NotBound
 from colonnade.core.table import COARSE_NAME, FINE_NAME, open_pair
 from colonnade.optim.job import job_id
-from colonnade.party.binding import claim, rows_of
+from colonnade.party.binding import bind, rows_of
 from colonnade.party.clients import CLIENTS_NAME
 from colonnade.party.dataset import Dataset, open_dataset
 from colonnade.privacy.gate import Gate, Step
-from colonnade.privacy.ledger import Ledger
 from colonnade.wire.clients import Replies
 from colonnade.wire.jobspec import job_to_bytes
 from colonnade.wire.tasks import FrankWolfeTask, task_to_bytes
@@ -238,21 +238,18 @@ def test_what_a_job_reads_is_what_was_opened_even_if_nobody_looked(
     assert [each.body for each in found] == [each.body for each in right]
 
 
-def start(folder: Path, ledger: Ledger) -> None:
-    """Do what a party does when it starts."""
-    with open_dataset(folder) as opened:
-        claim(rows_of(opened), ledger)
-
-
 def test_after_another_ingest_binding_is_the_only_way_to_start(tmp_path: Path) -> None:
     ledger = a_ledger()
     ingest_rows(tmp_path / "data")
-    start(tmp_path / "data", ledger)
+    start_party(tmp_path / "data", ledger)
     ingest_rows(tmp_path / "data")  # the same rows again: nothing to say
-    start(tmp_path / "data", ledger)
+    start_party(tmp_path / "data", ledger)
     ingest_rows(tmp_path / "data", seed=1)
     with pytest.raises(NotBound):
-        start(tmp_path / "data", ledger)
+        start_party(tmp_path / "data", ledger)
+    with open_dataset(tmp_path / "data") as dataset:
+        bind(rows_of(dataset), ledger, reason="the extract of May")
+    start_party(tmp_path / "data", ledger)
 
 
 def test_tables_of_two_ingests_are_never_opened_together(tmp_path: Path) -> None:

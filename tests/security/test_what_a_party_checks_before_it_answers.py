@@ -1,18 +1,16 @@
 """Checks without which everything seems to work: each has a test that only it can pass."""
 
-import asyncio
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.federation import NAMES, founded
 from support.hosts import (
     PRICE,
     a_ledger,
     ask,
     client_job,
     ingest_rows,
+    start_party,
     vault_on,
     vertical_job,
 )
@@ -21,12 +19,8 @@ from colonnade.core.errors import BadInput
 from colonnade.core.table import COARSE_NAME, FINE_NAME
 from colonnade.optim.job import job_id
 from colonnade.party.binding import bind, claim, rows_of
-from colonnade.party.config import load_config
 from colonnade.party.dataset import open_dataset
-from colonnade.party.runtime import Party
-from colonnade.privacy.founding import Charter, memory_ledger
 from colonnade.privacy.ledger import Ledger
-from colonnade.privacy.simulation import SeededNoise
 from colonnade.wire.clients import Replies
 from colonnade.wire.jobspec import job_to_bytes
 from colonnade.wire.tasks import FrankWolfeTask, task_to_bytes
@@ -120,14 +114,7 @@ def test_a_party_does_not_start_with_a_damaged_table(tmp_path: Path, name: str, 
     content = bytearray(path.read_bytes())
     content[4096 + 3] ^= value  # a high byte of the first column, which no header covers
     path.write_bytes(bytes(content))
-    me = NAMES[0]
-    ledger = memory_ledger(Charter(me, {"": PRICE}, simulation=True))
-    config = replace(
-        load_config(founded().party_config(me)),
-        data=tmp_path / "data",
-        coordinator="127.0.0.1:1",  # where nobody listens: it must not come to that
-        uplink_log=tmp_path / "uplink.jsonl",
-    )
+    ledger = a_ledger()
     with pytest.raises(BadInput, match=r"damaged|off the grid"):
-        asyncio.run(Party(config, ledger, noise=SeededNoise(1)).run(asyncio.Event()))
+        start_party(tmp_path / "data", ledger)
     assert ledger.state.bound is None

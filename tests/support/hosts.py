@@ -1,18 +1,23 @@
 """One organization with a small table for tests: of people, or of clients written in any way."""
 
+import asyncio
 import datetime as dt
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from colonnade.core.fixedpoint import Bounds
 from colonnade.core.schema import parse_schema
 from colonnade.optim.admm.spec import AdmmSpec
 from colonnade.optim.job import Job, Member
 from colonnade.optim.vertical.spec import Block, FrankWolfeSpec
+from colonnade.party.config import load_config
 from colonnade.party.dataset import Dataset
 from colonnade.party.ingest import IngestSummary, ingest
 from colonnade.party.policy import Allowance, Policy
+from colonnade.party.runtime import Party
 from colonnade.party.sources import FileSource
 from colonnade.party.vault import Vault
 from colonnade.privacy.accounting import MAX_UNITS, units_down
@@ -23,6 +28,7 @@ from colonnade.wire.client import PartyOffer
 from colonnade.wire.client_jobs import Frame, job_over_clients
 from colonnade.wire.clients import Questions, questions_to_bytes
 from colonnade.wire.identity import Identity
+from support.federation import founded
 
 PARTY = "hospital"
 HUB = Identity("study", "coordinator", "hub")
@@ -77,10 +83,23 @@ def vault_on(dataset: Dataset, ledger: Ledger, *allowed: Allowance) -> Vault:
     )
 
 
+def start_party(data: Path, ledger: Ledger) -> None:
+    """Start the process of a party, which is told to stop before it dials."""
+    config = replace(
+        load_config(founded().party_config(PARTY)),
+        data=data,
+        coordinator="127.0.0.1:1",
+        uplink_log=data.parent / "uplink.jsonl",
+    )
+    stopped = asyncio.Event()
+    stopped.set()
+    asyncio.run(Party(config, ledger, noise=ZeroNoise()).run(stopped))
+
+
 def vertical_job(dataset: Dataset, *, salt: int = 0, half_width: float = 9.0) -> Job:
     """Return a Frank-Wolfe job of this party alone, under bounds of this half width."""
     table = dataset.coarse
-    bounds = tuple(type(each)(-half_width, half_width) for each in table.bounds)
+    bounds = (Bounds(-half_width, half_width),) * len(table.names)
     fills = tuple(column.fill for column in table.header.columns[: len(table.names)])
     member = Member(PARTY, dataset.version, table.names, bounds, fills, holds_label=True)
     method = FrankWolfeSpec(
@@ -99,10 +118,10 @@ def vertical_job(dataset: Dataset, *, salt: int = 0, half_width: float = 9.0) ->
     return Job("a test", salted, 1e-6, 60, (member,), label.name, label.bounds, method)
 
 
-def client_job(dataset: Dataset, *, rounds: int = 5) -> Job:
+def client_job(dataset: Dataset, *, rounds: int = 5, half_width: float = 9.0) -> Job:
     """Return a job over the clients of this party alone; an answer costs `PRICE`."""
     table, n_clients = dataset.coarse, len(dataset.clients or ())
-    features = dict(zip(table.names, table.bounds, strict=True))
+    features = dict.fromkeys(table.names, Bounds(-half_width, half_width))
     label = table.header.columns[-1]
     offer = PartyOffer(
         PARTY,
