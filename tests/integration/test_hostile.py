@@ -43,9 +43,11 @@ from colonnade.privacy.files import LedgerFiles
 from colonnade.privacy.founding import Charter, create_ledger, open_ledger
 from colonnade.privacy.ledger import Ledger, Released
 from colonnade.privacy.sampling import OsNoise
+from colonnade.simulate.federation import FEDERATION
 from colonnade.v1 import federation_pb2 as pb
-from colonnade.v1 import job_pb2
+from colonnade.v1 import job_pb2, release_pb2
 from colonnade.wire.codec import release_to_proto
+from colonnade.wire.heads import head_to_proto
 from colonnade.wire.jobspec import job_from_bytes, job_to_bytes
 from colonnade.wire.tasks import FrankWolfeTask, task_to_bytes
 
@@ -401,7 +403,7 @@ def test_a_ledger_restored_from_a_copy_stops_when_it_is_shown_its_receipt(tmp_pa
     ledger = open_ledger(files)  # the copy is whole in itself
     vault = vault_of(ledger, noise=OsNoise())
     with pytest.raises(LedgerRolledBack, match="restored or run twice"):
-        vault.check_latest(latest.SerializeToString())
+        vault.check_known(pb.Welcome(latest=latest))
     ledger.close()
     with pytest.raises(LedgerRolledBack):  # and a restart does not forget it
         open_ledger(files)
@@ -438,7 +440,7 @@ def test_a_party_process_with_a_restored_ledger_ends_with_exit_code_5(tmp_path: 
             return done.stderr
 
     said = asyncio.run(run())
-    assert "colonnade: a receipt for entry" in said
+    assert "colonnade: a head of entry" in said
     assert "Traceback" not in said
 
 
@@ -446,7 +448,13 @@ def test_a_receipt_of_another_ledger_is_refused_and_stops_nothing() -> None:
     ledger, other = ledger_of(UNITS * 100), ledger_of(UNITS * 100)
     foreign = release_to_proto(_answered(vault_of(other), 0)[0])
     vault = vault_of(ledger)
-    for latest in (foreign.SerializeToString(), b"", b"\xff", pb.Welcome().SerializeToString()):
+    head = head_to_proto(other.signed_head(FEDERATION))
+    for shown in (
+        pb.Welcome(latest=foreign),
+        pb.Welcome(latest=release_pb2.Release()),
+        pb.Welcome(head=head),
+        pb.Welcome(head=pb.LedgerHead()),
+    ):
         with pytest.raises(BadInput):
-            vault.check_latest(latest)
+            vault.check_known(shown)
     _answered(vault, 0)

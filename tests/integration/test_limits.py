@@ -35,6 +35,7 @@ from colonnade.v1.federation_pb2_grpc import FederationServiceStub
 from colonnade.v1.jobs_pb2_grpc import JobServiceStub
 from colonnade.wire.channels import open_channel, server_identity
 from colonnade.wire.client import Client
+from colonnade.wire.heads import head_to_proto
 from colonnade.wire.identity import fingerprint
 from colonnade.wire.limits import MAX_MESSAGE_BYTES, server_options
 from colonnade.wire.pki import Credentials
@@ -315,7 +316,8 @@ async def assert_cut_off(hub: Running, credentials: Credentials, then: Callable[
         await stub.Enrol(request, timeout=20)
         call: Any = stub.Attach(timeout=WAIT_S)
         offer = federation_pb2.Offer(dataset="ab" * 16, n_rows=10, cap_units=10)
-        hello = federation_pb2.Hello(protocol=PROTOCOL, ledger_id=ledger_id, offer=offer)
+        head = head_to_proto(ledger.signed_head(FEDERATION))
+        hello = federation_pb2.Hello(protocol=PROTOCOL, ledger_id=ledger_id, offer=offer, head=head)
         await call.write(federation_pb2.AttachRequest(hello=hello))
         assert (await call.read()).HasField("welcome")
         then()

@@ -120,7 +120,9 @@ def write(store: Database, *calls: Callable[[], None]) -> None:
             call()
 
 
-PARTY = PartyRow("lab", bytes(16), bytes(range(32)), 2**40, b"\0latest\xff", 2**62, b"offer")
+PARTY = PartyRow(
+    "lab", bytes(16), bytes(range(32)), 2**40, b"\0latest\xff", 2**62, b"offer", b"\0head\xff", 1e9
+)
 JOB = JobRow("j1", b"\0spec\xff", "spiffe://s/operator/a", 1e9 + 0.25)
 
 

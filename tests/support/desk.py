@@ -27,6 +27,7 @@ from colonnade.server.outgoing import Send
 from colonnade.server.store import State, Store
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.wire.codec import release_to_proto
+from colonnade.wire.heads import head_to_proto
 from colonnade.wire.jobspec import feature_to_proto, job_from_bytes, job_to_bytes
 from colonnade.wire.session import PROTOCOL, enrolment_statement
 
@@ -99,6 +100,7 @@ class Side:
             "ledger_id": bytes.fromhex(self.ledger.opened.ledger_id),
             "offer": offer,
             "open_jobs": list(self.ledger.state.left),
+            "head": head_to_proto(self.ledger.signed_head("study")),
         }
         return pb.Hello(**known | changes)
 

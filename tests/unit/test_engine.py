@@ -73,7 +73,7 @@ def test_only_an_enrolled_ledger_attaches_with_the_protocol_and_a_sane_offer(des
     desk.refused(NotEnrolled, "not enrolled this ledger", attach, "bank", lab.hello())
     other = lab.hello(ledger_id=bytes(16))
     desk.refused(NotEnrolled, "not enrolled this ledger", attach, "lab", other)
-    desk.refused(BadInput, "speaks protocol 2", attach, "lab", lab.hello(protocol=2))
+    desk.refused(BadInput, "speaks protocol 9", attach, "lab", lab.hello(protocol=9))
     nan = feature_to_proto("a", BOUNDS, 0.0)
     nan.low = float("nan")
     for change in (

@@ -414,7 +414,7 @@ def test_the_receipt_of_many_is_the_newest_ones_and_is_signed(ledger: Ledger) ->
     assert (receipt.seq, receipt.chain_hash) == (ledger.head.seq, ledger.head.chain_hash)
     assert receipt.key_sha256 == key(2).digest()
     assert receipt.signed_by(bytes.fromhex(ledger.opened.public_key))
-    ledger.check_receipt(receipt)
+    ledger.check_evidence(receipt)
 
 
 def test_an_interruption_amid_many_leaves_all_charged_and_none_answered(ledger: Ledger) -> None:

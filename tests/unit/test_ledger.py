@@ -309,13 +309,13 @@ def test_an_older_folder_is_noticed_by_an_echoed_receipt(
     shutil.copytree(files.folder, tmp_path / "backup")
     ledger = open_ledger(files)
     kept = release(ledger).receipt
-    ledger.check_receipt(kept)
+    ledger.check_evidence(kept)
     ledger.close()
     shutil.rmtree(files.folder)
     shutil.copytree(tmp_path / "backup", files.folder)
     restored = open_ledger(files)
     with pytest.raises(LedgerRolledBack, match="receipt"):
-        restored.check_receipt(kept)
+        restored.check_evidence(kept)
     with pytest.raises(LedgerFailed):  # and it serves nothing more
         restored.charge(key(), MECHANISM, request_sha256=digest(b"r"))
 
@@ -327,7 +327,7 @@ def test_two_copies_run_apart_are_noticed_by_the_hash(files: LedgerFiles, tmp_pa
     receipt = release(one, 0).receipt
     release(two, 1)
     with pytest.raises(LedgerRolledBack):
-        two.check_receipt(receipt)
+        two.check_evidence(receipt)
 
 
 @pytest.mark.parametrize("change", ["seq", "spent", "chain_hash", "body_sha256", "signature"])
@@ -335,8 +335,8 @@ def test_a_receipt_that_was_tampered_with_is_not_believed(ledger: Ledger, change
     receipt = release(ledger).receipt
     other: object = 7 if change in ("seq", "spent") else b"\1" * len(getattr(receipt, change))
     with pytest.raises(BadInput, match="not signed"):
-        ledger.check_receipt(replace(receipt, **{change: other}))  # type: ignore[arg-type]
-    ledger.check_receipt(receipt)
+        ledger.check_evidence(replace(receipt, **{change: other}))  # type: ignore[arg-type]
+    ledger.check_evidence(receipt)
 
 
 def test_a_wrong_key_does_not_open_a_ledger(files: LedgerFiles, tmp_path: Path) -> None:
@@ -566,7 +566,7 @@ def test_a_recovered_ledger_starts_with_all_that_was_spent_and_a_margin(
     ledger = open_ledger(new)
     assert ledger.budget().spent == adopted[""] == spent + COST
     assert ledger.budget().cap == CAP
-    ledger.check_receipt(receipts[-1])  # its spending was adopted
+    ledger.check_evidence(receipts[-1])  # its spending was adopted
     for again in (files, new):
         with pytest.raises((LedgerRolledBack, LedgerBusy)):  # the old one is stopped for good
             open_ledger(again)
@@ -661,8 +661,8 @@ def test_receipts_survive_two_recoveries(files: LedgerFiles, tmp_path: Path) -> 
     second.mirror.write_bytes(bytes(8192))
     recover_ledger(second, third)
     recovered = open_ledger(third)
-    recovered.check_receipt(receipts[-1])
-    recovered.check_receipt(later)
+    recovered.check_evidence(receipts[-1])
+    recovered.check_evidence(later)
 
 
 def test_a_receipt_from_before_a_recovery_that_shows_more_stops_the_new_ledger(
@@ -682,7 +682,7 @@ def test_a_receipt_from_before_a_recovery_that_shows_more_stops_the_new_ledger(
     recover_ledger(files, new)
     recovered = open_ledger(new)
     with pytest.raises(LedgerRolledBack):
-        recovered.check_receipt(receipts[-1])
+        recovered.check_evidence(receipts[-1])
     recovered.close()
     with pytest.raises(LedgerRolledBack, match="stopped for good"):  # a restart does not forget
         open_ledger(new)
@@ -704,7 +704,7 @@ def test_a_superseded_ledger_that_meets_its_successor_stops(
     HeadMirror.create(old.mirror, state.head)
     restored = open_ledger(old)
     with pytest.raises(LedgerRolledBack):
-        restored.check_receipt(receipt)
+        restored.check_evidence(receipt)
 
 
 def _fold(files: LedgerFiles) -> LedgerState:
@@ -725,7 +725,7 @@ def test_a_receipt_from_elsewhere_leaves_nothing_and_what_it_shows_is_adopted(
     assert recover_ledger(files, new, receipts=receipts)[""] >= spent + COST
     ledger = open_ledger(new)
     assert ledger.budget().remaining == 0
-    ledger.check_receipt(receipts[-1])
+    ledger.check_evidence(receipts[-1])
 
 
 def test_a_whole_ledger_is_not_recovered(files: LedgerFiles, tmp_path: Path) -> None:

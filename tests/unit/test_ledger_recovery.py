@@ -67,7 +67,7 @@ def test_a_restored_host_forgets_nothing_of_any_client(tmp_path: Path) -> None:
     new = LedgerFiles(tmp_path / "new")
     recover_ledger(files, new, receipts=[receipt])
     recovered = open_ledger(new)
-    recovered.check_receipt(receipt)  # what the coordinator will show at its first hello
+    recovered.check_evidence(receipt)  # what the coordinator will show at its first hello
     for name in (*NAMES, "somebody else", ""):
         assert recovered.budget(name).spent >= cap
         assert recovered.free(name) == 0
@@ -147,12 +147,13 @@ LEDGER_ID = "ab" * 16
 
 def opened(founding_caps: int) -> Opened:
     keys = public_bytes(SIGNER).hex(), public_bytes(APPROVER).hex()
-    return Opened(LEDGER_ID, "p", *keys, False, founding_caps, "")
+    return Opened(LEDGER_ID, "p", *keys, False, founding_caps, [], [])
 
 
 def exported(*entries: Entry, time: int = 1) -> list[str]:
     """Return an export of whatever entries, as somebody with the ledger's key could write one."""
-    lines = [line_of(entry, seq=seq, time=time) for seq, entry in enumerate(entries, start=1)]
+    lines = [line_of(entry, seq=seq, time=1) for seq, entry in enumerate(entries, start=1)]
+    lines = [line.replace('"time":1,', f'"time":{time},') for line in lines]
     head, spent = chain_of(lines), sum(getattr(entry, "units", 0) for entry in entries[2:])
     told = {
         "type": "head",

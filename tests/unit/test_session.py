@@ -33,6 +33,9 @@ class Stand:
     def hello(self) -> pb.Hello:
         return pb.Hello()
 
+    def standing(self) -> pb.Standing:
+        return pb.Standing()
+
     def consider(self, _: bytes) -> pb.Decision:
         self.now += self.takes.pop(0)
         return pb.Decision(job_id="job")

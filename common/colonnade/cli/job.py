@@ -77,6 +77,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
 def _parties(arguments: argparse.Namespace) -> int:
     import json
+    from datetime import UTC, datetime
 
     from colonnade.privacy.accounting import rho_from_units
 
@@ -92,6 +93,7 @@ def _parties(arguments: argparse.Namespace) -> int:
                 "features": {name: [b.low, b.high] for name, b in offer.features.items()},
                 "label": None if offer.label is None else offer.label[0],
                 "left_rho": rho_from_units(offer.left_units),
+                "told_at": offer.told_at,
             }
             for offer in offers
         ]
@@ -100,9 +102,10 @@ def _parties(arguments: argparse.Namespace) -> int:
     for offer in offers:
         state = "attached" if offer.attached else "away"
         label = f"label {offer.label[0]}" if offer.label else "no label"
+        told = datetime.fromtimestamp(offer.told_at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
         print(
             f"{offer.party:<16} {state:<9} {offer.n_rows} rows, {label}, "
-            f"rho {rho_from_units(offer.left_units):.6g} left"
+            f"rho {rho_from_units(offer.left_units):.6g} left (told {told})"
         )
         for name, bounds in offer.features.items():
             print(f"  {name:<30} {bounds.low:.6g} .. {bounds.high:.6g}")

@@ -137,7 +137,7 @@ def _verify(arguments: argparse.Namespace) -> int:
         try:
             summary = summarise(ledger.state)
             if receipt is not None:
-                ledger.check_receipt(receipt)
+                ledger.check_evidence(receipt)
         finally:
             ledger.close()
         what = "ledger: files, chain, mirror, prices, totals and stored releases agree"

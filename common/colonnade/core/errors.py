@@ -116,6 +116,13 @@ class LedgerRolledBack(ColonnadeError):
     exit_code = EXIT_LEDGER
 
 
+class LedgerBehind(ColonnadeError):
+    """A coordinator was told of a later, or of another, state of the ledger before."""
+
+    code = "ledger_behind"
+    exit_code = EXIT_LEDGER
+
+
 class LedgerFailed(ColonnadeError):
     """A write to the ledger failed; the process must stop and the ledger be opened again."""
 

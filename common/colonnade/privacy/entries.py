@@ -67,7 +67,13 @@ class Opened:
     approver_key: str  # empty, or the key that must also sign every raise of a cap
     simulation: bool
     founding_caps: int  # how many caps, set at the founding, follow this entry
-    continues: str  # ledgers that this one replaced after recoveries, newest first, or empty
+    continues: list[str]  # ledgers that this one replaced after recoveries, newest first
+    accounted: list[int]  # of each, the last place until which its spending was taken over
+
+    @property
+    def predecessors(self) -> dict[str, int]:
+        """The ledgers that this one continues, and until which place it accounts for them."""
+        return dict(zip(self.continues, self.accounted, strict=True))
 
 
 @dataclass(frozen=True, slots=True)

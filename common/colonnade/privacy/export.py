@@ -125,7 +125,7 @@ def summarise(state: LedgerState) -> Summary:
         party=opened.party,
         public_key=opened.public_key,
         approver_key=opened.approver_key,
-        continues=tuple(opened.continues.split()),
+        continues=tuple(opened.continues),
         simulation=opened.simulation,
         entries=state.head.seq,
         chain_hash=state.head.chain_hash.hex(),

@@ -46,7 +46,7 @@ class Charter:
     reason: str = "first cap"
     approver_key: bytes = b""
     simulation: bool = False
-    continues: tuple[str, ...] = ()
+    continues: Mapping[str, int] = field(default_factory=dict)  # and until which place
     adopted: Mapping[str, int] = field(default_factory=dict)  # "*" for accounts not named
     closed: frozenset[str] = frozenset()
     bound: Bound | None = None
@@ -119,7 +119,8 @@ def _first_rows(
             approver_key=charter.approver_key.hex(),
             simulation=charter.simulation,
             founding_caps=len(charter.caps),
-            continues=" ".join(charter.continues),
+            continues=list(charter.continues),
+            accounted=list(charter.continues.values()),
         )
     ]
     for account, units in charter.caps.items():

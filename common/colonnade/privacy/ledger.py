@@ -12,7 +12,7 @@ import itertools
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -30,6 +30,7 @@ from colonnade.privacy.drafts import (
     storing,
 )
 from colonnade.privacy.entries import Bound, CapSet, Opened, ReleaseKey, entry_time, line_of
+from colonnade.privacy.heads import Evidence, SignedHead, evidence_line, knows
 from colonnade.privacy.loading import load_state
 from colonnade.privacy.mechanisms import Mechanism
 from colonnade.privacy.receipts import Receipt, public_bytes
@@ -117,25 +118,28 @@ class Ledger:
         receipt = self._receipt(max(keys, key=lambda key: self._state.stored[key][:2]))
         return [Released(key, body, receipt) for key, body in zip(keys, bodies, strict=True)]
 
-    def check_receipt(self, receipt: Receipt) -> None:
-        """Stop for good if ``receipt``, which someone kept, knows more than this ledger does."""
-        if not receipt.signed_by(bytes.fromhex(self.opened.public_key)):
-            raise BadInput("the receipt was not signed by this ledger; show the one it gave")
-        name = receipt.ledger_id.hex()
-        if name == self.opened.ledger_id:
-            known = self._state.on_chain(receipt.seq, receipt.chain_hash)
-        elif name in self.opened.continues.split():  # from before a recovery: was it adopted?
-            known = receipt.spent <= self._state.spent_by(receipt.account)
-        else:
-            known = False  # the same key signs for a ledger that this one does not know
-        if known:
+    def signed_head(self, federation: str) -> SignedHead:
+        """Return the end of the chain under the ledger's key, for a federation to keep."""
+        self._check_alive()
+        with self.lock:
+            head = self.head
+        facts = (head.seq, head.chain_hash, head.spent, head.cap, head.highest)
+        told = SignedHead(federation, self.opened.party, self._ledger_id, *facts)
+        return replace(told, signature=self._signer.sign(told.statement()))
+
+    def check_evidence(self, evidence: Evidence) -> None:
+        """Stop for good if a receipt or head, which someone kept, is not this ledger's past."""
+        if not evidence.signed_by(bytes.fromhex(self.opened.public_key)):
+            raise BadInput("what was shown is not signed by this ledger; show what it gave")
+        if knows(self._state, evidence):
             return
         self._failed = True
         reason = (
-            f"a receipt for entry {receipt.seq} is held elsewhere but this ledger ends at "
+            f"a {evidence.type} of entry {evidence.seq} is held elsewhere but this ledger ends at "
             f"{self.head.seq} or differs there: it was restored or run twice"
         )
-        self._storage.stop(reason)  # a restart must not forget it
+        # A restart must not forget it, nor a recovery.
+        self._storage.stop(f"{reason}\n{evidence_line(evidence)}")
         raise LedgerRolledBack(f"{reason}; see 'colonnade ledger recover --help'")
 
     # -- writing ---------------------------------------------------------------------------------

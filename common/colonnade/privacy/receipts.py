@@ -12,6 +12,7 @@ the head mirror on another disk against that.
 import struct
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
@@ -27,6 +28,7 @@ _NO_KEY = (OSError, ValueError, TypeError, UnsupportedAlgorithm)
 class Receipt:
     """A ledger's signed word about one stored release. Every field is public."""
 
+    type: ClassVar[str] = "receipt"
     ledger_id: bytes
     seq: int
     chain_hash: bytes

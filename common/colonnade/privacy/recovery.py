@@ -4,8 +4,8 @@ Privacy: a ledger that lost entries may have released more than it knows. The le
 over adopts the most that anyone can show, and where nobody can show it, everything:
 
 - what the readable entries say;
-- plus all that the mirror knows to be missing, and one release that may have been under way, but
-  no account more than the highest cap that the mirror knows;
+- plus all that the mirror, or a head that the ledger signed for others, knows to be missing, and
+  one release that may have been under way, but no account more than the highest cap known there;
 - plus, for each account, the most that receipts from outside the readable chain show, on top and
   not instead, since a restored copy may have gone on releasing beside the original;
 - the whole cap of every account if the mirror cannot be read, and if such a receipt is one of
@@ -17,6 +17,9 @@ lowered in them is not known either. Then nothing is left, and raising the cap a
 explicit, signed decision. What all accounts adopt, ``"*"``, counts for the default account too
 unless it spent something itself: a host's, which belongs to nobody, has not.
 
+What made a ledger stop for good is in its folder and counts by itself. The new ledger notes until
+which place it accounts for the old one, and stops if it is shown more.
+
 No release is carried over and old jobs are closed. The old ledger is stopped for good before the
 new one exists, so that the two are never both alive.
 """
@@ -25,6 +28,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 import apsw
 
@@ -32,6 +36,7 @@ from colonnade.core.errors import BadInput, LedgerDamaged
 from colonnade.privacy.accounting import MAX_UNITS
 from colonnade.privacy.files import LedgerFiles, hold_lock, stop_ledger, sync_path
 from colonnade.privacy.founding import Charter, Clock, create_ledger
+from colonnade.privacy.heads import Evidence, SignedHead, evidence_in, knows
 from colonnade.privacy.mirror import HeadMirror, Mark
 from colonnade.privacy.receipts import Receipt, ledger_key_from_file
 from colonnade.privacy.state import Head, LedgerState
@@ -54,8 +59,7 @@ def recover_ledger(
         signer = ledger_key_from_file(old.key)
         with _held_mirror(old) as mirror:
             state, whole = _readable_part(old)
-            witnessed = _worst(state, mirror)
-            charter = _charter(old, state, witnessed, receipts, whole=whole)
+            charter = _charter(old, state, mirror, [*receipts, *_kept(old)], whole=whole)
             stop_ledger(old, f"recovered into {new.folder}")
             create_ledger(new, charter, signer=signer, clock=clock)
             if mirror is not None:
@@ -70,8 +74,8 @@ def recover_ledger(
 def _charter(
     old: LedgerFiles,
     state: LedgerState,
-    mirror: Head | None,
-    receipts: Sequence[Receipt],
+    held: HeadMirror | None,
+    shown: Sequence[Evidence],
     *,
     whole: bool,
 ) -> Charter:
@@ -80,10 +84,13 @@ def _charter(
         raise LedgerDamaged(
             f"no cap can be read from {old.folder}; ask the approver for a new ledger"
         )
-    for receipt in receipts:
-        if not receipt.signed_by(bytes.fromhex(opened.public_key)):
-            raise BadInput("a receipt was not signed by this ledger; leave it out")
-    strange = [r for r in receipts if not _known(state, r)]
+    for each in shown:
+        if not each.signed_by(bytes.fromhex(opened.public_key)):
+            raise BadInput(f"a {each.type} was not signed by this ledger; leave it out")
+    unknown = [each for each in shown if not knows(state, each)]
+    strange = [each for each in unknown if isinstance(each, Receipt)]
+    heads = [each for each in unknown if isinstance(each, SignedHead)]
+    mirror = _worst(state, held, heads)
     agrees = mirror is not None and state.on_chain(mirror.seq, mirror.chain_hash)
     if whole and agrees and not strange and not old.stopped.exists():
         raise BadInput(f"the ledger in {old.folder} is whole; there is nothing to recover")
@@ -95,7 +102,7 @@ def _charter(
         reason=f"recovered from ledger {opened.ledger_id}",
         approver_key=bytes.fromhex(opened.approver_key),
         simulation=opened.simulation,
-        continues=(opened.ledger_id, *opened.continues.split()),
+        continues=_accounted(state, held, shown),
         adopted=adopted,
         closed=frozenset(state.closed)
         | {key.job for key in state.charges}
@@ -104,12 +111,18 @@ def _charter(
     )
 
 
-def _known(state: LedgerState, receipt: Receipt) -> bool:
-    """Tell whether the readable chain, or the adoption before it, covers ``receipt``."""
-    opened = state.opened
-    if opened is not None and receipt.ledger_id.hex() == opened.ledger_id:
-        return state.on_chain(receipt.seq, receipt.chain_hash)
-    return receipt.spent <= state.spent_by(receipt.account)
+def _accounted(
+    state: LedgerState, held: HeadMirror | None, shown: Sequence[Evidence]
+) -> dict[str, int]:
+    """Return the ledgers that a new one continues, and until which place it accounts for them."""
+    if state.opened is None:
+        raise ValueError("an empty ledger is continued by none")
+    places = [state.head.seq, *(head.seq for head in (held.heads if held else ()))]
+    found = {state.opened.ledger_id: max(places)} | state.opened.predecessors
+    for each in shown:
+        name = each.ledger_id.hex()
+        found[name] = max(found.get(name, 0), each.seq)
+    return found
 
 
 def _adopted(state: LedgerState, mirror: Head | None, strange: Sequence[Receipt]) -> dict[str, int]:
@@ -202,10 +215,25 @@ def _held_mirror(files: LedgerFiles) -> Iterator[HeadMirror | None]:
         mirror.close()
 
 
-def _worst(state: LedgerState, mirror: HeadMirror | None) -> Head | None:
-    """Return the head of the mirror's two that knows most beside the readable entries."""
-    heads = [] if mirror is None else mirror.heads[::-1]  # of two alike, the newer
-    return max(heads, key=lambda head: _missing(state, head), default=None)
+def _worst(state: LedgerState, held: HeadMirror | None, shown: Sequence[SignedHead]) -> Head | None:
+    """Return the head that knows most beside the readable entries; None without a mirror."""
+    if held is None or not held.heads:
+        return None  # nobody knows what came after the last head that was shown
+    own = state.opened.ledger_id if state.opened else ""
+    # Another ledger's is at no place of this one's chain.
+    others = [
+        each.head if each.ledger_id.hex() == own else replace(each.head, seq=0) for each in shown
+    ]
+    heads = [*held.heads[::-1], *others]  # of two alike, the mirror's newer
+    return max(heads, key=lambda head: _missing(state, head))
+
+
+def _kept(files: LedgerFiles) -> list[Evidence]:
+    """Return what made the ledger stop, if it was told what."""
+    try:
+        return list(evidence_in(files.stopped.read_text("utf-8").splitlines()))
+    except (OSError, ValueError):
+        return []
 
 
 def _readable_part(files: LedgerFiles) -> tuple[LedgerState, bool]:

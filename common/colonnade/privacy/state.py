@@ -233,6 +233,8 @@ class LedgerState:
             raise ValueError("the caps of the founding come right after the first entry")
         match entry:
             case Opened():
+                if entry.continues:
+                    _check_lists(entry.continues, entry.accounted)
                 self.opened = entry
             case CapSet():
                 self.check_cap(entry)

@@ -100,6 +100,7 @@ class PartyOffer:
     cap_units: int
     used_units: int
     clients: int = 0  # whose rows its table holds; 0 if the table is not divided among clients
+    told_at: float = 0.0  # when it told its budget, in Unix seconds of the coordinator's clock
 
     @property
     def left_units(self) -> int:
@@ -263,4 +264,5 @@ def _offer(party: jobs_pb2.PartyStatus) -> PartyOffer:
         cap_units=party.cap_units,
         used_units=party.used_units,
         clients=party.clients,
+        told_at=party.told_at,
     )

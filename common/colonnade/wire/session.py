@@ -1,14 +1,23 @@
 """What both ends of a session agree on."""
 
+from collections.abc import Sequence
+
 from colonnade.privacy.entries import canonical
 
-PROTOCOL = 1
+PROTOCOL = 2
 
 
-def enrolment_statement(federation: str, party: str, ledger_id: bytes) -> bytes:
+def enrolment_statement(
+    federation: str, party: str, ledger_id: bytes, continues: Sequence[bytes] = ()
+) -> bytes:
     """Return what a ledger's key signs to prove that it belongs to a party."""
-    facts = {"federation": federation, "party": party, "ledger_id": ledger_id.hex()}
-    return b"colonnade enrolment v1\0" + canonical(facts).encode()
+    facts = {
+        "federation": federation,
+        "party": party,
+        "ledger_id": ledger_id.hex(),
+        "continues": [each.hex() for each in continues],
+    }
+    return b"colonnade enrolment v2\0" + canonical(facts).encode()
 
 
 def public_text(text: str, limit: int = 300) -> str:

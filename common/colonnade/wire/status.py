@@ -33,6 +33,7 @@ STATUS: Mapping[type[ColonnadeError], grpc.StatusCode] = {
     errors.DatasetBusy: _Code.UNAVAILABLE,
     errors.LedgerDamaged: _Code.INTERNAL,
     errors.LedgerRolledBack: _Code.INTERNAL,
+    errors.LedgerBehind: _Code.FAILED_PRECONDITION,
     errors.LedgerFailed: _Code.INTERNAL,
     errors.NotPrivate: _Code.FAILED_PRECONDITION,
     errors.BadIdentity: _Code.UNAUTHENTICATED,

@@ -160,7 +160,7 @@ def _check_reason(reason: str) -> None:
 def _other_owner(rows: Rows, ledger: Ledger) -> str:
     """Return the ledger that the table was used with, if it is neither this nor its forerunner."""
     owner = None if rows.folder is None else _owner(rows.folder)
-    own = (ledger.opened.ledger_id, *ledger.opened.continues.split())
+    own = (ledger.opened.ledger_id, *ledger.opened.continues)
     return "" if owner is None or owner in own else owner
 
 

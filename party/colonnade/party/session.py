@@ -22,7 +22,7 @@ from colonnade.wire.clients import Replies, replies_to_proto
 from colonnade.wire.codec import release_to_proto
 from colonnade.wire.identity import Identity
 from colonnade.wire.pki import Credentials
-from colonnade.wire.session import PROTOCOL, enrolment_statement
+from colonnade.wire.session import PROTOCOL
 from colonnade.wire.status import error_from_call
 
 logger = logging.getLogger(__name__)
@@ -61,11 +61,11 @@ async def hold_session(
     shorter than ``grid_s``, and tells of the rest only which of few lengths it had.
     """
     async with _channel(dial) as stub:
-        statement = enrolment_statement(
-            dial.identity.federation, dial.identity.name, bytes.fromhex(vault.ledger_id)
-        )
-        request = vault.enrolment(statement)
-        await stub.Enrol(request, timeout=_CALL_S, metadata=dial.metadata)
+        request = vault.enrolment()
+        known = await stub.Enrol(request, timeout=_CALL_S, metadata=dial.metadata)
+        # Before the hello: a coordinator refuses that of a ledger that was rolled back, and then
+        # shows nothing by which the ledger could tell.
+        await asyncio.to_thread(vault.check_known, known)
         # A session stays as long as it can; keepalive notices a peer that is gone.
         call = stub.Attach(metadata=dial.metadata)
         session = _Session(call, vault, meter, grid_s, attached)
@@ -116,9 +116,7 @@ class _Session:
             case "welcome":
                 self._epoch = message.welcome.epoch
                 logger.info("attached epoch=%d", self._epoch)
-                if message.welcome.HasField("latest"):
-                    latest = message.welcome.latest.SerializeToString()
-                    await asyncio.to_thread(self._vault.check_latest, latest)
+                await asyncio.to_thread(self._vault.check_known, message.welcome)
                 if self._attached is not None:
                     self._attached()
             case "proposal":
@@ -129,13 +127,17 @@ class _Session:
                     decision.accepted,
                     decision.code,
                 )
-                await self._reply(pb.AttachRequest(epoch=self._epoch, decision=decision))
+                standing = await asyncio.to_thread(self._vault.standing)
+                answer = pb.AttachRequest(epoch=self._epoch, decision=decision, standing=standing)
+                await self._reply(answer)
             case "task":
                 await self._answer(message.task)
             case "ending":
                 ending = message.ending
                 logger.info("job_ended job=%s state=%s", ending.job_id[:12], ending.state)
-                await asyncio.to_thread(self._vault.close_job, ending.job_id)
+                if await asyncio.to_thread(self._vault.close_job, ending.job_id):
+                    standing = await asyncio.to_thread(self._vault.standing)
+                    await self._reply(pb.AttachRequest(epoch=self._epoch, standing=standing))
             case "receipted":
                 pass
             case _:

@@ -32,9 +32,11 @@ from colonnade.privacy.ledger import Ledger, Released
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.wire.clients import Replies
-from colonnade.wire.codec import receipt_from_bytes
+from colonnade.wire.codec import release_from_proto
+from colonnade.wire.heads import head_from_proto, head_to_proto
 from colonnade.wire.identity import Identity
 from colonnade.wire.jobspec import feature_to_proto, job_from_bytes
+from colonnade.wire.session import enrolment_statement
 
 logger = logging.getLogger(__name__)
 
@@ -91,19 +93,43 @@ class Vault:
             ledger_id=bytes.fromhex(ledger.opened.ledger_id),
             offer=offer,
             open_jobs=self._open_jobs(),
+            head=self._head(),
         )
 
-    def check_latest(self, latest: bytes) -> None:
-        """Stop for good if the coordinator holds a release that the ledger does not know."""
-        self._ledger.check_receipt(receipt_from_bytes(latest))
+    def standing(self) -> pb.Standing:
+        """Return where the ledger ends and what is left of the budget: public numbers."""
+        budget, reserved = self._budget()
+        return pb.Standing(
+            head=self._head(),
+            cap_units=budget.cap,
+            spent_units=budget.spent,
+            reserved_units=reserved,
+        )
 
-    def enrolment(self, statement: bytes) -> pb.EnrolRequest:
+    def _head(self) -> pb.LedgerHead:
+        return head_to_proto(self._ledger.signed_head(self.coordinator.federation))
+
+    def check_known(self, shown: pb.EnrolResponse | pb.Welcome) -> None:
+        """Stop for good if the coordinator holds what the ledger does not know to be its past."""
+        federation = self.coordinator.federation
+        if shown.HasField("head"):
+            head = head_from_proto(shown.head, federation=federation, party=self.party)
+            self._ledger.check_evidence(head)
+        if shown.HasField("latest"):
+            self._ledger.check_evidence(release_from_proto(shown.latest).receipt)
+
+    def enrolment(self) -> pb.EnrolRequest:
         """Return the proof that this party holds its ledger's key."""
         opened = self._ledger.opened
+        ledger_id = bytes.fromhex(opened.ledger_id)
+        continues = [bytes.fromhex(each) for each in opened.continues]
+        federation = self.coordinator.federation
+        statement = enrolment_statement(federation, self.party, ledger_id, continues)
         return pb.EnrolRequest(
-            ledger_id=bytes.fromhex(opened.ledger_id),
+            ledger_id=ledger_id,
             ledger_key=bytes.fromhex(opened.public_key),
             signature=self._ledger.sign(statement),
+            continues=continues,
         )
 
     def consider(self, spec: bytes) -> pb.Decision:
@@ -134,13 +160,15 @@ class Vault:
         self._columns.prepare(self._jobs[job].seat.columns)
         return self._jobs[job].answer(round_, body)
 
-    def close_job(self, job: str) -> None:
-        """Free what an ended job had set aside."""
+    def close_job(self, job: str) -> bool:
+        """Free what an ended job had set aside; return whether it had something."""
         if (ended := self._jobs.pop(job, None)) is not None:
             self._columns.forget(ended.seat.columns)
         with self._ledger.lock:
-            if job in self._open_jobs():
-                self._ledger.close_job(job)
+            if job not in self._open_jobs():
+                return False
+            self._ledger.close_job(job)
+            return True
 
     def _admit(self, name: str, spec: bytes) -> Answers:
         job = job_from_bytes(spec)

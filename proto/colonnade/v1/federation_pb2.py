@@ -26,7 +26,7 @@ from colonnade.v1 import job_pb2 as colonnade_dot_v1_dot_job__pb2
 from colonnade.v1 import release_pb2 as colonnade_dot_v1_dot_release__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x63olonnade/v1/federation.proto\x12\x0c\x63olonnade.v1\x1a\x16\x63olonnade/v1/job.proto\x1a\x1a\x63olonnade/v1/release.proto\"\x0e\n\x0c\x43heckRequest\"R\n\rCheckResponse\x12\x10\n\x08protocol\x18\x01 \x01(\r\x12\x0f\n\x07program\x18\x02 \x01(\t\x12\x0c\n\x04time\x18\x03 \x01(\x01\x12\x10\n\x08\x65nrolled\x18\x04 \x01(\x08\"H\n\x0c\x45nrolRequest\x12\x11\n\tledger_id\x18\x01 \x01(\x0c\x12\x12\n\nledger_key\x18\x02 \x01(\x0c\x12\x11\n\tsignature\x18\x03 \x01(\x0c\"!\n\rEnrolResponse\x12\x10\n\x08protocol\x18\x01 \x01(\r\"\x88\x02\n\x05Offer\x12\x0f\n\x07\x64\x61taset\x18\x01 \x01(\t\x12\x0e\n\x06n_rows\x18\x02 \x01(\x04\x12\'\n\x08\x66\x65\x61tures\x18\x03 \x03(\x0b\x32\x15.colonnade.v1.Feature\x12$\n\x05label\x18\x04 \x01(\x0b\x32\x15.colonnade.v1.Feature\x12\x11\n\tcap_units\x18\x07 \x01(\x04\x12\x13\n\x0bspent_units\x18\x08 \x01(\x04\x12\x16\n\x0ereserved_units\x18\t \x01(\x04\x12\x12\n\nsimulation\x18\n \x01(\x08\x12\x0f\n\x07\x63lients\x18\x0b \x01(\r\x12\r\n\x05tight\x18\x0c \x03(\x11J\x04\x08\x05\x10\x06J\x04\x08\x06\x10\x07R\x06\x62oundsR\x07\x62ounded\"t\n\x05Hello\x12\x10\n\x08protocol\x18\x01 \x01(\r\x12\x0f\n\x07program\x18\x02 \x01(\t\x12\x11\n\tledger_id\x18\x03 \x01(\x0c\x12\"\n\x05offer\x18\x04 \x01(\x0b\x32\x13.colonnade.v1.Offer\x12\x11\n\topen_jobs\x18\x05 \x03(\t\"K\n\x08\x44\x65\x63ision\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x02 \x01(\x08\x12\x0c\n\x04\x63ode\x18\x03 \x01(\t\x12\x0f\n\x07message\x18\x04 \x01(\t\"\x9b\x01\n\rClientAnswers\x12\x0f\n\x07\x63lients\x18\x01 \x03(\r\x12\x0e\n\x06rounds\x18\x02 \x03(\r\x12\x0e\n\x06\x62odies\x18\x03 \x03(\x0c\x12\x0e\n\x06newest\x18\x04 \x01(\r\x12\x0f\n\x07\x61\x63\x63ount\x18\x05 \x01(\t\x12&\n\x07receipt\x18\x06 \x01(\x0b\x32\x15.colonnade.v1.Receipt\x12\x10\n\x08\x64\x65\x63lined\x18\x07 \x03(\r\"\x82\x01\n\nSubmission\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\r\n\x05round\x18\x02 \x01(\r\x12\'\n\x08releases\x18\x03 \x03(\x0b\x32\x15.colonnade.v1.Release\x12,\n\x07\x63lients\x18\x04 \x01(\x0b\x32\x1b.colonnade.v1.ClientAnswers\"G\n\x07Refusal\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\r\n\x05round\x18\x02 \x01(\r\x12\x0c\n\x04\x63ode\x18\x03 \x01(\t\x12\x0f\n\x07message\x18\x04 \x01(\t\"\xd5\x01\n\rAttachRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12$\n\x05hello\x18\x02 \x01(\x0b\x32\x13.colonnade.v1.HelloH\x00\x12*\n\x08\x64\x65\x63ision\x18\x03 \x01(\x0b\x32\x16.colonnade.v1.DecisionH\x00\x12.\n\nsubmission\x18\x04 \x01(\x0b\x32\x18.colonnade.v1.SubmissionH\x00\x12(\n\x07refusal\x18\x05 \x01(\x0b\x32\x15.colonnade.v1.RefusalH\x00\x42\t\n\x07message\"Q\n\x07Welcome\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12%\n\x06latest\x18\x02 \x01(\x0b\x32\x15.colonnade.v1.Release\x12\x10\n\x08protocol\x18\x03 \x01(\r\"\x18\n\x08Proposal\x12\x0c\n\x04spec\x18\x01 \x01(\x0c\"3\n\x04Task\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\r\n\x05round\x18\x02 \x01(\r\x12\x0c\n\x04\x62ody\x18\x03 \x01(\x0c\"\'\n\x06\x45nding\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\r\n\x05state\x18\x02 \x01(\t\"*\n\tReceipted\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\r\n\x05round\x18\x02 \x01(\r\"\xeb\x01\n\x0e\x41ttachResponse\x12(\n\x07welcome\x18\x01 \x01(\x0b\x32\x15.colonnade.v1.WelcomeH\x00\x12*\n\x08proposal\x18\x02 \x01(\x0b\x32\x16.colonnade.v1.ProposalH\x00\x12\"\n\x04task\x18\x03 \x01(\x0b\x32\x12.colonnade.v1.TaskH\x00\x12&\n\x06\x65nding\x18\x04 \x01(\x0b\x32\x14.colonnade.v1.EndingH\x00\x12,\n\treceipted\x18\x05 \x01(\x0b\x32\x17.colonnade.v1.ReceiptedH\x00\x42\t\n\x07message2\xe0\x01\n\x11\x46\x65\x64\x65rationService\x12@\n\x05\x43heck\x12\x1a.colonnade.v1.CheckRequest\x1a\x1b.colonnade.v1.CheckResponse\x12@\n\x05\x45nrol\x12\x1a.colonnade.v1.EnrolRequest\x1a\x1b.colonnade.v1.EnrolResponse\x12G\n\x06\x41ttach\x12\x1b.colonnade.v1.AttachRequest\x1a\x1c.colonnade.v1.AttachResponse(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x63olonnade/v1/federation.proto\x12\x0c\x63olonnade.v1\x1a\x16\x63olonnade/v1/job.proto\x1a\x1a\x63olonnade/v1/release.proto\"\x0e\n\x0c\x43heckRequest\"R\n\rCheckResponse\x12\x10\n\x08protocol\x18\x01 \x01(\r\x12\x0f\n\x07program\x18\x02 \x01(\t\x12\x0c\n\x04time\x18\x03 \x01(\x01\x12\x10\n\x08\x65nrolled\x18\x04 \x01(\x08\"[\n\x0c\x45nrolRequest\x12\x11\n\tledger_id\x18\x01 \x01(\x0c\x12\x12\n\nledger_key\x18\x02 \x01(\x0c\x12\x11\n\tsignature\x18\x03 \x01(\x0c\x12\x11\n\tcontinues\x18\x04 \x03(\x0c\"p\n\rEnrolResponse\x12\x10\n\x08protocol\x18\x01 \x01(\r\x12%\n\x06latest\x18\x02 \x01(\x0b\x32\x15.colonnade.v1.Release\x12&\n\x04head\x18\x03 \x01(\x0b\x32\x18.colonnade.v1.LedgerHead\"\x92\x01\n\nLedgerHead\x12\x11\n\tledger_id\x18\x01 \x01(\x0c\x12\x0b\n\x03seq\x18\x02 \x01(\x04\x12\x12\n\nchain_hash\x18\x03 \x01(\x0c\x12\x13\n\x0bspent_units\x18\x04 \x01(\x0c\x12\x11\n\tcap_units\x18\x05 \x01(\x04\x12\x15\n\rhighest_units\x18\x06 \x01(\x04\x12\x11\n\tsignature\x18\x07 \x01(\x0c\"r\n\x08Standing\x12&\n\x04head\x18\x01 \x01(\x0b\x32\x18.colonnade.v1.LedgerHead\x12\x11\n\tcap_units\x18\x02 \x01(\x04\x12\x13\n\x0bspent_units\x18\x03 \x01(\x04\x12\x16\n\x0ereserved_units\x18\x04 \x01(\x04\"\x88\x02\n\x05Offer\x12\x0f\n\x07\x64\x61taset\x18\x01 \x01(\t\x12\x0e\n\x06n_rows\x18\x02 \x01(\x04\x12\'\n\x08\x66\x65\x61tures\x18\x03 \x03(\x0b\x32\x15.colonnade.v1.Feature\x12$\n\x05label\x18\x04 \x01(\x0b\x32\x15.colonnade.v1.Feature\x12\x11\n\tcap_units\x18\x07 \x01(\x04\x12\x13\n\x0bspent_units\x18\x08 \x01(\x04\x12\x16\n\x0ereserved_units\x18\t \x01(\x04\x12\x12\n\nsimulation\x18\n \x01(\x08\x12\x0f\n\x07\x63lients\x18\x0b \x01(\r\x12\r\n\x05tight\x18\x0c \x03(\x11J\x04\x08\x05\x10\x06J\x04\x08\x06\x10\x07R\x06\x62oundsR\x07\x62ounded\"\x9c\x01\n\x05Hello\x12\x10\n\x08protocol\x18\x01 \x01(\r\x12\x0f\n\x07program\x18\x02 \x01(\t\x12\x11\n\tledger_id\x18\x03 \x01(\x0c\x12\"\n\x05offer\x18\x04 \x01(\x0b\x32\x13.colonnade.v1.Offer\x12\x11\n\topen_jobs\x18\x05 \x03(\t\x12&\n\x04head\x18\x06 \x01(\x0b\x32\x18.colonnade.v1.LedgerHead\"K\n\x08\x44\x65\x63ision\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x02 \x01(\x08\x12\x0c\n\x04\x63ode\x18\x03 \x01(\t\x12\x0f\n\x07message\x18\x04 \x01(\t\"\x9b\x01\n\rClientAnswers\x12\x0f\n\x07\x63lients\x18\x01 \x03(\r\x12\x0e\n\x06rounds\x18\x02 \x03(\r\x12\x0e\n\x06\x62odies\x18\x03 \x03(\x0c\x12\x0e\n\x06newest\x18\x04 \x01(\r\x12\x0f\n\x07\x61\x63\x63ount\x18\x05 \x01(\t\x12&\n\x07receipt\x18\x06 \x01(\x0b\x32\x15.colonnade.v1.Receipt\x12\x10\n\x08\x64\x65\x63lined\x18\x07 \x03(\r\"\x82\x01\n\nSubmission\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\r\n\x05round\x18\x02 \x01(\r\x12\'\n\x08releases\x18\x03 \x03(\x0b\x32\x15.colonnade.v1.Release\x12,\n\x07\x63lients\x18\x04 \x01(\x0b\x32\x1b.colonnade.v1.ClientAnswers\"G\n\x07Refusal\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\r\n\x05round\x18\x02 \x01(\r\x12\x0c\n\x04\x63ode\x18\x03 \x01(\t\x12\x0f\n\x07message\x18\x04 \x01(\t\"\xff\x01\n\rAttachRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12$\n\x05hello\x18\x02 \x01(\x0b\x32\x13.colonnade.v1.HelloH\x00\x12*\n\x08\x64\x65\x63ision\x18\x03 \x01(\x0b\x32\x16.colonnade.v1.DecisionH\x00\x12.\n\nsubmission\x18\x04 \x01(\x0b\x32\x18.colonnade.v1.SubmissionH\x00\x12(\n\x07refusal\x18\x05 \x01(\x0b\x32\x15.colonnade.v1.RefusalH\x00\x12(\n\x08standing\x18\x06 \x01(\x0b\x32\x16.colonnade.v1.StandingB\t\n\x07message\"y\n\x07Welcome\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x12%\n\x06latest\x18\x02 \x01(\x0b\x32\x15.colonnade.v1.Release\x12\x10\n\x08protocol\x18\x03 \x01(\r\x12&\n\x04head\x18\x04 \x01(\x0b\x32\x18.colonnade.v1.LedgerHead\"\x18\n\x08Proposal\x12\x0c\n\x04spec\x18\x01 \x01(\x0c\"3\n\x04Task\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\r\n\x05round\x18\x02 \x01(\r\x12\x0c\n\x04\x62ody\x18\x03 \x01(\x0c\"\'\n\x06\x45nding\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\r\n\x05state\x18\x02 \x01(\t\"*\n\tReceipted\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\r\n\x05round\x18\x02 \x01(\r\"\xeb\x01\n\x0e\x41ttachResponse\x12(\n\x07welcome\x18\x01 \x01(\x0b\x32\x15.colonnade.v1.WelcomeH\x00\x12*\n\x08proposal\x18\x02 \x01(\x0b\x32\x16.colonnade.v1.ProposalH\x00\x12\"\n\x04task\x18\x03 \x01(\x0b\x32\x12.colonnade.v1.TaskH\x00\x12&\n\x06\x65nding\x18\x04 \x01(\x0b\x32\x14.colonnade.v1.EndingH\x00\x12,\n\treceipted\x18\x05 \x01(\x0b\x32\x17.colonnade.v1.ReceiptedH\x00\x42\t\n\x07message2\xe0\x01\n\x11\x46\x65\x64\x65rationService\x12@\n\x05\x43heck\x12\x1a.colonnade.v1.CheckRequest\x1a\x1b.colonnade.v1.CheckResponse\x12@\n\x05\x45nrol\x12\x1a.colonnade.v1.EnrolRequest\x1a\x1b.colonnade.v1.EnrolResponse\x12G\n\x06\x41ttach\x12\x1b.colonnade.v1.AttachRequest\x1a\x1c.colonnade.v1.AttachResponse(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,35 +38,39 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CHECKRESPONSE']._serialized_start=115
   _globals['_CHECKRESPONSE']._serialized_end=197
   _globals['_ENROLREQUEST']._serialized_start=199
-  _globals['_ENROLREQUEST']._serialized_end=271
-  _globals['_ENROLRESPONSE']._serialized_start=273
-  _globals['_ENROLRESPONSE']._serialized_end=306
-  _globals['_OFFER']._serialized_start=309
-  _globals['_OFFER']._serialized_end=573
-  _globals['_HELLO']._serialized_start=575
-  _globals['_HELLO']._serialized_end=691
-  _globals['_DECISION']._serialized_start=693
-  _globals['_DECISION']._serialized_end=768
-  _globals['_CLIENTANSWERS']._serialized_start=771
-  _globals['_CLIENTANSWERS']._serialized_end=926
-  _globals['_SUBMISSION']._serialized_start=929
-  _globals['_SUBMISSION']._serialized_end=1059
-  _globals['_REFUSAL']._serialized_start=1061
-  _globals['_REFUSAL']._serialized_end=1132
-  _globals['_ATTACHREQUEST']._serialized_start=1135
-  _globals['_ATTACHREQUEST']._serialized_end=1348
-  _globals['_WELCOME']._serialized_start=1350
-  _globals['_WELCOME']._serialized_end=1431
-  _globals['_PROPOSAL']._serialized_start=1433
-  _globals['_PROPOSAL']._serialized_end=1457
-  _globals['_TASK']._serialized_start=1459
-  _globals['_TASK']._serialized_end=1510
-  _globals['_ENDING']._serialized_start=1512
-  _globals['_ENDING']._serialized_end=1551
-  _globals['_RECEIPTED']._serialized_start=1553
-  _globals['_RECEIPTED']._serialized_end=1595
-  _globals['_ATTACHRESPONSE']._serialized_start=1598
-  _globals['_ATTACHRESPONSE']._serialized_end=1833
-  _globals['_FEDERATIONSERVICE']._serialized_start=1836
-  _globals['_FEDERATIONSERVICE']._serialized_end=2060
+  _globals['_ENROLREQUEST']._serialized_end=290
+  _globals['_ENROLRESPONSE']._serialized_start=292
+  _globals['_ENROLRESPONSE']._serialized_end=404
+  _globals['_LEDGERHEAD']._serialized_start=407
+  _globals['_LEDGERHEAD']._serialized_end=553
+  _globals['_STANDING']._serialized_start=555
+  _globals['_STANDING']._serialized_end=669
+  _globals['_OFFER']._serialized_start=672
+  _globals['_OFFER']._serialized_end=936
+  _globals['_HELLO']._serialized_start=939
+  _globals['_HELLO']._serialized_end=1095
+  _globals['_DECISION']._serialized_start=1097
+  _globals['_DECISION']._serialized_end=1172
+  _globals['_CLIENTANSWERS']._serialized_start=1175
+  _globals['_CLIENTANSWERS']._serialized_end=1330
+  _globals['_SUBMISSION']._serialized_start=1333
+  _globals['_SUBMISSION']._serialized_end=1463
+  _globals['_REFUSAL']._serialized_start=1465
+  _globals['_REFUSAL']._serialized_end=1536
+  _globals['_ATTACHREQUEST']._serialized_start=1539
+  _globals['_ATTACHREQUEST']._serialized_end=1794
+  _globals['_WELCOME']._serialized_start=1796
+  _globals['_WELCOME']._serialized_end=1917
+  _globals['_PROPOSAL']._serialized_start=1919
+  _globals['_PROPOSAL']._serialized_end=1943
+  _globals['_TASK']._serialized_start=1945
+  _globals['_TASK']._serialized_end=1996
+  _globals['_ENDING']._serialized_start=1998
+  _globals['_ENDING']._serialized_end=2037
+  _globals['_RECEIPTED']._serialized_start=2039
+  _globals['_RECEIPTED']._serialized_end=2081
+  _globals['_ATTACHRESPONSE']._serialized_start=2084
+  _globals['_ATTACHRESPONSE']._serialized_end=2319
+  _globals['_FEDERATIONSERVICE']._serialized_start=2322
+  _globals['_FEDERATIONSERVICE']._serialized_end=2546
 # @@protoc_insertion_point(module_scope)

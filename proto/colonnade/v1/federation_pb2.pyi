@@ -25,20 +25,56 @@ class CheckResponse(_message.Message):
     def __init__(self, protocol: _Optional[int] = ..., program: _Optional[str] = ..., time: _Optional[float] = ..., enrolled: _Optional[bool] = ...) -> None: ...
 
 class EnrolRequest(_message.Message):
-    __slots__ = ("ledger_id", "ledger_key", "signature")
+    __slots__ = ("ledger_id", "ledger_key", "signature", "continues")
     LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
     LEDGER_KEY_FIELD_NUMBER: _ClassVar[int]
     SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    CONTINUES_FIELD_NUMBER: _ClassVar[int]
     ledger_id: bytes
     ledger_key: bytes
     signature: bytes
-    def __init__(self, ledger_id: _Optional[bytes] = ..., ledger_key: _Optional[bytes] = ..., signature: _Optional[bytes] = ...) -> None: ...
+    continues: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, ledger_id: _Optional[bytes] = ..., ledger_key: _Optional[bytes] = ..., signature: _Optional[bytes] = ..., continues: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class EnrolResponse(_message.Message):
-    __slots__ = ("protocol",)
+    __slots__ = ("protocol", "latest", "head")
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    LATEST_FIELD_NUMBER: _ClassVar[int]
+    HEAD_FIELD_NUMBER: _ClassVar[int]
     protocol: int
-    def __init__(self, protocol: _Optional[int] = ...) -> None: ...
+    latest: _release_pb2.Release
+    head: LedgerHead
+    def __init__(self, protocol: _Optional[int] = ..., latest: _Optional[_Union[_release_pb2.Release, _Mapping]] = ..., head: _Optional[_Union[LedgerHead, _Mapping]] = ...) -> None: ...
+
+class LedgerHead(_message.Message):
+    __slots__ = ("ledger_id", "seq", "chain_hash", "spent_units", "cap_units", "highest_units", "signature")
+    LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    CHAIN_HASH_FIELD_NUMBER: _ClassVar[int]
+    SPENT_UNITS_FIELD_NUMBER: _ClassVar[int]
+    CAP_UNITS_FIELD_NUMBER: _ClassVar[int]
+    HIGHEST_UNITS_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    ledger_id: bytes
+    seq: int
+    chain_hash: bytes
+    spent_units: bytes
+    cap_units: int
+    highest_units: int
+    signature: bytes
+    def __init__(self, ledger_id: _Optional[bytes] = ..., seq: _Optional[int] = ..., chain_hash: _Optional[bytes] = ..., spent_units: _Optional[bytes] = ..., cap_units: _Optional[int] = ..., highest_units: _Optional[int] = ..., signature: _Optional[bytes] = ...) -> None: ...
+
+class Standing(_message.Message):
+    __slots__ = ("head", "cap_units", "spent_units", "reserved_units")
+    HEAD_FIELD_NUMBER: _ClassVar[int]
+    CAP_UNITS_FIELD_NUMBER: _ClassVar[int]
+    SPENT_UNITS_FIELD_NUMBER: _ClassVar[int]
+    RESERVED_UNITS_FIELD_NUMBER: _ClassVar[int]
+    head: LedgerHead
+    cap_units: int
+    spent_units: int
+    reserved_units: int
+    def __init__(self, head: _Optional[_Union[LedgerHead, _Mapping]] = ..., cap_units: _Optional[int] = ..., spent_units: _Optional[int] = ..., reserved_units: _Optional[int] = ...) -> None: ...
 
 class Offer(_message.Message):
     __slots__ = ("dataset", "n_rows", "features", "label", "cap_units", "spent_units", "reserved_units", "simulation", "clients", "tight")
@@ -65,18 +101,20 @@ class Offer(_message.Message):
     def __init__(self, dataset: _Optional[str] = ..., n_rows: _Optional[int] = ..., features: _Optional[_Iterable[_Union[_job_pb2.Feature, _Mapping]]] = ..., label: _Optional[_Union[_job_pb2.Feature, _Mapping]] = ..., cap_units: _Optional[int] = ..., spent_units: _Optional[int] = ..., reserved_units: _Optional[int] = ..., simulation: _Optional[bool] = ..., clients: _Optional[int] = ..., tight: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("protocol", "program", "ledger_id", "offer", "open_jobs")
+    __slots__ = ("protocol", "program", "ledger_id", "offer", "open_jobs", "head")
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     PROGRAM_FIELD_NUMBER: _ClassVar[int]
     LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
     OFFER_FIELD_NUMBER: _ClassVar[int]
     OPEN_JOBS_FIELD_NUMBER: _ClassVar[int]
+    HEAD_FIELD_NUMBER: _ClassVar[int]
     protocol: int
     program: str
     ledger_id: bytes
     offer: Offer
     open_jobs: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, protocol: _Optional[int] = ..., program: _Optional[str] = ..., ledger_id: _Optional[bytes] = ..., offer: _Optional[_Union[Offer, _Mapping]] = ..., open_jobs: _Optional[_Iterable[str]] = ...) -> None: ...
+    head: LedgerHead
+    def __init__(self, protocol: _Optional[int] = ..., program: _Optional[str] = ..., ledger_id: _Optional[bytes] = ..., offer: _Optional[_Union[Offer, _Mapping]] = ..., open_jobs: _Optional[_Iterable[str]] = ..., head: _Optional[_Union[LedgerHead, _Mapping]] = ...) -> None: ...
 
 class Decision(_message.Message):
     __slots__ = ("job_id", "accepted", "code", "message")
@@ -133,28 +171,32 @@ class Refusal(_message.Message):
     def __init__(self, job_id: _Optional[str] = ..., round: _Optional[int] = ..., code: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
 
 class AttachRequest(_message.Message):
-    __slots__ = ("epoch", "hello", "decision", "submission", "refusal")
+    __slots__ = ("epoch", "hello", "decision", "submission", "refusal", "standing")
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     HELLO_FIELD_NUMBER: _ClassVar[int]
     DECISION_FIELD_NUMBER: _ClassVar[int]
     SUBMISSION_FIELD_NUMBER: _ClassVar[int]
     REFUSAL_FIELD_NUMBER: _ClassVar[int]
+    STANDING_FIELD_NUMBER: _ClassVar[int]
     epoch: int
     hello: Hello
     decision: Decision
     submission: Submission
     refusal: Refusal
-    def __init__(self, epoch: _Optional[int] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., decision: _Optional[_Union[Decision, _Mapping]] = ..., submission: _Optional[_Union[Submission, _Mapping]] = ..., refusal: _Optional[_Union[Refusal, _Mapping]] = ...) -> None: ...
+    standing: Standing
+    def __init__(self, epoch: _Optional[int] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., decision: _Optional[_Union[Decision, _Mapping]] = ..., submission: _Optional[_Union[Submission, _Mapping]] = ..., refusal: _Optional[_Union[Refusal, _Mapping]] = ..., standing: _Optional[_Union[Standing, _Mapping]] = ...) -> None: ...
 
 class Welcome(_message.Message):
-    __slots__ = ("epoch", "latest", "protocol")
+    __slots__ = ("epoch", "latest", "protocol", "head")
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     LATEST_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    HEAD_FIELD_NUMBER: _ClassVar[int]
     epoch: int
     latest: _release_pb2.Release
     protocol: int
-    def __init__(self, epoch: _Optional[int] = ..., latest: _Optional[_Union[_release_pb2.Release, _Mapping]] = ..., protocol: _Optional[int] = ...) -> None: ...
+    head: LedgerHead
+    def __init__(self, epoch: _Optional[int] = ..., latest: _Optional[_Union[_release_pb2.Release, _Mapping]] = ..., protocol: _Optional[int] = ..., head: _Optional[_Union[LedgerHead, _Mapping]] = ...) -> None: ...
 
 class Proposal(_message.Message):
     __slots__ = ("spec",)

@@ -176,7 +176,7 @@ class ListPartiesRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class PartyStatus(_message.Message):
-    __slots__ = ("party", "attached", "dataset", "n_rows", "features", "label", "cap_units", "used_units", "clients")
+    __slots__ = ("party", "attached", "dataset", "n_rows", "features", "label", "cap_units", "used_units", "clients", "told_at")
     PARTY_FIELD_NUMBER: _ClassVar[int]
     ATTACHED_FIELD_NUMBER: _ClassVar[int]
     DATASET_FIELD_NUMBER: _ClassVar[int]
@@ -186,6 +186,7 @@ class PartyStatus(_message.Message):
     CAP_UNITS_FIELD_NUMBER: _ClassVar[int]
     USED_UNITS_FIELD_NUMBER: _ClassVar[int]
     CLIENTS_FIELD_NUMBER: _ClassVar[int]
+    TOLD_AT_FIELD_NUMBER: _ClassVar[int]
     party: str
     attached: bool
     dataset: str
@@ -195,7 +196,8 @@ class PartyStatus(_message.Message):
     cap_units: int
     used_units: int
     clients: int
-    def __init__(self, party: _Optional[str] = ..., attached: _Optional[bool] = ..., dataset: _Optional[str] = ..., n_rows: _Optional[int] = ..., features: _Optional[_Iterable[_Union[_job_pb2.Feature, _Mapping]]] = ..., label: _Optional[_Union[_job_pb2.Feature, _Mapping]] = ..., cap_units: _Optional[int] = ..., used_units: _Optional[int] = ..., clients: _Optional[int] = ...) -> None: ...
+    told_at: float
+    def __init__(self, party: _Optional[str] = ..., attached: _Optional[bool] = ..., dataset: _Optional[str] = ..., n_rows: _Optional[int] = ..., features: _Optional[_Iterable[_Union[_job_pb2.Feature, _Mapping]]] = ..., label: _Optional[_Union[_job_pb2.Feature, _Mapping]] = ..., cap_units: _Optional[int] = ..., used_units: _Optional[int] = ..., clients: _Optional[int] = ..., told_at: _Optional[float] = ...) -> None: ...
 
 class ListPartiesResponse(_message.Message):
     __slots__ = ("parties",)

@@ -13,9 +13,9 @@ from dataclasses import replace
 
 from colonnade.core.errors import BadInput, NotEnrolled, RequestConflict, StaleEpoch, UnknownJob
 from colonnade.optim.job import job_id as name_of
-from colonnade.server.keeping import enrolled, keep, write_answers
+from colonnade.server.heads import show_known, standing_in
+from colonnade.server.keeping import enrolled, keep, with_session, write_answers
 from colonnade.server.metering import control_row, retry_row
-from colonnade.server.offers import check_offer
 from colonnade.server.outgoing import Outgoing, Send
 from colonnade.server.receipts import same_answer, with_newest
 from colonnade.server.repeats import refuse_repeated
@@ -64,34 +64,30 @@ class Coordinator:
         changed, self._changed = self._changed, set()
         return self._out.take(), changed
 
-    def enrol(self, party: str, request: pb.EnrolRequest) -> None:
+    def enrol(self, party: str, request: pb.EnrolRequest) -> pb.EnrolResponse:
         """Take the key of a party's ledger; a party that has one keeps it."""
         known = self.parties.get(party)
         row = enrolled(known, request, federation=self._federation, party=party)
         if row is not None:
             self._put_party(row)
+        response = pb.EnrolResponse(protocol=PROTOCOL)
+        show_known(self.parties[party], response)
+        return response
 
     def attach(self, party: str, hello: pb.Hello) -> int:
         """Open a session, fence older ones, and say what the party has to know."""
         row = self.parties.get(party)
         if row is None or row.ledger_id != hello.ledger_id:
-            raise NotEnrolled(f"party {party} has not enrolled this ledger")
-        if hello.protocol != PROTOCOL:
-            raise BadInput(
-                f"party {party} speaks protocol {hello.protocol}, this coordinator {PROTOCOL}; "
-                "update the older one"
-            )
-        check_offer(party, hello.offer)
-        epoch = row.epoch + 1
-        self._put_party(replace(row, epoch=epoch, offer=hello.offer.SerializeToString()))
+            raise NotEnrolled(f"party {party} has not enrolled this ledger, or another since")
+        now, epoch = self._clock(), row.epoch + 1
+        self._put_party(with_session(row, hello, federation=self._federation, now=now))
         self._out.sessions[party] = epoch
         logger.info("party_attached party=%s epoch=%d", party, epoch)
         self._hear(party)
         wire = wire_bytes(pb.AttachRequest(hello=hello).ByteSize())
         self._store.add_uplink([control_row("", 0, party, wire)])
         welcome = pb.Welcome(epoch=epoch, protocol=PROTOCOL)
-        if row.latest:
-            welcome.latest.ParseFromString(row.latest)
+        show_known(row, welcome)  # what was told before this session
         self._out.welcome(party, welcome)
         for job_id in hello.open_jobs:
             if job_id in self.ended:
@@ -119,6 +115,8 @@ class Coordinator:
         wire = wire_bytes(message.ByteSize())
         if max(message.submission.round, message.refusal.round) > MOST_ROUND:
             raise BadInput(f"party {party} speaks of a round that no job has")
+        row, federation, now = self.parties[party], self._federation, self._clock()
+        standing = standing_in(message, row, federation=federation, now=now)
         match message.WhichOneof("message"):
             case "decision":
                 self._decide(party, message.decision, wire)
@@ -126,8 +124,12 @@ class Coordinator:
                 self._accept(party, message.submission, wire)
             case "refusal":
                 self._refuse(party, message.refusal, wire)
+            case None if standing:
+                self._store.add_uplink([control_row("", 0, party, wire)])
             case _:
                 raise BadInput(f"party {party} sent a message that this program does not know")
+        if standing:
+            self._put_party(replace(self.parties[party], **standing))
 
     # -- jobs ------------------------------------------------------------------------------------
 

@@ -45,8 +45,7 @@ class FederationServicer(federation_pb2_grpc.FederationServiceServicer):
     async def Enrol(self, request: pb.EnrolRequest, context: Context) -> pb.EnrolResponse:
         """Register a ledger's key."""
         caller = self._callers.party(context)
-        await self._worker.do(lambda: self._engine.enrol(caller.identity.name, request))
-        return pb.EnrolResponse(protocol=PROTOCOL)
+        return await self._worker.do(lambda: self._engine.enrol(caller.identity.name, request))
 
     async def Attach(
         self, request_iterator: AsyncIterator[pb.AttachRequest], context: Context

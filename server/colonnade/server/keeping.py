@@ -5,19 +5,26 @@ from typing import Any
 
 from colonnade.core.errors import BadInput, NotEnrolled
 from colonnade.privacy.receipts import verify
+from colonnade.server.heads import with_head
 from colonnade.server.metering import submission_rows
+from colonnade.server.offers import check_offer
 from colonnade.server.run import Answer, Run
 from colonnade.server.store import PartyRow, Store
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.wire.clients import Said, said_to_bytes
-from colonnade.wire.session import enrolment_statement
+from colonnade.wire.session import PROTOCOL, enrolment_statement
 
 
 def enrolled(
     known: PartyRow | None, request: pb.EnrolRequest, *, federation: str, party: str
 ) -> PartyRow | None:
-    """Return the row of a party with the ledger that it enrols; None if that is nothing new."""
-    statement = enrolment_statement(federation, party, request.ledger_id)
+    """Return the row of a party with the ledger that it enrols; None if that is nothing new.
+
+    A ledger takes the place of the one that is enrolled if it continues it after a recovery. Any
+    other of the same key is a copy, or the one that was replaced: its session will be refused, and
+    it notices by what it is shown.
+    """
+    statement = enrolment_statement(federation, party, request.ledger_id, request.continues)
     signed = verify(request.ledger_key, request.signature, statement)
     if len(request.ledger_id) != 16 or not signed:
         raise BadInput("the enrolment is not signed by the ledger's key")
@@ -26,10 +33,24 @@ def enrolled(
             f"party {party} is enrolled with another ledger key; the coordinator's operator "
             "must remove it if that ledger is lost"
         )
-    row = known or PartyRow(party, request.ledger_id, request.ledger_key)
-    if known is not None and row.ledger_id == request.ledger_id:
+    if known is None:
+        return PartyRow(party, request.ledger_id, request.ledger_key)
+    if known.ledger_id not in request.continues or known.ledger_id == request.ledger_id:
         return None
-    return replace(row, ledger_id=request.ledger_id, latest_seq=0)
+    return replace(known, ledger_id=request.ledger_id, latest_seq=0)
+
+
+def with_session(row: PartyRow, hello: pb.Hello, *, federation: str, now: float) -> PartyRow:
+    """Return the row of a party with the session that its hello opens."""
+    if hello.protocol != PROTOCOL:
+        raise BadInput(
+            f"party {row.name} speaks protocol {hello.protocol}, this coordinator {PROTOCOL}; "
+            "update the older one"
+        )
+    check_offer(row.name, hello.offer)
+    told = with_head(row, hello.head, federation=federation)
+    offer = hello.offer.SerializeToString()
+    return replace(told, epoch=row.epoch + 1, offer=offer, told_at=now)
 
 
 def keep(run: Run, party: str, submission: pb.Submission, answer: Any, wire: int) -> None:

@@ -16,8 +16,7 @@ def check_offer(party: str, offer: federation_pb2.Offer) -> None:
         raise BadInput(f"party {party} offers too many or no rows, or too many features")
     if offer.clients > min(offer.n_rows, MAX_CLIENTS):
         raise BadInput(f"party {party} says that it has more clients than rows, or too many")
-    if not offer.spent_units + offer.reserved_units <= offer.cap_units <= MAX_UNITS:
-        raise BadInput(f"party {party} says that it has spent or set aside more than its cap")
+    check_budget(party, offer)
     if not offer.dataset.isalnum() or len(offer.dataset) > 64:
         raise BadInput(f"party {party} names no version of its table")
     try:
@@ -26,6 +25,12 @@ def check_offer(party: str, offer: federation_pb2.Offer) -> None:
         bounds_to_use(offer)
     except (ValueError, ArithmeticError) as error:
         raise BadInput(f"party {party} offers columns that cannot be used: {error}") from None
+
+
+def check_budget(party: str, told: federation_pb2.Offer | federation_pb2.Standing) -> None:
+    """Refuse a budget that no ledger has."""
+    if not told.spent_units + told.reserved_units <= told.cap_units <= MAX_UNITS:
+        raise BadInput(f"party {party} says that it has spent or set aside more than its cap")
 
 
 def bounds_to_use(offer: federation_pb2.Offer) -> dict[str, Bounds]:

@@ -50,6 +50,7 @@ def party_status(engine: Coordinator, row: PartyRow) -> jobs_pb2.PartyStatus:
         cap_units=offer.cap_units,
         used_units=offer.spent_units + offer.reserved_units,
         clients=offer.clients,
+        told_at=row.told_at,
     )
     fills = {feature.name: feature.fill for feature in offer.features}
     for name, bounds in bounds_to_use(offer).items():

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from colonnade.core.errors import BadInput
 from colonnade.privacy.accounting import MAX_UNITS
+from colonnade.server.heads import check_receipt
 from colonnade.server.store import PartyRow
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.wire.clients import newest_release, said_from_proto
@@ -30,6 +31,7 @@ def with_newest(row: PartyRow, submission: pb.Submission) -> PartyRow:
         signed = receipt.ledger_id == row.ledger_id and receipt.signed_by(row.ledger_key)
         if not signed or receipt.seq > MAX_UNITS:  # a database's integers end where a ledger's do
             raise BadInput(f"party {row.name} sent a release that its ledger did not sign")
+        check_receipt(row, receipt)
         if receipt.seq > row.latest_seq:
             latest = message.SerializeToString(deterministic=True)
             row = replace(row, latest=latest, latest_seq=receipt.seq)

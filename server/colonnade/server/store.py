@@ -37,6 +37,8 @@ class PartyRow:
     latest: bytes = b""  # its newest Release
     latest_seq: int = 0
     offer: bytes = b""
+    head: bytes = b""  # its ledger's newest LedgerHead
+    told_at: float = 0.0  # when it told its budget, which is in the offer
 
 
 @dataclass(frozen=True, slots=True)

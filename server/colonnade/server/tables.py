@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 TABLES = sa.MetaData()
 _Name, _Bytes = sa.String(200), sa.LargeBinary
@@ -18,6 +18,8 @@ PARTIES = sa.Table(
     sa.Column("latest", _Bytes, nullable=False),
     sa.Column("latest_seq", sa.BigInteger, nullable=False),
     sa.Column("offer", _Bytes, nullable=False),
+    sa.Column("head", _Bytes, nullable=False),
+    sa.Column("told_at", sa.Double, nullable=False),
 )
 JOBS = sa.Table(
     "jobs",
