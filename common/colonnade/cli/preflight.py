@@ -139,6 +139,7 @@ def _check_certificate(
 
 def _check_data(checklist: Checklist, config: "PartyConfig") -> None:
     from colonnade.core.table import open_pair
+    from colonnade.party.pacing import advised_ms, estimated_s
     from colonnade.party.versions import version_of
 
     with checklist.check("data") as say:
@@ -148,6 +149,10 @@ def _check_data(checklist: Checklist, config: "PartyConfig") -> None:
         label = "a label" if coarse.label is not None else "no label"
         say(f"{coarse.n_rows} rows, {len(coarse.names)} features, {label}")
         say(f"dataset {version_of(coarse)}")
+        longest = estimated_s(coarse)
+        say(f"making an answer takes up to {1000.0 * longest:.1f} ms here")
+        if 0.0 < config.answer_grid_s < longest:
+            say(f"longer than answer_grid_ms: set it to {advised_ms(longest)}")
 
 
 def _check_ledger(

@@ -14,6 +14,7 @@ from colonnade.core.errors import BadIdentity, BadInput, StoreFailed, Unreachabl
 from colonnade.party.config import PartyConfig
 from colonnade.party.meter import Meter
 from colonnade.party.metrics import readings
+from colonnade.party.pacing import Pace
 from colonnade.party.policy import load_policy
 from colonnade.party.session import Dial, hold_session
 from colonnade.party.vault import Vault
@@ -42,7 +43,7 @@ class Party:
         self._config, self._ledger = config, ledger
         self._noise = noise or OsNoise()
         self._policy = load_policy(config.policy)
-        self.meter = Meter(config.uplink_log)
+        self.meter, self.pace = Meter(config.uplink_log), Pace(config.answer_grid_s)
         self._vault: Vault | None = None
         self.attached = False
         discard_stale(config.data)
@@ -94,9 +95,7 @@ class Party:
             said(attached)
 
         try:
-            await hold_session(
-                dial, vault, self.meter, grid_s=config.answer_grid_s, attached=lambda: say(True)
-            )
+            await hold_session(dial, vault, self.meter, pace=self.pace, attached=lambda: say(True))
         finally:
             say(False)
 
@@ -139,7 +138,7 @@ async def serve(config: PartyConfig, attached: Callable[[], None] | None = None)
         party, disk = Party(config, ledger), config.ledger.folder
 
         def read() -> Sequence[Reading]:
-            return readings(ledger, party.meter, attached=party.attached, disk=disk)
+            return readings(ledger, party.meter, party.pace, attached=party.attached, disk=disk)
 
         async with monitored(config.monitoring, read) as monitor:
 
