@@ -22,7 +22,8 @@ from colonnade.core.errors import (
     ReleasePurged,
     RequestConflict,
 )
-from colonnade.core.fixedpoint import FINE_GRID, GRID, Bounds, quantise, requantise
+from colonnade.core.fixedpoint import FINE_GRID, GRID, Bounds, quantise
+from colonnade.core.requantising import requantise
 from colonnade.core.schema import Column, Schema
 from colonnade.core.table import (
     COARSE_NAME,

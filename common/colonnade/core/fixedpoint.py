@@ -10,13 +10,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from colonnade.core.arrays import AnyArray, FloatArray, Int16Array, Int32Array
+from colonnade.core.arrays import AnyArray, FloatArray
 
 GRID = 2**14
 """Grid of the working columns, stored as ``int16``."""
 
 FINE_GRID = 2**30
 """Grid of the copy kept for quantising again under tighter bounds, stored as ``int32``."""
+
+# Far from the ends of the floats: what `core.requantising` computes with any two bounds is never
+# subnormal, which would take longer than other numbers do.
+_MOST_END, _LEAST_END, _LEAST_WIDTH = 1e120, 1e-120, 1e-90
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +33,18 @@ class Bounds:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.low) and math.isfinite(self.high)):
             raise ValueError("bounds must be finite")
+        for end in (self.low, self.high):
+            if end != 0.0 and not _LEAST_END <= abs(end) <= _MOST_END:
+                raise ValueError("bounds must be 0 or lie between 1e-120 and 1e120 in size")
         if not self.low < self.high:
             raise ValueError("low must be less than high")
-        if not self.half_width > 0.0:
-            raise ValueError("bounds are too close together for a float")
+        if not self.half_width >= _LEAST_WIDTH:
+            raise ValueError("bounds must lie at least 2e-90 apart")
 
     @property
     def middle(self) -> float:
         """Centre of the range."""
-        return self.low / 2.0 + self.high / 2.0  # halved first: low + high may overflow
+        return self.low / 2.0 + self.high / 2.0
 
     @property
     def half_width(self) -> float:
@@ -91,15 +98,6 @@ def dequantise(values: AnyArray, bounds: Bounds, *, grid: int) -> FloatArray:
     """Return the floats within ``bounds`` that the integers ``values`` stand for."""
     found = values.astype(np.float64)
     found /= grid
-    with np.errstate(over="ignore"):  # bounds near the largest float: the clip repairs infinities
-        found *= bounds.half_width
-        found += bounds.middle
+    found *= bounds.half_width
+    found += bounds.middle
     return np.clip(found, bounds.low, bounds.high, out=found)
-
-
-def requantise(fine: Int32Array, *, declared: Bounds, tight: Bounds) -> Int16Array:
-    """Quantise the fine copy of a column again, under ``tight`` bounds on ``GRID``.
-
-    Privacy: like ``quantise``; ``tight`` must be public or released.
-    """
-    return quantise(dequantise(fine, declared, grid=FINE_GRID), tight, grid=GRID)

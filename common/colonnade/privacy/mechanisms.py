@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from colonnade.core.arrays import IntArray
 from colonnade.core.jit import njit
+from colonnade.core.steady import exp_down
 from colonnade.privacy.accounting import RHO_UNIT, units_up
 from colonnade.privacy.sampling import MAX_LOG2_SCALE, NoiseSource
 
@@ -122,12 +123,12 @@ _HALF = np.uint64(32)
 
 @njit
 def _weigh(
-    scores: IntArray, scale: float, weights: NDArray[np.uint64]
+    scores: IntArray, inverse_scale: float, weights: NDArray[np.uint64]
 ) -> tuple[np.uint64, np.uint64]:
     """Write the weight of every signed candidate; return their sum as two 32-bit halves.
 
     Candidate ``2 i`` is feature ``i`` with score ``+scores[i]``, candidate ``2 i + 1`` the same
-    with ``-scores[i]``. The work does not depend on the scores.
+    with ``-scores[i]``. The time it takes does not depend on the scores (`core.steady`).
     """
     top = np.int64(0)
     for i in range(scores.size):
@@ -135,9 +136,9 @@ def _weigh(
     high, low = np.uint64(0), np.uint64(0)
     for i in range(scores.size):
         for sign in range(2):
-            signed = -scores[i] if sign else scores[i]
-            x = float(signed - top) / scale  # the difference is exact: 64-bit integers
-            weight = np.uint64(_TOP * math.exp(max(x, _LOWEST)))
+            signed = (1 - 2 * sign) * scores[i]
+            x = float(signed - top) * inverse_scale  # the difference is exact: 64-bit integers
+            weight = np.uint64(np.int64(_TOP * exp_down(max(x, _LOWEST))))
             weights[2 * i + sign] = weight
             high += weight >> _HALF
             low += weight & _LOW_HALF
@@ -210,7 +211,7 @@ class SignedSelection:
         if value.size == 0 or int(value.max()) >= 2**61 or int(value.min()) <= -(2**61):
             raise ValueError("a selection needs at least one score, all below 2**61 in size")
         weights = np.empty(2 * value.size, np.uint64)
-        high, low = _weigh(value, float(self.scale), weights)
+        high, low = _weigh(value, 1.0 / self.scale, weights)
         point = noise.below((int(high) << 32) + int(low))
         chosen = _pick(weights, np.uint64(point >> 32), np.uint64(point & 0xFFFFFFFF))
         return np.array([chosen // 2, 1 - 2 * (chosen % 2)], np.int64)

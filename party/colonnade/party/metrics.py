@@ -5,13 +5,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from colonnade.party.meter import Meter
+from colonnade.party.pacing import Pace
 from colonnade.privacy.accounting import rho_from_units
 from colonnade.privacy.ledger import Ledger
 from colonnade.wire.monitoring import Reading
 
 
-def readings(ledger: Ledger, meter: Meter, *, attached: bool, disk: Path) -> Sequence[Reading]:
-    """Return budget, uplink and session; only looks up single values, so any thread may call."""
+def readings(
+    ledger: Ledger, meter: Meter, pace: Pace, *, attached: bool, disk: Path
+) -> Sequence[Reading]:
+    """Return budget, uplink, pace, session; only looks up single values, so any thread may call."""
     budget = ledger.budget()
     set_aside = ledger.state.reserved.get("", 0)
     units = {"cap": budget.cap, "spent": budget.spent, "set_aside": set_aside}
@@ -36,6 +39,12 @@ def readings(ledger: Ledger, meter: Meter, *, attached: bool, disk: Path) -> Seq
             "colonnade_uplink_wire_bytes",
             "bytes that left, ever, with framing and encryption",
             meter.wire_bytes,
+            counts=True,
+        ),
+        Reading.one(
+            "colonnade_answers_over_grid",
+            "answers since the start that took longer to make than answer_grid_ms",
+            pace.late,
             counts=True,
         ),
         Reading.one(

@@ -16,6 +16,7 @@ from colonnade.party.config import PartyConfig
 from colonnade.party.dataset import Dataset, open_dataset
 from colonnade.party.meter import Meter
 from colonnade.party.metrics import readings
+from colonnade.party.pacing import Pace
 from colonnade.party.policy import load_policy
 from colonnade.party.session import Dial, hold_session
 from colonnade.party.vault import Vault
@@ -43,7 +44,7 @@ class Party:
         self._config, self._ledger = config, ledger
         self._noise = noise or OsNoise()
         self._policy = load_policy(config.policy)
-        self.meter = Meter(config.uplink_log)
+        self.meter, self.pace = Meter(config.uplink_log), Pace(config.answer_grid_s)
         self._vault: Vault | None = None
         self.attached = False
 
@@ -97,9 +98,7 @@ class Party:
             said(attached)
 
         try:
-            await hold_session(
-                dial, vault, self.meter, grid_s=config.answer_grid_s, attached=lambda: say(True)
-            )
+            await hold_session(dial, vault, self.meter, pace=self.pace, attached=lambda: say(True))
         finally:
             say(False)
 
@@ -140,7 +139,7 @@ async def serve(config: PartyConfig, attached: Callable[[], None] | None = None)
         party, disk = Party(config, ledger), config.ledger.folder
 
         def read() -> Sequence[Reading]:
-            return readings(ledger, party.meter, attached=party.attached, disk=disk)
+            return readings(ledger, party.meter, party.pace, attached=party.attached, disk=disk)
 
         async with monitored(config.monitoring, read) as monitor:
 

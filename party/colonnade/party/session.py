@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import math
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -13,6 +12,7 @@ import grpc
 
 from colonnade.core.errors import FATAL, ColonnadeError, LowDisk, StaleEpoch, Unreachable
 from colonnade.party.meter import Meter
+from colonnade.party.pacing import Pace
 from colonnade.party.vault import Vault
 from colonnade.privacy.ledger import Released
 from colonnade.v1 import federation_pb2 as pb
@@ -51,15 +51,10 @@ async def hold_session(
     vault: Vault,
     meter: Meter,
     *,
-    grid_s: float = 0.0,
+    pace: Pace,
     attached: Callable[[], None] | None = None,
 ) -> None:
-    """Attach and answer until the stream ends; the reason it ended is raised.
-
-    Privacy: what a question takes to answer may depend on rows and on noise, so answers leave
-    ``grid_s`` after their questions, or twice that, four times, and so on. That hides what is
-    shorter than ``grid_s``, and tells of the rest only which of few lengths it had.
-    """
+    """Attach and answer until the stream ends; the reason it ended is raised."""
     async with _channel(dial) as stub:
         request = vault.enrolment()
         known = await stub.Enrol(request, timeout=_CALL_S, metadata=dial.metadata)
@@ -68,7 +63,7 @@ async def hold_session(
         await asyncio.to_thread(vault.check_known, known)
         # A session stays as long as it can; keepalive notices a peer that is gone.
         call = stub.Attach(metadata=dial.metadata)
-        session = _Session(call, vault, meter, grid_s, attached)
+        session = _Session(call, vault, meter, pace, attached)
         try:
             await session.run(dial.program)
         finally:
@@ -94,11 +89,11 @@ class _Session:
         call: Any,
         vault: Vault,
         meter: Meter,
-        grid_s: float,
+        pace: Pace,
         attached: Callable[[], None] | None,
     ) -> None:
         self._call, self._vault, self._meter, self._attached = call, vault, meter, attached
-        self._grid_s, self._asked, self._epoch = grid_s, 0.0, 0
+        self._pace, self._asked, self._epoch = pace, 0.0, 0
 
     async def run(self, program: str) -> None:
         hello = await asyncio.to_thread(self._vault.hello)
@@ -129,7 +124,7 @@ class _Session:
                 )
                 standing = await asyncio.to_thread(self._vault.standing)
                 answer = pb.AttachRequest(epoch=self._epoch, decision=decision, standing=standing)
-                await self._reply(answer)
+                await self._reply(answer, decision.job_id)
             case "task":
                 await self._answer(message.task)
             case "ending":
@@ -137,7 +132,8 @@ class _Session:
                 logger.info("job_ended job=%s state=%s", ending.job_id[:12], ending.state)
                 if await asyncio.to_thread(self._vault.close_job, ending.job_id):
                     standing = await asyncio.to_thread(self._vault.standing)
-                    await self._reply(pb.AttachRequest(epoch=self._epoch, standing=standing))
+                    answer = pb.AttachRequest(epoch=self._epoch, standing=standing)
+                    await self._reply(answer, ending.job_id)
             case "receipted":
                 pass
             case _:
@@ -163,7 +159,7 @@ class _Session:
                 answer.submission.clients.CopyFrom(replies_to_proto(replies))
             else:
                 answer.submission.releases.extend(release_to_proto(each) for each in replies)
-        await self._reply(answer)
+        await self._reply(answer, task.job_id)
 
     async def _replies(self, task: pb.Task) -> list[Released] | Replies:
         """Return what a task asks for, once there is room on the disk for it."""
@@ -175,10 +171,11 @@ class _Session:
             except LowDisk as error:
                 logger.warning("low_disk job=%s round=%d %s", task.job_id[:12], task.round, error)
             await asyncio.sleep(_LOW_DISK_S)
+            self._asked = time.monotonic()  # only now is it asked what it takes to answer
 
-    async def _reply(self, message: pb.AttachRequest) -> None:
+    async def _reply(self, message: pb.AttachRequest, job: str) -> None:
         """Send at the next point of the grid after the question."""
-        await asyncio.sleep(to_grid(time.monotonic() - self._asked, self._grid_s))
+        await asyncio.sleep(self._pace.wait_s(time.monotonic() - self._asked, job))
         await self._send(message)
 
     async def _send(self, message: pb.AttachRequest) -> None:
@@ -188,11 +185,6 @@ class _Session:
         except asyncio.InvalidStateError:  # the stream ended while the answer was made
             await self._call.read()  # raises what ended it
             raise Unreachable("the coordinator ended the session") from None
-
-
-def to_grid(elapsed: float, grid: float) -> float:
-    """Return how long to wait until ``grid``, or the next double of it, has gone by."""
-    return grid * 2 ** math.ceil(math.log2(max(1.0, elapsed / grid))) - elapsed if grid else 0.0
 
 
 async def check_coordinator(address: str, credentials: Credentials) -> pb.CheckResponse:

@@ -19,7 +19,8 @@ import numpy as np
 
 from colonnade.core.arrays import AnyArray, Int16Array, Int32Array
 from colonnade.core.errors import BadInput, LowDisk
-from colonnade.core.fixedpoint import Bounds, requantise
+from colonnade.core.fixedpoint import Bounds
+from colonnade.core.requantising import requantise
 from colonnade.core.table import Role, Table, TableColumn
 from colonnade.core.threads import over_ranges
 

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from colonnade.core.fixedpoint import Bounds
+from colonnade.core.requantising import requantise
 from colonnade.optim.admm.packing import pack
 from colonnade.optim.admm.prox import Client, factorise
 from colonnade.optim.admm.spec import AdmmSpec
@@ -28,6 +30,9 @@ def warm() -> None:
     scores = score(features, residual(features, label, public, sketch))
     noise = OsNoise()
     SignedSelection(2 * SCORE_SENSITIVITY, SCORE_SENSITIVITY).perturb(scores, noise)
+    fine = np.zeros(_ROWS, np.int32)
+    fine.setflags(write=False)
+    requantise(fine, declared=Bounds(0.0, 1.0), tight=Bounds(0.0, 0.5))
     sums(label)
     column = shared_column(label, 0.0, 1.0, 1.0)
     sketched = DiscreteGaussian(100, 1).perturb(sketch.apply(column.reshape(1, -1))[0], noise)

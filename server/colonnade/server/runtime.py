@@ -61,8 +61,8 @@ class Serving:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self.worker.close()
-        for task in done:
-            if (error := task.exception()) is not None:
+        for task in tasks:  # the worker's end before those that follow from it
+            if task in done and (error := task.exception()) is not None:
                 raise error
 
     async def _watch(self) -> None:

@@ -7,27 +7,32 @@ from numpy.typing import NDArray
 
 from colonnade.core.arrays import IntArray
 from colonnade.core.jit import njit
+from colonnade.core.steady import floor_divide
 from colonnade.optim.vertical.shares import ShareCode
 
 
 def pack(code: ShareCode, noisy: IntArray) -> bytes:
     """Return ``code.encode(noisy)``."""
     body = np.zeros(code.n_bytes, np.uint8)
-    _pack(noisy, code.step, code.width, body)
+    _pack(noisy, code.step, 1.0 / code.step, code.width, body)
     return body.tobytes()
 
 
 @njit
-def _pack(noisy: IntArray, step: int, width: int, body: NDArray[np.uint8]) -> None:
-    """Write codes of ``width`` bits, lowest bit first, into a body of zeros."""
+def _pack(noisy: IntArray, step: int, inverse: float, width: int, body: NDArray[np.uint8]) -> None:
+    """Write codes of ``width`` bits, lowest bit first, into a body of zeros.
+
+    Privacy: the time it takes does not depend on the values, of which a code does not tell all.
+    """
     half = np.int64(1) << np.int64(width - 1)
-    place = 0
-    for value in noisy:
-        code = min(max((value + step // 2) // step, -half), half - 1) + half
+    most = float(half * step)  # below 2**43: see `AdmmSpec`
+    for at in range(noisy.size):
+        value = np.int64(min(max(float(noisy[at]), -most), most))
+        code = float(floor_divide(value + step // 2, step, inverse))
+        bits = np.int64(min(code, float(half - 1))) + half
         for bit in range(width):
-            if (code >> np.int64(bit)) & 1:
-                body[place >> 3] |= np.uint8(1 << (place & 7))
-            place += 1
+            place = at * width + bit
+            body[place >> 3] |= np.uint8(((bits >> np.int64(bit)) & 1) << (place & 7))
 
 
 def unpack_many(code: ShareCode, bodies: Sequence[bytes]) -> IntArray:

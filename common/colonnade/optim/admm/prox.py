@@ -1,16 +1,18 @@
 """A client's proximal step, in coordinates of its own rows.
 
 A displacement ``d = prox_(gamma f)(v) - v`` lies in the span of the client's rows. Each client's
-matrix is factorised once, ``A = U S Q'`` with ``r = min(rows, coefficients)`` directions, and the
-step is solved for ``c = Q' d``:
+matrix is factorised once, ``A = B Q`` with ``r = min(rows, coefficients)`` orthonormal rows of
+``Q``, and the step is solved for ``c = Q d``, with ``q = Q v``:
 
-- squared loss: in closed form, ``c = -gamma S (S q - U'y) / (rows + gamma S**2)`` with ``q = Q'v``;
-- logistic loss: Newton's method on ``mean log(1 + exp(-y B (q + c))) + |c|**2 / (2 gamma)`` with
-  ``B = U S``, as many steps in any case. The objective is ``1 / gamma``-strongly convex, so ``c``
-  is within ``gamma |gradient|`` of the exact one; tests hold that to ``TOLERANCE gamma L``.
+- squared loss: in closed form, ``c = (I + G)**-1 (b - G q)`` with ``G = gamma B'B / rows`` and
+  ``b = gamma B'y / rows``;
+- logistic loss: Newton's method on ``mean log(1 + exp(-y B (q + c))) + |c|**2 / (2 gamma)``, as
+  many steps in any case. The objective is ``1 / gamma``-strongly convex, so ``c`` is within
+  ``gamma |gradient|`` of the exact one; tests hold that to ``TOLERANCE gamma L``.
 
 Privacy: nothing is claimed of the result. What leaves is bounded by `kernels.to_grid` alone. The
-time that a step takes follows from a client's number of rows and not from its values.
+time that factorisation and step take follows from a client's number of rows and not from its
+values.
 """
 
 import itertools
@@ -21,7 +23,7 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, Int16Array, IntArray
 from colonnade.core.fixedpoint import GRID
-from colonnade.optim.admm.kernels import displace
+from colonnade.optim.admm.kernels import displace, orthogonal, ridge
 from colonnade.optim.admm.spec import AdmmSpec
 from colonnade.optim.solvers.losses import LOGISTIC_CODE
 
@@ -47,7 +49,7 @@ def design(client: Client, spec: AdmmSpec) -> tuple[FloatArray, FloatArray]:
     """Return the client's matrix ``(n_rows, dim)`` and labels as floats."""
     if client.columns.shape[0] != spec.n_features:
         raise ValueError("a client has other features than the job")
-    A = client.columns.T / GRID
+    A = np.ascontiguousarray(client.columns.T * (1.0 / GRID))
     if spec.intercept:
         A = np.column_stack([A, np.ones(len(A))])
     if spec.loss.classifies:
@@ -60,15 +62,13 @@ class Problems:
     """The factorised problems of many clients, one after the other in flat arrays."""
 
     spec: AdmmSpec
-    basis: FloatArray  # (sum of r, dim): the rows of Q'
-    sizes: FloatArray  # (sum of r,): S
-    along: FloatArray  # (sum of r,): U'y, for the squared loss
-    rows: FloatArray  # (sum of n_rows * r,): B, for the logistic loss
-    label: FloatArray  # (sum of n_rows,), for the logistic loss
+    basis: FloatArray  # (sum of r, dim): Q
+    matrix: FloatArray  # B of each, for the squared loss (I + G)**-1 G: flat
+    vector: FloatArray  # y of each, for the squared loss (I + G)**-1 b
     counts: IntArray  # (n,): rows of each client
     ranks: IntArray  # (n + 1,): where each client's directions begin
-    places: IntArray  # (n + 1,): where its B begins
-    firsts: IntArray  # (n + 1,): where its labels begin
+    places: IntArray  # (n + 1,): where its matrix begins
+    firsts: IntArray  # (n + 1,): where its vector begins
 
     def displacements(self, clients: IntArray, v: IntArray) -> IntArray:
         """Return the clipped displacements of ``clients`` from the rows of ``v``, in grid steps."""
@@ -83,10 +83,8 @@ class Problems:
             np.ascontiguousarray(clients, np.int64),
             np.ascontiguousarray(v, np.int64),
             self.basis,
-            self.sizes,
-            self.along,
-            self.rows,
-            self.label,
+            self.matrix,
+            self.vector,
             self.counts,
             self.ranks,
             self.places,
@@ -104,7 +102,7 @@ def factorise(clients: Iterable[Client], spec: AdmmSpec) -> Problems:
     parts = [_factorise(client, spec) for client in clients]
     if not parts:
         raise ValueError("there are no clients")
-    basis, sizes, along, rows, label, counts = zip(*parts, strict=True)
+    basis, matrix, vector = zip(*parts, strict=True)
 
     def starts(lengths: Iterable[int]) -> IntArray:
         return np.array([0, *itertools.accumulate(lengths)], np.int64)
@@ -112,23 +110,26 @@ def factorise(clients: Iterable[Client], spec: AdmmSpec) -> Problems:
     return Problems(
         spec,
         np.concatenate(basis),
-        np.concatenate(sizes),
-        np.concatenate(along),
-        np.concatenate(rows),
-        np.concatenate(label),
-        np.array(counts, np.int64),
-        ranks=starts(part.size for part in sizes),
-        places=starts(part.size for part in rows),
-        firsts=starts(part.size for part in label),
+        np.concatenate([part.ravel() for part in matrix]),
+        np.concatenate(vector),
+        np.array([len(part) for part in matrix], np.int64),
+        ranks=starts(map(len, basis)),
+        places=starts(part.size for part in matrix),
+        firsts=starts(part.size for part in vector),
     )
 
 
-def _factorise(
-    client: Client, spec: AdmmSpec
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, int]:
+def _factorise(client: Client, spec: AdmmSpec) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return ``Q``, and matrix and vector of a step."""
     A, y = design(client, spec)
-    U, S, Q = np.linalg.svd(A, full_matrices=False)
-    nothing = np.empty(0)
+    rows, dim = A.shape
+    if rows <= dim:
+        B, Q = np.zeros((rows, rows)), np.empty((rows, dim))
+        orthogonal(A, B, Q)
+    else:  # any basis does
+        B, Q = A, np.eye(dim)
     if spec.loss.code == LOGISTIC_CODE:
-        return Q, S, nothing, (U * S).ravel(), y, len(y)
-    return Q, S, U.T @ y, nothing, nothing, len(y)
+        return Q, B, y
+    M, m = np.zeros((len(Q), len(Q))), np.zeros(len(Q))
+    ridge(B, y, spec.gamma, M, m)
+    return Q, M, m

@@ -12,6 +12,7 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, Int16Array, IntArray
 from colonnade.core.fixedpoint import GRID
+from colonnade.core.jit import njit
 from colonnade.optim.vertical.shares import ShareCode
 from colonnade.privacy.mechanisms import DiscreteGaussian
 
@@ -21,6 +22,7 @@ _MEAN_VARIANCE = 0.1
 _VARIANCE = 0.15
 _NOISE_SCALE = 0.05
 _LEAST_DEVIATION = 0.05
+_SHIFT = GRID.bit_length() - 1  # a division would take a time that depends on its operands
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ def moments_code(count: int, n_rows: int, mechanism: DiscreteGaussian) -> ShareC
 def sums(column: Int16Array) -> tuple[int, int]:
     """Return the exact sum of a column and that of its squares over ``GRID``, rounded down."""
     wide = column.astype(np.int32)
-    return int(wide.sum(dtype=np.int64)), int((wide * wide // GRID).sum(dtype=np.int64))
+    return int(wide.sum(dtype=np.int64)), int((wide * wide >> _SHIFT).sum(dtype=np.int64))
 
 
 def moments_of(noisy: IntArray, n_rows: int, mechanism: DiscreteGaussian) -> Moments:
@@ -68,10 +70,18 @@ def shared_column(column: Int16Array, mean: float, deviation: float, clip: float
     """Centre a column, scale it to ``clip`` deviations and clip it to the grid.
 
     Privacy: row-local with public numbers, and within the grid: the sensitivity of a sketch of it
-    is that of a sketch of any column.
+    is that of a sketch of any column. Its time does not depend on the rows (`core.steady`).
     """
-    moved = (column.astype(np.float64) - mean * GRID) * (1.0 / (clip * deviation))
-    return np.clip(np.rint(moved), -GRID, GRID).astype(np.int16)
+    shared = np.empty(column.size, np.int16)
+    _share(column, mean * GRID, 1.0 / (clip * deviation), shared)
+    return shared
+
+
+@njit
+def _share(column: Int16Array, centre: float, scale: float, out: Int16Array) -> None:
+    for i in range(column.size):
+        moved = np.rint((float(column[i]) - centre) * scale)
+        out[i] = np.int16(min(max(moved, -float(GRID)), float(GRID)))
 
 
 def clipped_normal(clip: float) -> tuple[float, float]:

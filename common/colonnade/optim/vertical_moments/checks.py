@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from colonnade.optim.vertical.spec import Labels
-from colonnade.optim.vertical_moments.rows import MOST_COLUMNS, MOST_ROWS
+from colonnade.optim.vertical_moments.rows import MOST_COLUMNS, MOST_OUTPUTS, MOST_ROWS
 
 if TYPE_CHECKING:
     from colonnade.optim.vertical_moments.spec import MomentsSpec
@@ -60,3 +60,5 @@ def _check_sharing(spec: "MomentsSpec") -> None:
         raise ValueError("directions and inner products with them both need a price")
     if spec.share_units and len(spec.parts) == 1:
         raise ValueError("a party alone has nobody to share with")
+    if spec.share_units and max(map(spec.n_others, spec.parts)) > MOST_OUTPUTS:
+        raise ValueError(f"all other parties of one may share {MOST_OUTPUTS} directions together")

@@ -23,12 +23,16 @@ moves by at most ``DIAGONAL**2 sum_i D_ii**2 + OFF_DIAGONAL**2 sum_{i<j} D_ij**2
 the axes. Seen without weights, the noise has variance ``s2`` on the diagonal and ``s2 / 2`` off
 it, for ``rho = BALL**4 / s2``.
 
-The ball in integers: with ``v`` the row's integers and ``N`` an integer not below ``|v|``, each
-becomes ``floor(|v_j| BALL / N)`` with its sign, so that the squares sum to at most
-``BALL**2 |v|**2 / N**2 <= BALL**2``. Nothing is rounded up anywhere after the norm is taken.
+The ball in integers: with ``v`` the row's integers and ``N`` an integer not below ``|v|`` nor below
+``BALL``, each becomes ``floor(|v_j| BALL / N)`` with its sign, so that the squares sum to at most
+``BALL**2 |v|**2 / N**2 <= BALL**2``. Root and quotient are found by approximation; that ``N**2`` is
+not below ``|v|**2``, and each quotient times ``N`` not above ``|v_j| BALL``, is then checked in
+integers, and what failed the check, whatever the arithmetic of a machine, would become 0.
+
+Time: the same operations are done for every row, inside the ball or outside (`core.steady`). The
+coordinator's map decides which rows are where, so the time must not.
 """
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,6 +40,7 @@ import numpy as np
 from colonnade.core.arrays import Int16Array, IntArray
 from colonnade.core.fixedpoint import GRID
 from colonnade.core.jit import njit
+from colonnade.core.steady import inverse_root, reciprocal
 from colonnade.core.threads import over_ranges
 from colonnade.optim.kernels import score
 from colonnade.optim.sketch import Sketch
@@ -55,12 +60,17 @@ MAX_COEF = 2**34
 MAX_OFFSET = 2**60
 MAX_SKETCH = 2**56
 MOST_COLUMNS = 2**12
-MOST_OUTPUTS = 2**12
+MOST_OUTPUTS = 2**12  # of a projection, and sketches of a task
 MOST_ROWS = 2**28  # weighted sums of a triangle stay below 2**62
 
-# A row's integers saturate here, far outside the ball: their squares stay below 2**61 in sum.
-_FAR = 2**24
+# A row's integers saturate here, far outside the ball: 2**12 of their squares sum to 2**60.
+_FAR = 2.0**24
 _CHUNK = 2**16
+_BLOCK = 1024  # rows whose steps stay in the first-level cache
+# Makes up for the rounding errors of a root or a quotient, at most ``2**-49``. It cannot lift a
+# quotient, below ``2**14``, to the next integer, because that is ``1 / N > 2**-31`` away, and a
+# root, below ``2**31``, only to the integer that it is to become.
+_UP = 1.0 + 2.0**-48
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +86,20 @@ class Projection:
         if self.coef.dtype != np.int64 or self.offset.dtype != np.int64:
             raise ValueError("a projection is made of 64-bit integers")
         n_outputs, n_columns = self.coef.shape
-        if not (1 <= n_outputs <= MOST_OUTPUTS and 1 <= n_columns <= MOST_COLUMNS):
-            raise ValueError(f"a projection has 1 to {MOST_OUTPUTS} rows and columns")
+        check_outputs(n_outputs)
+        if not 1 <= n_columns <= MOST_COLUMNS:
+            raise ValueError(f"a projection has 1 to {MOST_COLUMNS} columns")
         if exceeds(self.coef, MAX_COEF) or exceeds(self.offset, MAX_OFFSET):
             raise ValueError("a projection's coefficient or offset is too large")
+
+
+def check_outputs(count: int) -> None:
+    """Refuse more numbers a row than can be scaled into the ball together.
+
+    Privacy: their squares must sum to less than ``2**63``, or the norm would not be one.
+    """
+    if not 1 <= count <= MOST_OUTPUTS:
+        raise ValueError(f"a projection or a task's sketches are 1 to {MOST_OUTPUTS}, not {count}")
 
 
 def exceeds(values: IntArray, limit: int) -> bool:
@@ -105,24 +125,56 @@ def _add(column: Int16Array, coef: int, out: IntArray) -> None:
 
 @njit
 def _into_ball(sums: IntArray, out: Int16Array) -> None:
-    """Round each row's sums to steps and scale them into the ball; ``sums`` is overwritten."""
-    for i in range(sums.shape[1]):
-        norm2 = np.int64(0)
+    """Round each row's sums to steps and scale them into the ball.
+
+    Rows are taken in blocks that stay in the first-level cache, column by column, so that the
+    compiler works on several rows at a time.
+    """
+    steps, norm2 = np.empty((sums.shape[0], _BLOCK), np.int32), np.empty(_BLOCK, np.int64)
+    length, inverse = np.empty(_BLOCK), np.empty(_BLOCK)
+    for begin in range(0, sums.shape[1], _BLOCK):
+        size = min(_BLOCK, sums.shape[1] - begin)
+        for i in range(size):
+            norm2[i] = 0
         for j in range(sums.shape[0]):
-            value = (sums[j, i] + np.int64(UNIT // 2)) >> np.int64(_SHIFT)
-            value = min(max(value, np.int64(-_FAR)), np.int64(_FAR))
-            sums[j, i] = value
-            norm2 += value * value
-        if norm2 <= BALL * BALL:
-            for j in range(sums.shape[0]):
-                out[j, i] = np.int16(sums[j, i])
-            continue
-        root = np.int64(math.sqrt(float(norm2)))
-        while root * root < norm2:  # an integer not below the norm, whatever the root's rounding
-            root += np.int64(1)
+            for i in range(size):
+                value = (sums[j, begin + i] + np.int64(UNIT // 2)) >> np.int64(_SHIFT)
+                step = np.int32(min(max(np.float64(value), -_FAR), _FAR))
+                steps[j, i] = step
+                norm2[i] += np.int64(step) * np.int64(step)
+        for i in range(size):
+            length[i], inverse[i] = _divisor(norm2[i])
         for j in range(sums.shape[0]):
-            size = abs(sums[j, i]) * np.int64(BALL) // root
-            out[j, i] = np.int16(size if sums[j, i] > 0 else -size)
+            for i in range(size):
+                out[j, begin + i] = _scaled(steps[j, i], length[i], inverse[i])
+
+
+@njit
+def _divisor(norm2: int) -> tuple[float, float]:
+    """Return the least integer ``N`` that is neither below the norm nor below ``BALL``, and 1/N.
+
+    Privacy: ``N * N >= norm2`` is checked in integers; were it not so, the inverse would be 0, and
+    the row with it.
+    """
+    square = max(np.float64(norm2), 1.0)
+    root = np.int64(square * inverse_root(square) * _UP)  # the integer below the root, or above it
+    length = max(np.float64(root + np.int64(root * root < norm2)), float(BALL))
+    N = np.int64(length)
+    return length, reciprocal(length) * (_UP * np.float64(norm2 <= N * N))
+
+
+@njit
+def _scaled(value: np.int32, length: float, inverse: float) -> np.int16:
+    """Return ``value * BALL / length`` rounded towards zero.
+
+    Privacy: the result times ``length`` is no larger than ``value * BALL``, which is checked in
+    integers (below ``2**53``, so that floats hold them exactly); were it not so, the result would
+    be 0.
+    """
+    dividend = np.float64(value) * BALL
+    quotient = np.trunc(dividend * inverse)
+    kept = np.float64(abs(quotient) * length <= abs(dividend))
+    return np.int16(np.int32(quotient * kept))
 
 
 def project(features: Int16Array, label: Int16Array | None, projection: Projection) -> Int16Array:
@@ -156,14 +208,15 @@ def triangle(rows: Int16Array) -> IntArray:
     """Return the weighted upper triangle of ``rows rows'``, row by row: exact."""
     parts = []
     for place in range(rows.shape[0]):
-        products = OFF_DIAGONAL * score(rows[place:], rows[place])
-        products[0] = products[0] // OFF_DIAGONAL * DIAGONAL
-        parts.append(products)
+        weights = np.full(rows.shape[0] - place, OFF_DIAGONAL, np.int64)
+        weights[0] = DIAGONAL
+        parts.append(weights * score(rows[place:], rows[place]))
     return np.concatenate(parts)
 
 
 def back_rows(sketches: IntArray, sketch: Sketch, *, start: int, stop: int) -> Int16Array:
     """Return rows of ``J' q`` for each ``q``, in the ball: shape ``(n_sketches, stop - start)``."""
+    check_outputs(len(sketches))
     sums = np.stack([sketch.transpose(q, start=start, stop=stop, threads=1) for q in sketches])
     out = np.empty(sums.shape, np.int16)
     _into_ball(sums, out)

@@ -6,7 +6,7 @@ import numpy as np
 
 from colonnade.core.arrays import IntArray
 from colonnade.optim.vertical.residual import Public
-from colonnade.optim.vertical_moments.rows import MAX_SKETCH, Projection, exceeds
+from colonnade.optim.vertical_moments.rows import MAX_SKETCH, Projection, check_outputs, exceeds
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,5 +28,6 @@ class Task:
             return
         if self.sketches.ndim != 2 or self.sketches.dtype != np.int64:
             raise ValueError("sketches are a matrix of 64-bit integers")
+        check_outputs(len(self.sketches))
         if exceeds(self.sketches, MAX_SKETCH):
             raise ValueError("a sketch entry is too large")
