@@ -54,17 +54,21 @@ def workplace(*, keep: Path | None, out: Path | None) -> Iterator[Path]:
         check_out(keep, "--keep")
         with file_errors(keep):
             keep.mkdir(parents=True)
-        yield keep
+        with _logs(f"see {keep}/logs"):
+            yield keep
         return
-    with _passing() as folder:
-        yield folder
+    # The processes' logs are gone with the folder.
+    with (
+        _logs("--keep FOLDER keeps the logs"),
+        tempfile.TemporaryDirectory(prefix="colonnade-") as folder,
+    ):
+        yield Path(folder)
 
 
 @contextmanager
-def _passing() -> Iterator[Path]:
-    """Make a folder that is gone afterwards, and the processes' logs with it."""
+def _logs(where: str) -> Iterator[None]:
+    """Add to the error of a process where there is more to read."""
     try:
-        with tempfile.TemporaryDirectory(prefix="colonnade-") as folder:
-            yield Path(folder)
+        yield
     except (JobEnded, Unreachable) as error:
-        raise type(error)(f"{error} (gone by now: run again with --keep FOLDER)") from None
+        raise type(error)(f"{error} ({where})") from None
