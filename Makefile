@@ -50,9 +50,10 @@ e2e: $(STAMP)    ## build the images and run the containers' tests; needs a Dock
 lock: $(STAMP)   ## pin the images' dependencies again, with hashes, from constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
 	$(LOCK) deploy/requirements-build.in --output-file deploy/requirements-build.txt
-	$(LOCK) pyproject.toml --extra sql --extra postgres --output-file deploy/requirements-party.txt
-	$(LOCK) pyproject.toml --extra coordinator --extra postgres --no-emit-package duckdb \
-	    --no-emit-package apsw --output-file deploy/requirements-coordinator.txt
+	$(LOCK) pyproject.toml --extra postgres --override deploy/left-out-party.txt \
+	    --output-file deploy/requirements-party.txt
+	$(LOCK) pyproject.toml --extra postgres --override deploy/left-out-coordinator.txt \
+	    --output-file deploy/requirements-coordinator.txt
 
 clean:           ## remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

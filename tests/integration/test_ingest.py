@@ -465,14 +465,6 @@ def test_a_faulty_query_to_a_server_is_refused(tmp_path: Path, query: str) -> No
     assert stored(tmp_path / "out") == expected(NUMBERS)
 
 
-def test_without_sqlalchemy_a_url_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "sqlalchemy.exc", None)
-    source = QuerySource("select 1", database="sqlite:///x.db")
-    assert "pip install 'colonnade[sql]'" in refuse(source, tmp_path / "out")
-
-
 def test_values_of_a_server_may_have_any_type(tmp_path: Path) -> None:
     pytest.importorskip("sqlalchemy")
     query = "select 7 as a union all select 2.5 union all select '3' union all select null"

@@ -48,6 +48,12 @@ _ELSEWHERE = {
     "colonnade.simulate": "the simulation's image",
     "colonnade.bench": "a full installation",
 }
+# The packages that only some commands need, by the extra that has them.
+_EXTRAS = {
+    "[postgres]": ("psycopg",),
+    "[sklearn]": ("sklearn", "dp_accounting"),
+    "[bench]": ("opendp",),
+}
 _NOT_TEXT = "an argument or a name is not valid UTF-8; spell it otherwise"
 _EPILOG = """exit codes: 0 done, 1 a check found a problem, 2 wrong usage, 3 bad input,
 4 refused (budget, policy, identity, absent party, conflict or repetition),
@@ -109,7 +115,9 @@ def _absent(error: ModuleNotFoundError) -> str:
     where = _ELSEWHERE.get(".".join(name.split(".")[:2]))
     if where is not None:
         return f"this installation leaves out {name}; use {where}"
-    return f"{name} is not installed; install colonnade with the extra that has it"
+    package = name.split(".")[0]
+    extra = next((extra for extra, has in _EXTRAS.items() if package in has), "")
+    return f"{package} is not installed: pip install 'colonnade{extra}'"
 
 
 def _report(arguments: argparse.Namespace, code: str, text: str, exit_code: int) -> int:

@@ -53,19 +53,20 @@ def workplace(*, keep: Path | None, out: Path | None) -> Iterator[Path]:
         check_out(keep, "--keep")
         with file_errors(keep):
             keep.mkdir(mode=0o700, parents=True)
-        yield keep
+        with _logs(f"see {keep}/logs"):
+            yield keep
         return
-    with _passing() as folder:
+    from colonnade.simulate.scratch import passing_folder
+
+    # The processes' logs are gone with the folder.
+    with _logs("--keep FOLDER keeps the logs"), passing_folder() as folder:
         yield folder
 
 
 @contextmanager
-def _passing() -> Iterator[Path]:
-    """Make a folder that is gone afterwards, and the processes' logs with it."""
-    from colonnade.simulate.scratch import passing_folder
-
+def _logs(where: str) -> Iterator[None]:
+    """Add to the error of a process where there is more to read."""
     try:
-        with passing_folder() as folder:
-            yield folder
+        yield
     except (JobEnded, Unreachable) as error:
-        raise type(error)(f"{error} (gone by now: run again with --keep FOLDER)") from None
+        raise type(error)(f"{error} ({where})") from None

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -16,9 +17,11 @@ from colonnade.simulate.federation import Federation, only_mine
 from colonnade.wire.client import Client, PartyOffer
 from colonnade.wire.limits import split_address
 from colonnade.wire.pki import load_credentials
+from colonnade.wire.session import public_text
 
 _START_S = 60.0
 _STOP_S = 10.0
+_ERROR = "colonnade: "  # how the one line begins that a command ends with
 
 
 @dataclass(slots=True)
@@ -72,17 +75,29 @@ class Processes:
 
     def wait_for_parties(self, client: Client) -> list[PartyOffer]:
         """Return the parties' offers once all are attached."""
+        names, away = self.federation.parties, list[str]()
         for _ in self._tries():
-            attached = [offer for offer in client.parties() if offer.attached]
-            if len(attached) == len(self.federation.parties):
-                return sorted(attached, key=lambda each: self.federation.parties.index(each.party))
-        raise Unreachable(f"the parties did not start within {_START_S:.0f} s; see {self.logs}")
+            attached = {offer.party: offer for offer in client.parties() if offer.attached}
+            if not (away := [name for name in names if name not in attached]):
+                return [attached[name] for name in names]
+        raise Unreachable(
+            f"{away[0]} did not attach within {_START_S:.0f} s: {self._last_words(away[0])}"
+        )
 
     def check(self) -> None:
         """Raise if a process has ended by itself."""
         for name, process in self._running.items():
             if (code := process.poll()) is not None:
-                raise JobEnded(f"{name} ended with exit code {code}; see {self.logs / name}.log")
+                raise JobEnded(f"{name} ended with exit code {code}: {self._last_words(name)}")
+
+    @contextmanager
+    def blamed(self) -> Iterator[None]:
+        """Say of a coordinator that cannot be reached any more why it ended, if it did."""
+        try:
+            yield
+        except Unreachable:
+            self.check()
+            raise
 
     def stop(self) -> None:
         """Stop all processes, gently."""
@@ -108,7 +123,15 @@ class Processes:
             except OSError:
                 continue  # it is still starting
             return
-        raise Unreachable(f"the coordinator did not start; see {self.logs}")
+        words = self._last_words("coordinator")
+        raise Unreachable(f"the coordinator did not start within {_START_S:.0f} s: {words}")
+
+    def _last_words(self, name: str) -> str:
+        """Return the error that a process ended with, or what it wrote last."""
+        lines = (self.logs / f"{name}.log").read_text("utf-8", "replace").split("\n")
+        written = [line for line in lines if line.strip()]
+        errors = [line.removeprefix(_ERROR) for line in written if line.startswith(_ERROR)]
+        return public_text((errors or written or ["it wrote nothing"])[-1])
 
     def _tries(self) -> Iterator[None]:
         deadline = time.monotonic() + _START_S

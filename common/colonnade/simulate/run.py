@@ -73,7 +73,7 @@ def run_job(
         Takes the report of a job that did not finish.
     """
     with Processes(federation, federation.folder / "logs") as processes:
-        with processes.client() as client:
+        with processes.client() as client, processes.blamed():
             offers = processes.wait_for_parties(client)
             clock.mark("attached")
             job = make_job(offers)
@@ -88,8 +88,9 @@ def run_job(
         if view is None or view.state != "finished":
             if unfinished is not None:
                 unfinished(report)
+            processes.check()
             reason = "no answer" if view is None else f"{view.state}: {view.reason}"
-            raise JobEnded(f"the simulated job did not finish ({reason}); see {processes.logs}")
+            raise JobEnded(f"the simulated job did not finish ({reason})")
     return Outcome(report, job, clock)
 
 

@@ -29,11 +29,8 @@ def copy_rows(
     tuple of str
         The names of the columns.
     """
-    try:
-        from sqlalchemy.exc import SQLAlchemyError
-    except ImportError:
-        fix = "install it with pip install 'colonnade[sql]'"
-        raise BadInput(f"--database: a URL needs SQLAlchemy; {fix}") from None
+    from sqlalchemy.exc import SQLAlchemyError
+
     try:
         engine = _create_engine(url)
         try:

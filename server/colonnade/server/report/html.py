@@ -21,9 +21,7 @@ from colonnade.server.report.style import CSS
 from colonnade.server.report.uplink_sections import uplink_section
 from colonnade.server.report.words_section import words_section
 
-NO_PLOTS = (
-    "Plots need Matplotlib: pip install 'colonnade[coordinator]', then write the report again."
-)
+NO_PLOTS = "Plots need Matplotlib: pip install matplotlib, then write the report again."
 
 _MAX_TILES = 4
 _STATES = {
