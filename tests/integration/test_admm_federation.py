@@ -508,6 +508,7 @@ def test_one_command_runs_it_under_drop_out_and_prints_what_it_says(tmp_path: Pa
     quality = result["quality"]
     assert quality["objective_gap"] > 0.0 == quality["nonprivate"]["objective_gap"]
     assert quality["score"] < quality["nonprivate"]["score"]
+    assert (quality["rows"], quality["n_rows"]) == ("held-out", 120)  # a fifth as many again
     assert result["uplink"]["payload_bytes"] == result["uplink"]["predicted_bytes"]
     assert {path.name for path in out.iterdir()} == {"model.json", "report.json", "report.html"}
     page = (out / "report.html").read_text()
@@ -613,7 +614,9 @@ def test_the_benchmark_measures_real_processes(tmp_path: Path) -> None:
 
 def test_an_undivided_table_is_one_client_that_pays_from_its_own_cap(tmp_path: Path) -> None:
     sites = [replace(site, clients=None) for site in people(POPULATION).sites]
-    whole = found(tmp_path / "all", Dealt(tuple(sites), ()), cap_units=2 * PRICE, drop_out=0.0)
+    whole = found(
+        tmp_path / "all", Dealt(tuple(sites), (), None), cap_units=2 * PRICE, drop_out=0.0
+    )
     offers = []
     for party in whole.parties:
         table = Table.open(whole.folder / party / "data" / COARSE_NAME)

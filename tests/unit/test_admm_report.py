@@ -25,7 +25,7 @@ from colonnade.server.report.html import render
 from colonnade.server.report.markup import number
 from colonnade.server.report.model_plots import line_colours
 from colonnade.server.summary import report_of
-from colonnade.simulate.admm_run import judged
+from colonnade.simulate.admm_run import Dealt, judged
 from colonnade.v1 import release_pb2
 from colonnade.wire.client import JobView, PartyView
 
@@ -172,11 +172,13 @@ def test_a_simulated_report_has_every_measure_and_says_what_its_reference_promis
         Client(draw.integers(-9, 9, (3, 5)).astype(np.int16), np.array([-9, 9, 9, -9, 9], np.int16))
         for _ in range(7)
     ]
-    found = judged(reported(job), job.method.spec, clients, seed=0)  # type: ignore[union-attr]
+    dealt = Dealt((), tuple(clients), held_out=clients[0])
+    found = judged(reported(job), job.method.spec, dealt, seed=0)  # type: ignore[union-attr]
     quality = found.report["quality"]
+    assert (quality["rows"], quality["n_rows"]) == ("held-out", 5)
     assert quality["objective_gap"] == found.ours.objective_gap > 0.0
     names = [each["metric"] for each in quality["others"]]
-    assert names == ["objective above the best", *(["accuracy"] if classifies else [])]
+    assert names == ["objective above the best, fitted rows", *(["accuracy"] if classifies else [])]
     assert quality["metric"] == ("auc" if classifies else "r2")
     page = render(found.report)  # type: ignore[arg-type]
     part = page[page.index("<h2>Quality") :]

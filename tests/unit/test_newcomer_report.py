@@ -13,7 +13,7 @@ from colonnade.core.fixedpoint import Bounds
 from colonnade.server.report import cost_plots, model_plots
 from colonnade.server.report.cost_plots import draw_traffic, draw_uplink
 from colonnade.server.report.html import _in_order
-from colonnade.server.report.markup import Markup, short
+from colonnade.server.report.markup import Markup, number, short
 from colonnade.server.report.model_plots import draw_path, draw_quality
 from colonnade.server.report.model_sections import quality_section
 from colonnade.wire.authoring import Wishes, author
@@ -131,6 +131,7 @@ def test_features_that_ended_at_zero_are_not_named(monkeypatch: pytest.MonkeyPat
 
 def rated(**changes: Any) -> Any:
     quality = {"metric": "r2", "ours": 0.5, "nonprivate": 0.7, "central": 0.6, "by_round": [0, 0.5]}
+    quality |= {"rows": "held-out", "n_rows": 9, "central_is": "", "nonprivate_is": ""}
     return {"quality": quality | changes, "path": []}
 
 
@@ -145,12 +146,16 @@ def test_a_bad_first_step_does_not_flatten_the_rest(monkeypatch: pytest.MonkeyPa
     assert -1.0 < limits[1][0] < 0.0
 
 
-def test_without_scikit_learn_a_report_lacks_one_number_only() -> None:
-    report = rated(nonprivate=None)
-    assert draw_quality(report) is not None
+@pytest.mark.parametrize(("rows", "told"), [("held-out", "held out"), ("fitted", "flatters")])
+def test_quality_says_on_which_rows_it_was_computed(rows: str, told: str) -> None:
+    report = rated(
+        rows=rows, n_rows=4321, central_is="A private one.", nonprivate_is="A plain one."
+    )
     text = quality_section(report, {})
-    assert "–" in text
-    assert "0.6" in text
+    assert number(4321) in text
+    assert told in text
+    assert "A private one." in text
+    assert "A plain one." in text
 
 
 def test_amounts_in_some_unit_have_no_exponent() -> None:

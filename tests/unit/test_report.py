@@ -135,6 +135,10 @@ QUALITY = {
     "nonprivate": 0.8456,
     "central": 0.7789,
     "by_round": [0.511, 0.622, 0.699, 0.706, 0.7123],
+    "rows": "held-out",
+    "n_rows": 4321,
+    "central_is": "What the private reference is.",
+    "nonprivate_is": "What the other reference is.",
 }
 
 

@@ -9,12 +9,9 @@ from colonnade.optim.vertical.planning import Problem, recommend
 from colonnade.optim.vertical.spec import Loss
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.simulation import SeededNoise
-from colonnade.simulate.expected import (
-    central_reference,
-    expected_accuracy,
-    nonprivate_reference,
-)
+from colonnade.simulate.expected import central_reference, expected_accuracy
 from colonnade.simulate.inprocess import auc, fit, quality
+from colonnade.simulate.references import nonprivate
 from colonnade.simulate.synthetic import STRUCTURES, make
 
 UNITS = units_down(rho_of(1.0, 1e-6))
@@ -73,9 +70,7 @@ def test_independent_columns_need_no_sharing_to_come_close_to_one_place() -> Non
     assert all(block.shares == 0 for block in spec.blocks)
     ours = quality(data, fit(data, spec, SeededNoise(1)), Loss.SQUARED)
     central = central_reference(data, loss=Loss.SQUARED, rho_units=UNITS, seed=1)
-    plain = nonprivate_reference(data, loss=Loss.SQUARED)
-    assert plain is not None
-    best = quality(data, plain, Loss.SQUARED)
+    best = quality(data, nonprivate(data, Loss.SQUARED), Loss.SQUARED)
     assert best > 0.78
     assert best - 0.03 < quality(data, central, Loss.SQUARED) <= best + 0.001
     assert ours > best - 0.09

@@ -1,16 +1,25 @@
 """``colonnade simulate``: a coordinator and parties as real processes on this machine."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from colonnade.cli.planning_options import add_plan_options, check_data_options, owner_of, wishes_of
 from colonnade.cli.simulate_admm import register_admm
-from colonnade.cli.simulation import Result, add_run_options, counted, finish, say, simulate
+from colonnade.cli.simulation import (
+    Result,
+    add_run_options,
+    counted,
+    finish,
+    say,
+    scored_on,
+    simulate,
+)
 
 if TYPE_CHECKING:
     from colonnade.simulate.federation import Site
+    from colonnade.simulate.held_out import Divided
     from colonnade.wire.authoring import AnyPlan, Wishes
 
 _BOUNDS_SHARE = 0.05
@@ -63,8 +72,8 @@ def _run(arguments: argparse.Namespace, folder: Path) -> Result:
     from colonnade.wire.authoring import delta_of, job_of
 
     clock, wishes = Clock(), wishes_of(arguments)
-    sites = _sites(arguments)
-    n_rows = len(sites[0].features[0].values)
+    divided = _sites(arguments)
+    sites, n_rows = divided.fitted, divided.n_rows
     target = next(site.label.name for site in sites if site.label is not None)
     plan, bounds_units = _plan(arguments, wishes, sites, n_rows=n_rows)
     columns = sum(len(site.features) for site in sites)
@@ -90,12 +99,12 @@ def _run(arguments: argparse.Namespace, folder: Path) -> Result:
         clock=clock,
     )
     say(arguments, "scoring the model beside its references")
-    report = with_quality(outcome, sites, seed=arguments.seed)
+    report = with_quality(outcome, divided, seed=arguments.seed)
     return finish(arguments, report, clock, _found(report))
 
 
 def _plan(
-    arguments: argparse.Namespace, wishes: "Wishes", sites: "list[Site]", *, n_rows: int
+    arguments: argparse.Namespace, wishes: "Wishes", sites: "Sequence[Site]", *, n_rows: int
 ) -> "tuple[AnyPlan, int]":
     """Return the plan, and what each party pays for bounds besides."""
     from colonnade.wire.authoring import budget_of, plan_of
@@ -108,11 +117,13 @@ def _plan(
     return plan_of(wishes, features, n_rows=n_rows, units=rest, owner=owner), bounds_units
 
 
-def _sites(arguments: argparse.Namespace) -> "list[Site]":
+def _sites(arguments: argparse.Namespace) -> "Divided":
+    """Return the organizations' tables, and the rows held out of them."""
     from colonnade.core.schema import load_schema
     from colonnade.optim.vertical.planning import DEFAULT_CORRELATION
     from colonnade.optim.vertical.spec import Loss
     from colonnade.simulate.from_file import read_table, sites_from
+    from colonnade.simulate.held_out import divide, rows_held_out
     from colonnade.simulate.story import even_split, party_names, sites_of
     from colonnade.simulate.synthetic import make
 
@@ -125,10 +136,12 @@ def _sites(arguments: argparse.Namespace) -> "list[Site]":
         sites = sites_from(table, names, owner=owner)
         if table.skipped:
             say(arguments, f"no numbers, left out: {', '.join(table.skipped)}")
-        return sites
+        count = rows_held_out(arguments.holdout, table.n_rows)
+        return divide(sites, count, seed=arguments.seed)
     given = arguments.correlation
+    count = rows_held_out(arguments.holdout, arguments.rows)
     made = make(
-        arguments.rows,
+        arguments.rows + count,
         even_split(arguments.features, arguments.parties),
         informative=min(arguments.informative, arguments.features),
         correlation=DEFAULT_CORRELATION if given is None else given,
@@ -136,11 +149,11 @@ def _sites(arguments: argparse.Namespace) -> "list[Site]":
         seed=arguments.seed,
         loss=loss,
     )
-    return sites_of(made, names, owner=owner)
+    return divide(sites_of(made, names, owner=owner), count, seed=arguments.seed)
 
 
 def _bounds_units(
-    arguments: argparse.Namespace, sites: "list[Site]", units: int, *, n_rows: int
+    arguments: argparse.Namespace, sites: "Sequence[Site]", units: int, *, n_rows: int
 ) -> int:
     """Return the price of a party's bounds, at least what makes them useful; 0 for none."""
     from colonnade.core.errors import BadInput
@@ -188,6 +201,8 @@ def _found(report: dict[str, Any]) -> Result:
     return {
         "quality": {
             "note": "simulation only",
+            "rows": quality["rows"],
+            "n_rows": quality["n_rows"],
             "metric": quality["metric"],
             quality["metric"]: quality["ours"],
             "ours": quality["ours"],
@@ -203,10 +218,9 @@ def _found(report: dict[str, Any]) -> Result:
 
 def _lines(result: Result) -> Iterator[str]:
     quality, joint = result["quality"], result["privacy"]["joint"]
-    plain = quality["nonprivate"]
-    shown = "(install scikit-learn)" if plain is None else f"{plain:.3f}"
     scores = f"ours {quality['ours']:.3f}, centralised private {quality['central']:.3f}"
-    yield f"  {quality['metric']:<8} {scores}, non-private {shown} (simulation only)"
+    plain = f"non-private {quality['nonprivate']:.3f}"
+    yield f"  {quality['metric']:<8} {scores}, {plain} ({scored_on(quality)})"
     parties = ", ".join(
         f"{each['party']} {each['epsilon']:.3g}" for each in result["privacy"]["parties"]
     )

@@ -20,6 +20,7 @@ from colonnade.cli.simulation import (
     finish,
     run_folder,
     say,
+    scored_on,
     simulate,
 )
 
@@ -81,7 +82,7 @@ def _run(arguments: argparse.Namespace, folder: Path) -> Result:
     )
     say(arguments, "scoring the model beside its references")
     made = {**outcome.report, "simulation": _made(population)}
-    found_ = judged(made, spec, dealt.clients, seed=arguments.seed)
+    found_ = judged(made, spec, dealt, seed=arguments.seed)
     return finish(arguments, found_.report, clock, _found(found_))
 
 
@@ -100,6 +101,7 @@ def _made(population: "Population") -> dict[str, float | str]:
 def _population(arguments: argparse.Namespace) -> "Population":
     from colonnade.optim.vertical.spec import Loss
     from colonnade.simulate.admm_run import Population
+    from colonnade.simulate.held_out import rows_held_out
 
     return Population(
         clients=arguments.clients,
@@ -110,6 +112,7 @@ def _population(arguments: argparse.Namespace) -> "Population":
         hosts=arguments.hosts,
         drop_out=arguments.drop_out,
         seed=arguments.seed,
+        held_out=rows_held_out(arguments.holdout, arguments.clients * arguments.rows_per_client),
     )
 
 
@@ -131,6 +134,8 @@ def _found(judged: "Judged") -> Result:
         "limit": about["limit"],
         "quality": {
             "note": "simulation only",
+            "rows": report["quality"]["rows"],
+            "n_rows": report["quality"]["n_rows"],
             "metric": "accuracy" if classifies else "r2",
             "objective_gap": ours.objective_gap,
             "score": ours.score,
@@ -160,7 +165,7 @@ def _lines(result: Result) -> Iterator[str]:
     for name, key in names:
         score = f"{quality[key]:.3f}, non-private {quality['nonprivate'][key]:.3f}"
         gap = f"; objective {quality['objective_gap']:.2g} above the best" if key == "score" else ""
-        yield f"  {name:<8} {score}{gap} (simulation only)"
+        yield f"  {name:<8} {score}{gap} ({scored_on(quality)})"
     most, median = local["max"]["epsilon"], local["median"]["epsilon"]
     delta = f"at delta {privacy['delta']:g}"
     yield f"  privacy  of each client, enforced: epsilon {most:.3g}, median {median:.3g}, {delta}"

@@ -18,6 +18,14 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     """Add where a simulation writes and how it answers."""
     parser.add_argument("--out", type=Path, help="run folder; default runs/<job>")
     parser.add_argument("--keep", type=Path, help="keep the organizations' folders here")
+    parser.add_argument(
+        "--holdout",
+        type=float,
+        default=0.2,
+        metavar="PART",
+        help="rows to score on that nothing is fitted to, as a part of all, at most 20000; made-up "
+        "rows are added for it; 0 scores the fitted rows; default 0.2",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -97,6 +105,11 @@ def _text(result: Result, lines: Sequence[str]) -> str:
             *(f"  note     {each['note']}" for each in result["unused"]),
         ]
     )
+
+
+def scored_on(quality: Mapping[str, Any]) -> str:
+    """Return what a score's number is worth."""
+    return f"simulation only, {quality['n_rows']} {quality['rows']} rows"
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:

@@ -1,7 +1,7 @@
 """A whole simulated job over clients: real processes, real ledgers, then quality in the open."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ class Population:
     hosts: int = 1
     drop_out: float = 0.0  # chance that a client is away
     seed: int = 0
+    held_out: int = 0  # more rows, that no client has
 
     def __post_init__(self) -> None:
         sizes = (self.clients, self.rows_per_client, self.features)
@@ -55,16 +56,18 @@ class Population:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dealt:
-    """The clients as hosts hold them, and in the open."""
+    """The clients as hosts hold them, and in the open; and rows that none of them has."""
 
     sites: tuple[Site, ...]
     clients: tuple[Client, ...]
+    held_out: Client | None
 
 
 def people(population: Population) -> Dealt:
     """Make up the clients' rows: few columns matter, all within declared bounds."""
+    n_rows = population.clients * population.rows_per_client
     made = make(
-        population.clients * population.rows_per_client,
+        n_rows + population.held_out,
         [population.features],
         informative=max(1, population.features // 2),
         noise=0.5,
@@ -76,7 +79,9 @@ def people(population: Population) -> Dealt:
     if population.loss is Loss.SQUARED:
         label_bounds = Bounds(-BOUND, BOUND)
     data = made.data()
-    parts = deal(made.label, population.clients, seed=population.seed, skewed=population.skewed)
+    parts = deal(
+        made.label[:n_rows], population.clients, seed=population.seed, skewed=population.skewed
+    )
     shares = np.array_split(np.arange(population.clients), population.hosts)
     names = [f"host-{number + 1}" for number in range(population.hosts)]
     sites = tuple(
@@ -86,7 +91,10 @@ def people(population: Population) -> Dealt:
     clients = tuple(
         Client(np.ascontiguousarray(data.columns[:, rows]), data.label[rows]) for rows in parts
     )
-    return Dealt(sites, clients)
+    held_out = None
+    if population.held_out:
+        held_out = Client(data.columns[:, n_rows:], data.label[n_rows:])
+    return Dealt(sites, clients, held_out)
 
 
 def _site(
@@ -119,18 +127,18 @@ def found(
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """How good a model is on all clients' rows: simulation only."""
+    """How good a model is: simulation only."""
 
-    objective_gap: float
+    objective_gap: float  # on the clients' rows
     score: float  # R2, or the share of rows classified rightly
     ranking: float  # R2, or the area under the ROC curve
 
     @classmethod
-    def of(cls, pool: Pool, coef: FloatArray, *, least: float) -> "Scores":
-        """Score a model; ``least`` is the best value of the objective."""
-        margins = pool.rows @ coef
+    def of(cls, pool: Pool, rows: Pool, coef: FloatArray, *, least: float) -> "Scores":
+        """Score a model on ``rows``; ``least`` is the best value of the objective on ``pool``."""
+        margins = rows.rows @ coef
         rank = auc if pool.spec.loss.classifies else r2
-        return cls(pool.objective(coef) - least, pool.score(coef), rank(pool.y, margins))
+        return cls(pool.objective(coef) - least, rows.score(coef), rank(rows.y, margins))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,33 +150,39 @@ class Judged:
     best: Scores
 
 
-def judged(
-    report: Mapping[str, Any], spec: AdmmSpec, clients: Sequence[Client], *, seed: int
-) -> Judged:
+def judged(report: Mapping[str, Any], spec: AdmmSpec, dealt: Dealt, *, seed: int) -> Judged:
     """Score the models of a report beside the best one, and a private one at one place."""
-    pool = Pool.of(clients, spec)
+    pool = Pool.of(dealt.clients, spec)
+    rows = pool if dealt.held_out is None else Pool.of([dealt.held_out], spec)
     coef = optimum(pool)
     least = pool.objective(coef)
-    best = Scores.of(pool, coef, least=least)
-    rounds = [Scores.of(pool, _coef(point, spec), least=least) for point in report["path"]]
-    whole = centralised(factorise(clients, spec), SeededNoise(seed))
-    central, ours = Scores.of(pool, whole, least=least), rounds[-1]
+
+    def scored(coef: FloatArray) -> Scores:
+        return Scores.of(pool, rows, coef, least=least)
+
+    best = scored(coef)
+    rounds = [scored(_coef(point, spec)) for point in report["path"]]
+    whole = centralised(factorise(dealt.clients, spec), SeededNoise(seed))
+    central, ours = scored(whole), rounds[-1]
 
     def compared(metric: str, field: str) -> dict[str, Any]:
         models = {"ours": ours, "central": central, "nonprivate": best}
         return {"metric": metric, **{name: getattr(each, field) for name, each in models.items()}}
 
-    others = [compared("objective above the best", "objective_gap")]
+    others = [compared("objective above the best, fitted rows", "objective_gap")]
     if spec.loss.classifies:
         others.append(compared("accuracy", "score"))
     quality = {
         "simulation_only": True,
         "note": NOTE,
+        "rows": "fitted" if dealt.held_out is None else "held-out",
+        "n_rows": rows.y.size,
         **compared("auc" if spec.loss.classifies else "r2", "ranking"),
         "by_round": [each.ranking for each in rounds],
         "objective_gap": ours.objective_gap,
         "others": others,
         "central_is": _central_is(report),
+        "nonprivate_is": "Not private: what minimises the job's objective on all clients' rows.",
     }
     return Judged({**report, "quality": quality}, ours, best)
 

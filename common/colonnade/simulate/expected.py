@@ -12,7 +12,7 @@ from colonnade.optim.vertical_moments.planning import MomentsPlan
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.simulate import moments
 from colonnade.simulate.inprocess import Data, Model, fit, quality
-from colonnade.simulate.references import central, central_spec, nonprivate
+from colonnade.simulate.references import central, central_spec
 from colonnade.simulate.synthetic import make
 
 # Made-up rows, and values in all: enough for two digits in a few seconds.
@@ -85,14 +85,6 @@ def central_reference(data: Data, *, loss: Loss, rho_units: int, seed: int) -> M
     except ValueError:
         return Model([np.zeros(len(split)) for split in data.splits], 0.0)
     return central(data, spec, seed=seed)
-
-
-def nonprivate_reference(data: Data, *, loss: Loss) -> Model | None:
-    """Fit without privacy, or return None if scikit-learn is not installed."""
-    try:
-        return nonprivate(data, loss)
-    except ImportError:
-        return None
 
 
 def _fit(data: Data, spec: Vertical, *, seed: int) -> Model:

@@ -149,8 +149,14 @@ def model_of(spec: FrankWolfeSpec, state: Iterate) -> Model:
 
 
 def r2(label: FloatArray, prediction: FloatArray) -> float:
-    """Return the share of the label's variance that the prediction explains."""
-    return float(1 - ((label - prediction) ** 2).sum() / ((label - label.mean()) ** 2).sum())
+    """Return the share of the label's variance that the prediction explains.
+
+    Of a label without variance, it is 1 if the prediction is exact and 0 otherwise.
+    """
+    rest, whole = ((label - prediction) ** 2).sum(), ((label - label.mean()) ** 2).sum()
+    if whole == 0.0:
+        return float(rest == 0.0)
+    return float(1 - rest / whole)
 
 
 def auc(label: FloatArray, prediction: FloatArray) -> float:

@@ -9,28 +9,18 @@ from colonnade.core.fixedpoint import GRID
 from colonnade.optim.vertical.spec import Block, FrankWolfeSpec, Labels, Loss, Sampling
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.simulate.inprocess import Data, Model, fit
-
-# Rows that the non-private fits look at: more change nothing in the second digit.
-_MOST_ROWS = 30_000
+from colonnade.simulate.linear_fit import fit_linear
 
 
-def nonprivate(data: Data, loss: Loss) -> Model:
-    """Fit without privacy: the LASSO, cross-validated, or a logistic regression."""
-    columns = data.columns[:, :_MOST_ROWS].astype(np.float64) / GRID
-    label = data.label[:_MOST_ROWS].astype(np.float64) / GRID
-    if loss is Loss.LOGISTIC:
-        from sklearn.linear_model import LogisticRegression
+def nonprivate(data: Data, loss: Loss, *, seed: int = 0) -> Model:
+    """Fit all rows without privacy: standardised columns, an L1 penalty chosen on a part of them.
 
-        model = LogisticRegression(C=10.0, solver="newton-cholesky").fit(columns.T, label > 0.0)
-        coef, intercept = model.coef_[0], float(model.intercept_[0])
-    else:
-        from sklearn.linear_model import LassoCV
-
-        # Gram matrix first: the path then costs nothing in the number of rows.
-        lasso = LassoCV(cv=3, alphas=20, eps=1e-4, precompute=True, max_iter=5000)
-        lasso.fit(columns.T, label)
-        coef, intercept = lasso.coef_, float(lasso.intercept_)
-    return Model([np.asarray(coef)[list(split)] for split in data.splits], intercept)
+    ``seed`` is that of the part. Columns and label are as clipped as ``data``.
+    """
+    classes = loss is Loss.LOGISTIC
+    label = np.where(data.label > 0, 1.0, -1.0) if classes else data.label / GRID
+    found = fit_linear(data.columns, label, classes=classes, seed=seed)
+    return Model([GRID * found.coef[list(split)] for split in data.splits], found.constant)
 
 
 def central_spec(

@@ -15,9 +15,8 @@ from colonnade.privacy.founding import open_ledger
 from colonnade.privacy.gate import Gate
 from colonnade.privacy.sampling import OsNoise
 from colonnade.simulate.federation import Federation, Site, found_federation, only_mine
-from colonnade.simulate.inprocess import quality
+from colonnade.simulate.held_out import Divided
 from colonnade.simulate.processes import Processes
-from colonnade.simulate.quality import NOTE, joined, quality_by_round
 from colonnade.wire.client import JobView, PartyOffer
 
 MakeJob = Callable[[Sequence[PartyOffer]], Job]
@@ -94,26 +93,12 @@ def run_job(
     return Outcome(report, job, clock)
 
 
-def with_quality(outcome: Outcome, sites: Sequence[Site], *, seed: int) -> dict[str, Any]:
+def with_quality(outcome: Outcome, divided: Divided, *, seed: int) -> dict[str, Any]:
     """Return the report with the quality of the model beside its references."""
-    from colonnade.simulate.expected import central_reference, nonprivate_reference
+    from colonnade.simulate.quality import scored
 
-    job = outcome.job
-    data, loss = joined(sites, job), job.method.loss
-    by_round = quality_by_round(data, job, outcome.report["path"])
-    units = sum(job.max_units(member.party) for member in job.members)
-    central = central_reference(data, loss=loss, rho_units=units, seed=seed)
-    plain = nonprivate_reference(data, loss=loss)
-    found = {
-        "simulation_only": True,
-        "note": NOTE,
-        "metric": "auc" if loss.value == "logistic" else "r2",
-        "ours": by_round[-1],
-        "nonprivate": None if plain is None else quality(data, plain, loss),
-        "central": quality(data, central, loss),
-        "by_round": by_round,
-    }
-    return {**outcome.report, "quality": found}
+    report = outcome.report
+    return {**report, "quality": scored(outcome.job, report["path"], divided, seed=seed)}
 
 
 @only_mine()

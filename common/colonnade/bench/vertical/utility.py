@@ -22,8 +22,9 @@ from colonnade.optim.vertical.planning import Plan, Problem, recommend
 from colonnade.optim.vertical.spec import Loss
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.simulation import SeededNoise
-from colonnade.simulate.expected import central_reference, nonprivate_reference
+from colonnade.simulate.expected import central_reference
 from colonnade.simulate.inprocess import Data, fit, model_of, quality, run
+from colonnade.simulate.references import nonprivate
 from colonnade.simulate.synthetic import make
 
 Progress = Callable[[str], None]
@@ -101,9 +102,7 @@ def _scores(case: Case, seed: int, *, quick: bool) -> Iterator[tuple[str, float]
         return quality(data, fit(data, spec, SeededNoise(seed), job=f"bench {seed}"), loss)
 
     if seed == FIRST_SEED or (case.fresh and not quick):  # otherwise it hardly varies
-        plain = nonprivate_reference(data, loss=loss)
-        if plain is not None:
-            yield "nonprivate", quality(data, plain, loss)
+        yield "nonprivate", quality(data, nonprivate(data, loss), loss)
     units = units_down(rho_of(EPSILON, DELTA))
     reference = central_reference(data, loss=loss, rho_units=units, seed=seed)
     yield "central", quality(data, reference, loss)

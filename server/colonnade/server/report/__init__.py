@@ -29,7 +29,9 @@ The report object (``schema.Report`` has its types)::
                          party, spent (by this job), note: the same in a sentence
     quality              None for real jobs; in simulations the metric ("r2" or "auc") of this job
                          (ours), of a model without privacy (nonprivate), of a private one with all
-                         data in one place (central), and of this job by_round, as path ends
+                         data in one place (central), and of this job by_round, as path ends;
+                         rows: "held-out" or "fitted", n_rows: how many it was computed on;
+                         central_is, nonprivate_is: what the references are, in a sentence
     moments              only for finished moments jobs: more that follows from their releases, in
                          standard deviations of features and label
                          features: party, name: what all lists below are about; left_out: how many
@@ -51,8 +53,8 @@ what one of them is known to have spent at least. ``uplink`` has what each clien
 ``clients``, and ``predicted_most_bytes``: ``predicted_bytes`` is the size of an answer, known
 before the job, times the answers that came.
 
-A simulated one has ``simulation``, what was made up, and in ``quality`` the objective's gap, other
-measures and ``central_is``, what the private reference promises to whom.
+A simulated one has ``simulation``, what was made up, and in ``quality`` the objective's gap on the
+fitted rows and other measures; ``central_is`` says what the private reference promises to whom.
 
 Amounts are ``{"units", "rho", "epsilon"}``, sizes are bytes, numbers are finite.
 

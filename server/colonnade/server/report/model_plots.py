@@ -212,9 +212,8 @@ def draw_quality(report: Report) -> Markup | None:
             (quality["nonprivate"], "not private", (0, (1, 2))),
             (quality["central"], CENTRAL, (0, (5, 3))),
         ):
-            if value is not None:
-                label = f"{name}: {value:.3f}"
-                axes.axhline(value, color=MUTED, linestyle=style, linewidth=1.3, label=label)
+            label = f"{name}: {value:.3f}"
+            axes.axhline(value, color=MUTED, linestyle=style, linewidth=1.3, label=label)
         axes.plot(
             rounds[: len(quality["by_round"])],
             quality["by_round"],

@@ -21,6 +21,10 @@ _UNITS = {
     "logistic": "change of the log-odds for one unit more of the feature",
 }
 _METRICS = {"r2": "R² (share of variance explained)", "auc": "AUC (area under the ROC curve)"}
+_ROWS = {
+    "held-out": "rows that were held out of everything",
+    "fitted": "rows that the model was fitted to, which flatters it",
+}
 
 
 def model_section(report: Report, plots: Plots) -> Markup:
@@ -153,7 +157,7 @@ def quality_section(report: Report, plots: Plots) -> Markup:
     if quality is None:
         return Markup()
     rounds = enumerate(quality["by_round"], start=first_round(report))
-    plain, others = quality["nonprivate"], quality.get("others", ())
+    others = quality.get("others", ())
     caption = "Dashed and dotted: the two references."
     if min(quality["by_round"], default=0.0) < LEAST_QUALITY:
         caption += f" What is below {LEAST_QUALITY:g} is not drawn."
@@ -162,8 +166,10 @@ def quality_section(report: Report, plots: Plots) -> Markup:
         tag("h2", "Quality", tag("span", "simulation only", class_="badge failed")),
         tag(
             "p",
-            f"{_METRICS[quality['metric']]}, computed from the plain data, which only a simulation"
-            " has. A real job's report has no such numbers: they would be releases of their own.",
+            f"{_METRICS[quality['metric']]}, computed on ",
+            number(quality["n_rows"]),
+            f" {_ROWS[quality['rows']]}, from the plain data, which only a simulation has. A real"
+            " job's report has no such numbers: they would be releases of their own.",
         ),
         table(
             ("model", quality["metric"], *(each["metric"] for each in others)),
@@ -172,12 +178,13 @@ def quality_section(report: Report, plots: Plots) -> Markup:
                 (CENTRAL, number(quality["central"]), *(number(e["central"]) for e in others)),
                 (
                     "not private",
-                    "–" if plain is None else number(plain),
+                    number(quality["nonprivate"]),
                     *(number(each["nonprivate"]) for each in others),
                 ),
             ],
         ),
-        tag("p", quality["central_is"], class_="note") if "central_is" in quality else Markup(),
+        tag("p", quality["central_is"], class_="note"),
+        tag("p", quality["nonprivate_is"], class_="note"),
         figures(plots, {"quality": ("By round", caption)}),
         folded(
             "Quality after each round",

@@ -119,10 +119,13 @@ class Quality(TypedDict):
     simulation_only: Literal[True]
     metric: Literal["r2", "auc"]
     ours: float
-    nonprivate: float | None  # None where scikit-learn is not installed
+    nonprivate: float
     central: float
     by_round: Sequence[float]
-    central_is: NotRequired[str]  # what protects whom in the private reference
+    rows: Literal["held-out", "fitted"]  # what it was computed on, and how many there were
+    n_rows: int
+    central_is: str  # what protects whom in the private reference
+    nonprivate_is: str  # how the other reference was fitted
     others: NotRequired[Sequence[Score]]
 
 
