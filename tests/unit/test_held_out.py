@@ -37,6 +37,7 @@ def a_job(divided: Divided) -> Job:
             dataset="ab" * 16,
             n_rows=divided.n_rows,
             features={column.name: column.bounds for column in site.features},
+            fills={column.name: column.bounds.middle for column in site.features},
             label=("y", BOUNDS),
             cap_units=2**50,
             used_units=0,
