@@ -19,6 +19,7 @@ from colonnade.optim.job import Job, Member, Method, job_id
 from colonnade.optim.vertical.spec import Block, FrankWolfeSpec, Labels
 from colonnade.optim.vertical_moments.spec import MomentsSpec, Part
 from colonnade.party import runtime
+from colonnade.party.binding import OWNER_NAME
 from colonnade.party.config import PartyConfig
 from colonnade.party.config import load_config as party_config
 from colonnade.party.meter import Line, read_log
@@ -332,7 +333,8 @@ async def party(
     book = ledger or memory_ledger(Charter(name, {"": CAP}, simulation=True))
     data = folder / f"{name} {book.opened.ledger_id}"
     if not data.exists():
-        shutil.copytree(made.folder / name / "data", data)
+        unowned = shutil.ignore_patterns(OWNER_NAME)
+        shutil.copytree(made.folder / name / "data", data, ignore=unowned)
     config = replace(
         party_config(made.party_config(name)),
         data=data,

@@ -149,11 +149,11 @@ def _write(staged: Staged, schema: Schema, *, out: Path, progress: Progress) -> 
             )
         # Both are whole on disk before either is put in place; the digest tells a torn pair.
         digest = coarse.seal(fine_digest=fine.seal())
-        if staged.clients is not None:
-            write_clients(out, version, staged.clients)
+        if staged.division is not None:
+            write_clients(out, version, staged.division.clients)
         fine.publish()
         coarse.publish()
-    if staged.clients is None:
+    if staged.division is None:
         forget_clients(out)
     return IngestSummary(
         coarse=coarse_path,
@@ -162,8 +162,8 @@ def _write(staged: Staged, schema: Schema, *, out: Path, progress: Progress) -> 
         n_absent=staged.n_absent,
         content_digest=digest,
         columns=tuple(summaries),
-        n_clients=0 if staged.clients is None else len(staged.clients),
-        n_respelled=staged.n_respelled,
+        n_clients=0 if staged.division is None else len(staged.division.clients),
+        n_respelled=0 if staged.division is None else staged.division.n_respelled,
     )
 
 

@@ -27,6 +27,9 @@ MEMORY_MB = 1000
 MAIN = "colonnade_staging.main"
 """Catalog and schema of the staging tables; a user's query may have another default."""
 
+ROWS = f"{MAIN}.rows"
+"""The table of staged rows."""
+
 _MAX_THREADS = 4
 _THREAD_COLUMNS = 1000
 _GZIP_BYTES = 2**20

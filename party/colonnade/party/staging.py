@@ -17,13 +17,10 @@ import numpy as np
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.errors import BadInput
 from colonnade.core.schema import Column, Schema
-from colonnade.party.client_ids import client_id
-from colonnade.party.clients import Clients
-from colonnade.party.sources import MAIN, Relation, is_number, one_line
+from colonnade.party.division import Division, divide
+from colonnade.party.sources import MAIN, ROWS, Relation, is_number, one_line
 
-ROWS = f"{MAIN}.rows"
 ROSTER = f"{MAIN}.roster"
-CLIENTS = f"{MAIN}.clients"
 
 _CHUNK_LINES = 50_000
 _FETCH_VALUES = 2**20  # 8 MB
@@ -34,8 +31,6 @@ _TEXTS = {"VARCHAR", "ENUM", '"NULL"'}
 # Ids of clients: of whole numbers and texts under every rule, of other numbers if they are folded.
 _CLIENT_IDS = (_NUMBERS | _TEXTS | {"UUID"}) - {"BOOLEAN", "DECIMAL"}
 _FOLDED_IDS = {"DECIMAL", "DOUBLE"}
-# In place of a client.
-_NOBODY, _UNUSABLE = -1, -2
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +41,15 @@ class Staged:
     ----------
     index
         Staged row of each person on the roster, -1 for the absent; None keeps the staged order.
-    clients
+    division
         Who owns the rows, if they are divided among clients; then clients' rows stand together.
-    n_respelled
-        Clients whose id is written in more than one way.
     """
 
     database: duckdb.DuckDBPyConnection
     n_rows: int
     n_absent: int
     index: IntArray | None
-    clients: Clients | None = None
-    n_respelled: int = 0
+    division: Division | None = None
 
     def columns(self, n_columns: int) -> Iterator[FloatArray]:
         """Yield the columns in the order of the schema; NaN where a value is missing.
@@ -100,7 +92,8 @@ def stage(
         )
     staged = _arrange(database, relation.origin, n_roster=n_roster)
     if schema.client is not None:
-        staged = _divide(staged, relation.origin, schema=schema)
+        found = divide(database, relation.origin, schema=schema)
+        staged = replace(staged, index=found.index, division=found)
     _refuse_text(database, relation.origin, schema=schema, row=row)
     return staged
 
@@ -231,51 +224,6 @@ def _arrange(database: duckdb.DuckDBPyConnection, origin: str, *, n_roster: int 
     index = np.full(n_roster, -1, dtype=np.int64)
     index[np.ma.getdata(matched["position"])] = np.ma.getdata(matched["staged"])
     return Staged(database, n_rows=n_roster, n_absent=n_roster - n_staged, index=index)
-
-
-def _divide(staged: Staged, origin: str, *, schema: Schema) -> Staged:
-    """Bring the rows of each client together, whatever way its id is written in each."""
-    database, rule = staged.database, schema.client_ids
-    found = database.execute(f"SELECT DISTINCT client FROM {ROWS}").fetchall()  # noqa: S608
-    forms = {raw: client_id(raw, rule) for (raw,) in found if raw is not None}
-    missing = {client_id(token, rule) for token in schema.missing} | {""}
-    names = sorted({form for form in forms.values() if form is not None} - missing)
-    place_of = {name: place for place, name in enumerate(names)}
-    places = {
-        raw: _UNUSABLE if form is None else place_of.get(form, _NOBODY)
-        for raw, form in forms.items()
-    }
-    of_rows = _places_of_rows(database, places)
-    where = f"in {schema.client!r}; the first is data row"
-    for code, fault in (
-        (_NOBODY, "have no client"),
-        (_UNUSABLE, f"have a client that is no id under client_ids = {rule!r}"),
-    ):
-        if faulty := int(np.count_nonzero(of_rows == code)):
-            first = int(np.argmax(of_rows == code)) + 1
-            raise BadInput(f"{origin}: {faulty} rows {fault} {where} {first}")
-    counts = np.bincount(of_rows, minlength=len(names)).tolist()
-    spellings = np.bincount(list(places.values()))
-    return replace(
-        staged,
-        index=np.argsort(of_rows, kind="stable"),
-        clients=Clients(tuple(names), tuple(counts)),
-        n_respelled=int(np.count_nonzero(spellings > 1)),
-    )
-
-
-def _places_of_rows(database: duckdb.DuckDBPyConnection, places: dict[str, int]) -> IntArray:
-    """Return the place of each staged row's client, by what the row says."""
-    database.execute(f"CREATE TABLE {CLIENTS} (raw VARCHAR, place BIGINT)")
-    insert = f"INSERT INTO {CLIENTS} SELECT unnest(?::VARCHAR[]), unnest(?::BIGINT[])"
-    pairs = iter(places.items())
-    while chunk := list(islice(pairs, _CHUNK_LINES)):
-        database.execute(insert, [[raw for raw, _ in chunk], [place for _, place in chunk]])
-    found = database.execute(
-        f"SELECT coalesce(place, {_NOBODY}) AS place FROM {ROWS} r "  # noqa: S608
-        f"LEFT JOIN {CLIENTS} ON client = raw ORDER BY r.rowid"
-    ).fetchnumpy()
-    return np.ma.getdata(found["place"]).astype(np.int64)
 
 
 def _refuse_text(
