@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from colonnade.cli.caps import told_as_epsilon, units_of
+from colonnade.cli.caps import delta_of, told_as_epsilon, units_of
 
 if TYPE_CHECKING:
     from colonnade.party.bounds import BoughtBounds
@@ -28,7 +28,7 @@ def register_bounds(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]"
     price = parser.add_mutually_exclusive_group(required=True)
     price.add_argument("--rho", type=float, help="most to pay, as rho")
     price.add_argument("--epsilon", type=float, help="most to pay, as epsilon with --delta")
-    parser.add_argument("--delta", type=float, default=1e-6, help="default 1e-6")
+    parser.add_argument("--delta", type=float, help="default min(1e-6, 1 / (10 rows))")
     parser.add_argument("--label", action="store_true", help="bounds for the label too")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(handler=_run_bounds)
@@ -40,13 +40,16 @@ def _run_bounds(arguments: argparse.Namespace) -> int:
     from tqdm import tqdm
 
     from colonnade.core.errors import EXIT_OK, BudgetExceeded
+    from colonnade.core.table import open_pair
     from colonnade.party.bounds import buy_bounds
     from colonnade.privacy.files import LedgerFiles
     from colonnade.privacy.founding import open_ledger
     from colonnade.privacy.gate import Gate
     from colonnade.privacy.sampling import OsNoise
 
-    units = units_of(arguments, "price")
+    n_rows = open_pair(arguments.data)[0].n_rows
+    units = units_of(arguments, "price", n_rows)
+    arguments.delta = delta_of(arguments, n_rows)
     ledger = open_ledger(LedgerFiles(arguments.ledger, arguments.mirror))
     try:
         before = ledger.budget().spent

@@ -22,7 +22,6 @@ from colonnade.estimators.tables import check_declared, make_table, read_bounds
 from colonnade.optim.solvers.fitting import Fitted, NoiseName, Objective, fit_table, make_solver
 from colonnade.optim.solvers.losses import SQUARED, Loss
 from colonnade.optim.solvers.solve import Solver, check_promise
-from colonnade.privacy.accounting import default_delta, weak_delta
 
 Pair = tuple[Any, Any]
 _FORMATS: dict[str, Any] = {"accept_sparse": ("csc", "csr"), "dtype": np.float64}
@@ -98,9 +97,7 @@ class PrivateLinear(BaseEstimator):  # type: ignore[misc]
         return fitted
 
     def _check_promise(self, n_rows: int) -> None:
-        check_promise(self.epsilon, default_delta(n_rows) if self.delta is None else self.delta)
-        if self.delta is not None and (told := weak_delta(self.delta, n_rows)) is not None:
-            warnings.warn(told, UserWarning, stacklevel=5)
+        check_promise(self.epsilon, self.delta, n_rows)
 
     def _scores(self, X: Any) -> FloatArray:
         check_is_fitted(self)
