@@ -662,8 +662,8 @@ def test_what_the_command_bought_is_in_the_ledger_under_real_noise(
         (["--rho", "nan"], 3, "the price is no use"),
         (["--rho", "inf"], 3, "the price is no use"),
         (["--epsilon", "0"], 3, "the price is no use: epsilon"),
-        (["--epsilon", "1", "--delta", "2"], 3, "the price is no use: delta"),
-        (["--rho", "0.1", "--delta", "0"], 3, "the price is no use: delta"),
+        (["--epsilon", "1", "--delta", "2"], 3, "--delta must lie"),
+        (["--rho", "0.1", "--delta", "0"], 3, "--delta must lie"),
     ],
 )
 def test_a_wrong_price_has_its_exit_code_and_one_line(

@@ -495,15 +495,6 @@ def test_a_folder_with_something_in_it_is_refused_unless_this_very_fit_is_replay
         run(*charged)
 
 
-def test_a_delta_that_would_let_a_row_be_published_is_warned_of(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(*options(folder, tmp_path / "usual", delta=1 / N_ROWS)) == 0
-    assert capsys.readouterr().err == ""
-    assert run(*options(folder, tmp_path / "large", delta=0.5)) == 0
-    assert "delta 0.5 is more than 1 / 3000 rows" in capsys.readouterr().err
-
-
 def test_an_epsilon_next_to_nothing_is_not_told_as_nothing(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -414,9 +414,3 @@ def test_a_promise_that_cannot_be_meant_is_refused_by_its_name(
     X, y = table()
     with pytest.raises(ValueError, match=words):
         PrivateLogisticRegression(**{"bounds": BOUNDS} | promise).fit(X, y > 150.0)
-
-
-def test_a_delta_that_would_let_a_row_be_published_warns() -> None:
-    X, y = table()
-    with pytest.warns(UserWarning, match="more than 1 / 400 rows"):
-        PrivateRidge(bounds=BOUNDS, y_bounds=Y_BOUNDS, delta=0.5).fit(X, y)

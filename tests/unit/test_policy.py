@@ -151,7 +151,7 @@ def test_epsilon_is_turned_into_rho_rounded_down(tmp_path: Path) -> None:
         ({"max_rho": None}, "give max_rho, or max_epsilon with delta"),
         ({"max_epsilon": "1.0"}, "give max_rho, or max_epsilon with delta"),
         ({"max_rho": None, "max_epsilon": "1.0"}, "delta is missing"),
-        ({"max_rho": None, "max_epsilon": "1.0", "delta": "1.0"}, "delta must lie below 1"),
+        ({"max_rho": None, "max_epsilon": "1.0", "delta": "1.0"}, "delta must lie above 0"),
         ({"max_rho": None, "max_epsilon": "1e200", "delta": "1e-6"}, "promises nothing"),
         ({"delta": "1e-6"}, "delta belongs to max_epsilon"),
         ({"max_rho": "nan"}, "must be a positive number"),

@@ -59,10 +59,6 @@ def check_method(arguments: argparse.Namespace) -> None:
     given = vars(arguments)
     ranges = {
         "--epsilon": (0.0 < given["epsilon"] < 1000.0, "above 0 and below 1000"),
-        "--delta": (
-            given["delta"] is None or 0.0 < given["delta"] < 1.0,
-            "above 0 and below 1",
-        ),
         "--gamma": (_LEAST <= given["gamma"] <= _MOST, "between 2**-40 and 2**40"),
         "--lipschitz": (_LEAST <= given["lipschitz"] <= _MOST, "between 2**-40 and 2**40"),
         "--step": (2.0**-17 < given["step"] <= 1.0, "above 2**-17 and not above 1"),
@@ -156,6 +152,9 @@ def _penalty(arguments: argparse.Namespace) -> "Penalty":
 
 def delta_of(arguments: argparse.Namespace, clients: int) -> float:
     """Return the delta that was asked for, or the default."""
-    from colonnade.privacy.accounting import default_delta
+    from colonnade.privacy.accounting import delta_for
 
-    return default_delta(clients) if arguments.delta is None else float(arguments.delta)
+    try:
+        return delta_for(arguments.delta, clients)
+    except ValueError as error:
+        raise BadInput(f"--{error}") from None

@@ -9,25 +9,46 @@ def add_cap_options(parser: argparse.ArgumentParser) -> None:
     cap = parser.add_mutually_exclusive_group(required=True)
     cap.add_argument("--rho", type=float, help="cap as rho of zero-concentrated privacy")
     cap.add_argument("--epsilon", type=float, help="cap as epsilon, with --delta")
-    parser.add_argument("--delta", type=float, default=1e-6, help="default 1e-6")
+    add_delta(parser)
+
+
+def add_delta(parser: argparse.ArgumentParser, what: str = "") -> None:
+    """Add ``--delta``, which `delta_of` reads."""
+    parser.add_argument("--delta", type=float, help=f"{what}default 1e-6, at most 1e-3")
+
+
+def delta_of(arguments: argparse.Namespace, n_rows: int | None = None) -> float:
+    """Return the delta that was asked for, or the default; refuse one that protects nobody."""
+    from colonnade.core.errors import BadInput
+    from colonnade.privacy.accounting import delta_for
+
+    try:
+        return delta_for(arguments.delta, n_rows)
+    except ValueError as error:
+        raise BadInput(f"--{error}") from None
 
 
 def cap_units(arguments: argparse.Namespace) -> tuple[int, str]:
-    """Return the cap in units and how it was stated."""
-    units = units_of(arguments, "cap")
+    """Return the cap in units and how it was stated, at the usual delta too if that is smaller."""
+    from colonnade.privacy.accounting import default_delta, epsilon_of, rho_from_units, told_epsilon
+
+    units, delta, usual = units_of(arguments, "cap"), delta_of(arguments), default_delta()
     if arguments.rho is not None:
         return units, f"rho {arguments.rho:g}"
-    return units, f"epsilon {arguments.epsilon:g} at delta {arguments.delta:g}"
+    told = f"epsilon {arguments.epsilon:g} at delta {delta:g}"
+    if delta > usual:
+        epsilon = told_epsilon(epsilon_of(rho_from_units(units), usual))
+        told += f", which is epsilon {epsilon} at delta {usual:g}"
+    return units, told
 
 
-def units_of(arguments: argparse.Namespace, what: str) -> int:
+def units_of(arguments: argparse.Namespace, what: str, n_rows: int | None = None) -> int:
     """Return what ``--rho``, or ``--epsilon`` with ``--delta``, comes to in units."""
     from colonnade.core.errors import BadInput
     from colonnade.privacy.accounting import MAX_UNITS, rho_of, units_down
 
-    rho, epsilon, delta = arguments.rho, arguments.epsilon, arguments.delta
-    if not 0.0 < delta < 1.0:  # also with --rho, for what is printed
-        raise BadInput(f"the {what} is no use: delta must lie strictly between 0 and 1")
+    rho, epsilon = arguments.rho, arguments.epsilon
+    delta = delta_of(arguments, n_rows)  # also with --rho, for what is printed
     if not math.isfinite(epsilon if rho is None else rho):
         raise BadInput(f"the {what} is no use: it must be finite")
     if rho is None and epsilon <= 0.0:

@@ -11,7 +11,6 @@ from colonnade.cli.fit_input import (
     open_table,
     read_order,
     step_bar,
-    warn_of_delta,
 )
 
 if TYPE_CHECKING:
@@ -57,7 +56,6 @@ def _run(arguments: argparse.Namespace) -> int:
         order = read_order(arguments, noise=arguments.noise)
         with open_table(arguments) as table:
             order = table.settled(order, charged=arguments.ledger is not None)
-            warn_of_delta(order, table)
             if arguments.ledger is not None:
                 check_place(arguments.out, job_id=table.job_id(order))
             made = _fit(arguments, order, table)

@@ -94,16 +94,6 @@ def check_place(out: Path, *, job_id: str | None) -> None:
     raise BadInput(f"{out} is not empty and holds no replay of this fit; name a new folder")
 
 
-def warn_of_delta(order: "FitOrder", table: "FitTable") -> None:
-    """Say on standard error that a delta protects nobody among so many rows."""
-    import sys
-
-    from colonnade.privacy.accounting import weak_delta
-
-    if (told := weak_delta(order.delta_for(table.n_rows), table.n_rows)) is not None:
-        print(f"colonnade: warning: {told}", file=sys.stderr)
-
-
 def make_solver(name: str, settings: list[str]) -> "Solver":
     """Make the solver; a setting's value is a whole number, a number, true, false or a word."""
     from dataclasses import fields

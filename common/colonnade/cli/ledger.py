@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from colonnade.cli.caps import add_cap_options, cap_units
+from colonnade.cli.caps import add_cap_options, add_delta, cap_units, delta_of
 from colonnade.cli.summary import as_json, describe, print_summary, time_of
 
 if TYPE_CHECKING:
@@ -26,14 +26,14 @@ def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         "written, so a running party is not disturbed.",
     )
     _add_place(show)
-    show.add_argument("--delta", type=float, default=1e-6, help="for epsilon; default 1e-6")
+    add_delta(show, "for epsilon; ")
     show.add_argument("--entries", action="store_true", help="also list every entry")
     show.set_defaults(handler=_show)
 
     check = verbs.add_parser("verify", help="check a ledger folder, or an export, from end to end")
     check.add_argument("path", type=Path, help="ledger folder, or a file written by 'export'")
     _add_mirror(check)
-    check.add_argument("--delta", type=float, default=1e-6, help="for epsilon; default 1e-6")
+    add_delta(check, "for epsilon; ")
     check.add_argument("--public-key", help="the key that the ledger must be signed with")
     check.add_argument("--receipt", type=Path, help="a kept Release that it must contain")
     check.set_defaults(handler=_verify)
@@ -84,13 +84,6 @@ def _files(arguments: argparse.Namespace, folder: Path | None = None) -> "Ledger
     return LedgerFiles(folder or arguments.ledger, arguments.mirror)
 
 
-def _check_delta(delta: float) -> None:
-    from colonnade.core.errors import BadInput
-
-    if not 0.0 < delta < 1.0:
-        raise BadInput("--delta must lie strictly between 0 and 1")
-
-
 def _read_receipt(path: Path) -> "Receipt":
     from colonnade.core.errors import BadInput
     from colonnade.wire.codec import receipt_from_bytes
@@ -105,7 +98,7 @@ def _show(arguments: argparse.Namespace) -> int:
     from colonnade.privacy.export import summarise
     from colonnade.privacy.snapshot import read_snapshot
 
-    _check_delta(arguments.delta)
+    arguments.delta = delta_of(arguments)
     found = read_snapshot(_files(arguments))
     summary, entries = summarise(found.state), [json.loads(line) for line in found.lines]
     if arguments.json:
@@ -129,7 +122,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     from colonnade.privacy.export import summarise, verify_export
     from colonnade.privacy.founding import open_ledger
 
-    _check_delta(arguments.delta)
+    arguments.delta = delta_of(arguments)
     path: Path = arguments.path
     receipt = _read_receipt(arguments.receipt) if arguments.receipt else None
     if path.is_dir():

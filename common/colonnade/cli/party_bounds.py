@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from colonnade.cli.caps import told_as_epsilon, units_of
+from colonnade.cli.caps import delta_of, told_as_epsilon, units_of
 
 if TYPE_CHECKING:
     from colonnade.party.bounds import BoughtBounds
@@ -29,7 +29,7 @@ def register_bounds(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]"
     price = parser.add_mutually_exclusive_group(required=True)
     price.add_argument("--rho", type=float, help="most to pay, as rho")
     price.add_argument("--epsilon", type=float, help="most to pay, as epsilon with --delta")
-    parser.add_argument("--delta", type=float, default=1e-6, help="default 1e-6")
+    parser.add_argument("--delta", type=float, help="default min(1e-6, 1 / (10 rows))")
     parser.add_argument(
         "--columns", type=_names, metavar="NAME[,NAME]", help="default: all features of the table"
     )
@@ -59,12 +59,14 @@ def _run_bounds(arguments: argparse.Namespace) -> int:
     from colonnade.privacy.gate import Gate
     from colonnade.privacy.sampling import OsNoise
 
-    units = units_of(arguments, "price")
     try:
         with (
             closing(open_ledger(LedgerFiles(arguments.ledger, arguments.mirror))) as ledger,
             open_dataset(arguments.data) as dataset,
         ):
+            n_rows = dataset.coarse.n_rows
+            units = units_of(arguments, "price", n_rows)
+            arguments.delta = delta_of(arguments, n_rows)
             before = ledger.budget().spent
             bought = buy_bounds(
                 dataset,

@@ -9,7 +9,6 @@ from colonnade.cli.fit_input import (
     fit_errors,
     read_order,
     step_bar,
-    warn_of_delta,
 )
 
 
@@ -51,7 +50,6 @@ def _run(arguments: argparse.Namespace) -> int:
         ):
             table = party_table(dataset, ledger, declared=arguments.declared)
             order = table.settled(order, charged=True)
-            warn_of_delta(order, table)
             check_place(arguments.out, job_id=table.job_id(order))
             with step_bar(table.steps(order)) as show:
                 made = fit_charged(order, table, ledger, bind_reason=arguments.bind, progress=show)

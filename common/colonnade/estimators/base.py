@@ -23,7 +23,6 @@ from colonnade.estimators.tables import make_table
 from colonnade.optim.solvers.fitting import Fitted, NoiseName, Objective, fit_table, make_solver
 from colonnade.optim.solvers.losses import SQUARED, Loss
 from colonnade.optim.solvers.solve import Solver, check_promise
-from colonnade.privacy.accounting import default_delta, weak_delta
 
 Pair = tuple[Any, Any]
 _FORMATS: dict[str, Any] = {"accept_sparse": ("csc", "csr"), "dtype": np.float64}
@@ -103,9 +102,7 @@ class PrivateLinear(BaseEstimator):  # type: ignore[misc]
         return fitted
 
     def _check_promise(self, n_rows: int) -> None:
-        check_promise(self.epsilon, default_delta(n_rows) if self.delta is None else self.delta)
-        if self.delta is not None and (told := weak_delta(self.delta, n_rows)) is not None:
-            warnings.warn(told, UserWarning, stacklevel=5)
+        check_promise(self.epsilon, self.delta, n_rows)
 
     def _scores(self, X: Any) -> FloatArray:
         """Return the score of each row, its values clipped to the bounds as in the fit."""

@@ -13,7 +13,7 @@ from colonnade.core.fixedpoint import Bounds
 from colonnade.optim.admm.method import AdmmMethod, ClientPart
 from colonnade.optim.vertical.spec import Block, FrankWolfeSpec, Labels
 from colonnade.optim.vertical_moments.spec import MomentsSpec, Part
-from colonnade.privacy.accounting import MAX_UNITS
+from colonnade.privacy.accounting import MAX_UNITS, delta_for
 
 MAX_PARTIES = 256
 MAX_FEATURES = 2**20
@@ -64,14 +64,13 @@ class Job:
     def __post_init__(self) -> None:
         if len(self.salt) != 16:
             raise ValueError("the salt must have 16 bytes")
-        if not 0.0 < self.delta < 1.0:
-            raise ValueError("delta must lie strictly between 0 and 1")
         if not 1 <= self.party_timeout_s <= 10**7:
             raise ValueError("the parties' timeout must lie between 1 and 10000000 seconds")
         if not self.name or len(self.name) > 200 or not self.name.isprintable():
             raise ValueError("a job's name has 1 to 200 printable characters")
         if not 1 <= len(self.members) <= MAX_PARTIES or not 1 <= self.n_rows <= MAX_ROWS:
             raise ValueError("the job has too many or no parties or rows")
+        delta_for(self.delta, self.n_rows)  # one that protects nobody is refused
         if sum(len(member.features) for member in self.members) > MAX_FEATURES:
             raise ValueError("the job has too many features")
         parts: Sequence[Block | Part | ClientPart] = self.method.parts

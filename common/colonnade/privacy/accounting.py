@@ -14,6 +14,7 @@ from colonnade.core.errors import BudgetExceeded
 RHO_UNIT = 2**50
 # SQLite's integers end here; it is rho = 8191.
 MAX_UNITS = 2**63 - 1
+_DEFAULT_DELTA, _MAX_DELTA = 1e-6, 1e-3
 
 
 def units_up(rho: Fraction) -> int:
@@ -117,19 +118,33 @@ def bounded_range_rho(epsilon: float) -> float:
         return float(e / growth - 1 + (growth / e).ln())
 
 
-def default_delta(n_rows: int) -> float:
-    """Return the delta that reports use when none is given: ``min(1e-6, 1 / (10 n))``."""
-    return min(1e-6, 1.0 / (10.0 * n_rows))
+def default_delta(n_rows: int | None = None) -> float:
+    """Return the delta of a promise that names none: ``min(1e-6, 1 / (10 n))``.
+
+    ``n_rows`` counts what the promise protects, rows or clients; None where that is not known.
+    """
+    return _DEFAULT_DELTA if n_rows is None else min(_DEFAULT_DELTA, 1.0 / (10.0 * n_rows))
 
 
-def weak_delta(delta: float, n_rows: int) -> str | None:
-    """Return why ``delta`` is too large to protect so many rows, or None."""
-    if delta * n_rows <= 1.0:
-        return None
-    return (
-        f"delta {delta:g} is more than 1 / {n_rows} rows: such a delta would allow one of them to "
-        f"be published as it is; at most {default_delta(n_rows):.3g} is usual"
-    )
+def delta_for(delta: float | None, n_rows: int | None = None) -> float:
+    """Return ``delta``, or the default of a promise to ``n_rows``; `ValueError` if it is too large.
+
+    Privacy: a mechanism that publishes one of ``n`` rows, drawn at random, as it is, is
+    (0, 1/n)-DP (Dwork and Roth 2014, section 2.3). So a delta above ``1 / n`` protects nobody. It
+    ends at 1e-3 where there are fewer rows, and where nobody knows yet how many there are: beyond
+    that a promise fails altogether too often to be one, and rho is bought with delta alone
+    (epsilon 1 at delta 0.999 is epsilon 27 at delta 1e-6).
+    """
+    if delta is None:
+        return default_delta(n_rows)
+    most = _MAX_DELTA if n_rows is None else min(_MAX_DELTA, 1.0 / n_rows)
+    if not 0.0 < delta <= most:
+        why = "" if most == _MAX_DELTA else f" (one in {n_rows})"
+        raise ValueError(
+            f"delta must lie above 0 and not above {most:.3g}{why}: a larger one would let rows be "
+            f"published as they are; {default_delta(n_rows):.3g} is usual"
+        )
+    return float(delta)
 
 
 @dataclass(frozen=True, slots=True)

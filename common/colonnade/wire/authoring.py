@@ -18,7 +18,7 @@ from colonnade.optim.vertical.spec import Block, FrankWolfeSpec, Labels, Loss
 from colonnade.optim.vertical_moments.planning import MomentsPlan, choose_method
 from colonnade.optim.vertical_moments.planning import recommend as recommend_moments
 from colonnade.optim.vertical_moments.spec import MomentsSpec, Part
-from colonnade.privacy.accounting import default_delta, rho_from_units, rho_of, units_down
+from colonnade.privacy.accounting import delta_for, rho_from_units, rho_of, units_down
 from colonnade.wire.client import PartyOffer
 from colonnade.wire.participants import participants
 
@@ -70,10 +70,10 @@ _COUNTS = {
 
 def delta_of(wishes: Wishes, n_rows: int) -> float:
     """Return the delta that was asked for, or the default."""
-    delta = default_delta(n_rows) if wishes.delta is None else float(wishes.delta)
-    if not 0.0 < delta < 1.0:
-        raise BadInput("--delta must lie strictly between 0 and 1")
-    return delta
+    try:
+        return delta_for(wishes.delta, n_rows)
+    except ValueError as error:
+        raise BadInput(f"--{error}") from None
 
 
 def budget_of(wishes: Wishes, *, n_rows: int, n_parties: int) -> int:

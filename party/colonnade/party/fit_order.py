@@ -25,7 +25,7 @@ from colonnade.party.bounds import bought_bounds
 from colonnade.party.clients import refuse_clients
 from colonnade.party.dataset import Dataset, rows_digest
 from colonnade.party.versions import columns_for
-from colonnade.privacy.accounting import default_delta
+from colonnade.privacy.accounting import delta_for
 from colonnade.privacy.ledger import Ledger
 
 _LONGEST_NAME = 200
@@ -61,7 +61,7 @@ class FitOrder:
         scales = np.array([1.0] + [0.0] * self.intercept)
         penalty = Penalty(self.l1, self.l2, self.box)
         check(Problem(LOSSES[self.loss], penalty, scales), self.solver)
-        check_promise(self.epsilon, default_delta(1) if self.delta is None else self.delta)
+        check_promise(self.epsilon, self.delta)
 
     @property
     def objective(self) -> Objective:
@@ -70,7 +70,7 @@ class FitOrder:
 
     def delta_for(self, n_rows: int) -> float:
         """Return delta, or its default for so many rows."""
-        return default_delta(n_rows) if self.delta is None else self.delta
+        return delta_for(self.delta, n_rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

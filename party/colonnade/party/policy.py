@@ -13,7 +13,7 @@ from pathlib import Path
 from colonnade.core.errors import BadInput, PolicyRefused
 from colonnade.core.settings import Section, load_settings
 from colonnade.optim.job import KINDS, Job
-from colonnade.privacy.accounting import rho_from_units, rho_of, units_down
+from colonnade.privacy.accounting import delta_for, rho_from_units, rho_of, units_down
 from colonnade.wire.identity import COORDINATOR, Identity
 
 ANY = "*"
@@ -157,9 +157,10 @@ def _units(section: Section) -> int:
         if "delta" in section.values:
             raise BadInput(f"{section.where}: delta belongs to max_epsilon, not to max_rho")
         return units_down(Fraction(section.number("max_rho")))
-    delta = section.number("delta")
-    if delta >= 1.0:
-        raise BadInput(f"{section.where}: delta must lie below 1")
+    try:
+        delta = delta_for(section.number("delta"))
+    except ValueError as error:
+        raise BadInput(f"{section.where}: {error}") from None
     epsilon = section.number("max_epsilon")
     if epsilon > _MOST_EPSILON:
         raise BadInput(f"{section.where}: max_epsilon above {_MOST_EPSILON:g} promises nothing")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from colonnade.core.errors import BadInput
 from colonnade.optim.job import Job, Member
 from colonnade.optim.vertical.spec import Block, FrankWolfeSpec
+from colonnade.privacy.accounting import default_delta
 from colonnade.wire.client import PartyOffer
 
 
@@ -50,7 +51,7 @@ def job_of(
     return Job(
         name="bench",
         salt=secrets.token_bytes(16),
-        delta=1e-6,
+        delta=default_delta(spec.n_rows),
         party_timeout_s=300,
         members=members,
         label=label[0],

@@ -8,8 +8,8 @@ from colonnade.privacy.accounting import rho_of, units_down
 
 def release_units(epsilon: float, delta: float, participations: int) -> int:
     """Return the price of one participation such that all of a client's keep within epsilon."""
-    if not 0.0 < epsilon < 1000.0 or not 0.0 < delta < 1.0:
-        raise BadInput("--epsilon must lie between 0 and 1000, --delta strictly between 0 and 1")
+    if not 0.0 < epsilon < 1000.0:
+        raise BadInput("--epsilon must lie between 0 and 1000")
     return units_down(rho_of(epsilon, delta)) // participations
 
 

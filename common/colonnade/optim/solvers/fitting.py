@@ -23,7 +23,6 @@ from colonnade.optim.solvers.losses import Loss
 from colonnade.optim.solvers.penalties import Penalty
 from colonnade.optim.solvers.problem import Problem
 from colonnade.optim.solvers.solve import SOLVERS, Solver, check, check_promise, make_plan, solve
-from colonnade.privacy.accounting import default_delta
 from colonnade.privacy.sampling import NoiseSource, OsNoise
 from colonnade.privacy.simulation import SeededNoise
 
@@ -123,8 +122,7 @@ def fit_table(
     """
     n_rows, n_features = table.design.shape
     problem = problem_of(table, objective, solver)
-    delta = default_delta(n_rows) if delta is None else delta
-    check_promise(epsilon, delta)
+    delta = check_promise(epsilon, delta, n_rows)
     enforced = gated is not None
     solver = settled(
         solver,

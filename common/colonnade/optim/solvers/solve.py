@@ -19,7 +19,7 @@ from colonnade.optim.solvers.iteration import Operator, Release, Trail, iterate
 from colonnade.optim.solvers.problem import Problem
 from colonnade.optim.solvers.setting import Setting
 from colonnade.optim.solvers.sgd import StochasticDescent
-from colonnade.privacy.accounting import rho_of, units_down
+from colonnade.privacy.accounting import delta_for, rho_of, units_down
 from colonnade.privacy.sampling import NoiseSource, OsNoise
 
 
@@ -71,15 +71,14 @@ def check(problem: Problem, solver: Solver) -> None:
         raise Unsuitable(reason)
 
 
-def check_promise(epsilon: Any, delta: Any) -> None:
-    """Raise `ValueError`, naming which, unless both are numbers that can be promised."""
-    for name, value in (("epsilon", epsilon), ("delta", delta)):
+def check_promise(epsilon: Any, delta: Any, n_rows: int | None = None) -> float:
+    """Return delta, or its default; `ValueError`, naming which, unless both can be promised."""
+    for name, value in (("epsilon", epsilon), ("delta", 0 if delta is None else delta)):
         if isinstance(value, bool) or not isinstance(value, Real):
             raise ValueError(f"{name} must be a number, not {type(value).__name__}")
     if not 0.0 < epsilon < _MOST_EPSILON:
         raise ValueError(f"epsilon must lie between 0 and {_MOST_EPSILON:g}")
-    if not 0.0 < delta < 1.0:
-        raise ValueError("delta must lie strictly between 0 and 1")
+    return delta_for(delta, n_rows)
 
 
 def sampling_rate(solver: Solver, n_rows: int) -> float:
