@@ -24,6 +24,7 @@ from colonnade.party.config import PartyConfig
 from colonnade.party.config import load_config as party_config
 from colonnade.party.meter import Line, read_log
 from colonnade.party.versions import columns_for, version_of
+from colonnade.party.warming import warm
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.founding import Charter, memory_ledger
 from colonnade.privacy.ledger import Ledger
@@ -74,7 +75,11 @@ def sites(
 
 @functools.cache
 def founded() -> Federation:
-    """Return one federation of four parties, made once for all tests of this process."""
+    """Return one federation of four parties, made once for all tests of this process.
+
+    Kernels are compiled first: on a busy machine that takes longer than a test waits for a job.
+    """
+    warm()
     folder = Path(tempfile.mkdtemp(prefix="colonnade-test-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return found_federation(folder, sites(), cap_units=CAP, port=1)  # each test takes a port
