@@ -25,7 +25,13 @@ from support.hosts import (
 )
 
 from colonnade.cli.main import main
-from colonnade.core.errors import BadInput, DatasetBusy, DatasetChanged, NotBound
+from colonnade.core.errors import (
+    BadInput,
+    DatasetBusy,
+    DatasetChanged,
+    NotBound,
+    ReleaseAbandoned,
+)
 from colonnade.core.table import COARSE_NAME, FINE_NAME, open_pair
 from colonnade.optim.job import job_id
 from colonnade.party.binding import bind, rows_of
@@ -211,7 +217,7 @@ def test_a_table_written_while_it_is_read_is_noticed_before_noise_is_drawn(
         real(step)
 
     monkeypatch.setattr(vault._gate, "_at", at)
-    with pytest.raises(DatasetChanged):
+    with pytest.raises(ReleaseAbandoned):  # it was paid for
         vault.answer(job_id(spec), 0, OPENING)
     assert Step.DRAWN not in steps
     assert not ledger.state.stored

@@ -165,7 +165,7 @@ def test_columns_without_numbers_are_named_and_left_out(capsys: Output) -> None:
     assert main(["simulate", *options]) == 8
     said = capsys.readouterr().err
     assert "left out: c\n" in said
-    assert "2 parties, 30 people, 2 features; plan: " in said
+    assert "2 parties, 24 people, 2 features; plan: " in said
     assert str(CANARY) not in said
 
 

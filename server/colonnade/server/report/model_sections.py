@@ -15,7 +15,7 @@ from colonnade.server.report.model_plots import (
 )
 from colonnade.server.report.schema import Report
 
-_HEAD = ("party", "feature", "scaled", "in the feature's unit", "low", "high")
+_HEAD = ("party", "feature", "scaled", "in the feature's unit", "low", "high", "if missing")
 _UNITS = {
     "squared": "change of the label, in its unit, for one unit more of the feature",
     "logistic": "change of the log-odds for one unit more of the feature",
@@ -48,7 +48,9 @@ def model_section(report: Report, plots: Plots) -> Markup:
         ),
         tag(
             "p",
-            "Scaled: on values clipped to [low, high] and brought to [-1, 1], so sizes compare."
+            "Scaled: on values clipped to [low, high] and brought to [-1, 1], so what a move from "
+            "the middle to an end of the bounds does. Sizes compare between columns with alike "
+            "bounds only."
             f" In the feature's unit: {_UNITS[model['loss']]}.",
             class_="muted",
         ),
@@ -112,7 +114,7 @@ def _coefficients(features: list[Mapping[str, Any]], *, over_clients: bool) -> M
             (
                 "every client" if over_clients else name_of(feature["party"]),
                 name_of(feature["name"]),
-                *(number(feature[key]) for key in ("coef_scaled", "coef", "low", "high")),
+                *(number(feature[key]) for key in ("coef_scaled", "coef", "low", "high", "fill")),
             )
             for feature in features
         ],
