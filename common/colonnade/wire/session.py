@@ -4,6 +4,9 @@ from colonnade.privacy.entries import canonical
 
 PROTOCOL = 1
 
+# How a job can end.
+ENDINGS = ("finished", "failed", "cancelled")
+
 
 def enrolment_statement(federation: str, party: str, ledger_id: bytes) -> bytes:
     """Return what a ledger's key signs to prove that it belongs to a party."""

@@ -22,7 +22,7 @@ from colonnade.wire.clients import Replies, replies_to_proto
 from colonnade.wire.codec import release_to_proto
 from colonnade.wire.identity import Identity
 from colonnade.wire.pki import Credentials
-from colonnade.wire.session import PROTOCOL, enrolment_statement
+from colonnade.wire.session import ENDINGS, PROTOCOL, enrolment_statement, public_text
 from colonnade.wire.status import error_from_call
 
 logger = logging.getLogger(__name__)
@@ -130,7 +130,9 @@ class _Session:
                 await self._answer(message.task)
             case "ending":
                 ending = message.ending
-                logger.info("job_ended job=%s state=%s", ending.job_id[:12], ending.state)
+                job = public_text(ending.job_id, 12)
+                state = ending.state if ending.state in ENDINGS else "unknown"
+                logger.info("job_ended job=%s state=%s", job, state)
                 await asyncio.to_thread(self._vault.close_job, ending.job_id)
             case "receipted":
                 pass
@@ -144,8 +146,12 @@ class _Session:
         except FATAL:
             raise
         except ColonnadeError as error:
+            job = public_text(task.job_id, 12)
+            logger.warning(
+                "task_refused job=%s round=%d code=%s %s", job, task.round, error.code, error
+            )
             refusal = pb.Refusal(
-                job_id=task.job_id, round=task.round, code=error.code, message=str(error)
+                job_id=task.job_id, round=task.round, code=error.code, message=error.told
             )
             answer.refusal.CopyFrom(refusal)
         else:
@@ -164,7 +170,8 @@ class _Session:
                     self._vault.answer, task.job_id, task.round, task.body
                 )
             except LowDisk as error:
-                logger.warning("low_disk job=%s round=%d %s", task.job_id[:12], task.round, error)
+                job = public_text(task.job_id, 12)
+                logger.warning("low_disk job=%s round=%d %s", job, task.round, error)
             await asyncio.sleep(_LOW_DISK_S)
             self._asked = time.monotonic()  # only now is it asked what it takes to answer
 
