@@ -395,7 +395,7 @@ def test_a_coordinator_process_killed_and_stopped_ends_with_the_same_bits(tmp_pa
                     goal += int(draw.integers(5, 12))
                     await stored(goal)
                     hub.send_signal(how)
-                    code = await asyncio.to_thread(hub.wait, 10)
+                    code = await asyncio.to_thread(hub.wait, WAIT_S)
                     assert code == (0 if how is signal.SIGTERM else -how)
             async with process("coordinator", "--config", str(config), says="listening") as hub:
                 assert await asyncio.to_thread(watch) == "finished"

@@ -264,7 +264,7 @@ def test_a_specification_that_is_not_of_this_table_is_refused(change: str) -> No
     before = ledger.head
     vault = vault_of(ledger)
     decision = vault.consider(message.SerializeToString())
-    assert (decision.accepted, decision.code) == (False, "bad_input")
+    assert (decision.accepted, decision.code) == (False, "bad_message")
     assert len(decision.message.splitlines()) == 1
     assert ledger.head == before
 

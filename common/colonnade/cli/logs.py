@@ -9,6 +9,8 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from colonnade.core.text import printable
+
 
 class Configured(Protocol):
     """What the configurations of both roles have."""
@@ -19,6 +21,25 @@ class Configured(Protocol):
 
 
 C = TypeVar("C", bound=Configured)
+
+
+class _PlainLines(logging.Formatter):
+    """One line an event, whatever is in it: peers' texts and errors' may hold anything.
+
+    The lines of a traceback are indented, so that none can be taken for an event.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+        return printable(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802
+        # Other ends of a line than "\n" are escaped, not followed.
+        return "\n".join(
+            f"    {printable(line)}" for line in super().formatException(ei).split("\n")
+        )
 
 
 class _JsonLines(logging.Formatter):
@@ -37,8 +58,7 @@ class _JsonLines(logging.Formatter):
 def start_logging(*, as_json: bool = False) -> None:
     """Send events of the package to standard error."""
     handler = logging.StreamHandler(sys.stderr)
-    plain = logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S")
-    handler.setFormatter(_JsonLines() if as_json else plain)
+    handler.setFormatter(_JsonLines() if as_json else _PlainLines())
     logger = logging.getLogger("colonnade")
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)

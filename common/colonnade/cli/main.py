@@ -25,6 +25,7 @@ from colonnade.cli import (
     simulate,
 )
 from colonnade.core.errors import EXIT_INTERNAL, EXIT_USAGE, BadInput, ColonnadeError
+from colonnade.core.text import printable
 
 # In the order in which help lists them.
 _COMMANDS = (
@@ -123,7 +124,7 @@ def _absent(error: ModuleNotFoundError) -> str:
 def _report(arguments: argparse.Namespace, code: str, text: str, exit_code: int) -> int:
     if getattr(arguments, "json", False):
         print(json.dumps({"error": code, "message": text}))
-    print(f"colonnade: {text}", file=sys.stderr)
+    print(f"colonnade: {printable(text)}", file=sys.stderr)  # it may hold a peer's words
     return exit_code
 
 

@@ -51,7 +51,12 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
     parser.add_argument("--model", type=Path, required=True, help="model.json of a job")
     parser.add_argument("--data", type=Path, required=True, help="CSV (plain or gzip) or Parquet")
     parser.add_argument("--out", type=Path, help="CSV file to write; default: standard output")
-    parser.add_argument("--id", metavar="NAME", help="column to copy beside the predictions")
+    parser.add_argument(
+        "--id",
+        metavar="NAME",
+        help="column to copy beside the predictions; a cell that a spreadsheet would take for a "
+        "formula gets an apostrophe, numbers stay as they are",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object; needs --out")
     parser.set_defaults(handler=_run, usage_error=parser.error)
 
@@ -106,6 +111,7 @@ def _predict(model: "LinearModel", data: Path, file: TextIO, *, id_column: str |
     import tempfile
 
     from colonnade.core.errors import BadInput
+    from colonnade.core.text import inert
     from colonnade.party.sources import FileSource, connect, one_line, open_source
 
     try:
@@ -117,14 +123,29 @@ def _predict(model: "LinearModel", data: Path, file: TextIO, *, id_column: str |
             relation = open_source(database, FileSource(data))
             used = model.match(relation.names, origin=str(data))
             n_rows = _stage(database, relation, used, id_column=id_column)
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(["prediction"] if id_column is None else [id_column, "prediction"])
+            writer = csv.writer(_Rows(file))
+            names = [] if id_column is None else [inert(id_column)]
+            writer.writerow([*names, "prediction"])
             for ids, columns, n in _chunks(database, tuple(used), n_rows, with_ids=id_column):
                 predictions = model.predict(columns, n_rows=n).tolist()
-                writer.writerows(zip(*ids, predictions, strict=True))
+                writer.writerows(zip(*(map(inert, each) for each in ids), predictions, strict=True))
     except UnicodeEncodeError:
         raise BadInput("a path or a name is not valid UTF-8; rename it") from None
     return n_rows
+
+
+class _Rows:
+    """Ends the rows that ``csv`` writes with a line feed, as it would have been told to.
+
+    Told so, it does not quote carriage returns, which others take for the end of a row.
+    """
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, row: str) -> None:
+        """Write one row, which ends with carriage return and line feed."""
+        self._file.write(f"{row[:-2]}\n")
 
 
 def _stage(

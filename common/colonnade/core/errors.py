@@ -2,6 +2,9 @@
 
 One class a cause, each with a stable ``code`` for machines and an ``exit_code`` for the shell.
 Messages name ids, counts and limits, never data. The README lists the exit codes.
+
+A message is for people at this site and may name their files. Only one of a class that says so
+(``public``) is told to a peer; of any other error a peer hears the code and one fixed sentence.
 """
 
 from typing import ClassVar
@@ -23,6 +26,13 @@ class ColonnadeError(Exception):
 
     code: ClassVar[str] = "internal"
     exit_code: ClassVar[int] = EXIT_INTERNAL
+    public: ClassVar[bool] = False  # a class has to say that its messages name nothing local
+    sentence: ClassVar[str] = "this has to be mended at the party; its own log says more"
+
+    @property
+    def told(self) -> str:
+        """What a peer may read."""
+        return str(self) if self.public else self.sentence
 
 
 class BadInput(ColonnadeError):
@@ -32,11 +42,19 @@ class BadInput(ColonnadeError):
     exit_code = EXIT_BAD_INPUT
 
 
+class BadMessage(BadInput):
+    """What a peer sent cannot be used."""
+
+    code = "bad_message"
+    public = True
+
+
 class BudgetExceeded(ColonnadeError):
     """The release would cost more than is left under the cap."""
 
     code = "budget_exceeded"
     exit_code = EXIT_REFUSED
+    public = True
 
 
 class RequestConflict(ColonnadeError):
@@ -44,6 +62,7 @@ class RequestConflict(ColonnadeError):
 
     code = "request_conflict"
     exit_code = EXIT_REFUSED
+    public = True
 
 
 class ReleasePurged(ColonnadeError):
@@ -51,6 +70,7 @@ class ReleasePurged(ColonnadeError):
 
     code = "release_purged"
     exit_code = EXIT_REFUSED
+    public = True
 
 
 class ReleaseAbandoned(ColonnadeError):
@@ -65,6 +85,7 @@ class JobClosed(ColonnadeError):
 
     code = "job_closed"
     exit_code = EXIT_REFUSED
+    public = True
 
 
 class LowDisk(ColonnadeError):
@@ -72,6 +93,7 @@ class LowDisk(ColonnadeError):
 
     code = "low_disk"
     exit_code = EXIT_REFUSED
+    sentence = "the party has too little free disk; try again later (nothing was charged)"
 
 
 class LedgerBusy(ColonnadeError):
@@ -139,6 +161,7 @@ class NotPrivate(ColonnadeError):
 
     code = "not_private"
     exit_code = EXIT_REFUSED
+    public = True
 
 
 class BadIdentity(ColonnadeError):
@@ -153,6 +176,7 @@ class PolicyRefused(ColonnadeError):
 
     code = "policy_refused"
     exit_code = EXIT_REFUSED
+    public = True
 
 
 class NotEnrolled(ColonnadeError):
@@ -160,6 +184,7 @@ class NotEnrolled(ColonnadeError):
 
     code = "not_enrolled"
     exit_code = EXIT_REFUSED
+    public = True
 
 
 class PartyAbsent(ColonnadeError):
@@ -181,6 +206,7 @@ class StaleEpoch(ColonnadeError):
 
     code = "stale_epoch"
     exit_code = EXIT_REFUSED
+    public = True
 
 
 class UnknownJob(ColonnadeError):
@@ -188,6 +214,7 @@ class UnknownJob(ColonnadeError):
 
     code = "unknown_job"
     exit_code = EXIT_BAD_INPUT
+    public = True
 
 
 class Unreachable(ColonnadeError):
@@ -209,3 +236,4 @@ class JobEnded(ColonnadeError):
 
     code = "job_ended"
     exit_code = EXIT_JOB
+    public = True

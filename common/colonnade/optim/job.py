@@ -16,6 +16,7 @@ from colonnade.optim.vertical_moments.spec import MomentsSpec, Part
 from colonnade.privacy.accounting import MAX_UNITS, delta_for
 
 MAX_PARTIES = 256
+MAX_MEMBER_NAME = 64
 MAX_FEATURES = 2**20
 MAX_ROWS = 10**9
 MAX_ROUNDS = 10**6
@@ -42,6 +43,11 @@ class Member:
     clients: int = 0  # whose rows it holds, in a job over clients
 
     def __post_init__(self) -> None:
+        for name in (self.party, self.dataset):
+            if not 1 <= len(name) <= MAX_MEMBER_NAME or not name.isprintable():
+                raise ValueError(
+                    f"parties and versions have 1 to {MAX_MEMBER_NAME} printable characters"
+                )
         if len(self.features) != len(self.bounds) or len(set(self.features)) != len(self.features):
             raise ValueError("a party's features need different names and bounds each")
         if len(self.fills) != len(self.features) or not all(map(math.isfinite, self.fills)):

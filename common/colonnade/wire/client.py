@@ -18,20 +18,23 @@ from typing import Any, Self
 
 import grpc
 
+from colonnade.core.errors import BadMessage
 from colonnade.core.fixedpoint import Bounds
+from colonnade.core.text import printable, printable_document
 from colonnade.optim.job import Job
-from colonnade.v1 import job_pb2, jobs_pb2
+from colonnade.optim.job import job_id as name_of
+from colonnade.v1 import jobs_pb2
 from colonnade.v1.jobs_pb2_grpc import JobServiceStub
 from colonnade.wire.channels import claim, tls_of
 from colonnade.wire.identity import Identity
-from colonnade.wire.jobspec import job_to_bytes
+from colonnade.wire.jobspec import feature_from_proto, job_to_bytes
 from colonnade.wire.limits import client_options, require_loopback
 from colonnade.wire.notes import unused_note
 from colonnade.wire.pki import Credentials
+from colonnade.wire.session import ENDINGS
 from colonnade.wire.status import error_from_call
 
 _CALL_S = 30.0
-ENDED = ("finished", "failed", "cancelled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,7 @@ class JobView:
     @property
     def ended(self) -> bool:
         """Whether nothing more will happen."""
-        return self.state in ENDED
+        return self.state in ENDINGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +156,10 @@ class Client:
         spec = job if isinstance(job, bytes) else job_to_bytes(job)
         request = jobs_pb2.SubmitJobRequest(spec=spec, again=again)
         with self._translated():
-            return self._stub.SubmitJob(request, **self._options).job_id
+            name = self._stub.SubmitJob(request, **self._options).job_id
+        if name != name_of(spec):
+            raise BadMessage("the coordinator gave the job another name than its specification's")
+        return name
 
     def jobs(self, limit: int = 0) -> list[JobView]:
         """Return jobs, newest first."""
@@ -187,8 +193,7 @@ class Client:
         request = jobs_pb2.GetReportRequest(job_id=job_id)
         with self._translated():
             found = self._stub.GetReport(request, **self._options)
-        report: dict[str, Any] = json.loads(found.report_json)
-        return report
+        return _document(found.report_json)
 
     def solve(self, job_id: str, penalty: str, **numbers: float) -> dict[str, Any]:
         """Return the model of a job that released moments, under another penalty.
@@ -199,14 +204,16 @@ class Client:
         request = jobs_pb2.SolveJobRequest(job_id=job_id, penalty=penalty, **numbers)
         with self._translated():
             found = self._stub.SolveJob(request, **self._options)
-        model: dict[str, Any] = json.loads(found.model_json)
-        return model
+        return _document(found.model_json)
 
     def parties(self) -> list[PartyOffer]:
         """Return the enrolled parties and what they offer."""
         with self._translated():
             found = self._stub.ListParties(jobs_pb2.ListPartiesRequest(), **self._options)
-        return [_offer(party) for party in found.parties]
+        try:
+            return [_offer(party) for party in found.parties]
+        except ValueError as error:
+            raise BadMessage(f"the coordinator shows an offer that cannot be: {error}") from None
 
     @property
     def _options(self) -> Any:
@@ -220,20 +227,40 @@ class Client:
             raise error_from_call(error, self._address) from None
 
 
+def _document(text: str) -> dict[str, Any]:
+    """Return a coordinator's document; its texts end up on terminals."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise BadMessage("the coordinator sent a document that cannot be read")
+    made: dict[str, Any] = printable_document(found)
+    return made
+
+
+def _state(number: int) -> str:
+    """Return the name of a state, also of one that this program does not know."""
+    if number not in jobs_pb2.JobState.values():
+        return "unknown"
+    return jobs_pb2.JobState.Name(number).removeprefix("JOB_STATE_").lower()
+
+
 def _job_view(job: jobs_pb2.JobStatus) -> JobView:
+    """Decode where a job stands; what a coordinator says is made safe to print."""
     return JobView(
-        job_id=job.job_id,
-        name=job.name,
-        state=jobs_pb2.JobState.Name(job.state).removeprefix("JOB_STATE_").lower(),
-        reason=job.reason,
+        job_id=printable(job.job_id),
+        name=printable(job.name),
+        state=_state(job.state),
+        reason=printable(job.reason),
         rounds_done=job.rounds_done,
         rounds=job.rounds,
         submitted_at=job.submitted_at,
         ended_at=job.ended_at,
-        submitted_by=job.submitted_by,
+        submitted_by=printable(job.submitted_by),
         parties=tuple(
             PartyView(
-                party.party,
+                printable(party.party),
                 party.attached,
                 party.accepted,
                 party.awaited,
@@ -250,17 +277,14 @@ def _job_view(job: jobs_pb2.JobStatus) -> JobView:
 
 
 def _offer(party: jobs_pb2.PartyStatus) -> PartyOffer:
-    def bounds(feature: job_pb2.Feature) -> Bounds:
-        return Bounds(feature.low, feature.high)
-
     return PartyOffer(
-        party=party.party,
+        party=printable(party.party),
         attached=party.attached,
-        dataset=party.dataset,
+        dataset=printable(party.dataset),
         n_rows=party.n_rows,
-        features={feature.name: bounds(feature) for feature in party.features},
+        features=dict(map(feature_from_proto, party.features)),
         fills={feature.name: feature.fill for feature in party.features},
-        label=(party.label.name, bounds(party.label)) if party.HasField("label") else None,
+        label=feature_from_proto(party.label) if party.HasField("label") else None,
         cap_units=party.cap_units,
         used_units=party.used_units,
         clients=party.clients,

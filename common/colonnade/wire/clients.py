@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
 from colonnade.core.arrays import IntArray
-from colonnade.core.errors import BadInput
+from colonnade.core.errors import BadMessage
 from colonnade.optim.admm.spec import DISPLACEMENT, MAX_V
 from colonnade.privacy.ledger import Released
 from colonnade.v1 import federation_pb2, job_pb2, release_pb2
@@ -100,21 +100,21 @@ def questions_from_bytes(body: bytes, *, n_clients: int, dim: int) -> Questions:
     try:
         message = job_pb2.TaskBody.FromString(body)
     except DecodeError:
-        raise BadInput("a task cannot be read") from None
+        raise BadMessage("a task cannot be read") from None
     refuse_unknown(message, "a task")
     if message.WhichOneof("task") != "admm_step":
-        raise BadInput("a task is not of a job over clients; update the older program")
+        raise BadMessage("a task is not of a job over clients; update the older program")
     step = message.admm_step
     clients, rounds = np.array(step.clients, np.int64), np.array(step.rounds, np.int64)
     if rounds.size != clients.size or len(step.points) != 8 * clients.size * dim:
-        raise BadInput(f"a task's points are not of the job's size {dim}")
+        raise BadMessage(f"a task's points are not of the job's size {dim}")
     if np.any(rounds < 1):
-        raise BadInput("a task has a question of no round")
+        raise BadMessage("a task has a question of no round")
     if np.unique(clients).size != clients.size or np.any(clients >= n_clients):
-        raise BadInput(f"a task asks a client twice or one beyond the party's {n_clients}")
+        raise BadMessage(f"a task asks a client twice or one beyond the party's {n_clients}")
     points = np.frombuffer(step.points, "<i8").reshape(clients.size, dim).astype(np.int64)
     if points.size and (int(points.max()) > MAX_V or int(points.min()) < -MAX_V):
-        raise BadInput("an entry of a task is too large")
+        raise BadMessage("an entry of a task is too large")
     return Questions(clients, rounds, points)
 
 
@@ -145,9 +145,9 @@ def said_from_proto(message: federation_pb2.ClientAnswers) -> Said:
     clients, rounds = np.array(message.clients, np.int64), np.array(message.rounds, np.int64)
     declined, bodies = np.array(message.declined, np.int64), list(message.bodies)
     if rounds.size != clients.size or len(bodies) != clients.size:
-        raise BadInput("an answer has other numbers of clients, rounds and bodies")
+        raise BadMessage("an answer has other numbers of clients, rounds and bodies")
     if len({*message.clients, *message.declined}) != clients.size + declined.size:
-        raise BadInput("an answer names a client twice")
+        raise BadMessage("an answer names a client twice")
     return Said(clients, rounds, bodies, declined)
 
 
@@ -167,7 +167,7 @@ def newest_release(submission: federation_pb2.Submission) -> release_pb2.Release
     if not message.bodies:
         return None
     if message.newest >= min(len(message.bodies), len(message.rounds)):
-        raise BadInput("an answer's receipt speaks of a release that is not there")
+        raise BadMessage("an answer's receipt speaks of a release that is not there")
     key = release_pb2.ReleaseKey(
         job_id=submission.job_id,
         round=message.rounds[message.newest],

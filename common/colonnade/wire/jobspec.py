@@ -9,7 +9,7 @@ import math
 
 from google.protobuf.message import DecodeError, Message
 
-from colonnade.core.errors import BadInput
+from colonnade.core.errors import BadMessage
 from colonnade.core.fixedpoint import Bounds
 from colonnade.optim.job import Job, Member
 from colonnade.v1 import job_pb2
@@ -47,22 +47,22 @@ def job_to_bytes(job: Job) -> bytes:
 def job_from_bytes(spec: bytes) -> Job:
     """Decode a job, or refuse it with the reason."""
     if len(spec) > MAX_SPEC_BYTES:
-        raise BadInput(f"the job's specification is larger than {MAX_SPEC_BYTES} bytes")
+        raise BadMessage(f"the job's specification is larger than {MAX_SPEC_BYTES} bytes")
     try:
         message = job_pb2.JobSpec.FromString(spec)
     except DecodeError:
-        raise BadInput("the job's specification is no JobSpec message") from None
+        raise BadMessage("the job's specification is no JobSpec message") from None
     refuse_unknown(message, "the job's specification")
     if message.version != VERSION:
-        raise BadInput(
+        raise BadMessage(
             f"the job's specification has version {message.version}; this program knows {VERSION}"
         )
     try:
         return _job_from_proto(message)
     except KeyError:
-        raise BadInput("the job's specification leaves a choice open or unknown") from None
+        raise BadMessage("the job's specification leaves a choice open or unknown") from None
     except (ValueError, ArithmeticError) as error:
-        raise BadInput(f"the job's specification cannot be used: {error}") from None
+        raise BadMessage(f"the job's specification cannot be used: {error}") from None
 
 
 def question_of(spec: bytes) -> bytes:
@@ -90,7 +90,7 @@ def refuse_unknown(message: Message, what: str) -> None:
     before = message.ByteSize()
     message.DiscardUnknownFields()
     if message.ByteSize() != before:
-        raise BadInput(f"{what} has fields that this program does not know; update it")
+        raise BadMessage(f"{what} has fields that this program does not know; update it")
 
 
 def feature_to_proto(name: str, bounds: Bounds, fill: float | None = None) -> job_pb2.Feature:

@@ -6,6 +6,9 @@ from colonnade.privacy.entries import canonical
 
 PROTOCOL = 2
 
+# How a job can end.
+ENDINGS = ("finished", "failed", "cancelled")
+
 
 def enrolment_statement(
     federation: str, party: str, ledger_id: bytes, continues: Sequence[bytes] = ()

@@ -21,6 +21,7 @@ _Code = grpc.StatusCode
 
 STATUS: Mapping[type[ColonnadeError], grpc.StatusCode] = {
     errors.BadInput: _Code.INVALID_ARGUMENT,
+    errors.BadMessage: _Code.INVALID_ARGUMENT,
     errors.BudgetExceeded: _Code.RESOURCE_EXHAUSTED,
     errors.RequestConflict: _Code.ALREADY_EXISTS,
     errors.ReleasePurged: _Code.DATA_LOSS,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from colonnade.core.errors import BadInput
+from colonnade.core.errors import BadMessage
 from colonnade.optim.vertical.residual import Public
 from colonnade.optim.vertical_moments.rows import Projection
 from colonnade.optim.vertical_moments.tasks import Task as MomentsTask
@@ -49,7 +49,7 @@ def task_from_bytes(body: bytes, *, n_features: int, sketch_dim: int) -> FrankWo
         case "frank_wolfe_step":
             return _step_from_proto(message.frank_wolfe_step, n_features, sketch_dim)
         case _:
-            raise BadInput(_OTHER)
+            raise BadMessage(_OTHER)
 
 
 def moments_task_to_bytes(task: MomentsTask) -> bytes:
@@ -73,12 +73,12 @@ def moments_task_from_bytes(
     """Decode a task of moments that fits a party's columns, or refuse it."""
     message = _read(body)
     if message.WhichOneof("task") != "moments_round":
-        raise BadInput(_OTHER)
+        raise BadMessage(_OTHER)
     asked = message.moments_round
     sketches, screen = None, FrankWolfeTask(None)
     if asked.sketches:
         if len(asked.sketches) % sketch_dim:
-            raise BadInput(f"a task's sketches are not of the job's size {sketch_dim}")
+            raise BadMessage(f"a task's sketches are not of the job's size {sketch_dim}")
         sketches = np.array(asked.sketches, _INT64).reshape(-1, sketch_dim)
     if asked.HasField("screen"):
         screen = _step_from_proto(asked.screen, n_features, sketch_dim)
@@ -92,14 +92,14 @@ def moments_task_from_bytes(
             screen.candidates,
         )
     except ValueError as error:
-        raise BadInput(f"a task cannot be used: {error}") from None
+        raise BadMessage(f"a task cannot be used: {error}") from None
 
 
 def _read(body: bytes) -> job_pb2.TaskBody:
     try:
         message = job_pb2.TaskBody.FromString(body)
     except DecodeError:
-        raise BadInput("a task cannot be read") from None
+        raise BadMessage("a task cannot be read") from None
     refuse_unknown(message, "a task")
     return message
 
@@ -126,12 +126,12 @@ def _step_from_proto(
     step: job_pb2.FrankWolfeStep, n_features: int, sketch_dim: int
 ) -> FrankWolfeTask:
     if len(step.coef) != n_features or len(step.q) not in (0, sketch_dim):
-        raise BadInput(
+        raise BadMessage(
             f"a task has {len(step.coef)} coefficients and {len(step.q)} sketch entries; "
             f"the job has {n_features} and {sketch_dim}"
         )
     if len(step.candidates) > n_features:
-        raise BadInput("a task names more candidates than there are features")
+        raise BadMessage("a task names more candidates than there are features")
     q = np.array(step.q, _INT64) if step.q else np.zeros(sketch_dim, _INT64)
     try:
         public = Public(
@@ -142,5 +142,5 @@ def _step_from_proto(
             offset=step.offset,
         )
     except ValueError as error:
-        raise BadInput(f"a task cannot be used: {error}") from None
+        raise BadMessage(f"a task cannot be used: {error}") from None
     return FrankWolfeTask(public, tuple(step.candidates))

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from colonnade.core.arrays import IntArray
-from colonnade.core.errors import BadInput
+from colonnade.core.errors import BadMessage
 from colonnade.optim.admm.packing import pack
 from colonnade.optim.admm.prox import Problems
 from colonnade.optim.admm.spec import DISPLACEMENT, AdmmSpec
@@ -111,8 +111,10 @@ class AdmmHost:
     def _check(self, tasks: ClientTasks) -> None:
         """Refuse tasks that do not fit the job, before anything is charged."""
         if not self.places.keys() >= {*tasks.clients}:
-            raise BadInput("a task is for a client that does not live here")
+            raise BadMessage("a task is for a client that does not live here")
         if len(tasks) and int(tasks.rounds.max()) > self.spec.rounds:
-            raise BadInput(f"a task is for a later round than the job's {self.spec.rounds}")
+            raise BadMessage(f"a task is for a later round than the job's {self.spec.rounds}")
         if tasks.points.shape[1] != self.spec.dim:
-            raise BadInput(f"a task has {tasks.points.shape[1]} entries instead of {self.spec.dim}")
+            raise BadMessage(
+                f"a task has {tasks.points.shape[1]} entries instead of {self.spec.dim}"
+            )

@@ -9,7 +9,7 @@ import secrets
 from dataclasses import dataclass
 from typing import Protocol
 
-from colonnade.core.errors import BadInput
+from colonnade.core.errors import BadMessage
 from colonnade.optim.admm.method import AdmmMethod
 from colonnade.optim.admm.prox import Client, Problems, factorise
 from colonnade.optim.admm.tasks import ClientTasks
@@ -91,13 +91,13 @@ class FrankWolfeAnswers:
         request = self.seat.request(body)
         if task.public is None:
             if round_ != 0:
-                raise BadInput("only round 0 is an opening")
+                raise BadMessage("only round 0 is an opening")
             return self.party.open(request)
         if not 1 <= round_ <= spec.rounds:
-            raise BadInput(f"the job has rounds 1 to {spec.rounds}")
+            raise BadMessage(f"the job has rounds 1 to {spec.rounds}")
         keys = [ReleaseKey(self.party.job, 0, kind) for kind in spec.opening(block)]
         if any(key not in self.party.ledger.state.stored for key in keys):
-            raise BadInput("the job's opening comes first")  # before anything is charged
+            raise BadMessage("the job's opening comes first")  # before anything is charged
         return self.party.choose(round_, task.public, task.candidates, request)
 
 
@@ -161,7 +161,7 @@ class AdmmAnswers:
         spec = self.host.spec
         asked = questions_from_bytes(body, n_clients=len(self.accounts), dim=spec.dim)
         if asked.rounds.size and int(asked.rounds.max()) > round_:
-            raise BadInput("a task has a question of a round that has not come")
+            raise BadMessage("a task has a question of a round that has not come")
         admitted, job = self.host.ledger.state.admitted, self.host.job
         clients = asked.clients.tolist()
         # Nothing was set aside for these: the job must not live on what becomes free later.

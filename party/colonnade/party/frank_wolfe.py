@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from colonnade.core.arrays import Int16Array, IntArray
-from colonnade.core.errors import BadInput
+from colonnade.core.errors import BadMessage
 from colonnade.optim.kernels import score
 from colonnade.optim.sketch import Sketch
 from colonnade.optim.vertical.moments import moments_of, shared_column, sums
@@ -56,7 +56,7 @@ class FrankWolfeParty:
         """Release what the job opens with: means for the intercept, the label's sketch."""
         kinds = self.spec.opening(self.block)
         if not kinds:
-            raise BadInput("this job asks nothing of this party before its first round")
+            raise BadMessage("this job asks nothing of this party before its first round")
         label = self._label()
         released = []
         if MEANS in kinds:
@@ -115,7 +115,7 @@ class FrankWolfeParty:
         if not self.block.holds_label:
             return None
         if self.columns.label is None:
-            raise BadInput("the job counts on this party's label but its table has none")
+            raise BadMessage("the job counts on this party's label but its table has none")
         return self.columns.label
 
     def _release(
@@ -143,7 +143,7 @@ class FrankWolfeParty:
         if self.spec.mean_units:
             body = self.ledger.stored(ReleaseKey(self.job, 0, MEANS))
             if body is None:
-                raise BadInput("the job's opening was not answered; nothing can be shared before")
+                raise BadMessage("the job's opening was not answered; nothing can be shared before")
             mechanism, code = self.spec.means(self.block)
             known = moments_of(code.decode(body.body), self.spec.n_rows, mechanism)
             mean, deviation = float(known.mean[place]), float(known.deviation[place])
@@ -155,13 +155,13 @@ class FrankWolfeParty:
         """Refuse a task that does not fit the job, before anything is charged."""
         n_features = len(self.block.features)
         if not 1 <= round_ <= self.spec.rounds:
-            raise BadInput(f"a task is for round {round_} of a job of {self.spec.rounds} rounds")
+            raise BadMessage(f"a task is for round {round_} of a job of {self.spec.rounds} rounds")
         if public.coef.shape != (n_features,) or public.q.shape != (self.sketch.dim,):
-            raise BadInput("a task has other sizes than the job")
+            raise BadMessage("a task has other sizes than the job")
         if any(not 0 <= feature < n_features for feature in candidates):
-            raise BadInput("a task names a feature that the party does not have in this job")
+            raise BadMessage("a task names a feature that the party does not have in this job")
         if self.spec.mean_units and ReleaseKey(self.job, 0, MEANS) not in self.ledger.state.stored:
-            raise BadInput("the job's opening was not answered; nothing can be chosen before")
+            raise BadMessage("the job's opening was not answered; nothing can be chosen before")
 
     def _allowed(self, shared: frozenset[int], candidates: tuple[int, ...]) -> IntArray:
         """Return the features that may be chosen: what is asked for, within what can be shared."""
@@ -169,5 +169,5 @@ class FrankWolfeParty:
         if self.block.shares and len(shared) >= self.block.shares:
             allowed &= shared
         if not allowed:
-            raise BadInput("a task leaves nothing to choose from")
+            raise BadMessage("a task leaves nothing to choose from")
         return np.array(sorted(allowed), np.int64)

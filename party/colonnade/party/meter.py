@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
+from colonnade.core.private import private
 from colonnade.optim.admm.spec import DISPLACEMENT
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.wire.frames import wire_bytes
@@ -43,7 +44,7 @@ class Meter:
         self.payload_bytes = sum(line.payload_bytes for line in before)
         self.wire_bytes = sum(line.wire_bytes for line in before)
         if path.exists() and not path.read_bytes().endswith(b"\n"):
-            with path.open("a") as file:  # a crash cut the last line off
+            with self._appending() as file:  # a crash cut the last line off
                 file.write("\n")
 
     def note(self, message: pb.AttachRequest) -> list[Line]:
@@ -59,11 +60,15 @@ class Meter:
                 lines = [Line(now, refusal.job_id, refusal.round, CONTROL, 0, total, retry=False)]
             case _:
                 lines = [Line(now, "", 0, CONTROL, 0, total, retry=False)]
-        with self._path.open("a", encoding="utf-8") as file:
+        with self._appending() as file:
             file.writelines(f"{_text(line)}\n" for line in lines)
         self.payload_bytes += sum(line.payload_bytes for line in lines)
         self.wire_bytes += sum(line.wire_bytes for line in lines)
         return lines
+
+    def _appending(self) -> TextIO:
+        """Open the log; who answers when is for this organization alone."""
+        return open(self._path, "a", encoding="utf-8", opener=private)
 
     def _releases(self, submission: pb.Submission, total: int, now: int) -> list[Line]:
         job, round_ = submission.job_id, submission.round

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from colonnade.core.arrays import Int16Array, IntArray
-from colonnade.core.errors import BadInput
+from colonnade.core.errors import BadMessage
 from colonnade.optim.kernels import score
 from colonnade.optim.sketch import Sketch
 from colonnade.optim.vertical.moments import sums
@@ -53,9 +53,9 @@ class MomentsParty:
         """Release what a task asks for; ``request`` binds the ledger to what was received."""
         stages = self.spec.stages()
         if not 0 <= task.round < len(stages):
-            raise BadInput(f"a task is for round {task.round} of a job of {len(stages)} rounds")
+            raise BadMessage(f"a task is for round {task.round} of a job of {len(stages)} rounds")
         if not self.spec.round_kinds(task.round, self.part):
-            raise BadInput(f"round {task.round} of this job asks nothing of this party")
+            raise BadMessage(f"round {task.round} of this job asks nothing of this party")
         self._check_shapes(task, stages[task.round])
         self._label()  # a table without it is refused before anything is charged
         answers: dict[Stage, Callable[[Task, bytes], list[Released]]] = {
@@ -93,7 +93,7 @@ class MomentsParty:
         """Release a choice among the candidates."""
         public, allowed = task.public, self._allowed(task.candidates)
         if public is None:
-            raise BadInput("a task of screening has no coefficients")
+            raise BadMessage("a task of screening has no coefficients")
 
         def compute() -> IntArray:
             rows = residual(self.columns.features, self._label(), public, self.sketch)
@@ -124,7 +124,7 @@ class MomentsParty:
     def _inner(self, task: Task, kind: str, request: bytes) -> Released:
         sketches = task.sketches
         if sketches is None:
-            raise BadInput("a task of inner products has no sketches")
+            raise BadMessage("a task of inner products has no sketches")
 
         def compute() -> IntArray:
             return inner_products(self._project(task.projection), sketches, self.sketch)
@@ -140,20 +140,20 @@ class MomentsParty:
 
     def _project(self, projection: Projection | None) -> Int16Array:
         if projection is None:
-            raise BadInput("a task has no projection")
+            raise BadMessage("a task has no projection")
         return project(self.columns.features, self._label(), projection)
 
     def _label(self) -> Int16Array | None:
         if not self.part.holds_label:
             return None
         if self.columns.label is None:
-            raise BadInput("the job counts on this party's label but its table has none")
+            raise BadMessage("the job counts on this party's label but its table has none")
         return self.columns.label
 
     def _allowed(self, candidates: tuple[int, ...]) -> IntArray:
         n_features = len(self.part.features)
         if any(not 0 <= feature < n_features for feature in candidates):
-            raise BadInput("a task names a feature that the party does not have in this job")
+            raise BadMessage("a task names a feature that the party does not have in this job")
         return np.array(sorted(set(candidates) or range(n_features)), np.int64)
 
     def _check_shapes(self, task: Task, stage: Stage) -> None:
@@ -170,15 +170,15 @@ class MomentsParty:
             n_sketches = 1
         shape = None if task.projection is None else task.projection.coef.shape
         if shape != (None if outputs is None else (outputs, spec.n_columns(part))):
-            raise BadInput("a task's projection has another size than the job's")
+            raise BadMessage("a task's projection has another size than the job's")
         held = None if task.sketches is None else task.sketches.shape
         if held != (None if n_sketches is None else (n_sketches, dim)):
-            raise BadInput("a task's sketches have another size than the job's")
+            raise BadMessage("a task's sketches have another size than the job's")
         public = task.public
         if (public is not None) != (stage is Stage.SCREEN):
-            raise BadInput("a task carries coefficients if and only if it is one of screening")
+            raise BadMessage("a task carries coefficients if and only if it is one of screening")
         if public is not None and (public.coef.shape, public.q.shape) != (
             (len(part.features),),
             (dim,),
         ):
-            raise BadInput("a task has other sizes than the job")
+            raise BadMessage("a task has other sizes than the job")

@@ -22,7 +22,7 @@ from colonnade.wire.clients import Replies, replies_to_proto
 from colonnade.wire.codec import release_to_proto
 from colonnade.wire.identity import Identity
 from colonnade.wire.pki import Credentials
-from colonnade.wire.session import PROTOCOL
+from colonnade.wire.session import ENDINGS, PROTOCOL, public_text
 from colonnade.wire.status import error_from_call
 
 logger = logging.getLogger(__name__)
@@ -129,7 +129,9 @@ class _Session:
                 await self._answer(message.task)
             case "ending":
                 ending = message.ending
-                logger.info("job_ended job=%s state=%s", ending.job_id[:12], ending.state)
+                job = public_text(ending.job_id, 12)
+                state = ending.state if ending.state in ENDINGS else "unknown"
+                logger.info("job_ended job=%s state=%s", job, state)
                 if await asyncio.to_thread(self._vault.close_job, ending.job_id):
                     standing = await asyncio.to_thread(self._vault.standing)
                     answer = pb.AttachRequest(epoch=self._epoch, standing=standing)
@@ -146,11 +148,16 @@ class _Session:
         except FATAL:
             raise
         except ColonnadeError as error:
-            answer.refusal.code, answer.refusal.message = error.code, str(error)
+            job = public_text(task.job_id, 12)
+            logger.warning(
+                "task_refused job=%s round=%d code=%s %s", job, task.round, error.code, error
+            )
+            answer.refusal.code, answer.refusal.message = error.code, error.told
             answer.refusal.job_id, answer.refusal.round = task.job_id, task.round
         except Exception:
             # A bug that one task meets must not end the party at every start.
-            logger.exception("task_failed job=%s round=%d", task.job_id[:12], task.round)
+            job = public_text(task.job_id, 12)
+            logger.exception("task_failed job=%s round=%d", job, task.round)
             answer.refusal.code = ColonnadeError.code
             answer.refusal.job_id, answer.refusal.round = task.job_id, task.round
         else:
@@ -169,7 +176,8 @@ class _Session:
                     self._vault.answer, task.job_id, task.round, task.body
                 )
             except LowDisk as error:
-                logger.warning("low_disk job=%s round=%d %s", task.job_id[:12], task.round, error)
+                job = public_text(task.job_id, 12)
+                logger.warning("low_disk job=%s round=%d %s", job, task.round, error)
             await asyncio.sleep(_LOW_DISK_S)
             self._asked = time.monotonic()  # only now is it asked what it takes to answer
 

@@ -11,10 +11,9 @@ from collections.abc import Callable
 
 from colonnade.core.errors import (
     FATAL,
-    BadInput,
+    BadMessage,
     ColonnadeError,
     DatasetChanged,
-    LowDisk,
     PolicyRefused,
 )
 from colonnade.optim.admm.method import AdmmMethod
@@ -140,12 +139,9 @@ class Vault:
                 self._jobs[name] = self._admit(name, spec)
         except FATAL:
             raise
-        except LowDisk as error:
-            logger.warning("low_disk job=%s %s", name[:12], error)  # what it says is for this site
-            told = "the party has too little free disk; try again later (nothing was charged)"
-            return pb.Decision(job_id=name, code=error.code, message=told)
         except ColonnadeError as error:
-            return pb.Decision(job_id=name, code=error.code, message=str(error))
+            logger.warning("job_refused job=%s code=%s %s", name[:12], error.code, error)
+            return pb.Decision(job_id=name, code=error.code, message=error.told)
         except Exception:
             # A bug that one proposal meets must not end the party at every start.
             logger.exception("proposal_failed job=%s", name[:12])
@@ -173,11 +169,12 @@ class Vault:
     def _admit(self, name: str, spec: bytes) -> Answers:
         job = job_from_bytes(spec)
         if all(member.party != self.party for member in job.members):
-            raise BadInput(f"the job has no place for party {self.party}")
+            raise BadMessage(f"the job has no place for party {self.party}")
         self._check_in_place()
-        self._check_table(job)
         today = self._today()
+        # First, so that a refusal does not tell which of the columns that the policy hides exist.
         self._policy.approve(job, self.party, coordinator=self.coordinator, today=today)
+        self._check_table(job)
         member = job.member(self.party)
         label = (job.label, job.label_bounds) if member.holds_label else None
         columns = self._columns.of_job(member.features, member.bounds, label)
@@ -206,31 +203,31 @@ class Vault:
         """Refuse a job that was made for another table."""
         member, header = job.member(self.party), self.table.header
         if member.dataset != self.version:
-            raise BadInput(f"the job is for another version of the table of party {self.party}")
+            raise BadMessage(f"the job is for another version of the table of party {self.party}")
         if isinstance(job.method, AdmmMethod):
             self._check_clients(member.clients)
         elif self._clients is not None:
             raise PolicyRefused("the table is divided among clients: only jobs over clients use it")
         elif job.n_rows != self.table.n_rows:
-            raise BadInput(f"the job has {job.n_rows} rows, the table {self.table.n_rows}")
+            raise BadMessage(f"the job has {job.n_rows} rows, the table {self.table.n_rows}")
         fills = dict(zip(self.table.names, self.table.fills, strict=True))
         for name, fill in zip(member.features, member.fills, strict=True):
             if name not in fills:
-                raise BadInput(f"party {self.party} has no feature {name!r}")
+                raise BadMessage(f"party {self.party} has no feature {name!r}")
             if fill != fills[name]:  # the model would say something else than was trained with
-                raise BadInput(
+                raise BadMessage(
                     f"the job says that a missing {name!r} counts as {fill:g}, and the schema of "
                     f"party {self.party} says {fills[name]:g}"
                 )
         if member.holds_label and (
             self.table.label is None or header.columns[-1].name != job.label
         ):
-            raise BadInput(f"party {self.party} has no label {job.label!r}")
+            raise BadMessage(f"party {self.party} has no label {job.label!r}")
 
     def _check_clients(self, expected: int) -> None:
         have = 1 if self._clients is None else len(self._clients)
         if expected != have:
-            raise BadInput(
+            raise BadMessage(
                 f"the job has {expected} clients of party {self.party}, which has {have}"
             )
 

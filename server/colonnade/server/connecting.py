@@ -1,5 +1,6 @@
 """Which databases the coordinator's store can use, and how they are opened."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine.url import URL
 
 from colonnade.core.errors import BadInput
+from colonnade.core.private import private
 
 _DRIVERS = {
     "sqlite": "sqlite",
@@ -40,7 +42,9 @@ def engine_of(url: URL) -> sa.Engine:
         sa.event.listen(engine, "connect", _check_encoding, insert=True)  # before anything is read
         return engine
     if url.database and url.database != ":memory:":
-        Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+        Path(url.database).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Made here, because SQLite would let everybody read it; its log has the same rights.
+        os.close(private(url.database, os.O_RDWR | os.O_CREAT))
     patience = {"check_same_thread": False, "timeout": _PATIENCE_S}
     engine = sa.create_engine(url, connect_args=patience)
 

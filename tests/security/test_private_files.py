@@ -1,0 +1,67 @@
+"""What a process writes about jobs and answers is for its owner alone."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from colonnade.party.meter import Meter, read_log
+from colonnade.server.database import Database
+from colonnade.server.store import JobRow
+from colonnade.v1 import federation_pb2 as pb
+
+
+@pytest.fixture(autouse=True)
+def _usual_umask() -> Iterator[None]:
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+def job_in(database: Database) -> None:
+    with database.transaction():
+        database.add_job(JobRow("ab", b"spec", "me", 1.0))
+
+
+def test_a_coordinators_database_and_its_log_are_for_the_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "state" / "coordinator.db"
+    database = Database(f"sqlite:///{path}")
+    job_in(database)
+    made = list(path.parent.iterdir())
+    assert {each.name for each in made} >= {"coordinator.db", "coordinator.db-wal"}
+    assert {mode(each) for each in made} == {0o600}
+    assert mode(path.parent) == 0o700
+    database.close()
+
+
+def test_one_that_others_could_read_is_closed_to_them(tmp_path: Path) -> None:
+    path = tmp_path / "coordinator.db"
+    Database(f"sqlite:///{path}").close()
+    path.chmod(0o644)
+    database = Database(f"sqlite:///{path}")
+    job_in(database)
+    assert {mode(each) for each in tmp_path.iterdir()} == {0o600}
+    database.close()
+
+
+def test_a_partys_log_of_what_left_is_for_the_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "uplink.jsonl"
+    Meter(path).note(pb.AttachRequest(hello=pb.Hello()))
+    assert mode(path) == 0o600
+    path.chmod(0o664)
+    path.write_text(path.read_text().rstrip())  # as a crash may cut it off
+    meter = Meter(path)
+    assert mode(path) == 0o600
+    meter.note(pb.AttachRequest(hello=pb.Hello()))
+    assert len(read_log(path)) == 2
+
+
+def test_a_log_that_is_no_file_keeps_its_rights() -> None:
+    before = mode(Path(os.devnull))
+    Meter(Path(os.devnull)).note(pb.AttachRequest(hello=pb.Hello()))
+    assert mode(Path(os.devnull)) == before
