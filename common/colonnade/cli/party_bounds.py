@@ -47,9 +47,9 @@ def _run_bounds(arguments: argparse.Namespace) -> int:
     from colonnade.privacy.gate import Gate
     from colonnade.privacy.sampling import OsNoise
 
+    units_of(arguments, "price")  # what no table allows is refused before one is opened
     n_rows = open_pair(arguments.data)[0].n_rows
-    units = units_of(arguments, "price", n_rows)
-    arguments.delta = delta_of(arguments, n_rows)
+    units, arguments.delta = units_of(arguments, "price", n_rows), delta_of(arguments, n_rows)
     ledger = open_ledger(LedgerFiles(arguments.ledger, arguments.mirror))
     try:
         before = ledger.budget().spent
