@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,9 @@ from support.federation import NAMES, Running, coordinator, everyone, founded, m
 from support.ledgers import CAP, MECHANISM, VALUE, digest, key, new_ledger
 from support.vaults import ledger_of, vault_of
 
+from colonnade.bench.crash import party as crash
+from colonnade.bench.crash.counters import read_durable
+from colonnade.bench.crash.party import Send
 from colonnade.core.arrays import IntArray
 from colonnade.core.errors import LedgerFailed, ReleaseAbandoned
 from colonnade.party.vault import Vault
@@ -131,6 +135,28 @@ def test_a_killed_process_draws_again_under_the_same_charge(ledger: Ledger) -> N
         gate(ledger).release(key(), b"r", MECHANISM, killed)
     assert gate(ledger).release(key(), b"r", MECHANISM, fine).body
     assert ledger.budget().spent == COST
+
+
+def test_killed_at_any_write_it_is_charged_once_and_abandoned_at_the_latest_next_time(
+    tmp_path: Path,
+) -> None:
+    def answer(
+        ledger: Ledger, key: ReleaseKey, request: bytes, at: Callable[[object], None], _: Send
+    ) -> None:
+        Gate(ledger, OsNoise(), at=at).release(key, request, crash.MECHANISM, fails)
+
+    killed = 0
+    for step in ("committed", "mirrored"):
+        for number in range(1, 6):  # the start's mirror, then charge and entry of two releases
+            files = crash.fresh_ledger(tmp_path / f"{step}{number}")
+            _, status = crash.run_party(files, crash.Plan(range(2), answer, (number, step)))
+            killed += os.WIFSIGNALED(status)
+            frames, status = crash.run_party(files, crash.Plan(range(2), answer))
+            assert [frame.payload for frame in frames[1:]] == [b"release_abandoned"] * 2
+            durable = read_durable(files.database)
+            assert durable.charges == {0: [crash.MECHANISM.cost], 1: [crash.MECHANISM.cost]}
+            assert durable.bodies == {}
+    assert killed == 10
 
 
 def test_a_failing_ledger_abandons_nothing_and_stops(ledger: Ledger) -> None:

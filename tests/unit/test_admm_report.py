@@ -206,12 +206,18 @@ def test_progress_says_whose_budget_is_left() -> None:
     assert "budget left host-1 0%" in summary(view)
 
 
+NO_DELTA = (
+    "--delta must lie above 0 and not above 0.001: a larger one would let rows be published as "
+    "they are; 1e-06 is usual"
+)
+
+
 @pytest.mark.parametrize(
     ("option", "value", "says"),
     [
         ("--epsilon", "1000", "--epsilon must lie above 0 and below 1000"),
         ("--epsilon", "nan", "--epsilon must lie above 0 and below 1000"),
-        ("--delta", "1", "--delta must lie above 0"),
+        ("--delta", "1", NO_DELTA),
         ("--gamma", "-1", "--gamma must lie between 2**-40 and 2**40"),
         ("--lipschitz", "0", "--lipschitz must lie between 2**-40 and 2**40"),
         ("--step", "2", "--step must lie above 2**-17 and not above 1"),

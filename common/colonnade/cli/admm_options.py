@@ -6,6 +6,7 @@ What is wrong with an option is said before anything heavy is imported.
 import argparse
 from typing import TYPE_CHECKING
 
+from colonnade.cli.caps import delta_of
 from colonnade.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ def check_method(arguments: argparse.Namespace) -> None:
     for option, (fits, where) in ranges.items():
         if not fits:
             raise BadInput(f"{option} must lie {where}")
+    delta_of(arguments)
     if arguments.strength is not None and arguments.regulariser == "none":
         raise BadInput("--strength needs a --regulariser")
 
@@ -148,13 +150,3 @@ def _penalty(arguments: argparse.Namespace) -> "Penalty":
             return Penalty(l1=strength / 2.0, l2=strength / 2.0)
         case _:
             return Penalty(bound=strength)
-
-
-def delta_of(arguments: argparse.Namespace, clients: int) -> float:
-    """Return the delta that was asked for, or the default."""
-    from colonnade.privacy.accounting import delta_for
-
-    try:
-        return delta_for(arguments.delta, clients)
-    except ValueError as error:
-        raise BadInput(f"--{error}") from None

@@ -3,7 +3,8 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from colonnade.cli.admm_options import add_method_options, check_method, delta_of, spec_of
+from colonnade.cli.admm_options import add_method_options, check_method, spec_of
+from colonnade.cli.caps import delta_of
 from colonnade.cli.job_client import open_client
 from colonnade.cli.job_submit import add_hand_in_options, add_party_options, hand_in, who
 

@@ -59,7 +59,7 @@ def _run_bounds(arguments: argparse.Namespace) -> int:
     from colonnade.privacy.gate import Gate
     from colonnade.privacy.sampling import OsNoise
 
-    units_of(arguments, "price")  # before anything is opened
+    units_of(arguments, "price")  # what no table allows is refused before one is opened
     try:
         with (
             closing(open_ledger(LedgerFiles(arguments.ledger, arguments.mirror))) as ledger,

@@ -9,10 +9,10 @@ from colonnade.cli.admm_options import (
     add_method_options,
     add_problem_options,
     check_method,
-    delta_of,
     sizes_of,
     spec_of,
 )
+from colonnade.cli.caps import delta_of
 from colonnade.cli.simulation import (
     Result,
     add_run_options,

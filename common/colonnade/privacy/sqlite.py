@@ -165,7 +165,8 @@ class SqliteStorage:
     def stop(self, reason: str) -> None:
         """Note, on disk, that this ledger and copies with its mirror must not be opened again."""
         stop_ledger(self._files, reason)
-        self._mirror.end(Mark.STOPPED)
+        with contextlib.suppress(OSError):  # for copies; this one has its marker
+            self._mirror.end(Mark.STOPPED)
 
     def witnessed(self) -> Head | None:
         """Return the head that the mirror knows."""
