@@ -189,7 +189,7 @@ def test_a_ledger_that_does_not_open_can_be_recovered_if_its_entries_are_readabl
         "UPDATE sqlite_master SET sql = replace(sql, 'line TEXT', 'line TEXT CHECK (0)')"
     )
     database.close()
-    assert main(["ledger", "show", str(ledger)]) == 5
+    assert main(["ledger", "cap", str(ledger), "--rho", "2", "--reason", "a study"]) == 5
     capsys.readouterr()
     assert run_json(capsys, "ledger", "recover", str(ledger), "--into", str(new))["ledger"]
     assert main(["ledger", "verify", str(new)]) == 0

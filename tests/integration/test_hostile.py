@@ -27,6 +27,7 @@ from support.vaults import ME, OTHER, ledger_of, refusal, vault_of
 
 from colonnade.core.errors import (
     BadInput,
+    BadMessage,
     BudgetExceeded,
     ColonnadeError,
     JobClosed,
@@ -131,9 +132,9 @@ def test_an_answer_is_bound_to_the_task_and_to_the_version_of_the_table(
 def test_rounds_that_the_job_does_not_have_are_refused(admitted: tuple[Vault, Ledger, str]) -> None:
     vault, ledger, name = admitted
     for round_ in (0, ROUNDS + 1, 2**31, 2**32 - 1):
-        assert refusal(vault, ledger, name, round_, step()) is BadInput
+        assert refusal(vault, ledger, name, round_, step()) is BadMessage
     for round_ in (1, ROUNDS):
-        assert refusal(vault, ledger, name, round_, OPENING) is BadInput
+        assert refusal(vault, ledger, name, round_, OPENING) is BadMessage
 
 
 def test_a_round_before_the_opening_is_refused_and_costs_nothing() -> None:
@@ -142,7 +143,7 @@ def test_a_round_before_the_opening_is_refused_and_costs_nothing() -> None:
     vault = vault_of(ledger)
     assert vault.consider(spec).accepted
     for round_ in range(1, ROUNDS + 1):
-        assert refusal(vault, ledger, name, round_, step()) is BadInput
+        assert refusal(vault, ledger, name, round_, step()) is BadMessage
     vault.answer(name, 0, OPENING)
     for round_ in range(1, ROUNDS + 1):
         assert vault.answer(name, round_, step())

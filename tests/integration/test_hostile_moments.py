@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.federation import founded, make_moments_job
 from support.vaults import ME, OTHER, ledger_of, refusal, vault_of
 
-from colonnade.core.errors import BadInput, ColonnadeError, RequestConflict
+from colonnade.core.errors import BadMessage, ColonnadeError, RequestConflict
 from colonnade.optim.job import Job, job_id
 from colonnade.optim.vertical.residual import MAX_CLIP, MAX_COEF, MAX_Q, WEIGHT_UNIT, Public
 from colonnade.optim.vertical.spec import Labels
@@ -122,12 +122,14 @@ def test_a_task_of_another_stage_round_or_method_is_refused_and_costs_nothing(
     for round_, stage in enumerate(stages):
         for other in set(Stage) - {stage, Stage.LABEL}:
             task = task_of(spec, other, draw, extreme=False)
-            assert refusal(vault, ledger, name, round_, task) is BadInput
-        assert refusal(vault, ledger, name, round_, task_to_bytes(FrankWolfeTask(None))) is BadInput
+            assert refusal(vault, ledger, name, round_, task) is BadMessage
+        assert (
+            refusal(vault, ledger, name, round_, task_to_bytes(FrankWolfeTask(None))) is BadMessage
+        )
     for round_ in (len(stages), 2**31, 2**32 - 1):
         for stage in stages:
             task = task_of(spec, stage, draw, extreme=False)
-            assert refusal(vault, ledger, name, round_, task) is BadInput
+            assert refusal(vault, ledger, name, round_, task) is BadMessage
 
 
 _ADMITTED: list[tuple[Vault, Ledger, str, MomentsSpec, int]] = []

@@ -13,7 +13,7 @@ from support.vaults import ME, ledger_of, vault_of
 
 from colonnade.cli import fit, predict
 from colonnade.core.arrays import FloatArray
-from colonnade.core.errors import BadInput
+from colonnade.core.errors import BadInput, BadMessage
 from colonnade.core.fixedpoint import GRID, Bounds
 from colonnade.core.schema import parse_schema
 from colonnade.core.table import COARSE_NAME, Table, open_pair
@@ -166,7 +166,7 @@ def test_an_offer_says_the_fills_and_a_job_with_others_is_refused_and_costs_noth
         wrong = replace(first, fills=(*first.fills[:-1], first.fills[-1] + 0.5))
         before = ledger.head
         decision = vault.consider(job_to_bytes(replace(job, members=(wrong, *others))))
-        assert (decision.accepted, decision.code) == (False, BadInput.code)
+        assert (decision.accepted, decision.code) == (False, BadMessage.code)
         assert ledger.head == before
         assert vault.consider(job_to_bytes(job)).accepted
 

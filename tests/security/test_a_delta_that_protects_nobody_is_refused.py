@@ -133,7 +133,7 @@ def test_a_job_with_such_a_delta_is_none() -> None:
     ledger = ledger_of(units_down(2.0))
     before = ledger.head
     decision = vault_of(ledger).consider(spec.SerializeToString())
-    assert (decision.accepted, decision.code) == (False, "bad_input")
+    assert (decision.accepted, decision.code) == (False, "bad_message")
     assert ledger.head == before
     desk = Desk(*NAMES[:2])
     hostile = spec.SerializeToString()

@@ -69,7 +69,7 @@ def test_a_party_refuses_such_a_job_and_sets_nothing_aside() -> None:
     before = ledger.head
     decision = vault_of(ledger).consider(hostile_spec())
     assert not decision.accepted
-    assert decision.code == "bad_input"
+    assert decision.code == "bad_message"
     assert ledger.head == before
 
 

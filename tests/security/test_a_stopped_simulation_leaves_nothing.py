@@ -73,6 +73,8 @@ def simulation(tmp_path: Path, *options: str) -> Iterator[Run]:
         stderr=subprocess.PIPE,
         text=True,
         umask=0o022,
+        # A runner in the background ignores SIGINT, and its children would inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     with process:
         run = Run(process, mark, scratch)

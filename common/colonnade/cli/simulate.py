@@ -68,6 +68,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
 
 def _run(arguments: argparse.Namespace, folder: Path) -> Result:
     from colonnade.cli.progress import show_progress
+    from colonnade.privacy.accounting import rho_from_units
     from colonnade.simulate.run import Clock, prepare, run_job, with_quality
     from colonnade.wire.authoring import delta_of, job_of
 
@@ -83,6 +84,11 @@ def _run(arguments: argparse.Namespace, folder: Path) -> Result:
         f"{counted(columns, 'feature')}; plan: {plan.spec.kind}, "
         f"{counted(plan.spec.rounds, 'round')}",
     )
+    if bounds_units:
+        say(
+            arguments,
+            f"every party buys tighter bounds, for rho {rho_from_units(bounds_units):.4g}",
+        )
     federation = prepare(folder, sites, plan.spec, bounds_units=bounds_units)
     clock.mark("prepared")
     outcome = run_job(

@@ -6,6 +6,7 @@ job's bounds, as `predict` does.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -87,10 +88,13 @@ def _nonprivate(job: Job, divided: Divided, *, seed: int) -> FloatArray:
 
 
 def _columns(sites: Sequence[Site], job: Job) -> list[Column]:
+    """Return the columns of a job with the declared fills in place of missing values."""
     found = []
     for site, member in zip(sites, job.members, strict=True):
         by_name = {column.name: column for column in site.features}
-        found += [by_name[name] for name in member.features]
+        for name, fill in zip(member.features, member.fills, strict=True):
+            values = by_name[name].values
+            found.append(replace(by_name[name], values=np.where(np.isnan(values), fill, values)))
     return found
 
 
@@ -100,9 +104,8 @@ def _bounds(job: Job) -> list[Bounds]:
 
 def _extremes(column: Column) -> Bounds:
     """Return bounds that clip nothing."""
-    values = _filled(column)
     try:
-        return Bounds(float(values.min()), float(values.max()))
+        return Bounds(float(column.values.min()), float(column.values.max()))
     except ValueError:  # one value only, or too close together
         return column.bounds
 
@@ -110,15 +113,10 @@ def _extremes(column: Column) -> Bounds:
 def _on_grid(columns: Sequence[Column], limits: Sequence[Bounds]) -> Int16Array:
     return np.stack(
         [
-            quantise(_filled(column), bounds, grid=GRID)
+            quantise(column.values, bounds, grid=GRID)
             for column, bounds in zip(columns, limits, strict=True)
         ]
     )
-
-
-def _filled(column: Column) -> FloatArray:
-    """Return the values as an organization ingests them: its schema names no other fill."""
-    return np.where(np.isnan(column.values), column.bounds.middle, column.values)
 
 
 def _label(sites: Sequence[Site]) -> FloatArray:

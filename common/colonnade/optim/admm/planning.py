@@ -10,7 +10,10 @@ def release_units(epsilon: float, delta: float, participations: int) -> int:
     """Return the price of one participation such that all of a client's keep within epsilon."""
     if not 0.0 < epsilon < 1000.0:
         raise BadInput("--epsilon must lie between 0 and 1000")
-    return units_down(rho_of(epsilon, delta)) // participations
+    try:
+        return units_down(rho_of(epsilon, delta)) // participations
+    except ValueError as error:
+        raise BadInput(f"--{error}") from None
 
 
 def participations_of(rounds: int, sampled: int, clients: int) -> int:
