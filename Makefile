@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-ROOTS  := proto common server party
+ROOTS  := proto common server party sim bench
 LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --constraint constraints.txt \
     --generate-hashes --no-annotate --custom-compile-command 'make lock'
 

@@ -11,7 +11,6 @@ if [ $# = 1 ]; then
     find $home -depth -type d -name tests -exec rm -r {} +  # that packages bring along
     changed=$home
 else
-    rm -r common/colonnade/bench common/colonnade/simulate  # both need the other role's code
     tools/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
     $install --no-deps dist/colonnade-*.whl
     changed=$(echo $packages/colonnade)

@@ -19,16 +19,16 @@ from colonnade.bench.crash.images import record_run, run_double_images, run_imag
 from colonnade.bench.crash.kills import run_kills
 from colonnade.bench.crash.party import MECHANISM, STEPS, VALUE, At, Send
 from colonnade.bench.crash.vfs import Sync, Write
-from colonnade.privacy import drafts as drafts_module
-from colonnade.privacy import ledger as ledger_module
-from colonnade.privacy import sqlite as storage_module
-from colonnade.privacy.entries import ReleaseKey
-from colonnade.privacy.gate import Step, int64_bytes
-from colonnade.privacy.ledger import Ledger
-from colonnade.privacy.mirror import HeadMirror
+from colonnade.ledger import drafts as drafts_module
+from colonnade.ledger import ledger as ledger_module
+from colonnade.ledger import sqlite as storage_module
+from colonnade.ledger.entries import ReleaseKey
+from colonnade.ledger.gate import Step, int64_bytes
+from colonnade.ledger.ledger import Ledger
+from colonnade.ledger.mirror import HeadMirror
+from colonnade.ledger.state import Head, LedgerState
+from colonnade.ledger.storage import Storage
 from colonnade.privacy.sampling import OsNoise
-from colonnade.privacy.state import Head, LedgerState
-from colonnade.privacy.storage import Storage
 
 NOTHING = Counters()
 

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from support.containers import IMAGES, ROOT, Ended, Project, compose_command, run
 
+from colonnade.pki.certificates import certificates_from_pem
+from colonnade.pki.identity import fingerprint, parsed
 from colonnade.simulate.federation import free_port
-from colonnade.wire.certificates import certificates_from_pem
-from colonnade.wire.identity import fingerprint, parsed
 
 pytestmark = [pytest.mark.usefixtures("images"), pytest.mark.timeout(1200)]
 

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 from support.containers import PARTY, ROOT, SIMULATION, Ended, Project, docker, run
 
-from colonnade.server.database import Database
-from colonnade.server.engine import Coordinator
-from colonnade.server.progress import find_job, run_of
+from colonnade.server.engine.coordinator import Coordinator
+from colonnade.server.engine.progress import find_job, run_of
+from colonnade.server.store.sql import Database
 from colonnade.simulate.federation import free_port
 
 pytestmark = [pytest.mark.usefixtures("images"), pytest.mark.timeout(1200)]

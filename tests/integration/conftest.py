@@ -3,7 +3,7 @@
 import pytest
 from support.pki import Pki, create_pki
 
-from colonnade.wire.pki import Credentials
+from colonnade.pki.authority import Credentials
 
 
 @pytest.fixture(scope="module")

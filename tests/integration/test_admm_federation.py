@@ -16,38 +16,38 @@ import numpy as np
 import pytest
 
 from colonnade.cli.main import main
+from colonnade.client.admm_builder import Frame, job_over_clients
+from colonnade.client.client import Client, PartyOffer
 from colonnade.core.errors import BadInput, PolicyRefused
-from colonnade.core.schema import parse_schema
-from colonnade.core.table import COARSE_NAME, Table, TableWriter
-from colonnade.optim.admm import prox
-from colonnade.optim.admm.method import AdmmMethod
-from colonnade.optim.admm.spec import DISPLACEMENT, AdmmSpec
-from colonnade.optim.job import Job, job_id
-from colonnade.optim.vertical.spec import Loss
-from colonnade.party.binding import claim, rows_of
-from colonnade.party.bounds import buy_bounds
-from colonnade.party.clients import CLIENTS_NAME, read_clients
+from colonnade.data.schema import parse_schema
+from colonnade.data.table import COARSE_NAME, Table, TableWriter
+from colonnade.ledger.create import open_ledger
+from colonnade.ledger.gate import Gate
+from colonnade.ledger.ledger import Ledger
+from colonnade.methods.admm import prox
+from colonnade.methods.admm.method import AdmmMethod
+from colonnade.methods.admm.spec import DISPLACEMENT, AdmmSpec
+from colonnade.methods.frank_wolfe.spec import Loss
+from colonnade.methods.job import Job, job_id
 from colonnade.party.config import load_config
-from colonnade.party.dataset import open_dataset
+from colonnade.party.data.binding import claim, rows_of
+from colonnade.party.data.bounds import buy_bounds
+from colonnade.party.data.clients import CLIENTS_NAME, read_clients
+from colonnade.party.data.columns import version_of
+from colonnade.party.data.dataset import open_dataset
+from colonnade.party.data.ingest import ingest
+from colonnade.party.data.sources import FileSource
 from colonnade.party.fit_order import party_table
-from colonnade.party.ingest import ingest
 from colonnade.party.meter import read_log
 from colonnade.party.policy import load_policy
-from colonnade.party.sources import FileSource
 from colonnade.party.vault import Vault
-from colonnade.party.versions import version_of
+from colonnade.pki.identity import Identity
 from colonnade.privacy.accounting import units_down
-from colonnade.privacy.founding import open_ledger
-from colonnade.privacy.gate import Gate
-from colonnade.privacy.ledger import Ledger
 from colonnade.privacy.sampling import OsNoise
 from colonnade.simulate.admm_run import TARGET, Dealt, Population, found, people
 from colonnade.simulate.federation import FEDERATION, Federation
 from colonnade.simulate.processes import Processes
-from colonnade.wire.client import Client, PartyOffer
-from colonnade.wire.client_jobs import Frame, job_over_clients
 from colonnade.wire.clients import Questions, Replies, questions_to_bytes
-from colonnade.wire.identity import Identity
 from colonnade.wire.jobspec import job_to_bytes
 
 PRICE = units_down(0.2)
@@ -240,7 +240,7 @@ def test_clients_rows_are_first_read_when_a_charge_is_durable(
         spent_when_read.append(ledger.head.spent)
         return prox.factorise(clients, spec)
 
-    monkeypatch.setattr("colonnade.party.answers.factorise", factorise)
+    monkeypatch.setattr("colonnade.party.methods.base.factorise", factorise)
     assert vault.consider(spec).accepted
     assert not spent_when_read
     for round_ in (1, 2):
@@ -253,7 +253,7 @@ def test_a_full_disk_is_told_to_the_coordinator_without_where_or_how_full(
     federation: Federation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vault, ledger = vault_of(federation, "host-1")
-    monkeypatch.setattr("colonnade.privacy.sqlite.RESERVE_BYTES", 2**62)
+    monkeypatch.setattr("colonnade.ledger.sqlite.RESERVE_BYTES", 2**62)
     decision = vault.consider(job_to_bytes(job_of(federation)))
     assert not decision.accepted
     assert decision.code == "low_disk"
@@ -283,7 +283,7 @@ def test_a_divided_table_serves_jobs_over_clients_only(federation: Federation) -
 
 
 def _vertical(job: Job) -> Job:
-    from colonnade.optim.vertical.spec import Block, FrankWolfeSpec
+    from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec
 
     members = tuple(replace(member, clients=0) for member in job.members)
     blocks = tuple(Block(each.party, each.features, 1.0, 1, True) for each in members)

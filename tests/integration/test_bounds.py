@@ -14,7 +14,7 @@ import pytest
 from support.ledgers import new_ledger
 
 from colonnade.cli import main as command
-from colonnade.cli.party_bounds import register_bounds
+from colonnade.cli.party.bounds import register_bounds
 from colonnade.core.errors import (
     BadInput,
     BudgetExceeded,
@@ -23,9 +23,9 @@ from colonnade.core.errors import (
     RequestConflict,
 )
 from colonnade.core.fixedpoint import FINE_GRID, GRID, Bounds, quantise
-from colonnade.core.requantising import requantise
-from colonnade.core.schema import Column, Schema
-from colonnade.core.table import (
+from colonnade.data.requantise import requantise
+from colonnade.data.schema import Column, Schema
+from colonnade.data.table import (
     COARSE_NAME,
     FINE_NAME,
     Table,
@@ -34,21 +34,21 @@ from colonnade.core.table import (
     TableWriter,
     open_pair,
 )
-from colonnade.optim.quantiles import STEPS, QuantilePlan, tight_bounds
-from colonnade.party import bounds as module
-from colonnade.party.binding import bind, rows_of
-from colonnade.party.bounds import BoughtBounds, bought_bounds, buy_bounds
-from colonnade.party.dataset import open_dataset
-from colonnade.party.ingest import ingest
-from colonnade.party.purchases import Purchase
-from colonnade.party.sources import FileSource
-from colonnade.party.versions import HeldColumns, columns_for, version_of
+from colonnade.ledger.create import Charter, create_ledger, open_ledger
+from colonnade.ledger.entries import ReleaseKey
+from colonnade.ledger.files import LedgerFiles
+from colonnade.ledger.gate import Gate, Step
+from colonnade.ledger.ledger import Ledger
+from colonnade.methods.bounds import STEPS, QuantilePlan, tight_bounds
+from colonnade.party.data import bounds as module
+from colonnade.party.data.binding import bind, rows_of
+from colonnade.party.data.bounds import BoughtBounds, bought_bounds, buy_bounds
+from colonnade.party.data.columns import HeldColumns, columns_for, version_of
+from colonnade.party.data.dataset import open_dataset
+from colonnade.party.data.ingest import ingest
+from colonnade.party.data.purchases import Purchase
+from colonnade.party.data.sources import FileSource
 from colonnade.privacy.accounting import RHO_UNIT, rho_from_units, units_down
-from colonnade.privacy.entries import ReleaseKey
-from colonnade.privacy.files import LedgerFiles
-from colonnade.privacy.founding import Charter, create_ledger, open_ledger
-from colonnade.privacy.gate import Gate, Step
-from colonnade.privacy.ledger import Ledger
 from colonnade.privacy.sampling import OsNoise
 from colonnade.privacy.simulation import SeededNoise, ZeroNoise
 

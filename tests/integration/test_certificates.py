@@ -20,12 +20,12 @@ from support.pki import (
 )
 
 from colonnade.core.errors import BadIdentity, BadInput
-from colonnade.wire.pki import (
+from colonnade.pki.authority import (
     approve_request,
     create_authority,
     fingerprint,
 )
-from colonnade.wire.pki_files import write_whole
+from colonnade.pki.files import write_whole
 
 
 def test_an_issued_leaf_carries_the_checked_names_and_nothing_else_from_the_request(
@@ -182,7 +182,7 @@ def test_an_authority_is_made_whole_or_not_at_all(
             raise OSError(28, "No space left on device")
         write_whole(path, content, **mode)
 
-    monkeypatch.setattr("colonnade.wire.pki.write_whole", full)
+    monkeypatch.setattr("colonnade.pki.authority.write_whole", full)
     with pytest.raises(BadInput, match="no space left"):
         create_authority(tmp_path / "authority", "study", now=NOW)
     assert list(tmp_path.iterdir()) == []

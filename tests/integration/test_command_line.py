@@ -14,11 +14,11 @@ from colonnade.bench.crash import run as crash
 from colonnade.bench.crash.counters import Counters
 from colonnade.cli.main import main
 from colonnade.core.errors import EXIT_CHECK_FAILED
+from colonnade.ledger.create import open_ledger
+from colonnade.ledger.files import LedgerFiles
+from colonnade.ledger.gate import Gate
+from colonnade.ledger.receipts import key_to_pem
 from colonnade.privacy.accounting import epsilon_of
-from colonnade.privacy.files import LedgerFiles
-from colonnade.privacy.founding import open_ledger
-from colonnade.privacy.gate import Gate
-from colonnade.privacy.receipts import key_to_pem
 from colonnade.privacy.sampling import OsNoise
 from colonnade.wire.codec import release_to_proto
 
@@ -283,7 +283,7 @@ def test_an_internal_error_tells_its_type_and_nothing_else(
     def secret(_: object) -> None:
         raise ZeroDivisionError("patient 4711 has value 17.3")
 
-    monkeypatch.setattr("colonnade.privacy.snapshot.read_snapshot", secret)
+    monkeypatch.setattr("colonnade.ledger.snapshot.read_snapshot", secret)
     monkeypatch.delenv("COLONNADE_DEBUG", raising=False)
     assert main(["ledger", "show", "/tmp"]) == 70
     message = capsys.readouterr().err

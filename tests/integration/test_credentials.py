@@ -27,8 +27,7 @@ from support.pki import (
 )
 
 from colonnade.core.errors import BadIdentity, BadInput, ColonnadeError
-from colonnade.wire.identity import Identity
-from colonnade.wire.pki import (
+from colonnade.pki.authority import (
     Credentials,
     approve_request,
     create_request,
@@ -38,6 +37,7 @@ from colonnade.wire.pki import (
     load_denied,
     renew_due,
 )
+from colonnade.pki.identity import Identity
 
 
 def _uri(text: str) -> x509.GeneralName:

@@ -30,18 +30,18 @@ from support.federation import (
 from support.proxy import Fault, proxied
 
 from colonnade.cli.main import main
+from colonnade.client.client import Client
 from colonnade.core.errors import JobEnded, Unreachable
-from colonnade.optim.job import Job, job_id
+from colonnade.ledger.create import open_ledger
+from colonnade.methods.job import Job, job_id
 from colonnade.party import runtime
 from colonnade.party.meter import read_log
-from colonnade.privacy.founding import open_ledger
 from colonnade.server import runtime as server_runtime
-from colonnade.server.algorithm import algorithm_of
-from colonnade.server.database import Database
+from colonnade.server.methods.base import algorithm_of
+from colonnade.server.store.sql import Database
 from colonnade.simulate.federation import free_port
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.wire import channels
-from colonnade.wire.client import Client
 from colonnade.wire.jobspec import job_to_bytes
 from colonnade.wire.limits import client_options, server_options
 

@@ -24,6 +24,7 @@ from support.federation import (
     reference,
 )
 
+from colonnade.client.client import Client
 from colonnade.core.errors import (
     BadInput,
     NotEnrolled,
@@ -31,14 +32,13 @@ from colonnade.core.errors import (
     StaleEpoch,
     UnknownJob,
 )
-from colonnade.optim.job import job_id
-from colonnade.optim.vertical.spec import Labels, Loss, Sampling
+from colonnade.methods.frank_wolfe.spec import Labels, Loss, Sampling
+from colonnade.methods.job import job_id
 from colonnade.party.meter import CONTROL
-from colonnade.server.algorithm import algorithm_of
+from colonnade.pki.identity import Identity
+from colonnade.server.methods.base import algorithm_of
 from colonnade.simulate.federation import FEDERATION, free_port
 from colonnade.v1 import job_pb2
-from colonnade.wire.client import Client
-from colonnade.wire.identity import Identity
 from colonnade.wire.jobspec import job_to_bytes
 
 JOBS: dict[str, tuple[int, dict[str, Any]]] = {

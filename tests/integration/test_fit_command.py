@@ -10,19 +10,20 @@ import pytest
 from support.commands import handle
 from support.ledgers import MECHANISM, digest, new_ledger
 
-from colonnade.cli import fit, fit_input, fit_plots
+from colonnade.cli import fit, fit_input
 from colonnade.core.errors import BadInput, BudgetExceeded, NotBound, RequestConflict
-from colonnade.core.schema import parse_schema
-from colonnade.optim.model import load_model
-from colonnade.optim.solvers.budgets import sampled_epsilon
-from colonnade.optim.solvers.dual import DualDescent
-from colonnade.optim.solvers.solve import SOLVERS
-from colonnade.party.ingest import ingest
-from colonnade.party.sources import FileSource
+from colonnade.data.model import load_model
+from colonnade.data.schema import parse_schema
+from colonnade.ledger.create import open_ledger
+from colonnade.ledger.entries import ReleaseKey
+from colonnade.ledger.files import LedgerFiles
+from colonnade.party.data.ingest import ingest
+from colonnade.party.data.sources import FileSource
 from colonnade.privacy.accounting import epsilon_of, rho_of, told_epsilon, units_down
-from colonnade.privacy.entries import ReleaseKey
-from colonnade.privacy.files import LedgerFiles
-from colonnade.privacy.founding import open_ledger
+from colonnade.report.fit import plots as fit_plots
+from colonnade.solvers.budgets import sampled_epsilon
+from colonnade.solvers.dual import DualDescent
+from colonnade.solvers.solve import SOLVERS
 
 SCHEMA = """
 [[feature]]
@@ -180,7 +181,7 @@ def test_a_party_without_the_reports_pages_gets_the_rest(
 
     for name in [name for name in sys.modules if name.startswith("colonnade.server")]:
         monkeypatch.delitem(sys.modules, name)
-    for name in ("colonnade.cli.fit_report", "colonnade.cli.fit_plots"):
+    for name in ("colonnade.report.fit.page", "colonnade.report.fit.plots"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     missing = ModuleNotFoundError("No module", name="colonnade.server")
 

@@ -35,14 +35,14 @@ from colonnade.core.errors import (
     PolicyRefused,
     RequestConflict,
 )
-from colonnade.optim.job import Job, job_id
-from colonnade.optim.vertical.residual import MAX_CLIP, MAX_COEF, MAX_Q, WEIGHT_UNIT, Public
-from colonnade.party.purchases import bounds_job
+from colonnade.ledger.create import Charter, create_ledger, open_ledger
+from colonnade.ledger.entries import ReleaseKey
+from colonnade.ledger.files import LedgerFiles
+from colonnade.ledger.ledger import Ledger, Released
+from colonnade.methods.frank_wolfe.residual import MAX_CLIP, MAX_COEF, MAX_Q, WEIGHT_UNIT, Public
+from colonnade.methods.job import Job, job_id
+from colonnade.party.data.purchases import bounds_job
 from colonnade.party.vault import Vault
-from colonnade.privacy.entries import ReleaseKey
-from colonnade.privacy.files import LedgerFiles
-from colonnade.privacy.founding import Charter, create_ledger, open_ledger
-from colonnade.privacy.ledger import Ledger, Released
 from colonnade.privacy.sampling import OsNoise
 from colonnade.simulate.federation import FEDERATION
 from colonnade.v1 import federation_pb2 as pb

@@ -10,15 +10,15 @@ from support.federation import founded, make_moments_job
 from support.vaults import ME, OTHER, ledger_of, refusal, vault_of
 
 from colonnade.core.errors import BadMessage, ColonnadeError, RequestConflict
-from colonnade.optim.job import Job, job_id
-from colonnade.optim.vertical.residual import MAX_CLIP, MAX_COEF, MAX_Q, WEIGHT_UNIT, Public
-from colonnade.optim.vertical.spec import Labels
-from colonnade.optim.vertical_moments.rows import MAX_COEF as MOST_COEF
-from colonnade.optim.vertical_moments.rows import MAX_OFFSET, MAX_SKETCH, Projection
-from colonnade.optim.vertical_moments.spec import MomentsSpec, Stage
-from colonnade.optim.vertical_moments.tasks import Task
+from colonnade.ledger.ledger import Ledger
+from colonnade.methods.frank_wolfe.residual import MAX_CLIP, MAX_COEF, MAX_Q, WEIGHT_UNIT, Public
+from colonnade.methods.frank_wolfe.spec import Labels
+from colonnade.methods.job import Job, job_id
+from colonnade.methods.moments.rows import MAX_COEF as MOST_COEF
+from colonnade.methods.moments.rows import MAX_OFFSET, MAX_SKETCH, Projection
+from colonnade.methods.moments.spec import MomentsSpec, Stage
+from colonnade.methods.moments.tasks import Task
 from colonnade.party.vault import Vault
-from colonnade.privacy.ledger import Ledger
 from colonnade.wire.jobspec import job_to_bytes
 from colonnade.wire.tasks import FrankWolfeTask, moments_task_to_bytes, task_to_bytes
 

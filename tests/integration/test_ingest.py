@@ -17,10 +17,10 @@ import pytest
 
 from colonnade.core.errors import BadInput, DatasetBusy
 from colonnade.core.fixedpoint import FINE_GRID, GRID, Bounds, quantise
-from colonnade.core.schema import Column, Schema
-from colonnade.core.table import COARSE_NAME, FINE_NAME, Table, open_pair
-from colonnade.party.ingest import ingest
-from colonnade.party.sources import FileSource, QuerySource, Source, connect
+from colonnade.data.schema import Column, Schema
+from colonnade.data.table import COARSE_NAME, FINE_NAME, Table, open_pair
+from colonnade.party.data.ingest import ingest
+from colonnade.party.data.sources import FileSource, QuerySource, Source, connect
 
 CANARY = "canary7e57"
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from support.commands import handle
 
-from colonnade.cli import party
+from colonnade.cli.party import verbs as party
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import GRID, Bounds, dequantise
-from colonnade.core.table import open_pair
+from colonnade.data.table import open_pair
 
 REPOSITORY = Path(__file__).parents[2]
 ROOTS = [str(REPOSITORY / root) for root in ("proto", "common", "server", "party")]
@@ -140,10 +140,10 @@ def test_real_data_comes_back_within_half_a_step(tmp_path: Path, name: str) -> N
 MEMORY_PROGRAM = """
 import resource, sys
 from pathlib import Path
-import colonnade.party.sources as sources
+import colonnade.party.data.sources as sources
 sources.MEMORY_MB = 200
-from colonnade.party.ingest import ingest
-from colonnade.core.schema import load_schema
+from colonnade.party.data.ingest import ingest
+from colonnade.data.schema import load_schema
 folder = Path(sys.argv[1])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 ingest(load_schema(folder / "s.toml"), sources.FileSource(folder / "x.csv"), out=folder / "data")

@@ -10,8 +10,8 @@ import pytest
 
 from colonnade.cli.main import main
 from colonnade.core.fixedpoint import Bounds
-from colonnade.optim.job import job_id
-from colonnade.optim.model import LinearModel
+from colonnade.data.model import LinearModel
+from colonnade.methods.job import job_id
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.simulate.federation import Column, Federation, Site, found_federation
 from colonnade.simulate.processes import Processes

@@ -11,13 +11,13 @@ import pytest
 from support.federation import NAMES, credentials_of, everyone, founded, sites
 
 from colonnade.cli.main import main
+from colonnade.client.builder import Wishes, author
+from colonnade.client.client import Client
 from colonnade.core.errors import DuplicateJob, PartyAbsent
 from colonnade.privacy.accounting import units_down
-from colonnade.server.store import PartyRow
+from colonnade.server.store.base import PartyRow
 from colonnade.simulate.federation import found_federation
 from colonnade.simulate.processes import Processes
-from colonnade.wire.authoring import Wishes, author
-from colonnade.wire.client import Client
 from colonnade.wire.jobspec import job_from_bytes
 
 Output = pytest.CaptureFixture[str]

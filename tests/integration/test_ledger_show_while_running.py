@@ -14,12 +14,12 @@ from support.ledgers import CAP, MECHANISM, digest, key
 
 from colonnade.cli.main import main
 from colonnade.core.errors import LedgerBusy, LedgerRolledBack
-from colonnade.privacy import snapshot
+from colonnade.ledger import snapshot
+from colonnade.ledger.create import Charter, create_ledger, open_ledger
+from colonnade.ledger.entries import GENESIS, canonical, chain
+from colonnade.ledger.files import LedgerFiles
+from colonnade.ledger.ledger import Ledger
 from colonnade.privacy.accounting import units_down
-from colonnade.privacy.entries import GENESIS, canonical, chain
-from colonnade.privacy.files import LedgerFiles
-from colonnade.privacy.founding import Charter, create_ledger, open_ledger
-from colonnade.privacy.ledger import Ledger
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.simulate.federation import found_federation
 from colonnade.simulate.processes import Processes
@@ -31,8 +31,8 @@ WRITER = """
 import sys
 from pathlib import Path
 from support.ledgers import digest, key
-from colonnade.privacy.files import LedgerFiles
-from colonnade.privacy.founding import open_ledger
+from colonnade.ledger.files import LedgerFiles
+from colonnade.ledger.create import open_ledger
 from colonnade.privacy.mechanisms import DiscreteGaussian
 ledger = open_ledger(LedgerFiles(Path(sys.argv[1])))
 mechanism = DiscreteGaussian(sigma2=10**8, l2_sensitivity2=4)

@@ -24,21 +24,21 @@ from support.federation import (
 )
 from support.pki import SERVER_USE, Pki, create_pki, leaf
 
+from colonnade.client.client import Client
 from colonnade.core.errors import BadIdentity, BadInput, Unreachable
+from colonnade.ledger.create import Charter, memory_ledger
 from colonnade.party import runtime
-from colonnade.privacy.founding import Charter, memory_ledger
-from colonnade.server import jobs
-from colonnade.server.callers import Callers
+from colonnade.pki.authority import Credentials
+from colonnade.pki.identity import fingerprint
+from colonnade.server.api import operators as jobs
+from colonnade.server.api.auth import Callers
 from colonnade.simulate.federation import FEDERATION, HUB
 from colonnade.v1 import federation_pb2, jobs_pb2
 from colonnade.v1.federation_pb2_grpc import FederationServiceStub
 from colonnade.v1.jobs_pb2_grpc import JobServiceStub
 from colonnade.wire.channels import open_channel, server_identity
-from colonnade.wire.client import Client
 from colonnade.wire.heads import head_to_proto
-from colonnade.wire.identity import fingerprint
 from colonnade.wire.limits import MAX_MESSAGE_BYTES, server_options
-from colonnade.wire.pki import Credentials
 from colonnade.wire.session import PROTOCOL, enrolment_statement
 
 LAB, ANALYST = NAMES[0], "analyst"

@@ -15,17 +15,17 @@ from colonnade.cli import fit, predict
 from colonnade.core.arrays import FloatArray
 from colonnade.core.errors import BadInput, BadMessage
 from colonnade.core.fixedpoint import GRID, Bounds
-from colonnade.core.schema import parse_schema
-from colonnade.core.table import COARSE_NAME, Table, open_pair
-from colonnade.optim.job import Job, Member, job_id
-from colonnade.optim.model import load_model
-from colonnade.optim.vertical.spec import Block, FrankWolfeSpec
-from colonnade.party.ingest import ingest
-from colonnade.party.sources import FileSource
-from colonnade.party.versions import columns_for, version_of
+from colonnade.data.model import load_model
+from colonnade.data.schema import parse_schema
+from colonnade.data.table import COARSE_NAME, Table, open_pair
+from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec
+from colonnade.methods.job import Job, Member, job_id
+from colonnade.party.data.columns import columns_for, version_of
+from colonnade.party.data.ingest import ingest
+from colonnade.party.data.sources import FileSource
 from colonnade.privacy.accounting import units_down
-from colonnade.server.algorithm import algorithm_of
-from colonnade.server.offers import check_offer
+from colonnade.server.engine.offers import check_offer
+from colonnade.server.methods.base import algorithm_of
 from colonnade.simulate.federation import Column, Site
 from colonnade.simulate.quality import joined
 from colonnade.wire.jobspec import job_to_bytes

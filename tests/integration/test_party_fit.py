@@ -12,7 +12,7 @@ import pytest
 from support.commands import handle
 from support.ledgers import new_ledger
 
-from colonnade.cli import party
+from colonnade.cli.party import verbs as party
 from colonnade.core.errors import (
     BadInput,
     BudgetExceeded,
@@ -22,25 +22,25 @@ from colonnade.core.errors import (
     NotPrivate,
     RequestConflict,
 )
-from colonnade.core.schema import parse_schema
-from colonnade.optim.model import load_model
-from colonnade.optim.solvers.coordinate import CoordinateDescent
-from colonnade.optim.solvers.iteration import Diverged
-from colonnade.optim.solvers.solve import SOLVERS
-from colonnade.party.binding import Rows
-from colonnade.party.bounds import buy_bounds
-from colonnade.party.dataset import open_dataset
+from colonnade.data.model import load_model
+from colonnade.data.schema import parse_schema
+from colonnade.ledger.create import open_ledger
+from colonnade.ledger.files import LedgerFiles
+from colonnade.ledger.gate import Gate
+from colonnade.ledger.ledger import Ledger
+from colonnade.party.data.binding import Rows
+from colonnade.party.data.bounds import buy_bounds
+from colonnade.party.data.dataset import open_dataset
+from colonnade.party.data.ingest import ingest
+from colonnade.party.data.purchases import bounds_job
+from colonnade.party.data.sources import FileSource
+from colonnade.party.fit import fit_charged, local_job
 from colonnade.party.fit_order import FitOrder, FitTable, party_table
-from colonnade.party.ingest import ingest
-from colonnade.party.local_fit import fit_charged, local_job
-from colonnade.party.purchases import bounds_job
-from colonnade.party.sources import FileSource
 from colonnade.privacy.accounting import units_down
-from colonnade.privacy.files import LedgerFiles
-from colonnade.privacy.founding import open_ledger
-from colonnade.privacy.gate import Gate
-from colonnade.privacy.ledger import Ledger
 from colonnade.privacy.sampling import OsNoise
+from colonnade.solvers.coordinate import CoordinateDescent
+from colonnade.solvers.iteration import Diverged
+from colonnade.solvers.solve import SOLVERS
 
 SCHEMA = """
 [[feature]]

@@ -28,8 +28,8 @@ from support.pki import (
 )
 
 from colonnade.core.errors import BadIdentity
-from colonnade.wire.identity import check_certificate, peer_certificate
-from colonnade.wire.pki import Credentials, fingerprint
+from colonnade.pki.authority import Credentials, fingerprint
+from colonnade.pki.identity import check_certificate, peer_certificate
 
 REFUSED_BY_TLS = "UNAVAILABLE"
 REFUSED_BY_US = "UNAUTHENTICATED"

@@ -9,7 +9,7 @@ import pytest
 from support.pki import create_pki
 
 from colonnade.cli.main import main
-from colonnade.wire.pki import load_credentials
+from colonnade.pki.authority import load_credentials
 
 Output = pytest.CaptureFixture[str]
 

@@ -13,7 +13,7 @@ from support.commands import handle
 
 from colonnade.cli import predict
 from colonnade.core.errors import BadInput
-from colonnade.optim.model import LinearModel, ModelFeature, ModelLabel
+from colonnade.data.model import LinearModel, ModelFeature, ModelLabel
 
 MODEL = LinearModel(
     job_id="ab" * 32,

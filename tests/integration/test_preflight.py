@@ -10,10 +10,10 @@ import pytest
 
 from colonnade.cli.main import main
 from colonnade.core.fixedpoint import Bounds
-from colonnade.core.table import COARSE_NAME, Table
+from colonnade.data.table import COARSE_NAME, Table
 from colonnade.party import pacing
+from colonnade.pki.authority import CERTIFICATE
 from colonnade.simulate.federation import Column, Federation, Site, found_federation
-from colonnade.wire.pki import CERTIFICATE
 
 
 @pytest.fixture

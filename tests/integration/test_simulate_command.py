@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from colonnade.cli.main import main
-from colonnade.optim.model import load_model
-from colonnade.privacy.files import LedgerFiles
-from colonnade.privacy.founding import open_ledger
+from colonnade.data.model import load_model
+from colonnade.ledger.create import open_ledger
+from colonnade.ledger.files import LedgerFiles
 
 _NAMED = os.environ.get("COLONNADE_DATA")
 _HERE = Path(__file__).resolve().parents[3] / "shared" / "data"

@@ -9,8 +9,8 @@ from support.desk import Desk
 from support.federation import CAP, NAMES, Running, coordinator, everyone, founded, make_job, party
 
 from colonnade.core.errors import BadInput
-from colonnade.server.database import Database
-from colonnade.server.progress import party_status
+from colonnade.server.engine.progress import party_status
+from colonnade.server.store.sql import Database
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.wire.heads import head_to_proto
 

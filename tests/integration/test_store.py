@@ -15,8 +15,7 @@ import sqlalchemy as sa
 from support.desk import Desk, job_of
 
 from colonnade.core.errors import BadInput, StoreFailed
-from colonnade.server.database import Database
-from colonnade.server.store import (
+from colonnade.server.store.base import (
     DecisionRow,
     IterateRow,
     JobRow,
@@ -24,7 +23,8 @@ from colonnade.server.store import (
     State,
     UplinkRow,
 )
-from colonnade.server.tables import ABOUT, SCHEMA_VERSION, TABLES
+from colonnade.server.store.sql import Database
+from colonnade.server.store.tables import ABOUT, SCHEMA_VERSION, TABLES
 from colonnade.simulate.federation import free_port
 
 PASSWORD = "correct-horse"
@@ -226,8 +226,8 @@ def test_a_second_coordinator_on_the_database_is_refused_in_one_line(
 def test_a_killed_coordinator_leaves_the_database_free_and_what_it_committed(url: str) -> None:
     program = f"""
         import os, signal
-        from colonnade.server.database import Database
-        from colonnade.server.store import PartyRow
+        from colonnade.server.store.sql import Database
+        from colonnade.server.store.base import PartyRow
         store = Database({url!r})
         with store.transaction():
             store.put_party(PartyRow("kept", b"", b""))

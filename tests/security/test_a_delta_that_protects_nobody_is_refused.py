@@ -12,11 +12,11 @@ from support.vaults import ledger_of, vault_of
 from colonnade.cli.main import main
 from colonnade.core.errors import EXIT_BAD_INPUT, EXIT_OK, BadInput
 from colonnade.estimators.linear import PrivateRidge
+from colonnade.ledger.create import open_ledger
+from colonnade.ledger.files import LedgerFiles
+from colonnade.ledger.state import Head
 from colonnade.party.policy import TEMPLATE, load_policy
 from colonnade.privacy.accounting import default_delta, delta_for, units_down
-from colonnade.privacy.files import LedgerFiles
-from colonnade.privacy.founding import open_ledger
-from colonnade.privacy.state import Head
 from colonnade.v1 import job_pb2
 from colonnade.wire.jobspec import job_to_bytes
 

@@ -9,19 +9,19 @@ import pytest
 from support.hosts import COLUMNS, HUB, PARTY, a_ledger, ingest_rows, vault_on
 
 from colonnade.core.fixedpoint import FINE_GRID, Bounds
-from colonnade.core.schema import parse_schema
-from colonnade.party.bounds import bought_bounds, buy_bounds
-from colonnade.party.dataset import Dataset, open_dataset
-from colonnade.party.ingest import ingest
+from colonnade.data.schema import parse_schema
+from colonnade.ledger.gate import Gate
+from colonnade.ledger.ledger import Ledger
+from colonnade.party.data.bounds import bought_bounds, buy_bounds
+from colonnade.party.data.dataset import Dataset, open_dataset
+from colonnade.party.data.ingest import ingest
+from colonnade.party.data.sources import FileSource
 from colonnade.party.policy import Allowance
-from colonnade.party.sources import FileSource
+from colonnade.pki.identity import Identity
 from colonnade.privacy.accounting import MAX_UNITS, units_down
-from colonnade.privacy.gate import Gate
-from colonnade.privacy.ledger import Ledger
 from colonnade.privacy.simulation import SeededNoise, ZeroNoise
-from colonnade.server.offers import bounds_to_use, check_offer
+from colonnade.server.engine.offers import bounds_to_use, check_offer
 from colonnade.v1 import federation_pb2 as pb
-from colonnade.wire.identity import Identity
 
 ONLY_A = Allowance(HUB, ("moments",), ("a",), False, MAX_UNITS, 1000)
 DECLARED = [-FINE_GRID, FINE_GRID]

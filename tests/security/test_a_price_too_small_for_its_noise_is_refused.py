@@ -8,8 +8,9 @@ from support.desk import Desk
 from support.federation import NAMES, founded, make_moments_job
 from support.vaults import ledger_of, vault_of
 
+from colonnade.client.builder import Wishes, plan_of
 from colonnade.core.errors import BadInput
-from colonnade.optim.job import job_id
+from colonnade.methods.job import job_id
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.mechanisms import (
     DiscreteGaussian,
@@ -20,7 +21,6 @@ from colonnade.privacy.mechanisms import (
 )
 from colonnade.privacy.sampling import OsNoise
 from colonnade.v1 import job_pb2
-from colonnade.wire.authoring import Wishes, plan_of
 from colonnade.wire.jobspec import job_to_bytes
 
 WIDEST: list[Mechanism] = [

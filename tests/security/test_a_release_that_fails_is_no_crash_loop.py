@@ -18,18 +18,18 @@ from colonnade.bench.crash.counters import read_durable
 from colonnade.bench.crash.party import Send
 from colonnade.core.arrays import IntArray
 from colonnade.core.errors import LedgerFailed, ReleaseAbandoned
+from colonnade.ledger.create import open_ledger
+from colonnade.ledger.drafts import Ask
+from colonnade.ledger.entries import Abandoned, ReleaseKey, line_of
+from colonnade.ledger.export import export_lines, verify_export
+from colonnade.ledger.files import LedgerFiles
+from colonnade.ledger.gate import Gate
+from colonnade.ledger.ledger import Ledger, Released
+from colonnade.ledger.recovery import recover_ledger
+from colonnade.ledger.storage import MAX_BODY_BYTES
 from colonnade.party.vault import Vault
-from colonnade.privacy.drafts import Ask
-from colonnade.privacy.entries import Abandoned, ReleaseKey, line_of
-from colonnade.privacy.export import export_lines, verify_export
-from colonnade.privacy.files import LedgerFiles
-from colonnade.privacy.founding import open_ledger
-from colonnade.privacy.gate import Gate
-from colonnade.privacy.ledger import Ledger, Released
-from colonnade.privacy.recovery import recover_ledger
 from colonnade.privacy.sampling import OsNoise
 from colonnade.privacy.simulation import SeededNoise
-from colonnade.privacy.storage import MAX_BODY_BYTES
 from colonnade.wire.jobspec import job_to_bytes
 
 COST = MECHANISM.cost

@@ -11,14 +11,14 @@ from support.ledgers import MECHANISM, digest, key
 from support.vaults import vault_of
 
 from colonnade.core.errors import LedgerBehind, LedgerRolledBack, NotEnrolled
+from colonnade.ledger.create import Charter, create_ledger, open_ledger
+from colonnade.ledger.files import LedgerFiles
+from colonnade.ledger.ledger import Ledger
+from colonnade.ledger.recovery import recover_ledger
 from colonnade.party.vault import Vault
 from colonnade.privacy.accounting import units_down
-from colonnade.privacy.files import LedgerFiles
-from colonnade.privacy.founding import Charter, create_ledger, open_ledger
-from colonnade.privacy.ledger import Ledger
-from colonnade.privacy.recovery import recover_ledger
-from colonnade.server.database import Database
-from colonnade.server.engine import Coordinator
+from colonnade.server.engine.coordinator import Coordinator
+from colonnade.server.store.sql import Database
 from colonnade.simulate.federation import FEDERATION
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.wire.session import PROTOCOL

@@ -15,20 +15,20 @@ from support.hosts import COLUMNS, PARTY, PRICE, a_ledger, ingest_rows
 
 from colonnade.cli.main import main
 from colonnade.core.errors import BadInput, NotBound
-from colonnade.optim.solvers.coordinate import CoordinateDescent
-from colonnade.party import binding
-from colonnade.party.binding import OWNER_NAME, bind, check_binding, claim, rows_of
-from colonnade.party.bounds import buy_bounds
-from colonnade.party.dataset import open_dataset
+from colonnade.ledger.create import Charter, create_ledger, open_ledger
+from colonnade.ledger.files import LedgerFiles
+from colonnade.ledger.gate import Gate
+from colonnade.ledger.ledger import Ledger
+from colonnade.ledger.recovery import recover_ledger
+from colonnade.party.data import binding
+from colonnade.party.data.binding import OWNER_NAME, bind, check_binding, claim, rows_of
+from colonnade.party.data.bounds import buy_bounds
+from colonnade.party.data.dataset import open_dataset
+from colonnade.party.fit import fit_charged
 from colonnade.party.fit_order import FitOrder, party_table
-from colonnade.party.local_fit import fit_charged
 from colonnade.privacy.accounting import units_down
-from colonnade.privacy.files import LedgerFiles
-from colonnade.privacy.founding import Charter, create_ledger, open_ledger
-from colonnade.privacy.gate import Gate
-from colonnade.privacy.ledger import Ledger
-from colonnade.privacy.recovery import recover_ledger
 from colonnade.privacy.sampling import OsNoise
+from colonnade.solvers.coordinate import CoordinateDescent
 
 ORDER = FitOrder("test", "squared", CoordinateDescent(passes=1), epsilon=1.0)
 

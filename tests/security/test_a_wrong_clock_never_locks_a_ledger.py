@@ -8,10 +8,10 @@ import pytest
 from support.ledgers import CAP, MECHANISM, digest, key
 
 from colonnade.cli.summary import describe
-from colonnade.privacy.entries import LATEST, entry_from_line
-from colonnade.privacy.export import export_lines, verify_export
-from colonnade.privacy.files import LedgerFiles
-from colonnade.privacy.founding import Charter, create_ledger, open_ledger
+from colonnade.ledger.create import Charter, create_ledger, open_ledger
+from colonnade.ledger.entries import LATEST, entry_from_line
+from colonnade.ledger.export import export_lines, verify_export
+from colonnade.ledger.files import LedgerFiles
 
 WRONG = [-1.0, -1e18, 1e18, math.nan, math.inf, -math.inf]
 

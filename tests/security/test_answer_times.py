@@ -13,22 +13,26 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 from support.steadiness import Unsteady, check_steady, machine_branches, optimised, subnormals
 
-from colonnade.core import requantising, steady
+from colonnade.core import constant_time as steady
 from colonnade.core.arrays import AnyArray, FloatArray, IntArray
 from colonnade.core.fixedpoint import FINE_GRID, GRID, Bounds
 from colonnade.core.jit import njit
-from colonnade.core.requantising import requantise
-from colonnade.optim import kernels, quantiles, sketch
-from colonnade.optim.admm import kernels as admm
-from colonnade.optim.admm import packing
-from colonnade.optim.admm.prox import Client, factorise
-from colonnade.optim.admm.spec import MAX_V, AdmmSpec
-from colonnade.optim.solvers.losses import LOGISTIC, SQUARED, Loss
-from colonnade.optim.vertical import moments, residual
-from colonnade.optim.vertical.residual import MAX_CLIP, MAX_COEF, MAX_Q, WEIGHT_UNIT, Public
-from colonnade.optim.vertical_moments import rows
+from colonnade.data import requantise as requantising
+from colonnade.data.requantise import requantise
+from colonnade.linear import kernels
+from colonnade.linear.losses import LOGISTIC, SQUARED, Loss
+from colonnade.methods import bounds as quantiles
+from colonnade.methods import column_moments as moments
+from colonnade.methods.admm import kernels as admm
+from colonnade.methods.admm import packing
+from colonnade.methods.admm.prox import Client, factorise
+from colonnade.methods.admm.spec import MAX_V, AdmmSpec
+from colonnade.methods.frank_wolfe import residual
+from colonnade.methods.frank_wolfe.residual import MAX_CLIP, MAX_COEF, MAX_Q, WEIGHT_UNIT, Public
+from colonnade.methods.moments import rows
 from colonnade.privacy import mechanisms
 from colonnade.privacy.accounting import units_down
+from colonnade.sketching import sparse as sketch
 
 x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="reads a register of x86-64")
 
@@ -104,7 +108,7 @@ WITHOUT_ROWS = {"hash_words", "_hash_cells", "_gather", "_unpack"}
 UNUSED = {"_walsh_hadamard"}
 MODULES = (
     *(rows, residual, kernels, sketch, moments, quantiles, requantising, mechanisms, admm),
-    *(packing, steady, importlib.import_module("colonnade.optim.dense_sketch")),
+    *(packing, steady, importlib.import_module("colonnade.sketching.dense")),
 )
 
 

@@ -9,11 +9,11 @@ import pytest
 from support.ledgers import CAP, MECHANISM, digest, key
 
 from colonnade.core.errors import BadInput, ColonnadeError, LedgerFailed, LedgerRolledBack
-from colonnade.privacy.files import LedgerFiles
-from colonnade.privacy.founding import Charter, create_ledger, open_ledger
-from colonnade.privacy.ledger import Ledger
-from colonnade.privacy.mirror import HeadMirror
-from colonnade.privacy.recovery import recover_ledger
+from colonnade.ledger.create import Charter, create_ledger, open_ledger
+from colonnade.ledger.files import LedgerFiles
+from colonnade.ledger.ledger import Ledger
+from colonnade.ledger.mirror import HeadMirror
+from colonnade.ledger.recovery import recover_ledger
 
 COST = MECHANISM.cost
 ALL_ROUNDS = CAP // COST

@@ -13,10 +13,10 @@ from support.hosts import PRICE, a_ledger, ask, client_job, ingest_rows, vault_o
 
 from colonnade.core.errors import LowDisk
 from colonnade.core.fixedpoint import Bounds
-from colonnade.optim.job import job_id
-from colonnade.party import versions
-from colonnade.party.dataset import Dataset, open_dataset
-from colonnade.party.versions import MAX_MADE, ColumnCache
+from colonnade.methods.job import job_id
+from colonnade.party.data import columns as versions
+from colonnade.party.data.columns import MAX_MADE, ColumnCache
+from colonnade.party.data.dataset import Dataset, open_dataset
 from colonnade.wire.jobspec import job_to_bytes
 from colonnade.wire.tasks import FrankWolfeTask, task_to_bytes
 
@@ -106,7 +106,9 @@ def test_a_host_reads_no_row_for_a_proposal(
     with open_dataset(tmp_path / "data") as dataset:
         vault = vault_on(dataset, a_ledger())
         job = client_job(dataset)
-        monkeypatch.setattr("colonnade.party.answers.factorise", lambda *_: pytest.fail("read"))
+        monkeypatch.setattr(
+            "colonnade.party.methods.base.factorise", lambda *_: pytest.fail("read")
+        )
         assert vault.consider(job_to_bytes(job)).accepted
         monkeypatch.undo()
         assert vault.answer(job_id(job_to_bytes(job)), 1, ask([0, 1, 2]))
@@ -127,7 +129,7 @@ def test_a_full_disk_shows_before_anything_is_charged(
 
         head = ledger.head
         with monkeypatch.context() as patch:
-            patch.setattr("colonnade.party.versions.tempfile.TemporaryFile", full)
+            patch.setattr("colonnade.party.data.columns.tempfile.TemporaryFile", full)
             with pytest.raises(LowDisk):
                 vault.answer(job_id(spec), 1, ask([0, 1, 2]))
         assert ledger.head == head

@@ -9,8 +9,8 @@ from support.ledgers import MECHANISM, digest, key
 from support.vaults import ledger_of, vault_of
 
 from colonnade.core.errors import BadInput, LedgerBehind, LedgerFailed, LedgerRolledBack
+from colonnade.ledger.ledger import Ledger
 from colonnade.privacy.accounting import units_down
-from colonnade.privacy.ledger import Ledger
 from colonnade.simulate.federation import FEDERATION
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.wire.heads import head_to_proto

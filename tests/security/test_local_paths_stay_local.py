@@ -17,11 +17,12 @@ from support.vaults import HUB, ME, ledger_of
 from colonnade.core import errors
 from colonnade.core.errors import FATAL, ColonnadeError
 from colonnade.core.fixedpoint import Bounds
-from colonnade.core.table import COARSE_NAME, FINE_NAME
-from colonnade.optim.job import Job
-from colonnade.optim.vertical.spec import FrankWolfeSpec
-from colonnade.party import session, versions
-from colonnade.party.dataset import open_dataset
+from colonnade.data.table import COARSE_NAME, FINE_NAME
+from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec
+from colonnade.methods.job import Job
+from colonnade.party import session
+from colonnade.party.data import columns as versions
+from colonnade.party.data.dataset import open_dataset
 from colonnade.party.pacing import Pace
 from colonnade.party.policy import load_policy
 from colonnade.party.vault import Vault

@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from colonnade.optim.sketch import SparseSketch
-from colonnade.optim.vertical_moments.rows import (
+from colonnade.methods.moments.rows import (
     BALL,
     MAX_SKETCH,
     MOST_OUTPUTS,
@@ -14,8 +13,9 @@ from colonnade.optim.vertical_moments.rows import (
     back_rows,
     inner_products,
 )
-from colonnade.optim.vertical_moments.spec import MomentsSpec, Part
-from colonnade.optim.vertical_moments.tasks import Task
+from colonnade.methods.moments.spec import MomentsSpec, Part
+from colonnade.methods.moments.tasks import Task
+from colonnade.sketching.sparse import SparseSketch
 
 SKETCH = SparseSketch(b"m", 3, 1)
 

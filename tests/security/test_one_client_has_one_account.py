@@ -21,18 +21,18 @@ from support.hosts import (
 
 from colonnade.cli.main import main
 from colonnade.core.errors import BadInput, NotBound
-from colonnade.core.schema import CLIENT_IDS, parse_schema
-from colonnade.optim.job import job_id
-from colonnade.party.binding import Comparison, bind, check_binding, claim, rows_of
-from colonnade.party.client_ids import client_id
-from colonnade.party.clients import Clients
-from colonnade.party.dataset import open_dataset
-from colonnade.party.ingest import ingest
-from colonnade.party.sources import QuerySource
-from colonnade.privacy.export import export_lines, verify_export
-from colonnade.privacy.files import LedgerFiles
-from colonnade.privacy.founding import Charter, create_ledger, open_ledger
-from colonnade.privacy.ledger import Ledger
+from colonnade.data.schema import CLIENT_IDS, parse_schema
+from colonnade.ledger.create import Charter, create_ledger, open_ledger
+from colonnade.ledger.export import export_lines, verify_export
+from colonnade.ledger.files import LedgerFiles
+from colonnade.ledger.ledger import Ledger
+from colonnade.methods.job import job_id
+from colonnade.party.data.binding import Comparison, bind, check_binding, claim, rows_of
+from colonnade.party.data.client_ids import client_id
+from colonnade.party.data.clients import Clients
+from colonnade.party.data.dataset import open_dataset
+from colonnade.party.data.ingest import ingest
+from colonnade.party.data.sources import QuerySource
 from colonnade.wire.jobspec import job_to_bytes
 
 # -- one form ------------------------------------------------------------------------------------

@@ -14,15 +14,15 @@ from support.federation import founded, make_job
 
 from colonnade.cli import logs
 from colonnade.cli.main import main
+from colonnade.client.client import Client
 from colonnade.core.errors import BadMessage
 from colonnade.core.text import printable, printable_document
-from colonnade.optim.job import Member
+from colonnade.methods.job import Member
 from colonnade.party import session
 from colonnade.party.pacing import Pace
-from colonnade.server.store import State
+from colonnade.pki.identity import Identity
+from colonnade.server.store.base import State
 from colonnade.v1 import federation_pb2, job_pb2, jobs_pb2, jobs_pb2_grpc
-from colonnade.wire.client import Client
-from colonnade.wire.identity import Identity
 from colonnade.wire.jobspec import job_from_bytes, job_to_bytes
 from colonnade.wire.session import ENDINGS
 

@@ -8,7 +8,7 @@ from support.commands import handle
 
 from colonnade.cli import predict
 from colonnade.core.text import inert
-from colonnade.optim.model import LinearModel, ModelFeature, ModelLabel
+from colonnade.data.model import LinearModel, ModelFeature, ModelLabel
 
 MODEL = LinearModel(
     "ab" * 32,

@@ -32,12 +32,12 @@ from colonnade.core.errors import (
     NotBound,
     ReleaseAbandoned,
 )
-from colonnade.core.table import COARSE_NAME, FINE_NAME, open_pair
-from colonnade.optim.job import job_id
-from colonnade.party.binding import bind, rows_of
-from colonnade.party.clients import CLIENTS_NAME
-from colonnade.party.dataset import Dataset, open_dataset
-from colonnade.privacy.gate import Gate, Step
+from colonnade.data.table import COARSE_NAME, FINE_NAME, open_pair
+from colonnade.ledger.gate import Gate, Step
+from colonnade.methods.job import job_id
+from colonnade.party.data.binding import bind, rows_of
+from colonnade.party.data.clients import CLIENTS_NAME
+from colonnade.party.data.dataset import Dataset, open_dataset
 from colonnade.wire.clients import Replies
 from colonnade.wire.jobspec import job_to_bytes
 from colonnade.wire.tasks import FrankWolfeTask, task_to_bytes
@@ -117,7 +117,7 @@ def test_ingest_into_the_folder_of_a_running_party_is_refused(
 
 def test_a_table_that_is_being_ingested_is_not_opened(tmp_path: Path) -> None:
     ingest_rows(tmp_path / "data")
-    from colonnade.party.folder import workspace
+    from colonnade.party.data.folder import workspace
 
     with workspace(tmp_path / "data"), pytest.raises(DatasetBusy):
         open_dataset(tmp_path / "data")
@@ -127,7 +127,7 @@ def test_a_table_that_is_being_ingested_is_not_opened(tmp_path: Path) -> None:
 def test_a_killed_party_leaves_no_lock(tmp_path: Path) -> None:
     ingest_rows(tmp_path / "data")
     script = (
-        "import sys, pathlib; from colonnade.party.dataset import open_dataset;"
+        "import sys, pathlib; from colonnade.party.data.dataset import open_dataset;"
         "held = open_dataset(pathlib.Path(sys.argv[1])); print('held', flush=True);"
         "sys.stdin.read()"
     )

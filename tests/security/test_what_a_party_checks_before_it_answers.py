@@ -16,11 +16,11 @@ from support.hosts import (
 )
 
 from colonnade.core.errors import BadInput
-from colonnade.core.table import COARSE_NAME, FINE_NAME
-from colonnade.optim.job import job_id
-from colonnade.party.binding import bind, claim, rows_of
-from colonnade.party.dataset import open_dataset
-from colonnade.privacy.ledger import Ledger
+from colonnade.data.table import COARSE_NAME, FINE_NAME
+from colonnade.ledger.ledger import Ledger
+from colonnade.methods.job import job_id
+from colonnade.party.data.binding import bind, claim, rows_of
+from colonnade.party.data.dataset import open_dataset
 from colonnade.wire.clients import Replies
 from colonnade.wire.jobspec import job_to_bytes
 from colonnade.wire.tasks import FrankWolfeTask, task_to_bytes

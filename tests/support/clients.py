@@ -8,16 +8,16 @@ import numpy as np
 
 from colonnade.core.arrays import IntArray
 from colonnade.core.fixedpoint import GRID
-from colonnade.optim.admm.method import AdmmMethod, ClientPart
-from colonnade.optim.admm.spec import AdmmSpec
-from colonnade.optim.admm.tasks import ClientTasks
-from colonnade.optim.job import Job, Member, job_id
-from colonnade.party.answers import Seat, answers_of
-from colonnade.party.clients import Clients, set_aside
-from colonnade.party.versions import HeldColumns
+from colonnade.ledger.create import Charter, memory_ledger
+from colonnade.ledger.gate import Gate
+from colonnade.methods.admm.method import AdmmMethod, ClientPart
+from colonnade.methods.admm.spec import AdmmSpec
+from colonnade.methods.admm.tasks import ClientTasks
+from colonnade.methods.job import Job, Member, job_id
+from colonnade.party.data.clients import Clients, set_aside
+from colonnade.party.data.columns import HeldColumns
+from colonnade.party.methods.base import Seat, answers_of
 from colonnade.privacy.accounting import units_down
-from colonnade.privacy.founding import Charter, memory_ledger
-from colonnade.privacy.gate import Gate
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.wire.clients import (

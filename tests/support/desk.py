@@ -12,19 +12,19 @@ import pytest
 from colonnade.core.arrays import Int16Array
 from colonnade.core.errors import ColonnadeError
 from colonnade.core.fixedpoint import GRID, Bounds
-from colonnade.optim.job import Job, Member, job_id
-from colonnade.optim.vertical.spec import Block, FrankWolfeSpec
-from colonnade.party.answers import Answers, Seat, answers_of
-from colonnade.party.versions import HeldColumns
+from colonnade.ledger.create import Charter, memory_ledger
+from colonnade.ledger.gate import Gate
+from colonnade.ledger.ledger import Ledger
+from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec
+from colonnade.methods.job import Job, Member, job_id
+from colonnade.party.data.columns import HeldColumns
+from colonnade.party.methods.base import Answers, Seat, answers_of
 from colonnade.privacy.accounting import units_down
-from colonnade.privacy.founding import Charter, memory_ledger
-from colonnade.privacy.gate import Gate
-from colonnade.privacy.ledger import Ledger
 from colonnade.privacy.simulation import SeededNoise
-from colonnade.server.database import Database
-from colonnade.server.engine import Coordinator
-from colonnade.server.outgoing import Send
-from colonnade.server.store import State, Store
+from colonnade.server.engine.coordinator import Coordinator
+from colonnade.server.engine.outbox import Send
+from colonnade.server.store.base import State, Store
+from colonnade.server.store.sql import Database
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.wire.codec import release_to_proto
 from colonnade.wire.heads import head_to_proto

@@ -14,28 +14,29 @@ from typing import Any
 import numpy as np
 
 from colonnade.core.fixedpoint import Bounds
-from colonnade.core.table import COARSE_NAME, Table, open_pair
-from colonnade.optim.job import Job, Member, Method, job_id
-from colonnade.optim.vertical.spec import Block, FrankWolfeSpec, Labels
-from colonnade.optim.vertical_moments.spec import MomentsSpec, Part
+from colonnade.data.table import COARSE_NAME, Table, open_pair
+from colonnade.ledger.create import Charter, memory_ledger
+from colonnade.ledger.ledger import Ledger
+from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec, Labels
+from colonnade.methods.job import Job, Member, Method, job_id
+from colonnade.methods.moments.spec import MomentsSpec, Part
 from colonnade.party import runtime
-from colonnade.party.binding import OWNER_NAME
 from colonnade.party.config import PartyConfig
 from colonnade.party.config import load_config as party_config
+from colonnade.party.data.binding import OWNER_NAME
+from colonnade.party.data.columns import columns_for, version_of
 from colonnade.party.meter import Line, read_log
-from colonnade.party.versions import columns_for, version_of
 from colonnade.party.warming import warm
+from colonnade.pki.authority import Credentials, load_credentials
 from colonnade.privacy.accounting import units_down
-from colonnade.privacy.founding import Charter, memory_ledger
-from colonnade.privacy.ledger import Ledger
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.privacy.simulation import SeededNoise
-from colonnade.server.callers import Callers
-from colonnade.server.database import Database
-from colonnade.server.frank_wolfe import FrankWolfe, Iterate
-from colonnade.server.moments import MomentsSolver, MomentsState
+from colonnade.server.api.auth import Callers
+from colonnade.server.methods.frank_wolfe.steps import FrankWolfe, Iterate
+from colonnade.server.methods.moments.steps import MomentsSolver, MomentsState
 from colonnade.server.runtime import Serving, create_server
-from colonnade.server.store import IterateRow, Store
+from colonnade.server.store.base import IterateRow, Store
+from colonnade.server.store.sql import Database
 from colonnade.simulate import moments
 from colonnade.simulate.federation import (
     FEDERATION,
@@ -46,7 +47,6 @@ from colonnade.simulate.federation import (
 )
 from colonnade.simulate.inprocess import Data, parties
 from colonnade.wire.jobspec import job_to_bytes
-from colonnade.wire.pki import Credentials, load_credentials
 
 NAMES = ("hospital", "laboratory", "insurer", "registry")
 CAP = units_down(2.0)

@@ -8,26 +8,26 @@ from pathlib import Path
 
 import numpy as np
 
+from colonnade.client.admm_builder import Frame, job_over_clients
+from colonnade.client.client import PartyOffer
 from colonnade.core.fixedpoint import Bounds
-from colonnade.core.schema import parse_schema
-from colonnade.optim.admm.spec import AdmmSpec
-from colonnade.optim.job import Job, Member
-from colonnade.optim.vertical.spec import Block, FrankWolfeSpec
+from colonnade.data.schema import parse_schema
+from colonnade.ledger.create import Charter, memory_ledger
+from colonnade.ledger.ledger import Ledger
+from colonnade.methods.admm.spec import AdmmSpec
+from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec
+from colonnade.methods.job import Job, Member
 from colonnade.party.config import load_config
-from colonnade.party.dataset import Dataset
-from colonnade.party.ingest import IngestSummary, ingest
+from colonnade.party.data.dataset import Dataset
+from colonnade.party.data.ingest import IngestSummary, ingest
+from colonnade.party.data.sources import FileSource
 from colonnade.party.policy import Allowance, Policy
 from colonnade.party.runtime import Party
-from colonnade.party.sources import FileSource
 from colonnade.party.vault import Vault
+from colonnade.pki.identity import Identity
 from colonnade.privacy.accounting import MAX_UNITS, units_down
-from colonnade.privacy.founding import Charter, memory_ledger
-from colonnade.privacy.ledger import Ledger
 from colonnade.privacy.simulation import ZeroNoise
-from colonnade.wire.client import PartyOffer
-from colonnade.wire.client_jobs import Frame, job_over_clients
 from colonnade.wire.clients import Questions, questions_to_bytes
-from colonnade.wire.identity import Identity
 from support.federation import founded
 
 PARTY = "hospital"

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 
 from colonnade.core.arrays import IntArray
+from colonnade.ledger.create import Charter, create_ledger, memory_ledger, open_ledger
+from colonnade.ledger.entries import ReleaseKey
+from colonnade.ledger.files import LedgerFiles
+from colonnade.ledger.ledger import Ledger
 from colonnade.privacy.accounting import units_down
-from colonnade.privacy.entries import ReleaseKey
-from colonnade.privacy.files import LedgerFiles
-from colonnade.privacy.founding import Charter, create_ledger, memory_ledger, open_ledger
-from colonnade.privacy.ledger import Ledger
 from colonnade.privacy.mechanisms import DiscreteGaussian
 
 CAP = units_down(1.0)

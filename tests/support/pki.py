@@ -11,8 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from colonnade.wire.identity import Identity
-from colonnade.wire.pki import (
+from colonnade.pki.authority import (
     Credentials,
     approve_request,
     create_authority,
@@ -20,6 +19,7 @@ from colonnade.wire.pki import (
     install_certificate,
     load_credentials,
 )
+from colonnade.pki.identity import Identity
 
 Key = ec.EllipticCurvePrivateKey
 

@@ -7,19 +7,19 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.fixedpoint import GRID
-from colonnade.optim.solvers.admm import Admm
-from colonnade.optim.solvers.coordinate import CoordinateDescent
-from colonnade.optim.solvers.design import DenseDesign
-from colonnade.optim.solvers.dual import DualDescent
-from colonnade.optim.solvers.frank_wolfe import FrankWolfe
-from colonnade.optim.solvers.greedy import GreedyDescent
-from colonnade.optim.solvers.losses import Loss
-from colonnade.optim.solvers.penalties import no_penalty, ridge
-from colonnade.optim.solvers.problem import plain
-from colonnade.optim.solvers.sgd import StochasticDescent
-from colonnade.optim.solvers.solve import Solver, make_plan, solve
-from colonnade.optim.solvers.sparse import SparseDesign
+from colonnade.linear.losses import Loss
+from colonnade.linear.penalties import no_penalty, ridge
 from colonnade.privacy.mechanisms import Mechanism, SignedSelection
+from colonnade.solvers.admm import Admm
+from colonnade.solvers.coordinate import CoordinateDescent
+from colonnade.solvers.design import DenseDesign
+from colonnade.solvers.dual import DualDescent
+from colonnade.solvers.frank_wolfe import FrankWolfe
+from colonnade.solvers.greedy import GreedyDescent
+from colonnade.solvers.problem import plain
+from colonnade.solvers.sgd import StochasticDescent
+from colonnade.solvers.solve import Solver, make_plan, solve
+from colonnade.solvers.sparse import SparseDesign
 
 UNIT = 1.0 / GRID
 

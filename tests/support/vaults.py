@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from colonnade.core.errors import ColonnadeError
-from colonnade.party.dataset import open_dataset
+from colonnade.ledger.create import Charter, memory_ledger
+from colonnade.ledger.ledger import Ledger
+from colonnade.party.data.dataset import open_dataset
 from colonnade.party.policy import load_policy
 from colonnade.party.vault import Vault
-from colonnade.privacy.founding import Charter, memory_ledger
-from colonnade.privacy.ledger import Ledger
+from colonnade.pki.identity import Identity
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.simulate.federation import FEDERATION
-from colonnade.wire.identity import Identity
 from support.federation import NAMES, founded
 
 ME, OTHER = NAMES[:2]

@@ -1,9 +1,9 @@
 """A vertical job in one process, and how well it does."""
 
-from colonnade.optim.vertical.planning import Problem
-from colonnade.optim.vertical.spec import FrankWolfeSpec
+from colonnade.methods.frank_wolfe.plan import Problem
+from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec
 from colonnade.privacy.accounting import rho_of, units_down
-from colonnade.server.frank_wolfe import Iterate
+from colonnade.server.methods.frank_wolfe.steps import Iterate
 from colonnade.simulate.inprocess import Data, grid, model_of, parties, quality, run
 
 __all__ = ["Data", "grid", "parties", "planned", "r2", "run"]

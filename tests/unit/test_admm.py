@@ -15,10 +15,15 @@ from support.ledgers import new_ledger
 from colonnade.core.arrays import IntArray
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import GRID
-from colonnade.optim.admm import accounting, packing
-from colonnade.optim.admm.packing import pack, unpack_many
-from colonnade.optim.admm.prox import TOLERANCE, Client, design, factorise
-from colonnade.optim.admm.spec import (
+from colonnade.ledger.entries import ChargedTogether, StoredTogether, entry_from_line
+from colonnade.ledger.gate import Gate
+from colonnade.ledger.ledger import Released
+from colonnade.linear.losses import HINGE, LOGISTIC, SQUARED, Loss
+from colonnade.linear.penalties import box, lasso
+from colonnade.methods.admm import accounting, packing
+from colonnade.methods.admm.packing import pack, unpack_many
+from colonnade.methods.admm.prox import TOLERANCE, Client, design, factorise
+from colonnade.methods.admm.spec import (
     DISPLACEMENT,
     MAX_STATE,
     MAX_V,
@@ -26,25 +31,20 @@ from colonnade.optim.admm.spec import (
     AdmmSpec,
     Sampling,
 )
-from colonnade.optim.admm.tasks import ClientTasks
-from colonnade.optim.solvers.losses import HINGE, LOGISTIC, SQUARED, Loss
-from colonnade.optim.solvers.penalties import box, lasso
-from colonnade.optim.vertical.shares import ShareCode
-from colonnade.party.admm import AdmmHost, Declined
+from colonnade.methods.admm.tasks import ClientTasks
+from colonnade.party.methods.admm import AdmmHost, Declined
 from colonnade.privacy.accounting import RHO_UNIT, epsilon_of, units_down
-from colonnade.privacy.entries import ChargedTogether, StoredTogether, entry_from_line
-from colonnade.privacy.gate import Gate
-from colonnade.privacy.ledger import Released
 from colonnade.privacy.simulation import SeededNoise, ZeroNoise
-from colonnade.server.admm import AdmmCoordinator, Answer, gathered
-from colonnade.server.admm_state import (
+from colonnade.server.methods.admm.state import (
     AdmmState,
     decode_change,
     decode_state,
     encode_change,
     encode_state,
 )
+from colonnade.server.methods.admm.steps import AdmmCoordinator, Answer, gathered
 from colonnade.simulate.admm import Trouble, ask, make_host, run, run_with
+from colonnade.sketching.packing import ShareCode
 from colonnade.wire.clients import Said
 
 ZEROS = np.zeros(3, np.int64)

@@ -9,8 +9,8 @@ import pytest
 from colonnade.bench.admm import paper, scale, utility
 from colonnade.bench.admm.loop import loop_seconds
 from colonnade.core.errors import BadInput
-from colonnade.optim.admm.planning import participations_of, release_units
-from colonnade.optim.admm.prox import design
+from colonnade.methods.admm.plan import participations_of, release_units
+from colonnade.methods.admm.prox import design
 from colonnade.privacy.accounting import epsilon_of, rho_from_units, rho_of
 from colonnade.simulate.admm_run import Dealt, Population, people
 

@@ -11,10 +11,8 @@ from sklearn import linear_model
 
 from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import GRID
-from colonnade.optim.admm.prox import Client, factorise
-from colonnade.optim.admm.spec import AdmmSpec, Sampling
-from colonnade.optim.solvers.losses import LOGISTIC, SQUARED, Loss
-from colonnade.optim.solvers.penalties import (
+from colonnade.linear.losses import LOGISTIC, SQUARED, Loss
+from colonnade.linear.penalties import (
     Penalty,
     box,
     elastic_net,
@@ -22,9 +20,11 @@ from colonnade.optim.solvers.penalties import (
     no_penalty,
     ridge,
 )
+from colonnade.methods.admm.prox import Client, factorise
+from colonnade.methods.admm.spec import AdmmSpec, Sampling
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.simulation import SeededNoise, ZeroNoise
-from colonnade.server.admm import AdmmCoordinator, Answer, gathered
+from colonnade.server.methods.admm.steps import AdmmCoordinator, Answer, gathered
 from colonnade.simulate.admm import Pool, Trouble, partition, run
 from colonnade.simulate.admm_baselines import (
     centralised,

@@ -11,15 +11,15 @@ from support.desk import Crash
 from support.entropy import shake
 
 from colonnade.core.errors import BadInput, RequestConflict
-from colonnade.optim.admm.spec import DISPLACEMENT
-from colonnade.optim.job import Job, job_id
-from colonnade.server.admm import AdmmCoordinator
-from colonnade.server.admm_state import AdmmState, encode_state
-from colonnade.server.outgoing import Send
-from colonnade.server.progress import status_of
-from colonnade.server.run import Run
-from colonnade.server.status import job_status
-from colonnade.server.store import State
+from colonnade.methods.admm.spec import DISPLACEMENT
+from colonnade.methods.job import Job, job_id
+from colonnade.server.engine.outbox import Send
+from colonnade.server.engine.progress import status_of
+from colonnade.server.engine.rounds import Run
+from colonnade.server.engine.status import job_status
+from colonnade.server.methods.admm.state import AdmmState, encode_state
+from colonnade.server.methods.admm.steps import AdmmCoordinator
+from colonnade.server.store.base import State
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.v1 import job_pb2
 from colonnade.wire.clients import Questions, Replies, newest_release, questions_to_bytes

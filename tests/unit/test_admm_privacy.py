@@ -12,12 +12,12 @@ from support.entropy import ShakeNoise
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.fixedpoint import GRID
-from colonnade.optim.admm.kernels import exceeds, newton, to_grid
-from colonnade.optim.admm.prox import TOLERANCE, Client, factorise
-from colonnade.optim.admm.spec import MAX_V, AdmmSpec
-from colonnade.optim.solvers.losses import LOGISTIC, SQUARED, Loss
+from colonnade.ledger.ledger import Released
+from colonnade.linear.losses import LOGISTIC, SQUARED, Loss
+from colonnade.methods.admm.kernels import exceeds, newton, to_grid
+from colonnade.methods.admm.prox import TOLERANCE, Client, factorise
+from colonnade.methods.admm.spec import MAX_V, AdmmSpec
 from colonnade.privacy.accounting import rho_from_units, units_down
-from colonnade.privacy.ledger import Released
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.simulate.admm import make_host
 

@@ -15,19 +15,19 @@ from support.entropy import shake
 from colonnade.cli.admm_options import _limit
 from colonnade.cli.main import main
 from colonnade.cli.progress import summary
-from colonnade.optim.admm.planning import participations_of
-from colonnade.optim.admm.prox import Client
-from colonnade.optim.job import Job
-from colonnade.optim.solvers.losses import LOGISTIC
-from colonnade.server.progress import find_job, run_of
-from colonnade.server.report.client_sections import shortfall
-from colonnade.server.report.html import render
-from colonnade.server.report.markup import number
-from colonnade.server.report.model_plots import line_colours
-from colonnade.server.summary import report_of
+from colonnade.client.client import JobView, PartyView
+from colonnade.linear.losses import LOGISTIC
+from colonnade.methods.admm.plan import participations_of
+from colonnade.methods.admm.prox import Client
+from colonnade.methods.job import Job
+from colonnade.report.client_sections import shortfall
+from colonnade.report.html import render
+from colonnade.report.markup import number
+from colonnade.report.model_plots import line_colours
+from colonnade.server.engine.progress import find_job, run_of
+from colonnade.server.results import report_of
 from colonnade.simulate.admm_run import Dealt, judged
 from colonnade.v1 import release_pb2
-from colonnade.wire.client import JobView, PartyView
 
 TWO = {"gateway": 6, "lab": 1}
 

@@ -13,14 +13,14 @@ from support.clients import admm_job, admm_method
 
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
-from colonnade.optim.admm.method import AdmmMethod
-from colonnade.optim.admm.spec import DISPLACEMENT, MAX_V, Sampling
-from colonnade.optim.job import Job
-from colonnade.optim.solvers.losses import LOGISTIC
-from colonnade.optim.solvers.penalties import Penalty
-from colonnade.privacy.entries import ReleaseKey
-from colonnade.privacy.ledger import Released
-from colonnade.privacy.receipts import Receipt
+from colonnade.ledger.entries import ReleaseKey
+from colonnade.ledger.ledger import Released
+from colonnade.ledger.receipts import Receipt
+from colonnade.linear.losses import LOGISTIC
+from colonnade.linear.penalties import Penalty
+from colonnade.methods.admm.method import AdmmMethod
+from colonnade.methods.admm.spec import DISPLACEMENT, MAX_V, Sampling
+from colonnade.methods.job import Job
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.v1 import job_pb2
 from colonnade.wire.clients import (

@@ -10,11 +10,11 @@ from support.entropy import ScriptedNoise, ShakeNoise
 
 from colonnade.core.arrays import IntArray
 from colonnade.core.fixedpoint import GRID
-from colonnade.optim.dense_sketch import HadamardSketch
-from colonnade.optim.kernels import score
-from colonnade.optim.sketch import Sketch, SparseSketch
+from colonnade.linear.kernels import score
 from colonnade.privacy.accounting import rho_from_units, units_down
 from colonnade.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, SignedSelection
+from colonnade.sketching.dense import HadamardSketch
+from colonnade.sketching.sparse import Sketch, SparseSketch
 
 RHO = 0.5
 SKETCHES: list[Sketch] = [

@@ -4,15 +4,15 @@ import dataclasses
 
 import pytest
 
+from colonnade.client.builder import Wishes, author, plan_of
+from colonnade.client.client import PartyOffer
+from colonnade.client.description import describe
 from colonnade.core.errors import BadInput, BudgetExceeded
 from colonnade.core.fixedpoint import Bounds
-from colonnade.optim.job import MAX_TASK_ENTRIES
-from colonnade.optim.vertical.spec import FrankWolfeSpec, Labels, Loss
-from colonnade.optim.vertical_moments.spec import MomentsSpec
+from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec, Labels, Loss
+from colonnade.methods.job import MAX_TASK_ENTRIES
+from colonnade.methods.moments.spec import MomentsSpec
 from colonnade.privacy.accounting import rho_of, units_down
-from colonnade.wire.authoring import Wishes, author, plan_of
-from colonnade.wire.client import PartyOffer
-from colonnade.wire.description import describe
 
 FEATURES = {"hospital": ("age", "bmi", "pulse"), "laboratory": ("iron", "zinc", "sodium")}
 N_ROWS = 20_000

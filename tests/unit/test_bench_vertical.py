@@ -13,7 +13,7 @@ from colonnade.bench.vertical.echo import Order, Server, Syncs
 from colonnade.bench.vertical.memory import Peak, _resident_tables, party_memory, write_tables
 from colonnade.bench.vertical.speed import Effort, measure_speed
 from colonnade.bench.vertical.uplink import Case, ratios_of, uplink_ratios
-from colonnade.core.table import open_pair
+from colonnade.data.table import open_pair
 
 
 class Stream:

@@ -6,8 +6,8 @@ import pytest
 from support.ledgers import MECHANISM, VALUE, key, new_ledger
 
 from colonnade.core.errors import BadInput
-from colonnade.privacy.gate import Gate
-from colonnade.privacy.ledger import Released
+from colonnade.ledger.gate import Gate
+from colonnade.ledger.ledger import Released
 from colonnade.privacy.sampling import OsNoise
 from colonnade.v1 import release_pb2
 from colonnade.wire.codec import receipt_from_bytes, release_from_proto, release_to_proto

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from colonnade.core.schema import load_schema
+from colonnade.data.schema import load_schema
+from colonnade.ledger.create import Charter, memory_ledger
 from colonnade.party import config as party
 from colonnade.party import metrics as party_metrics
 from colonnade.party import policy
 from colonnade.party.meter import Meter
 from colonnade.party.pacing import Pace
-from colonnade.privacy.founding import Charter, memory_ledger
 from colonnade.server import config as coordinator
 from colonnade.server import metrics as coordinator_metrics
-from colonnade.server.database import Database
-from colonnade.server.engine import Coordinator
+from colonnade.server.engine.coordinator import Coordinator
+from colonnade.server.store.sql import Database
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

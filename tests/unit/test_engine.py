@@ -20,13 +20,13 @@ from colonnade.core.errors import (
     StaleEpoch,
     UnknownJob,
 )
-from colonnade.optim.job import Job, job_id
-from colonnade.optim.vertical.spec import Sampling
-from colonnade.server.engine import Coordinator
-from colonnade.server.outgoing import Send
-from colonnade.server.progress import run_of, status_of
-from colonnade.server.store import State
-from colonnade.server.summary import report_of
+from colonnade.methods.frank_wolfe.spec import Sampling
+from colonnade.methods.job import Job, job_id
+from colonnade.server.engine.coordinator import Coordinator
+from colonnade.server.engine.outbox import Send
+from colonnade.server.engine.progress import run_of, status_of
+from colonnade.server.results import report_of
+from colonnade.server.store.base import State
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.v1 import job_pb2
 from colonnade.wire.codec import release_from_proto

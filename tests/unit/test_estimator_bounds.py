@@ -17,7 +17,7 @@ from colonnade.estimators import (
     PrivateRidge,
 )
 from colonnade.estimators.bounds import read_bounds
-from colonnade.optim.solvers.coordinate import CoordinateDescent
+from colonnade.solvers.coordinate import CoordinateDescent
 
 LOW, HIGH = np.array([-2.0, 1.0, 0.0]), np.array([2.0, 5.0, 0.5])
 Y_BOUNDS = (-20.0, 20.0)

@@ -25,13 +25,13 @@ from colonnade.estimators import (
     PrivateRidge,
     SpendWarning,
 )
-from colonnade.optim.solvers.admm import Admm
-from colonnade.optim.solvers.coordinate import CoordinateDescent
-from colonnade.optim.solvers.dual import DualDescent
-from colonnade.optim.solvers.frank_wolfe import FrankWolfe
-from colonnade.optim.solvers.sgd import StochasticDescent
-from colonnade.optim.solvers.solve import Unsuitable
 from colonnade.privacy.accounting import epsilon_of
+from colonnade.solvers.admm import Admm
+from colonnade.solvers.coordinate import CoordinateDescent
+from colonnade.solvers.dual import DualDescent
+from colonnade.solvers.frank_wolfe import FrankWolfe
+from colonnade.solvers.sgd import StochasticDescent
+from colonnade.solvers.solve import Unsuitable
 
 LONG = CoordinateDescent(passes=1500, clip=16.0)
 REGRESSORS = [PrivateLasso, PrivateElasticNet, PrivateRidge]

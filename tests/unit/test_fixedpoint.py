@@ -16,7 +16,7 @@ from colonnade.core.fixedpoint import (
     grid_dtype,
     quantise,
 )
-from colonnade.core.requantising import requantise
+from colonnade.data.requantise import requantise
 
 LARGEST = 1e120
 no_deadline = settings(deadline=None)  # a busy machine is no failure

@@ -19,15 +19,15 @@ from colonnade.core.errors import (
     ReleasePurged,
     RequestConflict,
 )
-from colonnade.privacy.drafts import Ask
-from colonnade.privacy.entries import ReleaseKey
-from colonnade.privacy.gate import Gate, Step, int64_bytes
-from colonnade.privacy.ledger import MAX_TOGETHER, Ledger, Released
+from colonnade.ledger.drafts import Ask
+from colonnade.ledger.entries import ReleaseKey
+from colonnade.ledger.gate import Gate, Step, int64_bytes
+from colonnade.ledger.ledger import MAX_TOGETHER, Ledger, Released
+from colonnade.ledger.state import Head
+from colonnade.ledger.storage import MAX_BODY_BYTES, MemoryStorage, Row
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.privacy.sampling import OsNoise
 from colonnade.privacy.simulation import SeededNoise, ZeroNoise
-from colonnade.privacy.state import Head
-from colonnade.privacy.storage import MAX_BODY_BYTES, MemoryStorage, Row
 
 
 @pytest.fixture(params=["memory", "sqlite"])

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from colonnade.client.builder import Wishes, author
+from colonnade.client.client import PartyOffer
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
-from colonnade.optim.job import Job
+from colonnade.methods.job import Job
 from colonnade.simulate.federation import Column, Site
 from colonnade.simulate.held_out import MOST_ROWS, Divided, divide, rows_held_out
 from colonnade.simulate.quality import scored
-from colonnade.wire.authoring import Wishes, author
-from colonnade.wire.client import PartyOffer
 
 N_ROWS, HELD_OUT = 900, 200
 BOUNDS = Bounds(-2.0, 2.0)

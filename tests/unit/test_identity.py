@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support.pki import Pair, leaf, new_key, request_pem, sign
 
 from colonnade.core.errors import EXIT_REFUSED, BadIdentity
-from colonnade.wire.identity import (
+from colonnade.pki.identity import (
     ROLES,
     Identity,
     check_certificate,

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
-from colonnade.optim.job import MAX_ROUNDS, Job, Member, Method, job_id
-from colonnade.optim.vertical.spec import Block, FrankWolfeSpec, Labels, Loss, Sampling
-from colonnade.optim.vertical_moments.spec import MomentsSpec, Part
-from colonnade.server.algorithm import algorithm_of
+from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec, Labels, Loss, Sampling
+from colonnade.methods.job import MAX_ROUNDS, Job, Member, Method, job_id
+from colonnade.methods.moments.spec import MomentsSpec, Part
+from colonnade.server.methods.base import algorithm_of
 from colonnade.v1 import job_pb2
 from colonnade.wire.jobspec import MAX_SPEC_BYTES, job_from_bytes, job_to_bytes
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colonnade.optim import kernels
-from colonnade.optim.kernels import score
+from colonnade.linear import kernels
+from colonnade.linear.kernels import score
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])

@@ -27,19 +27,19 @@ from colonnade.core.errors import (
     LowDisk,
     RequestConflict,
 )
-from colonnade.privacy import sqlite as storage_module
-from colonnade.privacy.entries import Bound, chain, entry_from_line, line_of
-from colonnade.privacy.export import export_lines, verify_export
-from colonnade.privacy.files import LedgerFiles
-from colonnade.privacy.founding import Charter, create_ledger, open_ledger
-from colonnade.privacy.gate import Gate
-from colonnade.privacy.ledger import Ledger, Released
-from colonnade.privacy.mirror import HeadMirror
-from colonnade.privacy.receipts import Receipt, public_bytes
-from colonnade.privacy.recovery import recover_ledger
+from colonnade.ledger import sqlite as storage_module
+from colonnade.ledger.create import Charter, create_ledger, open_ledger
+from colonnade.ledger.entries import Bound, chain, entry_from_line, line_of
+from colonnade.ledger.export import export_lines, verify_export
+from colonnade.ledger.files import LedgerFiles
+from colonnade.ledger.gate import Gate
+from colonnade.ledger.ledger import Ledger, Released
+from colonnade.ledger.mirror import HeadMirror
+from colonnade.ledger.receipts import Receipt, public_bytes
+from colonnade.ledger.recovery import recover_ledger
+from colonnade.ledger.sqlite import SqliteStorage
+from colonnade.ledger.state import Head, LedgerState
 from colonnade.privacy.sampling import OsNoise
-from colonnade.privacy.sqlite import SqliteStorage
-from colonnade.privacy.state import Head, LedgerState
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -234,8 +234,8 @@ def test_a_second_process_cannot_open_an_open_ledger(files: LedgerFiles) -> None
     ledger = open_ledger(files)
     code = (
         "import sys; from pathlib import Path\n"
-        "from colonnade.privacy.founding import open_ledger\n"
-        "from colonnade.privacy.files import LedgerFiles\n"
+        "from colonnade.ledger.create import open_ledger\n"
+        "from colonnade.ledger.files import LedgerFiles\n"
         "from colonnade.core.errors import LedgerBusy\n"
         "try: open_ledger(LedgerFiles(Path(sys.argv[1])))\n"
         "except LedgerBusy as busy: print(busy)\n"
@@ -750,7 +750,7 @@ def test_a_recovery_killed_before_the_new_ledger_exists_can_be_repeated(
     spoil(files, 3)
     new = LedgerFiles(tmp_path / "new")
     with monkeypatch.context() as patch:
-        patch.setattr("colonnade.privacy.recovery.create_ledger", lambda *_, **__: 1 / 0)
+        patch.setattr("colonnade.ledger.recovery.create_ledger", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             recover_ledger(files, new)
     with pytest.raises(LedgerRolledBack):  # stopped already: never two alive

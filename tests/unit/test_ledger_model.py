@@ -22,10 +22,10 @@ from colonnade.core.errors import (
     ReleasePurged,
     RequestConflict,
 )
-from colonnade.privacy.drafts import Ask
-from colonnade.privacy.entries import ReleaseKey
-from colonnade.privacy.files import LedgerFiles
-from colonnade.privacy.founding import Charter, create_ledger, open_ledger
+from colonnade.ledger.create import Charter, create_ledger, open_ledger
+from colonnade.ledger.drafts import Ask
+from colonnade.ledger.entries import ReleaseKey
+from colonnade.ledger.files import LedgerFiles
 from colonnade.privacy.mechanisms import DiscreteGaussian
 
 Key = tuple[str, int, str]  # job, round, account

@@ -9,12 +9,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from support.ledgers import CAP, MECHANISM, digest, key
 
 from colonnade.core.errors import BadInput, BudgetExceeded
-from colonnade.party.clients import check_accounts
-from colonnade.privacy import export
-from colonnade.privacy.accounting import MAX_UNITS
-from colonnade.privacy.caps import signed_cap
-from colonnade.privacy.drafts import Ask
-from colonnade.privacy.entries import (
+from colonnade.ledger import export
+from colonnade.ledger.caps import signed_cap
+from colonnade.ledger.create import Charter, create_ledger, open_ledger
+from colonnade.ledger.drafts import Ask
+from colonnade.ledger.entries import (
     GENESIS,
     CapSet,
     Charged,
@@ -25,13 +24,14 @@ from colonnade.privacy.entries import (
     chain,
     line_of,
 )
-from colonnade.privacy.files import LedgerFiles
-from colonnade.privacy.founding import Charter, create_ledger, open_ledger
-from colonnade.privacy.ledger import Ledger
-from colonnade.privacy.mirror import HeadMirror
-from colonnade.privacy.receipts import Receipt, public_bytes
-from colonnade.privacy.recovery import recover_ledger
-from colonnade.privacy.state import Head
+from colonnade.ledger.files import LedgerFiles
+from colonnade.ledger.ledger import Ledger
+from colonnade.ledger.mirror import HeadMirror
+from colonnade.ledger.receipts import Receipt, public_bytes
+from colonnade.ledger.recovery import recover_ledger
+from colonnade.ledger.state import Head
+from colonnade.party.data.clients import check_accounts
+from colonnade.privacy.accounting import MAX_UNITS
 
 COST = MECHANISM.cost
 NAMES = ("alice", "bob", "carol")

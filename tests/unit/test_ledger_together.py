@@ -11,15 +11,15 @@ from support.ledgers import CAP, MECHANISM, VALUE, digest, key, new_ledger
 
 from colonnade.cli.main import main
 from colonnade.core.errors import LedgerDamaged, LowDisk
-from colonnade.privacy import sqlite as storage_module
-from colonnade.privacy.drafts import Ask
-from colonnade.privacy.entries import canonical
-from colonnade.privacy.files import LedgerFiles
-from colonnade.privacy.founding import open_ledger
-from colonnade.privacy.gate import Gate
-from colonnade.privacy.ledger import Ledger, Released
+from colonnade.ledger import sqlite as storage_module
+from colonnade.ledger.create import open_ledger
+from colonnade.ledger.drafts import Ask
+from colonnade.ledger.entries import canonical
+from colonnade.ledger.files import LedgerFiles
+from colonnade.ledger.gate import Gate
+from colonnade.ledger.ledger import Ledger, Released
+from colonnade.ledger.state import LedgerState
 from colonnade.privacy.sampling import OsNoise
-from colonnade.privacy.state import LedgerState
 
 NAMES = ["a", "b", "c"]
 ASKS = [Ask(key(account=name), MECHANISM, digest(name.encode())) for name in NAMES]

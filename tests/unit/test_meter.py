@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from colonnade.party.meter import CONTROL, Meter, read_log
-from colonnade.server.metering import retry_row, submission_rows
+from colonnade.server.engine.metering import retry_row, submission_rows
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.v1 import release_pb2
 from colonnade.wire.frames import wire_bytes

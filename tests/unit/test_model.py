@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import GRID, Bounds, quantise
-from colonnade.optim.model import LinearModel, LossName, ModelFeature, ModelLabel, load_model
+from colonnade.data.model import LinearModel, LossName, ModelFeature, ModelLabel, load_model
 
 MODEL = LinearModel(
     job_id="ab" * 32,

@@ -10,10 +10,10 @@ from support.entropy import ScriptedNoise
 from colonnade.core.arrays import FloatArray
 from colonnade.core.errors import BadInput, RequestConflict
 from colonnade.core.fixedpoint import GRID
-from colonnade.optim.vertical.moments import sums
-from colonnade.optim.vertical.residual import MAX_CLIP, SCORE_SENSITIVITY, Public
-from colonnade.optim.vertical.spec import Labels, Loss, decode_choice, encode_choice
-from colonnade.optim.vertical_moments.rows import (
+from colonnade.methods.column_moments import sums
+from colonnade.methods.frank_wolfe.residual import MAX_CLIP, SCORE_SENSITIVITY, Public
+from colonnade.methods.frank_wolfe.spec import Labels, Loss, decode_choice, encode_choice
+from colonnade.methods.moments.rows import (
     DIAGONAL,
     INNER_SENSITIVITY2,
     MAX_COEF,
@@ -25,7 +25,7 @@ from colonnade.optim.vertical_moments.rows import (
     project,
     sketch_sensitivity2,
 )
-from colonnade.optim.vertical_moments.spec import (
+from colonnade.methods.moments.spec import (
     CROSS,
     GRAM,
     LABEL,
@@ -37,12 +37,12 @@ from colonnade.optim.vertical_moments.spec import (
     Part,
     Stage,
 )
-from colonnade.optim.vertical_moments.tasks import Task
-from colonnade.party.versions import HeldColumns
+from colonnade.methods.moments.tasks import Task
+from colonnade.party.data.columns import HeldColumns
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.simulation import SeededNoise, ZeroNoise
-from colonnade.server.moment_state import decode_state, encode_state
-from colonnade.server.moments import MomentsSolver, MomentsState
+from colonnade.server.methods.moments.state import decode_state, encode_state
+from colonnade.server.methods.moments.steps import MomentsSolver, MomentsState
 from colonnade.simulate.inprocess import Data, quality
 from colonnade.simulate.moments import fit, model_of, parties, run
 

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from colonnade.core.arrays import FloatArray
-from colonnade.optim.vertical.planning import Problem
-from colonnade.optim.vertical.spec import Loss
-from colonnade.optim.vertical_moments.planning import recommend
+from colonnade.methods.frank_wolfe.plan import Problem
+from colonnade.methods.frank_wolfe.spec import Loss
+from colonnade.methods.moments.plan import recommend
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.simulation import SeededNoise
-from colonnade.server.moments import MomentsSolver
-from colonnade.server.solutions import moments_summary
+from colonnade.server.methods.moments.solutions import moments_summary
+from colonnade.server.methods.moments.steps import MomentsSolver
 from colonnade.simulate.inprocess import Data, grid, quality
 from colonnade.simulate.moments import model_of, run
 

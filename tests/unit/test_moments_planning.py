@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colonnade.optim.vertical.planning import Problem
-from colonnade.optim.vertical.planning import recommend as frank_wolfe
-from colonnade.optim.vertical.spec import Labels, Loss
-from colonnade.optim.vertical_moments.planning import choose_method, recommend
-from colonnade.optim.vertical_moments.spec import (
+from colonnade.methods.frank_wolfe.plan import Problem
+from colonnade.methods.frank_wolfe.plan import recommend as frank_wolfe
+from colonnade.methods.frank_wolfe.spec import Labels, Loss
+from colonnade.methods.moments.plan import choose_method, recommend
+from colonnade.methods.moments.spec import (
     GRAM,
     LABEL,
     MARGINALS,

@@ -11,10 +11,9 @@ from support.entropy import ShakeNoise
 
 from colonnade.core.arrays import Int16Array, IntArray
 from colonnade.core.fixedpoint import GRID
-from colonnade.optim.sketch import Sketch, SparseSketch
-from colonnade.optim.vertical.moments import moments_mechanism, sums
-from colonnade.optim.vertical_moments import rows as rows_module
-from colonnade.optim.vertical_moments.rows import (
+from colonnade.methods.column_moments import moments_mechanism, sums
+from colonnade.methods.moments import rows as rows_module
+from colonnade.methods.moments.rows import (
     BALL,
     DIAGONAL,
     INNER_SENSITIVITY2,
@@ -31,9 +30,10 @@ from colonnade.optim.vertical_moments.rows import (
     sketch_sensitivity2,
     triangle,
 )
-from colonnade.optim.vertical_moments.tasks import Task
+from colonnade.methods.moments.tasks import Task
 from colonnade.privacy.accounting import rho_from_units, units_down
 from colonnade.privacy.mechanisms import DiscreteGaussian
+from colonnade.sketching.sparse import Sketch, SparseSketch
 
 N_ROWS, DIM, RHO = 40, 16, 0.5
 SKETCH = SparseSketch(b"m", N_ROWS, DIM)

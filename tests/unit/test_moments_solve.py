@@ -8,13 +8,7 @@ from support.vertical import planned
 
 from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import GRID
-from colonnade.optim.vertical_moments.planning import recommend
-from colonnade.privacy.simulation import SeededNoise
-from colonnade.server.intervals import _own, correlations
-from colonnade.server.moment_estimates import Local
-from colonnade.server.moment_scales import Scales
-from colonnade.server.moments import MomentsSolver
-from colonnade.server.solve import (
+from colonnade.linear.gram import (
     elastic_net,
     floored,
     lasso,
@@ -24,6 +18,12 @@ from colonnade.server.solve import (
     within_ball,
     within_box,
 )
+from colonnade.methods.moments.plan import recommend
+from colonnade.privacy.simulation import SeededNoise
+from colonnade.server.methods.moments.estimates import Local
+from colonnade.server.methods.moments.intervals import _own, correlations
+from colonnade.server.methods.moments.scales import Scales
+from colonnade.server.methods.moments.steps import MomentsSolver
 from colonnade.simulate.moments import run
 from colonnade.simulate.synthetic import STRUCTURES, make
 

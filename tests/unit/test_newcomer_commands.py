@@ -10,7 +10,7 @@ from support.pki import NOW, Pki
 
 from colonnade.cli.main import main
 from colonnade.core.errors import JobEnded
-from colonnade.wire.pki import create_authority
+from colonnade.pki.authority import create_authority
 
 Output = pytest.CaptureFixture[str]
 

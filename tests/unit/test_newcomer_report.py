@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from colonnade.cli.job_admm import _job
-from colonnade.cli.job_submit import hand_in
+from colonnade.cli.job.admm import _job
+from colonnade.cli.job.submit import hand_in
+from colonnade.client.builder import Wishes, author
+from colonnade.client.client import Client, PartyOffer
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
-from colonnade.server.report import cost_plots, model_plots
-from colonnade.server.report.cost_plots import draw_traffic, draw_uplink
-from colonnade.server.report.html import _in_order
-from colonnade.server.report.markup import Markup, number, short
-from colonnade.server.report.model_plots import draw_path, draw_quality
-from colonnade.server.report.model_sections import quality_section
-from colonnade.wire.authoring import Wishes, author
-from colonnade.wire.client import Client, PartyOffer
+from colonnade.report import cost_plots, model_plots
+from colonnade.report.cost_plots import draw_traffic, draw_uplink
+from colonnade.report.html import _in_order
+from colonnade.report.markup import Markup, number, short
+from colonnade.report.model_plots import draw_path, draw_quality
+from colonnade.report.model_sections import quality_section
 from colonnade.wire.jobspec import job_to_bytes
 
 PARTIES = ("hospital", "laboratory", "insurer")

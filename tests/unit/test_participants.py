@@ -6,17 +6,17 @@ from collections.abc import Iterator
 import pytest
 from support.desk import Desk, job_of
 
+from colonnade.client.builder import Wishes, author
+from colonnade.client.client import JobView, PartyOffer, PartyView
+from colonnade.client.participants import lack_in_rows, participants
 from colonnade.core.errors import BadInput, DuplicateJob, PartyAbsent
 from colonnade.core.fixedpoint import Bounds
-from colonnade.optim.job import Job, job_id
-from colonnade.optim.vertical.spec import Sampling
-from colonnade.server.progress import party_status, run_of, status_of
-from colonnade.server.store import State
-from colonnade.server.summary import report_of
-from colonnade.wire.authoring import Wishes, author
-from colonnade.wire.client import JobView, PartyOffer, PartyView
+from colonnade.methods.frank_wolfe.spec import Sampling
+from colonnade.methods.job import Job, job_id
+from colonnade.server.engine.progress import party_status, run_of, status_of
+from colonnade.server.results import report_of
+from colonnade.server.store.base import State
 from colonnade.wire.jobspec import job_to_bytes, question_of
-from colonnade.wire.participants import lack_in_rows, participants
 
 
 def offer(party: str, **changes: object) -> PartyOffer:

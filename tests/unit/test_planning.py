@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colonnade.optim.vertical.planning import Plan, Problem, recommend
-from colonnade.optim.vertical.spec import Labels, Loss, Sampling
+from colonnade.methods.frank_wolfe.plan import Plan, Problem, recommend
+from colonnade.methods.frank_wolfe.spec import Labels, Loss, Sampling
 from colonnade.privacy.accounting import rho_of, units_down
 
 

@@ -7,11 +7,11 @@ import pytest
 
 from colonnade.core.errors import BadInput, PolicyRefused
 from colonnade.core.fixedpoint import Bounds
-from colonnade.optim.job import Job, Member
-from colonnade.optim.vertical.spec import Block, FrankWolfeSpec
+from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec
+from colonnade.methods.job import Job, Member
 from colonnade.party.policy import Policy, load_policy
+from colonnade.pki.identity import Identity
 from colonnade.privacy.accounting import rho_of, units_down
-from colonnade.wire.identity import Identity
 
 HUB = Identity("study", "coordinator", "hub")
 TODAY = dt.date(2026, 5, 17)
@@ -45,7 +45,7 @@ def job(*, features: tuple[str, ...] = ("age", "bmi"), rounds: int = 3, label: b
     member = Member("hospital", "00", features, (bounds,) * count, (0.5,) * count, label)
     members = (member, other)
     blocks = tuple(Block(each.party, each.features, 1.0, 2, each.holds_label) for each in members)
-    from colonnade.optim.vertical.spec import Labels
+    from colonnade.methods.frank_wolfe.spec import Labels
 
     method = FrankWolfeSpec(
         n_rows=10,

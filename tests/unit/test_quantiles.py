@@ -13,8 +13,8 @@ from support.entropy import ScriptedNoise, ShakeNoise
 
 from colonnade.core.arrays import AnyArray, Int32Array, IntArray
 from colonnade.core.fixedpoint import FINE_GRID, Bounds, quantise
-from colonnade.optim import quantiles
-from colonnade.optim.quantiles import LEVELS, STEPS, QuantilePlan, count_at_most, tight_bounds
+from colonnade.methods import bounds as quantiles
+from colonnade.methods.bounds import LEVELS, STEPS, QuantilePlan, count_at_most, tight_bounds
 from colonnade.privacy.accounting import RHO_UNIT, rho_from_units, units_down
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.privacy.sampling import NoiseSource

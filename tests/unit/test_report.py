@@ -12,13 +12,13 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from colonnade.optim.model import LinearModel, ModelFeature, ModelLabel
+from colonnade.data.model import LinearModel, ModelFeature, ModelLabel
 from colonnade.privacy.accounting import RHO_UNIT, epsilon_of, rho_of
-from colonnade.server.report import Report, state_promise, write_report
-from colonnade.server.report.html import NO_PLOTS, render
-from colonnade.server.report.markup import Markup, at_most, join, short, size, tag
-from colonnade.server.report.model_plots import _spread
-from colonnade.server.report.plots import draw_plots
+from colonnade.report import Report, state_promise, write_report
+from colonnade.report.html import NO_PLOTS, render
+from colonnade.report.markup import Markup, at_most, join, short, size, tag
+from colonnade.report.model_plots import _spread
+from colonnade.report.plots import draw_plots
 
 HOSTILE = "$\\frac{$<script>alert('x')</script> & \"quoted\" --> ]]> \x00\x1b\ud800"
 DELTA = 1e-6
@@ -365,7 +365,7 @@ def test_moments_are_drawn_for_any_size_and_name(
     for plot in plots.values():
         assert ET.fromstring(plot).get("role") == "img"
     # They are drawn already.
-    monkeypatch.setattr("colonnade.server.report.html.draw_plots", lambda _: plots)
+    monkeypatch.setattr("colonnade.report.html.draw_plots", lambda _: plots)
     page = Page(render(report))
     assert page.tags.count("svg") == len(plots)
     assert "script" not in page.tags
@@ -466,7 +466,7 @@ def test_another_import_error_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> 
     def fail(*_: object) -> None:
         raise ImportError("broken", name="numpy")
 
-    monkeypatch.setattr("colonnade.server.report.plots.draw_spend", fail)
+    monkeypatch.setattr("colonnade.report.plots.draw_spend", fail)
     with pytest.raises(ImportError, match="broken"):
         draw_plots(make_report())
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from colonnade.core import schema as schema_module
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
-from colonnade.core.schema import DEFAULT_MISSING, Column, Schema, load_schema, parse_schema
+from colonnade.data import schema as schema_module
+from colonnade.data.schema import DEFAULT_MISSING, Column, Schema, load_schema, parse_schema
 
 AGE = '[[feature]]\nname = "age"\nlow = 0\nhigh = 110\n'
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from colonnade.core.config import Section, load_settings
 from colonnade.core.errors import BadIdentity, BadInput
-from colonnade.core.settings import Section, load_settings
 from colonnade.party import config as party
 from colonnade.party import policy
 from colonnade.server import config as coordinator

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from colonnade.core.arrays import Int16Array, IntArray
 from colonnade.core.fixedpoint import GRID
-from colonnade.optim import sketch as sketches
-from colonnade.optim.dense_sketch import GaussianSketch, HadamardSketch
-from colonnade.optim.sketch import Sketch, SparseSketch
+from colonnade.sketching import sparse as sketches
+from colonnade.sketching.dense import GaussianSketch, HadamardSketch
+from colonnade.sketching.sparse import Sketch, SparseSketch
 
 N_ROWS = 1000
 

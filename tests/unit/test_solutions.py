@@ -11,12 +11,12 @@ from support.vertical import planned
 from colonnade.core.arrays import FloatArray
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import GRID
-from colonnade.optim.vertical.spec import Loss
-from colonnade.optim.vertical_moments.planning import recommend
+from colonnade.methods.frank_wolfe.spec import Loss
+from colonnade.methods.moments.plan import recommend
 from colonnade.privacy.simulation import SeededNoise
-from colonnade.server.moment_scales import Scales
-from colonnade.server.moments import MomentsSolver, MomentsState
-from colonnade.server.solutions import Wanted, moments_summary, solved
+from colonnade.server.methods.moments.scales import Scales
+from colonnade.server.methods.moments.solutions import Wanted, moments_summary, solved
+from colonnade.server.methods.moments.steps import MomentsSolver, MomentsState
 from colonnade.simulate.inprocess import Data, quality
 from colonnade.simulate.moments import model_of, run
 from colonnade.simulate.synthetic import STRUCTURES, make

@@ -13,14 +13,25 @@ from support.solvers import Toy, sparse_of, toy
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.fixedpoint import GRID, Bounds, quantise
-from colonnade.optim.solvers.admm import Admm
-from colonnade.optim.solvers.coordinate import CoordinateDescent
-from colonnade.optim.solvers.defaults import settled, with_thresholds
-from colonnade.optim.solvers.design import DenseDesign, dense_design
-from colonnade.optim.solvers.dual import DualDescent
-from colonnade.optim.solvers.frank_wolfe import FrankWolfe
-from colonnade.optim.solvers.greedy import GreedyDescent
-from colonnade.optim.solvers.iteration import (
+from colonnade.linear.losses import HINGE, LOGISTIC, SQUARED, Loss
+from colonnade.linear.penalties import (
+    Penalty,
+    box,
+    elastic_net,
+    lasso,
+    no_penalty,
+    ridge,
+)
+from colonnade.privacy.sampling import OsNoise
+from colonnade.privacy.simulation import SeededNoise
+from colonnade.solvers.admm import Admm
+from colonnade.solvers.coordinate import CoordinateDescent
+from colonnade.solvers.defaults import settled, with_thresholds
+from colonnade.solvers.design import DenseDesign, dense_design
+from colonnade.solvers.dual import DualDescent
+from colonnade.solvers.frank_wolfe import FrankWolfe
+from colonnade.solvers.greedy import GreedyDescent
+from colonnade.solvers.iteration import (
     EVERYTHING,
     TRAIL_LENGTH,
     Block,
@@ -31,20 +42,9 @@ from colonnade.optim.solvers.iteration import (
     Trail,
     iterate,
 )
-from colonnade.optim.solvers.losses import HINGE, LOGISTIC, SQUARED, Loss
-from colonnade.optim.solvers.penalties import (
-    Penalty,
-    box,
-    elastic_net,
-    lasso,
-    no_penalty,
-    ridge,
-)
-from colonnade.optim.solvers.problem import Problem, plain
-from colonnade.optim.solvers.sgd import StochasticDescent
-from colonnade.optim.solvers.solve import SOLVERS, Solver, Unsuitable, make_plan, solve
-from colonnade.privacy.sampling import OsNoise
-from colonnade.privacy.simulation import SeededNoise
+from colonnade.solvers.problem import Problem, plain
+from colonnade.solvers.sgd import StochasticDescent
+from colonnade.solvers.solve import SOLVERS, Solver, Unsuitable, make_plan, solve
 
 WIDE = 16.0  # a threshold that clips nothing here
 PRIMAL: list[Solver] = [

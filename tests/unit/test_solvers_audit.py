@@ -10,23 +10,23 @@ from support.solvers import ROW, SMALL_CLIP, UNIT, neighbours, record, toy
 
 from colonnade.core.arrays import IntArray
 from colonnade.core.fixedpoint import GRID
-from colonnade.optim.solvers.admm import Admm
-from colonnade.optim.solvers.budgets import gaussian_step, plan_sampled, plan_units
-from colonnade.optim.solvers.claims import claim_of
-from colonnade.optim.solvers.column_kernels import TOP
-from colonnade.optim.solvers.coordinate import CoordinateDescent
-from colonnade.optim.solvers.design import DenseDesign
-from colonnade.optim.solvers.dual import DualDescent
-from colonnade.optim.solvers.frank_wolfe import FrankWolfe
-from colonnade.optim.solvers.greedy import GreedyDescent
-from colonnade.optim.solvers.iteration import Direct, Noiseless, Release
-from colonnade.optim.solvers.losses import HINGE, LOGISTIC, SQUARED, Loss
-from colonnade.optim.solvers.penalties import no_penalty, ridge
-from colonnade.optim.solvers.problem import plain
-from colonnade.optim.solvers.sgd import StochasticDescent
-from colonnade.optim.solvers.solve import SOLVERS, Solver, solve
+from colonnade.linear.losses import HINGE, LOGISTIC, SQUARED, Loss
+from colonnade.linear.penalties import no_penalty, ridge
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.mechanisms import DiscreteGaussian, SignedSelection
+from colonnade.solvers.admm import Admm
+from colonnade.solvers.budgets import gaussian_step, plan_sampled, plan_units
+from colonnade.solvers.claims import claim_of
+from colonnade.solvers.column_kernels import TOP
+from colonnade.solvers.coordinate import CoordinateDescent
+from colonnade.solvers.design import DenseDesign
+from colonnade.solvers.dual import DualDescent
+from colonnade.solvers.frank_wolfe import FrankWolfe
+from colonnade.solvers.greedy import GreedyDescent
+from colonnade.solvers.iteration import Direct, Noiseless, Release
+from colonnade.solvers.problem import plain
+from colonnade.solvers.sgd import StochasticDescent
+from colonnade.solvers.solve import SOLVERS, Solver, solve
 
 # An audit needs little noise to show something in few draws: rho 0.5 a release.
 AUDIT_UNITS = units_down(0.5)

@@ -22,13 +22,13 @@ from colonnade.bench.solvers import (
     table2,
     tuning,
 )
-from colonnade.cli import bench_solvers
+from colonnade.bench.solvers import command as bench_solvers
 from colonnade.core.errors import BadInput
-from colonnade.optim.solvers.coordinate import CoordinateDescent
-from colonnade.optim.solvers.iteration import Noiseless
-from colonnade.optim.solvers.losses import LOGISTIC, SQUARED
-from colonnade.optim.solvers.penalties import lasso, ridge
-from colonnade.optim.solvers.solve import SOLVERS, make_plan, solve
+from colonnade.linear.losses import LOGISTIC, SQUARED
+from colonnade.linear.penalties import lasso, ridge
+from colonnade.solvers.coordinate import CoordinateDescent
+from colonnade.solvers.iteration import Noiseless
+from colonnade.solvers.solve import SOLVERS, make_plan, solve
 
 
 def quiet(text: str) -> None:

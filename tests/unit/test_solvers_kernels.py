@@ -10,8 +10,8 @@ import pytest
 from support.solvers import sparse_of, toy
 
 from colonnade.core.fixedpoint import GRID
-from colonnade.optim.solvers import column_kernels, design, row_kernels, sparse
-from colonnade.optim.solvers.column_kernels import TOP
+from colonnade.solvers import column_kernels, design, row_kernels, sparse
+from colonnade.solvers.column_kernels import TOP
 
 KINDS = [0, 1, 2]
 DATA = toy(60, 4, zeros=0.3)

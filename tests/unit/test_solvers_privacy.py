@@ -11,8 +11,16 @@ from support.solvers import ROW, SMALL_CLIP, UNIT, Recorder, record, toy
 
 from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import GRID
-from colonnade.optim.solvers.admm import Admm
-from colonnade.optim.solvers.budgets import (
+from colonnade.ledger.gate import Gate
+from colonnade.ledger.ledger import Ledger
+from colonnade.linear.losses import LOGISTIC, SQUARED, Loss
+from colonnade.linear.penalties import no_penalty, ridge
+from colonnade.privacy.accounting import epsilon_of, rho_from_units, rho_of, units_down
+from colonnade.privacy.mechanisms import DiscreteGaussian, SignedSelection
+from colonnade.privacy.sampling import OsNoise
+from colonnade.privacy.simulation import ZeroNoise
+from colonnade.solvers.admm import Admm
+from colonnade.solvers.budgets import (
     Part,
     gaussian_step,
     plan_sampled,
@@ -20,23 +28,15 @@ from colonnade.optim.solvers.budgets import (
     sampled_claim,
     sampled_epsilon,
 )
-from colonnade.optim.solvers.column_kernels import TOP
-from colonnade.optim.solvers.coordinate import CoordinateDescent
-from colonnade.optim.solvers.defaults import settled
-from colonnade.optim.solvers.design import DenseDesign
-from colonnade.optim.solvers.dual import DualDescent
-from colonnade.optim.solvers.iteration import Direct, Gated
-from colonnade.optim.solvers.losses import LOGISTIC, SQUARED, Loss
-from colonnade.optim.solvers.penalties import no_penalty, ridge
-from colonnade.optim.solvers.problem import plain
-from colonnade.optim.solvers.sgd import StochasticDescent, poisson_batch
-from colonnade.optim.solvers.solve import SOLVERS, Solver, make_plan, solve
-from colonnade.privacy.accounting import epsilon_of, rho_from_units, rho_of, units_down
-from colonnade.privacy.gate import Gate
-from colonnade.privacy.ledger import Ledger
-from colonnade.privacy.mechanisms import DiscreteGaussian, SignedSelection
-from colonnade.privacy.sampling import OsNoise
-from colonnade.privacy.simulation import ZeroNoise
+from colonnade.solvers.column_kernels import TOP
+from colonnade.solvers.coordinate import CoordinateDescent
+from colonnade.solvers.defaults import settled
+from colonnade.solvers.design import DenseDesign
+from colonnade.solvers.dual import DualDescent
+from colonnade.solvers.iteration import Direct, Gated
+from colonnade.solvers.problem import plain
+from colonnade.solvers.sgd import StochasticDescent, poisson_batch
+from colonnade.solvers.solve import SOLVERS, Solver, make_plan, solve
 
 
 @pytest.mark.parametrize("loss", [SQUARED, LOGISTIC], ids=lambda loss: loss.name)

@@ -10,8 +10,8 @@ from support.solvers import sparse_of, toy
 
 from colonnade.core.arrays import Int16Array
 from colonnade.core.fixedpoint import GRID, Bounds
-from colonnade.optim.solvers.design import Design, dense_design
-from colonnade.optim.solvers.sparse import SparseDesign, SparseRows, sparse_design
+from colonnade.solvers.design import Design, dense_design
+from colonnade.solvers.sparse import SparseDesign, SparseRows, sparse_design
 
 DRAW = np.random.default_rng(8)
 X = DRAW.normal(size=(40, 5)) * (DRAW.random((40, 5)) < 0.4)

@@ -8,7 +8,14 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colonnade.core.steady import TINY, exp_down, floor_divide, flush, inverse_root, reciprocal
+from colonnade.core.constant_time import (
+    TINY,
+    exp_down,
+    floor_divide,
+    flush,
+    inverse_root,
+    reciprocal,
+)
 
 CLAIMED = Fraction(1, 2**50)
 no_deadline = settings(deadline=None)  # the first example compiles

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from colonnade.core.arrays import AnyArray
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import FINE_GRID, GRID, Bounds, grid_dtype
-from colonnade.core.table import (
+from colonnade.data.table import (
     COARSE_NAME,
     FINE_NAME,
     Table,

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colonnade.core.errors import BadInput
-from colonnade.optim.vertical.residual import MAX_CLIP, MAX_COEF, MAX_Q, WEIGHT_UNIT, Public
-from colonnade.optim.vertical_moments.rows import MAX_COEF as MOST_COEF
-from colonnade.optim.vertical_moments.rows import MAX_OFFSET, MAX_SKETCH, Projection
-from colonnade.optim.vertical_moments.tasks import Task as MomentsTask
+from colonnade.methods.frank_wolfe.residual import MAX_CLIP, MAX_COEF, MAX_Q, WEIGHT_UNIT, Public
+from colonnade.methods.moments.rows import MAX_COEF as MOST_COEF
+from colonnade.methods.moments.rows import MAX_OFFSET, MAX_SKETCH, Projection
+from colonnade.methods.moments.tasks import Task as MomentsTask
 from colonnade.v1 import job_pb2
 from colonnade.wire.tasks import (
     FrankWolfeTask,

@@ -11,9 +11,9 @@ from support.vertical import Data, parties, r2, run
 
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import GRID
-from colonnade.optim.vertical.moments import clipped_normal
-from colonnade.optim.vertical.residual import CLIP_UNIT, COEF_UNIT, Q_UNIT, Public
-from colonnade.optim.vertical.spec import (
+from colonnade.methods.column_moments import clipped_normal
+from colonnade.methods.frank_wolfe.residual import CLIP_UNIT, COEF_UNIT, Q_UNIT, Public
+from colonnade.methods.frank_wolfe.spec import (
     FrankWolfeSpec,
     Labels,
     Loss,
@@ -23,7 +23,7 @@ from colonnade.optim.vertical.spec import (
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.privacy.simulation import SeededNoise, ZeroNoise
-from colonnade.server.frank_wolfe import FrankWolfe
+from colonnade.server.methods.frank_wolfe.steps import FrankWolfe
 
 MEAN = units_down(0.1)
 

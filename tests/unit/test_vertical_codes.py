@@ -8,10 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colonnade.core.fixedpoint import GRID
-from colonnade.optim.dense_sketch import HadamardSketch
-from colonnade.optim.kernels import score
-from colonnade.optim.sketch import Sketch, SparseSketch
-from colonnade.optim.vertical.moments import (
+from colonnade.linear.kernels import score
+from colonnade.methods.column_moments import (
     clipped_normal,
     moments_code,
     moments_mechanism,
@@ -19,7 +17,7 @@ from colonnade.optim.vertical.moments import (
     shared_column,
     sums,
 )
-from colonnade.optim.vertical.residual import (
+from colonnade.methods.frank_wolfe.residual import (
     COEF_UNIT,
     MAX_COEF,
     MAX_Q,
@@ -28,9 +26,11 @@ from colonnade.optim.vertical.residual import (
     Public,
     residual,
 )
-from colonnade.optim.vertical.shares import ShareCode, share_mechanism
-from colonnade.optim.vertical.spec import decode_choice, encode_choice
+from colonnade.methods.frank_wolfe.spec import decode_choice, encode_choice
 from colonnade.privacy.accounting import units_down
+from colonnade.sketching.dense import HadamardSketch
+from colonnade.sketching.packing import ShareCode, share_mechanism
+from colonnade.sketching.sparse import Sketch, SparseSketch
 
 N_ROWS, DIM = 60, 16
 

@@ -11,12 +11,12 @@ from support.vertical import Data, parties, run
 
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import GRID
-from colonnade.optim.vertical.spec import FrankWolfeSpec, Labels, Sampling, encode_choice
+from colonnade.ledger.gate import Gate
+from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec, Labels, Sampling, encode_choice
 from colonnade.privacy.accounting import rho_from_units, units_down
-from colonnade.privacy.gate import Gate
 from colonnade.privacy.mechanisms import DiscreteGaussian, Mechanism, SignedSelection
 from colonnade.privacy.simulation import SeededNoise, ZeroNoise
-from colonnade.server.frank_wolfe import FrankWolfe, Iterate
+from colonnade.server.methods.frank_wolfe.steps import FrankWolfe, Iterate
 
 RHO = 0.5
 

@@ -10,8 +10,8 @@ from colonnade.cli.caps import delta_of
 from colonnade.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from colonnade.optim.admm.spec import AdmmSpec
-    from colonnade.optim.solvers.penalties import Penalty
+    from colonnade.linear.penalties import Penalty
+    from colonnade.methods.admm.spec import AdmmSpec
 
 REGULARISERS = ("none", "l1", "l2", "elastic-net", "box")
 _MOST_STRENGTH = 1e6  # far beyond what leaves any coefficient
@@ -95,7 +95,7 @@ def _limit(rounds: int, sampled: int, minimum: int, clients: int) -> int:
     Before the last round ``(rounds - 1) sampled`` answers came, so at most that many over the limit
     of the clients are at it, however the drawings fell; the minimum must be left.
     """
-    from colonnade.optim.admm.planning import participations_of
+    from colonnade.methods.admm.plan import participations_of
 
     limit = participations_of(rounds, sampled, clients)
     while limit < rounds and clients - (rounds - 1) * sampled // limit < minimum:
@@ -107,9 +107,9 @@ def spec_of(arguments: argparse.Namespace, *, clients: int, features: int) -> "A
     """Return the specification that the options ask for."""
     check_method(arguments)
     sampled, minimum = sizes_of(arguments, clients)
-    from colonnade.optim.admm.planning import release_units
-    from colonnade.optim.admm.spec import AdmmSpec, Sampling
-    from colonnade.optim.solvers.losses import LOSSES
+    from colonnade.linear.losses import LOSSES
+    from colonnade.methods.admm.plan import release_units
+    from colonnade.methods.admm.spec import AdmmSpec, Sampling
 
     most = _limit(arguments.rounds, sampled, minimum, clients)
     try:
@@ -135,7 +135,7 @@ def spec_of(arguments: argparse.Namespace, *, clients: int, features: int) -> "A
 
 
 def _penalty(arguments: argparse.Namespace) -> "Penalty":
-    from colonnade.optim.solvers.penalties import Penalty
+    from colonnade.linear.penalties import Penalty
 
     default = 1.0 if arguments.regulariser == "box" else 1e-3
     strength = default if arguments.strength is None else arguments.strength

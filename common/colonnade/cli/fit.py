@@ -14,8 +14,8 @@ from colonnade.cli.fit_input import (
 )
 
 if TYPE_CHECKING:
+    from colonnade.party.fit import LocalModel
     from colonnade.party.fit_order import FitOrder, FitTable
-    from colonnade.party.local_fit import LocalModel
 
 
 def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -63,9 +63,9 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _fit(arguments: argparse.Namespace, order: "FitOrder", table: "FitTable") -> "LocalModel":
-    from colonnade.party.local_fit import fit_charged, fit_here
-    from colonnade.privacy.files import LedgerFiles
-    from colonnade.privacy.founding import open_ledger
+    from colonnade.ledger.create import open_ledger
+    from colonnade.ledger.files import LedgerFiles
+    from colonnade.party.fit import fit_charged, fit_here
 
     if arguments.ledger is None:
         with step_bar(table.steps(order)) as show:

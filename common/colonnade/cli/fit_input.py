@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from colonnade.optim.solvers.solve import Solver
     from colonnade.party.fit_order import FitOrder, FitTable
+    from colonnade.solvers.solve import Solver
 
 _TYPES = {int: "a whole number", float: "a number", bool: "true or false"}
 SOLVERS = ("cd", "gcd", "sgd", "frank_wolfe", "admm", "dual")  # a test compares with the solvers'
@@ -82,7 +82,7 @@ def read_order(arguments: argparse.Namespace, *, noise: Any) -> "FitOrder":
 def check_place(out: Path, *, job_id: str | None) -> None:
     """Refuse a folder that something is in, unless it is this very job's, which is replayed."""
     from colonnade.core.errors import BadInput
-    from colonnade.optim.model import load_model
+    from colonnade.data.model import load_model
 
     if not out.exists() or not any(out.iterdir()):
         return
@@ -98,7 +98,7 @@ def make_solver(name: str, settings: list[str]) -> "Solver":
     """Make the solver; a setting's value is a whole number, a number, true, false or a word."""
     from dataclasses import fields
 
-    from colonnade.optim.solvers.solve import SOLVERS as KINDS
+    from colonnade.solvers.solve import SOLVERS as KINDS
 
     kind = KINDS[name]
     known = {field.name: type(field.default) for field in fields(kind)}  # type: ignore[arg-type]
@@ -126,12 +126,12 @@ def open_table(arguments: argparse.Namespace) -> "Iterator[FitTable]":
     import tempfile
 
     from colonnade.core.errors import BadInput
-    from colonnade.core.schema import load_schema
-    from colonnade.core.table import Table
-    from colonnade.party.dataset import open_dataset
+    from colonnade.data.schema import load_schema
+    from colonnade.data.table import Table
+    from colonnade.party.data.dataset import open_dataset
+    from colonnade.party.data.ingest import ingest
+    from colonnade.party.data.sources import FileSource
     from colonnade.party.fit_order import file_table, folder_table
-    from colonnade.party.ingest import ingest
-    from colonnade.party.sources import FileSource
 
     if arguments.data.is_dir():
         with open_dataset(arguments.data) as dataset:
@@ -169,7 +169,7 @@ def fit_errors(arguments: argparse.Namespace) -> Iterator[None]:
     """Turn what a solver refuses into one line, and tell a price as it was stated."""
     from colonnade.cli.caps import told_as_epsilon
     from colonnade.core.errors import BadInput, BudgetExceeded
-    from colonnade.optim.solvers.iteration import Diverged
+    from colonnade.solvers.iteration import Diverged
 
     try:
         yield

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from colonnade.party.fit import LocalModel
     from colonnade.party.fit_order import FitOrder
-    from colonnade.party.local_fit import LocalModel
 
 FORMAT, VERSION = "colonnade fit report", 1
 NOT_PRIVATE = "NOT PRIVATE: such noise is for experiments; publish nothing of this model."
@@ -124,7 +124,7 @@ def _write(out: Path, report: Mapping[str, Any], made: "LocalModel") -> list[str
 def _page(report: Mapping[str, Any]) -> str | None:
     """Return the page for people; None where a party is installed without the report's pages."""
     try:
-        from colonnade.cli.fit_report import render
+        from colonnade.report.fit.page import render
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith("colonnade.server"):
             raise

@@ -10,8 +10,8 @@ from colonnade.cli.caps import add_cap_options, add_delta, cap_units, delta_of
 from colonnade.cli.summary import as_json, describe, print_summary, time_of
 
 if TYPE_CHECKING:
-    from colonnade.privacy.files import LedgerFiles
-    from colonnade.privacy.receipts import Receipt
+    from colonnade.ledger.files import LedgerFiles
+    from colonnade.ledger.receipts import Receipt
 
 
 def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -79,7 +79,7 @@ def _add_mirror(parser: argparse.ArgumentParser) -> None:
 
 
 def _files(arguments: argparse.Namespace, folder: Path | None = None) -> "LedgerFiles":
-    from colonnade.privacy.files import LedgerFiles
+    from colonnade.ledger.files import LedgerFiles
 
     return LedgerFiles(folder or arguments.ledger, arguments.mirror)
 
@@ -95,8 +95,8 @@ def _read_receipt(path: Path) -> "Receipt":
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    from colonnade.privacy.export import summarise
-    from colonnade.privacy.snapshot import read_snapshot
+    from colonnade.ledger.export import summarise
+    from colonnade.ledger.snapshot import read_snapshot
 
     arguments.delta = delta_of(arguments)
     found = read_snapshot(_files(arguments))
@@ -119,8 +119,8 @@ def _show(arguments: argparse.Namespace) -> int:
 
 def _verify(arguments: argparse.Namespace) -> int:
     from colonnade.core.errors import BadInput
-    from colonnade.privacy.export import summarise, verify_export
-    from colonnade.privacy.founding import open_ledger
+    from colonnade.ledger.create import open_ledger
+    from colonnade.ledger.export import summarise, verify_export
 
     arguments.delta = delta_of(arguments)
     path: Path = arguments.path
@@ -152,8 +152,8 @@ def _verify(arguments: argparse.Namespace) -> int:
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    from colonnade.privacy.export import export_lines
-    from colonnade.privacy.founding import open_ledger
+    from colonnade.ledger.create import open_ledger
+    from colonnade.ledger.export import export_lines
 
     ledger = open_ledger(_files(arguments))
     text = "\n".join(export_lines(ledger)) + "\n"
@@ -187,8 +187,8 @@ def _write_export(out: Path, text: str, ledger: Path) -> None:
 
 def _cap(arguments: argparse.Namespace) -> int:
     from colonnade.core.errors import BadInput
-    from colonnade.privacy.founding import open_ledger
-    from colonnade.privacy.receipts import approver_key_from_file
+    from colonnade.ledger.create import open_ledger
+    from colonnade.ledger.receipts import approver_key_from_file
 
     units, told = cap_units(arguments)
     if not arguments.reason.strip():
@@ -210,9 +210,9 @@ def _cap(arguments: argparse.Namespace) -> int:
 
 def _recover(arguments: argparse.Namespace) -> int:
     from colonnade.core.errors import BadInput
+    from colonnade.ledger.files import LedgerFiles
+    from colonnade.ledger.recovery import recover_ledger
     from colonnade.privacy.accounting import rho_from_units
-    from colonnade.privacy.files import LedgerFiles
-    from colonnade.privacy.recovery import recover_ledger
 
     receipts = [_read_receipt(path) for path in arguments.receipt]
     try:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from colonnade.wire.identity import Named
+    from colonnade.pki.identity import Named
 
 Subparsers = argparse._SubParsersAction  # noqa: SLF001 (argparse has no public name for it)
 
@@ -90,7 +90,7 @@ def _register_show(verbs: "Subparsers[argparse.ArgumentParser]") -> None:
 
 
 def _run_init(arguments: argparse.Namespace) -> int:
-    from colonnade.wire.pki import ROOT_KEY, create_authority, fingerprint
+    from colonnade.pki.authority import ROOT_KEY, create_authority, fingerprint
 
     root = create_authority(arguments.folder, arguments.federation, now=datetime.now(UTC))
     told = {"federation": arguments.federation, "root_fingerprint": fingerprint(root)}
@@ -101,8 +101,8 @@ def _run_init(arguments: argparse.Namespace) -> int:
 
 
 def _run_request(arguments: argparse.Namespace) -> int:
-    from colonnade.wire.identity import Identity
-    from colonnade.wire.pki import REQUEST, create_request, fingerprint
+    from colonnade.pki.authority import REQUEST, create_request, fingerprint
+    from colonnade.pki.identity import Identity
 
     identity = Identity(arguments.federation, arguments.role, arguments.name)
     pem = create_request(arguments.folder, identity, arguments.host)
@@ -117,9 +117,9 @@ def _run_request(arguments: argparse.Namespace) -> int:
 
 def _run_approve(arguments: argparse.Namespace) -> int:
     from colonnade.core.errors import BadInput
-    from colonnade.wire.certificates import certificates_from_pem
-    from colonnade.wire.pki import ROOT, approve_request
-    from colonnade.wire.pki_files import file_faults, read_bounded, write_whole
+    from colonnade.pki.authority import ROOT, approve_request
+    from colonnade.pki.certificates import certificates_from_pem
+    from colonnade.pki.files import file_faults, read_bounded, write_whole
 
     with file_faults(arguments.out):
         if arguments.out.exists():
@@ -141,9 +141,9 @@ def _run_approve(arguments: argparse.Namespace) -> int:
 
 def _run_install(arguments: argparse.Namespace) -> int:
     from colonnade.core.errors import BadIdentity
-    from colonnade.wire.identity import fingerprint_from_text
-    from colonnade.wire.pki import fingerprint, install_certificate, split_bundle
-    from colonnade.wire.pki_files import file_faults, read_bounded
+    from colonnade.pki.authority import fingerprint, install_certificate, split_bundle
+    from colonnade.pki.files import file_faults, read_bounded
+    from colonnade.pki.identity import fingerprint_from_text
 
     with file_faults(arguments.bundle):
         chain, root = split_bundle(read_bounded(arguments.bundle), arguments.bundle)
@@ -163,9 +163,9 @@ def _run_install(arguments: argparse.Namespace) -> int:
 
 def _run_show(arguments: argparse.Namespace) -> int:
     from colonnade.core.errors import BadIdentity, BadInput
-    from colonnade.wire.certificates import certificates_from_pem
-    from colonnade.wire.identity import Named, parsed
-    from colonnade.wire.pki_files import file_faults, read_bounded
+    from colonnade.pki.certificates import certificates_from_pem
+    from colonnade.pki.files import file_faults, read_bounded
+    from colonnade.pki.identity import Named, parsed
 
     with file_faults(arguments.file):
         content = read_bounded(arguments.file)
@@ -191,8 +191,8 @@ def _describe(holder: "Named") -> dict[str, str]:
     from cryptography import x509
 
     from colonnade.core.errors import BadIdentity
-    from colonnade.wire.certificates import USES, is_authority, uses_of
-    from colonnade.wire.identity import alternative_names, fingerprint, identity_of, quoted
+    from colonnade.pki.certificates import USES, is_authority, uses_of
+    from colonnade.pki.identity import alternative_names, fingerprint, identity_of, quoted
 
     told = {"kind": "request"}
     if isinstance(holder, x509.Certificate):

@@ -24,10 +24,10 @@ def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
 def _plan(arguments: argparse.Namespace) -> int:
     import json
 
+    from colonnade.client.builder import budget_of, delta_of, plan_of
     from colonnade.privacy.accounting import epsilon_of, rho_from_units
     from colonnade.simulate.expected import expected_accuracy
     from colonnade.simulate.story import even_split, feature_names, party_names
-    from colonnade.wire.authoring import budget_of, delta_of, plan_of
 
     count, n_rows = arguments.parties, arguments.rows
     check_data_options(arguments, most_parties=256, most_rows=10**9, most_features=10**6)

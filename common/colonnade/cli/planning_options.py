@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from colonnade.wire.authoring import Wishes
+    from colonnade.client.builder import Wishes
 
 
 def add_plan_options(parser: argparse.ArgumentParser, *, data: bool) -> None:
@@ -118,6 +118,6 @@ def wishes_of(arguments: argparse.Namespace) -> "Wishes":
     """Return what was asked for."""
     from dataclasses import fields
 
-    from colonnade.wire.authoring import Wishes
+    from colonnade.client.builder import Wishes
 
     return Wishes(**{each.name: getattr(arguments, each.name) for each in fields(Wishes)})

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     import duckdb
 
     from colonnade.core.arrays import FloatArray
-    from colonnade.optim.model import LinearModel, ModelFeature
-    from colonnade.party.sources import Relation
+    from colonnade.data.model import LinearModel, ModelFeature
+    from colonnade.party.data.sources import Relation
 
 NOTE = (
     "Prediction is outside the privacy promise: it is a local computation on a table that whoever"
@@ -65,7 +65,7 @@ def _run(arguments: argparse.Namespace) -> int:
     import sys
 
     from colonnade.core.errors import EXIT_OK
-    from colonnade.optim.model import load_model
+    from colonnade.data.model import load_model
 
     if arguments.json and arguments.out is None:
         arguments.usage_error("--json needs --out, because predictions go to standard output")
@@ -112,7 +112,7 @@ def _predict(model: "LinearModel", data: Path, file: TextIO, *, id_column: str |
 
     from colonnade.core.errors import BadInput
     from colonnade.core.text import inert
-    from colonnade.party.sources import FileSource, connect, one_line, open_source
+    from colonnade.party.data.sources import FileSource, connect, one_line, open_source
 
     try:
         with (
@@ -160,7 +160,7 @@ def _stage(
     Columns go by position, so no name from a file is part of a statement.
     """
     from colonnade.core.errors import BadInput
-    from colonnade.core.schema import DEFAULT_MISSING
+    from colonnade.data.schema import DEFAULT_MISSING
 
     picks = [f"{_number_sql(relation, name)} AS v{i}" for i, name in enumerate(used)]
     if id_column is not None:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from colonnade.party.binding import Rows
     from colonnade.party.config import PartyConfig
+    from colonnade.party.data.binding import Rows
+    from colonnade.pki.authority import Credentials
     from colonnade.v1.federation_pb2 import CheckResponse
-    from colonnade.wire.pki import Credentials
 
 T = TypeVar("T")
 _LEAST_FREE_BYTES = 64 << 20
@@ -120,7 +120,7 @@ def _check_certificate(
     from datetime import UTC, datetime
 
     from colonnade.core.errors import BadIdentity
-    from colonnade.wire.pki import load_credentials, renew_due
+    from colonnade.pki.authority import load_credentials, renew_due
 
     found: list[Credentials] = []
     with checklist.check("certificate") as say:
@@ -139,8 +139,8 @@ def _check_certificate(
 
 
 def _check_data(checklist: Checklist, config: "PartyConfig") -> "Rows | None":
-    from colonnade.party.binding import rows_of
-    from colonnade.party.dataset import open_dataset
+    from colonnade.party.data.binding import rows_of
+    from colonnade.party.data.dataset import open_dataset
     from colonnade.party.pacing import advised_ms, estimated_s
 
     found: list[Rows] = []
@@ -165,9 +165,9 @@ def _check_ledger(
     rows: "Rows | None",
 ) -> None:
     from colonnade.core.errors import BadInput
-    from colonnade.party.binding import check_binding
+    from colonnade.ledger.create import open_ledger
+    from colonnade.party.data.binding import check_binding
     from colonnade.privacy.accounting import rho_from_units
-    from colonnade.privacy.founding import open_ledger
 
     with checklist.check("ledger") as say:
         ledger = open_ledger(config.ledger)
@@ -231,10 +231,10 @@ def _check_coordinator(checklist: Checklist, path: Path) -> None:
     import time
 
     from colonnade.core.errors import BadInput
+    from colonnade.pki.authority import load_denied
     from colonnade.server.config import load_config
-    from colonnade.server.database import Database
+    from colonnade.server.store.sql import Database
     from colonnade.wire.limits import split_address
-    from colonnade.wire.pki import load_denied
 
     if (config := checklist.config(path, load_config)) is None:
         return

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from colonnade.wire.client import JobView
+    from colonnade.client.client import JobView
 
 
 def show_progress(views: "Iterable[JobView]", *, quiet: bool) -> "Iterator[JobView]":

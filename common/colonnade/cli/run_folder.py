@@ -11,8 +11,8 @@ from colonnade.core.errors import BadInput, JobEnded, Unreachable
 
 def write_run(report: Mapping[str, Any], folder: Path) -> None:
     """Write ``model.json``, ``report.json`` and ``report.html``."""
-    from colonnade.optim.model import LinearModel
-    from colonnade.server.report import write_report
+    from colonnade.data.model import LinearModel
+    from colonnade.report import write_report
 
     with file_errors(folder):
         write_report(report, folder)
@@ -56,7 +56,7 @@ def workplace(*, keep: Path | None, out: Path | None) -> Iterator[Path]:
         with _logs(f"see {keep}/logs"):
             yield keep
         return
-    from colonnade.simulate.scratch import passing_folder
+    from colonnade.core.scratch import passing_folder
 
     # The processes' logs are gone with the folder.
     with _logs("--keep FOLDER keeps the logs"), passing_folder() as folder:

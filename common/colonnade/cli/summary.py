@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from colonnade.privacy.export import Summary
+    from colonnade.ledger.export import Summary
 
 # More accounts than these are summed up.
 _LISTED = 4

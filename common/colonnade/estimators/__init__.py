@@ -8,7 +8,7 @@ from colonnade.estimators.linear import (
     PrivateLogisticRegression,
     PrivateRidge,
 )
-from colonnade.optim.solvers.claims import Claim
+from colonnade.solvers.claims import Claim
 
 __all__ = [
     "Claim",

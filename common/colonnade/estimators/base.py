@@ -20,9 +20,9 @@ from colonnade.core.arrays import AnyArray, FloatArray
 from colonnade.core.fixedpoint import Bounds
 from colonnade.estimators.bounds import Declared, check_declared, clip_to, read_bounds
 from colonnade.estimators.tables import make_table
-from colonnade.optim.solvers.fitting import Fitted, NoiseName, Objective, fit_table, make_solver
-from colonnade.optim.solvers.losses import SQUARED, Loss
-from colonnade.optim.solvers.solve import Solver, check_promise
+from colonnade.linear.losses import SQUARED, Loss
+from colonnade.solvers.fit import Fitted, NoiseName, Objective, fit_table, make_solver
+from colonnade.solvers.solve import Solver, check_promise
 
 Pair = tuple[Any, Any]
 _FORMATS: dict[str, Any] = {"accept_sparse": ("csc", "csr"), "dtype": np.float64}

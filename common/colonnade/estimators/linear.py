@@ -19,10 +19,10 @@ import numpy as np
 from colonnade.core.arrays import FloatArray
 from colonnade.estimators.base import Pair, PrivateClassifier, PrivateRegressor
 from colonnade.estimators.bounds import Declared
-from colonnade.optim.solvers.fitting import NoiseName, make_solver
-from colonnade.optim.solvers.frank_wolfe import FrankWolfe
-from colonnade.optim.solvers.losses import HINGE, LOGISTIC
-from colonnade.optim.solvers.solve import Solver
+from colonnade.linear.losses import HINGE, LOGISTIC
+from colonnade.solvers.fit import NoiseName, make_solver
+from colonnade.solvers.frank_wolfe import FrankWolfe
+from colonnade.solvers.solve import Solver
 
 
 class PrivateLasso(PrivateRegressor):

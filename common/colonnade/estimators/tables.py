@@ -7,9 +7,9 @@ from typing import Any
 
 from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import Bounds
-from colonnade.optim.solvers.design import dense_design
-from colonnade.optim.solvers.fitting import Table, scaled_label, symmetric
-from colonnade.optim.solvers.sparse import sparse_design
+from colonnade.solvers.design import dense_design
+from colonnade.solvers.fit import Table, scaled_label, symmetric
+from colonnade.solvers.sparse import sparse_design
 
 
 def make_table(

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.core.arrays import IntArray
+from colonnade.core.constant_time import exp_down
 from colonnade.core.jit import njit
-from colonnade.core.steady import exp_down
 from colonnade.privacy.accounting import RHO_UNIT, units_up
 from colonnade.privacy.sampling import MAX_LOG2_SCALE, NoiseSource
 

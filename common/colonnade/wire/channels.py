@@ -7,9 +7,9 @@ import ssl
 import grpc
 
 from colonnade.core.errors import BadIdentity, Unreachable
-from colonnade.wire.identity import COORDINATOR, Identity, identity_of
+from colonnade.pki.authority import Credentials
+from colonnade.pki.identity import COORDINATOR, Identity, identity_of
 from colonnade.wire.limits import client_options, require_loopback, split_address
-from colonnade.wire.pki import Credentials
 
 # Says who calls where there are no certificates: on loopback only.
 CLAIM = "colonnade-identity"

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from colonnade.core.arrays import IntArray
 from colonnade.core.errors import BadMessage
-from colonnade.optim.admm.spec import DISPLACEMENT, MAX_V
-from colonnade.privacy.ledger import Released
+from colonnade.ledger.ledger import Released
+from colonnade.methods.admm.spec import DISPLACEMENT, MAX_V
 from colonnade.v1 import federation_pb2, job_pb2, release_pb2
 from colonnade.wire.jobspec import refuse_unknown
 

@@ -9,9 +9,9 @@ import hashlib
 from google.protobuf.message import DecodeError
 
 from colonnade.core.errors import BadInput
-from colonnade.privacy.entries import ReleaseKey
-from colonnade.privacy.ledger import Released
-from colonnade.privacy.receipts import Receipt
+from colonnade.ledger.entries import ReleaseKey
+from colonnade.ledger.ledger import Released
+from colonnade.ledger.receipts import Receipt
 from colonnade.v1 import release_pb2
 
 

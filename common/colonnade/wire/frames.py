@@ -6,7 +6,7 @@ go two window updates of 13 bytes. How writes coalesce into records is not fixed
 count is compared in the tests with what passes over the connection, within five percent.
 """
 
-from colonnade.wire.pki import Credentials
+from colonnade.pki.authority import Credentials
 
 _CHUNK = 16384
 _GRPC, _HTTP2, _TLS, _WINDOWS = 5, 9, 22, 2 * 13

@@ -1,7 +1,7 @@
 """Between a ledger's signed heads and protobuf messages."""
 
 from colonnade.core.errors import BadInput
-from colonnade.privacy.heads import SignedHead
+from colonnade.ledger.heads import SignedHead
 from colonnade.v1 import federation_pb2 as pb
 
 _SPENT_BYTES = 16

@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError, Message
 
 from colonnade.core.errors import BadMessage
 from colonnade.core.fixedpoint import Bounds
-from colonnade.optim.job import Job, Member
+from colonnade.methods.job import Job, Member
 from colonnade.v1 import job_pb2
 from colonnade.wire.methods import method_of, put_method
 

@@ -8,14 +8,14 @@ import math
 from collections.abc import Sequence
 from typing import TypeVar
 
-from colonnade.optim.admm.method import AdmmMethod, ClientPart
-from colonnade.optim.admm.spec import AdmmSpec
-from colonnade.optim.admm.spec import Sampling as ClientSampling
-from colonnade.optim.job import Member, Method
-from colonnade.optim.solvers.losses import LOGISTIC, SQUARED
-from colonnade.optim.solvers.penalties import Penalty
-from colonnade.optim.vertical.spec import Block, FrankWolfeSpec, Labels, Loss, Sampling
-from colonnade.optim.vertical_moments.spec import MomentsSpec, Part
+from colonnade.linear.losses import LOGISTIC, SQUARED
+from colonnade.linear.penalties import Penalty
+from colonnade.methods.admm.method import AdmmMethod, ClientPart
+from colonnade.methods.admm.spec import AdmmSpec
+from colonnade.methods.admm.spec import Sampling as ClientSampling
+from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec, Labels, Loss, Sampling
+from colonnade.methods.job import Member, Method
+from colonnade.methods.moments.spec import MomentsSpec, Part
 from colonnade.v1 import job_pb2
 
 K = TypeVar("K")

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
+from colonnade.core.config import Section
 from colonnade.core.errors import BadInput, Unreachable
-from colonnade.core.settings import Section
 from colonnade.wire.limits import split_address
 
 if TYPE_CHECKING:

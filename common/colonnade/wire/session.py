@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from colonnade.privacy.entries import canonical
+from colonnade.ledger.entries import canonical
 
 PROTOCOL = 2
 

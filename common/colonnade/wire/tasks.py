@@ -10,9 +10,9 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from colonnade.core.errors import BadMessage
-from colonnade.optim.vertical.residual import Public
-from colonnade.optim.vertical_moments.rows import Projection
-from colonnade.optim.vertical_moments.tasks import Task as MomentsTask
+from colonnade.methods.frank_wolfe.residual import Public
+from colonnade.methods.moments.rows import Projection
+from colonnade.methods.moments.tasks import Task as MomentsTask
 from colonnade.v1 import job_pb2
 from colonnade.wire.jobspec import refuse_unknown
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from colonnade.core.settings import load_settings
-from colonnade.privacy.files import LedgerFiles
+from colonnade.core.config import load_settings
+from colonnade.ledger.files import LedgerFiles
 from colonnade.wire.limits import require_loopback, split_address
 from colonnade.wire.monitoring import KEYS, MONITORING, NOWHERE, Addresses, addresses_of
 

@@ -10,23 +10,23 @@ import numpy as np
 from colonnade.core.arrays import Int16Array
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import GRID, Bounds
-from colonnade.core.table import Table
-from colonnade.optim.model import LossName
-from colonnade.optim.solvers.defaults import settled
-from colonnade.optim.solvers.design import DenseDesign, design_units
-from colonnade.optim.solvers.fitting import NoiseName, Objective
-from colonnade.optim.solvers.fitting import Table as SolverTable
-from colonnade.optim.solvers.losses import LOSSES
-from colonnade.optim.solvers.penalties import Penalty
-from colonnade.optim.solvers.problem import Problem
-from colonnade.optim.solvers.solve import Solver, check, check_promise
-from colonnade.party.binding import Rows, rows_of
-from colonnade.party.bounds import bought_bounds
-from colonnade.party.clients import refuse_clients
-from colonnade.party.dataset import Dataset, rows_digest
-from colonnade.party.versions import columns_for
+from colonnade.data.model import LossName
+from colonnade.data.table import Table
+from colonnade.ledger.ledger import Ledger
+from colonnade.linear.losses import LOSSES
+from colonnade.linear.penalties import Penalty
+from colonnade.party.data.binding import Rows, rows_of
+from colonnade.party.data.bounds import bought_bounds
+from colonnade.party.data.clients import refuse_clients
+from colonnade.party.data.columns import columns_for
+from colonnade.party.data.dataset import Dataset, rows_digest
 from colonnade.privacy.accounting import delta_for
-from colonnade.privacy.ledger import Ledger
+from colonnade.solvers.defaults import settled
+from colonnade.solvers.design import DenseDesign, design_units
+from colonnade.solvers.fit import NoiseName, Objective
+from colonnade.solvers.fit import Table as SolverTable
+from colonnade.solvers.problem import Problem
+from colonnade.solvers.solve import Solver, check, check_promise
 
 _LONGEST_NAME = 200
 

@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
-from colonnade.core.private import private
-from colonnade.optim.admm.spec import DISPLACEMENT
+from colonnade.core.permissions import private
+from colonnade.methods.admm.spec import DISPLACEMENT
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.wire.frames import wire_bytes
 

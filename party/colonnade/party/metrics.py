@@ -4,10 +4,10 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from colonnade.ledger.ledger import Ledger
 from colonnade.party.meter import Meter
 from colonnade.party.pacing import Pace
 from colonnade.privacy.accounting import rho_from_units
-from colonnade.privacy.ledger import Ledger
 from colonnade.wire.monitoring import Reading
 
 

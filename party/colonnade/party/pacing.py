@@ -13,11 +13,11 @@ from collections import OrderedDict
 
 import numpy as np
 
-from colonnade.core.table import Table
-from colonnade.optim.kernels import score
-from colonnade.optim.sketch import SparseSketch
-from colonnade.optim.vertical.residual import Public, residual
-from colonnade.optim.vertical_moments.rows import MOST_OUTPUTS, UNIT, Projection, project, triangle
+from colonnade.data.table import Table
+from colonnade.linear.kernels import score
+from colonnade.methods.frank_wolfe.residual import Public, residual
+from colonnade.methods.moments.rows import MOST_OUTPUTS, UNIT, Projection, project, triangle
+from colonnade.sketching.sparse import SparseSketch
 from colonnade.wire.session import public_text
 
 logger = logging.getLogger(__name__)

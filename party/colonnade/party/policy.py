@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+from colonnade.core.config import Section, load_settings
 from colonnade.core.errors import BadInput, PolicyRefused
-from colonnade.core.settings import Section, load_settings
-from colonnade.optim.job import KINDS, Job
+from colonnade.methods.job import KINDS, Job
+from colonnade.pki.identity import COORDINATOR, Identity
 from colonnade.privacy.accounting import delta_for, rho_from_units, rho_of, units_down
-from colonnade.wire.identity import COORDINATOR, Identity
 
 ANY = "*"
 _MOST_EPSILON = 1e4

@@ -11,9 +11,11 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import version
 
 from colonnade.core.errors import BadIdentity, BadInput, StoreFailed, Unreachable
-from colonnade.party.binding import claim, rows_of
+from colonnade.ledger.create import open_ledger
+from colonnade.ledger.ledger import Ledger
 from colonnade.party.config import PartyConfig
-from colonnade.party.dataset import Dataset, open_dataset
+from colonnade.party.data.binding import claim, rows_of
+from colonnade.party.data.dataset import Dataset, open_dataset
 from colonnade.party.meter import Meter
 from colonnade.party.metrics import readings
 from colonnade.party.pacing import Pace
@@ -21,13 +23,11 @@ from colonnade.party.policy import load_policy
 from colonnade.party.session import Dial, hold_session
 from colonnade.party.vault import Vault
 from colonnade.party.warming import warm
-from colonnade.privacy.founding import open_ledger
-from colonnade.privacy.ledger import Ledger
+from colonnade.pki.authority import Credentials, load_credentials
+from colonnade.pki.identity import PARTY, Identity
 from colonnade.privacy.sampling import NoiseSource, OsNoise
 from colonnade.wire.channels import server_identity
-from colonnade.wire.identity import PARTY, Identity
 from colonnade.wire.monitoring import Reading, monitored
-from colonnade.wire.pki import Credentials, load_credentials
 
 logger = logging.getLogger(__name__)
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.25, 30.0

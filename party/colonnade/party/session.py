@@ -11,17 +11,17 @@ from typing import Any
 import grpc
 
 from colonnade.core.errors import FATAL, ColonnadeError, LowDisk, StaleEpoch, Unreachable
+from colonnade.ledger.ledger import Released
 from colonnade.party.meter import Meter
 from colonnade.party.pacing import Pace
 from colonnade.party.vault import Vault
-from colonnade.privacy.ledger import Released
+from colonnade.pki.authority import Credentials
+from colonnade.pki.identity import Identity
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.v1.federation_pb2_grpc import FederationServiceStub
 from colonnade.wire.channels import claim, open_channel
 from colonnade.wire.clients import Replies, replies_to_proto
 from colonnade.wire.codec import release_to_proto
-from colonnade.wire.identity import Identity
-from colonnade.wire.pki import Credentials
 from colonnade.wire.session import ENDINGS, PROTOCOL, public_text
 from colonnade.wire.status import error_from_call
 

@@ -16,24 +16,24 @@ from colonnade.core.errors import (
     DatasetChanged,
     PolicyRefused,
 )
-from colonnade.optim.admm.method import AdmmMethod
-from colonnade.optim.job import Job, job_id
-from colonnade.party.answers import Answers, Seat, answers_of
-from colonnade.party.bounds import bought_places
-from colonnade.party.clients import set_aside
-from colonnade.party.dataset import Dataset
+from colonnade.ledger.gate import Gate, Step
+from colonnade.ledger.ledger import Ledger, Released
+from colonnade.methods.admm.method import AdmmMethod
+from colonnade.methods.job import Job, job_id
+from colonnade.party.data.bounds import bought_places
+from colonnade.party.data.clients import set_aside
+from colonnade.party.data.columns import ColumnCache
+from colonnade.party.data.dataset import Dataset
+from colonnade.party.data.purchases import bounds_job
+from colonnade.party.methods.base import Answers, Seat, answers_of
 from colonnade.party.policy import Policy
-from colonnade.party.purchases import bounds_job
-from colonnade.party.versions import ColumnCache
+from colonnade.pki.identity import Identity
 from colonnade.privacy.accounting import Budget
-from colonnade.privacy.gate import Gate, Step
-from colonnade.privacy.ledger import Ledger, Released
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.wire.clients import Replies
 from colonnade.wire.codec import release_from_proto
 from colonnade.wire.heads import head_from_proto, head_to_proto
-from colonnade.wire.identity import Identity
 from colonnade.wire.jobspec import feature_to_proto, job_from_bytes
 from colonnade.wire.session import enrolment_statement
 

@@ -3,19 +3,19 @@
 import numpy as np
 
 from colonnade.core.fixedpoint import Bounds
-from colonnade.core.requantising import requantise
-from colonnade.optim.admm.packing import pack
-from colonnade.optim.admm.prox import Client, factorise
-from colonnade.optim.admm.spec import AdmmSpec
-from colonnade.optim.kernels import score
-from colonnade.optim.sketch import SparseSketch
-from colonnade.optim.solvers.losses import LOGISTIC
-from colonnade.optim.vertical.moments import shared_column, sums
-from colonnade.optim.vertical.residual import SCORE_SENSITIVITY, Public, residual
-from colonnade.optim.vertical_moments.rows import Projection, inner_products, project, triangle
+from colonnade.data.requantise import requantise
+from colonnade.linear.kernels import score
+from colonnade.linear.losses import LOGISTIC
+from colonnade.methods.admm.packing import pack
+from colonnade.methods.admm.prox import Client, factorise
+from colonnade.methods.admm.spec import AdmmSpec
+from colonnade.methods.column_moments import shared_column, sums
+from colonnade.methods.frank_wolfe.residual import SCORE_SENSITIVITY, Public, residual
+from colonnade.methods.moments.rows import Projection, inner_products, project, triangle
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.mechanisms import DiscreteGaussian, SignedSelection
 from colonnade.privacy.sampling import OsNoise
+from colonnade.sketching.sparse import SparseSketch
 
 _ROWS = 256
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from colonnade.core.settings import load_settings
+from colonnade.core.config import load_settings
 from colonnade.wire.limits import require_loopback, split_address
 from colonnade.wire.monitoring import KEYS, MONITORING, NOWHERE, Addresses, addresses_of
 

@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from colonnade.server.engine import Coordinator
-from colonnade.server.store import State
+from colonnade.server.engine.coordinator import Coordinator
+from colonnade.server.store.base import State
 from colonnade.wire.monitoring import Reading
 
 

@@ -10,21 +10,21 @@ from typing import Any
 import grpc
 
 from colonnade.core.errors import BadInput, ColonnadeError, StoreFailed
-from colonnade.server.callers import Callers
+from colonnade.pki.authority import Credentials, load_credentials
+from colonnade.server.api.auth import Callers
+from colonnade.server.api.operators import JobServicer
+from colonnade.server.api.parties import FederationServicer
 from colonnade.server.config import CoordinatorConfig
-from colonnade.server.database import Database
-from colonnade.server.engine import Coordinator
-from colonnade.server.federation import FederationServicer
-from colonnade.server.jobs import JobServicer
+from colonnade.server.engine.coordinator import Coordinator
+from colonnade.server.engine.sessions import Switchboard
+from colonnade.server.engine.worker import Worker
 from colonnade.server.metrics import readings
-from colonnade.server.store import Store
-from colonnade.server.switchboard import Switchboard
-from colonnade.server.worker import Worker
+from colonnade.server.store.base import Store
+from colonnade.server.store.sql import Database
 from colonnade.v1.federation_pb2_grpc import add_FederationServiceServicer_to_server
 from colonnade.v1.jobs_pb2_grpc import add_JobServiceServicer_to_server
 from colonnade.wire.limits import MAX_CALLS, server_options, split_address
 from colonnade.wire.monitoring import NOWHERE, Addresses, Reading, monitored
-from colonnade.wire.pki import Credentials, load_credentials
 from colonnade.wire.status import Statuses
 
 logger = logging.getLogger(__name__)

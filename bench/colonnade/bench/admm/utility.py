@@ -1,0 +1,204 @@
+"""How good a model over clients is at a given epsilon of each client, beside its peers.
+
+All private methods protect a whole client, have the same price for each of its participations and
+the same rounds and sample; each is tuned over a grid of the same size, on seeds of their own, by
+the mean score on the clients' rows, and reported on fresh ones. Tuning and non-private figures read
+the data in the open: simulation only.
+"""
+
+import functools
+import itertools
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from colonnade.bench.vertical.tables import TABLES, load
+from colonnade.core.arrays import FloatArray
+from colonnade.linear.losses import LOGISTIC, SQUARED
+from colonnade.linear.penalties import ridge
+from colonnade.methods.admm.plan import participations_of, release_units
+from colonnade.methods.admm.prox import Client, Problems, factorise
+from colonnade.methods.admm.spec import AdmmSpec
+from colonnade.methods.frank_wolfe.spec import Loss
+from colonnade.privacy.simulation import SeededNoise
+from colonnade.simulate.admm import Pool, partition
+from colonnade.simulate.admm_baselines import centralised, dp_sgd, federated, optimum
+from colonnade.simulate.inprocess import Data
+from colonnade.simulate.synthetic import make
+
+DELTA = 1e-6
+ROUNDS, PART = 10, 5  # a fifth of the clients in each round
+TUNING_SEEDS = 2
+METHODS = ("federated_admm", "centralised_admm", "federated_sgd")
+Settings = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much is tried."""
+
+    clients: int
+    epsilons: tuple[float, ...]
+    seeds: int
+    tables: tuple[str, ...]
+    admm: tuple[Settings, ...]
+    sgd: tuple[Settings, ...]
+
+
+def _grid(**values: tuple[float, ...]) -> tuple[Settings, ...]:
+    return tuple(
+        dict(zip(values, point, strict=True)) for point in itertools.product(*values.values())
+    )
+
+
+FULL = Effort(
+    clients=500,
+    epsilons=(2.0, 8.0, 32.0),
+    seeds=5,
+    tables=("adult", "credit_default"),
+    admm=_grid(gamma=(1.0, 3.0, 10.0, 30.0), lipschitz=(0.1,), dual_weight=(0.0, 1.0)),
+    sgd=_grid(rate=(0.3, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0), lipschitz=(0.1,)),
+)
+QUICK = Effort(
+    clients=120,
+    epsilons=(8.0,),
+    seeds=2,
+    tables=(),
+    admm=_grid(gamma=(3.0, 10.0), lipschitz=(0.1,), dual_weight=(0.0, 1.0)),
+    sgd=_grid(rate=(1.0, 3.0, 10.0, 30.0), lipschitz=(0.1,)),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """Clients to learn from, and rows to judge by that no client has."""
+
+    name: str
+    clients: list[Client]
+    held_out: Client
+    loss: Loss
+
+
+def cases(effort: Effort, folder: Path | None) -> list[Case]:
+    """Return the made-up cases, and the public tables that are at hand."""
+    found = [
+        _case(f"synthetic ({loss.value})", _synthetic(effort, loss), loss, effort.clients)
+        for loss in (Loss.SQUARED, Loss.LOGISTIC)
+    ]
+    if folder is None:
+        return found
+    return found + [
+        _case(name, load(folder, name, parties=1), TABLES[name].loss, effort.clients)
+        for name in effort.tables
+    ]
+
+
+def _synthetic(effort: Effort, loss: Loss) -> Data:
+    rows = 60 * effort.clients
+    return make(
+        rows, [10], informative=5, noise=0.5, seed=11, loss=loss, structure="independent"
+    ).data()
+
+
+def _case(name: str, data: Data, loss: Loss, clients: int) -> Case:
+    order = np.random.default_rng(5).permutation(data.label.size)
+    learn, judge = np.split(order, [int(0.8 * order.size)])
+    parts = partition(data.columns[:, learn], data.label[learn], clients, seed=5)
+    held = Client(np.ascontiguousarray(data.columns[:, judge]), data.label[judge])
+    return Case(name, parts, held, loss)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Bench:
+    """One case at one epsilon."""
+
+    case: Case
+    spec: AdmmSpec
+    problems: Problems
+    pool: Pool
+    held_out: Pool
+    least: float
+
+    def coef(self, method: str, settings: Settings, seed: int) -> FloatArray:
+        spec, noise = self.spec, SeededNoise(seed)
+        spec = replace(
+            spec,
+            gamma=settings.get("gamma", spec.gamma),
+            lipschitz=settings["lipschitz"],
+            dual_weight=settings.get("dual_weight", spec.dual_weight),
+        )
+        if method == "federated_admm":
+            return federated(replace(self.problems, spec=spec), noise, seed=seed)
+        if method == "centralised_admm":
+            return centralised(replace(self.problems, spec=spec), noise)
+        return dp_sgd(spec, self.case.clients, noise, rate=settings["rate"], seed=seed)
+
+    def mean_score(self, method: str, settings: Settings) -> float:
+        """Return the mean over the tuning seeds; one seed's luck would choose a setting."""
+        coefs = (self.coef(method, settings, seed) for seed in range(TUNING_SEEDS))
+        return statistics.mean(self.pool.score(coef) for coef in coefs)
+
+    def figures(self, coefs: list[FloatArray]) -> dict[str, float]:
+        return {
+            "objective_gap": statistics.median(
+                self.pool.objective(coef) - self.least for coef in coefs
+            ),
+            "test_score": statistics.median(self.held_out.score(coef) for coef in coefs),
+        }
+
+
+def utility(
+    effort: Effort, folder: Path | None, progress: Callable[[str], None]
+) -> list[dict[str, Any]]:
+    """Return a row for each case and epsilon: gap of the objective and score on held-out rows."""
+    rows = []
+    for case in cases(effort, folder):
+        for epsilon in effort.epsilons:
+            progress(f"utility: {case.name}, epsilon {epsilon:g}")
+            rows.append(_row(case, epsilon, effort))
+    return rows
+
+
+def _row(case: Case, epsilon: float, effort: Effort) -> dict[str, Any]:
+    bench, best = _bench(case, epsilon)
+    row: dict[str, Any] = {
+        "case": case.name,
+        "metric": "accuracy" if case.loss is Loss.LOGISTIC else "r2",
+        "epsilon": epsilon,
+        "delta": DELTA,
+        "clients": len(case.clients),
+        "nonprivate": bench.figures([best]),
+    }
+    for method in METHODS:
+        grid = effort.sgd if method == "federated_sgd" else effort.admm
+        chosen = max(grid, key=functools.partial(bench.mean_score, method))
+        fresh = [bench.coef(method, chosen, 100 + seed) for seed in range(effort.seeds)]
+        row[method] = {**bench.figures(fresh), "settings": dict(chosen)}
+    return row
+
+
+def _bench(case: Case, epsilon: float) -> tuple[_Bench, FloatArray]:
+    clients = len(case.clients)
+    sampled = clients // PART
+    most = participations_of(ROUNDS, sampled, clients)
+    spec = AdmmSpec(
+        n_clients=clients,
+        n_features=len(case.held_out.columns),
+        rounds=ROUNDS,
+        sampled=sampled,
+        release_units=release_units(epsilon, DELTA, most),
+        gamma=1.0,
+        lipschitz=0.1,
+        loss=LOGISTIC if case.loss is Loss.LOGISTIC else SQUARED,
+        penalty=ridge(1e-3),
+        intercept=True,
+        participations=most,
+    )
+    pool, held_out = Pool.of(case.clients, spec), Pool.of([case.held_out], spec)
+    best = optimum(pool)
+    problems = factorise(case.clients, spec)
+    return _Bench(case, spec, problems, pool, held_out, pool.objective(best)), best

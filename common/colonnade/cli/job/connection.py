@@ -1,0 +1,80 @@
+"""What the verbs of ``colonnade job`` share: which coordinator, as whom, how a job is followed."""
+
+import argparse
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from colonnade.client.client import Client, JobView
+
+
+def add_client_options(parser: argparse.ArgumentParser) -> None:
+    """Add where the coordinator is and who asks."""
+    parser.add_argument("--coordinator", metavar="HOST:PORT", help="or COLONNADE_COORDINATOR")
+    parser.add_argument(
+        "--credentials",
+        type=Path,
+        help="folder of an operator's key and certificate, or COLONNADE_CREDENTIALS",
+    )
+    parser.add_argument(
+        "--insecure", metavar="URI", help="on loopback, without TLS, as this operator"
+    )
+
+
+def open_client(arguments: argparse.Namespace) -> "Client":
+    """Return a client of the coordinator that the options or the environment name."""
+    import os
+
+    from colonnade.client.client import Client
+    from colonnade.core.errors import BadIdentity, BadInput
+    from colonnade.pki.authority import load_credentials
+    from colonnade.pki.identity import COORDINATOR, Identity
+    from colonnade.wire.limits import split_address
+
+    address = arguments.coordinator or os.environ.get("COLONNADE_COORDINATOR")
+    if not address:
+        raise BadInput("say where the coordinator is: --coordinator or COLONNADE_COORDINATOR")
+    split_address(address)  # or it would be said not to answer
+    if arguments.insecure:
+        return Client(address, None, identity=Identity.from_uri(arguments.insecure))
+    folder = arguments.credentials or os.environ.get("COLONNADE_CREDENTIALS")
+    if not folder:
+        raise BadInput("say who you are: --credentials or COLONNADE_CREDENTIALS")
+    credentials = load_credentials(Path(folder))
+    if credentials.identity.role == COORDINATOR:
+        raise BadIdentity(f"{folder} is of {credentials.identity.uri}, not of an operator")
+    return Client(address, credentials)
+
+
+def follow(client: "Client", job: str, *, as_json: bool) -> int:
+    """Show progress until the job ends; a bar on a terminal, plain lines elsewhere."""
+    import json
+
+    from colonnade.cli.progress import show_progress
+    from colonnade.core.errors import JobEnded, StoreFailed
+
+    last = None
+    for view in show_progress(client.watch(job), quiet=as_json):
+        last = view
+    if last is None:
+        raise StoreFailed("the coordinator said nothing of the job")
+    if as_json:
+        print(json.dumps(view_as_json(last)))
+    print_notes(last.notes, as_json=as_json)
+    if last.state != "finished":
+        raise JobEnded(f"job {last.job_id[:12]} {last.state}: {last.reason}")
+    return 0
+
+
+def print_notes(notes: "Iterable[str]", *, as_json: bool) -> None:
+    """Tell a person what the numbers alone do not."""
+    for note in () if as_json else notes:
+        print(f"note: {note}")
+
+
+def view_as_json(view: "JobView") -> "dict[str, object]":
+    """Return where a job stands as plain values."""
+    from dataclasses import asdict
+
+    return asdict(view) | {"notes": view.notes}

@@ -1,0 +1,143 @@
+"""``colonnade party bounds``: buy tighter bounds for the columns of a party's table."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from colonnade.cli.caps import delta_of, told_as_epsilon, units_of
+
+if TYPE_CHECKING:
+    from colonnade.party.data.bounds import BoughtBounds
+    from colonnade.privacy.accounting import Budget
+
+
+def register_bounds(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb."""
+    parser = verbs.add_parser(
+        "bounds",
+        help="buy tighter bounds for the table's columns",
+        description="Noise is proportional to the width of a column's bounds, and declared bounds "
+        "are usually wide. This buys tighter ones: the 5 % and 95 % points of columns, from noisy "
+        "counts, widened by half their distance. They are bought once for a column of an ingested "
+        "table and serve all jobs; asking again is free, and other columns can be added later. A "
+        "coordinator is told of columns that the policy lets take part.",
+    )
+    parser.add_argument("--data", type=Path, required=True, help="folder of the table")
+    parser.add_argument("--ledger", type=Path, required=True, help="ledger folder")
+    parser.add_argument("--mirror", type=Path, help="head mirror, if kept outside the folder")
+    price = parser.add_mutually_exclusive_group(required=True)
+    price.add_argument("--rho", type=float, help="most to pay, as rho")
+    price.add_argument("--epsilon", type=float, help="most to pay, as epsilon with --delta")
+    parser.add_argument("--delta", type=float, help="default min(1e-6, 1 / (10 rows))")
+    parser.add_argument(
+        "--columns", type=_names, metavar="NAME[,NAME]", help="default: all features of the table"
+    )
+    parser.add_argument("--label", action="store_true", help="bounds for the label too")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(handler=_run_bounds)
+
+
+def _names(text: str) -> list[str]:
+    """Read names as a line of CSV, so that one with a comma can stand in quotes."""
+    import csv
+
+    return next(csv.reader([text]), [])
+
+
+def _run_bounds(arguments: argparse.Namespace) -> int:
+    import sys
+    from contextlib import closing
+
+    from tqdm import tqdm
+
+    from colonnade.core.errors import EXIT_OK, BudgetExceeded
+    from colonnade.ledger.create import open_ledger
+    from colonnade.ledger.files import LedgerFiles
+    from colonnade.ledger.gate import Gate
+    from colonnade.party.data.bounds import buy_bounds
+    from colonnade.party.data.dataset import open_dataset
+    from colonnade.privacy.sampling import OsNoise
+
+    units_of(arguments, "price")  # what no table allows is refused before one is opened
+    try:
+        with (
+            closing(open_ledger(LedgerFiles(arguments.ledger, arguments.mirror))) as ledger,
+            open_dataset(arguments.data) as dataset,
+        ):
+            n_rows = dataset.coarse.n_rows
+            units = units_of(arguments, "price", n_rows)
+            arguments.delta = delta_of(arguments, n_rows)
+            before = ledger.budget().spent
+            bought = buy_bounds(
+                dataset,
+                ledger,
+                Gate(ledger, OsNoise()),
+                units=units,
+                columns=arguments.columns,
+                label=arguments.label,
+                # disable=None: a bar on a terminal, nothing elsewhere.
+                progress=lambda steps: tqdm(
+                    steps, desc="bounds", unit="step", leave=False, file=sys.stderr, disable=None
+                ),
+            )
+            budget, reserved = ledger.budget(), ledger.state.reserved.get("", 0)
+    except BudgetExceeded as error:
+        raise BudgetExceeded(told_as_epsilon(error, arguments)) from None
+    shown = _to_json(bought, budget, before=before, reserved=reserved, delta=arguments.delta)
+    print(json.dumps(shown) if arguments.json else _to_text(shown))
+    return EXIT_OK
+
+
+def _to_json(
+    bought: "BoughtBounds", budget: "Budget", *, before: int, reserved: int, delta: float
+) -> dict[str, Any]:
+    """Return what was bought as plain values; all of it is public."""
+    from colonnade.privacy.accounting import epsilon_of, rho_from_units
+
+    def amount(units: int) -> dict[str, float]:
+        rho = rho_from_units(units)
+        return {"units": units, "rho": rho, "epsilon": epsilon_of(rho, delta), "delta": delta}
+
+    return {
+        "dataset": bought.version,
+        "columns": [
+            {
+                "name": column.name,
+                "role": column.role,
+                "declared": [column.bounds.low, column.bounds.high],
+                "bought": [tight.low, tight.high],
+            }
+            for column, tight in zip(bought.columns, bought.tight, strict=True)
+        ],
+        "price": amount(bought.price),
+        "charged_now": amount(budget.spent - before),
+        "left": amount(budget.remaining - reserved),
+        "release_bytes": sum(len(release.body) for release in bought.releases),
+    }
+
+
+def _to_text(shown: dict[str, Any]) -> str:
+    """Lay the bounds out as a small table."""
+    from colonnade.cli.summary import money
+
+    def told(amount: dict[str, Any]) -> str:
+        return money(amount["rho"], amount["epsilon"], amount["delta"])
+
+    width = max(len("column"), *(len(column["name"]) for column in shown["columns"]))
+    lines = [
+        f"dataset {shown['dataset']}",
+        f"  {'column':<{width}}  {'role':<7}  {'declared':>25}  {'bought':>25}  of the width",
+    ]
+    for column in shown["columns"]:
+        (low, high), (tight_low, tight_high) = column["declared"], column["bought"]
+        share = (tight_high / 2 - tight_low / 2) / (high / 2 - low / 2)  # halved: no overflow
+        declared, bought = f"[{low:g}, {high:g}]", f"[{tight_low:g}, {tight_high:g}]"
+        lines.append(
+            f"  {column['name']:<{width}}  {column['role']:<7}  {declared:>25}  {bought:>25}"
+            f"  {share:>11.3%}"
+        )
+    free = "" if shown["charged_now"]["units"] else "  paid earlier, nothing charged now"
+    return "\n".join(
+        [*lines, f"price  {told(shown['price'])}{free}", f"left   {told(shown['left'])}"]
+    )

@@ -1,0 +1,56 @@
+"""``colonnade party init``: found the ledger that all of a party's releases are paid from."""
+
+import argparse
+import json
+from pathlib import Path
+
+from colonnade.cli.caps import add_cap_options, cap_units
+
+
+def register_init(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verb."""
+    parser = verbs.add_parser(
+        "init",
+        help="found the party's ledger with its cap",
+        description="Found a ledger: the account of everything this party will ever release about "
+        "its people. The cap belongs to the people, not to a file: keep one ledger for them.",
+    )
+    parser.add_argument("--ledger", type=Path, required=True, help="folder to make")
+    parser.add_argument("--name", required=True, help="the party's name")
+    parser.add_argument("--mirror", type=Path, help="head mirror, best on another disk")
+    parser.add_argument(
+        "--approver", type=Path, help="PEM file: whose key must also sign every raise of the cap"
+    )
+    add_cap_options(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(handler=_run_init)
+
+
+def _run_init(arguments: argparse.Namespace) -> int:
+    from colonnade.core.errors import BadInput
+    from colonnade.ledger.create import Charter, create_ledger, open_ledger
+    from colonnade.ledger.files import LedgerFiles
+    from colonnade.ledger.receipts import approver_public_key
+    from colonnade.pki.identity import check_part
+
+    check_part("name", arguments.name)  # as the certificate will have it
+    units, told = cap_units(arguments)
+    approver = approver_public_key(arguments.approver) if arguments.approver else b""
+    files = LedgerFiles(arguments.ledger, arguments.mirror)
+    charter = Charter(arguments.name, {"": units}, reason=told, approver_key=approver)
+    try:
+        create_ledger(files, charter)
+    except OSError as error:
+        raise BadInput(
+            f"no ledger can be made in {arguments.ledger}: {error.strerror}; name another folder"
+        ) from None
+    ledger = open_ledger(files)
+    name, key = ledger.opened.ledger_id, ledger.opened.public_key
+    ledger.close()
+    if arguments.json:
+        print(json.dumps({"ledger_id": name, "public_key": key, "cap_units": units}))
+    else:
+        print(f"made ledger {name} for {arguments.name} in {arguments.ledger}")
+        print(f"  cap         {told}")
+        print(f"  public key  {key}")
+    return 0

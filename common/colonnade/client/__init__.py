@@ -1,0 +1,1 @@
+"""The operator's Python client and the job builder."""

@@ -1,0 +1,72 @@
+"""Who takes part in a job: nobody is left out unless somebody says so."""
+
+from collections.abc import Callable, Sequence
+
+from colonnade.client.client import PartyOffer
+from colonnade.core.errors import BadInput, PartyAbsent
+
+_NAMED = 5
+
+
+def lack_in_columns(offer: PartyOffer) -> str:
+    """Return why a party cannot take part in a job over columns, or nothing."""
+    if offer.clients:
+        return "has a table that is divided among clients"
+    return "" if offer.features else "offers no feature to this coordinator"
+
+
+def lack_in_rows(offer: PartyOffer) -> str:
+    """Return why a party's clients cannot take part in a job over clients, or nothing."""
+    return "" if offer.features else "offers no feature to this coordinator"
+
+
+def participants(
+    offers: Sequence[PartyOffer],
+    *,
+    parties: Sequence[str] | None = None,
+    without: Sequence[str] = (),
+    lack: Callable[[PartyOffer], str] = lack_in_columns,
+) -> list[PartyOffer]:
+    """Return the offers of those who take part.
+
+    Parameters
+    ----------
+    parties
+        Exactly these; those of them that are away may come later. By default every enrolled party,
+        and then `PartyAbsent` says who is away or cannot take part.
+    without
+        Leave these out of the default.
+    lack
+        Says why a party that is there cannot take part.
+    """
+    by_name = {offer.party: offer for offer in offers}
+    for name in (names := [*(parties or ()), *without]):
+        if names.count(name) > 1:  # it would count as several where each has an epsilon
+            raise BadInput(f"party {name!r} is named more than once")
+        if name not in by_name:
+            raise BadInput(f"party {name!r} is not enrolled; see colonnade job parties")
+    if parties is not None:
+        return [_with_table(by_name[name]) for name in parties]
+    if not any(offer.attached for offer in offers):
+        raise BadInput("no party is attached; see colonnade job parties")
+    chosen = [offer for offer in offers if offer.party not in without]
+    if not chosen:
+        raise BadInput("every party is left out; see colonnade job parties")
+    reasons = [
+        f"{offer.party} {reason}"
+        for offer in chosen
+        if (reason := "is away" if not offer.attached else lack(offer))
+    ]
+    if reasons:
+        more = [f"{len(reasons) - _NAMED} more"] if len(reasons) > _NAMED else []
+        raise PartyAbsent(
+            f"not everybody takes part: {'; '.join([*reasons[:_NAMED], *more])}. Wait for them, "
+            "name who takes part (--parties), or leave them out on purpose (--without)"
+        )
+    return chosen
+
+
+def _with_table(offer: PartyOffer) -> PartyOffer:
+    if not offer.dataset:
+        raise BadInput(f"party {offer.party!r} has never been attached; what it offers is unknown")
+    return offer

@@ -1,0 +1,311 @@
+"""A fitted linear model: what it says, as a file and as predictions.
+
+Training sees each value clipped to its public bounds, centred on their middle and divided by
+their half width, and for a missing value the declared fill, clipped and scaled alike. So a model is
+a list of coefficients on scaled values in ``[-1, 1]``::
+
+    score = intercept_scaled + sum of coef_scaled * scaled value
+    squared:   middle of the label + half width of the label * score
+    logistic:  probability of the label's high value = 1 / (1 + exp(-score))
+    hinge:     the label's high value if score > 0, else its low value
+
+Everything in a model is a function of releases and of public declarations.
+"""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+import numpy as np
+
+from colonnade.core.arrays import FloatArray
+from colonnade.core.errors import BadInput
+from colonnade.core.fixedpoint import Bounds, scaled
+from colonnade.core.strict_json import Kind, parse_json, read_object
+
+FORMAT, VERSION = "colonnade model", 2
+LossName: TypeAlias = Literal["squared", "logistic", "hinge"]
+
+_MODEL_KEYS: Final[Mapping[str, Kind]] = {
+    "format": "text",
+    "version": "number",
+    "job_id": "text",
+    "private": "flag",
+    "loss": "text",
+    "label": "object",
+    "intercept_scaled": "number",
+    "intercept": "number",
+    "features": "list",
+}
+_LABEL_KEYS: Final[Mapping[str, Kind]] = {"name": "text", "low": "number", "high": "number"}
+_COEF_KEYS: Final[Mapping[str, Kind]] = {"coef_scaled": "number", "coef": "number"}
+_FEATURE_KEYS: Final[Mapping[str, Kind]] = {
+    "party": "text",
+    **_LABEL_KEYS,
+    "fill": "number",
+    **_COEF_KEYS,
+}
+# Both kinds of coefficient are in the file; rounding in another program's algebra may differ.
+_AGREEMENT = 1e-9
+_MAX_NAMES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ModelLabel:
+    """Name the label and its public bounds."""
+
+    name: str
+    low: float
+    high: float
+
+    @property
+    def bounds(self) -> Bounds:
+        """The declared range."""
+        return Bounds(self.low, self.high)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFeature:
+    """Hold one party's feature: its public bounds and its coefficient on scaled values.
+
+    Parameters
+    ----------
+    fill
+        What stood for a missing value, as declared, in the feature's unit. Bounds may be tighter
+        than it was declared under; it is clipped to them like any value.
+    """
+
+    party: str
+    name: str
+    low: float
+    high: float
+    fill: float
+    coef_scaled: float
+
+    @property
+    def bounds(self) -> Bounds:
+        """The range that training clipped to."""
+        return Bounds(self.low, self.high)
+
+    @property
+    def full_name(self) -> str:
+        """The name that no two features of a model share."""
+        return f"{self.party}.{self.name}"
+
+    def scaled(self, values: FloatArray) -> FloatArray:
+        """Return values as training sees them, before rounding to the grid; NaN is missing."""
+        return scaled(np.where(np.isnan(values), self.fill, values), self.bounds)
+
+
+@dataclass(frozen=True, slots=True)
+class LinearModel:
+    """Hold a fitted model.
+
+    Parameters
+    ----------
+    intercept_scaled
+        Score of a row whose values all lie in the middle of their bounds.
+    private
+        Whether the noise was exact and secret; False for simulations with other noise.
+    """
+
+    job_id: str
+    loss: LossName
+    label: ModelLabel
+    intercept_scaled: float
+    features: tuple[ModelFeature, ...]
+    private: bool
+
+    def __post_init__(self) -> None:
+        if self.loss not in ("squared", "logistic", "hinge"):
+            raise ValueError("loss must be 'squared', 'logistic' or 'hinge'")
+        names = Counter(feature.full_name for feature in self.features)
+        if repeated := [name for name, count in names.items() if count > 1]:
+            raise ValueError(f"two features are called {repeated[0]!r}")
+        columns: tuple[ModelLabel | ModelFeature, ...] = (self.label, *self.features)
+        for column in columns:
+            try:
+                Bounds(column.low, column.high)
+            except ValueError as error:
+                raise ValueError(f"{column.name!r}: {error}") from None
+        if not all(math.isfinite(number) for number in (*self.coef, self.intercept)):
+            raise ValueError("a coefficient or the intercept is not finite")
+        if not all(math.isfinite(feature.fill) for feature in self.features):
+            raise ValueError("a fill is not finite")
+
+    @property
+    def coef(self) -> tuple[float, ...]:
+        """Coefficients in the users' units, in the order of ``features``.
+
+        With ``m`` the middles and ``h`` the half widths, the score of values within bounds is
+        ``b + sum c_j (x_j - m_j) / h_j``, so that by algebra alone ``coef_j = s c_j / h_j``, where
+        ``s`` is the label's half width for squared error, else 1.
+        """
+        return tuple(self._scale * (f.coef_scaled / f.bounds.half_width) for f in self.features)
+
+    @property
+    def intercept(self) -> float:
+        """Prediction (for classes: score) at zero in the users' units, were zero within bounds.
+
+        With ``t = sum c_j m_j / h_j`` it is ``m_y + s (b - t)`` for squared error, else ``b - t``.
+        """
+        return self._offset + self._scale * (self.intercept_scaled - sum(self._shifts()))
+
+    def match(
+        self, names: Collection[str], *, origin: str = "the table"
+    ) -> dict[str, ModelFeature]:
+        """Find the columns of a joined table that prediction needs.
+
+        A column is called ``party.feature``, or plainly ``feature`` if no other name can be meant.
+        Features with a coefficient of zero are not needed and not returned.
+        """
+        plain = Counter(feature.name for feature in self.features)
+        full = {feature.full_name for feature in self.features}
+        found, missing = {}, []
+        for feature in (feature for feature in self.features if feature.coef_scaled):
+            is_plain = plain[feature.name] == 1 and feature.name not in full
+            if feature.full_name in names:
+                found[feature.full_name] = feature
+            elif is_plain and feature.name in names:
+                found[feature.name] = feature
+            else:
+                other = f" (or {feature.name!r})" if is_plain else ""
+                missing.append(f"{feature.full_name!r}{other}")
+        if missing:
+            rest = f" and {len(missing) - _MAX_NAMES} more" if missing[_MAX_NAMES:] else ""
+            raise BadInput(f"{origin}: no column {', '.join(missing[:_MAX_NAMES])}{rest}")
+        return found
+
+    def predict(
+        self, columns: Mapping[str, FloatArray], *, n_rows: int | None = None
+    ) -> FloatArray:
+        """Return a prediction for each row of a joined table.
+
+        A missing value (NaN) becomes the feature's fill, and values are clipped to the bounds, as
+        in training.
+
+        Parameters
+        ----------
+        columns
+            By name, as ``match`` finds them; others are ignored.
+        n_rows
+            Needed only when ``columns`` is empty.
+
+        Returns
+        -------
+        FloatArray
+            For squared error in the label's units (it may pass the label's bounds); for logistic
+            the probability that the label has its high value; for hinge its high or low value.
+        """
+        lengths = {len(values) for values in columns.values()}
+        if n_rows is not None:
+            lengths.add(n_rows)
+        if len(lengths) != 1:
+            raise ValueError("columns must have one length, which n_rows gives if there are none")
+        score: FloatArray = np.full(lengths.pop(), self.intercept_scaled)
+        for name, feature in self.match(columns).items():
+            score += feature.coef_scaled * feature.scaled(columns[name])
+        if self.loss == "logistic":
+            tail = np.exp(-np.abs(score))  # never overflows
+            score = np.where(score >= 0.0, 1.0, tail) / (1.0 + tail)
+        elif self.loss == "hinge":
+            score = np.where(score > 0.0, self.label.high, self.label.low)
+        else:
+            score = self._offset + self._scale * score
+        return score
+
+    def to_object(self) -> dict[str, Any]:
+        """Return the model as plain values for JSON."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "job_id": self.job_id,
+            "private": self.private,
+            "loss": self.loss,
+            "label": _plain(self.label),
+            "intercept_scaled": float(self.intercept_scaled),
+            "intercept": float(self.intercept),
+            "features": [
+                _plain(feature) | {"coef": float(coef)}
+                for feature, coef in zip(self.features, self.coef, strict=True)
+            ],
+        }
+
+    def to_json(self) -> str:
+        """Return the text of ``model.json``; floats read back exactly."""
+        return json.dumps(self.to_object(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, *, origin: str = "model.json") -> "LinearModel":
+        """Parse the text of ``model.json``; ``origin`` names the file in errors."""
+        document = parse_json(text, origin=origin, expected="the model.json of a job")
+        return cls.from_object(document, origin=origin)
+
+    @classmethod
+    def from_object(cls, document: object, *, origin: str = "model.json") -> "LinearModel":
+        """Read a model from plain values, refusing all that is unknown, missing or at odds."""
+        if not isinstance(document, dict) or document.get("format") != FORMAT:
+            raise BadInput(f"{origin}: not a Colonnade model; give the model.json of a job")
+        if document.get("version") != VERSION:
+            raise BadInput(f"{origin}: not of version {VERSION}, the only one this program reads")
+        model = read_object(document, _MODEL_KEYS, where=origin)
+        label = read_object(model["label"], _LABEL_KEYS, where=f"{origin}: label")
+        features = [
+            read_object(feature, _FEATURE_KEYS, where=f"{origin}: feature {number}")
+            for number, feature in enumerate(model["features"], start=1)
+        ]
+        coef = [feature.pop("coef") for feature in features]
+        try:
+            read = cls(
+                job_id=model["job_id"],
+                loss=model["loss"],
+                label=ModelLabel(**label),
+                intercept_scaled=model["intercept_scaled"],
+                features=tuple(ModelFeature(**feature) for feature in features),
+                private=model["private"],
+            )
+        except ValueError as error:
+            raise BadInput(f"{origin}: {error}") from None
+        read._check_agreement(coef, intercept=model["intercept"], origin=origin)
+        return read
+
+    @property
+    def _scale(self) -> float:
+        return self.label.bounds.half_width if self.loss == "squared" else 1.0
+
+    @property
+    def _offset(self) -> float:
+        return self.label.bounds.middle if self.loss == "squared" else 0.0
+
+    def _shifts(self) -> list[float]:
+        return [f.coef_scaled * (f.bounds.middle / f.bounds.half_width) for f in self.features]
+
+    def _check_agreement(self, coef: list[float], *, intercept: float, origin: str) -> None:
+        for feature, ours, theirs in zip(self.features, self.coef, coef, strict=True):
+            if not math.isclose(ours, theirs, rel_tol=_AGREEMENT):
+                where = f"{origin}: feature {feature.full_name!r}"
+                raise BadInput(f"{where}: 'coef' and 'coef_scaled' disagree; the file was edited")
+        terms = (self.intercept_scaled, *self._shifts())
+        size = abs(self._offset) + self._scale * sum(abs(term) for term in terms)
+        if abs(self.intercept - intercept) > _AGREEMENT * size:
+            raise BadInput(f"{origin}: 'intercept' and the rest disagree; the file was edited")
+
+
+def load_model(path: Path) -> LinearModel:
+    """Read the ``model.json`` at ``path``."""
+    try:
+        text = path.read_text("utf-8")
+    except UnicodeDecodeError:
+        raise BadInput(f"{path}: not UTF-8 text; give the model.json of a job") from None
+    except OSError as error:
+        raise BadInput(f"{path}: cannot read the model: {error.strerror}") from None
+    return LinearModel.from_json(text, origin=str(path))
+
+
+def _plain(column: ModelLabel | ModelFeature) -> dict[str, Any]:
+    facts = asdict(column)
+    return {key: fact if isinstance(fact, str) else float(fact) for key, fact in facts.items()}

@@ -1,0 +1,141 @@
+"""Make and open ledgers."""
+
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import apsw
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from colonnade.core.errors import BadInput, LedgerDamaged
+from colonnade.ledger.caps import signed_cap
+from colonnade.ledger.entries import (
+    Adopted,
+    Bound,
+    CapSet,
+    Closed,
+    Entry,
+    Opened,
+    entry_time,
+    line_of,
+)
+from colonnade.ledger.files import LedgerFiles, sync_path, write_private
+from colonnade.ledger.ledger import Ledger
+from colonnade.ledger.receipts import key_to_pem, ledger_key_from_file, public_bytes
+from colonnade.ledger.sqlite import SqliteStorage
+from colonnade.ledger.state import LedgerState
+from colonnade.ledger.storage import MemoryStorage, Row
+
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Charter:
+    """What a new ledger starts with.
+
+    Every account that is not named has the default cap, so account names must come from the
+    party itself (its list of clients), never from a peer.
+    """
+
+    party: str
+    caps: Mapping[str, int]  # by account, in units; the empty account is the default
+    reason: str = "first cap"
+    approver_key: bytes = b""
+    simulation: bool = False
+    continues: Mapping[str, int] = field(default_factory=dict)  # and until which place
+    adopted: Mapping[str, int] = field(default_factory=dict)  # "*" for accounts not named
+    closed: frozenset[str] = frozenset()
+    bound: Bound | None = None
+
+
+def create_ledger(
+    files: LedgerFiles,
+    charter: Charter,
+    *,
+    signer: Ed25519PrivateKey | None = None,
+    clock: Clock = time.time,
+) -> None:
+    """Make a ledger in a folder that does not exist yet: all of it, or nothing."""
+    if files.folder.exists() or files.mirror.exists():
+        raise BadInput(f"{files.folder} or its mirror exists already; a ledger is never replaced")
+    signer = signer or Ed25519PrivateKey.generate()
+    rows, state = _first_rows(charter, signer, clock)
+    files.folder.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=f".{files.folder.name}.", dir=files.folder.parent))
+    try:
+        made = LedgerFiles(draft, files.mirror_at)
+        SqliteStorage.create(made, rows, state.head)
+        write_private(made.key, key_to_pem(signer))
+        sync_path(draft)
+        sync_path(made.mirror.parent)
+        draft.rename(files.folder)
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
+        if files.mirror_at is not None:
+            files.mirror_at.unlink(missing_ok=True)
+        raise
+    sync_path(files.folder.parent)
+
+
+def open_ledger(files: LedgerFiles, *, clock: Clock = time.time) -> Ledger:
+    """Open a ledger, or refuse with the reason."""
+    storage = SqliteStorage(files)
+    try:
+        return Ledger(storage, ledger_key_from_file(files.key), clock)
+    except (apsw.Error, ValueError):  # ValueError: text that is none
+        storage.abandon()
+        raise LedgerDamaged(
+            f"the ledger database {files.database} is damaged; "
+            "see 'colonnade ledger recover --help'"
+        ) from None
+    except BaseException:
+        storage.abandon()
+        raise
+
+
+def memory_ledger(charter: Charter, *, clock: Clock = time.time) -> Ledger:
+    """Make a ledger that lives as long as this process."""
+    signer = Ed25519PrivateKey.generate()
+    rows, state = _first_rows(charter, signer, clock)
+    storage = MemoryStorage()
+    storage.append(rows, state.head, releases=True)
+    return Ledger(storage, signer, clock)
+
+
+def _first_rows(
+    charter: Charter, signer: Ed25519PrivateKey, clock: Clock
+) -> tuple[list[Row], LedgerState]:
+    ledger_id = secrets.token_bytes(16).hex()
+    state, rows = LedgerState(), list[Row]()
+    entries: list[Entry] = [
+        Opened(
+            ledger_id=ledger_id,
+            party=charter.party,
+            public_key=public_bytes(signer).hex(),
+            approver_key=charter.approver_key.hex(),
+            simulation=charter.simulation,
+            founding_caps=len(charter.caps),
+            continues=list(charter.continues),
+            accounted=list(charter.continues.values()),
+        )
+    ]
+    for account, units in charter.caps.items():
+        cap = CapSet(account, units, charter.reason, "", "")
+        entries.append(signed_cap(ledger_id, len(entries) + 1, cap, signer=signer))
+    # What holds for all accounts comes before what single ones have spent.
+    entries.extend(
+        Adopted(account, charter.adopted[account], charter.reason)
+        for account in sorted(charter.adopted, key=lambda name: name != "*")
+        if charter.adopted[account] > 0
+    )
+    entries.extend(Closed(job) for job in sorted(charter.closed))
+    entries.extend([] if charter.bound is None else [charter.bound])
+    for seq, entry in enumerate(entries, start=1):
+        line = line_of(entry, seq=seq, time=entry_time(clock()))
+        state.apply(line)
+        rows.append(Row(seq, line, state.head.chain_hash))
+    return rows, state

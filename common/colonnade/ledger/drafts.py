@@ -1,0 +1,109 @@
+"""Entries on their way to the disk, each with a digest of what may happen only once."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from colonnade.ledger.entries import (
+    Abandoned,
+    Admitted,
+    AdmittedTogether,
+    Charged,
+    ChargedTogether,
+    Closed,
+    Entry,
+    Purged,
+    ReleaseKey,
+    Stored,
+    StoredTogether,
+    canonical,
+)
+from colonnade.ledger.state import Kept
+from colonnade.privacy.mechanisms import Mechanism
+
+
+class Ask(NamedTuple):
+    """A release that is asked for: its name, its mechanism, and a digest of the request."""
+
+    key: ReleaseKey
+    mechanism: Mechanism
+    request_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An entry, what belongs to it, and what the database refuses to hold twice."""
+
+    entry: Entry
+    once: bytes | None = None
+    body: bytes | None = None
+    purges: Kept | None = None
+
+
+def admission(job: str, accounts: Sequence[str], units: int) -> Draft:
+    """Set ``units`` of each account aside."""
+    once = _once("admit", job.encode(), *(account.encode() for account in accounts))
+    if len(accounts) == 1:
+        return Draft(Admitted(job, accounts[0], units), once)
+    return Draft(AdmittedTogether(job, list(accounts), units), once)
+
+
+def closing(job: str) -> Draft:
+    """End a job."""
+    return Draft(Closed(job), _once("close", job.encode()))
+
+
+def charge(asks: Sequence[Ask]) -> Draft:
+    """Pay for releases of one job, round, kind and mechanism; the price is the mechanism's own."""
+    (job, round_, kind, account), mechanism = asks[0].key, asks[0].mechanism
+    price, record = mechanism.cost, mechanism.record()
+    if len(asks) == 1:
+        request = asks[0].request_sha256
+        entry: Entry = Charged(job, round_, kind, account, price, record, request)
+    else:
+        accounts = [ask.key.account for ask in asks]
+        requests = [ask.request_sha256 for ask in asks]
+        entry = ChargedTogether(job, round_, kind, accounts, price, record, requests)
+    return Draft(entry, _once("charge", _name([ask.key for ask in asks])))
+
+
+def storing(bodies: Mapping[ReleaseKey, bytes], *, spent: Sequence[int]) -> Draft:
+    """Keep the bytes of releases of one job, round, kind and size."""
+    keys, digests = list(bodies), [hashlib.sha256(body).hexdigest() for body in bodies.values()]
+    (job, round_, kind, account), whole = keys[0], b"".join(bodies.values())
+    size = len(whole) // len(keys)
+    if len(keys) == 1:
+        entry: Entry = Stored(job, round_, kind, account, digests[0], size, spent[0])
+    else:
+        accounts = [key.account for key in keys]
+        entry = StoredTogether(job, round_, kind, accounts, digests, size, list(spent))
+    return Draft(entry, _once("store", _name(keys)), whole)
+
+
+def abandoning(keys: Sequence[ReleaseKey]) -> Draft:
+    """Give up on paid releases of one job, round and kind."""
+    job, round_, kind, _ = keys[0]
+    entry = Abandoned(job, round_, kind, [key.account for key in keys])
+    return Draft(entry, _once("abandon", _name(keys)))
+
+
+def purging(key: ReleaseKey, kept: Kept) -> Draft:
+    """Delete the bytes that were kept of a release."""
+    entry = Purged(key.job, key.round, key.kind, key.account)
+    return Draft(entry, _once("purge", _name([key])), purges=kept)
+
+
+def _name(keys: Sequence[ReleaseKey]) -> bytes:
+    """Return what names releases that differ in their accounts alone."""
+    if len(keys) == 1:
+        return keys[0].digest()
+    first, accounts = keys[0], [key.account for key in keys]
+    names = {"job": first.job, "round": first.round, "kind": first.kind, "accounts": accounts}
+    return canonical(names).encode()
+
+
+def _once(what: str, *names: bytes) -> bytes:
+    """Return a digest of something that may happen only once."""
+    parts = (hashlib.sha256(part).digest() for part in (what.encode(), *names))
+    return hashlib.sha256(b"".join(parts)).digest()[:16]

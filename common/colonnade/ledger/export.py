@@ -1,0 +1,149 @@
+"""The export of a ledger, and the check of one: what an auditor works with.
+
+An export is a text file. Each line but the last is a ledger entry, exactly as the hash chain
+covers it; the last states the head under the ledger's signature. No body is in it, and of the
+party's table only a hash under the ledger's key. From the lines alone an auditor recomputes the
+chain, the price of every release from its mechanism's integers, every total, and that no cap was
+ever exceeded.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from colonnade.core.errors import BadInput, LedgerDamaged
+from colonnade.ledger.entries import Bound, canonical
+from colonnade.ledger.ledger import Ledger
+from colonnade.ledger.receipts import Receipt, verify
+from colonnade.ledger.state import LedgerState
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What one account may spend, has spent and has set aside, in units."""
+
+    name: str
+    cap: int
+    spent: int
+    reserved: int
+    releases: int
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a ledger comes to."""
+
+    ledger_id: str
+    party: str
+    public_key: str
+    approver_key: str
+    continues: tuple[str, ...]
+    simulation: bool
+    entries: int
+    chain_hash: str
+    accounts: tuple[Account, ...]
+    by_mechanism: tuple[tuple[str, int, int], ...]  # name, releases, units
+    bound: Bound | None  # the table that is paid for
+    abandoned: int  # releases that were paid for and never made
+
+
+def export_lines(ledger: Ledger) -> Iterator[str]:
+    """Yield the lines of an export, the signed head last."""
+    yield from ledger.lines()
+    head = {
+        "type": "head",
+        "ledger_id": ledger.opened.ledger_id,
+        "seq": ledger.head.seq,
+        "chain_hash": ledger.head.chain_hash.hex(),
+        "spent": ledger.head.spent,
+    }
+    signature = ledger.sign(_head_statement(canonical(head)))
+    yield canonical({**head, "signature": signature.hex()})
+
+
+def verify_export(lines: Iterable[str], *, receipt: Receipt | None = None) -> Summary:
+    """Recompute everything in an export; `BadInput` names the first thing that is wrong.
+
+    An export proves that it is consistent and signed by the key it names. That the key is the
+    right one, and that the export is not an older one, only someone outside can know: compare the
+    public key, and give a ``receipt`` that the export must contain.
+    """
+    state, head = LedgerState(), dict[str, object]()
+    for line in lines:
+        if head:
+            raise BadInput("the export goes on after its head; it was put together from parts")
+        if '"type":"head"' in line:
+            head = _read_head(line)
+            continue
+        try:
+            state.apply(line)
+        except LedgerDamaged as error:
+            raise BadInput(f"the export does not verify: {error}") from None
+    opened = state.opened
+    if opened is None or not head:
+        raise BadInput("the export is cut short; ask for it again")
+    signature = head.pop("signature")
+    told = (head.get("seq"), head.get("chain_hash"), head.get("spent"), head.get("ledger_id"))
+    found = (state.head.seq, state.head.chain_hash.hex(), state.total, opened.ledger_id)
+    if told != found:
+        raise BadInput("the export's entries do not add up to its head; ask for it again")
+    statement = _head_statement(canonical(head))
+    public_key = bytes.fromhex(opened.public_key)
+    if not verify(public_key, bytes.fromhex(str(signature)), statement):
+        raise BadInput("the export's head is not signed by the ledger's key")
+    if receipt is not None and not (
+        receipt.signed_by(public_key) and state.on_chain(receipt.seq, receipt.chain_hash)
+    ):
+        raise BadInput("the export does not contain the receipt; it is older or another ledger's")
+    return summarise(state)
+
+
+def _read_head(line: str) -> dict[str, object]:
+    try:
+        head = json.loads(line)
+        bytes.fromhex(head["signature"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise BadInput("the export's last line is damaged; ask for it again") from None
+    return dict(head)
+
+
+def summarise(state: LedgerState) -> Summary:
+    """Add up a ledger."""
+    opened = state.opened
+    if opened is None:
+        raise ValueError("an empty ledger has no summary")
+    releases: dict[str, int] = {}
+    mechanisms: dict[str, tuple[int, int]] = {}
+    for key, charge in state.charges.items():
+        releases[key.account] = releases.get(key.account, 0) + 1
+        name = str(charge.mechanism.record()["mechanism"])
+        count, units = mechanisms.get(name, (0, 0))
+        mechanisms[name] = (count + 1, units + charge.units)
+    names = sorted({*state.caps, *state.spent, *state.reserved})
+    return Summary(
+        ledger_id=opened.ledger_id,
+        party=opened.party,
+        public_key=opened.public_key,
+        approver_key=opened.approver_key,
+        continues=tuple(opened.continues),
+        simulation=opened.simulation,
+        entries=state.head.seq,
+        chain_hash=state.head.chain_hash.hex(),
+        accounts=tuple(
+            Account(
+                name,
+                state.cap(name),
+                state.spent_by(name),
+                state.reserved.get(name, 0),
+                releases.get(name, 0),
+            )
+            for name in names
+        ),
+        by_mechanism=tuple((name, *mechanisms[name]) for name in sorted(mechanisms)),
+        bound=state.bound,
+        abandoned=len(state.abandoned),
+    )
+
+
+def _head_statement(text: str) -> bytes:
+    return b"colonnade export v1\0" + text.encode()

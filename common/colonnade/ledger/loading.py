@@ -1,0 +1,44 @@
+"""Read a ledger back from where its lines are kept, and believe nothing unchecked."""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from colonnade.core.errors import LedgerDamaged, LedgerRolledBack
+from colonnade.ledger.state import Head, LedgerState
+
+
+class Rows(Protocol):
+    """The reading half of a ledger's storage."""
+
+    def rows(self) -> Iterator[tuple[int, str, bytes]]:
+        """Yield ``(seq, line, hash)`` in order."""
+
+    def body(self, seq: int) -> bytes | None:
+        """Return the bytes kept with row ``seq``."""
+
+    def witnessed(self) -> Head | None:
+        """Return the head that the mirror knows."""
+
+
+def load_state(storage: Rows) -> LedgerState:
+    """Fold the stored rows, checking everything that can be checked."""
+    state = LedgerState()
+    for seq, line, chain_hash in storage.rows():
+        state.apply(line)
+        if (state.head.seq, state.head.chain_hash) != (seq, chain_hash):
+            raise LedgerDamaged(f"ledger entry {seq} does not fit the hash chain")
+    witnessed = storage.witnessed()
+    if witnessed is None:
+        raise LedgerDamaged("both copies in the head mirror are damaged; restore or recover")
+    if not state.on_chain(witnessed.seq, witnessed.chain_hash):
+        raise LedgerRolledBack(
+            f"the head mirror knows entry {witnessed.seq} but the ledger ends at {state.head.seq} "
+            "or differs there: it was restored or damaged; see 'colonnade ledger recover --help'"
+        )
+    seq, row = 0, None
+    for key, kept in state.stored.items():
+        if kept.seq != seq:  # those that were stored together follow each other
+            seq, row = kept.seq, storage.body(kept.seq)
+        if key not in state.purged and (row is None or kept.of(row) is None):
+            raise LedgerDamaged(f"the stored release of ledger entry {seq} is damaged")
+    return state

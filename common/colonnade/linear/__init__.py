@@ -1,0 +1,1 @@
+"""Linear models: losses, penalties, kernels and solutions from a Gram matrix."""

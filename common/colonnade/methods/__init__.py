@@ -1,0 +1,1 @@
+"""The methods of federated jobs: specification, plan, codec and the arithmetic both sides share."""

@@ -1,0 +1,211 @@
+"""The frozen specification of a federated ADMM job, and what follows from it.
+
+Clients hold rows; ``f_i`` is the mean loss over client ``i``'s rows and ``r`` the penalty. The job
+minimises ``(1/n) sum_i f_i(w) + r(w)`` by the consensus ADMM of Cyffers, Bellet and Basu (2023).
+Client ``i`` has a public dual ``u_i``, a function of what it released before. A sampled client is
+sent ``v = 2 z - u_i`` and releases its displacement ``d = prox_(gamma f_i)(v) - v``, with noise:
+
+    u_i <- u_i + 2 lambda (z - u_i + d),        z = prox_(gamma r)(mean of all u_i).
+
+A dual carries its client's own noise, so that with strong noise ``v`` lies far from any useful
+point. With a ``dual_weight`` below 1 clients are sent ``v = z - dual_weight (u_i - z)``. That tames
+the noise at the price of a bias: gradients are then taken at ``z + (1 - dual_weight) d``.
+
+Fixed point. Everything that crosses the wire is an integer multiple of one public length, the grid
+step ``delta = gamma L / R`` with ``R = 2**radius_bits``: ``z``, ``u_i``, ``v`` and ``d``.
+
+Privacy: neighbours differ in all the data of one client. The integer vector ``k`` that a client
+hands to the mechanism satisfies ``|k|**2 <= R**2``, checked in integers as the last step before the
+noise, for any data and any ``v`` (`optim.admm.kernels.to_grid`). So for two neighbours and the same
+``v``, by the triangle inequality, ``|k - k'| <= |k| + |k'| <= 2 R``: the squared sensitivity is the
+integer ``4 R**2``, whatever the loss, the solver's accuracy or the coordinator. The discrete
+Gaussian with variance ``s`` (in squared grid steps) then costs ``4 R**2 / (2 s)`` zCDP. In the
+units of the model the noise has ``sigma_d**2 = s delta**2``, so that this is
+``(2 gamma L)**2 / (2 sigma_d**2)``; the paper adds ``lambda eta`` to ``u_i`` where this adds
+``2 lambda`` times the noise, hence its ``sigma`` is ``2 sigma_d`` and the price
+``8 gamma**2 L**2 / sigma**2``. Rounding is towards zero, so it cannot lengthen a vector that was
+clipped to ``gamma L``. The bound is attained: by displacements ``+R`` and ``-R`` along one axis.
+
+If every ``f_i`` is ``L``-Lipschitz the clip never acts: its proximal points are within ``gamma L``.
+"""
+
+import enum
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from colonnade.core.arrays import FloatArray
+from colonnade.linear.losses import LOGISTIC, SQUARED, Loss
+from colonnade.linear.penalties import Penalty, no_penalty
+from colonnade.privacy.accounting import MAX_UNITS
+from colonnade.privacy.mechanisms import DiscreteGaussian
+from colonnade.sketching.packing import ShareCode
+
+# The one kind of release.
+DISPLACEMENT = "displacement"
+
+MAX_CLIENTS = 2**20
+MAX_DIM = 2**16
+MAX_ROUNDS = 10**6
+# Bounds in grid steps. A sum of MAX_CLIENTS states fits 63 bits, and so does a step's product.
+MAX_STATE = 2**42
+MAX_V = 2**44
+# The step 2 lambda and the weight of the duals in fixed point.
+STEP_UNIT = 2**16
+_LEAST, _MOST = 2.0**-40, 2.0**40
+
+
+class Sampling(enum.Enum):
+    """How the clients of a round are drawn: so many without replacement, or a coin for each."""
+
+    FIXED = "fixed"
+    POISSON = "poisson"
+
+
+@dataclass(frozen=True, slots=True)
+class AdmmSpec:
+    """A model over clients' rows by federated private ADMM.
+
+    Parameters
+    ----------
+    release_units
+        The most that one participation costs a client, in units of ``2**-50`` rho.
+    gamma, lipschitz
+        Length of the proximal steps, and ``L``: displacements are clipped to ``gamma L``.
+    step
+        ``lambda``, in (0, 1].
+    sampled
+        Clients of a round; under Poisson sampling their expected number.
+    minimum
+        A round never closes with fewer answers.
+    participations
+        The most that a client is ever asked for; 0 for no limit but the rounds.
+    dual_weight
+        In [0, 1]; 1 is the paper's algorithm, the only one that finds the exact optimum.
+    radius_bits
+        ``gamma L`` is ``2**radius_bits`` grid steps.
+    coarse
+        Whether noisy displacements are rounded to a quarter of their noise on the wire.
+    """
+
+    n_clients: int
+    n_features: int
+    rounds: int
+    sampled: int
+    release_units: int
+    gamma: float
+    lipschitz: float
+    step: float = 0.5
+    loss: Loss = SQUARED
+    penalty: Penalty = field(default_factory=no_penalty)
+    intercept: bool = False  # a last coordinate of ones, not penalised
+    sampling: Sampling = Sampling.FIXED
+    minimum: int = 1
+    participations: int = 0
+    dual_weight: float = 1.0
+    radius_bits: int = 26
+    coarse: bool = True
+    # The noise of a displacement (see the module for its price), and how a noisy one is packed.
+    # Both follow from the public numbers above and are asked for often.
+    mechanism: DiscreteGaussian = field(init=False, repr=False, compare=False)
+    code: ShareCode = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.n_clients <= MAX_CLIENTS or not 1 <= self.rounds <= MAX_ROUNDS:
+            raise ValueError(f"a job has 1 to {MAX_CLIENTS} clients and 1 to {MAX_ROUNDS} rounds")
+        if self.n_features < 1 or self.dim > MAX_DIM:
+            raise ValueError(f"a job has 1 to {MAX_DIM} coefficients")
+        if not 1 <= self.minimum <= self.sampled <= self.n_clients:
+            raise ValueError("a round needs 1 <= minimum <= sampled <= clients")
+        if not 0 <= self.participations <= self.rounds:
+            raise ValueError("a client cannot take part more often than there are rounds")
+        if not (_LEAST <= self.gamma <= _MOST and _LEAST <= self.lipschitz <= _MOST):
+            raise ValueError("gamma and L must lie between 2**-40 and 2**40")
+        if not 0.0 < self.step <= 1.0 or self.gain < 1:
+            raise ValueError("the step must lie above 2**-17 and not above 1")
+        if not 0.0 <= self.dual_weight <= 1.0:
+            raise ValueError("the duals' weight must lie between 0 and 1")
+        if self.loss not in (SQUARED, LOGISTIC):
+            raise ValueError("the loss must be squared or logistic")
+        if not 8 <= self.radius_bits <= 30:
+            raise ValueError("the radius must have 8 to 30 bits")
+        if self.release_units < 1 or self.max_units > MAX_UNITS:
+            raise ValueError("a participation needs a price that a ledger can hold")
+        object.__setattr__(self, "mechanism", self._mechanism())
+        object.__setattr__(self, "code", self._code())
+        if self.code.step << (self.code.width - 1) > MAX_STATE:
+            raise ValueError("a participation costs too little: its noise would not fit the state")
+
+    @property
+    def dim(self) -> int:
+        """Number of coefficients, the intercept among them."""
+        return self.n_features + self.intercept
+
+    @property
+    def radius(self) -> int:
+        """``gamma L`` in grid steps: what no displacement exceeds."""
+        return 1 << self.radius_bits
+
+    @property
+    def unit(self) -> float:
+        """Length of a grid step."""
+        return math.ldexp(self.gamma * self.lipschitz, -self.radius_bits)
+
+    @property
+    def gain(self) -> int:
+        """``2 lambda`` in STEP_UNIT."""
+        return round(2.0 * self.step * STEP_UNIT)
+
+    @property
+    def dual_gain(self) -> int:
+        """``dual_weight`` in STEP_UNIT."""
+        return round(self.dual_weight * STEP_UNIT)
+
+    @property
+    def most_sampled(self) -> int:
+        """The most clients of a round; Poisson sampling exceeds it once in 10**20 rounds."""
+        if self.sampling is Sampling.FIXED:
+            return self.sampled
+        return min(self.n_clients, self.sampled + 12 * math.isqrt(self.sampled) + 60)
+
+    @property
+    def most_participations(self) -> int:
+        """How often the job can ever ask one client."""
+        return self.participations or self.rounds
+
+    @property
+    def max_units(self) -> int:
+        """The most that the job can ever cost a client: what the client sets aside."""
+        return self.release_units * self.most_participations
+
+    @property
+    def body_bytes(self) -> int:
+        """Exact size of one release's payload."""
+        return self.code.n_bytes
+
+    def payload_bytes(self, releases: int) -> int:
+        """Return the exact payload of so many releases: each has the same size."""
+        return releases * self.body_bytes
+
+    def expected_releases(self, *, drop_out: float = 0.0) -> float:
+        """Return the mean number of releases of the whole job, without caps or declines."""
+        return self.rounds * self.sampled * (1.0 - drop_out)
+
+    @property
+    def scales(self) -> FloatArray:
+        """Which coordinates are penalised: 1, and 0 for the intercept."""
+        scales = np.ones(self.dim)
+        if self.intercept:
+            scales[-1] = 0.0
+        return scales
+
+    def _mechanism(self) -> DiscreteGaussian:
+        return DiscreteGaussian.within(self.release_units, l2_sensitivity2=4 * self.radius**2)
+
+    def _code(self) -> ShareCode:
+        code = ShareCode.bounded(self.dim, self.radius, self.mechanism)
+        if self.coarse:
+            return code
+        # The same reach, every integer kept.
+        return ShareCode(self.dim, 1, code.width + (code.step - 1).bit_length())

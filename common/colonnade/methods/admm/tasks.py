@@ -1,0 +1,50 @@
+"""What clients are asked in a round: bounded integers, checked where they enter."""
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from colonnade.core.arrays import IntArray
+from colonnade.methods.admm.spec import MAX_V
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClientTasks:
+    """Ask each of ``clients`` for its displacement from a row of ``points``, in grid steps.
+
+    ``rounds`` are those that the tasks were made in: a client that did not answer is asked the
+    same again, so that it never pays twice for one answer.
+    """
+
+    clients: Sequence[str]
+    rounds: IntArray
+    points: IntArray  # (clients, dim)
+
+    def __post_init__(self) -> None:
+        if len({*self.clients}) != len(self.clients):
+            raise ValueError("a client is asked twice at once")
+        if self.rounds.shape != (len(self),) or self.points.shape[:-1] != (len(self),):
+            raise ValueError("a task is for one client, of one round and from one point")
+        if self.rounds.dtype != np.int64 or self.points.dtype != np.int64:
+            raise ValueError("tasks hold 64-bit integers")
+        if len(self) and not 1 <= int(self.rounds.min()) <= int(self.rounds.max()) < 2**32:
+            raise ValueError("a task belongs to a round from 1")
+        if self.points.size and not -MAX_V <= self.points.min() <= self.points.max() <= MAX_V:
+            raise ValueError("an entry of a task is too large")
+
+    def __len__(self) -> int:
+        return len(self.clients)
+
+    def part(self, where: slice) -> "ClientTasks":
+        """Return some of the tasks."""
+        return ClientTasks(self.clients[where], self.rounds[where], self.points[where])
+
+    def requests(self, version: bytes) -> list[bytes]:
+        """Return what the ledger binds each answer to: the task and the version of the data."""
+        size = self.points.shape[-1]
+        return [
+            b"admm step" + struct.pack("<II", round_, size) + point.tobytes() + version
+            for round_, point in zip(self.rounds.tolist(), self.points.astype("<i8"), strict=True)
+        ]

@@ -1,0 +1,64 @@
+"""What a moments job's specification must satisfy: both sides check it before anything else."""
+
+from typing import TYPE_CHECKING
+
+from colonnade.methods.frank_wolfe.spec import Labels
+from colonnade.methods.moments.rows import MOST_COLUMNS, MOST_OUTPUTS, MOST_ROWS
+
+if TYPE_CHECKING:
+    from colonnade.methods.moments.spec import MomentsSpec
+
+
+def check_spec(spec: "MomentsSpec") -> None:
+    """Raise `ValueError` unless the job can be run as it is written."""
+    names = [part.party for part in spec.parts]
+    if not names or len(set(names)) != len(names):
+        raise ValueError("a job needs parties with different names")
+    if not 1 <= spec.n_rows <= MOST_ROWS:
+        raise ValueError(f"a job has 1 to {MOST_ROWS} rows")
+    if any(not 1 <= len(part.features) < MOST_COLUMNS for part in spec.parts):
+        raise ValueError(f"every party needs features, fewer than {MOST_COLUMNS}")
+    if any(len(set(part.features)) != len(part.features) for part in spec.parts):
+        raise ValueError("the features of a party must have different names")
+    if spec.mean_units < 1 or spec.gram_units < 1:
+        raise ValueError("means and Gram matrices need a price")
+    if not 1 <= spec.directions <= spec.probes:
+        raise ValueError("a party shares at least one direction and probes at least as many")
+    _check_numbers(spec)
+    _check_labels(spec)
+    _check_sharing(spec)
+    if spec.keep < 0 or (spec.wide() and spec.screen_units < 1):
+        raise ValueError("screening needs a number of features to keep and a price")
+    spec.sketch("")  # an impossible one is refused here
+    for part in spec.parts:
+        spec.max_units(part.party)  # and so is a price too small for its noise
+
+
+def _check_numbers(spec: "MomentsSpec") -> None:
+    scales = (spec.share_clip, spec.probe_clip, spec.cross_clip)
+    if not all(0.01 <= scale <= 100.0 for scale in (spec.radius, spec.reach, *scales)):
+        raise ValueError("a radius, a reach or a clip must lie between 0.01 and 100")
+    if not (0.0 <= spec.penalty <= 100.0 and 0.01 <= spec.label_weight <= 100.0):
+        raise ValueError("the penalty lies in 0 .. 100, the label's weight in 0.01 .. 100")
+
+
+def _check_labels(spec: "MomentsSpec") -> None:
+    owners = sum(part.holds_label for part in spec.parts)
+    if spec.labels is Labels.SHARED and owners != len(spec.parts):
+        raise ValueError("with shared labels every party holds the label")
+    if spec.labels is Labels.SKETCHED:
+        if owners != 1 or spec.label_units < 1:
+            raise ValueError("with sketched labels one party holds it, and its share a price")
+        if len(spec.parts) > 1 and spec.marginal_units < 1:
+            raise ValueError("with sketched labels the others' inner products need a price")
+
+
+def _check_sharing(spec: "MomentsSpec") -> None:
+    if spec.share_units < 0 or spec.cross_units < 0:
+        raise ValueError("a price cannot be negative")
+    if bool(spec.share_units) != bool(spec.cross_units):
+        raise ValueError("directions and inner products with them both need a price")
+    if spec.share_units and len(spec.parts) == 1:
+        raise ValueError("a party alone has nobody to share with")
+    if spec.share_units and max(map(spec.n_others, spec.parts)) > MOST_OUTPUTS:
+        raise ValueError(f"all other parties of one may share {MOST_OUTPUTS} directions together")

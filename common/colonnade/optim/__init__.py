@@ -1,1 +1,0 @@
-"""Kernels, sketches and solvers over fixed-point tables."""

@@ -1,0 +1,111 @@
+"""The report of a job: ``report.json`` for programs, ``report.html`` for people.
+
+The report object (``schema.Report`` has its types)::
+
+    format, version      "colonnade report", 1
+    job_id, name         SHA-256 of the specification; what people call the job
+    method               "frank-wolfe", "moments" or "admm"
+    state, reason        finished | failed | cancelled | running | proposed; why, or ""
+    private              False for a simulation whose noise is not exact and secret
+    submitted_at         ISO 8601, as is ended_at (None until the job ends)
+    seconds              how long it ran
+    n_rows               rows, public
+    loss, labels         "squared" or "logistic"; "shared" or "sketched"
+    rounds               planned, done
+    parameters           the job's other settings, by name: numbers and texts
+    privacy              delta of every epsilon
+                         statement: the promise in a sentence (``state_promise`` writes one)
+                         joint: max, spent: to a person whose row is at every party
+                         label: max, spent, who: whose releases depend on it, in words
+                         parties: party, max (of this job), spent (by it), cap (of all jobs),
+                             ledger_spent (by all jobs; None, like cap, if the party does not say)
+                             and by_kind: kind, releases, spent
+                         by_round: round, spent: units charged in that round, by party
+    uplink               payload_bytes, predicted_bytes, wire_bytes, retry_bytes: totals
+                         rows: the same and messages for each round, party and kind
+    model                the object of ``model.json``, None before the first round is done
+    path                 round, coef: scaled coefficients by party, in the model's order
+    unused               parties that paid for a finished model which uses none of their features:
+                         party, spent (by this job), note: the same in a sentence
+    quality              None for real jobs; in simulations the metric ("r2" or "auc") of this job
+                         (ours), of a model without privacy (nonprivate), of a private one with all
+                         data in one place (central), and of this job by_round, as path ends;
+                         rows: "held-out" or "fitted", n_rows: how many it was computed on;
+                         central_is, nonprivate_is: what the references are, in a sentence
+    moments              only for finished moments jobs: more that follows from their releases, in
+                         standard deviations of features and label
+                         features: party, name: what all lists below are about; left_out: how many
+                             more there are, that have less to do with the label
+                         path: penalties (decreasing), coefs (a row for each), chosen: the job's own
+                         correlations: of all features and, last, the label
+                         intervals: level, coef (without penalty), error, low, high; None if what
+                             parties have in common was not bought, as is explained
+                         explained: share of the label's variance, as releases tell, and error:
+                             a standard deviation of it
+
+A job over clients has ``n_clients`` instead of ``n_rows``, and ``clients``: how many, how many
+declined, answered and are ``at_limit``; ``rounds``, each with its answers (at least the ``minimum``
+if it is done), how many it asked and in how many drawings; ``unused``, answers of an unfinished
+round; ``local``, what their accounts enforce (max, median, promised); ``central``, a model-based
+figure with its premises; ``curves`` of both by round; ``answers_by_client`` by party, each of
+``body_bytes``. Its parties' amounts are those of their client that paid most; ``ledger_spent`` is
+what one of them is known to have spent at least. ``uplink`` has what each client sent, in
+``clients``, and ``predicted_most_bytes``: ``predicted_bytes`` is the size of an answer, known
+before the job, times the answers that came.
+
+A simulated one has ``simulation``, what was made up, and in ``quality`` the objective's gap on the
+fitted rows and other measures; ``central_is`` says what the private reference promises to whom.
+
+Amounts are ``{"units", "rho", "epsilon"}``, sizes are bytes, numbers are finite.
+
+Privacy: a report holds releases, functions of them, public declarations and counts of bytes that
+are known beforehand; quality, which is none of these, exists in simulations only.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from colonnade.report.html import render
+from colonnade.report.markup import at_most, short
+from colonnade.report.schema import FORMAT, VERSION, Privacy, Report
+
+__all__ = ["FORMAT", "VERSION", "Report", "state_promise", "write_report"]
+
+
+def write_report(report: Mapping[str, Any], folder: Path) -> None:
+    """Write ``report.json`` and ``report.html`` into ``folder``, each whole or not at all.
+
+    The same report gives the same bytes.
+    """
+    if (report.get("format"), report.get("version")) != (FORMAT, VERSION):
+        raise ValueError(f"a report has format {FORMAT!r} and version {VERSION}")
+    folder.mkdir(parents=True, exist_ok=True)
+    _write(folder / "report.json", json.dumps(report, indent=1, allow_nan=False) + "\n")
+    _write(folder / "report.html", render(cast("Report", report)))
+
+
+def state_promise(privacy: Privacy) -> str:
+    """Return the promise of a job in one sentence, for ``privacy["statement"]``."""
+    joint = at_most(privacy["joint"]["max"]["epsilon"])
+    each = ", ".join(
+        f"{party['party']} {at_most(party['max']['epsilon'])}" for party in privacy["parties"]
+    )
+    return (
+        "Whatever all others do together, all that this job may make the parties send is"
+        f" differentially private with epsilon at most {joint} for a person whose row is at every"
+        f" party and, for a row at one party alone, with epsilon at most: {each}"
+        f" (delta {short(privacy['delta'], 3)})."
+    )
+
+
+def _write(path: Path, text: str) -> None:
+    scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        scratch.write_text(text, encoding="utf-8")
+        scratch.replace(path)
+    except BaseException:
+        scratch.unlink(missing_ok=True)
+        raise

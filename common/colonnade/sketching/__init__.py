@@ -1,0 +1,1 @@
+"""Johnson-Lindenstrauss sketches of integer columns, and how they are packed."""

@@ -1,0 +1,46 @@
+"""A problem: a loss and a penalty over so many coordinates. It knows no data."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from colonnade.core.arrays import FloatArray
+from colonnade.linear.losses import Loss
+from colonnade.linear.penalties import Penalty
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """Minimise the mean loss over rows plus the penalty of ``scales * coef``.
+
+    Parameters
+    ----------
+    scales
+        Shape ``(n_features,)``, not negative: users' units over the solver's; 0 where a
+        coordinate is not penalised.
+    """
+
+    loss: Loss
+    penalty: Penalty
+    scales: FloatArray
+
+    def __post_init__(self) -> None:
+        scales = np.asarray(self.scales)
+        if scales.ndim != 1 or scales.size == 0:
+            raise ValueError("a problem has at least one coordinate")
+        if not (np.isfinite(scales).all() and (scales >= 0.0).all()):
+            raise ValueError("scales are finite and not negative")
+
+    @property
+    def n_features(self) -> int:
+        """Number of coordinates."""
+        return int(self.scales.size)
+
+    def objective(self, coef: FloatArray, margins: FloatArray, label: FloatArray) -> float:
+        """Return the value at ``coef``, whose margins are given. Not private."""
+        return self.loss.mean(margins, label) + self.penalty.value(coef, self.scales)
+
+
+def plain(loss: Loss, penalty: Penalty, n_features: int) -> Problem:
+    """Return the problem whose penalty applies to the coefficients as they are."""
+    return Problem(loss, penalty, np.ones(n_features))

@@ -1,0 +1,171 @@
+"""From a source to a table: one row a person, clipped, filled, quantised.
+
+Raw rows pass through a database in a private folder beside the tables, which is removed at the
+end; from there one column at a time comes into memory. A killed ingest leaves that folder
+behind, and the next one removes it.
+"""
+
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+from colonnade.core.errors import BadInput
+from colonnade.core.fixedpoint import FINE_GRID, GRID, quantise
+from colonnade.data.schema import Column, Schema
+from colonnade.data.table import (
+    COARSE_NAME,
+    FINE_NAME,
+    Role,
+    TableColumn,
+    TableHeader,
+    TableWriter,
+)
+from colonnade.party.data.clients import forget_clients, write_clients
+from colonnade.party.data.folder import workspace
+from colonnade.party.data.sources import Source, connect, one_line, open_source
+from colonnade.party.data.staging import Staged, stage
+
+Progress: TypeAlias = Callable[[Sequence[Column]], Iterable[Column]]
+"""Wrap the columns to be written, as ``tqdm`` does."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSummary:
+    """Count what ingest changed in one column."""
+
+    name: str
+    role: Role
+    n_clipped: int
+    n_missing: int
+
+
+@dataclass(frozen=True, slots=True)
+class IngestSummary:
+    """Tell the local operator what was ingested.
+
+    Privacy: the counts and the digest are exact facts about the rows. They are data: show them on
+    the operator's terminal, never log or send them.
+
+    Parameters
+    ----------
+    n_absent
+        People on the roster without a row; their fills are not counted as missing values.
+    n_clients, n_respelled
+        Clients that the rows are divided among, 0 for none, and those of them whose id is written
+        in more than one way.
+    """
+
+    coarse: Path
+    fine: Path
+    n_rows: int
+    n_absent: int
+    content_digest: str
+    columns: tuple[ColumnSummary, ...]
+    n_clients: int
+    n_respelled: int
+
+
+def ingest(
+    schema: Schema,
+    source: Source,
+    *,
+    out: Path,
+    roster: Path | None = None,
+    progress: Progress = iter,
+) -> IngestSummary:
+    """Write the rows of ``source`` as a coarse and a fine table in the folder ``out``.
+
+    Parameters
+    ----------
+    roster
+        File of the agreed people, one id a line: the table has their rows in that order, fills
+        for absent people, and nothing of anybody else. None keeps all rows in source order.
+    """
+    if roster is not None and schema.id is None:
+        raise BadInput(f'{roster}: a roster needs the id column; add id = "..." to the schema')
+    if roster is not None and schema.client is not None:
+        raise BadInput(
+            f"{roster}: rows divided among clients need no roster; leave one of them out"
+        )
+    try:
+        with (
+            workspace(out) as folder,
+            one_line(str(out)),
+            connect(folder, n_columns=len(schema.columns)) as database,
+        ):
+            relation = open_source(database, source)
+            staged = stage(database, relation, schema=schema, roster=roster)
+            return _write(staged, schema, out=out, progress=progress)
+    except OSError as error:
+        raise BadInput(f"{out}: cannot write the table: {error.strerror}") from None
+    except UnicodeEncodeError:
+        raise BadInput("a path or the query is not valid UTF-8; rename the file") from None
+
+
+def _write(staged: Staged, schema: Schema, *, out: Path, progress: Progress) -> IngestSummary:
+    """Quantise column after column into both tables and put them in place together."""
+    columns = tuple(
+        TableColumn(column.name, _role(column, schema), bounds=column.bounds, fill=column.fill)
+        for column in schema.columns
+    )
+    # Random, because anything computed from the rows would release whether they changed. In the
+    # headers, because a file beside the tables could be out of step with them after a crash.
+    version = secrets.token_hex(16)
+    headers = {
+        grid: TableHeader(
+            schema.digest,
+            staged.n_rows,
+            columns=columns,
+            grid=grid,
+            dataset_version=version,
+            client_ids="" if schema.client is None else schema.client_ids,
+        )
+        for grid in (GRID, FINE_GRID)
+    }
+    coarse_path, fine_path = out / COARSE_NAME, out / FINE_NAME
+    summaries = []
+    with (
+        TableWriter(fine_path, headers[FINE_GRID]) as fine,
+        TableWriter(coarse_path, headers[GRID]) as coarse,
+    ):
+        contents = staged.columns(len(columns))
+        for column, values in zip(progress(schema.columns), contents, strict=True):
+            is_missing = np.isnan(values)
+            filled = np.where(is_missing, column.fill, values)
+            low, high = column.bounds.low, column.bounds.high
+            fine.append(quantise(filled, column.bounds, grid=FINE_GRID))
+            coarse.append(quantise(filled, column.bounds, grid=GRID))
+            summaries.append(
+                ColumnSummary(
+                    column.name,
+                    _role(column, schema),
+                    n_clipped=int(np.count_nonzero((filled < low) | (filled > high))),
+                    n_missing=int(np.count_nonzero(is_missing)) - staged.n_absent,
+                )
+            )
+        # Both are whole on disk before either is put in place; the digest tells a torn pair.
+        digest = coarse.seal(fine_digest=fine.seal())
+        if staged.division is not None:
+            write_clients(out, version, staged.division.clients)
+        fine.publish()
+        coarse.publish()
+    if staged.division is None:
+        forget_clients(out)
+    return IngestSummary(
+        coarse=coarse_path,
+        fine=fine_path,
+        n_rows=staged.n_rows,
+        n_absent=staged.n_absent,
+        content_digest=digest,
+        columns=tuple(summaries),
+        n_clients=0 if staged.division is None else len(staged.division.clients),
+        n_respelled=0 if staged.division is None else staged.division.n_respelled,
+    )
+
+
+def _role(column: Column, schema: Schema) -> Role:
+    return "label" if column is schema.label else "feature"

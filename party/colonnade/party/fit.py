@@ -1,0 +1,177 @@
+"""A private linear model on rows that one organization holds: its own job on its own table.
+
+Privacy: without a ledger the promise is that of one fit, (epsilon, delta) for one row replaced.
+With one, every step's release goes through the gate and is charged in full, so that all fits, jobs
+and purchases of the ledger together stay under its cap. The ledger is bound to the table: other
+rows are refused until somebody says that they are about the same people.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from colonnade.core.errors import NotPrivate, ReleaseAbandoned, RequestConflict
+from colonnade.data.model import LinearModel, ModelFeature, ModelLabel
+from colonnade.ledger.gate import Gate
+from colonnade.ledger.ledger import Ledger
+from colonnade.party.data.binding import bind, check_binding, claim
+from colonnade.party.data.clients import refuse_clients
+from colonnade.party.data.purchases import bounds_job
+from colonnade.party.fit_order import FitOrder, FitTable
+from colonnade.privacy.accounting import rho_from_units
+from colonnade.privacy.sampling import OsNoise
+from colonnade.solvers.claims import Claim
+from colonnade.solvers.fit import Fitted, fit_table, problem_of
+from colonnade.solvers.iteration import Diverged, Gated, Trail
+from colonnade.solvers.solve import make_plan
+
+Progress: TypeAlias = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What a fit did to a ledger, as rho."""
+
+    ledger_id: str
+    charged_now: float
+    left: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LocalModel:
+    """A fitted model, what it promises and how it came about; all of it may be published."""
+
+    job_id: str
+    n_rows: int
+    model: LinearModel
+    claim: Claim
+    trail: Trail
+    charge: Charge | None
+
+
+def fit_here(order: FitOrder, table: FitTable, *, progress: Progress | None = None) -> LocalModel:
+    """Fit without a ledger: the promise is of this one fit."""
+    order = table.settled(order, charged=False)
+    fitted = fit_table(
+        table.solver_table(order),
+        order.objective,
+        order.solver,
+        epsilon=order.epsilon,
+        delta=order.delta_for(table.n_rows),
+        noise=order.noise,
+        progress=progress,
+        keep_trail=True,
+    )
+    return _local_model(order, table, fitted, party="local", charge=None)
+
+
+def fit_charged(
+    order: FitOrder,
+    table: FitTable,
+    ledger: Ledger,
+    *,
+    bind_reason: str | None = None,
+    progress: Progress | None = None,
+) -> LocalModel:
+    """Fit with every release charged; the same order on the same rows replays and costs nothing.
+
+    The whole price is set aside first: a fit is affordable as a whole, or refused before a row is
+    read. One release a step: each depends on the ones before, a killed fit goes on where it was,
+    and an auditor recomputes every price from its own mechanism.
+
+    Parameters
+    ----------
+    bind_reason
+        Why other rows than the ledger was used with are about the same people, so that it goes on
+        with them; it becomes an entry of the ledger.
+    """
+    order = table.settled(order, charged=True)
+    if order.noise != "exact":
+        raise NotPrivate("a ledger accepts exact noise only")
+    refuse_clients(ledger, divided=bool(table.rows.client_ids))
+    if bind_reason is None:
+        check_binding(table.rows, ledger)
+    rows = table.solver_table(order)
+    problem_of(rows, order.objective, order.solver)  # what makes no sense sets nothing aside
+    spec = table.spec(order)
+    job = local_job(spec)
+    before, digest = ledger.budget().spent, table.rows.digest
+    _admit(order, table, ledger, job, bind_reason)
+    try:
+        fitted = fit_table(
+            rows,
+            order.objective,
+            order.solver,
+            epsilon=order.epsilon,
+            delta=order.delta_for(table.n_rows),
+            # Other rows under the same order are refused, not answered with the first rows' model.
+            gated=Gated(Gate(ledger, OsNoise()), job, spec + ledger.seal(digest).encode()),
+            progress=progress,
+            keep_trail=True,
+        )
+    except RequestConflict:
+        raise RequestConflict(
+            "this very fit was made before, with other rows; a new one needs another --name"
+        ) from None
+    except (Diverged, ReleaseAbandoned):
+        _close(ledger, job)  # nothing more will be asked
+        raise
+    _close(ledger, job)
+    budget, reserved = ledger.budget(), ledger.state.reserved.get("", 0)
+    charge = Charge(
+        ledger.opened.ledger_id,
+        rho_from_units(budget.spent - before),
+        rho_from_units(budget.remaining - reserved),
+    )
+    return _local_model(order, table, fitted, party=ledger.opened.party, charge=charge)
+
+
+def local_job(spec: bytes) -> str:
+    """Return the job under which a ledger keeps a fit.
+
+    It is named like a purchase of bounds, so that no coordinator is told of it or can close it.
+    """
+    return f"{bounds_job('fit')}-{hashlib.sha256(spec).hexdigest()}"
+
+
+def _admit(
+    order: FitOrder, table: FitTable, ledger: Ledger, job: str, bind_reason: str | None
+) -> None:
+    """Set the whole price aside, or refuse; then bind the rows. A fit that is done needs none."""
+    shape = table.n_rows, len(table.features) + order.intercept
+    delta = order.delta_for(table.n_rows)
+    plan = make_plan(order.solver, shape, epsilon=order.epsilon, delta=delta, enforced=True)
+    with ledger.lock:
+        if job not in ledger.state.closed:
+            ledger.admit(job, units=plan.units(enforced=True))
+        if bind_reason is None:
+            claim(table.rows, ledger)
+        else:
+            bind(table.rows, ledger, reason=bind_reason)
+
+
+def _close(ledger: Ledger, job: str) -> None:
+    with ledger.lock:
+        ledger.close_job(job)
+
+
+def _local_model(
+    order: FitOrder, table: FitTable, fitted: Fitted, *, party: str, charge: Charge | None
+) -> LocalModel:
+    job_id = table.job_id(order)
+    label = table.bounds[-1]
+    model = LinearModel(
+        job_id=job_id,
+        loss=order.loss,
+        label=ModelLabel(table.names[-1], label.low, label.high),
+        intercept_scaled=fitted.intercept_scaled,
+        features=tuple(
+            ModelFeature(party, name, bounds.low, bounds.high, fill, float(coef))
+            for name, bounds, fill, coef in zip(
+                table.names[:-1], table.bounds[:-1], table.fills, fitted.coef_scaled, strict=True
+            )
+        ),
+        private=fitted.claim.private,
+    )
+    return LocalModel(job_id, table.n_rows, model, fitted.claim, fitted.trail, charge)

@@ -1,0 +1,117 @@
+"""The calls that parties make: decode, call the engine, encode."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from functools import partial
+from importlib.metadata import version
+from typing import Any, TypeAlias
+
+import grpc
+
+from colonnade.core.errors import BadInput, ColonnadeError
+from colonnade.server.api.auth import Caller, Callers
+from colonnade.server.engine.coordinator import Coordinator
+from colonnade.server.engine.sessions import Item, Switchboard
+from colonnade.server.engine.worker import Worker
+from colonnade.v1 import federation_pb2 as pb
+from colonnade.v1 import federation_pb2_grpc
+from colonnade.wire.session import PROTOCOL
+
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+_HELLO_S = 10.0
+_RECHECK_S = 1.0
+
+
+class FederationServicer(federation_pb2_grpc.FederationServiceServicer):
+    """Serves parties."""
+
+    def __init__(
+        self, engine: Coordinator, worker: Worker, board: Switchboard, callers: Callers
+    ) -> None:
+        self._engine, self._worker, self._board, self._callers = engine, worker, board, callers
+        self._farewells: set[asyncio.Task[None]] = set()
+
+    async def Check(self, request: pb.CheckRequest, context: Context) -> pb.CheckResponse:
+        """Say that the caller is known, and what time it is."""
+        caller = self._callers.party(context)
+        return pb.CheckResponse(
+            protocol=PROTOCOL,
+            program=version("colonnade"),
+            time=time.time(),
+            enrolled=caller.identity.name in self._engine.parties,
+        )
+
+    async def Enrol(self, request: pb.EnrolRequest, context: Context) -> pb.EnrolResponse:
+        """Register a ledger's key."""
+        caller = self._callers.party(context)
+        return await self._worker.do(lambda: self._engine.enrol(caller.identity.name, request))
+
+    async def Attach(
+        self, request_iterator: AsyncIterator[pb.AttachRequest], context: Context
+    ) -> AsyncIterator[pb.AttachResponse]:
+        """Hold a session."""
+        caller = self._callers.party(context)
+        party = caller.identity.name
+        hello = await _first(request_iterator)
+        # This call may be cancelled at any await; the engine must hear of its end all the same.
+        attaching = asyncio.ensure_future(
+            self._worker.do(lambda: self._engine.attach(party, hello))
+        )
+        helpers: list[asyncio.Task[None]] = []
+        try:
+            queue = self._board.queue(party, await asyncio.shield(attaching))
+            for helper in (self._read(request_iterator, caller), self._recheck(caller)):
+                helpers.append(asyncio.create_task(helper))
+                helpers[-1].add_done_callback(partial(_end, queue))
+            while (item := await queue.get()) is not None:
+                if isinstance(item, BaseException):
+                    raise item
+                yield item
+        finally:
+            for running in helpers:
+                running.cancel()
+            farewell = asyncio.create_task(self._farewell(party, attaching))
+            self._farewells.add(farewell)
+            farewell.add_done_callback(self._farewells.discard)
+
+    async def _read(self, requests: AsyncIterator[pb.AttachRequest], caller: Caller) -> None:
+        party = caller.identity.name
+        async for message in requests:
+            self._callers.recheck(caller)
+            await self._worker.do(partial(self._engine.receive, party, message))
+
+    async def _recheck(self, caller: Caller) -> None:
+        """End the stream of a caller whose certificate ends or is denied, even if it is silent."""
+        while True:
+            await asyncio.sleep(_RECHECK_S)
+            self._callers.recheck(caller)
+
+    async def _farewell(self, party: str, attaching: "asyncio.Future[int]") -> None:
+        try:
+            epoch = await attaching
+        except ColonnadeError:
+            return  # it never attached
+        try:
+            await self._worker.do(lambda: self._engine.detach(party, epoch))
+        except ColonnadeError:
+            return  # the coordinator is stopping
+        finally:
+            self._board.close(party, epoch)  # nothing more is sent to it from here on
+
+
+def _end(queue: "asyncio.Queue[Item]", task: "asyncio.Task[None]") -> None:
+    """End a session's stream when one of its tasks ends, and with the same error."""
+    if not task.cancelled():
+        queue.put_nowait(task.exception())
+
+
+async def _first(requests: AsyncIterator[pb.AttachRequest]) -> pb.Hello:
+    try:
+        async with asyncio.timeout(_HELLO_S):
+            message = await anext(requests, None)
+    except TimeoutError:
+        message = None
+    if message is None or message.WhichOneof("message") != "hello":
+        raise BadInput("a session begins with a hello")
+    return message.hello

@@ -1,0 +1,1 @@
+"""The coordinator's logic: sessions, jobs and rounds, without I/O."""

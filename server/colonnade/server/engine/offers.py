@@ -1,0 +1,51 @@
+"""What parties offer: checked when it comes, because everyone who plans a job reads it."""
+
+from colonnade.core.errors import BadInput
+from colonnade.core.fixedpoint import Bounds
+from colonnade.methods.admm.spec import MAX_CLIENTS
+from colonnade.methods.bounds import bounds_at
+from colonnade.methods.job import MAX_FEATURES, MAX_ROWS
+from colonnade.privacy.accounting import MAX_UNITS
+from colonnade.v1 import federation_pb2
+from colonnade.wire.jobspec import feature_from_proto, fill_from_proto
+
+
+def check_offer(party: str, offer: federation_pb2.Offer) -> None:
+    """Refuse an offer that could not be shown or planned with."""
+    if not 1 <= offer.n_rows <= MAX_ROWS or len(offer.features) > MAX_FEATURES:
+        raise BadInput(f"party {party} offers too many or no rows, or too many features")
+    if offer.clients > min(offer.n_rows, MAX_CLIENTS):
+        raise BadInput(f"party {party} says that it has more clients than rows, or too many")
+    check_budget(party, offer)
+    if not offer.dataset.isalnum() or len(offer.dataset) > 64:
+        raise BadInput(f"party {party} names no version of its table")
+    try:
+        if not all(each.low <= fill_from_proto(each) <= each.high for each in offer.features):
+            raise ValueError("a feature's fill lies outside its bounds")
+        bounds_to_use(offer)
+    except (ValueError, ArithmeticError) as error:
+        raise BadInput(f"party {party} offers columns that cannot be used: {error}") from None
+
+
+def check_budget(party: str, told: federation_pb2.Offer | federation_pb2.Standing) -> None:
+    """Refuse a budget that no ledger has."""
+    if not told.spent_units + told.reserved_units <= told.cap_units <= MAX_UNITS:
+        raise BadInput(f"party {party} says that it has spent or set aside more than its cap")
+
+
+def bounds_to_use(offer: federation_pb2.Offer) -> dict[str, Bounds]:
+    """Return the offered columns, label last, each with the bounds that a job should use.
+
+    They are those that the party's releases support, and the declared ones where there are none.
+    """
+    label = [offer.label] if offer.HasField("label") else []
+    declared = dict(feature_from_proto(column) for column in (*offer.features, *label))
+    if len(declared) != len(offer.features) + len(label):
+        raise ValueError("two columns have one name")
+    if not offer.tight:
+        return declared
+    places = zip(offer.tight[::2], offer.tight[1::2], strict=True)
+    return {
+        name: bounds_at(bounds, place)
+        for (name, bounds), place in zip(declared.items(), places, strict=True)
+    }

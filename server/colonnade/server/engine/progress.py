@@ -1,0 +1,62 @@
+"""Jobs and parties as people see them: public numbers from the store."""
+
+from colonnade.core.errors import BadInput, UnknownJob
+from colonnade.server.engine.coordinator import Coordinator
+from colonnade.server.engine.offers import bounds_to_use
+from colonnade.server.engine.rounds import Run
+from colonnade.server.engine.status import job_status
+from colonnade.server.store.base import JobRow, PartyRow, Store
+from colonnade.v1 import federation_pb2, jobs_pb2
+from colonnade.wire.jobspec import feature_to_proto
+from colonnade.wire.session import public_text
+
+
+def find_job(engine: Coordinator, store: Store, prefix: str) -> JobRow:
+    """Return the one job whose name begins so; one that runs is found without the store."""
+    found = [name for name in (*engine.runs, *engine.ended) if prefix and name.startswith(prefix)]
+    if not found:
+        raise UnknownJob(f"there is no job {public_text(prefix, 64)!r}; see colonnade job list")
+    if len(found) > 1:
+        raise BadInput(f"{len(found)} jobs begin with {prefix!r}; give more of the name")
+    if (run := engine.runs.get(found[0])) is not None:
+        return run.row
+    return next(row for row in store.jobs() if row.job_id == found[0])
+
+
+def run_of(engine: Coordinator, store: Store, row: JobRow) -> Run:
+    """Return a job with its state, whether it has ended or not."""
+    return engine.runs.get(row.job_id) or Run.load(store, row, now=0.0)
+
+
+def status_of(engine: Coordinator, store: Store, row: JobRow) -> jobs_pb2.JobStatus:
+    """Return where a job stands; of one that has ended, what was kept then."""
+    if row.outcome:
+        status = jobs_pb2.JobStatus.FromString(row.outcome)
+    else:
+        status = job_status(run_of(engine, store, row))
+    for progress in status.parties:
+        progress.attached = progress.party in engine.attached
+    return status
+
+
+def party_status(engine: Coordinator, row: PartyRow) -> jobs_pb2.PartyStatus:
+    """Return what a party offers, with the bounds that a job should use."""
+    offer = federation_pb2.Offer.FromString(row.offer)
+    status = jobs_pb2.PartyStatus(
+        party=row.name,
+        attached=row.name in engine.attached,
+        dataset=offer.dataset,
+        n_rows=offer.n_rows,
+        cap_units=offer.cap_units,
+        used_units=offer.spent_units + offer.reserved_units,
+        clients=offer.clients,
+        told_at=row.told_at,
+    )
+    fills = {feature.name: feature.fill for feature in offer.features}
+    for name, bounds in bounds_to_use(offer).items():
+        column = feature_to_proto(name, bounds, fills.get(name))
+        if offer.HasField("label") and name == offer.label.name:
+            status.label.CopyFrom(column)
+        else:
+            status.features.append(column)
+    return status

@@ -1,0 +1,106 @@
+"""One thread that runs the coordinator's logic, one durable transaction for all that waits."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from colonnade.core.errors import ColonnadeError, StoreFailed, Unreachable
+from colonnade.server.engine.coordinator import Coordinator
+from colonnade.server.engine.outbox import Send
+from colonnade.server.store.base import Store
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Call:
+    function: Callable[[], Any]
+    future: "asyncio.Future[Any]"
+    reads: bool
+
+
+class Worker:
+    """Takes calls from the event loop; what arrives together is committed together."""
+
+    def __init__(
+        self,
+        engine: Coordinator,
+        store: Store,
+        deliver: Callable[[list[Send], set[str]], None],
+    ) -> None:
+        self._engine, self._store, self._deliver = engine, store, deliver
+        self._calls: asyncio.Queue[_Call] = asyncio.Queue()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="coordinator")
+        self._failed: ColonnadeError | None = None
+
+    async def do(self, function: Callable[[], T]) -> T:
+        """Run a method of the engine; its result is durable when this returns.
+
+        What nobody expected may have changed memory and not the store: it ends the process.
+        """
+        return await self._put(function, reads=False)
+
+    async def read(self, function: Callable[[], T]) -> T:
+        """Run what only looks: nothing that it raises hurts anyone else."""
+        return await self._put(function, reads=True)
+
+    async def run(self) -> None:
+        """Serve calls until cancelled; raise if the store failed, which ends the process."""
+        loop, batch = asyncio.get_running_loop(), list[_Call]()
+        try:
+            while True:
+                batch = [await self._calls.get()]
+                while not self._calls.empty():
+                    batch.append(self._calls.get_nowait())
+                results = await loop.run_in_executor(self._thread, self._perform, batch)
+                self._deliver(*self._engine.take())  # durable now
+                for call, (value, problem) in zip(batch, results, strict=True):
+                    if call.future.cancelled():
+                        continue
+                    if problem is not None:
+                        call.future.set_exception(problem)
+                    else:
+                        call.future.set_result(value)
+        except BaseException as error:
+            self._fail(batch, error)
+            raise
+
+    def close(self) -> None:
+        """Wait for the call that runs and end the thread."""
+        self._thread.shutdown(wait=True)
+
+    async def _put(self, function: Callable[[], T], *, reads: bool) -> T:
+        if self._failed is not None:
+            raise self._failed
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._calls.put_nowait(_Call(function, future, reads))
+        return await future
+
+    def _perform(self, batch: list[_Call]) -> list[tuple[Any, Exception | None]]:
+        results: list[tuple[Any, Exception | None]] = []
+        with self._store.transaction():
+            for call in batch:
+                try:
+                    results.append((call.function(), None))
+                except StoreFailed:
+                    raise
+                except ColonnadeError as error:
+                    results.append((None, error))  # refused before it wrote anything
+                except Exception as error:
+                    if not call.reads:
+                        raise
+                    results.append((None, error))
+        return results
+
+    def _fail(self, batch: list[_Call], error: BaseException) -> None:
+        stopped = Unreachable("the coordinator is stopping; it goes on where it was")
+        self._failed = error if isinstance(error, ColonnadeError) else stopped
+        while not self._calls.empty():
+            batch.append(self._calls.get_nowait())
+        for call in batch:
+            if not call.future.done():
+                call.future.set_exception(self._failed)

@@ -1,0 +1,218 @@
+"""What a report says of a job over clients: what each client's own ledger enforces, and a model.
+
+Two figures, never mixed. Local: what a client spent at most, enforced by its account whatever
+anybody else does. Central: what the published models alone would reveal under premises that nobody
+enforces; it is computed from the job's public numbers, and its premises stand beside it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from colonnade.core.arrays import IntArray
+from colonnade.core.errors import BadInput
+from colonnade.data.model import LinearModel
+from colonnade.methods.admm.accounting import CENTRAL_LABEL, CENTRAL_PREMISES, central_epsilons
+from colonnade.methods.admm.spec import DISPLACEMENT
+from colonnade.privacy.accounting import epsilon_of, rho_from_units
+from colonnade.server.methods.admm.job import FederatedAdmm
+from colonnade.server.methods.admm.state import AdmmState
+from colonnade.server.store.base import IterateRow
+
+# Points of the curves: computing a central figure takes a while.
+_MOST_POINTS = 40
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Point:
+    """What was known after so many rounds."""
+
+    done: int
+    taken: IntArray  # answers of each client so far
+    model: LinearModel
+
+
+@dataclass(frozen=True, slots=True)
+class RoundCount:
+    """One round: how many it asked, how many answers it had; ``done`` if they were enough."""
+
+    round: int
+    asked: int
+    answers: int
+    drawings: int
+    done: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class History:
+    """A job in its rounds, from its first state to its newest."""
+
+    last: AdmmState
+    points: Sequence[Point]
+    rounds: Sequence[RoundCount]
+    round_of: Mapping[int, int]  # by drawing: the round that it belongs to
+
+
+def history_of(
+    algorithm: FederatedAdmm, states: Iterable[tuple[IterateRow, AdmmState]], *, is_open: bool
+) -> History:
+    """Go through the states of a job once; each is used up by the next.
+
+    Parameters
+    ----------
+    is_open
+        Whether the newest state's drawing was asked: a job may end before that.
+    """
+    points, counts, round_of = list[Point](), dict[int, RoundCount](), dict[int, int]()
+    asked = drawn = np.empty(0, np.int64)
+    known, state = 0, None
+
+    def count(number: int, *, answers: int, done: bool) -> None:
+        before = counts.get(number, RoundCount(number, 0, 0, 0, done=False))
+        heard, drawings = before.answers + answers, before.drawings + 1
+        counts[number] = RoundCount(number, asked.size, heard, drawings, done=done)
+
+    for _, state in states:
+        total, number = int(state.taken.sum()), state.round
+        if points:
+            done = number > max(round_of.values())
+            asked = np.union1d(asked, drawn)
+            count(max(round_of.values()), answers=total - known, done=done)
+        if not points or number > points[-1].done + 1:
+            points.append(Point(number - 1, state.taken, algorithm.model(state)))
+            asked = np.empty(0, np.int64)
+        drawn = _drawn(algorithm, state)
+        round_of[state.drawing], known = number, total
+    if state is None:
+        raise ValueError("a job that has begun has a state")
+    if is_open and drawn.size:
+        asked = np.union1d(asked, drawn)
+        count(state.round, answers=0, done=False)
+    return History(state, points, list(counts.values()), round_of)
+
+
+def _drawn(algorithm: FederatedAdmm, state: AdmmState) -> IntArray:
+    return np.empty(0, np.int64) if algorithm.finished(state) else algorithm.solver.sampled(state)
+
+
+def clients_of(algorithm: FederatedAdmm, history: History) -> dict[str, Any]:
+    """Return the report's part about clients."""
+    spec, delta, last = algorithm.method.spec, algorithm.job.delta, history.last
+    cost, done = spec.mechanism.cost, history.points[-1].done
+
+    def amount(units: int) -> dict[str, float]:
+        rho = rho_from_units(units)
+        return {"units": units, "rho": rho, "epsilon": epsilon_of(rho, delta)}
+
+    median = int(np.median(last.taken))
+    return {
+        "count": spec.n_clients,
+        "declined": int(last.declined.sum()),
+        "answers": int(last.taken.sum()),
+        "minimum": spec.minimum,
+        "sampled": spec.sampled,
+        "limit": spec.most_participations,
+        "at_limit": int((last.taken >= spec.most_participations).sum()),
+        "rounds": [asdict(each) for each in history.rounds],
+        "unused": int(last.answered.sum()),
+        "local": {
+            "enforced": True,
+            "max": amount(cost * int(last.taken.max())),
+            "median": amount(cost * median),
+            "promised": amount(spec.max_units),
+        },
+        "central": _central(algorithm, done),
+        "curves": _curves(algorithm, [(point.done, point.taken) for point in history.points]),
+        "body_bytes": spec.body_bytes,
+        # By party, in its clients' own order: how often each has answered.
+        "answers_by_client": {
+            part.party: algorithm.participations(last, part.party).tolist()
+            for part in algorithm.method.parts
+        },
+    }
+
+
+def uplink_by_client(algorithm: FederatedAdmm, last: AdmmState) -> dict[str, Any]:
+    """Return what each client sent: so many answers, each of one size that was known before.
+
+    Who answered in which round is not listed: that the drawings stay secret is a premise of the
+    model-based figure.
+    """
+    spec = algorithm.method.spec
+    answers = {
+        part.party: algorithm.participations(last, part.party) for part in algorithm.method.parts
+    }
+    sizes = {party: (counts * spec.body_bytes).tolist() for party, counts in answers.items()}
+    return {
+        "predicted_most_bytes": spec.payload_bytes(spec.n_clients * spec.most_participations),
+        "clients": {
+            "kind": DISPLACEMENT,
+            "body_bytes": spec.body_bytes,
+            "answers": {party: counts.tolist() for party, counts in answers.items()},
+            "payload_bytes": sizes,
+        },
+    }
+
+
+def _central(algorithm: FederatedAdmm, rounds: int) -> dict[str, Any]:
+    epsilon, note = None, ""
+    if rounds:
+        try:
+            (epsilon,) = central_epsilons(algorithm.method.spec, [rounds], algorithm.job.delta)
+        except BadInput as error:  # the library is not installed
+            note = str(error)
+    return {
+        "enforced": False,
+        "label": CENTRAL_LABEL,
+        "epsilon": epsilon,
+        "note": note,
+        "premises": list(CENTRAL_PREMISES),
+    }
+
+
+def _curves(
+    algorithm: FederatedAdmm, taken: Sequence[tuple[int, IntArray]]
+) -> list[dict[str, float | int | None]]:
+    """Return both figures as they grew over the rounds."""
+    spec, delta = algorithm.method.spec, algorithm.job.delta
+    chosen = [taken[place] for place in _spread(len(taken), _MOST_POINTS)]
+    counts = [done for done, _ in chosen]
+    central: Sequence[float | None]
+    try:
+        found = iter(central_epsilons(spec, [count for count in counts if count], delta))
+        central = [next(found) if count else 0.0 for count in counts]
+    except BadInput:
+        central = [None] * len(counts)
+
+    def epsilon(participations: float) -> float:
+        return epsilon_of(rho_from_units(round(spec.mechanism.cost * participations)), delta)
+
+    return [
+        {
+            "round": done,
+            "local_max_epsilon": epsilon(float(answers.max())),
+            "local_median_epsilon": epsilon(float(np.median(answers))),
+            "central_epsilon": model,
+        }
+        for (done, answers), model in zip(chosen, central, strict=True)
+    ]
+
+
+def _spread(count: int, most: int) -> list[int]:
+    """Return at most ``most`` places among ``count``, the first and the last among them."""
+    return sorted({round(place) for place in np.linspace(0, count - 1, min(count, most))})
+
+
+def statement_of(algorithm: FederatedAdmm) -> str:
+    """Return the promise of a job over clients in one sentence."""
+    from colonnade.report.markup import at_most, short
+
+    delta = algorithm.job.delta
+    most = epsilon_of(rho_from_units(algorithm.method.spec.max_units), delta)
+    return (
+        "Whatever all others do together, all that this job may make anybody send about one client"
+        f" is differentially private with epsilon at most {at_most(most)} for the replacement of"
+        f" all the client's rows (delta {short(delta, 3)})."
+    )

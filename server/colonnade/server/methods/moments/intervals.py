@@ -1,0 +1,236 @@
+"""Standard errors of a moments job's coefficients: sampling and privacy noise together.
+
+All of it follows from releases. For ``x = G^-1 c`` an error ``dG`` of the Gram matrix and ``dc`` of
+the target move ``x`` by about ``G^-1 (dc - dG x)``. Three parts are independent: the rows at hand
+are a sample (the classical error), a party's own moments carry noise of known size, and so do the
+inner products between parties. Of what parties have in common outside the directions that were
+bought nothing is known; it is taken to be as large, on average, as what the later directions show.
+
+Measured coverage of 95 % intervals, by four shapes of tables with 24 to 80 features at 4 to 8
+parties, both label modes, 2e4 to 1e5 rows and epsilon 1 to 3: 0.97 or more of all coefficients
+where columns are independent, equicorrelated or have a few common causes (there they are too wide
+by half or more). Where columns form a chain that is scattered over parties, 0.92 to 0.99 of all,
+but 0.75 to 1 of those that are not zero: a feature's few near relatives lie outside the directions
+that were bought, and their part is not of the average size that is assumed. Where nothing was
+bought between parties the numbers assumed below are a guess: coverage falls to 0.88 (0.6 of those
+that are not zero), and reports show no intervals.
+"""
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from colonnade.core.arrays import FloatArray
+from colonnade.linear.gram import onto_ball
+from colonnade.methods.moments.spec import MomentsSpec
+from colonnade.server.methods.moments.directions import (
+    Directions,
+    Pair,
+    Products,
+    estimate,
+    joined,
+    orthonormal,
+    spans_of,
+)
+from colonnade.server.methods.moments.estimates import Local
+
+# So many directions are chosen to have something in common with others; later ones are typical.
+_LEADING = 2
+# What is assumed between parties that share nothing: the mean square of what the product of two
+# directions has beyond the label's part, for their predictions of the label and for all others.
+_ASSUMED_FIRST, _ASSUMED = 0.04, 0.01
+# Errors of what is explained are widened by this: products are drawn to a matrix of low rank, which
+# is not theirs, and the bias differs between tables (it was measured on four shapes of tables).
+_SAFETY = 1.5
+# What clipping rows into a ball and the noise of deviations do to a coefficient, relative to it,
+# and to the share that is explained; measured with one party alone, where little else errs.
+_BIAS, _SHARE_BIAS = 0.02, 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """Coefficients in standard deviations, with their errors and intervals."""
+
+    coef: FloatArray
+    error: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+def intervals(
+    spec: MomentsSpec,
+    locals_: Sequence[Local],
+    directions: Sequence[Directions],
+    products: Mapping[Pair, Products],
+    *,
+    level: float = 0.95,
+) -> Intervals:
+    """Return the unpenalised coefficients with intervals of the given level."""
+    if not 0.0 < level < 1.0:
+        raise ValueError("a level lies between 0 and 1")
+    found = estimate(spec, locals_, directions, products)
+    inverse = np.linalg.inv(found.gram)
+    plain = inverse @ found.target
+    # Errors of the Gram matrix act through the coefficients: noise must not have blown them up.
+    coef = onto_ball(plain, spec.radius)
+    spans = spans_of([len(local.target) for local in locals_])
+    unexplained = min(max(1.0 - float(found.target @ plain), 0.05), 1.0)
+    moved = unexplained / spec.n_rows * found.gram
+    for span, local in zip(spans, locals_, strict=True):
+        moved[span, span] += _own(local, coef[span])
+    if len(locals_) > 1:
+        moved = moved + _between(spec, locals_, directions, products, coef)
+    variance = np.diag(inverse @ moved @ inverse.T) + (_BIAS * coef) ** 2
+    error = np.sqrt(np.maximum(variance, 0.0))
+    reach = statistics.NormalDist().inv_cdf(0.5 + level / 2.0) * error
+    return Intervals(plain, error, plain - reach, plain + reach)
+
+
+def _own(local: Local, coef: FloatArray) -> FloatArray:
+    """Return the covariance of ``dc - dG x`` from the noise of a party's own moments."""
+    off, diagonal = local.gram_error**2, local.diagonal_error**2
+    spread = np.outer(coef, coef) * off
+    total = off * float(coef @ coef)
+    np.fill_diagonal(spread, total + (diagonal - off) * coef**2 + local.target_error**2)
+    return spread
+
+
+def _between(
+    spec: MomentsSpec,
+    locals_: Sequence[Local],
+    directions: Sequence[Directions],
+    products: Mapping[Pair, Products],
+    coef: FloatArray,
+) -> FloatArray:
+    """Return the covariance of ``-dG x`` from what lies between parties."""
+    errors, loads = _unknown(spec, locals_, directions, products)
+    along = loads.T @ coef  # the prediction in each direction
+    moved = errors * np.outer(along, along)
+    np.fill_diagonal(moved, (errors * along[None, :] ** 2).sum(axis=1))
+    spread: FloatArray = loads @ moved @ loads.T
+    return spread
+
+
+def _unknown(
+    spec: MomentsSpec,
+    locals_: Sequence[Local],
+    directions: Sequence[Directions],
+    products: Mapping[Pair, Products],
+) -> tuple[FloatArray, FloatArray]:
+    """Return the variances of all products between directions, and features by directions."""
+    spans = spans_of([len(local.target) for local in locals_])
+    loads = np.zeros((spans[-1].stop, spans[-1].stop))
+    for span, local, each in zip(spans, locals_, directions, strict=True):
+        loads[span, span] = local.gram @ _completed(local, each).T
+    return _errors(spec, spans, products), loads
+
+
+def _errors(
+    spec: MomentsSpec, spans: Sequence[slice], products: Mapping[Pair, Products]
+) -> FloatArray:
+    """Return the variance of what is not known of each product between directions of parties.
+
+    A product that was measured with variance ``v``, of a kind that is ``t`` in mean square, is
+    known up to ``v t / (v + t)`` after shrinking; one that was not, up to ``t``.
+    """
+    size = spans[-1].stop
+    errors = np.full((size, size), _ASSUMED)
+    firsts = [span.start for span in spans]
+    errors[np.ix_(firsts, firsts)] = _ASSUMED_FIRST
+    if products:
+        leading, typical = _common(products, leading=True), _common(products, leading=False)
+        errors = np.full((size, size), typical)
+        _, precision = joined(spec, products)
+        lead = np.zeros(len(precision), dtype=bool)
+        places: list[int] = []
+        for span, part in zip(spans, spec.parts, strict=True):
+            first = len(places)
+            lead[first : first + min(_LEADING, spec.n_probes(part))] = True
+            places += [span.start + place for place in range(spec.n_probes(part))]
+        expected = np.where(np.outer(lead, lead), leading, typical)
+        errors[np.ix_(places, places)] = 1.0 / (precision + 1.0 / expected)
+    for span in spans:
+        errors[span, span] = 0.0
+    return errors
+
+
+def _common(products: Mapping[Pair, Products], *, leading: bool) -> float:
+    """Return the mean squared product of leading or typical directions, on the safe side.
+
+    That is the mean of squares less their noise, plus one standard error of it.
+    """
+    squares, noise = [], []
+    for found in products.values():
+        rows, columns = (np.arange(count) < _LEADING for count in found.values.shape)
+        chosen = np.outer(rows, columns) == leading
+        squares.append((found.values**2)[chosen])
+        noise.append(found.variances[chosen])
+    square, variance = np.concatenate(squares), np.concatenate(noise)
+    if not square.size:
+        return _common(products, leading=not leading)
+    mean = max(float((square - variance).mean()), 0.0)
+    return mean + float(variance.mean()) * math.sqrt(2.0 / square.size)
+
+
+def _completed(local: Local, directions: Directions) -> FloatArray:
+    """Return the party's directions and more, until they span all its features."""
+    found = list(directions.basis)
+    _, vectors = np.linalg.eigh(local.gram)
+    for vector in vectors.T[::-1]:
+        if len(found) == len(local.target):
+            break
+        left = orthonormal(vector, found, local.gram)
+        if left is not None:
+            found.append(left)
+    return np.stack(found)
+
+
+def correlations(gram: FloatArray) -> FloatArray:
+    """Return the correlation matrix that a Gram matrix stands for."""
+    scale = np.sqrt(np.maximum(np.diag(gram), 1e-12))
+    clipped: FloatArray = np.clip(gram / np.outer(scale, scale), -1.0, 1.0)
+    return clipped
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """The share of the label's variance that a solution explains, as releases tell, and its error.
+
+    The error is a standard deviation; the share itself is not cut off at 0 or 1.
+    """
+
+    share: float
+    error: float
+
+
+def explained(
+    spec: MomentsSpec,
+    locals_: Sequence[Local],
+    directions: Sequence[Directions],
+    products: Mapping[Pair, Products],
+    coef: FloatArray,
+) -> Explained:
+    """Return ``2 c'x - x'Gx`` for coefficients ``x`` in standard deviations, and its error.
+
+    An error ``dG`` of the Gram matrix and ``dc`` of the target move it by ``2 dc'x - x'dG x``.
+    Estimates are shrunk by how much of them is noise, so what the noise adds to a solution that was
+    fitted to it is taken off already, on average.
+    """
+    found = estimate(spec, locals_, directions, products)
+    share = 2.0 * float(found.target @ coef) - float(coef @ found.gram @ coef)
+    variance = 0.0
+    for span, local in zip(
+        spans_of([len(local.target) for local in locals_]), locals_, strict=True
+    ):
+        square, fourth = float(coef[span] @ coef[span]), float(np.sum(coef[span] ** 4))
+        variance += 4.0 * local.target_error**2 * square
+        variance += local.diagonal_error**2 * fourth
+        variance += 2.0 * local.gram_error**2 * (square**2 - fourth)
+    if len(locals_) > 1:
+        errors, loads = _unknown(spec, locals_, directions, products)
+        along = (loads.T @ coef) ** 2
+        variance += 2.0 * float(along @ errors @ along)
+    return Explained(share, math.hypot(_SAFETY * variance**0.5, _SHARE_BIAS))

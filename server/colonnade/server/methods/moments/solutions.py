@@ -1,0 +1,165 @@
+"""More from a finished moments job: other penalties, whole paths, intervals, correlations.
+
+Privacy: all of it is arithmetic on what was released, so none of it costs anything
+(post-processing: Dwork and Roth 2014, Proposition 2.1).
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from colonnade.core.arrays import FloatArray
+from colonnade.core.errors import BadInput
+from colonnade.linear.gram import elastic_net, lasso_path, ridge, within_ball, within_box
+from colonnade.methods.moments.spec import MomentsSpec
+from colonnade.server.methods.moments.directions import Estimate
+from colonnade.server.methods.moments.intervals import correlations
+from colonnade.server.methods.moments.steps import MomentsSolver, MomentsState
+
+PENALTIES = ("ball", "l1", "ridge", "elastic-net", "box")
+_USES = {
+    "strength": ("ball", "l1", "ridge", "elastic-net"),
+    "mix": ("elastic-net",),
+    "radius": ("ball",),
+}
+
+# Features in a summary's path and correlations: more would fill a page and say no more.
+_MOST_FEATURES = 120
+_PATH_POINTS = 40
+_PATH_END = 0.01  # of the penalty that leaves nothing
+_DIGITS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A penalty and its numbers, in standard deviations of features and label."""
+
+    penalty: str = "ball"
+    strength: float | None = None  # None: the job's own number of errors of an inner product
+    mix: float = 0.5  # part of an elastic net's strength that is on the L1 norm
+    radius: float | None = None  # None: the job's
+    low: float = -math.inf  # of every coefficient in a box
+    high: float = math.inf
+
+    def __post_init__(self) -> None:
+        if self.penalty not in PENALTIES:
+            raise ValueError(f"a penalty is one of {', '.join(PENALTIES)}")
+        for name, usual in (("strength", None), ("mix", 0.5), ("radius", None)):
+            if getattr(self, name) != usual and self.penalty not in _USES[name]:
+                raise ValueError(f"the penalty {self.penalty} has no {name}")
+        if (self.low, self.high) != (-math.inf, math.inf) and self.penalty != "box":
+            raise ValueError(f"the penalty {self.penalty} has no low or high end")
+        if self.strength is not None and not 0.0 <= self.strength < math.inf:
+            raise ValueError("a penalty's strength must be 0 or more, and finite")
+        if not 0.0 <= self.mix <= 1.0:
+            raise ValueError("an elastic net's mix lies between 0 (ridge) and 1 (L1)")
+        if self.radius is not None and not 0.0 < self.radius < math.inf:
+            raise ValueError("a radius must be positive and finite")
+        if not self.low <= self.high or self.low == math.inf or self.high == -math.inf:
+            raise ValueError("a box's low end must not lie above its high end")
+        if self.penalty == "box" and math.isinf(self.low) and math.isinf(self.high):
+            raise ValueError("a box needs a low end, a high end or both")
+
+
+def solved(solver: MomentsSolver, state: MomentsState, wanted: Wanted) -> MomentsState:
+    """Return the state of a finished job with the coefficients that another penalty gives."""
+    if not solver.finished(state):
+        raise BadInput("the job's rounds are not over: there is no Gram matrix to solve yet")
+    x = _solve(solver.spec, solver.estimate(state), wanted)
+    coef, intercept = solver.scaled(state, x)
+    return replace(state, coef=coef, intercept=intercept)
+
+
+def _solve(spec: MomentsSpec, found: Estimate, wanted: Wanted) -> FloatArray:
+    gram, target = found.gram, found.target
+    usual = spec.penalty * found.error
+    strength = usual if wanted.strength is None else wanted.strength
+    if wanted.penalty == "ball":
+        return within_ball(gram, target, wanted.radius or spec.radius, l1=strength)
+    if wanted.penalty == "ridge":
+        return ridge(gram, target, strength)
+    if wanted.penalty == "box":
+        low, high = np.full(target.size, wanted.low), np.full(target.size, wanted.high)
+        return within_box(gram, target, low, high)
+    mix = 1.0 if wanted.penalty == "l1" else wanted.mix
+    return elastic_net(gram, target, l1=mix * strength, l2=(1.0 - mix) * strength)
+
+
+def moments_summary(
+    solver: MomentsSolver, state: MomentsState, *, level: float = 0.95
+) -> dict[str, Any] | None:
+    """Return what a report shows of a moments job, as JSON values; None before its rounds are over.
+
+    `colonnade.report` describes it. At most the 120 features that have most to do with the
+    label are in it.
+    """
+    if not solver.finished(state):
+        return None
+    found = solver.estimate(state)
+    names = [
+        (part.party, part.features[place])
+        for part in solver.spec.parts
+        for place in solver.kept(state, part)
+    ]
+    largest = np.argsort(-np.abs(found.target), kind="stable")[:_MOST_FEATURES]
+    shown = np.sort(largest)  # parties' blocks stay together
+    path = lasso_path(found.gram, found.target, count=_PATH_POINTS, least=_PATH_END)
+    return {
+        "features": [dict(zip(("party", "name"), names[i], strict=True)) for i in shown.tolist()],
+        "left_out": len(names) - shown.size,
+        "path": {
+            "penalties": path.penalties.tolist(),
+            "coefs": _rounded(path.coefs[:, shown]),
+            "chosen": solver.spec.penalty * found.error,
+        },
+        "correlations": _rounded(_with_label(found)[np.ix_([*shown, -1], [*shown, -1])]),
+        "intervals": _intervals(solver, state, shown, level),
+        "explained": _explained(solver, state),
+    }
+
+
+def _with_label(found: Estimate) -> FloatArray:
+    """Return the correlations of all features and, last, the label."""
+    size = len(found.target)
+    whole = np.eye(size + 1)
+    whole[:size, :size] = found.gram
+    whole[size, :size] = whole[:size, size] = found.target
+    return correlations(whole)
+
+
+def _bought_between(spec: MomentsSpec) -> bool:
+    """Tell whether what parties have in common was measured, or there is but one party."""
+    return spec.shares() or len(spec.parts) == 1
+
+
+def _intervals(
+    solver: MomentsSolver, state: MomentsState, shown: Any, level: float
+) -> dict[str, Any] | None:
+    if not _bought_between(solver.spec):
+        return None  # what parties have in common is a guess here, and so would its error be
+    found = solver.intervals(state, level=level)
+    return {
+        "level": level,
+        **{
+            name: _rounded(values[shown])
+            for name, values in (
+                ("coef", found.coef),
+                ("error", found.error),
+                ("low", found.low),
+                ("high", found.high),
+            )
+        },
+    }
+
+
+def _explained(solver: MomentsSolver, state: MomentsState) -> dict[str, float] | None:
+    if not _bought_between(solver.spec):
+        return None
+    found = solver.explained(state)
+    return {"share": round(found.share, _DIGITS), "error": round(found.error, _DIGITS)}
+
+
+def _rounded(values: FloatArray) -> Any:
+    return np.round(values, _DIGITS).tolist()

@@ -1,0 +1,233 @@
+"""``colonnade simulate``: a coordinator and parties as real processes on this machine."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from colonnade.cli.planning_options import add_plan_options, check_data_options, owner_of, wishes_of
+from colonnade.simulate.admm_command import register_admm
+from colonnade.simulate.runs import (
+    Result,
+    add_run_options,
+    counted,
+    finish,
+    say,
+    scored_on,
+    simulate,
+)
+
+if TYPE_CHECKING:
+    from colonnade.client.builder import AnyPlan, Wishes
+    from colonnade.simulate.federation import Site
+    from colonnade.simulate.held_out import Divided
+
+_BOUNDS_SHARE = 0.05
+_MOST_PARTIES, _MOST_ROWS, _MOST_FEATURES = 32, 10**7, 10**4
+
+
+def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "simulate",
+        help="run a whole federation on this machine, with one command",
+        description="Start a coordinator and parties as processes on loopback, with real TLS, "
+        "ledgers and noise, fit one model, and write model.json, report.json and report.html.",
+    )
+    add_run_options(parser)
+    parser.add_argument("--data", type=Path, help="CSV or Parquet whose columns are split")
+    parser.add_argument("--target", help="with --data: the label's column")
+    parser.add_argument("--schema", type=Path, help="with --data: declared bounds (TOML)")
+    parser.add_argument(
+        "--bounds-share",
+        type=float,
+        help="part of the budget to buy tighter bounds with; default 0, with --data "
+        f"{_BOUNDS_SHARE}",
+    )
+    add_plan_options(parser, data=True)
+    parser.set_defaults(handler=_simulate)
+    register_admm(parser.add_subparsers(title="other jobs", metavar="KIND"))
+
+
+def _simulate(arguments: argparse.Namespace) -> int:
+    from colonnade.core.errors import BadInput
+
+    if (arguments.data is None) != (arguments.target is None):
+        raise BadInput("--data and --target go together")
+    if arguments.schema is not None and arguments.data is None:
+        raise BadInput("--schema declares the bounds of --data; give both")
+    check_data_options(
+        arguments,
+        most_parties=_MOST_PARTIES,
+        most_rows=_MOST_ROWS,
+        most_features=_MOST_FEATURES,
+        made_up=arguments.data is None,
+    )
+    return simulate(arguments, _run, _lines)
+
+
+def _run(arguments: argparse.Namespace, folder: Path) -> Result:
+    from colonnade.cli.progress import show_progress
+    from colonnade.client.builder import delta_of, job_of
+    from colonnade.privacy.accounting import rho_from_units
+    from colonnade.simulate.run import Clock, prepare, run_job, with_quality
+
+    clock, wishes = Clock(), wishes_of(arguments)
+    divided = _sites(arguments)
+    sites, n_rows = divided.fitted, divided.n_rows
+    target = next(site.label.name for site in sites if site.label is not None)
+    plan, bounds_units = _plan(arguments, wishes, sites, n_rows=n_rows)
+    columns = sum(len(site.features) for site in sites)
+    say(
+        arguments,
+        f"{counted(len(sites), 'party', 'parties')}, {n_rows} people, "
+        f"{counted(columns, 'feature')}; plan: {plan.spec.kind}, "
+        f"{counted(plan.spec.rounds, 'round')}",
+    )
+    if bounds_units:
+        say(
+            arguments,
+            f"every party buys tighter bounds, for rho {rho_from_units(bounds_units):.4g}",
+        )
+    federation = prepare(folder, sites, plan.spec, bounds_units=bounds_units)
+    clock.mark("prepared")
+    outcome = run_job(
+        federation,
+        lambda offers: job_of(
+            plan.spec,
+            offers,
+            target=target,
+            name=f"simulated {target}",
+            delta=delta_of(wishes, n_rows),
+            timeout_s=60,
+        ),
+        show=lambda views: show_progress(views, quiet=arguments.json),
+        clock=clock,
+    )
+    say(arguments, "scoring the model beside its references")
+    report = with_quality(outcome, divided, seed=arguments.seed)
+    return finish(arguments, report, clock, _found(report))
+
+
+def _plan(
+    arguments: argparse.Namespace, wishes: "Wishes", sites: "Sequence[Site]", *, n_rows: int
+) -> "tuple[AnyPlan, int]":
+    """Return the plan, and what each party pays for bounds besides."""
+    from colonnade.client.builder import budget_of, plan_of
+
+    units = budget_of(wishes, n_rows=n_rows, n_parties=len(sites))
+    bounds_units = _bounds_units(arguments, sites, units, n_rows=n_rows)
+    features = {site.party: tuple(each.name for each in site.features) for site in sites}
+    owner = owner_of(arguments, tuple(features))
+    rest = units - bounds_units * len(sites)
+    return plan_of(wishes, features, n_rows=n_rows, units=rest, owner=owner), bounds_units
+
+
+def _sites(arguments: argparse.Namespace) -> "Divided":
+    """Return the organizations' tables, and the rows held out of them."""
+    from colonnade.data.schema import load_schema
+    from colonnade.methods.frank_wolfe.plan import DEFAULT_CORRELATION
+    from colonnade.methods.frank_wolfe.spec import Loss
+    from colonnade.simulate.from_file import read_table, sites_from
+    from colonnade.simulate.held_out import divide, rows_held_out
+    from colonnade.simulate.story import even_split, party_names, sites_of
+    from colonnade.simulate.synthetic import make
+
+    loss, names = Loss(arguments.loss), party_names(arguments.parties)
+    holder = owner_of(arguments, names)
+    owner = None if holder is None else names.index(holder)
+    if arguments.data is not None:
+        schema = load_schema(arguments.schema) if arguments.schema else None
+        table = read_table(arguments.data, arguments.target, loss=loss, schema=schema)
+        sites = sites_from(table, names, owner=owner)
+        if table.skipped:
+            say(arguments, f"no numbers, left out: {', '.join(table.skipped)}")
+        count = rows_held_out(arguments.holdout, table.n_rows)
+        return divide(sites, count, seed=arguments.seed)
+    given = arguments.correlation
+    count = rows_held_out(arguments.holdout, arguments.rows)
+    made = make(
+        arguments.rows + count,
+        even_split(arguments.features, arguments.parties),
+        informative=min(arguments.informative, arguments.features),
+        correlation=DEFAULT_CORRELATION if given is None else given,
+        noise=arguments.noise,
+        seed=arguments.seed,
+        loss=loss,
+    )
+    return divide(sites_of(made, names, owner=owner), count, seed=arguments.seed)
+
+
+def _bounds_units(
+    arguments: argparse.Namespace, sites: "Sequence[Site]", units: int, *, n_rows: int
+) -> int:
+    """Return the price of a party's bounds, at least what makes them useful; 0 for none."""
+    from colonnade.core.errors import BadInput
+    from colonnade.methods.bounds import QuantilePlan
+
+    share = arguments.bounds_share
+    if share is None:
+        share = 0.0 if arguments.data is None else _BOUNDS_SHARE
+    if not 0.0 <= share < 1.0:
+        raise BadInput("--bounds-share must lie between 0 and 1")
+    if not (wanted := int(share * units) // len(sites)):
+        return 0
+    widest = max(len(site.features) + (site.label is not None) for site in sites)
+    least = QuantilePlan(widest, n_rows).least_units
+    if least * len(sites) >= units:
+        raise BadInput(
+            f"tighter bounds of {widest} columns and {n_rows} rows cost more than this epsilon; "
+            "use --bounds-share 0, a larger --epsilon or more rows"
+        )
+    return max(wanted, least)
+
+
+def _found(report: dict[str, Any]) -> Result:
+    """Return quality and privacy."""
+    from colonnade.privacy.accounting import epsilon_of
+
+    delta, quality = report["privacy"]["delta"], report["quality"]
+
+    def amounts(cap: float, spent: float) -> dict[str, float]:
+        # The cap is the promise; what was spent is a reading.
+        return {
+            "rho": cap,
+            "epsilon": epsilon_of(cap, delta),
+            "delta": delta,
+            "cap": cap,
+            "spent": spent,
+            "spent_epsilon": epsilon_of(spent, delta),
+        }
+
+    parties = {
+        each["party"]: (each["cap"]["rho"], each["ledger_spent"]["rho"])
+        for each in report["privacy"]["parties"]
+    }
+    joint = amounts(*(sum(pair) for pair in zip(*parties.values(), strict=True)))
+    return {
+        "quality": {
+            "note": "simulation only",
+            "rows": quality["rows"],
+            "n_rows": quality["n_rows"],
+            "metric": quality["metric"],
+            quality["metric"]: quality["ours"],
+            "ours": quality["ours"],
+            "nonprivate": quality["nonprivate"],
+            "central": quality["central"],
+        },
+        "privacy": {
+            "joint": joint,
+            "parties": [{"party": name, **amounts(*pair)} for name, pair in parties.items()],
+        },
+    }
+
+
+def _lines(result: Result) -> Iterator[str]:
+    quality, joint = result["quality"], result["privacy"]["joint"]
+    scores = f"ours {quality['ours']:.3f}, centralised private {quality['central']:.3f}"
+    plain = f"non-private {quality['nonprivate']:.3f}"
+    yield f"  {quality['metric']:<8} {scores}, {plain} ({scored_on(quality)})"
+    parties = ", ".join(
+        f"{each['party']} {each['epsilon']:.3g}" for each in result["privacy"]["parties"]
+    )
+    yield f"  privacy  joint epsilon {joint['epsilon']:.3g} at delta {joint['delta']:g}; {parties}"

@@ -1,0 +1,124 @@
+"""The accuracy to expect of a plan, from made-up data of its shape."""
+
+import statistics
+from dataclasses import replace
+
+import numpy as np
+
+from colonnade.methods.frank_wolfe.plan import Plan
+from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec, Loss
+from colonnade.methods.job import Vertical
+from colonnade.methods.moments.plan import MomentsPlan
+from colonnade.privacy.simulation import SeededNoise
+from colonnade.simulate import moments
+from colonnade.simulate.inprocess import Data, Model, fit, quality
+from colonnade.simulate.references import central, central_spec
+from colonnade.simulate.synthetic import make
+
+# Made-up rows, and values in all: enough for two digits in a few seconds.
+_MOST_ROWS = 50_000
+_MOST_VALUES = 6_000_000
+_LEAST_ROWS = 1_000
+
+# Radius of the one ball and rounds of the centralised reference: the best of a coarse search.
+_CENTRAL_RADIUS = 3.0
+_CENTRAL_ROUNDS = ((10_000, 24), (50_000, 40), (200_000, 64), (10**12, 96))
+
+
+def expected_accuracy(
+    plan: Plan | MomentsPlan,
+    *,
+    informative: int = 6,
+    noise: float = 0.5,
+    seed: int = 0,
+    seeds: int = 3,
+) -> dict[str, object]:
+    """Run the plan on made-up tables and return its quality beside references.
+
+    Fewer rows than the plan's are simulated when it is large. Prices are then raised so that noise
+    stands in the same relation to signal: those of choices and sums by the square of the ratio of
+    rows, those of sketches by the ratio. What is left out is the sampling error of the data.
+    """
+    problem, spec = plan.problem, plan.spec
+    splits = [len(features) for features in problem.features.values()]
+    fitting = max(_LEAST_ROWS, _MOST_VALUES // sum(splits))
+    rows = min(spec.n_rows, _MOST_ROWS, fitting)
+    ratio = spec.n_rows / rows
+    scaled = _with_rows(spec, rows)
+    found: dict[str, list[float]] = {"ours": [], "central": [], "nonprivate": []}
+    for number in range(seeds):
+        made = make(
+            rows,
+            splits,
+            informative=min(informative, sum(splits)),
+            correlation=problem.expected,
+            noise=noise,
+            seed=seed + number,
+            loss=spec.loss,
+        )
+        data = made.data()
+        ours = _fit(data, scaled, seed=seed + number)
+        units = int(problem.rho_units * ratio**2)
+        reference = central_reference(data, loss=spec.loss, rho_units=units, seed=seed + number)
+        for name, model in (("ours", ours), ("central", reference), ("nonprivate", made.truth())):
+            found[name].append(quality(data, model, spec.loss))
+    return {
+        "metric": "auc" if spec.loss is Loss.LOGISTIC else "r2",
+        **{name: round(statistics.median(values), 3) for name, values in found.items()},
+        "ours_range": [round(min(found["ours"]), 3), round(max(found["ours"]), 3)],
+        "correlation": problem.expected,
+        "rows_simulated": rows,
+        "seeds": seeds,
+    }
+
+
+def central_reference(data: Data, *, loss: Loss, rho_units: int, seed: int) -> Model:
+    """Fit private Frank-Wolfe with all columns in one place, at the same total cost.
+
+    What is left of a budget that buys not even its choices is the model that is zero.
+    """
+    rounds = next(count for rows, count in _CENTRAL_ROUNDS if data.label.size <= rows)
+    try:
+        spec = central_spec(
+            data, rho_units=rho_units, loss=loss, radius=_CENTRAL_RADIUS, rounds=rounds
+        )
+    except ValueError:
+        return Model([np.zeros(len(split)) for split in data.splits], 0.0)
+    return central(data, spec, seed=seed)
+
+
+def _fit(data: Data, spec: Vertical, *, seed: int) -> Model:
+    noise, job = SeededNoise(seed), f"expected {seed}"
+    if isinstance(spec, FrankWolfeSpec):
+        return fit(data, spec, noise, job=job)
+    return moments.fit(data, spec, noise, job=job)
+
+
+def _with_rows(spec: Vertical, rows: int) -> Vertical:
+    """Return the job on fewer rows, with noise in the same relation to signal."""
+    if rows == spec.n_rows:
+        return spec
+    ratio = spec.n_rows / rows
+    sketch_dim = min(spec.sketch_dim, 1 << (rows.bit_length() - 1))
+    if isinstance(spec, FrankWolfeSpec):
+        return replace(
+            spec,
+            n_rows=rows,
+            select_units=max(1, int(spec.select_units * ratio**2)),
+            mean_units=int(spec.mean_units * ratio**2),
+            share_units=int(spec.share_units * ratio),
+            label_units=int(spec.label_units * ratio),
+            sketch_dim=sketch_dim,
+        )
+    return replace(
+        spec,
+        n_rows=rows,
+        mean_units=int(spec.mean_units * ratio**2),
+        screen_units=int(spec.screen_units * ratio**2),
+        gram_units=int(spec.gram_units * ratio**2),
+        marginal_units=int(spec.marginal_units * ratio**2),
+        cross_units=int(spec.cross_units * ratio**2),
+        share_units=int(spec.share_units * ratio),
+        label_units=int(spec.label_units * ratio),
+        sketch_dim=sketch_dim,
+    )

@@ -1,0 +1,203 @@
+"""A whole federation on one disk: certificates, tables, ledgers, policies and configuration files.
+
+Everything is made by the functions behind the commands that organizations use, each in a folder of
+its own, so a simulation runs what a deployment runs.
+"""
+
+import json
+import os
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from colonnade.core.arrays import FloatArray, IntArray
+from colonnade.core.fixedpoint import Bounds
+from colonnade.data.schema import parse_schema
+from colonnade.ledger.create import Charter, create_ledger
+from colonnade.ledger.files import LedgerFiles
+from colonnade.methods.job import KINDS
+from colonnade.party.data.ingest import ingest
+from colonnade.party.data.sources import FileSource
+from colonnade.pki.authority import (
+    approve_request,
+    create_authority,
+    create_request,
+    install_certificate,
+)
+from colonnade.pki.identity import Identity
+from colonnade.privacy.accounting import rho_from_units
+
+FEDERATION = "simulation"
+HUB = "hub"
+OPERATOR = "analyst"
+_ID = "simulated person"  # not what a column of somebody's file is called
+_CLIENT = "client"
+
+
+@contextmanager
+def only_mine() -> Iterator[None]:
+    """Make files and folders, and start processes whose files, nobody else may read."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column in its own unit, with the bounds that its owner declares."""
+
+    name: str
+    bounds: Bounds
+    values: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One organization's table."""
+
+    party: str
+    features: Sequence[Column]
+    label: Column | None
+    clients: IntArray | None = None  # whose each row is, if the table is divided among clients
+
+
+@dataclass(frozen=True, slots=True)
+class Federation:
+    """Where everything is."""
+
+    folder: Path
+    address: str
+    parties: tuple[str, ...]
+
+    @property
+    def coordinator_config(self) -> Path:
+        """The coordinator's file."""
+        return self.folder / HUB / "coordinator.toml"
+
+    @property
+    def operator_credentials(self) -> Path:
+        """The operator's key and certificate."""
+        return self.folder / OPERATOR / "pki"
+
+    def party_config(self, party: str) -> Path:
+        """Return a party's file."""
+        return self.folder / party / "party.toml"
+
+    def ledger(self, party: str) -> LedgerFiles:
+        """Return where a party's ledger is."""
+        return LedgerFiles(self.folder / party / "ledger")
+
+
+@only_mine()
+def found_federation(
+    folder: Path,
+    sites: Sequence[Site],
+    *,
+    cap_units: int | Mapping[str, int],
+    port: int | None = None,
+    database: str = "sqlite:///coordinator.db",
+    party_settings: Mapping[str, str | int] | None = None,
+) -> Federation:
+    """Make the folders of a federation; ``cap_units`` is every party's cap, or says each one's."""
+    port = port or free_port()
+    address = f"127.0.0.1:{port}"
+    now = datetime.now(UTC)
+    authority = folder / "authority"
+    create_authority(authority, FEDERATION, now=now)
+    _member(authority, folder / HUB / "pki", Identity(FEDERATION, "coordinator", HUB), now)
+    _member(authority, folder / OPERATOR / "pki", Identity(FEDERATION, "operator", OPERATOR), now)
+    config = {"listen": address, "credentials": "pki", "database": database}
+    _write_toml(folder / HUB / "coordinator.toml", config)
+    for site in sites:
+        home = folder / site.party
+        cap = cap_units if isinstance(cap_units, int) else cap_units[site.party]
+        _member(authority, home / "pki", Identity(FEDERATION, "party", site.party), now)
+        _ingest(home, site)
+        files = LedgerFiles(home / "ledger")
+        create_ledger(files, Charter(site.party, {"": cap}, reason="cap of a simulation"))
+        _write_toml(
+            home / "party.toml",
+            {
+                "coordinator": address,
+                "credentials": "pki",
+                "data": "data",
+                "ledger": "ledger",
+                "policy": "policy.toml",
+                "uplink_log": "uplink.jsonl",
+                **(party_settings or {}),
+            },
+        )
+        (home / "policy.toml").write_text(_policy(cap))
+    return Federation(folder, address, tuple(site.party for site in sites))
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on right now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _member(authority: Path, folder: Path, identity: Identity, now: datetime) -> None:
+    hosts = ("127.0.0.1", "localhost") if identity.role == "coordinator" else ()
+    request = create_request(folder, identity, hosts)
+    chain = approve_request(authority, request, now=now)
+    install_certificate(folder, chain, (authority / "root.pem").read_bytes())
+
+
+def _ingest(home: Path, site: Site) -> None:
+    """Write the organization's own file and schema, and ingest them."""
+    columns = [*site.features, *([] if site.label is None else [site.label])]
+    source, text = home / "table.parquet", _schema(site)
+    (home / "schema.toml").write_text(text, "utf-8")
+    values: dict[str, FloatArray | IntArray] = {each.name: each.values for each in columns}
+    if site.clients is not None:
+        values[_CLIENT] = site.clients
+    write_parquet(source, values)
+    ingest(parse_schema(text, origin="schema.toml"), FileSource(source), out=home / "data")
+
+
+def write_parquet(path: Path, columns: Mapping[str, FloatArray | IntArray]) -> None:
+    """Write columns, and a number for each person, as a Parquet file."""
+    import duckdb
+    import numpy as np
+
+    n_rows = len(next(iter(columns.values())))
+    table = {_ID: np.arange(n_rows)} | dict(columns)
+    with duckdb.connect() as connection:
+        connection.register("made", table)
+        connection.table("made").write_parquet(str(path))
+
+
+def _schema(site: Site) -> str:
+    def block(head: str, column: Column) -> str:
+        low, high = column.bounds.low, column.bounds.high
+        return f"{head}\nname = {json.dumps(column.name)}\nlow = {low!r}\nhigh = {high!r}\n"
+
+    owner = "" if site.clients is None else f'client = "{_CLIENT}"\n'
+    blocks = [f'id = "{_ID}"\n{owner}', *(block("[[feature]]", column) for column in site.features)]
+    if site.label is not None:
+        blocks.append(block("[label]", site.label))
+    return "\n".join(blocks)
+
+
+def _policy(cap_units: int) -> str:
+    return f"""\
+[[allow]]
+coordinator = "spiffe://{FEDERATION}/coordinator/{HUB}"
+kinds = {json.dumps(KINDS)}
+features = ["*"]
+label = true
+max_rho = {rho_from_units(cap_units)!r}
+max_rounds = 100000
+"""
+
+
+def _write_toml(path: Path, values: Mapping[str, str | int]) -> None:
+    path.write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items()))

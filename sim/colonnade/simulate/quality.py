@@ -1,0 +1,132 @@
+"""How good a simulated job's model is: numbers that read all data, so a real job never has them.
+
+All models are scored on the same rows, against the label as it is, never clipped: by default rows
+that were held out of everything. The job's model and the private reference clip features at the
+job's bounds, as `predict` does.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from colonnade.core.arrays import FloatArray, Int16Array
+from colonnade.core.fixedpoint import GRID, Bounds, quantise
+from colonnade.methods.frank_wolfe.spec import Loss
+from colonnade.methods.job import Job
+from colonnade.simulate.expected import central_reference
+from colonnade.simulate.federation import Column, Site
+from colonnade.simulate.held_out import Divided
+from colonnade.simulate.inprocess import Data, Model, auc, r2
+from colonnade.simulate.linear_fit import fit_linear
+
+NOTE = "simulation only: computed from all parties' data in one place"
+CENTRAL_IS = (
+    "Private, all data in one place: private Frank-Wolfe by one party that holds all columns, under"
+    " the job's bounds, for what the job may cost all parties together."
+)
+NONPRIVATE_IS = (
+    "Not private: linear or logistic regression on all fitted rows, in one place, of standardised"
+    " columns with an L1 penalty. The penalty, and whether columns are clipped at the job's bounds"
+    " or at no value, are chosen on a fifth of those rows."
+)
+
+
+def scored(
+    job: Job, path: Sequence[Mapping[str, Any]], divided: Divided, *, seed: int
+) -> dict[str, Any]:
+    """Return the quality of a job's iterates beside that of its references."""
+    loss, seen = job.method.loss, joined(divided.fitted, job)
+    rows = seen if divided.held_out is None else joined(divided.held_out, job)
+    label = _label(divided.scored)
+
+    def score(model: Model) -> float:
+        bounds = job.label_bounds
+        return _score(label, bounds.middle + bounds.half_width * model.predict(rows), loss)
+
+    units = sum(job.max_units(member.party) for member in job.members)
+    central = central_reference(seen, loss=loss, rho_units=units, seed=seed)
+    by_round = [score(_model(job, point)) for point in path]
+    return {
+        "simulation_only": True,
+        "note": NOTE,
+        "rows": "fitted" if divided.held_out is None else "held-out",
+        "n_rows": label.size,
+        "metric": "auc" if loss is Loss.LOGISTIC else "r2",
+        "ours": by_round[-1],
+        "nonprivate": _score(label, _nonprivate(job, divided, seed=seed), loss),
+        "central": score(central),
+        "by_round": by_round,
+        "central_is": CENTRAL_IS,
+        "nonprivate_is": NONPRIVATE_IS,
+    }
+
+
+def joined(sites: Sequence[Site], job: Job) -> Data:
+    """Return all columns of a job in one place, on the grid, under the job's bounds."""
+    splits, first = [], 0
+    for member in job.members:
+        splits.append(tuple(range(first, first + len(member.features))))
+        first += len(member.features)
+    label = quantise(_label(sites), job.label_bounds, grid=GRID)
+    return Data(_on_grid(_columns(sites, job), _bounds(job)), label, tuple(splits))
+
+
+def _nonprivate(job: Job, divided: Divided, *, seed: int) -> FloatArray:
+    """Return what the better of two fits without privacy predicts for the rows to be scored."""
+    columns, label = _columns(divided.fitted, job), _label(divided.fitted)
+    if classes := job.method.loss is Loss.LOGISTIC:
+        label = np.where(label > 0.0, 1.0, -1.0)
+    extremes = [_extremes(column) for column in columns]
+    fits = [
+        (fit_linear(_on_grid(columns, limits), label, classes=classes, seed=seed), limits)
+        for limits in (_bounds(job), extremes)
+    ]
+    best, limits = min(fits, key=lambda fit: fit[0].left_out_loss)
+    return best.predict(_on_grid(_columns(divided.scored, job), limits))
+
+
+def _columns(sites: Sequence[Site], job: Job) -> list[Column]:
+    """Return the columns of a job with the declared fills in place of missing values."""
+    found = []
+    for site, member in zip(sites, job.members, strict=True):
+        by_name = {column.name: column for column in site.features}
+        for name, fill in zip(member.features, member.fills, strict=True):
+            values = by_name[name].values
+            found.append(replace(by_name[name], values=np.where(np.isnan(values), fill, values)))
+    return found
+
+
+def _bounds(job: Job) -> list[Bounds]:
+    return [bounds for member in job.members for bounds in member.bounds]
+
+
+def _extremes(column: Column) -> Bounds:
+    """Return bounds that clip nothing."""
+    try:
+        return Bounds(float(column.values.min()), float(column.values.max()))
+    except ValueError:  # one value only, or too close together
+        return column.bounds
+
+
+def _on_grid(columns: Sequence[Column], limits: Sequence[Bounds]) -> Int16Array:
+    return np.stack(
+        [
+            quantise(column.values, bounds, grid=GRID)
+            for column, bounds in zip(columns, limits, strict=True)
+        ]
+    )
+
+
+def _label(sites: Sequence[Site]) -> FloatArray:
+    return next(site.label.values for site in sites if site.label is not None)
+
+
+def _model(job: Job, point: Mapping[str, Any]) -> Model:
+    coefs = [np.array(point["coef"][member.party]) for member in job.members]
+    return Model(coefs, float(point["intercept"]))
+
+
+def _score(label: FloatArray, prediction: FloatArray, loss: Loss) -> float:
+    return auc(label, prediction) if loss is Loss.LOGISTIC else r2(label, prediction)

@@ -1,0 +1,112 @@
+"""A whole simulated job: found the federation, start its processes, run, score, report."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from colonnade.client.client import JobView, PartyOffer
+from colonnade.core.errors import JobEnded
+from colonnade.ledger.create import open_ledger
+from colonnade.ledger.files import LedgerFiles
+from colonnade.ledger.gate import Gate
+from colonnade.methods.job import Job, Vertical
+from colonnade.party.data.bounds import buy_bounds
+from colonnade.party.data.dataset import open_dataset
+from colonnade.privacy.sampling import OsNoise
+from colonnade.simulate.federation import Federation, Site, found_federation, only_mine
+from colonnade.simulate.held_out import Divided
+from colonnade.simulate.processes import Processes
+
+MakeJob = Callable[[Sequence[PartyOffer]], Job]
+Show = Callable[[Iterable[JobView]], Iterator[JobView]]
+
+
+@dataclass(slots=True)
+class Clock:
+    """Seconds since the start, noted by name."""
+
+    began: float = field(default_factory=time.monotonic)
+    marks: dict[str, float] = field(default_factory=dict)
+
+    def mark(self, name: str) -> None:
+        """Note the first time that something happened."""
+        self.marks.setdefault(name, time.monotonic() - self.began)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a simulated job gave."""
+
+    report: Mapping[str, Any]
+    job: Job
+    clock: Clock
+
+
+def prepare(
+    folder: Path, sites: Sequence[Site], spec: Vertical, *, bounds_units: int
+) -> Federation:
+    """Make the federation on disk; each party's cap is exactly what it will be asked to pay."""
+    caps = {site.party: spec.max_units(site.party) + bounds_units for site in sites}
+    federation = found_federation(folder, sites, cap_units=caps)
+    if bounds_units:
+        for site in sites:
+            _buy(folder / site.party, federation.ledger(site.party), bounds_units, site)
+    return federation
+
+
+def run_job(
+    federation: Federation,
+    make_job: MakeJob,
+    *,
+    show: Show,
+    clock: Clock,
+    unfinished: Callable[[Mapping[str, Any]], None] | None = None,
+) -> Outcome:
+    """Run a job with real processes until it ends; the processes end with it.
+
+    Parameters
+    ----------
+    unfinished
+        Takes the report of a job that did not finish.
+    """
+    with Processes(federation, federation.folder / "logs") as processes:
+        with processes.client() as client, processes.blamed():
+            offers = processes.wait_for_parties(client)
+            clock.mark("attached")
+            job = make_job(offers)
+            job_id = client.submit(job)
+            clock.mark("submitted")
+            view = None
+            for view in show(client.watch(job_id)):
+                if view.rounds_done:
+                    clock.mark("first_round")
+            clock.mark("ended")
+            report = client.report(job_id)
+        if view is None or view.state != "finished":
+            if unfinished is not None:
+                unfinished(report)
+            processes.check()
+            reason = "no answer" if view is None else f"{view.state}: {view.reason}"
+            raise JobEnded(f"the simulated job did not finish ({reason})")
+    return Outcome(report, job, clock)
+
+
+def with_quality(outcome: Outcome, divided: Divided, *, seed: int) -> dict[str, Any]:
+    """Return the report with the quality of the model beside its references."""
+    from colonnade.simulate.quality import scored
+
+    report = outcome.report
+    return {**report, "quality": scored(outcome.job, report["path"], divided, seed=seed)}
+
+
+@only_mine()
+def _buy(home: Path, files: LedgerFiles, units: int, site: Site) -> None:
+    ledger = open_ledger(files)
+    try:
+        gate = Gate(ledger, OsNoise())
+        with open_dataset(home / "data") as dataset:
+            buy_bounds(dataset, ledger, gate, units=units, label=site.label is not None)
+    finally:
+        ledger.close()
