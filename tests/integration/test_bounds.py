@@ -34,7 +34,7 @@ from colonnade.data.table import (
     TableWriter,
     open_pair,
 )
-from colonnade.ledger.create import Charter, create_ledger, open_ledger
+from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.gate import Gate, Step
@@ -460,7 +460,7 @@ def test_bounds_of_a_replaced_ledger_are_not_bought_twice_for_a_version(
 
 
 def mapped_from(array: np.ndarray[tuple[int, ...], np.dtype[np.int16]], path: Path | None) -> bool:
-    """Tell whether ``array`` is a view of the file at ``path``, or of one without a name."""
+    """Return whether ``array`` is a view of the file at ``path``, or of one without a name."""
     base: object = array
     while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):
         base = base.base
@@ -605,7 +605,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
 @pytest.fixture
 def place(data: Path, tmp_path: Path) -> list[object]:
     files = LedgerFiles(tmp_path / "ledger", tmp_path / "mirror")
-    create_ledger(files, Charter("hospital", {"": RHO_UNIT}))
+    create_ledger(files, LedgerConfig("hospital", {"": RHO_UNIT}))
     return ["--data", data, "--ledger", files.folder, "--mirror", tmp_path / "mirror"]
 
 

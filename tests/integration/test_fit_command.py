@@ -19,7 +19,7 @@ from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.files import LedgerFiles
 from colonnade.party.data.ingest import ingest
 from colonnade.party.data.sources import FileSource
-from colonnade.privacy.accounting import epsilon_of, rho_of, told_epsilon, units_down
+from colonnade.privacy.accounting import epsilon_of, format_upper_bound, rho_of, units_down
 from colonnade.report.fit import plots as fit_plots
 from colonnade.solvers.budgets import sampled_epsilon
 from colonnade.solvers.dual import DualDescent
@@ -275,7 +275,8 @@ def test_a_sampled_fit_is_charged_in_full_at_a_ledger(
     )
     assert privacy["amplified_epsilon"] == pytest.approx(amplified, rel=1e-9)
     assert privacy["amplified_epsilon"] < 0.6 * privacy["epsilon"]
-    told = f"epsilon {told_epsilon(privacy['amplified_epsilon'])} if nobody learns who was in which"
+    epsilon = format_upper_bound(privacy["amplified_epsilon"])
+    told = f"epsilon {epsilon} if nobody learns who was in which"
     page = (tmp_path / "out" / "report.html").read_text()
     assert "the charge takes no credit for that" in page
     assert "a row is in a batch with probability" in page
@@ -409,7 +410,7 @@ def test_one_class_alone_is_fitted_like_two(folder: Path, tmp_path: Path) -> Non
 
 
 def untouched(folder: Path) -> bool:
-    """Tell whether nothing was charged, set aside, bound or written."""
+    """Return whether nothing was charged, set aside, bound or written."""
     opened = open_ledger(LedgerFiles(folder / "ledger", None))
     try:
         spent, reserved = opened.budget().spent, sum(opened.state.reserved.values())

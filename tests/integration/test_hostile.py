@@ -35,11 +35,17 @@ from colonnade.core.errors import (
     PolicyRefused,
     RequestConflict,
 )
-from colonnade.ledger.create import Charter, create_ledger, open_ledger
+from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.ledger import Ledger, Released
-from colonnade.methods.frank_wolfe.residual import MAX_CLIP, MAX_COEF, MAX_Q, WEIGHT_UNIT, Public
+from colonnade.methods.frank_wolfe.residual import (
+    MAX_CLIP,
+    MAX_COEF,
+    MAX_Q,
+    WEIGHT_UNIT,
+    TaskParameters,
+)
 from colonnade.methods.job import Job, job_id
 from colonnade.party.data.purchases import bounds_job
 from colonnade.party.vault import Vault
@@ -72,7 +78,7 @@ def step(draw: np.random.Generator | None = None, **changes: Any) -> bytes:
         "clip": int(draw.integers(1, MAX_CLIP, endpoint=True)),
         "offset": int(draw.integers(-MAX_COEF, MAX_COEF, endpoint=True)),
     }
-    return task_to_bytes(FrankWolfeTask(Public(**values | changes)))
+    return task_to_bytes(FrankWolfeTask(TaskParameters(**values | changes)))
 
 
 @pytest.fixture
@@ -389,7 +395,7 @@ def _answered(vault: Vault, salt: int) -> list[Released]:
 
 def test_a_ledger_restored_from_a_copy_stops_when_it_is_shown_its_receipt(tmp_path: Path) -> None:
     files = LedgerFiles(tmp_path / "ledger", tmp_path / "head")
-    create_ledger(files, Charter(ME, {"": UNITS * 1000}))
+    create_ledger(files, LedgerConfig(ME, {"": UNITS * 1000}))
     ledger = open_ledger(files)
     _answered(vault_of(ledger, noise=OsNoise()), 0)
     ledger.close()
@@ -414,7 +420,7 @@ def test_a_party_process_with_a_restored_ledger_ends_with_exit_code_5(tmp_path: 
     made, name = founded(), NAMES[2]
     home = tmp_path / name
     shutil.copytree(made.folder / name, home, ignore=shutil.ignore_patterns("ledger*"))
-    create_ledger(LedgerFiles(home / "ledger"), Charter(name, {"": UNITS * 1000}))
+    create_ledger(LedgerFiles(home / "ledger"), LedgerConfig(name, {"": UNITS * 1000}))
     shutil.copytree(home / "ledger", tmp_path / "older")
 
     async def run() -> str:

@@ -11,10 +11,16 @@ from support.vaults import ME, OTHER, ledger_of, refusal, vault_of
 
 from colonnade.core.errors import BadMessage, ColonnadeError, RequestConflict
 from colonnade.ledger.ledger import Ledger
-from colonnade.methods.frank_wolfe.residual import MAX_CLIP, MAX_COEF, MAX_Q, WEIGHT_UNIT, Public
+from colonnade.methods.frank_wolfe.residual import (
+    MAX_CLIP,
+    MAX_COEF,
+    MAX_Q,
+    WEIGHT_UNIT,
+    TaskParameters,
+)
 from colonnade.methods.frank_wolfe.spec import Labels
 from colonnade.methods.job import Job, job_id
-from colonnade.methods.moments.rows import MAX_COEF as MOST_COEF
+from colonnade.methods.moments.rows import MAX_COEF as MAX_PROJECTION
 from colonnade.methods.moments.rows import MAX_OFFSET, MAX_SKETCH, Projection
 from colonnade.methods.moments.spec import MomentsSpec, Stage
 from colonnade.methods.moments.tasks import Task
@@ -44,12 +50,14 @@ def task_of(spec: MomentsSpec, stage: Stage, draw: np.random.Generator, *, extre
         return draw.integers(-limit, limit, shape, endpoint=True)
 
     def projection(rows: int) -> Projection:
-        return Projection(numbers(MOST_COEF, rows, spec.n_columns(part)), numbers(MAX_OFFSET, rows))
+        return Projection(
+            numbers(MAX_PROJECTION, rows, spec.n_columns(part)), numbers(MAX_OFFSET, rows)
+        )
 
     if stage is Stage.MEANS:
         return MEANS
     if stage is Stage.SCREEN:
-        public = Public(
+        public = TaskParameters(
             coef=numbers(MAX_COEF, N_FEATURES),
             q=numbers(MAX_Q, DIM),
             weight=int(draw.integers(0, WEIGHT_UNIT, endpoint=True)),

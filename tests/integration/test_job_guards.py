@@ -11,7 +11,7 @@ import pytest
 from support.federation import NAMES, credentials_of, everyone, founded, sites
 
 from colonnade.cli.main import main
-from colonnade.client.builder import Wishes, author
+from colonnade.client.builder import JobOptions, author
 from colonnade.client.client import Client
 from colonnade.core.errors import DuplicateJob, PartyAbsent
 from colonnade.privacy.accounting import units_down
@@ -56,7 +56,7 @@ def test_an_operator_is_asked_before_anything_is_spent_by_mistake(
         assert "lab is away" in error
         assert len(error.strip().splitlines()) == 1
         with pytest.raises(PartyAbsent):
-            author(client.parties(), Wishes(), target="y")
+            author(client.parties(), JobOptions(), target="y")
         assert client.jobs() == []
 
         code, ended, _ = submit(capsys, "--without", "lab", "--watch")
@@ -104,8 +104,8 @@ def test_a_party_that_enrolled_and_never_came_is_missed(tmp_path: Path) -> None:
     def missed(address: str) -> None:
         with Client(address, credentials_of(made, "analyst")) as client:
             with pytest.raises(PartyAbsent, match="bank is away"):
-                author(client.parties(), Wishes(), target="y")
-            job = author(client.parties(), Wishes(), target="y", without=["bank"])
+                author(client.parties(), JobOptions(), target="y")
+            job = author(client.parties(), JobOptions(), target="y", without=["bank"])
             assert {member.party for member in job.members} == set(names)
 
     async def run() -> None:

@@ -15,7 +15,7 @@ from support.ledgers import CAP, MECHANISM, digest, key
 from colonnade.cli.main import main
 from colonnade.core.errors import LedgerBusy, LedgerRolledBack
 from colonnade.ledger import snapshot
-from colonnade.ledger.create import Charter, create_ledger, open_ledger
+from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
 from colonnade.ledger.entries import GENESIS, canonical, chain
 from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.ledger import Ledger
@@ -47,7 +47,7 @@ for round_ in range(10**6):
 @pytest.fixture
 def files(tmp_path: Path) -> LedgerFiles:
     made = LedgerFiles(tmp_path / "ledger")
-    create_ledger(made, Charter("hospital", {"": CAP}))
+    create_ledger(made, LedgerConfig("hospital", {"": CAP}))
     return made
 
 

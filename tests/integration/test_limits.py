@@ -26,7 +26,7 @@ from support.pki import SERVER_USE, Pki, create_pki, leaf
 
 from colonnade.client.client import Client
 from colonnade.core.errors import BadIdentity, BadInput, Unreachable
-from colonnade.ledger.create import Charter, memory_ledger
+from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.party import runtime
 from colonnade.pki.authority import Credentials
 from colonnade.pki.identity import fingerprint
@@ -303,7 +303,7 @@ def test_a_port_that_hangs_up_is_unreachable_and_no_stranger(tmp_path: Path) -> 
 
 async def assert_cut_off(hub: Running, credentials: Credentials, then: Callable[[], None]) -> None:
     """Hold a silent session, change something, and see the session end long before its time."""
-    ledger = memory_ledger(Charter(credentials.identity.name, {"": 10}, simulation=True))
+    ledger = memory_ledger(LedgerConfig(credentials.identity.name, {"": 10}, simulation=True))
     ledger_id = bytes.fromhex(ledger.opened.ledger_id)
     statement = enrolment_statement(FEDERATION, credentials.identity.name, ledger_id)
     async with open_channel(hub.address, credentials) as channel:

@@ -14,7 +14,7 @@ from colonnade.server.store.sql import Database
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.wire.heads import head_to_proto
 
-MOST_S = 20.0
+MAX_S = 20.0
 
 
 def left(hub: Running, name: str) -> int:
@@ -38,9 +38,9 @@ def test_what_is_set_aside_and_spent_and_freed_is_told_while_the_session_is_open
             job = make_job(made, NAMES[:3])
             submitted = await hub.submit(job)
             aside = CAP - job.max_units(names[0])
-            await hub.until(lambda: {left(hub, name) for name in names} == {aside}, MOST_S)
+            await hub.until(lambda: {left(hub, name) for name in names} == {aside}, MAX_S)
             await hub.serving.worker.do(lambda: hub.serving.engine.cancel(submitted, "test"))
-            await hub.until(lambda: {left(hub, name) for name in names} == {CAP}, MOST_S)
+            await hub.until(lambda: {left(hub, name) for name in names} == {CAP}, MAX_S)
             done = await hub.submit(make_job(made, names, salt=1))
             assert await hub.ended(done) == "finished"
             assert all(0 < member.spent() < job.max_units(names[0]) for member in members.values())
@@ -48,7 +48,7 @@ def test_what_is_set_aside_and_spent_and_freed_is_told_while_the_session_is_open
             def is_told() -> bool:
                 return all(left(hub, name) == CAP - each.spent() for name, each in members.items())
 
-            await hub.until(is_told, MOST_S)
+            await hub.until(is_told, MAX_S)
 
     asyncio.run(scenario())
 
@@ -66,7 +66,7 @@ def test_what_was_told_is_kept_with_its_time(tmp_path: Path) -> None:
                 await hub.attached(NAMES[0])
                 done = await hub.submit(make_job(made, NAMES[:1]))
                 assert await hub.ended(done) == "finished"
-                await hub.until(lambda: left(hub, NAMES[0]) == CAP - member.spent(), MOST_S)
+                await hub.until(lambda: left(hub, NAMES[0]) == CAP - member.spent(), MAX_S)
                 return CAP - member.spent(), hub.serving.engine.parties[NAMES[0]].told_at
         finally:
             store.close()

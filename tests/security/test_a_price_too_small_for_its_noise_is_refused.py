@@ -8,7 +8,7 @@ from support.desk import Desk
 from support.federation import NAMES, founded, make_moments_job
 from support.vaults import ledger_of, vault_of
 
-from colonnade.client.builder import Wishes, plan_of
+from colonnade.client.builder import JobOptions, plan_of
 from colonnade.core.errors import BadInput
 from colonnade.methods.job import job_id
 from colonnade.privacy.accounting import units_down
@@ -82,4 +82,4 @@ def test_a_coordinator_refuses_such_a_job() -> None:
 def test_no_plan_has_such_a_price() -> None:
     features = dict.fromkeys(NAMES[:2], ("a", "b"))
     with pytest.raises(BadInput, match="cannot cost so little"):
-        plan_of(Wishes(method="moments"), features, n_rows=100, units=300, owner=None)
+        plan_of(JobOptions(method="moments"), features, n_rows=100, units=300, owner=None)

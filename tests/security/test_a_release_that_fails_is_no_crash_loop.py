@@ -19,7 +19,7 @@ from colonnade.bench.crash.party import Send
 from colonnade.core.arrays import IntArray
 from colonnade.core.errors import LedgerFailed, ReleaseAbandoned
 from colonnade.ledger.create import open_ledger
-from colonnade.ledger.drafts import Ask
+from colonnade.ledger.drafts import ReleaseRequest
 from colonnade.ledger.entries import Abandoned, ReleaseKey, line_of
 from colonnade.ledger.export import export_lines, verify_export
 from colonnade.ledger.files import LedgerFiles
@@ -169,8 +169,8 @@ def test_a_failing_ledger_abandons_nothing_and_stops(ledger: Ledger) -> None:
 
 
 def test_only_those_made_together_are_abandoned(ledger: Ledger) -> None:
-    def ask(round_: int) -> Ask:
-        return Ask(key(round_), MECHANISM, digest(b"r"))
+    def ask(round_: int) -> ReleaseRequest:
+        return ReleaseRequest(key(round_), MECHANISM, digest(b"r"))
 
     def many_fail(_: Sequence[ReleaseKey]) -> list[IntArray]:
         raise ZeroDivisionError

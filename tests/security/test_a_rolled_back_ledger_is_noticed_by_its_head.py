@@ -11,7 +11,7 @@ from support.ledgers import MECHANISM, digest, key
 from support.vaults import vault_of
 
 from colonnade.core.errors import LedgerBehind, LedgerRolledBack, NotEnrolled
-from colonnade.ledger.create import Charter, create_ledger, open_ledger
+from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
 from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.recovery import recover_ledger
@@ -39,7 +39,7 @@ class Place:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.files = folder, LedgerFiles(folder / "ledger")
-        create_ledger(self.files, Charter(PARTY, {"": CAP}, simulation=True))
+        create_ledger(self.files, LedgerConfig(PARTY, {"": CAP}, simulation=True))
         self.engine = Coordinator(Database("sqlite://"), FEDERATION)
 
     def backup(self) -> None:

@@ -15,7 +15,7 @@ from support.hosts import COLUMNS, PARTY, PRICE, a_ledger, ingest_rows
 
 from colonnade.cli.main import main
 from colonnade.core.errors import BadInput, NotBound
-from colonnade.ledger.create import Charter, create_ledger, open_ledger
+from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
 from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
@@ -94,7 +94,7 @@ def test_a_ledger_that_continues_a_recovered_one_keeps_its_table(
     tmp_path: Path, data: Path
 ) -> None:
     old, new = LedgerFiles(tmp_path / "old"), LedgerFiles(tmp_path / "new")
-    create_ledger(old, Charter(PARTY, {"": units_down(2.0)}))
+    create_ledger(old, LedgerConfig(PARTY, {"": units_down(2.0)}))
     ledger = open_ledger(old)
     bounds(data, ledger)
     ledger.close()
@@ -116,9 +116,9 @@ def test_the_owner_is_on_disk_before_anything_is_charged(
     ledger, seen = a_ledger(), list[tuple[bool, int]]()
     real = Ledger.charge_many
 
-    def charge_many(self: Ledger, asks: object) -> object:
+    def charge_many(self: Ledger, requests: object) -> object:
         seen.append(((data / OWNER_NAME).exists(), self.head.spent))
-        return real(self, asks)  # type: ignore[arg-type]
+        return real(self, requests)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Ledger, "charge_many", charge_many)
     bounds(data, ledger)

@@ -8,7 +8,7 @@ import pytest
 from support.ledgers import CAP, MECHANISM, digest, key
 
 from colonnade.cli.summary import describe
-from colonnade.ledger.create import Charter, create_ledger, open_ledger
+from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
 from colonnade.ledger.entries import LATEST, entry_from_line
 from colonnade.ledger.export import export_lines, verify_export
 from colonnade.ledger.files import LedgerFiles
@@ -21,7 +21,7 @@ def test_a_ledger_made_and_used_under_a_wrong_clock_opens_again(
     tmp_path: Path, reading: float
 ) -> None:
     files = LedgerFiles(tmp_path / "ledger")
-    create_ledger(files, Charter("hospital", {"": CAP}), clock=lambda: reading)
+    create_ledger(files, LedgerConfig("hospital", {"": CAP}), clock=lambda: reading)
     ledger = open_ledger(files, clock=lambda: reading)
     ledger.charge(key(), MECHANISM, request_sha256=digest(b"r"))
     released = ledger.store(key(), b"body")
@@ -38,7 +38,7 @@ def test_a_ledger_made_and_used_under_a_wrong_clock_opens_again(
 
 def test_a_clock_that_is_set_back_changes_nothing_but_the_times(tmp_path: Path) -> None:
     files = LedgerFiles(tmp_path / "ledger")
-    create_ledger(files, Charter("hospital", {"": CAP}), clock=lambda: 2e9)
+    create_ledger(files, LedgerConfig("hospital", {"": CAP}), clock=lambda: 2e9)
     readings = iter([1.9e9, 5.0, -7.0, 1.8e9])
     ledger = open_ledger(files, clock=lambda: next(readings))
     for round_ in range(2):

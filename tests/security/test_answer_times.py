@@ -28,7 +28,13 @@ from colonnade.methods.admm import packing
 from colonnade.methods.admm.prox import Client, factorise
 from colonnade.methods.admm.spec import MAX_V, AdmmSpec
 from colonnade.methods.frank_wolfe import residual
-from colonnade.methods.frank_wolfe.residual import MAX_CLIP, MAX_COEF, MAX_Q, WEIGHT_UNIT, Public
+from colonnade.methods.frank_wolfe.residual import (
+    MAX_CLIP,
+    MAX_COEF,
+    MAX_Q,
+    WEIGHT_UNIT,
+    TaskParameters,
+)
 from colonnade.methods.moments import rows
 from colonnade.privacy import mechanisms
 from colonnade.privacy.accounting import units_down
@@ -249,7 +255,7 @@ def test_no_task_makes_a_residual_subnormal(clip: int, weight: int) -> None:
     for coef in (0, 1, -1, 12345, MAX_COEF):
         for entry in (1, -7, MAX_Q):
             q, offset = np.array([entry, 0, -entry, 1]), min(coef, 3)
-            public = Public(np.array([coef]), q, weight=weight, clip=clip, offset=offset)
+            public = TaskParameters(np.array([coef]), q, weight=weight, clip=clip, offset=offset)
             columns = VALUES.reshape(1, -1)
             work = lambda p=public, c=columns: residual.residual(c, VALUES, p, small)  # noqa: E731
             assert not subnormals(work)

@@ -9,7 +9,7 @@ import pytest
 from support.ledgers import CAP, MECHANISM, digest, key
 
 from colonnade.core.errors import BadInput, ColonnadeError, LedgerFailed, LedgerRolledBack
-from colonnade.ledger.create import Charter, create_ledger, open_ledger
+from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
 from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.mirror import HeadMirror
@@ -24,7 +24,7 @@ def copies(tmp_path: Path) -> list[LedgerFiles]:
     """Make a ledger and a copy of its folder, with one mirror on another disk."""
     mirror = tmp_path / "elsewhere.mirror"
     files = [LedgerFiles(tmp_path / name, mirror) for name in ("first", "second")]
-    create_ledger(files[0], Charter("hospital", {"": CAP}))
+    create_ledger(files[0], LedgerConfig("hospital", {"": CAP}))
     shutil.copytree(files[0].folder, files[1].folder)
     return files
 

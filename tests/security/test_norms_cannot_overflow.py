@@ -7,8 +7,8 @@ import pytest
 
 from colonnade.methods.moments.rows import (
     BALL,
+    MAX_OUTPUTS,
     MAX_SKETCH,
-    MOST_OUTPUTS,
     Projection,
     back_rows,
     inner_products,
@@ -37,7 +37,7 @@ def spec_of(parties: int, directions: int) -> MomentsSpec:
 
 def test_rows_stay_in_the_ball_at_the_bound() -> None:
     # Each entry saturates at 2**24: the squares sum to 2**60, the most that there can be.
-    largest = np.full((MOST_OUTPUTS, 1), MAX_SKETCH)
+    largest = np.full((MAX_OUTPUTS, 1), MAX_SKETCH)
     largest[::2] *= -1
     rows = back_rows(largest, SKETCH, start=0, stop=3).astype(np.int64)
     norms = (rows**2).sum(axis=0)
@@ -46,7 +46,7 @@ def test_rows_stay_in_the_ball_at_the_bound() -> None:
     assert np.abs(rows).min() == np.abs(rows).max() == BALL // 64
 
 
-@pytest.mark.parametrize("count", [0, MOST_OUTPUTS + 1, 2**15, 2**15 + 1])
+@pytest.mark.parametrize("count", [0, MAX_OUTPUTS + 1, 2**15, 2**15 + 1])
 def test_more_sketches_are_refused_wherever_they_come_from(count: int) -> None:
     sketches = np.zeros((count, 1), np.int64)
     rows = np.zeros((1, 3), np.int16)
@@ -61,8 +61,8 @@ def test_more_sketches_are_refused_wherever_they_come_from(count: int) -> None:
 
 
 def test_a_job_with_more_directions_than_that_is_refused_before_anything_is_asked() -> None:
-    spec = spec_of(3, MOST_OUTPUTS // 2)
-    assert spec.n_others(spec.parts[0]) == MOST_OUTPUTS
+    spec = spec_of(3, MAX_OUTPUTS // 2)
+    assert spec.n_others(spec.parts[0]) == MAX_OUTPUTS
     wider = Part("p3", ("z",), holds_label=True)
     with pytest.raises(ValueError, match="4096"):
         replace(spec, parts=(*spec.parts, wider))

@@ -22,7 +22,7 @@ from support.hosts import (
 from colonnade.cli.main import main
 from colonnade.core.errors import BadInput, NotBound
 from colonnade.data.schema import CLIENT_IDS, parse_schema
-from colonnade.ledger.create import Charter, create_ledger, open_ledger
+from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
 from colonnade.ledger.export import export_lines, verify_export
 from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.ledger import Ledger
@@ -258,7 +258,7 @@ def test_the_command_binds_with_a_reason_and_says_who_is_new(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = LedgerFiles(tmp_path / "ledger")
-    create_ledger(files, Charter("hospital", {"": 9 * PRICE}, simulation=True))
+    create_ledger(files, LedgerConfig("hospital", {"": 9 * PRICE}, simulation=True))
     ingest_rows(tmp_path / "data", ["a", "b", "c"])
     ledger = open_ledger(files)
     use(tmp_path / "data", ledger)

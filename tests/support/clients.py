@@ -8,7 +8,7 @@ import numpy as np
 
 from colonnade.core.arrays import IntArray
 from colonnade.core.fixedpoint import GRID
-from colonnade.ledger.create import Charter, memory_ledger
+from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.gate import Gate
 from colonnade.methods.admm.method import AdmmMethod, ClientPart
 from colonnade.methods.admm.spec import AdmmSpec
@@ -16,7 +16,7 @@ from colonnade.methods.admm.tasks import ClientTasks
 from colonnade.methods.job import Job, Member, job_id
 from colonnade.party.data.clients import Clients, set_aside
 from colonnade.party.data.columns import HeldColumns
-from colonnade.party.methods.base import Seat, answers_of
+from colonnade.party.methods.base import JobContext, answers_of
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.v1 import federation_pb2 as pb
@@ -90,7 +90,7 @@ class ClientSide(Side):
     def with_clients(
         cls, name: str, clients: int, *, caps: dict[str, int] | None = None
     ) -> "ClientSide":
-        ledger = memory_ledger(Charter(name, caps or {"": 100 * PRICE}, simulation=True))
+        ledger = memory_ledger(LedgerConfig(name, caps or {"": 100 * PRICE}, simulation=True))
         return cls(name, ledger, SeededNoise(len(name)), clients=clients)
 
     @property
@@ -127,10 +127,10 @@ class ClientSide(Side):
         if name not in self.answers:
             set_aside(self.ledger, name, self.accounts, units=job.max_units(self.name))
             gate = Gate(self.ledger, self.noise)
-            seat = Seat(
+            context = JobContext(
                 name, self.name, VERSION, self.table, gate, self.ledger, clients=self.owners
             )
-            self.answers[name] = answers_of(job, seat)
+            self.answers[name] = answers_of(job, context)
         return pb.AttachRequest(decision=pb.Decision(job_id=name, accepted=True))
 
 

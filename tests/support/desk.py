@@ -12,13 +12,13 @@ import pytest
 from colonnade.core.arrays import Int16Array
 from colonnade.core.errors import ColonnadeError
 from colonnade.core.fixedpoint import GRID, Bounds
-from colonnade.ledger.create import Charter, memory_ledger
+from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
 from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec
 from colonnade.methods.job import Job, Member, job_id
 from colonnade.party.data.columns import HeldColumns
-from colonnade.party.methods.base import Answers, Seat, answers_of
+from colonnade.party.methods.base import Answers, JobContext, answers_of
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.server.engine.coordinator import Coordinator
@@ -71,7 +71,7 @@ class Side:
 
     @classmethod
     def of(cls, name: str, seed: int) -> "Side":
-        ledger = memory_ledger(Charter(name, {"": CAP}, simulation=True))
+        ledger = memory_ledger(LedgerConfig(name, {"": CAP}, simulation=True))
         return cls(name, ledger, SeededNoise(seed))
 
     @property
@@ -127,7 +127,7 @@ class Side:
             columns = HeldColumns(self.columns[:2], self.columns[2])
             gate = Gate(self.ledger, self.noise)
             self.answers[name] = answers_of(
-                job, Seat(name, self.name, VERSION, columns, gate, self.ledger)
+                job, JobContext(name, self.name, VERSION, columns, gate, self.ledger)
             )
         return pb.AttachRequest(decision=pb.Decision(job_id=name, accepted=True))
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from colonnade.core.fixedpoint import Bounds
 from colonnade.data.table import COARSE_NAME, Table, open_pair
-from colonnade.ledger.create import Charter, memory_ledger
+from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.ledger import Ledger
 from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec, Labels
 from colonnade.methods.job import Job, Member, Method, job_id
@@ -338,7 +338,7 @@ async def party(
 
     It has a copy of the table: one that a ledger has paid for is refused with another ledger.
     """
-    book = ledger or memory_ledger(Charter(name, {"": CAP}, simulation=True))
+    book = ledger or memory_ledger(LedgerConfig(name, {"": CAP}, simulation=True))
     data = folder / f"{name} {book.opened.ledger_id}"
     if not data.exists():
         unowned = shutil.ignore_patterns(OWNER_NAME)

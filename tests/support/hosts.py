@@ -12,7 +12,7 @@ from colonnade.client.admm_builder import Frame, job_over_clients
 from colonnade.client.client import PartyOffer
 from colonnade.core.fixedpoint import Bounds
 from colonnade.data.schema import parse_schema
-from colonnade.ledger.create import Charter, memory_ledger
+from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.ledger import Ledger
 from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec
@@ -67,7 +67,7 @@ def ingest_rows(
 
 
 def a_ledger(cap: int = MAX_UNITS) -> Ledger:
-    return memory_ledger(Charter(PARTY, {"": cap}, simulation=True))
+    return memory_ledger(LedgerConfig(PARTY, {"": cap}, simulation=True))
 
 
 def vault_on(dataset: Dataset, ledger: Ledger, *allowed: Allowance) -> Vault:

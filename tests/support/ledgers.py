@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from colonnade.core.arrays import IntArray
-from colonnade.ledger.create import Charter, create_ledger, memory_ledger, open_ledger
+from colonnade.ledger.create import LedgerConfig, create_ledger, memory_ledger, open_ledger
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.ledger import Ledger
@@ -26,11 +26,11 @@ def digest(request: bytes) -> str:
     return hashlib.sha256(request).hexdigest()
 
 
-def new_ledger(kind: str, folder: Path, **charter: object) -> Ledger:
+def new_ledger(kind: str, folder: Path, **config: object) -> Ledger:
     """Make a ledger in memory or on disk; the clock stands still."""
-    charter = {"party": "hospital", "caps": {"": CAP}, **charter}
+    config = {"party": "hospital", "caps": {"": CAP}, **config}
     if kind == "memory":
-        return memory_ledger(Charter(**charter), clock=lambda: 1.7e9)  # type: ignore[arg-type]
+        return memory_ledger(LedgerConfig(**config), clock=lambda: 1.7e9)  # type: ignore[arg-type]
     files = LedgerFiles(folder / "ledger")
-    create_ledger(files, Charter(**charter), clock=lambda: 1.7e9)  # type: ignore[arg-type]
+    create_ledger(files, LedgerConfig(**config), clock=lambda: 1.7e9)  # type: ignore[arg-type]
     return open_ledger(files, clock=lambda: 1.7e9)

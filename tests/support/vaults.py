@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from colonnade.core.errors import ColonnadeError
-from colonnade.ledger.create import Charter, memory_ledger
+from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.ledger import Ledger
 from colonnade.party.data.dataset import open_dataset
 from colonnade.party.policy import load_policy
@@ -34,7 +34,7 @@ def vault_of(ledger: Ledger, *, policy: Path | None = None, noise: Any = None) -
 
 
 def ledger_of(cap: int) -> Ledger:
-    return memory_ledger(Charter(ME, {"": cap}, simulation=True))
+    return memory_ledger(LedgerConfig(ME, {"": cap}, simulation=True))
 
 
 def refusal(vault: Vault, ledger: Ledger, *task: Any) -> type[ColonnadeError]:

@@ -17,8 +17,8 @@ from colonnade.privacy.accounting import (
     bounded_range_rho,
     default_delta,
     epsilon_of,
+    format_upper_bound,
     rho_of,
-    told_epsilon,
     units_down,
     units_up,
 )
@@ -90,7 +90,7 @@ def test_epsilon_of_is_never_below_the_truth(rho: float, delta: float) -> None:
 def test_what_costs_something_never_has_an_epsilon_of_nothing(rho: float) -> None:
     # Delta alone covers these: the distance in total variation is at most sqrt(rho / 2) < 1e-6.
     assert 0.0 < epsilon_of(rho, 1e-6) < 1e-12
-    assert float(told_epsilon(epsilon_of(rho, 1e-6))) > 0.0
+    assert float(format_upper_bound(epsilon_of(rho, 1e-6))) > 0.0
 
 
 @pytest.mark.parametrize("order", [1e5, 3e6, 1e9])
@@ -113,7 +113,7 @@ def test_cancelling_terms_leave_a_bound(order: float) -> None:
 
 @given(epsilon=st.floats(1e-15, 1e4), digits=st.integers(2, 8))
 def test_an_epsilon_is_told_rounded_up(epsilon: float, digits: int) -> None:
-    told = float(told_epsilon(epsilon, digits))
+    told = float(format_upper_bound(epsilon, digits))
     assert epsilon <= told * (1 + 1e-15)
     assert told <= epsilon * (1 + 10.0 ** (1 - digits)) * (1 + 1e-15)
 

@@ -45,7 +45,7 @@ from colonnade.server.methods.admm.state import (
 from colonnade.server.methods.admm.steps import AdmmCoordinator, Answer, gathered
 from colonnade.simulate.admm import Trouble, ask, make_host, run, run_with
 from colonnade.sketching.packing import ShareCode
-from colonnade.wire.clients import Said
+from colonnade.wire.clients import ClientAnswers
 
 ZEROS = np.zeros(3, np.int64)
 SEED = bytes(range(32))
@@ -216,10 +216,10 @@ def test_clients_computed_together_get_what_they_get_alone() -> None:
     spec = spec_of(loss=LOGISTIC)
     clients = clients_of(spec)
     v = np.random.default_rng(3).integers(-(2**28), 2**28, (12, spec.dim))
-    together = factorise(clients, spec).displacements(np.arange(12), v)
+    concat = factorise(clients, spec).displacements(np.arange(12), v)
     for number, client in enumerate(clients):
         alone = factorise([client], spec).displacements(np.zeros(1, np.int64), v[[number]])
-        assert np.array_equal(alone[0], together[number])
+        assert np.array_equal(alone[0], concat[number])
 
 
 # -- the coordinator -----------------------------------------------------------------------------
@@ -279,7 +279,7 @@ def test_who_is_sampled_depends_on_the_secret_seed() -> None:
     assert len({tuple(each) for each in first}) > 1
 
 
-def said_by(spec: AdmmSpec, clients: Sequence[int], round_: int = 1) -> Said:
+def said_by(spec: AdmmSpec, clients: Sequence[int], round_: int = 1) -> ClientAnswers:
     return gathered([Answer(client, round_, body_of(spec, client)) for client in clients])
 
 

@@ -73,7 +73,7 @@ def test_equal_epsilon_means_equal_price_for_all_of_a_clients_answers() -> None:
     case = utility.cases(SMALL, None)[0]
     bench, _ = utility._bench(case, 8.0)
     spec = bench.spec
-    assert spec.most_participations == participations_of(10, 8, 40) == 2
+    assert spec.max_participations == participations_of(10, 8, 40) == 2
     spent = epsilon_of(rho_from_units(spec.max_units), utility.DELTA)
     assert spent == pytest.approx(8.0, rel=1e-6)
     assert spent <= 8.0

@@ -24,17 +24,17 @@ from colonnade.methods.job import Job
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.v1 import job_pb2
 from colonnade.wire.clients import (
+    ClientAnswers,
     Questions,
     Replies,
-    Said,
     asked_in,
+    client_answers_from_proto,
+    client_answers_to_bytes,
+    concat,
     newest_release,
     questions_from_bytes,
     questions_to_bytes,
     replies_to_proto,
-    said_from_proto,
-    said_to_bytes,
-    together,
     without_points,
 )
 from colonnade.wire.jobspec import job_from_bytes, job_to_bytes
@@ -149,13 +149,13 @@ def test_prices_and_sizes_are_each_clients_own() -> None:
     method = admm_method(PARTIES, sampled=3, rounds=5, participations=2)
     assert isinstance(method, AdmmMethod)
     assert method.max_units("lab") == method.max_units("gateway") == method.spec.max_units
-    assert method.most_releases("lab") == {DISPLACEMENT: 2}
-    assert method.most_releases("gateway") == {DISPLACEMENT: 12}
+    assert method.max_releases("lab") == {DISPLACEMENT: 2}
+    assert method.max_releases("gateway") == {DISPLACEMENT: 12}
     assert method.payload("gateway") == {DISPLACEMENT: 12 * method.spec.body_bytes}
     assert [method.first(party) for party in PARTIES] == [0, 6]
     # A round that is short draws others: its size is no limit to what all rounds can bring.
     few = admm_method(PARTIES, sampled=1, rounds=5, participations=2)
-    assert few.most_releases("gateway") == {DISPLACEMENT: 12}
+    assert few.max_releases("gateway") == {DISPLACEMENT: 12}
 
 
 # -- tasks ---------------------------------------------------------------------------------------
@@ -232,12 +232,12 @@ def released(client: int, round_: int, *, newest: int) -> Released:
 def test_answers_make_the_round_trip_with_the_newest_receipt() -> None:
     replies = Replies({4: released(4, 1, newest=7), 7: released(7, 2, newest=7)}, [5])
     message = replies_to_proto(replies)
-    said = said_from_proto(message)
+    said = client_answers_from_proto(message)
     assert said.by_client() == {4: (1, b"body 4"), 7: (2, b"body 7")}
     assert said.declined.tolist() == [5]
-    kept = pb.Submission.FromString(said_to_bytes("job", 2, said))
+    kept = pb.Submission.FromString(client_answers_to_bytes("job", 2, said))
     assert (kept.job_id, kept.round, kept.clients.HasField("receipt")) == ("job", 2, False)
-    again = said_from_proto(kept.clients)
+    again = client_answers_from_proto(kept.clients)
     assert again.by_client() == said.by_client()
     assert again.declined.tolist() == [5]
     submission = pb.Submission(job_id="job", round=2, clients=message)
@@ -266,20 +266,22 @@ def test_answers_that_contradict_themselves_are_refused() -> None:
     ]
     for changes in contradictions:
         with pytest.raises(BadInput):
-            said_from_proto(_changed(message, **changes))
+            client_answers_from_proto(_changed(message, **changes))
 
 
-def said(answers: dict[int, tuple[int, bytes]], *declined: int) -> Said:
+def said(answers: dict[int, tuple[int, bytes]], *declined: int) -> ClientAnswers:
     rounds = np.array([round_ for round_, _ in answers.values()], np.int64)
     bodies = [body for _, body in answers.values()]
-    return Said(np.array([*answers], np.int64), rounds, bodies, np.array(declined, np.int64))
+    return ClientAnswers(
+        np.array([*answers], np.int64), rounds, bodies, np.array(declined, np.int64)
+    )
 
 
 def test_what_was_said_twice_adds_up() -> None:
-    whole = together(said({1: (1, b"a")}, 3), said({2: (2, b"b")}, 3, 4))
+    whole = concat(said({1: (1, b"a")}, 3), said({2: (2, b"b")}, 3, 4))
     assert whole.by_client() == {1: (1, b"a"), 2: (2, b"b")}
     assert whole.declined.tolist() == [3, 4]
-    assert together().by_client() == {}
+    assert concat().by_client() == {}
 
 
 def test_a_part_of_what_was_said_and_other_numbers_for_its_clients() -> None:

@@ -67,12 +67,12 @@ def test_the_audit_catches_redrawn_noise() -> None:
     # Four answers to one key, averaged by the asker: half the noise for the price of one.
     mechanism = DiscreteGaussian(sigma2=10**6, l2_sensitivity2=10**6)
     pair, noise = (0, 1000), ShakeNoise("redrawn")
-    once, often = [], []
+    idempotency_key, often = [], []
     for value in pair:
         draws = value + noise.discrete_gaussian(mechanism.sigma2, 80_000).astype(float)
-        once.append(draws[:20_000])
+        idempotency_key.append(draws[:20_000])
         often.append(draws.reshape(-1, 4).mean(axis=1))
-    assert rho_lower_bound(once[0], once[1]) <= RHO
+    assert rho_lower_bound(idempotency_key[0], idempotency_key[1]) <= RHO
     assert rho_lower_bound(often[0], often[1]) > RHO
 
 

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from colonnade.client.builder import Wishes, author, plan_of
+from colonnade.client.builder import JobOptions, author, plan_of
 from colonnade.client.client import PartyOffer
 from colonnade.client.description import describe
 from colonnade.core.errors import BadInput, BudgetExceeded
@@ -40,31 +40,31 @@ def offers(**changes: object) -> list[PartyOffer]:
 @pytest.mark.parametrize(
     ("wishes", "kind"),
     [
-        (Wishes(method="frank-wolfe"), "frank-wolfe"),
-        (Wishes(method="moments"), "moments"),
-        (Wishes(rounds=7), "frank-wolfe"),
-        (Wishes(shares=1), "frank-wolfe"),
-        (Wishes(sampling="serial"), "frank-wolfe"),
-        (Wishes(features_per_round=2), "frank-wolfe"),
-        (Wishes(directions=2), "moments"),
-        (Wishes(keep_features=2), "moments"),
+        (JobOptions(method="frank-wolfe"), "frank-wolfe"),
+        (JobOptions(method="moments"), "moments"),
+        (JobOptions(rounds=7), "frank-wolfe"),
+        (JobOptions(shares=1), "frank-wolfe"),
+        (JobOptions(sampling="serial"), "frank-wolfe"),
+        (JobOptions(features_per_round=2), "frank-wolfe"),
+        (JobOptions(directions=2), "moments"),
+        (JobOptions(keep_features=2), "moments"),
     ],
 )
-def test_an_option_of_one_method_asks_for_that_method(wishes: Wishes, kind: str) -> None:
+def test_an_option_of_one_method_asks_for_that_method(wishes: JobOptions, kind: str) -> None:
     assert author(offers(), wishes, target="cost").kind == kind
 
 
 @pytest.mark.parametrize(
     ("wishes", "option"),
     [
-        (Wishes(method="moments", rounds=7), "--rounds"),
-        (Wishes(method="moments", parties_per_round=1), "--parties-per-round"),
-        (Wishes(method="frank-wolfe", directions=2), "--directions"),
-        (Wishes(method="frank-wolfe", keep_features=2), "--keep-features"),
-        (Wishes(rounds=7, directions=2), "--directions"),
+        (JobOptions(method="moments", rounds=7), "--rounds"),
+        (JobOptions(method="moments", parties_per_round=1), "--parties-per-round"),
+        (JobOptions(method="frank-wolfe", directions=2), "--directions"),
+        (JobOptions(method="frank-wolfe", keep_features=2), "--keep-features"),
+        (JobOptions(rounds=7, directions=2), "--directions"),
     ],
 )
-def test_an_option_of_the_other_method_is_refused(wishes: Wishes, option: str) -> None:
+def test_an_option_of_the_other_method_is_refused(wishes: JobOptions, option: str) -> None:
     with pytest.raises(BadInput, match=option) as refused:
         author(offers(), wishes, target="cost")
     assert len(str(refused.value).splitlines()) == 1
@@ -73,7 +73,7 @@ def test_an_option_of_the_other_method_is_refused(wishes: Wishes, option: str) -
 @pytest.mark.parametrize("method", ["frank-wolfe", "moments"])
 @pytest.mark.parametrize("labels", ["shared", "sketched"])
 def test_a_job_keeps_to_what_was_wished_and_offered(method: str, labels: str) -> None:
-    wishes = Wishes(epsilon=1.0, method=method, labels=labels, loss="logistic")
+    wishes = JobOptions(epsilon=1.0, method=method, labels=labels, loss="logistic")
     job = author(offers(), wishes, target="cost")
     spec = job.method
     assert [(part.party, part.features) for part in spec.parts] == list(FEATURES.items())
@@ -94,14 +94,14 @@ def test_a_job_of_many_parties_fits_its_messages(method: str, count: int) -> Non
         dataclasses.replace(offers()[0], party=f"site-{number}", n_rows=10**6, cap_units=2**60)
         for number in range(count)
     ]
-    job = author(many, Wishes(epsilon=10.0, method=method, delta=1e-6), target="cost")
+    job = author(many, JobOptions(epsilon=10.0, method=method, delta=1e-6), target="cost")
     assert len(job.members) == count
     assert max(job.method.task_entries(each.party) for each in many) <= MAX_TASK_ENTRIES
 
 
 @pytest.mark.parametrize("method", ["frank-wolfe", "moments"])
 def test_a_budget_for_each_party_holds_for_each(method: str) -> None:
-    wishes = Wishes(epsilon=1.0, scope="party", method=method, labels="sketched", delta=1e-6)
+    wishes = JobOptions(epsilon=1.0, scope="party", method=method, labels="sketched", delta=1e-6)
     units = units_down(rho_of(1.0, 1e-6))
     plan = plan_of(wishes, FEATURES, n_rows=N_ROWS, units=2 * units, owner="laboratory")
     assert isinstance(plan.spec, MomentsSpec if method == "moments" else FrankWolfeSpec)
@@ -111,18 +111,18 @@ def test_a_budget_for_each_party_holds_for_each(method: str) -> None:
 @pytest.mark.parametrize("method", ["frank-wolfe", "moments"])
 def test_a_party_that_cannot_pay_is_named(method: str) -> None:
     with pytest.raises(BudgetExceeded, match="party hospital"):
-        author(offers(used_units=CAP - 5), Wishes(method=method), target="cost")
+        author(offers(used_units=CAP - 5), JobOptions(method=method), target="cost")
 
 
 def test_what_cannot_be_done_is_said_in_one_line() -> None:
     with pytest.raises(BadInput, match="different numbers of rows: hospital 20000, laboratory 7"):
-        author([offers()[0], offers(n_rows=7)[1]], Wishes(), target="cost")
+        author([offers()[0], offers(n_rows=7)[1]], JobOptions(), target="cost")
     with pytest.raises(BadInput, match="no party offers the label 'age_at_death'"):
-        author(offers(), Wishes(), target="age_at_death")
+        author(offers(), JobOptions(), target="age_at_death")
     with pytest.raises(BadInput, match="no party is attached"):
-        author(offers(attached=False), Wishes(), target="cost")
+        author(offers(attached=False), JobOptions(), target="cost")
     with pytest.raises(BadInput, match="party 'bank' is not enrolled"):
-        author(offers(), Wishes(), target="cost", parties=["hospital", "bank"])
+        author(offers(), JobOptions(), target="cost", parties=["hospital", "bank"])
     bare = [offers()[0], offers(label=None)[1]]
     with pytest.raises(BadInput, match="--labels shared needs 'cost' at every party"):
-        author(bare, Wishes(labels="shared"), target="cost")
+        author(bare, JobOptions(labels="shared"), target="cost")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from colonnade.data.schema import load_schema
-from colonnade.ledger.create import Charter, memory_ledger
+from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.party import config as party
 from colonnade.party import metrics as party_metrics
 from colonnade.party import policy
@@ -78,7 +78,7 @@ def test_configurations_are_the_templates_with_monitoring_on() -> None:
 
 def exported(tmp_path: Path) -> set[str]:
     """Return the names that the two processes really export."""
-    ledger = memory_ledger(Charter("lab", {"": 1000}))
+    ledger = memory_ledger(LedgerConfig("lab", {"": 1000}))
     store = Database("sqlite://")
     readings = [
         *party_metrics.readings(

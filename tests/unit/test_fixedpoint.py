@@ -117,9 +117,9 @@ def test_pinned_values() -> None:
 def test_each_entry_depends_on_its_own_value_only(
     values: FloatArray, bounds: Bounds, grid: int
 ) -> None:
-    together = quantise(values, bounds, grid=grid)
+    concat = quantise(values, bounds, grid=grid)
     alone = [quantise(values[i : i + 1], bounds, grid=grid)[0] for i in range(values.size)]
-    assert together.tolist() == alone
+    assert concat.tolist() == alone
 
 
 @no_deadline

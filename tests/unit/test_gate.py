@@ -19,7 +19,7 @@ from colonnade.core.errors import (
     ReleasePurged,
     RequestConflict,
 )
-from colonnade.ledger.drafts import Ask
+from colonnade.ledger.drafts import ReleaseRequest
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.gate import Gate, Step, int64_bytes
 from colonnade.ledger.ledger import MAX_TOGETHER, Ledger, Released
@@ -286,8 +286,8 @@ def test_a_failed_ledger_answers_nothing_more(
 # -- many together -------------------------------------------------------------------------------
 
 
-def ask(round_: int = 0, *, account: str = "", request: bytes = b"r") -> Ask:
-    return Ask(key(round_, account=account), MECHANISM, digest(request))
+def ask(round_: int = 0, *, account: str = "", request: bytes = b"r") -> ReleaseRequest:
+    return ReleaseRequest(key(round_, account=account), MECHANISM, digest(request))
 
 
 def computing(keys: Sequence[ReleaseKey]) -> list[IntArray]:
@@ -301,20 +301,22 @@ def reading_nothing(keys: Sequence[ReleaseKey]) -> list[IntArray]:
 def test_releases_that_go_together_are_all_charged_first_and_all_stored_before_any_leaves(
     ledger: Ledger,
 ) -> None:
-    asks = [ask(account=f"c{client}") for client in range(3)]
+    requests = [ask(account=f"c{client}") for client in range(3)]
     seen: list[tuple[str, int, int]] = []
 
     def look(step: str) -> None:
-        paid = sum(ledger.budget(each.key.account).spent > 0 for each in asks)
-        seen.append((step, paid, sum(ledger.has(each.key) for each in asks)))
+        paid = sum(ledger.budget(each.key.account).spent > 0 for each in requests)
+        seen.append((step, paid, sum(ledger.has(each.key) for each in requests)))
 
     def reading(keys: Sequence[ReleaseKey]) -> list[IntArray]:
         look("read")
         return computing(keys)
 
     gate = Gate(ledger, OsNoise(), at=lambda step: look(step.value))
-    replies = gate.release_many(asks, reading)
-    assert [reply.key for reply in replies if isinstance(reply, Released)] == [a.key for a in asks]
+    replies = gate.release_many(requests, reading)
+    assert [reply.key for reply in replies if isinstance(reply, Released)] == [
+        a.key for a in requests
+    ]
     assert seen == [
         ("asked", 0, 0),
         ("charged", 3, 0),
@@ -335,9 +337,9 @@ def test_two_commits_serve_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         real(self, rows, head, releases=releases)
 
     monkeypatch.setattr(MemoryStorage, "append", append)
-    asks = [ask(account=f"c{client}") for client in range(40)]
-    Gate(ledger, OsNoise()).release_many(asks, computing)
-    Gate(ledger, OsNoise()).release_many(asks, reading_nothing)
+    requests = [ask(account=f"c{client}") for client in range(40)]
+    Gate(ledger, OsNoise()).release_many(requests, computing)
+    Gate(ledger, OsNoise()).release_many(requests, reading_nothing)
     assert commits == [1, 1]  # one line each: those of one kind, round and price are one entry
 
 
@@ -346,14 +348,14 @@ def test_one_that_cannot_pay_is_refused_by_itself_and_its_data_is_not_read(
 ) -> None:
     caps = {"": CAP, "poor": MECHANISM.cost - 1}
     ledger = new_ledger("memory", tmp_path, caps=caps)
-    asks = [ask(account=name) for name in ("a", "poor", "b")]
+    requests = [ask(account=name) for name in ("a", "poor", "b")]
     read: list[str] = []
 
     def reading(keys: Sequence[ReleaseKey]) -> list[IntArray]:
         read.extend(each.account for each in keys)
         return computing(keys)
 
-    replies = Gate(ledger, OsNoise()).release_many(asks, reading)
+    replies = Gate(ledger, OsNoise()).release_many(requests, reading)
     assert [type(reply) for reply in replies] == [Released, BudgetExceeded, Released]
     assert read == ["a", "b"]
     assert [ledger.budget(name).spent for name in ("a", "poor", "b")] == [
@@ -398,9 +400,9 @@ def test_another_request_under_a_used_key_is_refused_by_itself(ledger: Ledger) -
 
 
 def test_every_one_has_noise_of_its_own(ledger: Ledger) -> None:
-    asks = [ask(account=f"c{client}") for client in range(200)]
+    requests = [ask(account=f"c{client}") for client in range(200)]
     wide = np.zeros(40, np.int64)
-    replies = Gate(ledger, OsNoise()).release_many(asks, lambda keys: [wide for _ in keys])
+    replies = Gate(ledger, OsNoise()).release_many(requests, lambda keys: [wide for _ in keys])
     answers = {reply.body for reply in replies if isinstance(reply, Released)}
     assert len(answers) == 200  # two of them agree with a chance below 2**-150
 

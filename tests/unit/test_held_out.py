@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from colonnade.client.builder import Wishes, author
+from colonnade.client.builder import JobOptions, author
 from colonnade.client.client import PartyOffer
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
 from colonnade.methods.job import Job
 from colonnade.simulate.federation import Column, Site
-from colonnade.simulate.held_out import MOST_ROWS, Divided, divide, rows_held_out
+from colonnade.simulate.held_out import MAX_ROWS, Divided, divide, rows_held_out
 from colonnade.simulate.quality import scored
 
 N_ROWS, HELD_OUT = 900, 200
@@ -44,7 +44,7 @@ def a_job(divided: Divided) -> Job:
         )
         for site in divided.fitted
     ]
-    return author(offers, Wishes(method="moments"), target="y")
+    return author(offers, JobOptions(method="moments"), target="y")
 
 
 def with_labels(divided: Divided, values: Any) -> Divided:
@@ -124,7 +124,7 @@ def test_missing_values_are_scored_as_the_middle_of_the_declared_bounds() -> Non
 
 def test_a_part_of_the_rows_is_held_out_and_never_too_many() -> None:
     counts = [rows_held_out(part, rows) for part, rows in ((0.2, 500), (0.2, 10**6), (0.0, 500))]
-    assert counts == [100, MOST_ROWS, 0]
+    assert counts == [100, MAX_ROWS, 0]
     for part in (-0.1, 1.0, float("nan")):
         with pytest.raises(BadInput, match="--holdout"):
             rows_held_out(part, 100)

@@ -28,7 +28,7 @@ from colonnade.core.errors import (
     RequestConflict,
 )
 from colonnade.ledger import sqlite as storage_module
-from colonnade.ledger.create import Charter, create_ledger, open_ledger
+from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
 from colonnade.ledger.entries import Bound, chain, entry_from_line, line_of
 from colonnade.ledger.export import export_lines, verify_export
 from colonnade.ledger.files import LedgerFiles
@@ -50,7 +50,7 @@ def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Ledger:
 @pytest.fixture
 def files(tmp_path: Path) -> LedgerFiles:
     made = LedgerFiles(tmp_path / "ledger")
-    create_ledger(made, Charter("hospital", {"": CAP}))
+    create_ledger(made, LedgerConfig("hospital", {"": CAP}))
     return made
 
 
@@ -139,9 +139,11 @@ def test_the_database_itself_refuses_a_second_charge_of_a_key(files: LedgerFiles
     release(ledger)
     ledger.close()
     database = apsw.Connection(str(files.database))
-    line, once = next(iter(database.execute("SELECT line, once FROM entry WHERE seq = 3")))
+    line, idempotency_key = next(
+        iter(database.execute("SELECT line, idempotency_key FROM entry WHERE seq = 3"))
+    )
     with pytest.raises(apsw.ConstraintError):
-        database.execute("INSERT INTO entry VALUES (9, ?, x'00', ?)", (line, once))
+        database.execute("INSERT INTO entry VALUES (9, ?, x'00', ?)", (line, idempotency_key))
     for change in (
         "UPDATE entry SET line = ''",
         "DELETE FROM entry",
@@ -261,7 +263,7 @@ def test_a_ledger_that_is_not_there_is_not_made_by_opening(tmp_path: Path) -> No
 def test_a_ledger_is_never_made_over_another(files: LedgerFiles) -> None:
     before = files.database.read_bytes()
     with pytest.raises(BadInput, match="never replaced"):
-        create_ledger(files, Charter("hospital", {"": CAP}))
+        create_ledger(files, LedgerConfig("hospital", {"": CAP}))
     assert files.database.read_bytes() == before
 
 
@@ -271,7 +273,7 @@ def test_a_failed_creation_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(HeadMirror, "create", fails)
     with pytest.raises(OSError, match="No space"):
-        create_ledger(LedgerFiles(tmp_path / "ledger"), Charter("hospital", {"": CAP}))
+        create_ledger(LedgerFiles(tmp_path / "ledger"), LedgerConfig("hospital", {"": CAP}))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -292,7 +294,7 @@ def test_an_older_database_is_noticed_by_the_mirror(files: LedgerFiles, tmp_path
 
 def test_an_older_folder_is_noticed_by_a_mirror_on_another_disk(tmp_path: Path) -> None:
     files = LedgerFiles(tmp_path / "ledger", tmp_path / "elsewhere.mirror")
-    create_ledger(files, Charter("hospital", {"": CAP}))
+    create_ledger(files, LedgerConfig("hospital", {"": CAP}))
     shutil.copytree(files.folder, tmp_path / "backup")
     ledger = open_ledger(files)
     release(ledger)
@@ -341,7 +343,7 @@ def test_a_receipt_that_was_tampered_with_is_not_believed(ledger: Ledger, change
 
 def test_a_wrong_key_does_not_open_a_ledger(files: LedgerFiles, tmp_path: Path) -> None:
     other = LedgerFiles(tmp_path / "other")
-    create_ledger(other, Charter("hospital", {"": CAP}))
+    create_ledger(other, LedgerConfig("hospital", {"": CAP}))
     files.key.unlink()
     shutil.copyfile(other.key, files.key)
     with pytest.raises(LedgerDamaged, match="key"):
@@ -404,7 +406,7 @@ def test_a_full_disk_refuses_and_recovers_when_space_returns(tmp_path: Path) -> 
         pytest.skip("mounting is not allowed here")
     try:
         files = LedgerFiles(disk / "ledger")
-        create_ledger(files, Charter("hospital", {"": CAP}))
+        create_ledger(files, LedgerConfig("hospital", {"": CAP}))
         ledger = open_ledger(files)
         release(ledger, 0)
         (disk / "filler").write_bytes(bytes(8 * 2**20))
@@ -763,8 +765,8 @@ def test_an_approver_and_account_caps_survive_a_recovery(tmp_path: Path) -> None
     approver = Ed25519PrivateKey.generate()
     caps = {"": CAP, "c7": 3 * CAP, "c8": 0}
     files = LedgerFiles(tmp_path / "ledger")
-    charter = Charter("hospital", caps, approver_key=public_bytes(approver))
-    create_ledger(files, charter)
+    config = LedgerConfig("hospital", caps, approver_key=public_bytes(approver))
+    create_ledger(files, config)
     files.stopped.touch()
     new = LedgerFiles(tmp_path / "new")
     recover_ledger(files, new)

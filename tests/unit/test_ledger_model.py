@@ -22,8 +22,8 @@ from colonnade.core.errors import (
     ReleasePurged,
     RequestConflict,
 )
-from colonnade.ledger.create import Charter, create_ledger, open_ledger
-from colonnade.ledger.drafts import Ask
+from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
+from colonnade.ledger.drafts import ReleaseRequest
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.files import LedgerFiles
 from colonnade.privacy.mechanisms import DiscreteGaussian
@@ -101,7 +101,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @initialize(cap=st.integers(1, 400 * UNIT))
     def found(self, cap: int) -> None:
         self.model = Model(caps={"": cap})
-        create_ledger(self.files, Charter("model", {"": cap}))
+        create_ledger(self.files, LedgerConfig("model", {"": cap}))
         self.ledger = open_ledger(self.files)
 
     def attempt(self, expected: type[ColonnadeError] | None, call: object) -> None:
@@ -131,13 +131,13 @@ class LedgerMachine(RuleBasedStateMachine):
     def charge_together(self, keys: list[Key], mechanism: DiscreteGaussian, request: bytes) -> None:
         """Together is the same as one after the other."""
         expected = {key: self.model.charge(key, mechanism.cost, request) for key in keys}
-        asks = [
-            Ask(ReleaseKey(job, round_, "k", account), mechanism, digest(request))
+        requests = [
+            ReleaseRequest(ReleaseKey(job, round_, "k", account), mechanism, digest(request))
             for job, round_, account in keys
         ]
         refused = {
             (key.job, key.round, key.account): type(error)
-            for key, error in self.ledger.charge_many(asks).items()
+            for key, error in self.ledger.charge_many(requests).items()
         }
         assert refused == {key: error for key, error in expected.items() if error is not None}
 

@@ -11,8 +11,8 @@ from support.ledgers import CAP, MECHANISM, digest, key
 from colonnade.core.errors import BadInput, BudgetExceeded
 from colonnade.ledger import export
 from colonnade.ledger.caps import signed_cap
-from colonnade.ledger.create import Charter, create_ledger, open_ledger
-from colonnade.ledger.drafts import Ask
+from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
+from colonnade.ledger.drafts import ReleaseRequest
 from colonnade.ledger.entries import (
     GENESIS,
     CapSet,
@@ -39,7 +39,7 @@ NAMES = ("alice", "bob", "carol")
 
 def found(folder: Path, caps: dict[str, int]) -> LedgerFiles:
     files = LedgerFiles(folder)
-    create_ledger(files, Charter("host", caps))
+    create_ledger(files, LedgerConfig("host", caps))
     return files
 
 
@@ -47,7 +47,10 @@ def rounds(ledger: Ledger, which: range, names: Sequence[str] = NAMES) -> Receip
     """Release for all of ``names`` together in every round; return the last receipt."""
     for round_ in which:
         keys = [key(round_, account=name) for name in names]
-        assert ledger.charge_many([Ask(each, MECHANISM, digest(b"r")) for each in keys]) == {}
+        assert (
+            ledger.charge_many([ReleaseRequest(each, MECHANISM, digest(b"r")) for each in keys])
+            == {}
+        )
         ledger.store_many(dict.fromkeys(keys, b"body"))
     return ledger.stored_many(keys)[0].receipt
 

@@ -13,7 +13,7 @@ from colonnade.cli.main import main
 from colonnade.core.errors import LedgerDamaged, LowDisk
 from colonnade.ledger import sqlite as storage_module
 from colonnade.ledger.create import open_ledger
-from colonnade.ledger.drafts import Ask
+from colonnade.ledger.drafts import ReleaseRequest
 from colonnade.ledger.entries import canonical
 from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.gate import Gate
@@ -22,7 +22,7 @@ from colonnade.ledger.state import LedgerState
 from colonnade.privacy.sampling import OsNoise
 
 NAMES = ["a", "b", "c"]
-ASKS = [Ask(key(account=name), MECHANISM, digest(name.encode())) for name in NAMES]
+ASKS = [ReleaseRequest(key(account=name), MECHANISM, digest(name.encode())) for name in NAMES]
 BODIES = {key(account=name): f"body of {name}".encode() for name in NAMES}
 
 
@@ -169,8 +169,10 @@ def test_every_one_of_many_is_paid_from_its_own_account(tmp_path: Path) -> None:
     ledger = new_ledger("memory", tmp_path, caps={"": CAP, "b": MECHANISM.cost})
     gate = Gate(ledger, OsNoise())
     for round_ in range(2):
-        asks = [Ask(key(round_, account=name), MECHANISM, digest(b"r")) for name in NAMES]
-        replies = gate.release_many(asks, lambda keys: [VALUE.copy() for _ in keys])
+        requests = [
+            ReleaseRequest(key(round_, account=name), MECHANISM, digest(b"r")) for name in NAMES
+        ]
+        replies = gate.release_many(requests, lambda keys: [VALUE.copy() for _ in keys])
     assert [type(reply).__name__ for reply in replies] == ["Released", "BudgetExceeded", "Released"]
     assert [ledger.budget(name).spent // MECHANISM.cost for name in NAMES] == [2, 1, 2]
     released = [reply for reply in replies if isinstance(reply, Released)]
@@ -197,8 +199,10 @@ def test_many_accounts_are_summed_up_for_people(
     names = [f"client {number}" for number in range(9)]
     ledger = new_ledger("sqlite", tmp_path)
     for round_, some in enumerate((names, names[:4])):
-        asks = [Ask(key(round_, account=name), MECHANISM, digest(b"r")) for name in some]
-        assert ledger.charge_many(asks) == {}
+        requests = [
+            ReleaseRequest(key(round_, account=name), MECHANISM, digest(b"r")) for name in some
+        ]
+        assert ledger.charge_many(requests) == {}
     ledger.close()
     assert main(["ledger", "show", str(tmp_path / "ledger"), "--entries"]) == 0
     shown = capsys.readouterr().out

@@ -11,7 +11,7 @@ from colonnade.core.arrays import FloatArray
 from colonnade.core.errors import BadInput, RequestConflict
 from colonnade.core.fixedpoint import GRID
 from colonnade.methods.column_moments import sums
-from colonnade.methods.frank_wolfe.residual import MAX_CLIP, SCORE_SENSITIVITY, Public
+from colonnade.methods.frank_wolfe.residual import MAX_CLIP, SCORE_SENSITIVITY, TaskParameters
 from colonnade.methods.frank_wolfe.spec import Labels, Loss, decode_choice, encode_choice
 from colonnade.methods.moments.rows import (
     DIAGONAL,
@@ -111,7 +111,7 @@ def test_a_job_costs_exactly_what_it_sets_aside_and_sends_what_was_known_beforeh
     data = table()
     spec = spec_for(data, **case)  # type: ignore[arg-type]
     state, members = run(data, spec, SeededNoise(9))
-    assert released(state) == sum(sum(spec.most_releases(name).values()) for name in members)
+    assert released(state) == sum(sum(spec.max_releases(name).values()) for name in members)
     for name, member in members.items():
         assert member.ledger.budget().spent == spec.max_units(name) > 0
         sent: dict[str, int] = {}
@@ -316,7 +316,7 @@ def test_a_hostile_task_of_the_right_shape_costs_no_more_than_an_honest_one(seed
             task = Task(round_, wild(part, outputs, seed), q if stage is Stage.CROSS else None)
         if stage is Stage.SCREEN:
             far = np.full(4, 2**52)
-            task = Task(round_, public=Public(far, np.full(64, -(2**56)), 2**30, MAX_CLIP))
+            task = Task(round_, public=TaskParameters(far, np.full(64, -(2**56)), 2**30, MAX_CLIP))
         member.answer(task, b"t")
     assert member.ledger.budget().spent == spec.max_units("p1")
 
@@ -329,7 +329,7 @@ def test_a_task_that_does_not_fit_the_job_is_refused_before_any_charge() -> None
     share, cross = gram + 1, gram + 2
     right = wild(part, spec.n_gram(part), 0)
     q = np.zeros((spec.n_others(part), 64), np.int64)
-    public = Public(np.zeros(4, np.int64), np.zeros(64, np.int64), 0, 1)
+    public = TaskParameters(np.zeros(4, np.int64), np.zeros(64, np.int64), 0, 1)
     for task in (
         Task(-1),
         Task(len(spec.stages())),

@@ -62,7 +62,7 @@ def test_no_plan_can_cost_more_than_the_budget(
     assert plan.units() > 0.97 * asked.rho_units  # and nothing much is left over
     assert sum(plan.split().values()) == pytest.approx(plan.units() / asked.rho_units)
     for part in plan.spec.parts:
-        assert sum(plan.most_bytes()[part.party].values()) > 0
+        assert sum(plan.max_bytes()[part.party].values()) > 0
 
 
 def test_wide_parties_are_screened_and_narrow_ones_are_not() -> None:
@@ -70,18 +70,18 @@ def test_wide_parties_are_screened_and_narrow_ones_are_not() -> None:
     wide, narrow = plan.spec.parts
     assert plan.spec.kept(wide) < 100
     assert plan.spec.kept(narrow) == 5
-    assert SCREEN in plan.spec.most_releases("p0")
-    assert SCREEN not in plan.spec.most_releases("p1")
+    assert SCREEN in plan.spec.max_releases("p0")
+    assert SCREEN not in plan.spec.max_releases("p1")
     assert recommend(problem([24, 24])).spec.keep == 0
 
 
 def test_nothing_is_shared_by_one_party_or_where_noise_would_hide_it() -> None:
     alone = recommend(problem([10])).spec
     few = recommend(problem([10, 10], n_rows=3000)).spec
-    assert set(alone.most_releases("p0")) == set(few.most_releases("p1")) == {MEANS, GRAM}
-    assert SHARE in recommend(problem([10, 10])).spec.most_releases("p0")
+    assert set(alone.max_releases("p0")) == set(few.max_releases("p1")) == {MEANS, GRAM}
+    assert SHARE in recommend(problem([10, 10])).spec.max_releases("p0")
     owned = problem([10, 10], n_rows=10_000, label_owner="p1")
-    assert set(recommend(owned).spec.most_releases("p0")) == {MEANS, GRAM, MARGINALS}
+    assert set(recommend(owned).spec.max_releases("p0")) == {MEANS, GRAM, MARGINALS}
 
 
 def test_what_sharing_would_have_cost_goes_to_products_with_the_label() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from colonnade.cli.job.admm import _job
 from colonnade.cli.job.submit import hand_in
-from colonnade.client.builder import Wishes, author
+from colonnade.client.builder import JobOptions, author
 from colonnade.client.client import Client, PartyOffer
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
@@ -44,7 +44,7 @@ def offers() -> list[PartyOffer]:
 @pytest.mark.parametrize("scope", ["joint", "party"])
 def test_a_party_that_is_named_twice_does_not_count_twice(scope: str) -> None:
     with pytest.raises(BadInput, match="more than once"):
-        author(offers(), Wishes(scope=scope), target="y", parties=["hospital", "hospital"])
+        author(offers(), JobOptions(scope=scope), target="y", parties=["hospital", "hospital"])
 
 
 def test_nor_in_a_job_over_clients() -> None:
@@ -54,7 +54,7 @@ def test_nor_in_a_job_over_clients() -> None:
 
 def test_who_holds_a_label_that_all_hold_is_not_asked() -> None:
     with pytest.raises(BadInput, match="--labels sketched"):
-        author(offers(), Wishes(label_owner="hospital"), target="y")
+        author(offers(), JobOptions(label_owner="hospital"), target="y")
 
 
 @pytest.mark.parametrize("place", ["", "nowhere/job.spec", "file/job.spec"])
@@ -62,7 +62,7 @@ def test_a_specification_that_cannot_be_written_is_not_submitted(
     tmp_path: Path, place: str
 ) -> None:
     (tmp_path / "file").write_text("")
-    spec = job_to_bytes(author(offers(), Wishes(), target="y"))
+    spec = job_to_bytes(author(offers(), JobOptions(), target="y"))
     arguments = argparse.Namespace(write_spec=tmp_path / place, dry_run=False, json=False)
     with Client("127.0.0.1:1", None) as client, pytest.raises(BadInput, match="name another"):
         hand_in(client, spec, arguments)

@@ -139,7 +139,7 @@ def test_more_budget_means_less_noise_of_every_kind() -> None:
 
 def test_the_most_bytes_are_those_of_the_bodies() -> None:
     plan = recommend(problem(correlation=0.3))
-    most, spec = plan.most_bytes()["p0"], plan.spec
+    most, spec = plan.max_bytes()["p0"], plan.spec
     assert most["select"] == 4 * spec.rounds
     assert most["share"] == 3 * spec.body_bytes("p0", "share")
     assert most["means"] == spec.body_bytes("p0", "means")

@@ -6,8 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colonnade.core.errors import BadInput
-from colonnade.methods.frank_wolfe.residual import MAX_CLIP, MAX_COEF, MAX_Q, WEIGHT_UNIT, Public
-from colonnade.methods.moments.rows import MAX_COEF as MOST_COEF
+from colonnade.methods.frank_wolfe.residual import (
+    MAX_CLIP,
+    MAX_COEF,
+    MAX_Q,
+    WEIGHT_UNIT,
+    TaskParameters,
+)
+from colonnade.methods.moments.rows import MAX_COEF as MAX_PROJECTION
 from colonnade.methods.moments.rows import MAX_OFFSET, MAX_SKETCH, Projection
 from colonnade.methods.moments.tasks import Task as MomentsTask
 from colonnade.v1 import job_pb2
@@ -20,7 +26,7 @@ from colonnade.wire.tasks import (
 )
 
 FEATURES, DIM = 3, 8
-PUBLIC = Public(
+PUBLIC = TaskParameters(
     coef=np.array([5, -MAX_COEF, 0]),
     q=np.array([MAX_Q, -1, 0, 2, 3, 4, 5, -MAX_Q]),
     weight=WEIGHT_UNIT,
@@ -125,7 +131,8 @@ def test_a_flipped_byte_is_refused_or_another_task(place: int, value: int) -> No
 
 COLUMNS = FEATURES + 1
 PROJECTION = Projection(
-    np.array([[1, -MOST_COEF, 0, 4], [5, 6, MOST_COEF, -8]]), np.array([MAX_OFFSET, -MAX_OFFSET])
+    np.array([[1, -MAX_PROJECTION, 0, 4], [5, 6, MAX_PROJECTION, -8]]),
+    np.array([MAX_OFFSET, -MAX_OFFSET]),
 )
 SKETCHES = np.array([[MAX_SKETCH, *range(DIM - 1)], [-MAX_SKETCH, *range(DIM - 1)]])
 INNER = MomentsTask(7, PROJECTION, SKETCHES)
@@ -163,7 +170,7 @@ def changed_moments(**values: list[int]) -> bytes:
         changed_moments(coef=[]),
         changed_moments(coef=[], offset=[]),
         changed_moments(offset=[1, 2, 3]),
-        changed_moments(coef=[MOST_COEF + 1] * 8),
+        changed_moments(coef=[MAX_PROJECTION + 1] * 8),
         changed_moments(coef=[-(2**63)] * 8),
         changed_moments(offset=[MAX_OFFSET + 1] * 2),
         changed_moments(offset=[-(2**63)] * 2),

@@ -12,7 +12,7 @@ from support.vertical import Data, parties, r2, run
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import GRID
 from colonnade.methods.column_moments import clipped_normal
-from colonnade.methods.frank_wolfe.residual import CLIP_UNIT, COEF_UNIT, Q_UNIT, Public
+from colonnade.methods.frank_wolfe.residual import CLIP_UNIT, COEF_UNIT, Q_UNIT, TaskParameters
 from colonnade.methods.frank_wolfe.spec import (
     FrankWolfeSpec,
     Labels,
@@ -172,7 +172,7 @@ def reference(
     return {name: coef.tolist() for name, coef in x.items()}, halved * (y_mean - own)
 
 
-def first_public(solver: FrankWolfe, party: str) -> Public:
+def first_public(solver: FrankWolfe, party: str) -> TaskParameters:
     public = solver.tasks(solver.absorb(solver.start(), {}))[party].public
     assert public is not None
     return public

@@ -23,7 +23,7 @@ from colonnade.methods.frank_wolfe.residual import (
     MAX_Q,
     SCORE_SENSITIVITY,
     WEIGHT_UNIT,
-    Public,
+    TaskParameters,
     residual,
 )
 from colonnade.methods.frank_wolfe.spec import decode_choice, encode_choice
@@ -70,7 +70,7 @@ def test_no_input_of_a_coordinator_raises_the_sensitivity(
     one = draw.choice([-GRID, 0, GRID], (4, N_ROWS)).astype(np.int16)
     two = one.copy()
     two[:, row] = draw.choice([-GRID, GRID], 4)  # the label changes too
-    public = Public(np.array(coef), np.array(q[: sketch.dim]), weight, clip, offset)
+    public = TaskParameters(np.array(coef), np.array(q[: sketch.dim]), weight, clip, offset)
     found = []
     for side in (one, two):
         rows = residual(side[:3], side[3] if labelled else None, public, sketch)
@@ -85,7 +85,7 @@ def test_the_sensitivity_is_attained() -> None:
     one = np.full((2, N_ROWS), GRID, np.int16)
     two = one.copy()
     two[0, 5] = -GRID
-    public = Public(np.array([0]), np.zeros(DIM, np.int64), 0, 1)
+    public = TaskParameters(np.array([0]), np.zeros(DIM, np.int64), 0, 1)
     scores = [
         score(side[:1], residual(side[:1], side[1], public, sketches[0])) for side in (one, two)
     ]
@@ -114,9 +114,9 @@ def test_a_task_outside_its_bounds_is_refused(wrong: dict[str, object]) -> None:
         "weight": 0,
         "clip": 1,
     }
-    Public(**right)  # type: ignore[arg-type]
+    TaskParameters(**right)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"weight|clip|large"):
-        Public(**{**right, **wrong})  # type: ignore[arg-type]
+        TaskParameters(**{**right, **wrong})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("rho", [0.001, 0.05, 3.0])
@@ -135,7 +135,7 @@ def test_a_share_survives_its_code_up_to_half_a_step(rho: float, n_rows: int) ->
 def test_the_offset_moves_every_row_by_the_same() -> None:
     columns = np.zeros((1, N_ROWS), np.int16)
     zeros = np.zeros(DIM, np.int64)
-    public = Public(np.array([0]), zeros, 0, 2**20, offset=COEF_UNIT // 4)
+    public = TaskParameters(np.array([0]), zeros, 0, 2**20, offset=COEF_UNIT // 4)
     rows = residual(columns, None, public, sketches[0])
     assert rows.tolist() == [GRID // 4] * N_ROWS
 

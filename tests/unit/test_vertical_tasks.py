@@ -244,7 +244,7 @@ def test_a_local_selection_costs_a_quarter_and_the_sum_is_what_is_set_aside() ->
     _, spec = local_job()
     assert 4 * spec.select_price(1) == spec.select_price(9) == spec.select_units
     price = 8 * spec.select_price(1) + 6 * spec.select_units
-    assert spec.most_units("p0")["select"] == price
+    assert spec.units_by_kind("p0")["select"] == price
     sketched = job(labels=Labels.SKETCHED, local_rounds=2)[1]
     assert sketched.select_price(1) == sketched.select_units  # it sees the label through noise
 

@@ -19,7 +19,7 @@ import numpy as np
 from colonnade.core.arrays import IntArray
 from colonnade.core.jit import njit
 from colonnade.core.threads import cpu_count, over_ranges
-from colonnade.ledger.create import Charter, create_ledger, open_ledger
+from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.gate import Gate
@@ -180,7 +180,7 @@ def durable(sizes: Sizes, folder: Path) -> dict[str, object]:
     """Compare releases through the gate with bare syncs, three for each release."""
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         files = LedgerFiles(Path(scratch) / "ledger")
-        create_ledger(files, Charter("bench", {"": units_down(1000.0)}))
+        create_ledger(files, LedgerConfig("bench", {"": units_down(1000.0)}))
         ledger = open_ledger(files)
         gate = Gate(ledger, OsNoise())
         mechanism = DiscreteGaussian(sigma2=2**40, l2_sensitivity2=2**30)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from colonnade.methods.admm.spec import AdmmSpec
 
 REGULARISERS = ("none", "l1", "l2", "elastic-net", "box")
-_MOST_STRENGTH = 1e6  # far beyond what leaves any coefficient
+_MAX_STRENGTH = 1e6  # far beyond what leaves any coefficient
 _LEAST, _MOST = 2.0**-40, 2.0**40
 
 
@@ -66,8 +66,8 @@ def check_method(arguments: argparse.Namespace) -> None:
         "--dual-weight": (0.0 <= given["dual_weight"] <= 1.0, "between 0 and 1"),
         "--rounds": (1 <= given["rounds"] <= 10**6, "between 1 and 1000000"),
         "--strength": (
-            given["strength"] is None or 0.0 <= given["strength"] <= _MOST_STRENGTH,
-            f"between 0 and {_MOST_STRENGTH:.0f}",
+            given["strength"] is None or 0.0 <= given["strength"] <= _MAX_STRENGTH,
+            f"between 0 and {_MAX_STRENGTH:.0f}",
         ),
     }
     for option, (fits, where) in ranges.items():

@@ -30,14 +30,19 @@ def delta_of(arguments: argparse.Namespace, n_rows: int | None = None) -> float:
 
 def cap_units(arguments: argparse.Namespace) -> tuple[int, str]:
     """Return the cap in units and how it was stated, at the usual delta too if that is smaller."""
-    from colonnade.privacy.accounting import default_delta, epsilon_of, rho_from_units, told_epsilon
+    from colonnade.privacy.accounting import (
+        default_delta,
+        epsilon_of,
+        format_upper_bound,
+        rho_from_units,
+    )
 
     units, delta, usual = units_of(arguments, "cap"), delta_of(arguments), default_delta()
     if arguments.rho is not None:
         return units, f"rho {arguments.rho:g}"
     told = f"epsilon {arguments.epsilon:g} at delta {delta:g}"
     if delta > usual:
-        epsilon = told_epsilon(epsilon_of(rho_from_units(units), usual))
+        epsilon = format_upper_bound(epsilon_of(rho_from_units(units), usual))
         told += f", which is epsilon {epsilon} at delta {usual:g}"
     return units, told
 

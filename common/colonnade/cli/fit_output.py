@@ -74,7 +74,7 @@ def to_report(order: "FitOrder", made: "LocalModel") -> dict[str, Any]:
 
 def _statement(made: "LocalModel") -> str:
     claim = made.claim
-    from colonnade.privacy.accounting import told_epsilon
+    from colonnade.privacy.accounting import format_upper_bound
 
     if not claim.private:
         return "Nothing is promised: the noise of this fit was not exact and secret."
@@ -86,7 +86,7 @@ def _statement(made: "LocalModel") -> str:
     )
     return (
         "Replacing one row changes the distribution of this model, and of everything in this "
-        f"report, by no more than epsilon {told_epsilon(claim.epsilon, 6)} and delta "
+        f"report, by no more than epsilon {format_upper_bound(claim.epsilon, 6)} and delta "
         f"{claim.delta:.3g} allow. {rest}"
     )
 
@@ -133,7 +133,7 @@ def _page(report: Mapping[str, Any]) -> str | None:
 
 
 def _to_text(out: Path, files: list[str], report: Mapping[str, Any], order: "FitOrder") -> str:
-    from colonnade.privacy.accounting import told_epsilon
+    from colonnade.privacy.accounting import format_upper_bound
 
     privacy, ledger = report["privacy"], report["ledger"]
     features = sorted(report["model"]["features"], key=lambda each: -abs(each["coef_scaled"]))
@@ -147,7 +147,7 @@ def _to_text(out: Path, files: list[str], report: Mapping[str, Any], order: "Fit
     if not privacy["private"]:
         return "\n".join([*lines, NOT_PRIVATE, *([NO_NOISE] if order.noise == "off" else [])])
     lines.append(
-        f"privacy  epsilon {told_epsilon(privacy['epsilon'])} at delta {privacy['delta']:g}, "
+        f"privacy  epsilon {format_upper_bound(privacy['epsilon'])} at delta {privacy['delta']:g}, "
         f"{privacy['neighbours']}"
     )
     if ledger is None:
@@ -156,8 +156,9 @@ def _to_text(out: Path, files: list[str], report: Mapping[str, Any], order: "Fit
     replayed = "" if ledger["charged_now_rho"] else "  (a replay; --name another for a new fit)"
     lines.append(f"ledger   {told}{replayed}")
     if privacy["amplified_epsilon"] is not None:
+        amplified = format_upper_bound(privacy["amplified_epsilon"])
         lines.append(
-            f"batches  epsilon {told_epsilon(privacy['amplified_epsilon'])} if nobody learns who "
+            f"batches  epsilon {amplified} if nobody learns who "
             f"was in which (probability {privacy['sampling_rate']:.3g}); the charge takes no "
             "credit for that"
         )

@@ -30,7 +30,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     from colonnade.simulate.story import even_split, feature_names, party_names
 
     count, n_rows = arguments.parties, arguments.rows
-    check_data_options(arguments, most_parties=256, most_rows=10**9, most_features=10**6)
+    check_data_options(arguments, max_parties=256, max_rows=10**9, max_features=10**6)
     names = party_names(count)
     splits = even_split(arguments.features, count)
     features = {name: feature_names(name, size) for name, size in zip(names, splits, strict=True)}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from colonnade.client.builder import Wishes
+    from colonnade.client.builder import JobOptions
 
 
 def add_plan_options(parser: argparse.ArgumentParser, *, data: bool) -> None:
@@ -68,9 +68,9 @@ def add_plan_options(parser: argparse.ArgumentParser, *, data: bool) -> None:
 def check_data_options(
     arguments: argparse.Namespace,
     *,
-    most_parties: int,
-    most_rows: int,
-    most_features: int,
+    max_parties: int,
+    max_rows: int,
+    max_features: int,
     made_up: bool = True,
 ) -> None:
     """Refuse numbers of parties, and of made-up data, that give no table."""
@@ -78,15 +78,15 @@ def check_data_options(
 
     parties, correlation = arguments.parties, arguments.correlation
     checks = [
-        (1 <= parties <= most_parties, f"--parties must lie between 1 and {most_parties}"),
+        (1 <= parties <= max_parties, f"--parties must lie between 1 and {max_parties}"),
         (arguments.seed >= 0, "--seed cannot be negative"),
     ]
     if made_up:
         checks += [
-            (10 <= arguments.rows <= most_rows, f"--rows must lie between 10 and {most_rows}"),
+            (10 <= arguments.rows <= max_rows, f"--rows must lie between 10 and {max_rows}"),
             (
-                parties <= arguments.features <= most_features,
-                f"--features needs at least one for each party, and at most {most_features}",
+                parties <= arguments.features <= max_features,
+                f"--features needs at least one for each party, and at most {max_features}",
             ),
             (arguments.informative >= 1, "--informative must be at least 1"),
             (0.0 < arguments.noise <= 1000.0, "--noise must be above 0 and at most 1000"),
@@ -114,10 +114,10 @@ def owner_of(arguments: argparse.Namespace, parties: Sequence[str]) -> str | Non
     return owner or parties[0]
 
 
-def wishes_of(arguments: argparse.Namespace) -> "Wishes":
+def wishes_of(arguments: argparse.Namespace) -> "JobOptions":
     """Return what was asked for."""
     from dataclasses import fields
 
-    from colonnade.client.builder import Wishes
+    from colonnade.client.builder import JobOptions
 
-    return Wishes(**{each.name: getattr(arguments, each.name) for each in fields(Wishes)})
+    return JobOptions(**{each.name: getattr(arguments, each.name) for each in fields(JobOptions)})

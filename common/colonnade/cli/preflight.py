@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _LEAST_FREE_BYTES = 64 << 20
-_MOST_SKEW_S = 60.0
+_MAX_SKEW_S = 60.0
 
 
 def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -219,7 +219,7 @@ def _check_reach(checklist: Checklist, config: "PartyConfig", credentials: "Cred
     if answers:
         with checklist.check("clock") as say:
             skew = time.time() - answers[0].time
-            if abs(skew) > _MOST_SKEW_S:
+            if abs(skew) > _MAX_SKEW_S:
                 raise BadInput(
                     f"this clock differs from the coordinator's by {skew:.0f} s; set both by NTP"
                 )
@@ -255,7 +255,7 @@ def _check_coordinator(checklist: Checklist, path: Path) -> None:
         jobs = store.jobs()
         store.close()
         say(f"{len(jobs)} jobs")
-        if jobs and jobs[0].submitted_at > time.time() + _MOST_SKEW_S:
+        if jobs and jobs[0].submitted_at > time.time() + _MAX_SKEW_S:
             raise BadInput("the newest job is from the future; this clock went back, set it by NTP")
     if config.denylist is not None:
         with checklist.check("denylist") as say:

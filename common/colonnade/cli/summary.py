@@ -54,7 +54,7 @@ def print_summary(summary: "Summary", delta: float) -> None:
 
     def amount(units: int) -> str:
         rho = rho_from_units(units)
-        return money(rho, epsilon_of(rho, delta), delta)
+        return format_amount(rho, epsilon_of(rho, delta), delta)
 
     print(f"ledger {summary.ledger_id} of {summary.party}, {summary.entries} entries")
     print(f"  public key {summary.public_key}")
@@ -93,11 +93,11 @@ def print_summary(summary: "Summary", delta: float) -> None:
     print(f"  chain head {summary.chain_hash}")
 
 
-def money(rho: float, epsilon: float, delta: float) -> str:
+def format_amount(rho: float, epsilon: float, delta: float) -> str:
     """Return an amount for people."""
-    from colonnade.privacy.accounting import told_epsilon
+    from colonnade.privacy.accounting import format_upper_bound
 
-    return f"rho {rho:<10.6g} (epsilon {told_epsilon(epsilon)} at delta {delta:g})"
+    return f"rho {rho:<10.6g} (epsilon {format_upper_bound(epsilon)} at delta {delta:g})"
 
 
 def describe(entry: dict[str, Any]) -> str:

@@ -26,7 +26,7 @@ AnyPlan = Plan | MomentsPlan
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class JobOptions:
     """What is wished of a job; what is not given is recommended."""
 
     method: str | None = None  # frank-wolfe or moments
@@ -49,7 +49,7 @@ class Wishes:
 
     def given(self, names: Sequence[str]) -> list[str]:
         """Return those of ``names`` that were asked for."""
-        default = Wishes()
+        default = JobOptions()
         return [name for name in names if getattr(self, name) != getattr(default, name)]
 
 
@@ -68,7 +68,7 @@ _COUNTS = {
 }
 
 
-def delta_of(wishes: Wishes, n_rows: int) -> float:
+def delta_of(wishes: JobOptions, n_rows: int) -> float:
     """Return the delta that was asked for, or the default."""
     try:
         return delta_for(wishes.delta, n_rows)
@@ -76,7 +76,7 @@ def delta_of(wishes: Wishes, n_rows: int) -> float:
         raise BadInput(f"--{error}") from None
 
 
-def budget_of(wishes: Wishes, *, n_rows: int, n_parties: int) -> int:
+def budget_of(wishes: JobOptions, *, n_rows: int, n_parties: int) -> int:
     """Return what the job may cost all parties together, in units."""
     if not 0.0 < wishes.epsilon < 1000.0:
         raise BadInput("--epsilon must lie between 0 and 1000")
@@ -85,7 +85,7 @@ def budget_of(wishes: Wishes, *, n_rows: int, n_parties: int) -> int:
 
 
 def plan_of(
-    wishes: Wishes,
+    wishes: JobOptions,
     features: Mapping[str, Sequence[str]],
     *,
     n_rows: int,
@@ -109,7 +109,7 @@ def plan_of(
     raise BadInput("no plan keeps every party within its epsilon; use --scope joint")
 
 
-def _check_counts(wishes: Wishes) -> None:
+def _check_counts(wishes: JobOptions) -> None:
     for name, (least, most) in _COUNTS.items():
         count = getattr(wishes, name)
         if count is not None and not least <= count <= most:
@@ -118,7 +118,7 @@ def _check_counts(wishes: Wishes) -> None:
 
 
 def _planned(
-    wishes: Wishes,
+    wishes: JobOptions,
     features: Mapping[str, Sequence[str]],
     *,
     n_rows: int,
@@ -156,7 +156,7 @@ def _planned(
         raise BadInput(f"no such plan: {error}") from None
 
 
-def _method(wishes: Wishes, problem: Problem) -> str:
+def _method(wishes: JobOptions, problem: Problem) -> str:
     """Return the method that was asked for by name or by its options, or the better one."""
     asked = [method for method, names in _OWN.items() if wishes.given(names)]
     method = wishes.method or (asked[0] if asked else choose_method(problem))
@@ -168,7 +168,7 @@ def _method(wishes: Wishes, problem: Problem) -> str:
 
 def author(
     offers: Sequence[PartyOffer],
-    wishes: Wishes,
+    wishes: JobOptions,
     *,
     target: str,
     parties: Sequence[str] | None = None,
@@ -249,7 +249,7 @@ def job_of(
         raise BadInput(f"no such job: {error}") from None
 
 
-def _owner(offers: Sequence[PartyOffer], target: str, wishes: Wishes) -> str | None:
+def _owner(offers: Sequence[PartyOffer], target: str, wishes: JobOptions) -> str | None:
     """Return who alone holds the label, or None if every party uses its own copy."""
     holders = [
         offer.party for offer in offers if offer.label is not None and offer.label[0] == target

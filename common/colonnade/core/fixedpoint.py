@@ -20,7 +20,7 @@ FINE_GRID = 2**30
 
 # Far from the ends of the floats: what `core.requantising` computes with any two bounds is never
 # subnormal, which would take longer than other numbers do.
-_MOST_END, _LEAST_END, _LEAST_WIDTH = 1e120, 1e-120, 1e-90
+_MAX_END, _LEAST_END, _LEAST_WIDTH = 1e120, 1e-120, 1e-90
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Bounds:
         if not (math.isfinite(self.low) and math.isfinite(self.high)):
             raise ValueError("bounds must be finite")
         for end in (self.low, self.high):
-            if end != 0.0 and not _LEAST_END <= abs(end) <= _MOST_END:
+            if end != 0.0 and not _LEAST_END <= abs(end) <= _MAX_END:
                 raise ValueError("bounds must be 0 or lie between 1e-120 and 1e120 in size")
         if not self.low < self.high:
             raise ValueError("low must be less than high")

@@ -34,7 +34,7 @@ Clock = Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Charter:
+class LedgerConfig:
     """What a new ledger starts with.
 
     Every account that is not named has the default cap, so account names must come from the
@@ -54,7 +54,7 @@ class Charter:
 
 def create_ledger(
     files: LedgerFiles,
-    charter: Charter,
+    config: LedgerConfig,
     *,
     signer: Ed25519PrivateKey | None = None,
     clock: Clock = time.time,
@@ -63,7 +63,7 @@ def create_ledger(
     if files.folder.exists() or files.mirror.exists():
         raise BadInput(f"{files.folder} or its mirror exists already; a ledger is never replaced")
     signer = signer or Ed25519PrivateKey.generate()
-    rows, state = _first_rows(charter, signer, clock)
+    rows, state = _first_rows(config, signer, clock)
     files.folder.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=f".{files.folder.name}.", dir=files.folder.parent))
     try:
@@ -97,43 +97,43 @@ def open_ledger(files: LedgerFiles, *, clock: Clock = time.time) -> Ledger:
         raise
 
 
-def memory_ledger(charter: Charter, *, clock: Clock = time.time) -> Ledger:
+def memory_ledger(config: LedgerConfig, *, clock: Clock = time.time) -> Ledger:
     """Make a ledger that lives as long as this process."""
     signer = Ed25519PrivateKey.generate()
-    rows, state = _first_rows(charter, signer, clock)
+    rows, state = _first_rows(config, signer, clock)
     storage = MemoryStorage()
     storage.append(rows, state.head, releases=True)
     return Ledger(storage, signer, clock)
 
 
 def _first_rows(
-    charter: Charter, signer: Ed25519PrivateKey, clock: Clock
+    config: LedgerConfig, signer: Ed25519PrivateKey, clock: Clock
 ) -> tuple[list[Row], LedgerState]:
     ledger_id = secrets.token_bytes(16).hex()
     state, rows = LedgerState(), list[Row]()
     entries: list[Entry] = [
         Opened(
             ledger_id=ledger_id,
-            party=charter.party,
+            party=config.party,
             public_key=public_bytes(signer).hex(),
-            approver_key=charter.approver_key.hex(),
-            simulation=charter.simulation,
-            founding_caps=len(charter.caps),
-            continues=list(charter.continues),
-            accounted=list(charter.continues.values()),
+            approver_key=config.approver_key.hex(),
+            simulation=config.simulation,
+            founding_caps=len(config.caps),
+            continues=list(config.continues),
+            accounted=list(config.continues.values()),
         )
     ]
-    for account, units in charter.caps.items():
-        cap = CapSet(account, units, charter.reason, "", "")
+    for account, units in config.caps.items():
+        cap = CapSet(account, units, config.reason, "", "")
         entries.append(signed_cap(ledger_id, len(entries) + 1, cap, signer=signer))
     # What holds for all accounts comes before what single ones have spent.
     entries.extend(
-        Adopted(account, charter.adopted[account], charter.reason)
-        for account in sorted(charter.adopted, key=lambda name: name != "*")
-        if charter.adopted[account] > 0
+        Adopted(account, config.adopted[account], config.reason)
+        for account in sorted(config.adopted, key=lambda name: name != "*")
+        if config.adopted[account] > 0
     )
-    entries.extend(Closed(job) for job in sorted(charter.closed))
-    entries.extend([] if charter.bound is None else [charter.bound])
+    entries.extend(Closed(job) for job in sorted(config.closed))
+    entries.extend([] if config.bound is None else [config.bound])
     for seq, entry in enumerate(entries, start=1):
         line = line_of(entry, seq=seq, time=entry_time(clock()))
         state.apply(line)

@@ -19,11 +19,11 @@ from colonnade.ledger.entries import (
     StoredTogether,
     canonical,
 )
-from colonnade.ledger.state import Kept
+from colonnade.ledger.state import StoredRelease
 from colonnade.privacy.mechanisms import Mechanism
 
 
-class Ask(NamedTuple):
+class ReleaseRequest(NamedTuple):
     """A release that is asked for: its name, its mechanism, and a digest of the request."""
 
     key: ReleaseKey
@@ -36,36 +36,38 @@ class Draft:
     """An entry, what belongs to it, and what the database refuses to hold twice."""
 
     entry: Entry
-    once: bytes | None = None
+    idempotency_key: bytes | None = None
     body: bytes | None = None
-    purges: Kept | None = None
+    purges: StoredRelease | None = None
 
 
 def admission(job: str, accounts: Sequence[str], units: int) -> Draft:
     """Set ``units`` of each account aside."""
-    once = _once("admit", job.encode(), *(account.encode() for account in accounts))
+    idempotency_key = _idempotency_key(
+        "admit", job.encode(), *(account.encode() for account in accounts)
+    )
     if len(accounts) == 1:
-        return Draft(Admitted(job, accounts[0], units), once)
-    return Draft(AdmittedTogether(job, list(accounts), units), once)
+        return Draft(Admitted(job, accounts[0], units), idempotency_key)
+    return Draft(AdmittedTogether(job, list(accounts), units), idempotency_key)
 
 
 def closing(job: str) -> Draft:
     """End a job."""
-    return Draft(Closed(job), _once("close", job.encode()))
+    return Draft(Closed(job), _idempotency_key("close", job.encode()))
 
 
-def charge(asks: Sequence[Ask]) -> Draft:
+def charge(requests: Sequence[ReleaseRequest]) -> Draft:
     """Pay for releases of one job, round, kind and mechanism; the price is the mechanism's own."""
-    (job, round_, kind, account), mechanism = asks[0].key, asks[0].mechanism
+    (job, round_, kind, account), mechanism = requests[0].key, requests[0].mechanism
     price, record = mechanism.cost, mechanism.record()
-    if len(asks) == 1:
-        request = asks[0].request_sha256
+    if len(requests) == 1:
+        request = requests[0].request_sha256
         entry: Entry = Charged(job, round_, kind, account, price, record, request)
     else:
-        accounts = [ask.key.account for ask in asks]
-        requests = [ask.request_sha256 for ask in asks]
-        entry = ChargedTogether(job, round_, kind, accounts, price, record, requests)
-    return Draft(entry, _once("charge", _name([ask.key for ask in asks])))
+        accounts = [ask.key.account for ask in requests]
+        digests = [ask.request_sha256 for ask in requests]
+        entry = ChargedTogether(job, round_, kind, accounts, price, record, digests)
+    return Draft(entry, _idempotency_key("charge", _name([ask.key for ask in requests])))
 
 
 def storing(bodies: Mapping[ReleaseKey, bytes], *, spent: Sequence[int]) -> Draft:
@@ -78,20 +80,20 @@ def storing(bodies: Mapping[ReleaseKey, bytes], *, spent: Sequence[int]) -> Draf
     else:
         accounts = [key.account for key in keys]
         entry = StoredTogether(job, round_, kind, accounts, digests, size, list(spent))
-    return Draft(entry, _once("store", _name(keys)), whole)
+    return Draft(entry, _idempotency_key("store", _name(keys)), whole)
 
 
 def abandoning(keys: Sequence[ReleaseKey]) -> Draft:
     """Give up on paid releases of one job, round and kind."""
     job, round_, kind, _ = keys[0]
     entry = Abandoned(job, round_, kind, [key.account for key in keys])
-    return Draft(entry, _once("abandon", _name(keys)))
+    return Draft(entry, _idempotency_key("abandon", _name(keys)))
 
 
-def purging(key: ReleaseKey, kept: Kept) -> Draft:
+def purging(key: ReleaseKey, kept: StoredRelease) -> Draft:
     """Delete the bytes that were kept of a release."""
     entry = Purged(key.job, key.round, key.kind, key.account)
-    return Draft(entry, _once("purge", _name([key])), purges=kept)
+    return Draft(entry, _idempotency_key("purge", _name([key])), purges=kept)
 
 
 def _name(keys: Sequence[ReleaseKey]) -> bytes:
@@ -103,7 +105,7 @@ def _name(keys: Sequence[ReleaseKey]) -> bytes:
     return canonical(names).encode()
 
 
-def _once(what: str, *names: bytes) -> bytes:
+def _idempotency_key(what: str, *names: bytes) -> bytes:
     """Return a digest of something that may happen only once."""
     parts = (hashlib.sha256(part).digest() for part in (what.encode(), *names))
     return hashlib.sha256(b"".join(parts)).digest()[:16]

@@ -313,7 +313,7 @@ def entry_from_line(line: str) -> tuple[int, int, Entry]:
 
 
 def _fits(value: Any, wanted: tuple[type, type | None]) -> bool:
-    """Tell whether a field is of its type exactly: a boolean is no integer here."""
+    """Return whether a field is of its type exactly: a boolean is no integer here."""
     outer, inner = wanted
     if inner is None:
         return type(value) is outer

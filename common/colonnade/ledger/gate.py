@@ -29,7 +29,7 @@ import numpy as np
 
 from colonnade.core.arrays import IntArray
 from colonnade.core.errors import FATAL, NotPrivate
-from colonnade.ledger.drafts import Ask
+from colonnade.ledger.drafts import ReleaseRequest
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.ledger import MAX_TOGETHER, Ledger, Released
 from colonnade.ledger.state import REFUSALS, Refusal
@@ -101,7 +101,7 @@ class Gate:
         encode
             Turns the noisy integers into bytes whose number is public.
         """
-        ask = Ask(key, mechanism, request_digest(request))
+        ask = ReleaseRequest(key, mechanism, request_digest(request))
         (reply,) = self.release_many([ask], lambda _: [compute()], encode=encode)
         if isinstance(reply, REFUSALS):
             raise reply
@@ -109,12 +109,12 @@ class Gate:
 
     def release_many(
         self,
-        asks: Sequence[Ask],
+        requests: Sequence[ReleaseRequest],
         compute: Callable[[Sequence[ReleaseKey]], Sequence[IntArray]],
         *,
         encode: Callable[[IntArray], bytes] = int64_bytes,
     ) -> list[Released | Refusal]:
-        """Release, replay or refuse each of ``asks``, in their order.
+        """Release, replay or refuse each of ``requests``, in their order.
 
         Parameters
         ----------
@@ -124,16 +124,16 @@ class Gate:
             Reads the data; called at most once, after all charges are on disk, with the keys that
             were paid for and not yet answered, and returns an integer vector for each.
         """
-        if len(asks) > MAX_TOGETHER:
+        if len(requests) > MAX_TOGETHER:
             raise ValueError(f"at most {MAX_TOGETHER} releases go together")
         ledger = self._ledger
         with ledger.lock:  # a second asker of the same key waits, then gets a replay
             self._at(Step.ASKED)
             # Before any row is read. A key charged before is checked against this request and
             # not charged again.
-            refused = ledger.charge_many(asks)
+            refused = ledger.charge_many(requests)
             self._at(Step.CHARGED)
-            paid = [ask.key for ask in asks if ask.key not in refused]
+            paid = [ask.key for ask in requests if ask.key not in refused]
             # Not those that were answered before: fresh noise would cost again.
             if new := [key for key in paid if not ledger.has(key)]:
                 try:
@@ -148,7 +148,7 @@ class Gate:
                     self._at(Step.STORED)
             made = [key for key in paid if key not in refused]
             released = {each.key: each for each in ledger.stored_many(made)}
-            return [refused.get(ask.key) or released[ask.key] for ask in asks]
+            return [refused.get(ask.key) or released[ask.key] for ask in requests]
 
     def _draw(
         self,

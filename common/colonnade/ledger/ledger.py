@@ -19,8 +19,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from colonnade.core.errors import BadInput, LedgerDamaged, LedgerFailed, LedgerRolledBack
 from colonnade.ledger.caps import signed_cap
 from colonnade.ledger.drafts import (
-    Ask,
     Draft,
+    ReleaseRequest,
     abandoning,
     admission,
     charge,
@@ -104,7 +104,7 @@ class Ledger:
         return self.stored_many([key])[0] if self.has(key) else None
 
     def has(self, key: ReleaseKey) -> bool:
-        """Tell whether the release of ``key`` was stored and not purged."""
+        """Return whether the release of ``key`` was stored and not purged."""
         return key in self._state.stored and key not in self._state.purged
 
     def stored_many(self, keys: Sequence[ReleaseKey]) -> list[Released]:
@@ -176,32 +176,34 @@ class Ledger:
 
         Returns the mechanism that was paid for, made from the entry: what must be used.
         """
-        for refusal in self.charge_many([Ask(key, mechanism, request_sha256)]).values():
+        for refusal in self.charge_many([ReleaseRequest(key, mechanism, request_sha256)]).values():
             raise refusal
         return self._state.charges[key].mechanism
 
-    def charge_many(self, asks: Sequence[Ask]) -> dict[ReleaseKey, Refusal]:
+    def charge_many(self, requests: Sequence[ReleaseRequest]) -> dict[ReleaseKey, Refusal]:
         """Pay for every ask by itself, all in one commit; return those that are refused.
 
         What was paid for before, with the same request, is not charged again.
         """
         self._check_alive()
-        keys = {ask.key for ask in asks}
-        if len(keys) != len(asks) or len(asks) > MAX_TOGETHER:
+        keys = {ask.key for ask in requests}
+        if len(keys) != len(requests) or len(requests) > MAX_TOGETHER:
             raise ValueError(f"at most {MAX_TOGETHER} releases are paid for at once, none twice")
         if not keys <= self._state.charges.keys():
             self._storage.require_space()
         refused = dict[ReleaseKey, Refusal]()
-        self._append(self._charges(asks, refused))
+        self._append(self._charges(requests, refused))
         return refused
 
-    def _charges(self, asks: Sequence[Ask], refused: dict[ReleaseKey, Refusal]) -> Iterator[Draft]:
+    def _charges(
+        self, requests: Sequence[ReleaseRequest], refused: dict[ReleaseKey, Refusal]
+    ) -> Iterator[Draft]:
         """Yield what is paid for together, once everything before it has been paid.
 
         Two releases of one account may each be affordable and not both, so the second is looked at
         when the first has been charged. Those of one group are of different accounts.
         """
-        for _, group in itertools.groupby(asks, lambda ask: (ask.key[:3], ask.mechanism)):
+        for _, group in itertools.groupby(requests, lambda ask: (ask.key[:3], ask.mechanism)):
             new = []
             for ask in group:
                 key, mechanism, request = ask.key, ask.mechanism, ask.request_sha256
@@ -286,7 +288,7 @@ class Ledger:
         return self._signer.sign(message)
 
     def close(self) -> None:
-        """Give the files free."""
+        """Close the files."""
         self._failed = True
         self._storage.close()
 
@@ -306,7 +308,9 @@ class Ledger:
                 line = line_of(draft.entry, seq=self._state.next_seq, time=now)
                 self._state.extend(draft.entry, line)
                 seq, chain_hash = self._state.next_seq - 1, self._state.hashes[-1]
-                rows.append(Row(seq, line, chain_hash, draft.once, draft.body, draft.purges))
+                rows.append(
+                    Row(seq, line, chain_hash, draft.idempotency_key, draft.body, draft.purges)
+                )
         except (ValueError, *REFUSALS):
             self._failed = bool(rows)  # what came before it is in memory and not on disk
             raise

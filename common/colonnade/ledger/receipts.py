@@ -53,12 +53,12 @@ class Receipt:
         )
 
     def signed_by(self, public_key: bytes) -> bool:
-        """Tell whether the signature is that of ``public_key``."""
+        """Return whether the signature is that of ``public_key``."""
         return verify(public_key, self.signature, self.statement())
 
 
 def verify(public_key: bytes, signature: bytes, message: bytes) -> bool:
-    """Tell whether ``signature`` is that of ``public_key`` on ``message``."""
+    """Return whether ``signature`` is that of ``public_key`` on ``message``."""
     try:
         Ed25519PublicKey.from_public_bytes(public_key).verify(signature, message)
     except (InvalidSignature, ValueError):

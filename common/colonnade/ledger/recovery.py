@@ -33,7 +33,7 @@ from dataclasses import replace
 import apsw
 
 from colonnade.core.errors import BadInput, LedgerDamaged
-from colonnade.ledger.create import Charter, Clock, create_ledger
+from colonnade.ledger.create import Clock, LedgerConfig, create_ledger
 from colonnade.ledger.files import LedgerFiles, hold_lock, stop_ledger, sync_path
 from colonnade.ledger.heads import Evidence, SignedHead, evidence_in, knows
 from colonnade.ledger.mirror import HeadMirror, Mark
@@ -59,16 +59,16 @@ def recover_ledger(
         signer = ledger_key_from_file(old.key)
         with _held_mirror(old) as mirror:
             state, whole = _readable_part(old)
-            charter = _charter(old, state, mirror, [*receipts, *_kept(old)], whole=whole)
+            config = _charter(old, state, mirror, [*receipts, *_kept(old)], whole=whole)
             stop_ledger(old, f"recovered into {new.folder}")
-            create_ledger(new, charter, signer=signer, clock=clock)
+            create_ledger(new, config, signer=signer, clock=clock)
             if mirror is not None:
                 mirror.end(Mark.REPLACED)  # nor do copies that use it open again
         old.key.unlink()
         sync_path(old.folder)
     finally:
         os.close(lock)
-    return charter.adopted
+    return config.adopted
 
 
 def _charter(
@@ -78,7 +78,7 @@ def _charter(
     shown: Sequence[Evidence],
     *,
     whole: bool,
-) -> Charter:
+) -> LedgerConfig:
     opened = state.opened
     if opened is None or not state.caps:
         raise LedgerDamaged(
@@ -96,7 +96,7 @@ def _charter(
         raise BadInput(f"the ledger in {old.folder} is whole; there is nothing to recover")
     adopted = _adopted(state, mirror, strange)
     caps = _caps(state, mirror, adopted, unknown=bool(strange))
-    return Charter(
+    return LedgerConfig(
         party=opened.party,
         caps=caps,
         reason=f"recovered from ledger {opened.ledger_id}",
@@ -156,7 +156,7 @@ def _missing(state: LedgerState, mirror: Head) -> int:
 
 
 def _beside(state: LedgerState, mirror: Head) -> bool:
-    """Tell whether the mirror is of another ledger that went its own way."""
+    """Return whether the mirror is of another ledger that went its own way."""
     return mirror.seq <= state.head.seq and not state.on_chain(mirror.seq, mirror.chain_hash)
 
 

@@ -25,7 +25,7 @@ from colonnade.core.errors import (
 )
 from colonnade.ledger.files import LedgerFiles, hold_lock, identity, stop_ledger, sync_path
 from colonnade.ledger.mirror import HeadMirror, Mark, MirrorTaken
-from colonnade.ledger.state import Head, Kept
+from colonnade.ledger.state import Head, StoredRelease
 from colonnade.ledger.storage import MAX_BODY_BYTES, Row
 from colonnade.ledger.wal import CHECKPOINT_PAGES, PAGE_BYTES, grow_log, keep_log
 
@@ -41,7 +41,7 @@ CREATE TABLE entry (
     seq  INTEGER PRIMARY KEY,
     line TEXT NOT NULL,
     hash BLOB NOT NULL,
-    once BLOB UNIQUE           -- digest of what may happen only once, such as the charge of a key
+    idempotency_key BLOB UNIQUE  -- digest of what may happen once, such as the charge of a key
 ) STRICT;
 CREATE TABLE body (
     seq   INTEGER PRIMARY KEY REFERENCES entry (seq),
@@ -192,7 +192,7 @@ class SqliteStorage:
             self.abandon()
 
     def abandon(self) -> None:
-        """Give the files free, whatever state they are in."""
+        """Close the files, whatever state they are in."""
         self._mirror.close()
         with contextlib.suppress(apsw.Error):
             self._database.close()
@@ -233,7 +233,7 @@ class SqliteStorage:
 
 
 def _insert(database: apsw.Connection, rows: Sequence[Row]) -> None:
-    entries = [(row.seq, row.line, row.chain_hash, row.once) for row in rows]
+    entries = [(row.seq, row.line, row.chain_hash, row.idempotency_key) for row in rows]
     database.executemany("INSERT INTO entry VALUES (?, ?, ?, ?)", entries)
     bodies = [(row.seq, row.body) for row in rows if row.body is not None]
     database.executemany("INSERT INTO body VALUES (?, ?)", bodies)
@@ -241,7 +241,7 @@ def _insert(database: apsw.Connection, rows: Sequence[Row]) -> None:
         _blank(database, kept)
 
 
-def _blank(database: apsw.Connection, kept: Kept) -> None:
+def _blank(database: apsw.Connection, kept: StoredRelease) -> None:
     """Delete a release's bytes; those that were stored with it stay where they are."""
     for (row,) in database.execute("SELECT bytes FROM body WHERE seq = ?", (kept.seq,)):
         database.execute("DELETE FROM body WHERE seq = ?", (kept.seq,))

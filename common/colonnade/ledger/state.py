@@ -69,7 +69,7 @@ class Charge(NamedTuple):
     request_sha256: str
 
 
-class Kept(NamedTuple):
+class StoredRelease(NamedTuple):
     """What was stored of a release: a part of the bytes kept with a row."""
 
     seq: int
@@ -107,7 +107,7 @@ class LedgerState:
     admitted: dict[tuple[str, str], int] = field(default_factory=dict)
     closed: set[str] = field(default_factory=set)
     charges: dict[ReleaseKey, Charge] = field(default_factory=dict)
-    stored: dict[ReleaseKey, Kept] = field(default_factory=dict)
+    stored: dict[ReleaseKey, StoredRelease] = field(default_factory=dict)
     purged: set[ReleaseKey] = field(default_factory=set)
     bound: Bound | None = None  # the newest
     abandoned: set[ReleaseKey] = field(default_factory=set)
@@ -123,7 +123,7 @@ class LedgerState:
         return Head(len(self.hashes) - 1, self.hashes[-1], self.total, self.cap(), self.highest)
 
     def on_chain(self, seq: int, chain_hash: bytes) -> bool:
-        """Tell whether the chain has ``chain_hash`` at place ``seq``."""
+        """Return whether the chain has ``chain_hash`` at place ``seq``."""
         return seq < len(self.hashes) and self.hashes[seq] == chain_hash
 
     def cap(self, account: str = "") -> int:
@@ -321,7 +321,7 @@ class LedgerState:
         if size < 0:
             raise ValueError("a release has a negative size")
         for place, (key, digest, units) in enumerate(zip(keys, digests, spent, strict=True)):
-            self.stored[key] = Kept(seq, place * size, size, digest, units)
+            self.stored[key] = StoredRelease(seq, place * size, size, digest, units)
 
     def _abandon(self, entry: Abandoned) -> None:
         _check_lists(entry.accounts)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from colonnade.ledger.loading import Rows
-from colonnade.ledger.state import Head, Kept
+from colonnade.ledger.state import Head, StoredRelease
 
 # No body is larger.
 MAX_BODY_BYTES = 4 * 2**20
@@ -18,9 +18,9 @@ class Row:
     seq: int
     line: str
     chain_hash: bytes
-    once: bytes | None = None
+    idempotency_key: bytes | None = None
     body: bytes | None = None
-    purges: Kept | None = None  # what this one deletes
+    purges: StoredRelease | None = None  # what this one deletes
 
 
 class Storage(Rows, Protocol):
@@ -39,7 +39,7 @@ class Storage(Rows, Protocol):
         """Note, durably, that this ledger must not be opened any more."""
 
     def close(self) -> None:
-        """Give the files free."""
+        """Close the files."""
 
 
 @dataclass(slots=True)

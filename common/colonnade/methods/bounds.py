@@ -38,7 +38,7 @@ At 1/4 three times as many rows are clipped; 3/4 has a quarter more noise for ha
 """
 
 _MARGIN = 3  # standard deviations of a count that must fit between a level and the nearer end
-_MOST_STEPS = FINE_GRID.bit_length()  # then a quantile is one or two places of the grid
+_MAX_STEPS = FINE_GRID.bit_length()  # then a quantile is one or two places of the grid
 _BLOCK = 16384  # rows of a column that stay in cache while all levels pass by
 
 
@@ -115,8 +115,8 @@ class QuantilePlan:
     levels: tuple[Fraction, ...] = LEVELS
 
     def __post_init__(self) -> None:
-        if min(self.n_columns, self.n_rows, self.steps) < 1 or self.steps > _MOST_STEPS:
-            raise ValueError(f"quantiles need columns, rows and 1 to {_MOST_STEPS} steps")
+        if min(self.n_columns, self.n_rows, self.steps) < 1 or self.steps > _MAX_STEPS:
+            raise ValueError(f"quantiles need columns, rows and 1 to {_MAX_STEPS} steps")
         ends = (Fraction(0), *self.levels, Fraction(1))
         if not self.levels or any(low >= high for low, high in itertools.pairwise(ends)):
             raise ValueError("levels lie strictly between 0 and 1 and increase")

@@ -110,7 +110,7 @@ class Job:
             raise ValueError("the job costs more than any ledger can hold")
         if self.method.task_entries(member.party) > MAX_TASK_ENTRIES:
             raise ValueError("the sketch or a party's features are too large for a message")
-        for kind, count in self.method.most_releases(member.party).items():
+        for kind, count in self.method.max_releases(member.party).items():
             if count and self.method.body_bytes(member.party, kind) > MAX_RELEASE_BYTES:
                 raise ValueError(f"a {kind} would have more than {MAX_RELEASE_BYTES} bytes")
 

@@ -233,7 +233,7 @@ def load_credentials(folder: Path, *, now: datetime | None = None) -> Credential
 
 
 def renew_due(credentials: Credentials, now: datetime) -> bool:
-    """Tell whether a third of the certificate's life or less is left."""
+    """Return whether a third of the certificate's life or less is left."""
     life = credentials.not_after - credentials.not_before
     return credentials.not_after - now <= life / 3
 

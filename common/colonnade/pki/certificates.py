@@ -178,7 +178,7 @@ def check_chain(chain: Sequence[x509.Certificate], root: x509.Certificate) -> Id
 
 
 def is_authority(certificate: x509.Certificate) -> bool:
-    """Tell whether a certificate may sign others."""
+    """Return whether a certificate may sign others."""
     try:
         return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
     except (x509.ExtensionNotFound, *UNREADABLE):

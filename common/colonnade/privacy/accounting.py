@@ -92,7 +92,7 @@ def rho_of(epsilon: float, delta: float) -> float:
     return low
 
 
-def told_epsilon(epsilon: float, digits: int = 4) -> str:
+def format_upper_bound(epsilon: float, digits: int = 4) -> str:
     """Return an epsilon for people, rounded up: rounding must not promise more than is true."""
     if not (math.isfinite(epsilon) and epsilon > 0.0):
         return f"{epsilon:g}"

@@ -8,7 +8,7 @@ from decimal import ROUND_CEILING, Decimal
 # What XML cannot hold (and surrogates, which UTF-8 cannot): a name may still contain it.
 _NOT_TEXT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _VOID = {"meta"}
-_LEAST_WHOLE, _MOST_WHOLE = 1e4, 1e7  # between them a number is shown without exponent
+_LEAST_WHOLE, _MAX_WHOLE = 1e4, 1e7  # between them a number is shown without exponent
 
 
 class Markup(str):
@@ -59,7 +59,7 @@ def short(value: float, digits: int = 4) -> str:
     """Return an integer in full, another number in a few digits."""
     if isinstance(value, int):
         return f"{value:,d}"
-    if _LEAST_WHOLE <= abs(value) < _MOST_WHOLE:
+    if _LEAST_WHOLE <= abs(value) < _MAX_WHOLE:
         return f"{value:,.0f}"  # an amount in some unit: 10,200 reads better than 1.02e4
     shown = f"{value + 0.0:.{digits}g}"  # adding zero drops the sign of -0.0
     return re.sub(r"e([+-])0?", r"e\1", shown).replace("e+", "e")

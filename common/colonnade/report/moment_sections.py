@@ -10,10 +10,10 @@ _NOT_BOUGHT = (
     "There are no intervals and no accuracy: at this budget and number of rows the job bought"
     " nothing about what features of different parties have in common, so errors are unknown."
 )
-_MOST_ERROR = 0.2
+_MAX_ERROR = 0.2
 _NOT_TOLD = (
     "The releases say too little to tell how much of the label's variance the model explains: the"
-    f" standard error is above {_MOST_ERROR}."
+    f" standard error is above {_MAX_ERROR}."
 )
 
 
@@ -54,7 +54,7 @@ def _explained(moments: Moments) -> Markup:
     found = moments["explained"]
     if found is None:
         return tag("p", _NOT_BOUGHT, class_="note")
-    if found["error"] > _MOST_ERROR:
+    if found["error"] > _MAX_ERROR:
         return tag("p", _NOT_TOLD, class_="note")
     return tag(
         "p",

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from colonnade.privacy.accounting import epsilon_of, rho_from_units, told_epsilon
+from colonnade.privacy.accounting import epsilon_of, format_upper_bound, rho_from_units
 from colonnade.solvers.budgets import Plan, sampled_claim
 from colonnade.solvers.coordinate import STEP
 from colonnade.solvers.solve import Solver, sampling_rate
@@ -54,7 +54,8 @@ class Claim:
     def __str__(self) -> str:
         if not self.private:
             return "not private: the noise was not exact and secret"
-        return f"epsilon {told_epsilon(self.epsilon)} at delta {self.delta:.3g}, {self.neighbours}"
+        epsilon = format_upper_bound(self.epsilon)
+        return f"epsilon {epsilon} at delta {self.delta:.3g}, {self.neighbours}"
 
 
 def claim_of(

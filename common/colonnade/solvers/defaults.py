@@ -1,4 +1,4 @@
-"""Settings that nobody chose, from public numbers: the loss, the size of the table, the budget.
+"""Default hyperparameters, from public numbers: the loss, the size of the table, the budget.
 
 A setting of 0 stands for these. They were chosen by measurements of private fits of squared and
 logistic loss on synthetic tables (epsilon 0.5 to 2, 1000 to 20 000 rows, to 100 000 for coordinate

@@ -20,7 +20,7 @@ from colonnade.solvers.smoothness import Squares, mean_squares, smoothness_parts
 
 SELECT = "select"
 # Public parts of a score stay clear of what a selection accepts.
-_MOST_PUBLIC = 2.0**59
+_MAX_PUBLIC = 2.0**59
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class Greedy:
         self._sums.clear()
         public = self.problem.penalty.l2 * self.problem.scales**2 * u  # the penalty's derivative
         per_unit = self.clips / TOP / self.label.size
-        offset = np.clip(np.rint(public / per_unit), -_MOST_PUBLIC, _MOST_PUBLIC).astype(np.int64)
+        offset = np.clip(np.rint(public / per_unit), -_MAX_PUBLIC, _MAX_PUBLIC).astype(np.int64)
         select, step = self.plan.mechanism(SELECT), self.plan.mechanism(STEP)
         j = int(release(SELECT, k, select, lambda: self._gradient() + offset)[0])
         noisy = int(release(STEP, k, step, lambda: self._gradient()[j : j + 1])[0])

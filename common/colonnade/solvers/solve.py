@@ -55,10 +55,10 @@ SOLVERS: dict[str, type[Solver]] = {
 }
 
 
-MOST_RELEASES = 10**7
-"""More are a slip of the pen: days of work, and noise that leaves nothing to learn."""
+MAX_RELEASES = 10**7
+"""More are almost certainly a mistake: days of work, and noise that leaves nothing to learn."""
 
-_MOST_EPSILON = 1000.0
+_MAX_EPSILON = 1000.0
 
 
 class Unsuitable(ValueError):
@@ -76,8 +76,8 @@ def check_promise(epsilon: Any, delta: Any, n_rows: int | None = None) -> float:
     for name, value in (("epsilon", epsilon), ("delta", 0 if delta is None else delta)):
         if isinstance(value, bool) or not isinstance(value, Real):
             raise ValueError(f"{name} must be a number, not {type(value).__name__}")
-    if not 0.0 < epsilon < _MOST_EPSILON:
-        raise ValueError(f"epsilon must lie between 0 and {_MOST_EPSILON:g}")
+    if not 0.0 < epsilon < _MAX_EPSILON:
+        raise ValueError(f"epsilon must lie between 0 and {_MAX_EPSILON:g}")
     return delta_for(delta, n_rows)
 
 
@@ -102,9 +102,9 @@ def make_plan(
     if solver.steps(n_rows, n_features) < 1:
         raise ValueError("how many passes to make is not chosen yet; call settled() first")
     parts = solver.parts(n_rows, n_features)
-    if (count := sum(part.count for part in parts)) > MOST_RELEASES:
+    if (count := sum(part.count for part in parts)) > MAX_RELEASES:
         raise ValueError(
-            f"this would make {count} releases and {MOST_RELEASES} are the most; ask for fewer "
+            f"this would make {count} releases and {MAX_RELEASES} are the most; ask for fewer "
             "passes, iterations or epochs, or for larger batches"
         )
     rate = sampling_rate(solver, n_rows)

@@ -270,7 +270,7 @@ def _check_lines(lines: tuple[AnyArray, AnyArray, IntArray], count: int) -> None
 
 @njit
 def _rise(indices: Int32Array, starts: IntArray, count: int) -> bool:
-    """Tell whether the indices of every line rise, from 0 to below ``count``."""
+    """Return whether the indices of every line rise, from 0 to below ``count``."""
     for line in range(starts.size - 1):
         before = -1
         for k in range(starts[line], starts[line + 1]):

@@ -37,7 +37,7 @@ class Replies:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Said:
+class ClientAnswers:
     """What clients answer: for each of ``clients`` the round of its question, and the body."""
 
     clients: IntArray
@@ -50,22 +50,22 @@ class Said:
         pairs = zip(self.rounds.tolist(), self.bodies, strict=True)
         return dict(zip(self.clients.tolist(), pairs, strict=True))
 
-    def only(self, wanted: NDArray[np.bool_]) -> "Said":
+    def only(self, wanted: NDArray[np.bool_]) -> "ClientAnswers":
         """Return the answers that are ``wanted``, and all declines."""
         if wanted.all():
             return self
         bodies = list(itertools.compress(self.bodies, wanted.tolist()))
-        return Said(self.clients[wanted], self.rounds[wanted], bodies, self.declined)
+        return ClientAnswers(self.clients[wanted], self.rounds[wanted], bodies, self.declined)
 
-    def shifted(self, first: int) -> "Said":
+    def shifted(self, first: int) -> "ClientAnswers":
         """Return the same with other numbers for the clients, beginning at ``first``."""
-        return Said(self.clients + first, self.rounds, self.bodies, self.declined + first)
+        return ClientAnswers(self.clients + first, self.rounds, self.bodies, self.declined + first)
 
 
-def together(*parts: Said) -> Said:
+def concat(*parts: ClientAnswers) -> ClientAnswers:
     """Return what was said on several occasions; no client answers on two of them."""
     nobody = np.empty(0, np.int64)
-    return Said(
+    return ClientAnswers(
         np.concatenate([nobody, *(said.clients for said in parts)]),
         np.concatenate([nobody, *(said.rounds for said in parts)]),
         [body for said in parts for body in said.bodies],
@@ -140,7 +140,7 @@ def replies_to_proto(replies: Replies) -> federation_pb2.ClientAnswers:
     return message
 
 
-def said_from_proto(message: federation_pb2.ClientAnswers) -> Said:
+def client_answers_from_proto(message: federation_pb2.ClientAnswers) -> ClientAnswers:
     """Decode answers."""
     clients, rounds = np.array(message.clients, np.int64), np.array(message.rounds, np.int64)
     declined, bodies = np.array(message.declined, np.int64), list(message.bodies)
@@ -148,10 +148,10 @@ def said_from_proto(message: federation_pb2.ClientAnswers) -> Said:
         raise BadMessage("an answer has other numbers of clients, rounds and bodies")
     if len({*message.clients, *message.declined}) != clients.size + declined.size:
         raise BadMessage("an answer names a client twice")
-    return Said(clients, rounds, bodies, declined)
+    return ClientAnswers(clients, rounds, bodies, declined)
 
 
-def said_to_bytes(job_id: str, round_: int, said: Said) -> bytes:
+def client_answers_to_bytes(job_id: str, round_: int, said: ClientAnswers) -> bytes:
     """Encode answers as a submission without a receipt: what is kept of one."""
     kept = federation_pb2.Submission(job_id=job_id, round=round_)
     kept.clients.declined.extend(said.declined.tolist())

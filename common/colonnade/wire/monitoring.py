@@ -44,7 +44,7 @@ class Addresses:
 
     @property
     def any(self) -> bool:
-        """Tell whether anything is shown at all."""
+        """Return whether anything is shown at all."""
         return self != NOWHERE
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from colonnade.core.errors import BadMessage
-from colonnade.methods.frank_wolfe.residual import Public
+from colonnade.methods.frank_wolfe.residual import TaskParameters
 from colonnade.methods.moments.rows import Projection
 from colonnade.methods.moments.tasks import Task as MomentsTask
 from colonnade.v1 import job_pb2
@@ -26,7 +26,7 @@ _OTHER = "a task asks for nothing that this job knows; a newer coordinator needs
 class FrankWolfeTask:
     """What a task says: nothing in the opening, public numbers in a step."""
 
-    public: Public | None
+    public: TaskParameters | None
     candidates: tuple[int, ...] = ()
 
 
@@ -104,7 +104,7 @@ def _read(body: bytes) -> job_pb2.TaskBody:
     return message
 
 
-def _step_to_proto(public: Public, candidates: tuple[int, ...]) -> job_pb2.FrankWolfeStep:
+def _step_to_proto(public: TaskParameters, candidates: tuple[int, ...]) -> job_pb2.FrankWolfeStep:
     return job_pb2.FrankWolfeStep(
         coef=public.coef.tolist(),
         q=public.q.tolist(),
@@ -134,7 +134,7 @@ def _step_from_proto(
         raise BadMessage("a task names more candidates than there are features")
     q = np.array(step.q, _INT64) if step.q else np.zeros(sketch_dim, _INT64)
     try:
-        public = Public(
+        public = TaskParameters(
             coef=np.array(step.coef, _INT64),
             q=q,
             weight=step.weight,

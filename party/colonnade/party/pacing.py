@@ -15,8 +15,8 @@ import numpy as np
 
 from colonnade.data.table import Table
 from colonnade.linear.kernels import score
-from colonnade.methods.frank_wolfe.residual import Public, residual
-from colonnade.methods.moments.rows import MOST_OUTPUTS, UNIT, Projection, project, triangle
+from colonnade.methods.frank_wolfe.residual import TaskParameters, residual
+from colonnade.methods.moments.rows import MAX_OUTPUTS, UNIT, Projection, project, triangle
 from colonnade.sketching.sparse import SparseSketch
 from colonnade.wire.session import public_text
 
@@ -68,10 +68,10 @@ def estimated_s(table: Table) -> float:
     Measured on its first rows: a choice among all features, and the Gram matrix of all. Nothing of
     the result is kept.
     """
-    n_rows, n_features = min(table.n_rows, _SAMPLE), min(len(table.names), MOST_OUTPUTS - 1)
+    n_rows, n_features = min(table.n_rows, _SAMPLE), min(len(table.names), MAX_OUTPUTS - 1)
     columns = table.columns[:n_features, :n_rows]
     sketch = SparseSketch(bytes(32), n_rows, 16)
-    public = Public(np.ones(n_features, np.int64), np.ones(16, np.int64), weight=1, clip=1)
+    public = TaskParameters(np.ones(n_features, np.int64), np.ones(16, np.int64), weight=1, clip=1)
     each = UNIT * np.eye(n_features, dtype=np.int64)
     projection = Projection(each, np.zeros(n_features, np.int64))
 

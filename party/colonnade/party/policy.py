@@ -17,7 +17,7 @@ from colonnade.pki.identity import COORDINATOR, Identity
 from colonnade.privacy.accounting import delta_for, rho_from_units, rho_of, units_down
 
 ANY = "*"
-_MOST_EPSILON = 1e4
+_MAX_EPSILON = 1e4
 
 _KEYS = (
     "coordinator",
@@ -162,6 +162,6 @@ def _units(section: Section) -> int:
     except ValueError as error:
         raise BadInput(f"{section.where}: {error}") from None
     epsilon = section.number("max_epsilon")
-    if epsilon > _MOST_EPSILON:
-        raise BadInput(f"{section.where}: max_epsilon above {_MOST_EPSILON:g} promises nothing")
+    if epsilon > _MAX_EPSILON:
+        raise BadInput(f"{section.where}: max_epsilon above {_MAX_EPSILON:g} promises nothing")
     return units_down(Fraction(rho_of(epsilon, delta)))

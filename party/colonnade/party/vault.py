@@ -25,7 +25,7 @@ from colonnade.party.data.clients import set_aside
 from colonnade.party.data.columns import ColumnCache
 from colonnade.party.data.dataset import Dataset
 from colonnade.party.data.purchases import bounds_job
-from colonnade.party.methods.base import Answers, Seat, answers_of
+from colonnade.party.methods.base import Answers, JobContext, answers_of
 from colonnade.party.policy import Policy
 from colonnade.pki.identity import Identity
 from colonnade.privacy.accounting import Budget
@@ -153,13 +153,13 @@ class Vault:
         if job not in self._jobs:
             raise PolicyRefused("the job was not approved by this party")
         self._check_in_place()
-        self._columns.prepare(self._jobs[job].seat.columns)
+        self._columns.prepare(self._jobs[job].context.columns)
         return self._jobs[job].answer(round_, body)
 
     def close_job(self, job: str) -> bool:
         """Free what an ended job had set aside; return whether it had something."""
         if (ended := self._jobs.pop(job, None)) is not None:
-            self._columns.forget(ended.seat.columns)
+            self._columns.forget(ended.context.columns)
         with self._ledger.lock:
             if job not in self._open_jobs():
                 return False
@@ -179,7 +179,7 @@ class Vault:
         label = (job.label, job.label_bounds) if member.holds_label else None
         columns = self._columns.of_job(member.features, member.bounds, label)
         self._set_aside(name, job.max_units(self.party))
-        seat = Seat(
+        context = JobContext(
             name,
             self.party,
             self.version,
@@ -189,7 +189,7 @@ class Vault:
             clients=self._clients,
             drop_out=self._drop_out,
         )
-        return answers_of(job, seat)
+        return answers_of(job, context)
 
     def _set_aside(self, name: str, units: int) -> None:
         """Set a job's greatest price aside, of the party or of its clients."""

@@ -10,7 +10,7 @@ from colonnade.methods.admm.packing import pack
 from colonnade.methods.admm.prox import Client, factorise
 from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.column_moments import shared_column, sums
-from colonnade.methods.frank_wolfe.residual import SCORE_SENSITIVITY, Public, residual
+from colonnade.methods.frank_wolfe.residual import SCORE_SENSITIVITY, TaskParameters, residual
 from colonnade.methods.moments.rows import Projection, inner_products, project, triangle
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.mechanisms import DiscreteGaussian, SignedSelection
@@ -26,7 +26,7 @@ def warm() -> None:
     features.setflags(write=False)  # as mapped tables are: other arrays would load other code
     label = features[0]
     sketch = SparseSketch(bytes(32), _ROWS, 16, 1)
-    public = Public(np.ones(2, np.int64), np.ones(16, np.int64), weight=1, clip=1)
+    public = TaskParameters(np.ones(2, np.int64), np.ones(16, np.int64), weight=1, clip=1)
     scores = score(features, residual(features, label, public, sketch))
     noise = OsNoise()
     SignedSelection(2 * SCORE_SENSITIVITY, SCORE_SENSITIVITY).perturb(scores, noise)

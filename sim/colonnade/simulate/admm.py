@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.core.arrays import FloatArray, Int16Array, IntArray
-from colonnade.ledger.create import Charter, memory_ledger
+from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
 from colonnade.methods.admm.prox import Client, design, factorise
@@ -124,7 +124,7 @@ def make_host(
     spec: AdmmSpec, clients: Sequence[Client], noise: NoiseSource, *, job: str, cap: int = MAX_UNITS
 ) -> AdmmHost:
     """Make a host of all clients, with one simulation ledger in memory and an account for each."""
-    ledger = memory_ledger(Charter("host", {"": cap}, simulation=True))
+    ledger = memory_ledger(LedgerConfig("host", {"": cap}, simulation=True))
     places = {f"c{number}": number for number in range(len(clients))}
     gate = Gate(ledger, noise)
     problems = factorise(clients, spec)

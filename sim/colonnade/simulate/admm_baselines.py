@@ -18,9 +18,9 @@ from colonnade.privacy.sampling import NoiseSource
 from colonnade.server.methods.admm.state import SEED_BYTES
 from colonnade.server.methods.admm.steps import AdmmCoordinator, share
 from colonnade.simulate.admm import Pool
-from colonnade.wire.clients import Said
+from colonnade.wire.clients import ClientAnswers
 
-_MOST_STEPS = 20_000
+_MAX_STEPS = 20_000
 
 
 def optimum(pool: Pool, *, tolerance: float = 1e-10) -> FloatArray:
@@ -31,7 +31,7 @@ def optimum(pool: Pool, *, tolerance: float = 1e-10) -> FloatArray:
     step = np.full(spec.dim, 1.0 / curvature)
     coef = ahead = np.zeros(spec.dim)
     t = 1.0
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         new = spec.penalty.prox(ahead - step * pool.gradient(ahead), step, spec.scales)
         moved = new - coef
         if float((ahead - new) @ moved) > 0.0:
@@ -56,7 +56,7 @@ def federated(problems: Problems, noise: NoiseSource, *, seed: int = 0) -> Float
         exact = problems.displacements(tasks.clients, tasks.v)
         noisy = spec.mechanism.perturb(exact, noise)
         bodies = [pack(code, each) for each in noisy]
-        said = Said(tasks.clients, tasks.rounds, bodies, np.empty(0, np.int64))
+        said = ClientAnswers(tasks.clients, tasks.rounds, bodies, np.empty(0, np.int64))
         state = coordinator.absorb(state, said)
     return coordinator.coefficients(state)
 
@@ -135,7 +135,7 @@ def dp_sgd(
     data = [design(client, spec) for client in clients]
     unit = spec.lipschitz / spec.radius
     coef = np.zeros(spec.dim)
-    left = np.full(len(clients), spec.most_participations)
+    left = np.full(len(clients), spec.max_participations)
     for round_ in range(spec.rounds):
         pool = np.flatnonzero(left)
         if not pool.size:

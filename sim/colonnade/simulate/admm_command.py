@@ -63,7 +63,7 @@ def _run(arguments: argparse.Namespace, folder: Path) -> Result:
     clients, clock = arguments.clients, Clock()
     population = _population(arguments)
     spec = spec_of(arguments, clients=clients, features=arguments.features)
-    most = counted(spec.most_participations, "time")
+    most = counted(spec.max_participations, "time")
     say(
         arguments,
         f"{counted(clients, 'client')} at {counted(population.hosts, 'host')}; plan: admm, "

@@ -18,12 +18,12 @@ from colonnade.simulate.runs import (
 )
 
 if TYPE_CHECKING:
-    from colonnade.client.builder import AnyPlan, Wishes
+    from colonnade.client.builder import AnyPlan, JobOptions
     from colonnade.simulate.federation import Site
     from colonnade.simulate.held_out import Divided
 
 _BOUNDS_SHARE = 0.05
-_MOST_PARTIES, _MOST_ROWS, _MOST_FEATURES = 32, 10**7, 10**4
+_MAX_PARTIES, _MAX_ROWS, _MAX_FEATURES = 32, 10**7, 10**4
 
 
 def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -58,9 +58,9 @@ def _simulate(arguments: argparse.Namespace) -> int:
         raise BadInput("--schema declares the bounds of --data; give both")
     check_data_options(
         arguments,
-        most_parties=_MOST_PARTIES,
-        most_rows=_MOST_ROWS,
-        most_features=_MOST_FEATURES,
+        max_parties=_MAX_PARTIES,
+        max_rows=_MAX_ROWS,
+        max_features=_MAX_FEATURES,
         made_up=arguments.data is None,
     )
     return simulate(arguments, _run, _lines)
@@ -110,7 +110,7 @@ def _run(arguments: argparse.Namespace, folder: Path) -> Result:
 
 
 def _plan(
-    arguments: argparse.Namespace, wishes: "Wishes", sites: "Sequence[Site]", *, n_rows: int
+    arguments: argparse.Namespace, wishes: "JobOptions", sites: "Sequence[Site]", *, n_rows: int
 ) -> "tuple[AnyPlan, int]":
     """Return the plan, and what each party pays for bounds besides."""
     from colonnade.client.builder import budget_of, plan_of

@@ -16,8 +16,8 @@ from colonnade.simulate.references import central, central_spec
 from colonnade.simulate.synthetic import make
 
 # Made-up rows, and values in all: enough for two digits in a few seconds.
-_MOST_ROWS = 50_000
-_MOST_VALUES = 6_000_000
+_MAX_ROWS = 50_000
+_MAX_VALUES = 6_000_000
 _LEAST_ROWS = 1_000
 
 # Radius of the one ball and rounds of the centralised reference: the best of a coarse search.
@@ -41,8 +41,8 @@ def expected_accuracy(
     """
     problem, spec = plan.problem, plan.spec
     splits = [len(features) for features in problem.features.values()]
-    fitting = max(_LEAST_ROWS, _MOST_VALUES // sum(splits))
-    rows = min(spec.n_rows, _MOST_ROWS, fitting)
+    fitting = max(_LEAST_ROWS, _MAX_VALUES // sum(splits))
+    rows = min(spec.n_rows, _MAX_ROWS, fitting)
     ratio = spec.n_rows / rows
     scaled = _with_rows(spec, rows)
     found: dict[str, list[float]] = {"ours": [], "central": [], "nonprivate": []}

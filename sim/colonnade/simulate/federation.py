@@ -16,7 +16,7 @@ from pathlib import Path
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.fixedpoint import Bounds
 from colonnade.data.schema import parse_schema
-from colonnade.ledger.create import Charter, create_ledger
+from colonnade.ledger.create import LedgerConfig, create_ledger
 from colonnade.ledger.files import LedgerFiles
 from colonnade.methods.job import KINDS
 from colonnade.party.data.ingest import ingest
@@ -119,7 +119,7 @@ def found_federation(
         _member(authority, home / "pki", Identity(FEDERATION, "party", site.party), now)
         _ingest(home, site)
         files = LedgerFiles(home / "ledger")
-        create_ledger(files, Charter(site.party, {"": cap}, reason="cap of a simulation"))
+        create_ledger(files, LedgerConfig(site.party, {"": cap}, reason="cap of a simulation"))
         _write_toml(
             home / "party.toml",
             {

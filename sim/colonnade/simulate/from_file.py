@@ -20,7 +20,7 @@ from colonnade.methods.frank_wolfe.spec import Loss
 from colonnade.simulate.federation import Column, Site
 
 _LEAST_ROWS = 10
-_MOST_NAME = 200  # as in a schema
+_MAX_NAME = 200  # as in a schema
 _TYPES = ["BOOLEAN", "BIGINT", "DOUBLE", "VARCHAR"]  # no dates: "inf" is one to DuckDB
 
 
@@ -64,8 +64,8 @@ def read_table(path: Path, target: str, *, loss: Loss, schema: Schema | None = N
         declared[target] = Bounds(0.0, 1.0)
 
     def column(name: str, values: FloatArray) -> Column:
-        if not 1 <= len(name) <= _MOST_NAME or not name.isprintable():
-            raise BadInput(f"{path}: a column's name has 1 to {_MOST_NAME} printable characters")
+        if not 1 <= len(name) <= _MAX_NAME or not name.isprintable():
+            raise BadInput(f"{path}: a column's name has 1 to {_MAX_NAME} printable characters")
         try:
             return Column(name, declared.get(name) or outward(values), values)
         except OverflowError:

@@ -8,7 +8,7 @@ import numpy as np
 from colonnade.core.errors import BadInput
 from colonnade.simulate.federation import Column, Site
 
-MOST_ROWS = 20_000  # the error of a score then is in its third digit
+MAX_ROWS = 20_000  # the error of a score then is in its third digit
 _LEAST_ROWS, _LEAST_FITTED = 2, 5
 
 
@@ -34,7 +34,7 @@ def rows_held_out(part: float, n_rows: int) -> int:
     """Return how many of ``n_rows`` are to be held out."""
     if not 0.0 <= part < 1.0:
         raise BadInput("--holdout must be at least 0 and below 1")
-    return min(max(_LEAST_ROWS, round(part * n_rows)), MOST_ROWS) if part else 0
+    return min(max(_LEAST_ROWS, round(part * n_rows)), MAX_ROWS) if part else 0
 
 
 def divide(sites: Sequence[Site], count: int, *, seed: int) -> Divided:

@@ -8,7 +8,7 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, Int16Array
 from colonnade.core.fixedpoint import GRID
-from colonnade.ledger.create import Charter, memory_ledger
+from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.gate import Gate
 from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec, Loss
 from colonnade.party.data.columns import HeldColumns
@@ -48,7 +48,7 @@ class Data:
         )
 
 
-class Seat(Protocol):
+class JobContext(Protocol):
     """A party's place in a specification."""
 
     @property
@@ -73,7 +73,7 @@ class Seats(Protocol):
 def seated(
     data: Data,
     spec: Seats,
-    seats: Sequence[Seat],
+    seats: Sequence[JobContext],
     *,
     job: str,
     noise: NoiseSource,
@@ -81,15 +81,15 @@ def seated(
 ) -> dict[str, T]:
     """Make the parties of ``job``, each with a simulation ledger in memory."""
     made = {}
-    for seat, split in zip(seats, data.splits, strict=True):
-        ledger = memory_ledger(Charter(seat.party, {"": MAX_UNITS}, simulation=True))
-        ledger.admit(job, units=spec.max_units(seat.party))
+    for context, split in zip(seats, data.splits, strict=True):
+        ledger = memory_ledger(LedgerConfig(context.party, {"": MAX_UNITS}, simulation=True))
+        ledger.admit(job, units=spec.max_units(context.party))
         columns = HeldColumns(
             np.ascontiguousarray(data.columns[list(split)]),
-            data.label if seat.holds_label else None,
+            data.label if context.holds_label else None,
         )
         gate = Gate(ledger, noise)
-        made[seat.party] = make(spec, job, seat, spec.sketch(job), columns, gate, ledger)
+        made[context.party] = make(spec, job, context, spec.sketch(job), columns, gate, ledger)
     return made
 
 

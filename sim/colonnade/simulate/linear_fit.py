@@ -14,7 +14,7 @@ from colonnade.core.arrays import AnyArray, FloatArray, Int16Array, IntArray
 from colonnade.core.jit import njit
 
 # Above this many values the rows are a random part: the working set is copied as floats.
-_MOST_VALUES = 100_000_000
+_MAX_VALUES = 100_000_000
 # Values and least rows that the choice of the penalty looks at.
 _CHOICE_VALUES, _CHOICE_ROWS = 2_000_000, 5_000
 _SHARES = np.geomspace(0.7, 1e-4, 18)  # penalties, of the one that leaves no coefficient
@@ -64,7 +64,7 @@ def fit_linear(columns: Int16Array, y: FloatArray, *, classes: bool, seed: int) 
     """
     n_features, n_rows = columns.shape
     order = np.random.default_rng(seed).permutation(n_rows)
-    rows = order[: _MOST_VALUES // min(n_features, _WHOLE)]
+    rows = order[: _MAX_VALUES // min(n_features, _WHOLE)]
     if rows.size < n_rows:
         columns, y = columns[:, np.sort(rows)], y[np.sort(rows)]
         order = np.random.default_rng(seed).permutation(rows.size)

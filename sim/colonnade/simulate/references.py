@@ -52,8 +52,8 @@ def central_spec(
 def central(data: Data, spec: FrankWolfeSpec, *, seed: int) -> Model:
     """Fit private Frank-Wolfe with all columns in one place."""
     order = tuple(feature for split in data.splits for feature in split)
-    together = replace(data, splits=(order,))
-    model = fit(together, spec, SeededNoise(seed), job=f"central {seed}")
+    concat = replace(data, splits=(order,))
+    model = fit(concat, spec, SeededNoise(seed), job=f"central {seed}")
     cuts = np.cumsum([len(split) for split in data.splits])[:-1]
     parts: list[FloatArray] = np.split(model.coefs[0], cuts)
     return Model(parts, model.intercept)

@@ -20,8 +20,8 @@ import numpy as np
 
 from colonnade.core.arrays import IntArray
 from colonnade.core.errors import ColonnadeError, RequestConflict
-from colonnade.ledger.create import Charter, create_ledger
-from colonnade.ledger.drafts import Ask
+from colonnade.ledger.create import LedgerConfig, create_ledger
+from colonnade.ledger.drafts import ReleaseRequest
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.gate import Gate, Step, request_digest
@@ -68,9 +68,12 @@ def answer_together(
     ledger: Ledger, rounds: Sequence[int], at: At, send: Callable[[int, bytes], None]
 ) -> None:
     """Release several rounds at once through the gate, then send them."""
-    asks = [Ask(key_of(round_), MECHANISM, request_digest(request_of(round_))) for round_ in rounds]
+    requests = [
+        ReleaseRequest(key_of(round_), MECHANISM, request_digest(request_of(round_)))
+        for round_ in rounds
+    ]
     gate = Gate(ledger, OsNoise(), at=at)
-    for reply in gate.release_many(asks, lambda keys: [VALUE.copy() for _ in keys]):
+    for reply in gate.release_many(requests, lambda keys: [VALUE.copy() for _ in keys]):
         if isinstance(reply, Released):
             send(reply.key.round, reply.body)
 
@@ -126,7 +129,7 @@ def fresh_ledger(folder: Path) -> LedgerFiles:
     """Make an empty ledger for one series of crashes."""
     shutil.rmtree(folder, ignore_errors=True)
     files = LedgerFiles(folder)
-    create_ledger(files, Charter("crash", {"": CAP}))
+    create_ledger(files, LedgerConfig("crash", {"": CAP}))
     return files
 
 

@@ -52,7 +52,7 @@ GRIDS: Mapping[str, tuple[Setting, ...]] = {
 
 
 def suits(case: Case, solver: str) -> bool:
-    """Tell whether a solver of `SOLVERS` can solve a case."""
+    """Return whether a solver of `SOLVERS` can solve a case."""
     return solver != "dual" or case.problem.penalty.l1 == 0.0
 
 

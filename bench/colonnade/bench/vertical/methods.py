@@ -43,7 +43,7 @@ PARTIES = 4
 SHAPES = {"equicorrelated": 0.3, "factors": 0.5, "ar": 0.6, "independent": 0.0}
 _DECLARED = Bounds(-10.0, 10.0)  # standard deviations: what somebody who knows little would declare
 # Part of the budget for bounds, and the most of it that they may take before they are left alone.
-_BOUNDS_PART, _MOST_BOUNDS_PART = 0.05, 0.25
+_BOUNDS_PART, _MAX_BOUNDS_PART = 0.05, 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ def with_bounds(raw: Raw, units: int, noise: NoiseSource, *, label: bool) -> tup
     usual = int(_BOUNDS_PART * units) // len(plans)
     prices = [max(usual, plan.least_units) for plan in plans]
     bounds, label_bounds, paid = list(raw.bounds), raw.label_bounds, 0
-    if sum(prices) <= _MOST_BOUNDS_PART * units:
+    if sum(prices) <= _MAX_BOUNDS_PART * units:
         for place, (split, plan, price) in enumerate(zip(raw.splits, plans, prices, strict=True)):
             own = [raw.columns[i] for i in split]
             declared = [raw.bounds[i] for i in split]

@@ -64,7 +64,7 @@ def ratios_of(spec: FrankWolfeSpec) -> dict[str, float]:
     parties = [block.party for block in spec.blocks]
     features = sum(len(block.features) for block in spec.blocks)
     ours = sum(sum(spec.payload(party).values()) for party in parties)
-    shares = sum(spec.most_releases(party)[SHARE] for party in parties)
+    shares = sum(spec.max_releases(party)[SHARE] for party in parties)
     others = {
         "vs_columns": _FLOAT32 * spec.n_rows * features,
         "vs_one_shot": features * spec.body_bytes(parties[0], SHARE) if shares else 0,

@@ -119,10 +119,10 @@ def _to_json(
 
 def _to_text(shown: dict[str, Any]) -> str:
     """Lay the bounds out as a small table."""
-    from colonnade.cli.summary import money
+    from colonnade.cli.summary import format_amount
 
     def told(amount: dict[str, Any]) -> str:
-        return money(amount["rho"], amount["epsilon"], amount["delta"])
+        return format_amount(amount["rho"], amount["epsilon"], amount["delta"])
 
     width = max(len("column"), *(len(column["name"]) for column in shown["columns"]))
     lines = [

@@ -28,7 +28,7 @@ def register_init(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def _run_init(arguments: argparse.Namespace) -> int:
     from colonnade.core.errors import BadInput
-    from colonnade.ledger.create import Charter, create_ledger, open_ledger
+    from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
     from colonnade.ledger.files import LedgerFiles
     from colonnade.ledger.receipts import approver_public_key
     from colonnade.pki.identity import check_part
@@ -37,9 +37,9 @@ def _run_init(arguments: argparse.Namespace) -> int:
     units, told = cap_units(arguments)
     approver = approver_public_key(arguments.approver) if arguments.approver else b""
     files = LedgerFiles(arguments.ledger, arguments.mirror)
-    charter = Charter(arguments.name, {"": units}, reason=told, approver_key=approver)
+    config = LedgerConfig(arguments.name, {"": units}, reason=told, approver_key=approver)
     try:
-        create_ledger(files, charter)
+        create_ledger(files, config)
     except OSError as error:
         raise BadInput(
             f"no ledger can be made in {arguments.ledger}: {error.strerror}; name another folder"

@@ -100,18 +100,18 @@ class AdmmMethod:
 
     def asked(self, party: str) -> int:
         """Return the most clients of ``party`` that one round can ask."""
-        return min(self.part(party).clients, self.spec.most_sampled)
+        return min(self.part(party).clients, self.spec.max_sampled)
 
     def task_entries(self, party: str) -> int:
         """Return the most numbers that a task for ``party`` can have."""
         return self.asked(party) * self.spec.dim
 
-    def most_releases(self, party: str) -> Mapping[str, int]:
+    def max_releases(self, party: str) -> Mapping[str, int]:
         """Return how many releases of each kind ``party`` can be asked for.
 
         A round that is short of answers draws others, so that its own size is no limit.
         """
-        return {DISPLACEMENT: self.part(party).clients * self.spec.most_participations}
+        return {DISPLACEMENT: self.part(party).clients * self.spec.max_participations}
 
     def body_bytes(self, party: str, kind: str) -> int:
         """Return the exact size of one release's payload."""
@@ -122,5 +122,5 @@ class AdmmMethod:
 
     def payload(self, party: str) -> dict[str, int]:
         """Return the most payload bytes of each kind that ``party`` can send."""
-        releases = self.most_releases(party)
+        releases = self.max_releases(party)
         return {kind: count * self.spec.body_bytes for kind, count in releases.items()}

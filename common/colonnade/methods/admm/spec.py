@@ -163,21 +163,21 @@ class AdmmSpec:
         return round(self.dual_weight * STEP_UNIT)
 
     @property
-    def most_sampled(self) -> int:
+    def max_sampled(self) -> int:
         """The most clients of a round; Poisson sampling exceeds it once in 10**20 rounds."""
         if self.sampling is Sampling.FIXED:
             return self.sampled
         return min(self.n_clients, self.sampled + 12 * math.isqrt(self.sampled) + 60)
 
     @property
-    def most_participations(self) -> int:
+    def max_participations(self) -> int:
         """How often the job can ever ask one client."""
         return self.participations or self.rounds
 
     @property
     def max_units(self) -> int:
         """The most that the job can ever cost a client: what the client sets aside."""
-        return self.release_units * self.most_participations
+        return self.release_units * self.max_participations
 
     @property
     def body_bytes(self) -> int:

@@ -36,7 +36,7 @@ _SHARE_CLIP = 0.7
 # Means: a noise of this many half ranges is enough; never more than this part of the budget.
 _MEAN_NOISE = 0.01
 _MEAN_PARTS = (0.01, 0.06)
-_MOST_DIM = 4096
+_MAX_DIM = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Plan:
         """Return the part of the budget that each kind can cost, over all parties."""
         units = dict.fromkeys((MEANS, LABEL, SELECT, SHARE), 0)
         for block in self.spec.blocks:
-            for kind, most in self.spec.most_units(block.party).items():
+            for kind, most in self.spec.units_by_kind(block.party).items():
                 units[kind] += most
         return {kind: total / self.problem.rho_units for kind, total in units.items()}
 
@@ -110,7 +110,7 @@ class Plan:
                 found[kind] = math.sqrt(blur + 1.0 / sketch.dim)
         return found
 
-    def most_bytes(self) -> dict[str, dict[str, int]]:
+    def max_bytes(self) -> dict[str, dict[str, int]]:
         """Return the most payload bytes by party and kind."""
         return {block.party: self.spec.payload(block.party) for block in self.spec.blocks}
 
@@ -125,7 +125,7 @@ class Plan:
             "expected_correlation": self.problem.expected,
             "budget_split": self.split(),
             "noise": self.noise(),
-            "max_payload_bytes": self.most_bytes(),
+            "max_payload_bytes": self.max_bytes(),
         }
 
 
@@ -263,5 +263,5 @@ def _dim(problem: Problem, share: int, label: int) -> int:
     if best == 0.0:
         return 1
     wanted = 8.0 * best * problem.n_rows * _clipped()[0]
-    most = min(_MOST_DIM, 1 << (problem.n_rows.bit_length() - 1))
+    most = min(_MAX_DIM, 1 << (problem.n_rows.bit_length() - 1))
     return min(most, max(128, 1 << math.ceil(math.log2(max(wanted, 1.0)))))

@@ -31,7 +31,7 @@ MAX_CLIP = 2**40
 
 
 @dataclass(frozen=True, slots=True)
-class Public:
+class TaskParameters:
     """What the coordinator tells a party before it computes: bounded integers, all public."""
 
     coef: IntArray  # shape (n_features,), in COEF_UNIT
@@ -41,7 +41,9 @@ class Public:
     offset: int = 0  # in COEF_UNIT of the value range: added to every row, for the intercept
 
     @classmethod
-    def saturated(cls, coef: IntArray, q: FloatArray, *, clip: float, offset: float) -> "Public":
+    def saturated(
+        cls, coef: IntArray, q: FloatArray, *, clip: float, offset: float
+    ) -> "TaskParameters":
         """Put a coordinator's numbers into fixed point, at the limits where they pass them.
 
         ``q`` is in grid steps, ``clip`` in half ranges, ``offset`` in COEF_UNIT.
@@ -83,7 +85,7 @@ def _finish(part: FloatArray, back: IntArray, gain: float, scale: float, out: In
 
 
 def residual(
-    columns: Int16Array, label: Int16Array | None, public: Public, sketch: Sketch
+    columns: Int16Array, label: Int16Array | None, public: TaskParameters, sketch: Sketch
 ) -> Int16Array:
     """Return ``clip(round((o + A x - y + w J' q) / c))`` for every row, in grid steps.
 

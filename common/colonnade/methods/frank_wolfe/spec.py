@@ -165,7 +165,7 @@ class FrankWolfeSpec:
         return self.select_units // LOCAL_DISCOUNT if exact else self.select_units
 
     def is_local(self, round_: int) -> bool:
-        """Tell whether a round comes before any sharing."""
+        """Return whether a round comes before any sharing."""
         return round_ <= self.local_rounds
 
     def selection(self, round_: int) -> SignedSelection:
@@ -183,11 +183,11 @@ class FrankWolfeSpec:
         return mechanism, ShareCode.of(sketch, self.n_rows, mechanism)
 
     def releases_label(self, block: Block) -> bool:
-        """Tell whether the party opens with the label's sketch."""
+        """Return whether the party opens with the label's sketch."""
         return self.labels is Labels.SKETCHED and block.holds_label
 
     def sums_label(self, block: Block) -> bool:
-        """Tell whether the party's means include the label: one party's do."""
+        """Return whether the party's means include the label: one party's do."""
         return block.holds_label and (
             self.labels is Labels.SKETCHED or block.party == self.blocks[0].party
         )
@@ -210,22 +210,22 @@ class FrankWolfeSpec:
         place = [block.party for block in self.blocks].index(party)
         return range(1 + place, self.rounds + 1, len(self.blocks))
 
-    def most_releases(self, party: str) -> dict[str, int]:
+    def max_releases(self, party: str) -> dict[str, int]:
         """Return how many releases of each kind the job can ever ask of ``party``."""
         block, selections = self.block(party), len(self.choosing_rounds(party))
         shares = min(block.shares, len(block.features), selections)
         return dict.fromkeys(self.opening(block), 1) | {SELECT: selections, SHARE: shares}
 
-    def most_units(self, party: str) -> dict[str, int]:
+    def units_by_kind(self, party: str) -> dict[str, int]:
         """Return the most that the releases of each kind can ever cost ``party``."""
         price = {MEANS: self.mean_units, LABEL: self.label_units, SHARE: self.share_units}
-        counts = self.most_releases(party)
+        counts = self.max_releases(party)
         units = {kind: price[kind] * count for kind, count in counts.items() if kind != SELECT}
         return units | {SELECT: sum(map(self.select_price, self.choosing_rounds(party)))}
 
     def max_units(self, party: str) -> int:
         """Return the most that the job can ever cost ``party``: what it sets aside."""
-        return sum(self.most_units(party).values())
+        return sum(self.units_by_kind(party).values())
 
     def body_bytes(self, party: str, kind: str) -> int:
         """Return the size of one body of ``kind`` from ``party``: exact, and known beforehand."""
@@ -245,7 +245,7 @@ class FrankWolfeSpec:
 
         What it does send depends on which features are chosen, through the number of shares.
         """
-        counts = self.most_releases(party).items()
+        counts = self.max_releases(party).items()
         return {kind: count * self.body_bytes(party, kind) for kind, count in counts if count}
 
     def task_entries(self, party: str) -> int:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from colonnade.methods.frank_wolfe.spec import Labels
-from colonnade.methods.moments.rows import MOST_COLUMNS, MOST_OUTPUTS, MOST_ROWS
+from colonnade.methods.moments.rows import MAX_COLUMNS, MAX_OUTPUTS, MAX_ROWS
 
 if TYPE_CHECKING:
     from colonnade.methods.moments.spec import MomentsSpec
@@ -14,10 +14,10 @@ def check_spec(spec: "MomentsSpec") -> None:
     names = [part.party for part in spec.parts]
     if not names or len(set(names)) != len(names):
         raise ValueError("a job needs parties with different names")
-    if not 1 <= spec.n_rows <= MOST_ROWS:
-        raise ValueError(f"a job has 1 to {MOST_ROWS} rows")
-    if any(not 1 <= len(part.features) < MOST_COLUMNS for part in spec.parts):
-        raise ValueError(f"every party needs features, fewer than {MOST_COLUMNS}")
+    if not 1 <= spec.n_rows <= MAX_ROWS:
+        raise ValueError(f"a job has 1 to {MAX_ROWS} rows")
+    if any(not 1 <= len(part.features) < MAX_COLUMNS for part in spec.parts):
+        raise ValueError(f"every party needs features, fewer than {MAX_COLUMNS}")
     if any(len(set(part.features)) != len(part.features) for part in spec.parts):
         raise ValueError("the features of a party must have different names")
     if spec.mean_units < 1 or spec.gram_units < 1:
@@ -60,5 +60,5 @@ def _check_sharing(spec: "MomentsSpec") -> None:
         raise ValueError("directions and inner products with them both need a price")
     if spec.share_units and len(spec.parts) == 1:
         raise ValueError("a party alone has nobody to share with")
-    if spec.share_units and max(map(spec.n_others, spec.parts)) > MOST_OUTPUTS:
-        raise ValueError(f"all other parties of one may share {MOST_OUTPUTS} directions together")
+    if spec.share_units and max(map(spec.n_others, spec.parts)) > MAX_OUTPUTS:
+        raise ValueError(f"all other parties of one may share {MAX_OUTPUTS} directions together")

@@ -63,11 +63,11 @@ class MomentsPlan:
         """Return the part of the budget that each kind costs, over all parties."""
         units = dict.fromkeys(KINDS, 0)
         for part in self.spec.parts:
-            for kind, count in self.spec.most_releases(part.party).items():
+            for kind, count in self.spec.max_releases(part.party).items():
                 units[kind] += count * self.spec.cost(part.party, kind)
         return {kind: total / self.problem.rho_units for kind, total in units.items()}
 
-    def most_bytes(self) -> dict[str, dict[str, int]]:
+    def max_bytes(self) -> dict[str, dict[str, int]]:
         """Return the payload bytes by party and kind."""
         return {part.party: self.spec.payload(part.party) for part in self.spec.parts}
 
@@ -78,7 +78,7 @@ class MomentsPlan:
             "directions": self.spec.directions if self.spec.shares() else 0,
             "kept_features": {part.party: self.spec.kept(part) for part in self.spec.parts},
             "budget_split": self.split(),
-            "max_payload_bytes": self.most_bytes(),
+            "max_payload_bytes": self.max_bytes(),
         }
 
 

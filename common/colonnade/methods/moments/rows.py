@@ -59,9 +59,9 @@ _SHIFT = 20
 MAX_COEF = 2**34
 MAX_OFFSET = 2**60
 MAX_SKETCH = 2**56
-MOST_COLUMNS = 2**12
-MOST_OUTPUTS = 2**12  # of a projection, and sketches of a task
-MOST_ROWS = 2**28  # weighted sums of a triangle stay below 2**62
+MAX_COLUMNS = 2**12
+MAX_OUTPUTS = 2**12  # of a projection, and sketches of a task
+MAX_ROWS = 2**28  # weighted sums of a triangle stay below 2**62
 
 # A row's integers saturate here, far outside the ball: 2**12 of their squares sum to 2**60.
 _FAR = 2.0**24
@@ -87,8 +87,8 @@ class Projection:
             raise ValueError("a projection is made of 64-bit integers")
         n_outputs, n_columns = self.coef.shape
         check_outputs(n_outputs)
-        if not 1 <= n_columns <= MOST_COLUMNS:
-            raise ValueError(f"a projection has 1 to {MOST_COLUMNS} columns")
+        if not 1 <= n_columns <= MAX_COLUMNS:
+            raise ValueError(f"a projection has 1 to {MAX_COLUMNS} columns")
         if exceeds(self.coef, MAX_COEF) or exceeds(self.offset, MAX_OFFSET):
             raise ValueError("a projection's coefficient or offset is too large")
 
@@ -98,12 +98,12 @@ def check_outputs(count: int) -> None:
 
     Privacy: their squares must sum to less than ``2**63``, or the norm would not be one.
     """
-    if not 1 <= count <= MOST_OUTPUTS:
-        raise ValueError(f"a projection or a task's sketches are 1 to {MOST_OUTPUTS}, not {count}")
+    if not 1 <= count <= MAX_OUTPUTS:
+        raise ValueError(f"a projection or a task's sketches are 1 to {MAX_OUTPUTS}, not {count}")
 
 
 def exceeds(values: IntArray, limit: int) -> bool:
-    """Tell whether any integer is larger in size; the least integer has no absolute value."""
+    """Return whether any integer is larger in size; the least integer has no absolute value."""
     return bool(values.size) and (int(values.max()) > limit or int(values.min()) < -limit)
 
 

@@ -48,7 +48,7 @@ MEANS, LABEL, SCREEN, GRAM = "means", "label", "screen", "gram"
 MARGINALS, SHARE, CROSS = "marginals", "share", "cross"
 KINDS = (MEANS, LABEL, SCREEN, GRAM, MARGINALS, SHARE, CROSS)
 
-Made = tuple[DiscreteGaussian, ShareCode]
+NoiseAndCode = tuple[DiscreteGaussian, ShareCode]
 
 
 class Stage(enum.Enum):
@@ -105,7 +105,7 @@ class MomentsSpec:
         check_spec(self)
 
     def shares(self) -> bool:
-        """Tell whether parties share directions at all."""
+        """Return whether parties share directions at all."""
         return self.share_units > 0
 
     def part(self, party: str) -> Part:
@@ -178,7 +178,7 @@ class MomentsSpec:
         return SparseSketch(seed, self.n_rows, self.sketch_dim, 1)
 
     def sums_label(self, part: Part) -> bool:
-        """Tell whether the party's means include the label: one party's do."""
+        """Return whether the party's means include the label: one party's do."""
         return part.holds_label and (
             self.labels is Labels.SKETCHED or part.party == self.parts[0].party
         )
@@ -187,7 +187,7 @@ class MomentsSpec:
         """Return the mechanism of a choice in screening."""
         return SignedSelection.within(self.screen_units, sensitivity=SCORE_SENSITIVITY)
 
-    def made(self, part: Part, kind: str) -> Made:
+    def made(self, part: Part, kind: str) -> NoiseAndCode:
         """Return mechanism and code of a release of numbers.
 
         Privacy: sensitivities are those of `optim.vertical_moments.rows` and, for means, of
@@ -211,17 +211,17 @@ class MomentsSpec:
             return self._inner(self.n_probes(part) * self.n_others(part), self.cross_units)
         raise ValueError("the job has no numbers of that kind")
 
-    def _sketched(self, count: int, units: int) -> Made:
+    def _sketched(self, count: int, units: int) -> NoiseAndCode:
         sketch = self.sketch("")  # sizes and norms do not depend on the job's name
         noise = DiscreteGaussian.within(units, l2_sensitivity2=sketch_sensitivity2(sketch))
         code = ShareCode.of(sketch, self.n_rows, noise)
         return noise, replace(code, dim=count * sketch.dim)
 
-    def _inner(self, count: int, units: int) -> Made:
+    def _inner(self, count: int, units: int) -> NoiseAndCode:
         noise = DiscreteGaussian.within(units, l2_sensitivity2=INNER_SENSITIVITY2)
         return noise, ShareCode.bounded(count, self.n_rows * BALL**2, noise)
 
-    def most_releases(self, party: str) -> dict[str, int]:
+    def max_releases(self, party: str) -> dict[str, int]:
         """Return how many releases of each kind the job asks of ``party``."""
         counts: dict[str, int] = {}
         for round_ in range(len(self.stages())):
@@ -237,7 +237,7 @@ class MomentsSpec:
 
     def max_units(self, party: str) -> int:
         """Return the most that the job can ever cost ``party``: what it sets aside."""
-        counts = self.most_releases(party)
+        counts = self.max_releases(party)
         return sum(count * self.cost(party, kind) for kind, count in counts.items())
 
     def body_bytes(self, party: str, kind: str) -> int:
@@ -248,7 +248,7 @@ class MomentsSpec:
 
     def payload(self, party: str) -> dict[str, int]:
         """Return the bytes of each kind that ``party`` sends: exact, and known beforehand."""
-        counts = self.most_releases(party)
+        counts = self.max_releases(party)
         return {kind: count * self.body_bytes(party, kind) for kind, count in counts.items()}
 
     def task_entries(self, party: str) -> int:

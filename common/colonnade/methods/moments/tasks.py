@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from colonnade.core.arrays import IntArray
-from colonnade.methods.frank_wolfe.residual import Public
+from colonnade.methods.frank_wolfe.residual import TaskParameters
 from colonnade.methods.moments.rows import MAX_SKETCH, Projection, check_outputs, exceeds
 
 
@@ -20,7 +20,7 @@ class Task:
     round: int
     projection: Projection | None = None
     sketches: IntArray | None = None  # shape (n_sketches, sketch_dim), in UNIT of a ball's step
-    public: Public | None = None
+    public: TaskParameters | None = None
     candidates: tuple[int, ...] = ()  # empty for all features
 
     def __post_init__(self) -> None:

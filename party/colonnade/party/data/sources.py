@@ -260,7 +260,7 @@ def _copy_from_server(staging: duckdb.DuckDBPyConnection, query: str, *, url: st
 
 
 def is_number(text: str) -> bool:
-    """Tell whether ``text`` reads as a number."""
+    """Return whether ``text`` reads as a number."""
     try:
         float(text)
     except ValueError:

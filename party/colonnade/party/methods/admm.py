@@ -19,7 +19,7 @@ import numpy as np
 
 from colonnade.core.arrays import IntArray
 from colonnade.core.errors import BadMessage
-from colonnade.ledger.drafts import Ask
+from colonnade.ledger.drafts import ReleaseRequest
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.gate import Gate, request_digest
 from colonnade.ledger.ledger import MAX_TOGETHER, Ledger, Released
@@ -91,10 +91,13 @@ class AdmmHost:
             for client, round_ in zip(tasks.clients, tasks.rounds.tolist(), strict=True)
         ]
         digests = map(request_digest, tasks.requests(self.version))
-        asks = [Ask(key, mechanism, digest) for key, digest in zip(keys, digests, strict=True)]
+        requests = [
+            ReleaseRequest(key, mechanism, digest)
+            for key, digest in zip(keys, digests, strict=True)
+        ]
         row_of = {key: row for row, key in enumerate(keys)}
         replies = self.gate.release_many(
-            asks,
+            requests,
             lambda paid: self._displacements(tasks, [row_of[key] for key in paid]),
             encode=functools.partial(pack, self.spec.code),
         )

@@ -32,7 +32,7 @@ class Answers(Protocol):
     """A party's side of one job."""
 
     @property
-    def seat(self) -> "Seat":
+    def context(self) -> "JobContext":
         """What the party brings to the job."""
 
     def answer(self, round_: int, body: bytes) -> list[Released] | Replies:
@@ -40,7 +40,7 @@ class Answers(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class JobContext:
     """What a party brings to a job that it has approved."""
 
     job_id: str
@@ -57,15 +57,15 @@ class Seat:
         return body + bytes.fromhex(self.version)
 
 
-def answers_of(job: Job, seat: Seat) -> Answers:
+def answers_of(job: Job, context: JobContext) -> Answers:
     """Return the party's side of ``job``."""
     match job.method:
         case FrankWolfeSpec() as spec:
-            return FrankWolfeAnswers.of(spec, seat)
+            return FrankWolfeAnswers.of(spec, context)
         case MomentsSpec() as spec:
-            return MomentsAnswers.of(spec, seat)
+            return MomentsAnswers.of(spec, context)
         case AdmmMethod() as method:
-            return AdmmAnswers.of(method, seat)
+            return AdmmAnswers.of(method, context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,22 +73,22 @@ class FrankWolfeAnswers:
     """Frank-Wolfe's side."""
 
     party: FrankWolfeParty
-    seat: Seat
+    context: JobContext
 
     @classmethod
-    def of(cls, spec: FrankWolfeSpec, seat: Seat) -> "FrankWolfeAnswers":
-        """Take a seat."""
-        block, sketch = spec.block(seat.party), spec.sketch(seat.job_id)
+    def of(cls, spec: FrankWolfeSpec, context: JobContext) -> "FrankWolfeAnswers":
+        """Build from context."""
+        block, sketch = spec.block(context.party), spec.sketch(context.job_id)
         party = FrankWolfeParty(
-            spec, seat.job_id, block, sketch, seat.columns, seat.gate, seat.ledger
+            spec, context.job_id, block, sketch, context.columns, context.gate, context.ledger
         )
-        return cls(party, seat)
+        return cls(party, context)
 
     def answer(self, round_: int, body: bytes) -> list[Released]:
         """Release what a task asks for."""
         spec, block = self.party.spec, self.party.block
         task = task_from_bytes(body, n_features=len(block.features), sketch_dim=spec.sketch_dim)
-        request = self.seat.request(body)
+        request = self.context.request(body)
         if task.public is None:
             if round_ != 0:
                 raise BadMessage("only round 0 is an opening")
@@ -106,14 +106,16 @@ class MomentsAnswers:
     """Moments' side."""
 
     party: MomentsParty
-    seat: Seat
+    context: JobContext
 
     @classmethod
-    def of(cls, spec: MomentsSpec, seat: Seat) -> "MomentsAnswers":
-        """Take a seat."""
-        part, sketch = spec.part(seat.party), spec.sketch(seat.job_id)
-        party = MomentsParty(spec, seat.job_id, part, sketch, seat.columns, seat.gate, seat.ledger)
-        return cls(party, seat)
+    def of(cls, spec: MomentsSpec, context: JobContext) -> "MomentsAnswers":
+        """Build from context."""
+        part, sketch = spec.part(context.party), spec.sketch(context.job_id)
+        party = MomentsParty(
+            spec, context.job_id, part, sketch, context.columns, context.gate, context.ledger
+        )
+        return cls(party, context)
 
     def answer(self, round_: int, body: bytes) -> list[Released]:
         """Release what a task asks for."""
@@ -125,7 +127,7 @@ class MomentsAnswers:
             n_features=len(part.features),
             sketch_dim=spec.sketch_dim,
         )
-        return self.party.answer(task, self.seat.request(body))
+        return self.party.answer(task, self.context.request(body))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,27 +136,29 @@ class AdmmAnswers:
 
     host: AdmmHost
     accounts: tuple[str, ...]  # of the clients, in the party's own order
-    seat: Seat
+    context: JobContext
 
     @classmethod
-    def of(cls, method: AdmmMethod, seat: Seat) -> "AdmmAnswers":
-        """Take a seat: an undivided table is one client, whose account is the default one."""
+    def of(cls, method: AdmmMethod, context: JobContext) -> "AdmmAnswers":
+        """Build from context: an undivided table is one client, with the default account."""
         whole, accounts = [slice(None)], [""]
-        if seat.clients is not None:
-            whole, accounts = seat.clients.rows(), seat.clients.accounts(seat.ledger)
+        if context.clients is not None:
+            whole, accounts = context.clients.rows(), context.clients.accounts(context.ledger)
 
         @functools.cache
         def problems() -> Problems:
-            columns, label = seat.columns.features, seat.columns.label
+            columns, label = context.columns.features, context.columns.label
             if label is None:
                 raise TypeError("every member of a job over clients holds its label")
             # One matrix at a time: factorised, the clients' rows are not needed again.
             return factorise((Client(columns[:, rows], label[rows]) for rows in whole), method.spec)
 
         places = {account: place for place, account in enumerate(accounts)}
-        version = bytes.fromhex(seat.version)
-        host = AdmmHost(method.spec, seat.job_id, problems, places, version, seat.gate, seat.ledger)
-        return cls(host, tuple(accounts), seat)
+        version = bytes.fromhex(context.version)
+        host = AdmmHost(
+            method.spec, context.job_id, problems, places, version, context.gate, context.ledger
+        )
+        return cls(host, tuple(accounts), context)
 
     def answer(self, round_: int, body: bytes) -> Replies:
         """Release what a task asks of clients."""
@@ -167,7 +171,7 @@ class AdmmAnswers:
         # Nothing was set aside for these: the job must not live on what becomes free later.
         outside = {c for c in clients if (job, self.accounts[c]) not in admitted}
         there = [row for row, client in enumerate(clients) if client not in outside]
-        if drop_out := self.seat.drop_out:
+        if drop_out := self.context.drop_out:
             there = [row for row in there if secrets.randbelow(10**6) >= drop_out * 10**6]
         names = [self.accounts[clients[row]] for row in there]
         tasks = ClientTasks(names, asked.rounds[there], asked.points[there])

@@ -21,7 +21,7 @@ from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger, Released
 from colonnade.linear.kernels import score
 from colonnade.methods.column_moments import moments_of, shared_column, sums
-from colonnade.methods.frank_wolfe.residual import Public, residual
+from colonnade.methods.frank_wolfe.residual import TaskParameters, residual
 from colonnade.methods.frank_wolfe.spec import (
     LABEL,
     MEANS,
@@ -71,7 +71,7 @@ class FrankWolfeParty:
         return released
 
     def choose(
-        self, round_: int, public: Public, candidates: tuple[int, ...], request: bytes
+        self, round_: int, public: TaskParameters, candidates: tuple[int, ...], request: bytes
     ) -> list[Released]:
         """Release a choice for the round and, if its feature is new, the feature's sketch."""
         self._check_task(round_, public, candidates)
@@ -151,7 +151,7 @@ class FrankWolfeParty:
         exact: IntArray = self.sketch.apply(column.reshape(1, -1))[0]
         return exact
 
-    def _check_task(self, round_: int, public: Public, candidates: tuple[int, ...]) -> None:
+    def _check_task(self, round_: int, public: TaskParameters, candidates: tuple[int, ...]) -> None:
         """Refuse a task that does not fit the job, before anything is charged."""
         n_features = len(self.block.features)
         if not 1 <= round_ <= self.spec.rounds:

@@ -22,7 +22,7 @@ from colonnade.v1 import jobs_pb2 as pb
 from colonnade.v1 import jobs_pb2_grpc
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
-_MOST_JOBS = 100
+_MAX_JOBS = 100
 # A watcher hears at most so often; it always hears the end.
 _WATCH_S = 0.1
 _RECHECK_S = 1.0
@@ -57,7 +57,7 @@ class JobServicer(jobs_pb2_grpc.JobServiceServicer):
     async def ListJobs(self, request: pb.ListJobsRequest, context: Context) -> pb.ListJobsResponse:
         """List jobs."""
         caller = self._callers.anyone(context)
-        limit = min(request.limit or _MOST_JOBS, _MOST_JOBS)
+        limit = min(request.limit or _MAX_JOBS, _MAX_JOBS)
 
         def look() -> list[pb.JobStatus]:
             rows = self._store.jobs()[:limit]

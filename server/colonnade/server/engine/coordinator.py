@@ -29,7 +29,7 @@ from colonnade.wire.session import PROTOCOL, public_text
 
 logger = logging.getLogger(__name__)
 
-MOST_ROUND = 2**31 - 1  # a database's integers end there, a message's do not
+MAX_ROUND = 2**31 - 1  # a database's integers end there, a message's do not
 
 
 class Coordinator:
@@ -46,7 +46,7 @@ class Coordinator:
         self._store, self._federation = store, federation
         self._clock, self._monotonic = clock, monotonic
         self._out, self._changed = Outgoing(), set[str]()
-        self._heard: dict[str, float] = {}
+        self._last_seen: dict[str, float] = {}
         jobs, now = store.jobs(), monotonic()
         self.parties = {row.name: row for row in store.parties()}
         self.runs = {
@@ -83,7 +83,7 @@ class Coordinator:
         self._put_party(with_session(row, hello, federation=self._federation, now=now))
         self._out.sessions[party] = epoch
         logger.info("party_attached party=%s epoch=%d", party, epoch)
-        self._hear(party)
+        self._mark_seen(party)
         wire = wire_bytes(pb.AttachRequest(hello=hello).ByteSize())
         self._store.add_uplink([control_row("", 0, party, wire)])
         welcome = pb.Welcome(epoch=epoch, protocol=PROTOCOL)
@@ -104,16 +104,16 @@ class Coordinator:
         if self._out.sessions.get(party) == epoch:
             del self._out.sessions[party]
             logger.info("party_detached party=%s epoch=%d", party, epoch)
-            self._hear(party)  # its absence is counted from now
+            self._mark_seen(party)  # its absence is counted from now
             self._changed.update(name for name, run in self.runs.items() if run.has(party))
 
     def receive(self, party: str, message: pb.AttachRequest) -> None:
         """Take one message of a session."""
         if self._out.sessions.get(party) != message.epoch:
             raise StaleEpoch(f"session {message.epoch} of party {party} was replaced")
-        self._hear(party)
+        self._mark_seen(party)
         wire = wire_bytes(message.ByteSize())
-        if max(message.submission.round, message.refusal.round) > MOST_ROUND:
+        if max(message.submission.round, message.refusal.round) > MAX_ROUND:
             raise BadInput(f"party {party} speaks of a round that no job has")
         row, federation, now = self.parties[party], self._federation, self._clock()
         standing = standing_in(message, row, federation=federation, now=now)
@@ -167,7 +167,7 @@ class Coordinator:
         for run in list(self.runs.values()):
             if run.state is not None:
                 self._advance(run, expired=run.expired(now))
-            reason = run.overdue(now, self._heard)
+            reason = run.overdue(now, self._last_seen)
             if reason and run.row.job_id in self.runs:
                 self._end(run, State.FAILED, reason)
 
@@ -206,14 +206,14 @@ class Coordinator:
         if party not in tasks:
             raise BadInput(f"party {party} was asked for nothing in round {round_}")
         known = with_newest(self.parties[party], submission)
-        answer = run.hear(party, submission, tasks[party])
+        answer = run.parse(party, submission, tasks[party])
         self.parties[party] = known  # everything is checked
         keep(run, party, submission, answer, wire)  # the next task, or the ending, tells the party
         self._changed.add(run.row.job_id)
         self._advance(run)
 
     def _is_late(self, run: Run, party: str, round_: int) -> bool:
-        """Tell whether a party of clients has not yet answered a round that closed without it."""
+        """Return whether a party of clients has not yet answered a round that closed without it."""
         if run.clients is None or run.state is None or round_ >= run.round:
             return False
         self._settle(run)
@@ -250,7 +250,7 @@ class Coordinator:
         now = self._monotonic()
         while not run.algorithm.finished(run.state):
             if not run.opened:
-                if run.rests(now):
+                if run.in_backoff(now):
                     return
                 run.open(now)
                 self._store.put_tasks(run.row.job_id, run.round, run.kept_tasks())
@@ -272,7 +272,7 @@ class Coordinator:
     def _end(self, run: Run, state: State, reason: str) -> None:
         job_id = run.row.job_id
         self._settle(run)
-        if run.clients is not None and run.heard():  # it was paid for, so it counts
+        if run.clients is not None and run.pending():  # it was paid for, so it counts
             self._store.put_iterate(run.close_round(self._monotonic()))
         run.row = replace(run.row, state=state, reason=reason, ended_at=self._clock())
         self._store.set_state(replace(run.row, outcome=job_status(run).SerializeToString()))
@@ -293,8 +293,8 @@ class Coordinator:
             raise BadInput(f"party {party} is not in job {job_id[:12]}")
         return run
 
-    def _hear(self, party: str) -> None:
-        self._heard[party] = self._monotonic()
+    def _mark_seen(self, party: str) -> None:
+        self._last_seen[party] = self._monotonic()
 
     def _put_party(self, row: PartyRow) -> None:
         self._store.put_party(row)

@@ -11,7 +11,7 @@ from colonnade.server.engine.offers import check_offer
 from colonnade.server.engine.rounds import Answer, Run
 from colonnade.server.store.base import PartyRow, Store
 from colonnade.v1 import federation_pb2 as pb
-from colonnade.wire.clients import Said, said_to_bytes
+from colonnade.wire.clients import ClientAnswers, client_answers_to_bytes
 from colonnade.wire.session import PROTOCOL, enrolment_statement
 
 
@@ -59,9 +59,11 @@ def keep(run: Run, party: str, submission: pb.Submission, answer: Any, wire: int
     It is written with the others of the round, at the latest at the next tick: nothing is sent
     before, and a party whose answer a crash takes away sends the same bytes again.
     """
-    if isinstance(answer, Said):  # what came before in answer to another task is not kept again
+    if isinstance(
+        answer, ClientAnswers
+    ):  # what came before in answer to another task is not kept again
         rows = submission_rows(submission, party, wire, new=answer.bodies)
-        body = said_to_bytes(submission.job_id, submission.round, answer)
+        body = client_answers_to_bytes(submission.job_id, submission.round, answer)
     else:
         rows = submission_rows(submission, party, wire)
         body = submission.SerializeToString(deterministic=True)

@@ -7,7 +7,7 @@ from colonnade.privacy.accounting import MAX_UNITS
 from colonnade.server.engine.heads import check_receipt
 from colonnade.server.store.base import PartyRow
 from colonnade.v1 import federation_pb2 as pb
-from colonnade.wire.clients import newest_release, said_from_proto
+from colonnade.wire.clients import client_answers_from_proto, newest_release
 from colonnade.wire.codec import release_from_proto
 
 _MAX_ACCOUNT = 64
@@ -39,9 +39,9 @@ def with_newest(row: PartyRow, submission: pb.Submission) -> PartyRow:
 
 
 def same_answer(stored: bytes, submission: pb.Submission) -> bool:
-    """Tell whether a submission says again what was kept; other clients may be there this time."""
+    """Return whether a submission repeats what was kept; other clients may be in it this time."""
     if not submission.HasField("clients"):
         return stored == submission.SerializeToString(deterministic=True)
-    before = said_from_proto(pb.Submission.FromString(stored).clients).by_client()
-    again = said_from_proto(submission.clients).by_client()
+    before = client_answers_from_proto(pb.Submission.FromString(stored).clients).by_client()
+    again = client_answers_from_proto(submission.clients).by_client()
     return all(again[client] == before[client] for client in before.keys() & again.keys())

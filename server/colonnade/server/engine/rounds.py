@@ -18,7 +18,7 @@ from colonnade.server.store.base import (
     UplinkRow,
 )
 from colonnade.v1 import federation_pb2
-from colonnade.wire.clients import Said, together, without_points
+from colonnade.wire.clients import ClientAnswers, concat, without_points
 from colonnade.wire.jobspec import job_from_bytes
 
 CONTROL = "control"
@@ -74,7 +74,7 @@ class Run:
     opened: bool = False  # whether the round's tasks are written
     tasks: Mapping[str, bytes] = field(default_factory=dict)
     answers: dict[str, Any] = field(default_factory=dict)  # of the open round, by party
-    late: dict[str, Said] = field(default_factory=dict)  # clients' answers to earlier ones
+    late: dict[str, ClientAnswers] = field(default_factory=dict)  # clients' answers to earlier ones
     unwritten: list[Answer] = field(default_factory=list)
     counts: dict[str, Counts] = field(default_factory=dict)
     since: float = 0.0  # monotonic time of the last proposal or tasks
@@ -117,7 +117,7 @@ class Run:
             tasks = store.tasks(job_id, round_)
             for party, body in store.answers(job_id, round_).items():
                 submission = federation_pb2.Submission.FromString(body)
-                self.take(party, round_, self.hear(party, submission, tasks[party]))
+                self.take(party, round_, self.parse(party, submission, tasks[party]))
 
     @property
     def clients(self) -> FederatedAdmm | None:
@@ -142,7 +142,7 @@ class Run:
             return [each.party for each in self.job.members if each.party not in self.decisions]
         return [party for party in self.tasks if party not in self.answers]
 
-    def hear(self, party: str, submission: federation_pb2.Submission, task: bytes) -> Any:
+    def parse(self, party: str, submission: federation_pb2.Submission, task: bytes) -> Any:
         """Return what a submission says that is new; `BadInput` unless it answers ``task``."""
         if self.clients is None:
             bodies = bodies_of(submission)
@@ -151,27 +151,25 @@ class Run:
             self.algorithm.check(self.state, party, bodies)
             return bodies
         expected = self.clients.expected(self.state)
-        for name, said in self.heard().items():
+        for name, said in self.pending().items():
             expected[self.clients.method.first(name) + said.clients] = 0
-        return self.clients.hear(expected, party, submission, task)
+        return self.clients.parse(expected, party, submission, task)
 
     def take(self, party: str, round_: int, answer: Any) -> None:
         """Keep an answer until the round closes."""
         if round_ == self.round:
             self.answers[party] = answer
         else:
-            self.late[party] = together(*self._late_of(party), answer)
+            self.late[party] = concat(*self._late_of(party), answer)
 
-    def heard(self) -> Mapping[str, Any]:
+    def pending(self) -> Mapping[str, Any]:
         """Return all that the round will use, by party."""
         if not self.late:
             return self.answers
-        both = {
-            party: together(*self._late_of(party), said) for party, said in self.answers.items()
-        }
+        both = {party: concat(*self._late_of(party), said) for party, said in self.answers.items()}
         return self.late | both
 
-    def _late_of(self, party: str) -> list[Said]:
+    def _late_of(self, party: str) -> list[ClientAnswers]:
         return [self.late[party]] if party in self.late else []
 
     def kept_tasks(self) -> Mapping[str, bytes]:
@@ -184,34 +182,34 @@ class Run:
         """Take the tasks of the state."""
         self.tasks, self.opened, self.since = self.algorithm.tasks(self.state), True, now
 
-    def rests(self, now: float) -> bool:
-        """Tell whether it is too early to ask anew: who is away is not asked all the time."""
+    def in_backoff(self, now: float) -> bool:
+        """Return whether it is too early to ask anew: who is away is not asked all the time."""
         if self.clients is None or not self.empty:
             return False
         pause = min(2.0 ** min(self.empty - 1, 20), self.clients.method.round_timeout_s)
         return now - self.since < pause
 
     def expired(self, now: float) -> bool:
-        """Tell whether the open drawing may close without everybody."""
+        """Return whether the open drawing may close without everybody."""
         if self.clients is None or not self.opened:
             return False
         return now - self.since > self.clients.method.round_timeout_s
 
-    def overdue(self, now: float, heard: Mapping[str, float]) -> str:
-        """Return why the job has waited too long, or nothing; ``heard`` is when of whom."""
+    def overdue(self, now: float, pending: Mapping[str, float]) -> str:
+        """Return why the job has waited too long, or nothing; ``pending`` is when of whom."""
         limit = self.job.party_timeout_s
         if self.clients is not None and self.state is not None:
             late = now - self.waits_since > max(limit, self.clients.method.round_timeout_s)
-            lack = self.clients.shortage(self.state, self.heard())
+            lack = self.clients.shortage(self.state, self.pending())
             return f"{lack}; it waited {limit} s" if late else ""
         for party in self.awaited():
-            if now - max(self.since, heard.get(party, 0.0)) > limit:
+            if now - max(self.since, pending.get(party, 0.0)) > limit:
                 where = "the proposal" if self.state is None else f"round {self.round}"
                 return f"party {party} did not answer {where} within {limit} s"
         return ""
 
     def may_close(self, *, expired: bool) -> bool:
-        """Tell whether what is open may close; only clients' drawings close without everybody.
+        """Return whether what is open may close; only clients' drawings close without everybody.
 
         One that would bring nothing, with nobody else to ask, stays open for those who are away.
         """
@@ -221,7 +219,7 @@ class Run:
             return False
         return (
             bool(self.answers)
-            or self.clients.enough(self.state, self.heard())
+            or self.clients.enough(self.state, self.pending())
             or self.clients.spares(self.state)
         )
 
@@ -248,12 +246,12 @@ class Run:
 
     def close_round(self, now: float) -> IterateRow:
         """Take the state to which the round's answers lead and return the row to write."""
-        before, heard, done = self.state, self.heard(), self.rounds_done
-        state = self.algorithm.absorb(before, heard)
+        before, pending, done = self.state, self.pending(), self.rounds_done
+        state = self.algorithm.absorb(before, pending)
         if self.clients is None:
             return self._next(state, self.algorithm.encode(state))
-        new = any(said.clients.size or said.declined.size for said in heard.values())
-        row = self._next(state, self.clients.encode_change(before, heard, state))
+        new = any(said.clients.size or said.declined.size for said in pending.values())
+        row = self._next(state, self.clients.encode_change(before, pending, state))
         self.empty = 0 if new else self.empty + 1
         if self.rounds_done > done:
             self.waits_since = now
@@ -265,7 +263,7 @@ class Run:
         return IterateRow(self.row.job_id, self.round, body, self.chain)
 
     def has(self, party: str) -> bool:
-        """Tell whether a party is in the job."""
+        """Return whether a party is in the job."""
         return party in self.counts
 
     def count(self, row: UplinkRow) -> None:

@@ -32,7 +32,7 @@ class Algorithm(Protocol[S, A_contra]):
         """Return the round that comes next; 0 is the opening."""
 
     def finished(self, state: S) -> bool:
-        """Tell whether all rounds are done."""
+        """Return whether all rounds are done."""
 
     def tasks(self, state: S) -> Mapping[str, bytes]:
         """Return the round's tasks by party; none if the round asks nothing."""

@@ -28,12 +28,12 @@ from colonnade.server.methods.admm.state import (
 from colonnade.server.methods.admm.steps import AdmmCoordinator
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.wire.clients import (
+    ClientAnswers,
     Questions,
-    Said,
     asked_in,
+    client_answers_from_proto,
+    concat,
     questions_to_bytes,
-    said_from_proto,
-    together,
 )
 
 # Whose the columns of the model are: every client has them.
@@ -67,7 +67,7 @@ class FederatedAdmm:
         return state.round - 1
 
     def finished(self, state: AdmmState) -> bool:
-        """Tell whether all rounds are done, or too few clients are left."""
+        """Return whether all rounds are done, or too few clients are left."""
         return self.solver.finished(state)
 
     def tasks(self, state: AdmmState) -> Mapping[str, bytes]:
@@ -83,14 +83,16 @@ class FederatedAdmm:
                 tasks[part.party] = questions_to_bytes(questions)
         return tasks
 
-    def hear(self, expected: IntArray, party: str, submission: pb.Submission, task: bytes) -> Said:
+    def parse(
+        self, expected: IntArray, party: str, submission: pb.Submission, task: bytes
+    ) -> ClientAnswers:
         """Return what is new in an answer to ``task``; `BadInput` unless all of it was asked for.
 
         What is not ``expected`` any more came before, in answer to an earlier task.
         """
         if submission.releases:
             raise BadInput(f"party {party} sent releases of another kind of job")
-        said, first = said_from_proto(submission.clients), self.method.first(party)
+        said, first = client_answers_from_proto(submission.clients), self.method.first(party)
         asked, rounds = asked_in(task)
         questions = np.zeros(self.method.part(party).clients, np.int64)
         questions[asked] = rounds
@@ -111,39 +113,39 @@ class FederatedAdmm:
         """Return, for each client, the round of the question that it owes an answer to, or 0."""
         return self.solver.expected(state)
 
-    def enough(self, state: AdmmState, answers: Mapping[str, Said]) -> bool:
-        """Tell whether the open round has its minimum with these answers."""
+    def enough(self, state: AdmmState, answers: Mapping[str, ClientAnswers]) -> bool:
+        """Return whether the open round has its minimum with these answers."""
         return self.solver.enough(state, sum(len(said.bodies) for said in answers.values()))
 
     def spares(self, state: AdmmState) -> bool:
-        """Tell whether the open round could ask somebody whom it has not asked."""
+        """Return whether the open round could ask somebody whom it has not asked."""
         return self.solver.spares(state)
 
-    def shortage(self, state: AdmmState, answers: Mapping[str, Said]) -> str:
+    def shortage(self, state: AdmmState, answers: Mapping[str, ClientAnswers]) -> str:
         """Say what the open round lacks."""
         count = int(np.count_nonzero(state.answered))
         count += sum(len(said.bodies) for said in answers.values())
         spec = self.method.spec
         return f"round {state.round} of {spec.rounds} had {count} answers and needs {spec.minimum}"
 
-    def check(self, state: AdmmState, party: str, answer: Said) -> None:
-        """Accept: `hear` has checked the answer against its task."""
+    def check(self, state: AdmmState, party: str, answer: ClientAnswers) -> None:
+        """Accept: `parse` has checked the answer against its task."""
 
-    def absorb(self, state: AdmmState, answers: Mapping[str, Said]) -> AdmmState:
+    def absorb(self, state: AdmmState, answers: Mapping[str, ClientAnswers]) -> AdmmState:
         """Return the state after the drawing; with too few answers the round goes on."""
         return self.solver.absorb(state, self._of_all(state, answers), in_place=True)
 
-    def _of_all(self, state: AdmmState, answers: Mapping[str, Said]) -> Said:
+    def _of_all(self, state: AdmmState, answers: Mapping[str, ClientAnswers]) -> ClientAnswers:
         """Return what is new from all parties' clients, numbered as the job does and in order.
 
         So the bytes of a change do not depend on who came first, nor on a restart in between.
         """
         numbered = (said.shifted(self.method.first(party)) for party, said in answers.items())
-        said = together(*numbered)
+        said = concat(*numbered)
         order = np.argsort(said.clients)
         bodies = [said.bodies[place] for place in order.tolist()]
         left = said.declined[~state.declined[said.declined]]
-        return Said(said.clients[order], said.rounds[order], bodies, left)
+        return ClientAnswers(said.clients[order], said.rounds[order], bodies, left)
 
     def without(self, state: AdmmState, party: str) -> AdmmState:
         """Return the state in which all clients of ``party`` have declined."""
@@ -155,7 +157,7 @@ class FederatedAdmm:
         return encode_state(state)
 
     def encode_change(
-        self, before: AdmmState, answers: Mapping[str, Said], after: AdmmState
+        self, before: AdmmState, answers: Mapping[str, ClientAnswers], after: AdmmState
     ) -> bytes:
         """Return the bytes of the state to which ``answers`` led, as a change of the one before."""
         return encode_change(self._of_all(before, answers), after.z)
@@ -218,7 +220,7 @@ class FederatedAdmm:
             "sampling": spec.sampling.value,
             "minimum": spec.minimum,
             "round_timeout_s": self.method.round_timeout_s,
-            "participations": spec.most_participations,
+            "participations": spec.max_participations,
             "gamma": spec.gamma,
             "lipschitz": spec.lipschitz,
             "step": spec.step,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.core.arrays import IntArray
-from colonnade.wire.clients import Said
+from colonnade.wire.clients import ClientAnswers
 
 SEED_BYTES = 32
 _HEAD = struct.Struct("<8sIIIII32s")
@@ -80,7 +80,7 @@ def decode_state(body: bytes) -> AdmmState:
     return AdmmState(round_, drawing, seed, z, total, u, taken, owed, declined, answered, past)
 
 
-def encode_change(said: Said, z: IntArray) -> bytes:
+def encode_change(said: ClientAnswers, z: IntArray) -> bytes:
     """Return what a drawing used, all bodies of one size, and the model that came of it."""
     size = len(said.bodies[0]) if said.bodies else 0
     counts = z.size, said.clients.size, said.declined.size, size
@@ -95,7 +95,7 @@ def encode_change(said: Said, z: IntArray) -> bytes:
     )
 
 
-def decode_change(body: bytes) -> tuple[Said, IntArray]:
+def decode_change(body: bytes) -> tuple[ClientAnswers, IntArray]:
     """Return what the bytes of a change say; `ValueError` if they are none."""
     if len(body) < _CHANGE_HEAD.size or not body.startswith(_CHANGE_MAGIC):
         raise ValueError("the bytes are no change of a state")
@@ -105,7 +105,7 @@ def decode_change(body: bytes) -> tuple[Said, IntArray]:
     declined, z = parts.take("<u4", n_declined), parts.take("<i8", dim)
     bodies = [parts.next(size) for _ in range(n_answers)]
     parts.end()
-    return Said(clients, rounds, bodies, declined), z
+    return ClientAnswers(clients, rounds, bodies, declined), z
 
 
 @dataclass(slots=True)

@@ -32,7 +32,7 @@ from colonnade.core.errors import BadInput
 from colonnade.methods.admm.packing import unpack_many
 from colonnade.methods.admm.spec import MAX_STATE, STEP_UNIT, AdmmSpec, Sampling
 from colonnade.server.methods.admm.state import AdmmState, start_state
-from colonnade.wire.clients import Said
+from colonnade.wire.clients import ClientAnswers
 
 _STEP_BITS = STEP_UNIT.bit_length() - 1
 
@@ -46,9 +46,9 @@ class Answer:
     body: bytes
 
 
-def gathered(answers: Sequence[Answer]) -> Said:
+def gathered(answers: Sequence[Answer]) -> ClientAnswers:
     """Return answers as arrays."""
-    return Said(
+    return ClientAnswers(
         np.array([answer.client for answer in answers], np.int64),
         np.array([answer.round for answer in answers], np.int64),
         [answer.body for answer in answers],
@@ -83,12 +83,12 @@ class AdmmCoordinator:
         return start_state(self.spec.n_clients, self.spec.dim, seed)
 
     def finished(self, state: AdmmState) -> bool:
-        """Tell whether all rounds are done, or too few clients are left for the open one."""
+        """Return whether all rounds are done, or too few clients are left for the open one."""
         left = int(np.count_nonzero(self._free(state) | state.answered))
         return state.round > self.spec.rounds or left < self.spec.minimum
 
     def enough(self, state: AdmmState, more: int = 0) -> bool:
-        """Tell whether the open round has its minimum with so many answers more."""
+        """Return whether the open round has its minimum with so many answers more."""
         return int(np.count_nonzero(state.answered)) + more >= self.spec.minimum
 
     def sampled(self, state: AdmmState) -> IntArray:
@@ -103,7 +103,7 @@ class AdmmCoordinator:
         if spec.sampling is Sampling.POISSON and spec.sampled < spec.n_clients:
             threshold = np.uint64((spec.sampled << 64) // spec.n_clients)
             below = int((drawn[free] < threshold).sum())
-            count = min(max(below, spec.minimum), spec.most_sampled)
+            count = min(max(below, spec.minimum), spec.max_sampled)
         count -= int(np.count_nonzero(state.answered))
         asked = state.owed == state.round
         first = _smallest(drawn, np.flatnonzero(free & ~asked), count)
@@ -113,7 +113,7 @@ class AdmmCoordinator:
         return np.sort(np.concatenate([first, again]))
 
     def spares(self, state: AdmmState) -> bool:
-        """Tell whether the open round could ask somebody whom it has not asked."""
+        """Return whether the open round could ask somebody whom it has not asked."""
         fresh = self._free(state) & ~state.answered & (state.owed != state.round)
         fresh[self.sampled(state)] = False
         return bool(fresh.any())
@@ -145,7 +145,7 @@ class AdmmCoordinator:
             owed[asked[owed[asked] == 0]] = state.round
         return owed
 
-    def check(self, expected: IntArray, said: Said) -> None:
+    def check(self, expected: IntArray, said: ClientAnswers) -> None:
         """Raise `BadInput` unless all that was said is ``expected`` and has the right size.
 
         Parameters
@@ -163,7 +163,7 @@ class AdmmCoordinator:
         if other := set(map(len, said.bodies)) - {size}:
             raise BadInput(f"an answer has {min(other)} bytes instead of {size}")
 
-    def absorb(self, state: AdmmState, said: Said, *, in_place: bool = False) -> AdmmState:
+    def absorb(self, state: AdmmState, said: ClientAnswers, *, in_place: bool = False) -> AdmmState:
         """Close the drawing: apply what was stored while it was open, late answers included.
 
         With the minimum the model moves and the round is done; else a further drawing follows.
@@ -180,7 +180,7 @@ class AdmmCoordinator:
         return replace(after, z=self.consensus(after.total))
 
     def replay(
-        self, state: AdmmState, said: Said, z: IntArray, *, in_place: bool = False
+        self, state: AdmmState, said: ClientAnswers, z: IntArray, *, in_place: bool = False
     ) -> AdmmState:
         """Return what `absorb` returned when it found ``z``; all that is computed are integers."""
         spec, owed = self.spec, self.expected(state)
@@ -235,7 +235,7 @@ class AdmmCoordinator:
 
     def _free(self, state: AdmmState) -> NDArray[np.bool_]:
         """Return which clients may be asked."""
-        return ~state.declined & (state.taken < self.spec.most_participations)
+        return ~state.declined & (state.taken < self.spec.max_participations)
 
 
 @functools.lru_cache(maxsize=4)  # a drawing is looked at several times

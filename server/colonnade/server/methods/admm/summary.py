@@ -22,7 +22,7 @@ from colonnade.server.methods.admm.state import AdmmState
 from colonnade.server.store.base import IterateRow
 
 # Points of the curves: computing a central figure takes a while.
-_MOST_POINTS = 40
+_MAX_POINTS = 40
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,8 +71,8 @@ def history_of(
 
     def count(number: int, *, answers: int, done: bool) -> None:
         before = counts.get(number, RoundCount(number, 0, 0, 0, done=False))
-        heard, drawings = before.answers + answers, before.drawings + 1
-        counts[number] = RoundCount(number, asked.size, heard, drawings, done=done)
+        pending, drawings = before.answers + answers, before.drawings + 1
+        counts[number] = RoundCount(number, asked.size, pending, drawings, done=done)
 
     for _, state in states:
         total, number = int(state.taken.sum()), state.round
@@ -113,8 +113,8 @@ def clients_of(algorithm: FederatedAdmm, history: History) -> dict[str, Any]:
         "answers": int(last.taken.sum()),
         "minimum": spec.minimum,
         "sampled": spec.sampled,
-        "limit": spec.most_participations,
-        "at_limit": int((last.taken >= spec.most_participations).sum()),
+        "limit": spec.max_participations,
+        "at_limit": int((last.taken >= spec.max_participations).sum()),
         "rounds": [asdict(each) for each in history.rounds],
         "unused": int(last.answered.sum()),
         "local": {
@@ -146,7 +146,7 @@ def uplink_by_client(algorithm: FederatedAdmm, last: AdmmState) -> dict[str, Any
     }
     sizes = {party: (counts * spec.body_bytes).tolist() for party, counts in answers.items()}
     return {
-        "predicted_most_bytes": spec.payload_bytes(spec.n_clients * spec.most_participations),
+        "predicted_most_bytes": spec.payload_bytes(spec.n_clients * spec.max_participations),
         "clients": {
             "kind": DISPLACEMENT,
             "body_bytes": spec.body_bytes,
@@ -177,7 +177,7 @@ def _curves(
 ) -> list[dict[str, float | int | None]]:
     """Return both figures as they grew over the rounds."""
     spec, delta = algorithm.method.spec, algorithm.job.delta
-    chosen = [taken[place] for place in _spread(len(taken), _MOST_POINTS)]
+    chosen = [taken[place] for place in _spread(len(taken), _MAX_POINTS)]
     counts = [done for done, _ in chosen]
     central: Sequence[float | None]
     try:

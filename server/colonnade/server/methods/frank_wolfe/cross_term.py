@@ -12,7 +12,7 @@ import numpy as np
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.fixedpoint import GRID
 from colonnade.methods.column_moments import Moments, clipped_normal, moments_of
-from colonnade.methods.frank_wolfe.residual import COEF_UNIT, Public
+from colonnade.methods.frank_wolfe.residual import COEF_UNIT, TaskParameters
 from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec, Labels
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.sketching.packing import ShareCode
@@ -49,7 +49,7 @@ class CrossTerm:
         label: bytes | None,
         means: Mapping[str, bytes],
         blocks: Iterable[Block],
-    ) -> dict[str, Public]:
+    ) -> dict[str, TaskParameters]:
         """Return what each of ``blocks`` is told."""
         spec, scales = self.spec, self.scales(means)
         parts = {b.party: self._part(b, coef, shares[b.party], scales) for b in spec.blocks}
@@ -116,14 +116,16 @@ class CrossTerm:
                 part += amount / COEF_UNIT * self._trusted(shares[feature], deviation, made)
         return part
 
-    def _public(self, block: Block, coef: IntArray, q: FloatArray, scales: Scales) -> Public:
+    def _public(
+        self, block: Block, coef: IntArray, q: FloatArray, scales: Scales
+    ) -> TaskParameters:
         # A row of J' q / s has variance |q|^2 / (m s); in units of the value range.
         cross = math.sqrt(float(q @ q) / (self.sketch.dim * self.sketch.column_norm2)) / GRID
         clip = self.spec.clip * math.hypot(scales.label_deviation, cross)
         offset = -float(coef @ scales.features[block.party].mean)
         if block.holds_label:
             offset += scales.label_mean * COEF_UNIT
-        return Public.saturated(coef, q, clip=clip, offset=offset)
+        return TaskParameters.saturated(coef, q, clip=clip, offset=offset)
 
     def _trusted(
         self, body: bytes, deviation: float, made: tuple[DiscreteGaussian, ShareCode]

@@ -39,7 +39,7 @@ class VerticalFrankWolfe:
         return state.round
 
     def finished(self, state: Iterate) -> bool:
-        """Tell whether all rounds are done."""
+        """Return whether all rounds are done."""
         return self.solver.finished(state)
 
     def tasks(self, state: Iterate) -> Mapping[str, bytes]:

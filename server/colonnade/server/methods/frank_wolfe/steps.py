@@ -18,7 +18,7 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.errors import BadInput
-from colonnade.methods.frank_wolfe.residual import COEF_UNIT, Public
+from colonnade.methods.frank_wolfe.residual import COEF_UNIT, TaskParameters
 from colonnade.methods.frank_wolfe.spec import (
     LABEL,
     MEANS,
@@ -40,7 +40,7 @@ class Task:
     """What one party is asked in a round."""
 
     round: int
-    public: Public | None  # None for the opening
+    public: TaskParameters | None  # None for the opening
     candidates: tuple[int, ...] = ()  # empty for all that the party may choose from
 
 
@@ -76,7 +76,7 @@ class FrankWolfe:
         return Iterate(0, coef, {block.party: {} for block in spec.blocks})
 
     def finished(self, state: Iterate) -> bool:
-        """Tell whether all rounds are done."""
+        """Return whether all rounds are done."""
         return state.round > self.spec.rounds
 
     def sampled(self, round_: int) -> tuple[Block, ...]:

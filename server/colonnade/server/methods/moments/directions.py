@@ -15,7 +15,7 @@ from colonnade.linear.gram import floored, ridge
 from colonnade.methods.moments.rows import BALL
 from colonnade.methods.moments.spec import CROSS, SHARE, MomentsSpec, Part
 from colonnade.server.methods.moments.estimates import Bodies, Local
-from colonnade.server.methods.moments.scales import Back, clipped
+from colonnade.server.methods.moments.scales import DecodedSketch, clipped
 
 # Fixed point of directions in the coordinator's state.
 BASIS_UNIT = 2**32
@@ -25,7 +25,7 @@ _RIDGE, _FEATURE_RIDGE = 0.5, 0.05
 _FLOOR = 0.02
 _THRESHOLD = 1.0
 _PASSES = 80
-_MOST_ALIGNED = 0.95
+_MAX_ALIGNED = 0.95
 
 Pair = tuple[int, int]
 
@@ -43,10 +43,10 @@ def share_weights(count: int) -> tuple[float, ...]:
     return tuple(_WEIGHTS[min(place, len(_WEIGHTS) - 1)] for place in range(count))
 
 
-def others_back(spec: MomentsSpec, part: Part, bodies: Bodies) -> Back:
+def others_back(spec: MomentsSpec, part: Part, bodies: Bodies) -> DecodedSketch:
     """Return the directions of all other parties as they are sent to ``part``."""
     decoded = [_shared(spec, other, bodies) for other in spec.others(part)]
-    return Back.of(np.concatenate(decoded), spec.cross_clip)
+    return DecodedSketch.of(np.concatenate(decoded), spec.cross_clip)
 
 
 def _shared(spec: MomentsSpec, part: Part, bodies: Bodies) -> IntArray:
@@ -102,7 +102,7 @@ def basis_of(local: Local, *, shared: int, probes: int, label: bool) -> IntArray
         if len(found) == probes:
             break
     basis = np.stack(found)
-    aligned = np.clip(basis @ local.target, -_MOST_ALIGNED, _MOST_ALIGNED) * label
+    aligned = np.clip(basis @ local.target, -_MAX_ALIGNED, _MAX_ALIGNED) * label
     return np.rint(np.column_stack([basis, aligned]) * BASIS_UNIT).astype(np.int64)
 
 
@@ -237,11 +237,11 @@ def through_label(locals_: Sequence[Local], directions: Sequence[Directions]) ->
     too little for columns that are nearly the same.
     """
     aligned = [
-        np.clip(each.basis @ local.target, -_MOST_ALIGNED, _MOST_ALIGNED)
+        np.clip(each.basis @ local.target, -_MAX_ALIGNED, _MAX_ALIGNED)
         for local, each in zip(locals_, directions, strict=True)
     ]
-    together = np.concatenate(aligned)
-    products: FloatArray = np.outer(together, together)
+    concat = np.concatenate(aligned)
+    products: FloatArray = np.outer(concat, concat)
     for span in spans_of([len(each) for each in aligned]):
         products[span, span] = 0.0
     return products

@@ -1,4 +1,4 @@
-"""A party's own statistics, decoded from its releases, and calmed where noise rules."""
+"""A party's own statistics, decoded from its releases, and shrunk where noise dominates."""
 
 import math
 from collections.abc import Mapping
@@ -16,12 +16,12 @@ from colonnade.methods.moments.spec import (
     MomentsSpec,
     Part,
 )
-from colonnade.server.methods.moments.scales import Back, clipped
+from colonnade.server.methods.moments.scales import DecodedSketch, clipped
 
 _FLOOR = 0.02
 # The most that a squared correlation is on average, and the variance of what a released deviation
 # is off by, in squares: what is assumed where noise rules.
-_MOST_SIGNAL = 0.05
+_MAX_SIGNAL = 0.05
 _VARIANCE_PRIOR = 0.04
 
 Bodies = Mapping[str, Mapping[str, bytes]]
@@ -67,11 +67,11 @@ def local_of(spec: MomentsSpec, part: Part, bodies: Bodies) -> Local:
     )
 
 
-def label_back(spec: MomentsSpec, bodies: Bodies) -> Back:
+def label_back(spec: MomentsSpec, bodies: Bodies) -> DecodedSketch:
     """Return the label's sketch as it is sent to those who do not hold the label."""
     owner = next(part for part in spec.parts if part.holds_label)
     decoded = spec.made(owner, LABEL)[1].decode(bodies[owner.party][LABEL])
-    return Back.of(decoded.reshape(1, -1), spec.cross_clip)
+    return DecodedSketch.of(decoded.reshape(1, -1), spec.cross_clip)
 
 
 def _marginals(spec: MomentsSpec, part: Part, bodies: Bodies) -> tuple[FloatArray, float]:
@@ -94,7 +94,7 @@ def shrunk(values: FloatArray, error: float) -> FloatArray:
     has above its expectation counts as signal only beyond that.
     """
     expected = error**2 * (1.0 + math.sqrt(2.0 / values.size))
-    signal = min(max(float(np.mean(values**2)) - expected, 0.0), _MOST_SIGNAL)
+    signal = min(max(float(np.mean(values**2)) - expected, 0.0), _MAX_SIGNAL)
     return values * (signal / max(signal + error**2, 1e-30))
 
 

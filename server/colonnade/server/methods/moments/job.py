@@ -36,7 +36,7 @@ class VerticalMoments:
         return state.round
 
     def finished(self, state: MomentsState) -> bool:
-        """Tell whether all rounds are done."""
+        """Return whether all rounds are done."""
         return self.solver.finished(state)
 
     def tasks(self, state: MomentsState) -> Mapping[str, bytes]:

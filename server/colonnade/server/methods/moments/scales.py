@@ -105,7 +105,7 @@ def clipped(weights: tuple[float, ...], radius: float) -> Clipped:
 
 
 @dataclass(frozen=True, slots=True)
-class Back:
+class DecodedSketch:
     """Noisy sketches, ready to be sent to a party, and how to read what comes back."""
 
     sketches: IntArray  # (n_sketches, dim), what the task carries
@@ -113,7 +113,7 @@ class Back:
     energy: FloatArray  # mean square of a clipped row's coordinates, the ball having radius 1
 
     @classmethod
-    def of(cls, decoded: IntArray, clip: float) -> "Back":
+    def of(cls, decoded: IntArray, clip: float) -> "DecodedSketch":
         """Scale sketches so that a row's norm is clipped at ``clip`` times its root mean square.
 
         ``J`` has one entry in a column, so a row of ``J' z`` is a column of ``z`` up to its sign:

@@ -7,7 +7,7 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import GRID
-from colonnade.methods.frank_wolfe.residual import COEF_UNIT, MAX_COEF, Public
+from colonnade.methods.frank_wolfe.residual import COEF_UNIT, MAX_COEF, TaskParameters
 from colonnade.methods.moments.rows import BALL
 from colonnade.methods.moments.spec import LABEL, MomentsSpec, Part
 from colonnade.server.methods.moments.scales import Scales, clipped
@@ -21,7 +21,7 @@ Bodies = Mapping[str, Mapping[str, bytes]]
 
 def path_public(
     spec: MomentsSpec, part: Part, scales: Scales, choices: Sequence[Choice], bodies: Bodies
-) -> Public:
+) -> TaskParameters:
     """Return the coefficients of the choices so far, and how to form a residual with them."""
     known = scales.features[part.party]
     coef = np.zeros(len(part.features))
@@ -34,7 +34,7 @@ def path_public(
     q, spread = np.zeros(spec.sketch_dim), scales.label_deviation
     if not part.holds_label:
         q, spread = _label_rows(spec, scales, bodies)
-    return Public.saturated(fixed, q, clip=spread, offset=offset)
+    return TaskParameters.saturated(fixed, q, clip=spread, offset=offset)
 
 
 def _label_rows(spec: MomentsSpec, scales: Scales, bodies: Bodies) -> tuple[FloatArray, float]:

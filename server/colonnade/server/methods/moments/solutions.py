@@ -26,7 +26,7 @@ _USES = {
 }
 
 # Features in a summary's path and correlations: more would fill a page and say no more.
-_MOST_FEATURES = 120
+_MAX_FEATURES = 120
 _PATH_POINTS = 40
 _PATH_END = 0.01  # of the penalty that leaves nothing
 _DIGITS = 4
@@ -103,7 +103,7 @@ def moments_summary(
         for part in solver.spec.parts
         for place in solver.kept(state, part)
     ]
-    largest = np.argsort(-np.abs(found.target), kind="stable")[:_MOST_FEATURES]
+    largest = np.argsort(-np.abs(found.target), kind="stable")[:_MAX_FEATURES]
     shown = np.sort(largest)  # parties' blocks stay together
     path = lasso_path(found.gram, found.target, count=_PATH_POINTS, least=_PATH_END)
     return {
@@ -130,7 +130,7 @@ def _with_label(found: Estimate) -> FloatArray:
 
 
 def _bought_between(spec: MomentsSpec) -> bool:
-    """Tell whether what parties have in common was measured, or there is but one party."""
+    """Return whether what parties have in common was measured, or there is but one party."""
     return spec.shares() or len(spec.parts) == 1
 
 

@@ -35,7 +35,7 @@ from colonnade.server.methods.moments.intervals import Explained, Intervals, exp
 from colonnade.server.methods.moments.scales import Scales
 from colonnade.server.methods.moments.screening import Choice, path_public
 
-_MOST_INTERCEPT = 2.0**60
+_MAX_INTERCEPT = 2.0**60
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class MomentsSolver:
         )
 
     def finished(self, state: MomentsState) -> bool:
-        """Tell whether all rounds are done."""
+        """Return whether all rounds are done."""
         return state.round >= len(self.spec.stages())
 
     def tasks(self, state: MomentsState) -> dict[str, Task]:
@@ -180,7 +180,7 @@ class MomentsSolver:
             coef[part.party] = fixed
             for place in kept:
                 constant -= float(fixed[place]) * float(known.mean[place])
-        return coef, round(min(max(constant, -_MOST_INTERCEPT), _MOST_INTERCEPT))
+        return coef, round(min(max(constant, -_MAX_INTERCEPT), _MAX_INTERCEPT))
 
     def _bases(self, state: MomentsState) -> dict[str, IntArray]:
         shared, bases = self.spec.labels is Labels.SHARED, {}
