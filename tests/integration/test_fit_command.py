@@ -357,7 +357,7 @@ def harmed(cell: str, *, row: int, column: int, folder: Path, out: Path) -> Path
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("low = 20\n", "", "'low' is missing"),  # bounds are never guessed
+        ("low = 20\n", "", "low: is missing"),  # bounds are never guessed
         ('"dose"', '"weight"', "no column 'weight'"),
         ("low = 20", "low = 90", "less than high"),
         ("high = 80", "high = inf", "finite"),

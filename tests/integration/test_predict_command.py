@@ -167,7 +167,7 @@ def test_a_column_of_dates_is_refused(folder: Path) -> None:
     ("changes", "said"),
     [
         ({"--data": "absent.csv"}, "absent.csv: cannot read the source"),
-        ({"--model": "absent.json"}, "absent.json: cannot read the model"),
+        ({"--model": "absent.json"}, "absent.json: no such file"),
         ({"--model": "joined.csv"}, "joined.csv: not valid JSON"),
         ({"--out": "no/p.csv"}, "no/p.csv: cannot write predictions"),
         ({"--out": "joined.csv"}, "joined.csv: would replace the file"),

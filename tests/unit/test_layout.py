@@ -5,7 +5,17 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-HEAVY = ("numpy", "numba", "duckdb", "apsw", "cryptography", "google.protobuf", "tqdm", "grpc")
+HEAVY = (
+    "numpy",
+    "numba",
+    "duckdb",
+    "apsw",
+    "cryptography",
+    "google.protobuf",
+    "tqdm",
+    "grpc",
+    "msgspec",
+)
 
 
 def test_the_namespace_package_has_no_init_file() -> None:

@@ -16,51 +16,32 @@ import json
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from msgspec.structs import asdict, astuple
 
 from colonnade.core.arrays import FloatArray
+from colonnade.core.config import Finite, Strict, Text, convert, parse_json, read_text
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds, scaled
-from colonnade.core.strict_json import Kind, parse_json, read_object
 
 FORMAT, VERSION = "colonnade model", 2
 LossName: TypeAlias = Literal["squared", "logistic", "hinge"]
 
-_MODEL_KEYS: Final[Mapping[str, Kind]] = {
-    "format": "text",
-    "version": "number",
-    "job_id": "text",
-    "private": "flag",
-    "loss": "text",
-    "label": "object",
-    "intercept_scaled": "number",
-    "intercept": "number",
-    "features": "list",
-}
-_LABEL_KEYS: Final[Mapping[str, Kind]] = {"name": "text", "low": "number", "high": "number"}
-_COEF_KEYS: Final[Mapping[str, Kind]] = {"coef_scaled": "number", "coef": "number"}
-_FEATURE_KEYS: Final[Mapping[str, Kind]] = {
-    "party": "text",
-    **_LABEL_KEYS,
-    "fill": "number",
-    **_COEF_KEYS,
-}
 # Both kinds of coefficient are in the file; rounding in another program's algebra may differ.
 _AGREEMENT = 1e-9
 _MAX_NAMES = 5
 
 
-@dataclass(frozen=True, slots=True)
-class ModelLabel:
+class ModelLabel(Strict, frozen=True):
     """Name the label and its public bounds."""
 
-    name: str
-    low: float
-    high: float
+    name: Text
+    low: Finite
+    high: Finite
 
     @property
     def bounds(self) -> Bounds:
@@ -68,8 +49,7 @@ class ModelLabel:
         return Bounds(self.low, self.high)
 
 
-@dataclass(frozen=True, slots=True)
-class ModelFeature:
+class ModelFeature(Strict, frozen=True):
     """Hold one party's feature: its public bounds and its coefficient on scaled values.
 
     Parameters
@@ -79,12 +59,12 @@ class ModelFeature:
         than it was declared under; it is clipped to them like any value.
     """
 
-    party: str
-    name: str
-    low: float
-    high: float
-    fill: float
-    coef_scaled: float
+    party: Text
+    name: Text
+    low: Finite
+    high: Finite
+    fill: Finite
+    coef_scaled: Finite
 
     @property
     def bounds(self) -> Bounds:
@@ -99,6 +79,22 @@ class ModelFeature:
     def scaled(self, values: FloatArray) -> FloatArray:
         """Return values as training sees them, before rounding to the grid; NaN is missing."""
         return scaled(np.where(np.isnan(values), self.fill, values), self.bounds)
+
+
+class _FeatureTable(ModelFeature, frozen=True):
+    coef: Finite
+
+
+class _ModelFile(Strict, frozen=True):
+    format: str
+    version: int
+    job_id: Text
+    private: bool
+    loss: LossName
+    label: ModelLabel
+    intercept_scaled: Finite
+    intercept: Finite
+    features: tuple[_FeatureTable, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,25 +248,20 @@ class LinearModel:
             raise BadInput(f"{origin}: not a Colonnade model; give the model.json of a job")
         if document.get("version") != VERSION:
             raise BadInput(f"{origin}: not of version {VERSION}, the only one this program reads")
-        model = read_object(document, _MODEL_KEYS, where=origin)
-        label = read_object(model["label"], _LABEL_KEYS, where=f"{origin}: label")
-        features = [
-            read_object(feature, _FEATURE_KEYS, where=f"{origin}: feature {number}")
-            for number, feature in enumerate(model["features"], start=1)
-        ]
-        coef = [feature.pop("coef") for feature in features]
+        file = convert(document, _ModelFile, origin=origin)
         try:
             read = cls(
-                job_id=model["job_id"],
-                loss=model["loss"],
-                label=ModelLabel(**label),
-                intercept_scaled=model["intercept_scaled"],
-                features=tuple(ModelFeature(**feature) for feature in features),
-                private=model["private"],
+                job_id=file.job_id,
+                loss=file.loss,
+                label=file.label,
+                intercept_scaled=file.intercept_scaled,
+                features=tuple(ModelFeature(*astuple(table)[:-1]) for table in file.features),
+                private=file.private,
             )
         except ValueError as error:
             raise BadInput(f"{origin}: {error}") from None
-        read._check_agreement(coef, intercept=model["intercept"], origin=origin)
+        coef = [table.coef for table in file.features]
+        read._check_agreement(coef, intercept=file.intercept, origin=origin)
         return read
 
     @property
@@ -297,13 +288,7 @@ class LinearModel:
 
 def load_model(path: Path) -> LinearModel:
     """Read the ``model.json`` at ``path``."""
-    try:
-        text = path.read_text("utf-8")
-    except UnicodeDecodeError:
-        raise BadInput(f"{path}: not UTF-8 text; give the model.json of a job") from None
-    except OSError as error:
-        raise BadInput(f"{path}: cannot read the model: {error.strerror}") from None
-    return LinearModel.from_json(text, origin=str(path))
+    return LinearModel.from_json(read_text(path), origin=str(path))
 
 
 def _plain(column: ModelLabel | ModelFeature) -> dict[str, Any]:

@@ -40,22 +40,19 @@ parties know about a quantity, never from the rows::
 
 import hashlib
 import json
-import tomllib
-from collections.abc import Mapping, Sequence
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
-from colonnade.core.errors import BadInput
+from colonnade.core.config import Strict, Text, load_toml, parse_toml
 from colonnade.core.fixedpoint import Bounds
 
 DEFAULT_MISSING = ("", "NA", "NaN", "null")
 
-CLIENT_IDS = ("text", "integer", "exact")
+ClientIds = Literal["text", "integer", "exact"]
+CLIENT_IDS: tuple[ClientIds, ...] = get_args(ClientIds)
 """The rules by which the ids of clients are compared; the first is the default."""
-
-_SCHEMA_KEYS = ("id", "client", "client_ids", "missing", "feature", "label")
-_COLUMN_KEYS = ("name", "column", "low", "high", "fill")
 
 MAX_NAME = 200
 """Longest name of a column: jobs carry names, and peers show them."""
@@ -94,7 +91,7 @@ class Schema:
     id: str | None = None
     missing: tuple[str, ...] = DEFAULT_MISSING
     client: str | None = None
-    client_ids: str = CLIENT_IDS[0]
+    client_ids: ClientIds = CLIENT_IDS[0]
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -116,42 +113,64 @@ class Schema:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
+class _ColumnTable(Strict, frozen=True):
+    """A ``[[feature]]`` or the ``[label]``."""
+
+    name: str
+    low: float
+    high: float
+    column: Text | None = None
+    fill: float | None = None
+
+    def __post_init__(self) -> None:
+        self.declared()
+
+    def declared(self) -> Column:
+        if not (1 <= len(self.name) <= MAX_NAME and self.name.isprintable()):
+            raise ValueError(f"name: must have 1 to {MAX_NAME} printable characters")
+        bounds = Bounds(self.low, self.high)
+        fill = bounds.middle if self.fill is None else self.fill
+        if not self.low <= fill <= self.high:
+            raise ValueError(f"fill: must lie within [{self.low}, {self.high}]")
+        return Column(self.name, self.column or self.name, bounds, fill)
+
+
+class _SchemaFile(Strict, frozen=True):
+    id: Text | None = None
+    client: Text | None = None
+    client_ids: ClientIds | None = None
+    missing: tuple[str, ...] = DEFAULT_MISSING
+    feature: tuple[_ColumnTable, ...] = ()
+    label: _ColumnTable | None = None
+
+    def __post_init__(self) -> None:
+        if not self.feature:
+            raise ValueError("no features; declare each one in a [[feature]] table")
+        if self.client_ids is not None and self.client is None:
+            raise ValueError("client_ids: there is no client column; name it as client")
+        names = Counter(column.name for column in self.declared().columns)
+        if repeated := [name for name, count in names.items() if count > 1]:
+            raise ValueError(f"name: {repeated[0]!r} is used twice; rename one")
+
+    def declared(self) -> Schema:
+        return Schema(
+            features=tuple(feature.declared() for feature in self.feature),
+            label=None if self.label is None else self.label.declared(),
+            id=self.id,
+            missing=self.missing,
+            client=self.client,
+            client_ids=self.client_ids or CLIENT_IDS[0],
+        )
+
+
 def load_schema(path: Path) -> Schema:
     """Read the schema file at ``path``."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise BadInput(f"{path}: not UTF-8 text; save the schema as UTF-8") from None
-    except OSError as error:
-        raise BadInput(f"{path}: cannot read the schema: {error.strerror}") from None
-    return parse_schema(text, origin=str(path))
+    return load_toml(path, _SchemaFile).declared()
 
 
 def parse_schema(text: str, *, origin: str) -> Schema:
     """Parse the TOML ``text`` of a schema; ``origin`` names the file in errors."""
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        reason = " ".join(str(error).split())
-        raise BadInput(f"{origin}: not valid TOML: {reason}") from None
-    _refuse_unknown(document, _SCHEMA_KEYS, where=origin)
-    blocks = document.get("feature", [])
-    if not isinstance(blocks, list) or not blocks:
-        raise BadInput(f"{origin}: no features; declare each one in a [[feature]] block")
-    label = document.get("label")
-    schema = Schema(
-        features=tuple(
-            _parse_column(block, where=f"{origin}: feature {number}")
-            for number, block in enumerate(blocks, start=1)
-        ),
-        label=None if label is None else _parse_column(label, where=f"{origin}: label"),
-        id=_parse_text(document, "id", where=origin) if "id" in document else None,
-        missing=_parse_missing(document, where=origin),
-        client=_parse_text(document, "client", where=origin) if "client" in document else None,
-        client_ids=_parse_client_ids(document, where=origin),
-    )
-    _refuse_duplicates(schema.columns, where=origin)
-    return schema
+    return parse_toml(text, _SchemaFile, origin=origin).declared()
 
 
 def _canonical(column: Column) -> dict[str, Any]:
@@ -164,77 +183,3 @@ def _canonical(column: Column) -> dict[str, Any]:
         "high": column.bounds.high + 0.0,
         "fill": column.fill + 0.0,
     }
-
-
-def _parse_column(block: object, *, where: str) -> Column:
-    if not isinstance(block, dict):
-        raise BadInput(f"{where}: must be a table; write [[feature]] or [label] above its keys")
-    name = _parse_text(block, "name", where=where)
-    if len(name) > MAX_NAME or not name.isprintable():
-        raise BadInput(f"{where}: key 'name': must have 1 to {MAX_NAME} printable characters")
-    where = f"{where} ({name!r})"
-    _refuse_unknown(block, _COLUMN_KEYS, where=where)
-    low = _parse_number(block, "low", where=where)
-    high = _parse_number(block, "high", where=where)
-    try:
-        bounds = Bounds(low, high)
-    except ValueError as error:
-        raise BadInput(f"{where}: key 'low': {error}; have low = {low}, high = {high}") from None
-    fill = _parse_number(block, "fill", where=where) if "fill" in block else bounds.middle
-    if not low <= fill <= high:
-        raise BadInput(f"{where}: key 'fill': must lie within [{low}, {high}], not {fill}")
-    column = _parse_text(block, "column", where=where) if "column" in block else name
-    return Column(name=name, column=column, bounds=bounds, fill=fill)
-
-
-def _parse_text(block: Mapping[str, Any], key: str, *, where: str) -> str:
-    if key not in block:
-        raise BadInput(f'{where}: key {key!r} is missing; add {key} = "..."')
-    value = block[key]
-    if not isinstance(value, str) or not value:
-        raise BadInput(f"{where}: key {key!r}: must be a non-empty text in quotes")
-    return value
-
-
-def _parse_number(block: Mapping[str, Any], key: str, *, where: str) -> float:
-    if key not in block:
-        raise BadInput(f"{where}: key {key!r} is missing; add {key} = <number>")
-    value = block[key]
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise BadInput(f"{where}: key {key!r}: must be a number, without quotes")
-    try:
-        return float(value)
-    except OverflowError:
-        raise BadInput(f"{where}: key {key!r}: too large for a 64-bit float") from None
-
-
-def _parse_client_ids(document: Mapping[str, Any], *, where: str) -> str:
-    if "client_ids" not in document:
-        return CLIENT_IDS[0]
-    if "client" not in document:
-        raise BadInput(f"{where}: key 'client_ids': there is no client column; name it as client")
-    rule = _parse_text(document, "client_ids", where=where)
-    if rule not in CLIENT_IDS:
-        raise BadInput(f"{where}: key 'client_ids': must be one of {', '.join(CLIENT_IDS)}")
-    return rule
-
-
-def _parse_missing(document: Mapping[str, Any], *, where: str) -> tuple[str, ...]:
-    tokens = document.get("missing", list(DEFAULT_MISSING))
-    if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
-        raise BadInput(f'{where}: key \'missing\': must be a list of texts such as ["", "NA"]')
-    return tuple(tokens)
-
-
-def _refuse_unknown(block: Mapping[str, Any], known: Sequence[str], *, where: str) -> None:
-    for key in block:
-        if key not in known:
-            raise BadInput(f"{where}: unknown key {key!r}; known keys: {', '.join(known)}")
-
-
-def _refuse_duplicates(columns: Sequence[Column], *, where: str) -> None:
-    seen: set[str] = set()
-    for column in columns:
-        if column.name in seen:
-            raise BadInput(f"{where}: key 'name': {column.name!r} is used twice; rename one")
-        seen.add(column.name)

@@ -9,11 +9,11 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from colonnade.core.config import Section
+from colonnade.core.config import about
 from colonnade.core.errors import BadInput, Unreachable
 from colonnade.wire.limits import split_address
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from prometheus_client import Metric
 
 logger = logging.getLogger(__name__)
-KEYS = ("metrics", "health")
 # The two services that health knows: the process runs; it can do its work.
 LIVE, READY = "", "ready"
 _CHECK_S = 5.0
@@ -47,16 +46,15 @@ class Addresses:
         """Return whether anything is shown at all."""
         return self != NOWHERE
 
+    def check(self) -> None:
+        """Refuse what is not an address."""
+        for key, address in asdict(self).items():
+            if address is not None:
+                with about(key):
+                    split_address(address)
+
 
 NOWHERE = Addresses()
-
-
-def addresses_of(settings: Section) -> Addresses:
-    """Read the addresses from a configuration file."""
-    found = {key: settings.text(key) for key in KEYS if key in settings.values}
-    for address in found.values():
-        split_address(address)
-    return Addresses(**found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,28 +1,13 @@
 """A party's configuration file."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
-from colonnade.core.config import load_settings
+from msgspec.structs import force_setattr, replace
+
+from colonnade.core.config import Strict, Whole, about, load_toml
 from colonnade.ledger.files import LedgerFiles
 from colonnade.wire.limits import require_loopback, split_address
-from colonnade.wire.monitoring import KEYS, MONITORING, NOWHERE, Addresses, addresses_of
-
-_KEYS = (
-    "coordinator",
-    "credentials",
-    "data",
-    "ledger",
-    "mirror",
-    "policy",
-    "uplink_log",
-    "answer_grid_ms",
-    "insecure",
-    "identity",
-    "coordinator_identity",
-    "drop_out_percent",
-    *KEYS,
-)
+from colonnade.wire.monitoring import MONITORING, Addresses
 
 ANSWER_GRID_MS = 20
 
@@ -55,41 +40,59 @@ answer_grid_ms = {ANSWER_GRID_MS}
 {MONITORING}"""
 
 
-@dataclass(frozen=True, slots=True)
-class PartyConfig:
+class PartyConfig(Strict, frozen=True, kw_only=True, rename={"ledger_folder": "ledger"}):
     """What a party is told."""
 
     coordinator: str
-    credentials: Path | None  # None on an insecure loopback connection
+    credentials: Path | None = None  # None on an insecure loopback connection
     data: Path
-    ledger: LedgerFiles
+    ledger_folder: Path
+    mirror: Path | None = None
     policy: Path
-    uplink_log: Path
-    identity: str  # only for an insecure connection; else the certificate says it
-    coordinator_identity: str
-    answer_grid_s: float = 0.0
-    monitoring: Addresses = NOWHERE
-    drop_out: float = 0.0  # share of its clients that a host leaves out, at random, as a trial
+    uplink_log: Path = Path("uplink.jsonl")
+    answer_grid_ms: Whole = ANSWER_GRID_MS
+    insecure: bool = False
+    identity: str = ""  # only for an insecure connection; else the certificate says it
+    coordinator_identity: str = ""
+    drop_out_percent: Whole = 0  # clients that a host leaves out, at random, as a trial
+    metrics: str | None = None
+    health: str | None = None
+
+    def __post_init__(self) -> None:
+        with about("coordinator"):
+            split_address(self.coordinator)
+            if self.insecure:
+                require_loopback(self.coordinator)
+        self.monitoring.check()
+        if self.insecure:
+            force_setattr(self, "credentials", None)
+        needed = ("identity", "coordinator_identity") if self.insecure else ("credentials",)
+        for key in needed:
+            if not getattr(self, key):
+                raise ValueError(f"{key}: is missing")
+
+    @property
+    def ledger(self) -> LedgerFiles:
+        """The ledger's files."""
+        return LedgerFiles(self.ledger_folder, self.mirror)
+
+    @property
+    def answer_grid_s(self) -> float:
+        """Grid of the answers' times, in seconds."""
+        return self.answer_grid_ms / 1000.0
+
+    @property
+    def monitoring(self) -> Addresses:
+        """Where metrics and health are shown."""
+        return Addresses(self.metrics, self.health)
+
+    @property
+    def drop_out(self) -> float:
+        """Fraction of its clients that a host leaves out."""
+        return min(99, self.drop_out_percent) / 100.0
 
 
 def load_config(path: Path) -> PartyConfig:
     """Read a party's file; unknown keys are refused."""
-    settings = load_settings(path)
-    settings.refuse_unknown(_KEYS)
-    address, insecure = settings.text("coordinator"), settings.flag("insecure")
-    split_address(address)
-    if insecure:
-        require_loopback(address)
-    return PartyConfig(
-        coordinator=address,
-        credentials=None if insecure else settings.path("credentials"),
-        data=settings.path("data"),
-        ledger=LedgerFiles(settings.path("ledger"), settings.optional_path("mirror")),
-        policy=settings.path("policy"),
-        uplink_log=settings.path("uplink_log", "uplink.jsonl"),
-        identity=settings.text("identity") if insecure else "",
-        coordinator_identity=settings.text("coordinator_identity") if insecure else "",
-        answer_grid_s=settings.integer("answer_grid_ms", ANSWER_GRID_MS) / 1000.0,
-        monitoring=addresses_of(settings),
-        drop_out=min(99, settings.integer("drop_out_percent", 0)) / 100.0,
-    )
+    config = load_toml(path, PartyConfig)
+    return replace(config, uplink_log=path.resolve().parent / config.uplink_log)

@@ -10,26 +10,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from colonnade.core.config import Section, load_settings
-from colonnade.core.errors import BadInput, PolicyRefused
+from colonnade.core.config import Count, Positive, Strict, about, load_toml
+from colonnade.core.errors import PolicyRefused
 from colonnade.methods.job import KINDS, Job
 from colonnade.pki.identity import COORDINATOR, Identity
 from colonnade.privacy.accounting import delta_for, rho_from_units, rho_of, units_down
 
 ANY = "*"
 _MAX_EPSILON = 1e4
-
-_KEYS = (
-    "coordinator",
-    "kinds",
-    "features",
-    "label",
-    "max_rho",
-    "max_epsilon",
-    "delta",
-    "max_rounds",
-    "until",
-)
 
 TEMPLATE = """\
 # What this organization agrees to. A job must fit one [[allow]] as a whole; anything else is
@@ -123,45 +111,60 @@ class Policy:
         return features, any(each.label for each in allowed)
 
 
+class _AllowTable(Strict, frozen=True):
+    """An ``[[allow]]``."""
+
+    coordinator: str
+    kinds: tuple[str, ...]
+    features: tuple[str, ...]
+    max_rounds: Count
+    label: bool = False
+    max_rho: Positive | None = None
+    max_epsilon: Positive | None = None
+    delta: Positive | None = None
+    until: dt.date | None = None
+
+    def __post_init__(self) -> None:
+        self.allowance()
+
+    def allowance(self) -> Allowance:
+        with about("coordinator"):
+            coordinator = Identity.from_uri(self.coordinator)
+            if coordinator.role != COORDINATOR:
+                raise ValueError(f"{coordinator.uri} is no coordinator")
+        for kind in self.kinds:
+            if kind not in KINDS:
+                raise ValueError(f"kinds: unknown kind {kind!r}; known kinds: {', '.join(KINDS)}")
+        return Allowance(
+            coordinator=coordinator,
+            kinds=self.kinds,
+            features=self.features,
+            label=self.label,
+            max_units=self._max_units(),
+            max_rounds=self.max_rounds,
+            until=self.until,
+        )
+
+    def _max_units(self) -> int:
+        if self.max_rho is not None and self.max_epsilon is None:
+            if self.delta is not None:
+                raise ValueError("delta: belongs to max_epsilon, not to max_rho")
+            return units_down(Fraction(self.max_rho))
+        if self.max_rho is not None or self.max_epsilon is None:
+            raise ValueError("give max_rho, or max_epsilon with delta")
+        if self.delta is None:
+            raise ValueError("delta: is missing")
+        with about("delta"):
+            delta = delta_for(self.delta)
+        if self.max_epsilon > _MAX_EPSILON:
+            raise ValueError(f"max_epsilon: above {_MAX_EPSILON:g} it promises nothing")
+        return units_down(Fraction(rho_of(self.max_epsilon, delta)))
+
+
+class _PolicyFile(Strict, frozen=True):
+    allow: tuple[_AllowTable, ...] = ()
+
+
 def load_policy(path: Path) -> Policy:
     """Read a policy; a key that is not known refuses the file."""
-    settings = load_settings(path)
-    settings.refuse_unknown(("allow",))
-    return Policy(tuple(_allowance(section) for section in settings.sections("allow")))
-
-
-def _allowance(section: Section) -> Allowance:
-    section.refuse_unknown(_KEYS)
-    coordinator = Identity.from_uri(section.text("coordinator"))
-    if coordinator.role != COORDINATOR:
-        raise BadInput(f"{section.where}: {coordinator.uri} is no coordinator")
-    kinds = section.texts("kinds")
-    for kind in kinds:
-        if kind not in KINDS:
-            raise BadInput(f"{section.where}: unknown kind {kind!r}; known: {', '.join(KINDS)}")
-    return Allowance(
-        coordinator=coordinator,
-        kinds=kinds,
-        features=section.texts("features"),
-        label=section.flag("label"),
-        max_units=_units(section),
-        max_rounds=section.integer("max_rounds", low=1),
-        until=section.date("until"),
-    )
-
-
-def _units(section: Section) -> int:
-    if ("max_rho" in section.values) == ("max_epsilon" in section.values):
-        raise BadInput(f"{section.where}: give max_rho, or max_epsilon with delta")
-    if "max_rho" in section.values:
-        if "delta" in section.values:
-            raise BadInput(f"{section.where}: delta belongs to max_epsilon, not to max_rho")
-        return units_down(Fraction(section.number("max_rho")))
-    try:
-        delta = delta_for(section.number("delta"))
-    except ValueError as error:
-        raise BadInput(f"{section.where}: {error}") from None
-    epsilon = section.number("max_epsilon")
-    if epsilon > _MAX_EPSILON:
-        raise BadInput(f"{section.where}: max_epsilon above {_MAX_EPSILON:g} promises nothing")
-    return units_down(Fraction(rho_of(epsilon, delta)))
+    return Policy(tuple(table.allowance() for table in load_toml(path, _PolicyFile).allow))

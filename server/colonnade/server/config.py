@@ -1,23 +1,12 @@
 """A coordinator's configuration file."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
-from colonnade.core.config import load_settings
-from colonnade.wire.limits import require_loopback, split_address
-from colonnade.wire.monitoring import KEYS, MONITORING, NOWHERE, Addresses, addresses_of
+from msgspec.structs import force_setattr, replace
 
-_KEYS = (
-    "listen",
-    "credentials",
-    "database",
-    "denylist",
-    "federation",
-    "insecure",
-    "connection_age_s",
-    "handshake_timeout_s",
-    *KEYS,
-)
+from colonnade.core.config import Count, Strict, about, load_toml
+from colonnade.wire.limits import require_loopback, split_address
+from colonnade.wire.monitoring import MONITORING, Addresses
 
 TEMPLATE = f"""\
 # A Colonnade coordinator. Paths are relative to this file.
@@ -41,38 +30,41 @@ database = "sqlite:///coordinator.db"
 {MONITORING}"""
 
 
-@dataclass(frozen=True, slots=True)
-class CoordinatorConfig:
+class CoordinatorConfig(Strict, frozen=True, kw_only=True):
     """What a coordinator is told."""
 
     listen: str
-    credentials: Path | None  # None on an insecure loopback port
+    credentials: Path | None = None  # None on an insecure loopback port
     database: str
-    denylist: Path | None
-    federation: str  # only for an insecure port; else the certificate says it
-    connection_age_s: int
-    handshake_timeout_s: int
-    monitoring: Addresses = NOWHERE
+    denylist: Path | None = None
+    federation: str = "insecure"  # only for an insecure port; else the certificate says it
+    insecure: bool = False
+    connection_age_s: Count = 3600
+    handshake_timeout_s: Count = 5
+    metrics: str | None = None
+    health: str | None = None
+
+    def __post_init__(self) -> None:
+        with about("listen"):
+            split_address(self.listen)
+            if self.insecure:
+                require_loopback(self.listen)
+        self.monitoring.check()
+        if self.insecure:
+            force_setattr(self, "credentials", None)
+        elif self.credentials is None:
+            raise ValueError("credentials: is missing")
+
+    @property
+    def monitoring(self) -> Addresses:
+        """Where metrics and health are shown."""
+        return Addresses(self.metrics, self.health)
 
 
 def load_config(path: Path) -> CoordinatorConfig:
     """Read a coordinator's file; unknown keys are refused."""
-    settings = load_settings(path)
-    settings.refuse_unknown(_KEYS)
-    listen, insecure = settings.text("listen"), settings.flag("insecure")
-    split_address(listen)
-    if insecure:
-        require_loopback(listen)
-    return CoordinatorConfig(
-        listen=listen,
-        credentials=None if insecure else settings.path("credentials"),
-        database=_database(settings.text("database"), settings.folder),
-        denylist=settings.optional_path("denylist"),
-        federation=settings.text("federation", "insecure"),
-        connection_age_s=settings.integer("connection_age_s", 3600, low=1),
-        handshake_timeout_s=settings.integer("handshake_timeout_s", 5, low=1),
-        monitoring=addresses_of(settings),
-    )
+    config = load_toml(path, CoordinatorConfig)
+    return replace(config, database=_database(config.database, path.resolve().parent))
 
 
 def _database(url: str, folder: Path) -> str:
