@@ -288,7 +288,7 @@ def test_insecure_works_on_loopback_with_names_that_are_believed(tmp_path: Path)
 
     async def run() -> None:
         async with coordinator(made, secure=False) as hub:
-            plain: dict[str, Any] = {"credentials": None, "coordinator_identity": hub_uri}
+            plain: dict[str, Any] = {"insecure": True, "coordinator_identity": hub_uri}
             first = party(
                 made, names[0], hub.address, tmp_path, identity=identity + names[0], **plain
             )

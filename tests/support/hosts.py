@@ -3,10 +3,10 @@
 import asyncio
 import datetime as dt
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace
 
 from colonnade.client.admm_builder import Frame, job_over_clients
 from colonnade.client.client import PartyOffer
