@@ -81,7 +81,8 @@ A = {"name": "'a'", "low": "0", "high": "1"}
         ("missing = 'NA'\n" + AGE, "missing: "),
         ("missing = ['', -999]\n" + AGE, "missing 2: "),
         ('"two\\nlines" = 1\n' + AGE, "unknown key 'two\\nlines'"),
-        ('"x` - at `$.feature[0]" = 1\n' + AGE, ""),  # looks like a path in msgspec's words
+        # A key that looks like a path in msgspec's words.
+        *((f'"x` - at `$.feature[{at}]" = 1\n{AGE}', "") for at in ("0", "9" * 5000)),
     ],
 )
 def test_a_fault_is_one_line_that_names_file_table_and_key(text: str, where: str) -> None:

@@ -97,7 +97,7 @@ def test_a_fault_within_a_table_names_the_table() -> None:
 
 def test_a_value_is_never_shown() -> None:
     values = [{key: ["secret", 7171]} for key in Shape.__struct_fields__]
-    for document in (*values, {"choice": "secret"}, {"count": -7171}, {"positive": -7171.0}):
+    for document in (*values, {"choice": "secret"}, {"path": {"name": "secret"}}, {"count": -7171}):
         said = refusal(document)
         assert "secret" not in said
         assert "7171" not in said
@@ -157,6 +157,9 @@ def test_a_relative_database_is_seen_from_the_file(tmp_path: Path) -> None:
 def test_an_address_needs_host_and_port(tmp_path: Path, address: str) -> None:
     with pytest.raises(BadInput, match="is not host:port"):
         coordinator.load_config(write(tmp_path, COORDINATOR.replace("127.0.0.1:7443", address)))
+    for key in ("metrics", "health"):
+        with pytest.raises(BadInput, match=rf"a\.toml: {key}: "):
+            coordinator.load_config(write(tmp_path, f'{COORDINATOR}{key} = "{address}"\n'))
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "hub.example.org", "[::]", "127.0.0.2.example.org"])

@@ -111,7 +111,7 @@ def _explain(message: str, kind: type, document: object) -> str:
     """Return msgspec's ``what - at `$.table[0].key``` as ``[table 1] key: what``."""
     what, _, path = message.partition(" - at `$")
     node, tables = _locate(path, type_info(kind), document)
-    known = [field.encode_name for field in getattr(node, "fields", ())]
+    known = _keys(node)
     key = "" if known or not tables else tables.pop()
     if missing := re.fullmatch(r"Object missing required field `(\w+)`", what):
         key, what = missing[1], "is missing"
@@ -132,16 +132,21 @@ def _locate(path: str, node: Type, document: object) -> tuple[Type, list[str]]:
     """Follow a path; return the type there, and the tables on the way by number and name."""
     tables = []
     for name, index in re.findall(r"\.(\w+)(?:\[(\d{1,9})\])?", path):
-        fields = {field.encode_name: field.type for field in getattr(node, "fields", ())}
-        node, document, number = fields.get(name, AnyType()), _item(document, name), ""
+        node, document, table = _keys(node).get(name, AnyType()), _item(document, name), name
         if isinstance(node, UnionType):
             node = node.types[0]  # a type or None
         if index:
             node, document = getattr(node, "item_type", node), _item(document, int(index))
-            number = f" {int(index) + 1}"
-        called = _item(document, "name")
-        tables.append(name + number + (f" {called[:40]!r}" if isinstance(called, str) else ""))
+            table += f" {int(index) + 1}"
+        if "name" in _keys(node) and isinstance(called := _item(document, "name"), str):
+            table += f" {called[:40]!r}"
+        tables.append(table)
     return node, tables
+
+
+def _keys(node: Type) -> dict[str, Type]:
+    """Return the keys of a table with their types; no keys of anything else."""
+    return {field.encode_name: field.type for field in getattr(node, "fields", ())}
 
 
 def _item(value: Any, key: str | int) -> Any:
