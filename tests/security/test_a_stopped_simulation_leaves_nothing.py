@@ -16,7 +16,7 @@ import pytest
 
 MARK = "COLONNADE_TEST_RUN"
 WAIT_S = 60.0
-VERTICAL = ("--rows", "2000", "--features", "6", "--epsilon", "8", "--bounds-share", "0.1")
+VERTICAL = ("--rows", "2000", "--features", "6", "--epsilon", "8", "--bounds-share", "0.4")
 CLIENTS = ("admm", "--clients", "40", "--features", "3", "--rounds", "3", "--epsilon", "8")
 # Words of the line that says what is done next.
 SET_UP, BOUNDS, ROUNDS, SCORING = "plan: ", "tighter bounds", "round ", "scoring "

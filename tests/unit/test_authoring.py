@@ -82,7 +82,7 @@ def test_a_job_keeps_to_what_was_wished_and_offered(method: str, labels: str) ->
     assert job.label_bounds == Bounds(0.0, 1.0)  # a class
     joint = sum(job.max_units(party) for party in FEATURES)
     assert 0 < joint <= units_down(rho_of(1.0, job.delta))
-    plan = describe(job)
+    plan = describe(job, offers())
     assert plan["method"] == method
     assert 0.9 < plan["joint_max_epsilon"] <= 1.0
 

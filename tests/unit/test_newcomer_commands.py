@@ -150,7 +150,6 @@ def write(name: str, row: Any, n_rows: int = 300) -> None:
         (lambda i: (i, i % 7, "1e308", CANARY + i), "column 'c' has infinite or huge"),
         (lambda i: (i, i % 7, i % 5, "inf" if i else CANARY), "column 'y' has infinite"),
         (lambda i: ("", "", "nan", CANARY + i), "no numeric columns besides 'y'"),
-        (lambda i: (i, i % 7, i % 5, CANARY + i), "--bounds-share 0"),  # few rows, and bounds
     ],
 )
 def test_a_table_that_is_no_use_is_refused(capsys: Output, row: Any, told: str) -> None:

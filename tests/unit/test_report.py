@@ -29,6 +29,16 @@ def amount(units: int) -> dict[str, Any]:
     return {"units": units, "rho": rho, "epsilon": epsilon_of(rho, DELTA)}
 
 
+def costs(most: int, spent: int, bounds: int) -> dict[str, Any]:
+    total = {"max": amount(most + bounds), "spent": amount(spent + bounds)}
+    return {
+        "max": amount(most),
+        "spent": amount(spent),
+        "bounds": amount(bounds),
+        "total": total,
+    }
+
+
 def make_report(
     *,
     parties: Sequence[str] = ("hospital", "laboratory", "insurer"),
@@ -37,6 +47,7 @@ def make_report(
     done: int | None = None,
     name: str = "Length of stay",
     feature: str = "feature",
+    bounds: int = 0,
     **changes: Any,
 ) -> Report:
     """Make a report whose numbers nearly all differ."""
@@ -81,13 +92,13 @@ def make_report(
     privacy: dict[str, Any] = {
         "delta": DELTA,
         "statement": "The promise in a sentence.",
-        "joint": {"max": amount(most * len(parties)), "spent": amount(spent * len(parties))},
-        "label": {"max": amount(most + 5), "spent": amount(spent + 3), "who": "all hold it"},
+        "bounds_note": "which bounds are used",
+        "joint": costs(most * len(parties), spent * len(parties), bounds * len(parties)),
+        "label": {**costs(most + 5, spent + 3, bounds), "who": "all hold it"},
         "parties": [
             {
                 "party": party,
-                "max": amount(most + place),
-                "spent": amount(spent + place),
+                **costs(most + place, spent + place, bounds),
                 "cap": None if place == 1 else amount((3 + place) * most),
                 "ledger_spent": None if place == 1 else amount(2 * most + place),
                 "by_kind": [
@@ -284,7 +295,9 @@ def test_a_promise_is_never_rounded_down() -> None:
         "0",
     )
     privacy = make_report()["privacy"]
-    privacy["joint"]["max"]["epsilon"] = 2.001
+    total = privacy["joint"]["total"]
+    assert total is not None
+    total["max"]["epsilon"] = 2.001
     assert "epsilon at most 2.01 for a person" in state_promise(privacy)
     assert "hospital 0.5" in state_promise(privacy)
 

@@ -3,7 +3,14 @@
 import argparse
 from typing import Any
 
-from colonnade.cli.planning_options import add_plan_options, check_data_options, owner_of, wishes_of
+from colonnade.cli.planning_options import (
+    add_bounds_option,
+    add_plan_options,
+    bounds_share,
+    check_data_options,
+    owner_of,
+    wishes_of,
+)
 
 
 def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -18,6 +25,7 @@ def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     parser.add_argument("--quick", action="store_true", help="do not simulate the accuracy")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_plan_options(parser, data=True)
+    add_bounds_option(parser, "default 0; the rest is what the job is planned with")
     parser.set_defaults(handler=_plan)
 
 
@@ -25,6 +33,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     import json
 
     from colonnade.client.builder import budget_of, delta_of, plan_of
+    from colonnade.methods.bounds_budget import BoundsBudget
     from colonnade.privacy.accounting import epsilon_of, rho_from_units
     from colonnade.simulate.expected import expected_accuracy
     from colonnade.simulate.story import even_split, feature_names, party_names
@@ -37,10 +46,25 @@ def _plan(arguments: argparse.Namespace) -> int:
     owner = owner_of(arguments, names)
     wishes = wishes_of(arguments)
     units, delta = budget_of(wishes, n_rows=n_rows, n_parties=count), delta_of(wishes, n_rows)
-    plan = plan_of(wishes, features, n_rows=n_rows, units=units, owner=owner)
+    labels = {name: wishes.loss == "squared" and owner in (None, name) for name in names}
+    columns = {name: len(features[name]) + labels[name] for name in names}
+    share = bounds_share(arguments, usual=0.0)
+    bounds = BoundsBudget.of(columns, n_rows=n_rows, units=units, share=share)
+    rest = units - bounds.set_aside
+    plan = plan_of(wishes, features, n_rows=n_rows, units=rest, owner=owner)
     spec = plan.spec
     most = {name: spec.max_units(name) for name in names}
-    joint = rho_from_units(sum(most.values()))
+    prices = {name: bounds.prices.get(name, 0) for name in names}
+
+    def amounts(job: int, paid: int) -> dict[str, Any]:
+        """Return the total, and what of it is for bounds and for the job."""
+
+        def amount(units: int) -> dict[str, float]:
+            rho = rho_from_units(units)
+            return {"rho": rho, "epsilon": epsilon_of(rho, delta)}
+
+        return amount(job + paid) | {"bounds": amount(paid), "job": amount(job)}
+
     result: dict[str, Any] = {
         "method": spec.kind,
         "rounds": spec.rounds,
@@ -49,14 +73,9 @@ def _plan(arguments: argparse.Namespace) -> int:
         "loss": spec.loss.value,
         "privacy": {
             "delta": delta,
-            "joint": {"rho": joint, "epsilon": epsilon_of(joint, delta)},
-            "parties": {
-                name: {
-                    "rho": rho_from_units(units),
-                    "epsilon": epsilon_of(rho_from_units(units), delta),
-                }
-                for name, units in most.items()
-            },
+            "bounds_note": bounds.note,
+            "joint": amounts(sum(most.values()), sum(prices.values())),
+            "parties": {name: amounts(most[name], prices[name]) for name in names},
         },
         **(plan.summary() | {"rounds": spec.rounds}),  # the opening is none
     }

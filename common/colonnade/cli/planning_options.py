@@ -65,6 +65,28 @@ def add_plan_options(parser: argparse.ArgumentParser, *, data: bool) -> None:
     )
 
 
+def add_bounds_option(parser: argparse.ArgumentParser, default: str) -> None:
+    """Add the part of the budget that is for bounds, which `bounds_share` reads."""
+    parser.add_argument(
+        "--bounds-share",
+        type=float,
+        metavar="PART",
+        help=f"part of the budget to buy tighter bounds with; {default}",
+    )
+
+
+def bounds_share(arguments: argparse.Namespace, *, usual: float | None) -> float | None:
+    """Return the part of the budget that is for bounds; None leaves it to the rule."""
+    from colonnade.core.errors import BadInput
+
+    share: float | None = arguments.bounds_share
+    if share is None:
+        return usual
+    if not 0.0 <= share < 1.0:
+        raise BadInput("--bounds-share must be at least 0 and below 1")
+    return share
+
+
 def check_data_options(
     arguments: argparse.Namespace,
     *,

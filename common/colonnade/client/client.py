@@ -104,6 +104,7 @@ class PartyOffer:
     used_units: int
     clients: int = 0  # whose rows its table holds; 0 if the table is not divided among clients
     told_at: float = 0.0  # when it told its budget, in Unix seconds of the coordinator's clock
+    bounds_units: int = 0  # what it paid for bounds of these columns; part of what it used
 
     @property
     def left_units(self) -> int:
@@ -289,4 +290,5 @@ def _offer(party: jobs_pb2.PartyStatus) -> PartyOffer:
         used_units=party.used_units,
         clients=party.clients,
         told_at=party.told_at,
+        bounds_units=party.bounds_units,
     )

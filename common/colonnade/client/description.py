@@ -1,16 +1,20 @@
 """What a job will do and cost, from public numbers, for people and for ``--json``."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from colonnade.client.client import PartyOffer
 from colonnade.methods.admm.method import AdmmMethod
 from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec
 from colonnade.methods.job import Job, Vertical
 from colonnade.privacy.accounting import epsilon_of, rho_from_units
+from colonnade.wire.notes import bounds_note
 
 
-def describe(job: Job) -> dict[str, Any]:
-    """Return what a job will do and cost, from public numbers."""
+def describe(job: Job, offers: Iterable[PartyOffer]) -> dict[str, Any]:
+    """Return what a job will do and cost, and what bounds cost before, from public numbers."""
     spec, delta = job.method, job.delta
+    bounds = _bounds_paid(job, offers)
     parties = {}
     for member in job.members:
         rho = rho_from_units(job.max_units(member.party))
@@ -24,11 +28,15 @@ def describe(job: Job) -> dict[str, Any]:
             **own,
             "max_rho": rho,
             "max_epsilon": epsilon_of(rho, delta),
+            **_with_bounds(job.max_units(member.party), bounds[member.party], delta),
             "max_payload_bytes": spec.payload(member.party),
         }
     # A person has a row at every party, and a client is at one.
     total = max if isinstance(spec, AdmmMethod) else sum
-    joint = total(rho_from_units(job.max_units(member.party)) for member in job.members)
+    most = total(job.max_units(member.party) for member in job.members)
+    joint, paid = rho_from_units(most), list(bounds.values())
+    known = [units for units in paid if units is not None]
+    in_all = _with_bounds(most, sum(known) if len(known) == len(paid) else None, delta)
     return {
         "name": job.name,
         "method": job.kind,
@@ -41,7 +49,30 @@ def describe(job: Job) -> dict[str, Any]:
         "delta": delta,
         "joint_max_rho": joint,
         "joint_max_epsilon": epsilon_of(joint, delta),
+        **{f"joint_{name}": value for name, value in in_all.items()},
+        "bounds_note": bounds_note(bounds),
         "parties": parties,
+    }
+
+
+def _bounds_paid(job: Job, offers: Iterable[PartyOffer]) -> dict[str, int | None]:
+    """Return what parties paid for bounds of the tables that a job names; None if not known."""
+    told: Mapping[tuple[str, str], int] = {
+        (offer.party, offer.dataset): offer.bounds_units for offer in offers
+    }
+    return {each.party: told.get((each.party, each.dataset)) for each in job.members}
+
+
+def _with_bounds(most: int, bounds: int | None, delta: float) -> dict[str, float | None]:
+    """Return what bounds cost, and with what the job may cost: the total; None if not known."""
+    if bounds is None:
+        return dict.fromkeys(("bounds_rho", "bounds_epsilon", "total_rho", "total_epsilon"))
+    paid, total = rho_from_units(bounds), rho_from_units(bounds + most)
+    return {
+        "bounds_rho": paid,
+        "bounds_epsilon": epsilon_of(paid, delta),
+        "total_rho": total,
+        "total_epsilon": epsilon_of(total, delta),
     }
 
 

@@ -15,15 +15,23 @@ The report object (``schema.Report`` has its types)::
     parameters           the job's other settings, by name: numbers and texts
     privacy              delta of every epsilon
                          statement: the promise in a sentence (``state_promise`` writes one)
-                         joint: max, spent: to a person whose row is at every party
-                         label: max, spent, who: whose releases depend on it, in words
-                         parties: party, max (of this job), spent (by it), cap (of all jobs),
-                             ledger_spent (by all jobs; None, like cap, if the party does not say)
-                             and by_kind: kind, releases, spent
+                         bounds_note: whether bounds were bought or declared, in a sentence
+                         joint: to a person whose row is at every party: max, spent (of this job
+                             alone), bounds (what those bought before cost), total: max and spent of
+                             both together; bounds and total are None if a party has another table
+                             by now
+                         label: the same (of bounds, at most) and who: whose releases depend on it
+                         parties: party, the same, cap (of all jobs), ledger_spent (by all jobs and
+                             bounds; None, like cap, if the party does not say)
+                             and by_kind: kind, releases, spent (by this job)
                          by_round: round, spent: units charged in that round, by party
     uplink               payload_bytes, predicted_bytes, wire_bytes, retry_bytes: totals
                          rows: the same and messages for each round, party and kind
     model                the object of ``model.json``, None before the first round is done
+    per_deviation        features: party, name, deviation (in the feature's unit, as releases tell)
+                         and coef: the coefficient for one deviation more, in the label's unit or,
+                         for classes, in log-odds; None where noise hides the deviation. None as a
+                         whole if no deviation was released
     path                 round, coef: scaled coefficients by party, in the model's order
     unused               parties that paid for a finished model which uses none of their features:
                          party, spent (by this job), note: the same in a sentence
@@ -68,6 +76,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from colonnade.report.cost_sections import promised
 from colonnade.report.html import render
 from colonnade.report.markup import at_most, short
 from colonnade.report.schema import FORMAT, VERSION, Privacy, Report
@@ -89,16 +98,31 @@ def write_report(report: Mapping[str, Any], folder: Path) -> None:
 
 def state_promise(privacy: Privacy) -> str:
     """Return the promise of a job in one sentence, for ``privacy["statement"]``."""
-    joint = at_most(privacy["joint"]["max"]["epsilon"])
+    joint = privacy["joint"]
     each = ", ".join(
-        f"{party['party']} {at_most(party['max']['epsilon'])}" for party in privacy["parties"]
+        f"{party['party']} {at_most(promised(party)['max']['epsilon'])}"
+        for party in privacy["parties"]
     )
-    return (
-        "Whatever all others do together, all that this job may make the parties send is"
-        f" differentially private with epsilon at most {joint} for a person whose row is at every"
-        f" party and, for a row at one party alone, with epsilon at most: {each}"
+    bought = joint["bounds"]
+    with_bounds = bought is not None and bought["units"] > 0
+    what = "all that this job may make the parties send is"
+    if with_bounds:
+        what = (
+            "what the parties sent to buy bounds and all that this job may make them send are"
+            " together"
+        )
+    told = (
+        f"Whatever all others do together, {what} differentially private with epsilon at most"
+        f" {at_most(promised(joint)['max']['epsilon'])} for a person whose row is at every party"
+        f" and, for a row at one party alone, with epsilon at most: {each}"
         f" (delta {short(privacy['delta'], 3)})."
     )
+    if bought is not None and with_bounds:
+        told += (
+            f" Of the joint rho, {short(bought['rho'])} paid for bounds and"
+            f" {short(joint['max']['rho'])} is the job's maximum."
+        )
+    return told
 
 
 def _write(path: Path, text: str) -> None:

@@ -14,6 +14,7 @@ from colonnade.report.axes import (
     set_rounds,
     stairs,
 )
+from colonnade.report.cost_sections import promised
 from colonnade.report.markup import Markup, clean, short
 from colonnade.report.schema import PartySpend, Privacy, Uplink, UplinkRow
 from colonnade.report.svg import INK, LINE, MUTED, draw
@@ -31,12 +32,13 @@ def draw_spend(privacy: Privacy, colours: Mapping[str, str]) -> Markup | None:
 
     def paint(figure: "Figure") -> None:
         axes = figure.subplots()
-        widest = max(party["max"]["epsilon"] for party in parties) or 1.0
+        widest = max(promised(party)["max"]["epsilon"] for party in parties) or 1.0
         caps = [party["cap"]["epsilon"] for party in parties if party["cap"]]
         # A cap far above the job's maximum would make all else a dot: its bar leaves the plot.
         limit = max(1.1 * widest, min(max(caps, default=0.0) * 1.05, 4.0 * widest))
         for place, party in enumerate(parties):
-            spent, most, cap = (party["spent"]["epsilon"], party["max"]["epsilon"], party["cap"])
+            total, cap = promised(party), party["cap"]
+            spent, most = total["spent"]["epsilon"], total["max"]["epsilon"]
             if cap:
                 axes.barh(place, min(cap["epsilon"], 2 * limit), 0.72, color=LINE)
             axes.barh(place, spent, 0.4, color=colours[party["party"]])
@@ -51,7 +53,7 @@ def draw_spend(privacy: Privacy, colours: Mapping[str, str]) -> Markup | None:
             )
         name_rows(axes, [party["party"] for party in parties])
         axes.annotate(
-            "spent / job max / cap",
+            "spent / at most / cap",
             (1.02, -0.75),
             xycoords=axes.get_yaxis_transform(),
             va="bottom",
@@ -70,8 +72,8 @@ def draw_spend(privacy: Privacy, colours: Mapping[str, str]) -> Markup | None:
 
 
 def _spend_text(party: PartySpend) -> str:
-    cap = party["cap"]
-    amounts = [party["spent"], party["max"], *([cap] if cap else [])]
+    cap, total = party["cap"], promised(party)
+    amounts = [total["spent"], total["max"], *([cap] if cap else [])]
     return " / ".join(short(amount["epsilon"], 3) for amount in amounts) + ("" if cap else " / –")
 
 

@@ -13,7 +13,7 @@ from colonnade.report.markup import (
     table,
     tag,
 )
-from colonnade.report.schema import Amount, Privacy, Report
+from colonnade.report.schema import Amount, JobSpend, Privacy, Report, Spend
 
 Plots = Mapping[str, Markup]
 
@@ -21,6 +21,16 @@ MAX_LINES = 400
 """Lines of a folded table; the rest is in ``report.json``."""
 
 _MAX_OPEN = 16  # lines of a table that is not folded away
+
+
+def promised(spend: JobSpend) -> Spend:
+    """Return what a promise covers: bounds and job; the job alone if bounds are not known."""
+    return spend if spend["total"] is None else spend["total"]
+
+
+def bounds_bought(privacy: Privacy) -> bool:
+    """Return whether a part of the total was paid for bounds, before the job."""
+    return any(party["bounds"] and party["bounds"]["units"] for party in privacy["parties"])
 
 
 def figures(plots: Plots, captions: Mapping[str, tuple[str, str]]) -> Markup:
@@ -49,6 +59,7 @@ def privacy_section(report: Report, plots: Plots) -> Markup:
             f". Rho adds up over {'' if over_clients else 'parties and '}rounds; epsilon does not.",
             class_="muted",
         ),
+        Markup() if over_clients else _total_table(privacy),
         _spend_table(privacy, over_clients=over_clients),
         figures(
             plots,
@@ -56,13 +67,15 @@ def privacy_section(report: Report, plots: Plots) -> Markup:
                 "spend": (
                     "Spent by one client of each party" if over_clients else "Spent by each party",
                     (
-                        "Coloured: spent in this job. Upright line: the job's maximum. Grey: the"
+                        f"Coloured: spent {'on bounds and ' if bounds_bought(privacy) else ''}in"
+                        " this job. Upright line: the most that it may be. Grey: the"
                         f" {whose}'s cap, where it is known; one that reaches the edge goes on."
                     ),
                 ),
                 "rounds": (
                     "Spent up to each round",
-                    "Stacked by party; in rho, because rho adds up.",
+                    "By the job, stacked by party; in rho, because rho adds up."
+                    + (" Bounds were paid before." if bounds_bought(privacy) else ""),
                 ),
             },
         ),
@@ -77,6 +90,17 @@ def _bought(privacy: Privacy, *, over_clients: bool) -> Markup:
     lines = [
         (
             name_of(party["party"]),
+            "bounds, before the job",
+            "–",
+            number(party["bounds"]["rho"]),
+            number(party["bounds"]["epsilon"]),
+        )
+        for party in privacy["parties"]
+        if party["bounds"] and party["bounds"]["units"]
+    ]
+    lines += [
+        (
+            name_of(party["party"]),
             name_of(kind["kind"]),
             number(kind["releases"]),
             number(kind["spent"]["rho"]),
@@ -88,6 +112,29 @@ def _bought(privacy: Privacy, *, over_clients: bool) -> Markup:
     head = ("party", "kind of release", "releases", f"rho{of}", f"epsilon{of}")
     shown = table(head, lines, texts=2)
     return maybe_folded("What was bought", shown, n_lines=len(lines))
+
+
+def _total_table(privacy: Privacy) -> Markup:
+    """Show what is promised in all, and what of it bounds and the job account for."""
+
+    def row(who: str, spend: JobSpend) -> tuple[str, ...]:
+        total = None if spend["total"] is None else spend["total"]["max"]
+        cells = [who]
+        for amount in (total, spend["bounds"], spend["max"]):
+            if amount is None:
+                cells += ["–", "–"]
+            else:
+                shown = at_most(amount["epsilon"], 4)
+                cells += [number(amount["epsilon"], shown), number(amount["rho"])]
+        return tuple(cells)
+
+    rows = [row(name_of(party["party"]), party) for party in privacy["parties"]]
+    joint = row("joint: one person at every party", privacy["joint"])
+    head = ["whose data"]
+    for what in ("total", "for bounds", "job's maximum"):
+        head += [f"{what}, epsilon", f"{what}, rho"]
+    note = tag("p", "Bounds: ", privacy["bounds_note"], ".", class_="note")
+    return join([table(head, [*rows, joint], strong=1), note])
 
 
 def _spend_table(privacy: Privacy, *, over_clients: bool) -> Markup:
@@ -159,6 +206,8 @@ def _exact_amounts(privacy: Privacy, *, over_clients: bool) -> Markup:
         amounts += [
             (name, "job's maximum", party["max"]),
             (name, "spent in this job", party["spent"]),
+            (name, "paid for bounds", party["bounds"]),
+            *_totals(name, party),
             (name, "cap", party["cap"]),
             (name, f"{'known to be ' if over_clients else ''}spent under the cap", ledger),
         ]
@@ -166,9 +215,14 @@ def _exact_amounts(privacy: Privacy, *, over_clients: bool) -> Markup:
             (name, join(["spent on ", name_of(kind["kind"])]), kind["spent"])
             for kind in party["by_kind"]
         ]
-    totals = [("joint", joint["max"], joint["spent"]), ("label", label["max"], label["spent"])]
-    for name, most, spent in [] if over_clients else totals:
-        amounts += [(name, "job's maximum", most), (name, "spent in this job", spent)]
+    totals: list[tuple[str, JobSpend]] = [("joint", joint), ("label", label)]
+    for name, spend in [] if over_clients else totals:
+        amounts += [
+            (name, "job's maximum", spend["max"]),
+            (name, "spent in this job", spend["spent"]),
+            (name, "paid for bounds", spend["bounds"]),
+            *_totals(name, spend),
+        ]
     return folded(
         "Exact amounts, for an auditor (one unit is rho 2^-50)",
         table(
@@ -187,6 +241,16 @@ def _exact_amounts(privacy: Privacy, *, over_clients: bool) -> Markup:
             texts=2,
         ),
     )
+
+
+def _totals(name: str, spend: JobSpend) -> list[tuple[str, str, Amount | None]]:
+    total = spend["total"]
+    if total is None:
+        return []
+    return [
+        (name, "total: bounds and job's maximum", total["max"]),
+        (name, "total: spent on bounds and job", total["spent"]),
+    ]
 
 
 def _spend_by_round(privacy: Privacy) -> Markup:

@@ -1,7 +1,7 @@
 """The page that people read: for a data-protection officer first, then for a data scientist."""
 
 from colonnade.report.client_sections import clients_section
-from colonnade.report.cost_sections import Plots, privacy_section
+from colonnade.report.cost_sections import Plots, bounds_bought, privacy_section, promised
 from colonnade.report.glossary_section import words_section
 from colonnade.report.markup import (
     Markup,
@@ -16,7 +16,7 @@ from colonnade.report.markup import (
 from colonnade.report.model_sections import model_section, quality_section
 from colonnade.report.moment_sections import moments_section
 from colonnade.report.plots import draw_plots
-from colonnade.report.schema import Report, Spend
+from colonnade.report.schema import JobSpend, Report
 from colonnade.report.settings_section import settings_section
 from colonnade.report.style import CSS
 from colonnade.report.uplink_sections import uplink_section
@@ -137,14 +137,19 @@ def _tiles(report: Report) -> Markup:
     joint, parties = privacy["joint"], privacy["parties"]
     over_clients = report["method"] == "admm"
     whom = "each client, for all its rows" if over_clients else "a person at every party"
-    tiles = [_promise(joint, f"promised to {whom}")]
+    bought = bounds_bought(privacy)
+    tiles = [_promise(joint, f"promised to {whom}{', bounds included' if bought else ''}")]
+    if bought and joint["bounds"] is not None:
+        most, paid = joint["max"]["epsilon"], joint["bounds"]["epsilon"]
+        text = f"of it jointly for bounds; the job alone {at_most(most)}"
+        tiles.append((number(paid, f"ε ≤ {at_most(paid)}"), text))
     if over_clients:  # each client is at one party, and all are promised the same
         tiles += _answer_tiles(report)
     elif len(parties) <= _MAX_TILES:
         tiles += [_promise(party, join(["at ", name_of(party["party"])])) for party in parties]
     else:
-        most = max(parties, key=lambda party: party["max"]["units"])
-        tiles.append(_promise(most, f"at one party, the most of {len(parties)}"))
+        widest = max(parties, key=lambda party: promised(party)["max"]["units"])
+        tiles.append(_promise(widest, f"at one party, the most of {len(parties)}"))
     tiles += [
         (number(privacy["delta"], f"δ = {short(privacy['delta'], 3)}"), "at which each ε holds"),
         (
@@ -172,6 +177,7 @@ def _answer_tiles(report: Report) -> list[tuple[str, str]]:
     return [(number(least), need)] if least else []
 
 
-def _promise(spend: Spend, whom: str) -> tuple[str, str]:
-    most, spent = spend["max"]["epsilon"], spend["spent"]["epsilon"]
+def _promise(spend: JobSpend, whom: str) -> tuple[str, str]:
+    total = promised(spend)
+    most, spent = total["max"]["epsilon"], total["spent"]["epsilon"]
     return number(most, f"ε ≤ {at_most(most)}"), join([whom, f"; spent {short(spent, 3)}"])

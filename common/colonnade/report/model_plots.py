@@ -27,6 +27,10 @@ LEAST_QUALITY = -1.0
 
 CENTRAL = "private, all data in one place"
 
+_SCALES = {
+    True: "coefficient for one standard deviation of the feature",
+    False: "coefficient on values scaled to [-1, 1]",
+}
 _MAX_LABELS = 10
 _LABEL_GAP = 0.072  # of the axis, between names at the end of lines
 
@@ -35,14 +39,55 @@ Curve: TypeAlias = tuple[str, str, list[float]]
 
 
 def largest_features(model: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the features with a coefficient, the largest first."""
+    """Return the features with a coefficient, the largest on scaled values first."""
     used = [feature for feature in model["features"] if feature["coef_scaled"]]
     return sorted(used, key=lambda feature: -abs(feature["coef_scaled"]))
 
 
+def compared(report: Report) -> bool:
+    """Return whether coefficients are shown per deviation, which compare, or on scaled values."""
+    return bool(report.get("per_deviation"))
+
+
+def features_of(report: Report) -> list[Mapping[str, Any]]:
+    """Return the model's features, the largest first, each with ``deviation`` and ``size``.
+
+    ``size`` is what plots draw: the coefficient per deviation, None where noise hides it, or the
+    scaled one in a report without deviations.
+    """
+    features = list((report["model"] or {"features": []})["features"])
+    if not (scales := report.get("per_deviation")):
+        sized = [each | {"deviation": None, "size": each["coef_scaled"]} for each in features]
+    else:
+        pairs = zip(features, scales["features"], strict=True)
+        sized = [
+            each | {"deviation": scale["deviation"], "size": scale["coef"]} for each, scale in pairs
+        ]
+    return sorted(sized, key=lambda each: (-abs(each["size"] or 0.0), -abs(each["coef_scaled"])))
+
+
+def _factors(report: Report) -> dict[tuple[str, str], float | None]:
+    """Return what makes a scaled coefficient one per deviation, by feature; None if not known."""
+    model, scales = report["model"], report.get("per_deviation")
+    if model is None or not scales:
+        return {}
+    label = model["label"]
+    unit = (label["high"] - label["low"]) / 2.0 if model["loss"] == "squared" else 1.0
+    found: dict[tuple[str, str], float | None] = {}
+    for feature, scale in zip(model["features"], scales["features"], strict=True):
+        half, deviation = (feature["high"] - feature["low"]) / 2.0, scale["deviation"]
+        key = feature["party"], feature["name"]
+        found[key] = None if deviation is None else unit * deviation / half
+    return found
+
+
 def curves_of(report: Report) -> list[Curve]:
-    """Return the path of each feature that ever had a coefficient, the last largest first."""
+    """Return the path of each feature that ever had a coefficient, the last largest first.
+
+    Per deviation where the report has deviations, without features whose deviation noise hides.
+    """
     names: dict[str, list[str]] = {}
+    factors = _factors(report)
     for feature in (report["model"] or {"features": []})["features"]:
         names.setdefault(feature["party"], []).append(feature["name"])
     curves = []
@@ -53,8 +98,9 @@ def curves_of(report: Report) -> list[Curve]:
             values = [block[place] if place < len(block) else 0.0 for block in blocks]
             known = names.get(party, [])
             name = known[place] if place < len(known) else f"feature {place + 1}"
-            if any(values):
-                curves.append((party, name, values))
+            factor = factors.get((party, name), 1.0)
+            if any(values) and factor is not None:
+                curves.append((party, name, [factor * value for value in values]))
     return sorted(curves, key=lambda curve: -abs(curve[2][-1]))
 
 
@@ -72,8 +118,8 @@ def line_colours(curves: Sequence[Curve], colours: Mapping[str, str]) -> list[st
 
 
 def draw_coef(report: Report, colours: Mapping[str, str]) -> Markup | None:
-    """Draw the largest coefficients on scaled values, coloured by party."""
-    shown = largest_features(report["model"])[:MAX_SHOWN] if report["model"] else []
+    """Draw the largest coefficients, per deviation or on scaled values, coloured by party."""
+    shown = [feature for feature in features_of(report) if feature["size"]][:MAX_SHOWN]
     if not shown:
         return None
     parties = [party for party in colours if any(f["party"] == party for f in shown)]
@@ -85,7 +131,7 @@ def draw_coef(report: Report, colours: Mapping[str, str]) -> Markup | None:
             places = [place for place, f in enumerate(shown) if f["party"] == party]
             axes.barh(
                 places,
-                [shown[place]["coef_scaled"] for place in places],
+                [shown[place]["size"] for place in places],
                 0.72,
                 color=colours[party],
                 label=label_of(party),
@@ -93,11 +139,12 @@ def draw_coef(report: Report, colours: Mapping[str, str]) -> Markup | None:
         axes.axvline(0.0, color=MUTED, linewidth=0.8)
         name_rows(axes, [feature["name"] for feature in shown])
         axes.margins(x=0.08)
-        axes.set_xlabel("coefficient on values scaled to [-1, 1]")
+        axes.set_xlabel(_SCALES[compared(report)])
         if several:
             legend(figure, axes)
 
-    label = f"The largest coefficients on scaled values{', coloured by party' if several else ''}"
+    scale = "for one deviation" if compared(report) else "on scaled values"
+    label = f"The largest coefficients {scale}{', coloured by party' if several else ''}"
     height = 0.8 + 0.185 * max(3, len(shown)) + (legend_height(len(parties)) if several else 0.0)
     return draw(paint, key="coef", label=label, height=height)
 
@@ -132,7 +179,7 @@ def draw_path(report: Report, colours: Mapping[str, str]) -> Markup | None:
         set_rounds(axes, range(rounds[0], rounds[-1] + 1))
         if len(rounds) > 1:
             axes.set_xlim(rounds[0], rounds[-1])
-        axes.set_ylabel("coefficient (scaled)")
+        axes.set_ylabel(f"coefficient ({'per deviation' if compared(report) else 'scaled'})")
         name_ends(axes, named, paints)
         if several:
             legend(figure, axes)

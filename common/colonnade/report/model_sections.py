@@ -9,17 +9,20 @@ from colonnade.report.model_plots import (
     CENTRAL,
     LEAST_QUALITY,
     MAX_SHOWN,
+    compared,
     curves_of,
+    features_of,
     first_round,
-    largest_features,
 )
 from colonnade.report.schema import Report
 
-_HEAD = ("party", "feature", "scaled", "in the feature's unit", "low", "high", "if missing")
-_UNITS = {
-    "squared": "change of the label, in its unit, for one unit more of the feature",
-    "logistic": "change of the log-odds for one unit more of the feature",
-}
+_HEAD = ("in the feature's unit", "scaled", "low", "high", "if missing")
+_PER_DEVIATION = ("per deviation", "deviation")
+_CHANGES = {"squared": "change of the label, in its unit,", "logistic": "change of the log-odds"}
+_SCALED = (
+    " Scaled: on values clipped to [low, high] and brought to [-1, 1], so what a move from the"
+    " middle to an end of the bounds does"
+)
 _METRICS = {"r2": "R² (share of variance explained)", "auc": "AUC (area under the ROC curve)"}
 _ROWS = {
     "held-out": "rows that were held out of everything",
@@ -33,9 +36,9 @@ def model_section(report: Report, plots: Plots) -> Markup:
     model = report["model"]
     if model is None:
         return tag("section", heading, tag("p", "There is no model: no round was completed."))
-    used, n_all = largest_features(model), len(model["features"])
-    over_clients = report["method"] == "admm"
-    unused = [feature for feature in model["features"] if not feature["coef_scaled"]]
+    features, n_all = features_of(report), len(model["features"])
+    used = [feature for feature in features if feature["coef_scaled"]]
+    unused = [feature for feature in features if not feature["coef_scaled"]]
     return tag(
         "section",
         heading,
@@ -46,30 +49,44 @@ def model_section(report: Report, plots: Plots) -> Markup:
             f" ({model['loss']} loss): {len(used):,d} of {n_all:,d} features have a coefficient.",
             _so_far(report),
         ),
-        tag(
-            "p",
-            "Scaled: on values clipped to [low, high] and brought to [-1, 1], so what a move from "
-            "the middle to an end of the bounds does. Sizes compare between columns with alike "
-            "bounds only."
-            f" In the feature's unit: {_UNITS[model['loss']]}.",
-            class_="muted",
-        ),
+        tag("p", _scales(report), class_="muted"),
         figures(
             plots,
             {
-                "coef": ("Coefficients", _coef_caption(len(used))),
+                "coef": ("Coefficients", _coef_caption(report, used)),
                 "path": (
                     "Path: coefficients by round",
-                    f"After each round, on scaled values. {_path_caption(report)}",
+                    f"After each round, {_on(report)}. {_path_caption(report)}",
                 ),
             },
         ),
         _intercepts(model),
-        _coefficients(used[:MAX_SHOWN], over_clients=over_clients) if used else Markup(),
-        _rest(used[MAX_SHOWN:], "smaller coefficients", over_clients=over_clients),
-        _rest(unused, "features with a coefficient of zero", over_clients=over_clients),
+        _coefficients(report, used[:MAX_SHOWN]) if used else Markup(),
+        _rest(report, used[MAX_SHOWN:], "smaller coefficients"),
+        _rest(report, unused, "features with a coefficient of zero"),
         _path_table(report),
     )
+
+
+def _scales(report: Report) -> str:
+    """Say what each kind of coefficient counts, and which of them compare."""
+    changes = _CHANGES[report["loss"]]
+    unit = f"In the feature's unit: {changes} for one unit more of the feature."
+    if compared(report):
+        return (
+            f"Per deviation: {changes} for one standard deviation more of the feature, so that"
+            " sizes compare between features. Deviations are those of clipped values, as releases"
+            " tell them, with their noise; where noise hides one there is a dash. "
+            f"{unit}{_SCALED}; its size depends on the bounds."
+        )
+    return (
+        f"{unit}{_SCALED}. This job released no deviations of features, so sizes compare only"
+        " between features whose values fill their bounds alike."
+    )
+
+
+def _on(report: Report) -> str:
+    return "per deviation" if compared(report) else "on scaled values"
 
 
 def _so_far(report: Report) -> str:
@@ -79,15 +96,24 @@ def _so_far(report: Report) -> str:
     return f" This is the model so far, after {rounds['done']} of {rounds['planned']} rounds."
 
 
-def _coef_caption(n_used: int) -> str:
-    more = n_used - MAX_SHOWN
+def _coef_caption(report: Report, used: list[Mapping[str, Any]]) -> str:
+    drawn = sum(1 for feature in used if feature["size"])
+    more, hidden = drawn - MAX_SHOWN, len(used) - drawn
     shown = f"The largest {MAX_SHOWN}; {more:,d} more are smaller."
-    return shown if more > 0 else f"All {n_used:,d}, the largest first."
+    shown = shown if more > 0 else f"All {drawn:,d}, the largest first."
+    if not compared(report):
+        return f"On scaled values, whose size depends on the bounds. {shown}"
+    if hidden and more <= 0:
+        shown = f"{drawn:,d} of {len(used):,d}, the largest first."
+    told = f"{_CHANGES[report['loss']].capitalize()} for one standard deviation more. {shown}"
+    return f"{told} Noise hides the deviation of {hidden:,d} more." if hidden else told
 
 
 def _path_caption(report: Report) -> str:
     more = len(curves_of(report)) - MAX_SHOWN
     shown = "Named: the largest at the end; thin: others."
+    if any(feature["size"] is None for feature in features_of(report)):
+        shown += " Without features whose deviation noise hides."
     return f"{shown} {more:,d} smaller ones are not drawn." if more > 0 else shown
 
 
@@ -107,14 +133,20 @@ def _intercepts(model: Mapping[str, Any]) -> Markup:
     )
 
 
-def _coefficients(features: list[Mapping[str, Any]], *, over_clients: bool) -> Markup:
+def _coefficients(report: Report, features: list[Mapping[str, Any]]) -> Markup:
+    over_clients, per = report["method"] == "admm", compared(report)
+    keys = (*(("size", "deviation") if per else ()), "coef", "coef_scaled", "low", "high", "fill")
+
+    def cell(value: float | None) -> str:
+        return "–" if value is None else number(value)
+
     return table(
-        _HEAD,
+        ("party", "feature", *(_PER_DEVIATION if per else ()), *_HEAD),
         [
             (
                 "every client" if over_clients else name_of(feature["party"]),
                 name_of(feature["name"]),
-                *(number(feature[key]) for key in ("coef_scaled", "coef", "low", "high", "fill")),
+                *(cell(feature[key]) for key in keys),
             )
             for feature in features
         ],
@@ -122,12 +154,12 @@ def _coefficients(features: list[Mapping[str, Any]], *, over_clients: bool) -> M
     )
 
 
-def _rest(features: list[Mapping[str, Any]], what: str, *, over_clients: bool) -> Markup:
+def _rest(report: Report, features: list[Mapping[str, Any]], what: str) -> Markup:
     if not features:
         return Markup()
     more = len(features) - MAX_LINES
     note = [tag("p", f"{more:,d} more are in model.json.", class_="note")] if more > 0 else []
-    shown = _coefficients(features[:MAX_LINES], over_clients=over_clients)
+    shown = _coefficients(report, features[:MAX_LINES])
     return folded(f"{len(features):,d} {what}", shown, *note)
 
 
@@ -150,7 +182,8 @@ def _path_table(report: Report) -> Markup:
     note = (
         [tag("p", f"{more:,d} more rounds are in report.json.", class_="note")] if more > 0 else []
     )
-    return folded("Scaled coefficients after each round", table(head, rows, texts=0), *note)
+    title = f"Coefficients after each round, {_on(report)}"
+    return folded(title, table(head, rows, texts=0), *note)
 
 
 def quality_section(report: Report, plots: Plots) -> Markup:

@@ -16,13 +16,20 @@ class Amount(TypedDict):
 
 
 class Spend(TypedDict):
-    """What a job may spend at most, and what it has spent."""
+    """What may be spent at most, and what was."""
 
     max: Amount
     spent: Amount
 
 
-class LabelSpend(Spend):
+class JobSpend(Spend):
+    """The same of a job alone, of bounds bought before it, and of both; None where not known."""
+
+    bounds: Amount | None
+    total: Spend | None
+
+
+class LabelSpend(JobSpend):
     """What the label costs; ``who`` says whose releases depend on it."""
 
     who: str
@@ -36,7 +43,7 @@ class KindSpend(TypedDict):
     spent: Amount
 
 
-class PartySpend(Spend):
+class PartySpend(JobSpend):
     """What a party promised and spent; cap and ledger are None where it did not tell them."""
 
     party: str
@@ -57,7 +64,8 @@ class Privacy(TypedDict):
 
     delta: float
     statement: str
-    joint: Spend
+    bounds_note: str
+    joint: JobSpend
     label: LabelSpend
     parties: Sequence[PartySpend]
     by_round: Sequence[RoundSpend]
@@ -228,6 +236,21 @@ class Unused(TypedDict):
     note: str
 
 
+class FeaturePerDeviation(TypedDict):
+    """A feature's deviation in its unit, and its coefficient for one; None if noise hides it."""
+
+    party: str
+    name: str
+    deviation: float | None
+    coef: float | None
+
+
+class PerDeviation(TypedDict):
+    """Coefficients on the scale of released deviations, in the model's order."""
+
+    features: Sequence[FeaturePerDeviation]
+
+
 class Rounds(TypedDict):
     """How far the job came."""
 
@@ -258,6 +281,7 @@ class Report(TypedDict):
     privacy: Privacy
     uplink: Uplink
     model: Mapping[str, Any] | None
+    per_deviation: NotRequired[PerDeviation | None]
     path: Sequence[PathPoint]
     unused: Sequence[Unused]
     quality: Quality | None

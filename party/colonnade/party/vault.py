@@ -20,7 +20,7 @@ from colonnade.ledger.gate import Gate, Step
 from colonnade.ledger.ledger import Ledger, Released
 from colonnade.methods.admm.method import AdmmMethod
 from colonnade.methods.job import Job, job_id
-from colonnade.party.data.bounds import bought_places
+from colonnade.party.data.bounds import bought_places, bounds_price
 from colonnade.party.data.clients import set_aside
 from colonnade.party.data.columns import ColumnCache
 from colonnade.party.data.dataset import Dataset
@@ -87,7 +87,9 @@ class Vault:
             offer.label.CopyFrom(feature_to_proto(last.name, last.bounds))
         # Of the columns that are offered, and of no others.
         shown = [*offer.features, *([offer.label] if offer.HasField("label") else [])]
-        offer.tight.extend(bought_places(self._dataset, ledger, [each.name for each in shown]))
+        columns_shown = [each.name for each in shown]
+        offer.tight.extend(bought_places(self._dataset, ledger, columns_shown))
+        offer.bounds_units = bounds_price(self._dataset, ledger, columns_shown)
         return pb.Hello(
             ledger_id=bytes.fromhex(ledger.opened.ledger_id),
             offer=offer,

@@ -77,7 +77,7 @@ class Standing(_message.Message):
     def __init__(self, head: _Optional[_Union[LedgerHead, _Mapping]] = ..., cap_units: _Optional[int] = ..., spent_units: _Optional[int] = ..., reserved_units: _Optional[int] = ...) -> None: ...
 
 class Offer(_message.Message):
-    __slots__ = ("dataset", "n_rows", "features", "label", "cap_units", "spent_units", "reserved_units", "simulation", "clients", "tight")
+    __slots__ = ("dataset", "n_rows", "features", "label", "cap_units", "spent_units", "reserved_units", "simulation", "clients", "tight", "bounds_units")
     DATASET_FIELD_NUMBER: _ClassVar[int]
     N_ROWS_FIELD_NUMBER: _ClassVar[int]
     FEATURES_FIELD_NUMBER: _ClassVar[int]
@@ -88,6 +88,7 @@ class Offer(_message.Message):
     SIMULATION_FIELD_NUMBER: _ClassVar[int]
     CLIENTS_FIELD_NUMBER: _ClassVar[int]
     TIGHT_FIELD_NUMBER: _ClassVar[int]
+    BOUNDS_UNITS_FIELD_NUMBER: _ClassVar[int]
     dataset: str
     n_rows: int
     features: _containers.RepeatedCompositeFieldContainer[_job_pb2.Feature]
@@ -98,7 +99,8 @@ class Offer(_message.Message):
     simulation: bool
     clients: int
     tight: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, dataset: _Optional[str] = ..., n_rows: _Optional[int] = ..., features: _Optional[_Iterable[_Union[_job_pb2.Feature, _Mapping]]] = ..., label: _Optional[_Union[_job_pb2.Feature, _Mapping]] = ..., cap_units: _Optional[int] = ..., spent_units: _Optional[int] = ..., reserved_units: _Optional[int] = ..., simulation: _Optional[bool] = ..., clients: _Optional[int] = ..., tight: _Optional[_Iterable[int]] = ...) -> None: ...
+    bounds_units: int
+    def __init__(self, dataset: _Optional[str] = ..., n_rows: _Optional[int] = ..., features: _Optional[_Iterable[_Union[_job_pb2.Feature, _Mapping]]] = ..., label: _Optional[_Union[_job_pb2.Feature, _Mapping]] = ..., cap_units: _Optional[int] = ..., spent_units: _Optional[int] = ..., reserved_units: _Optional[int] = ..., simulation: _Optional[bool] = ..., clients: _Optional[int] = ..., tight: _Optional[_Iterable[int]] = ..., bounds_units: _Optional[int] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("protocol", "program", "ledger_id", "offer", "open_jobs", "head")

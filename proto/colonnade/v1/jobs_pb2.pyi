@@ -176,7 +176,7 @@ class ListPartiesRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class PartyStatus(_message.Message):
-    __slots__ = ("party", "attached", "dataset", "n_rows", "features", "label", "cap_units", "used_units", "clients", "told_at")
+    __slots__ = ("party", "attached", "dataset", "n_rows", "features", "label", "cap_units", "used_units", "clients", "told_at", "bounds_units")
     PARTY_FIELD_NUMBER: _ClassVar[int]
     ATTACHED_FIELD_NUMBER: _ClassVar[int]
     DATASET_FIELD_NUMBER: _ClassVar[int]
@@ -187,6 +187,7 @@ class PartyStatus(_message.Message):
     USED_UNITS_FIELD_NUMBER: _ClassVar[int]
     CLIENTS_FIELD_NUMBER: _ClassVar[int]
     TOLD_AT_FIELD_NUMBER: _ClassVar[int]
+    BOUNDS_UNITS_FIELD_NUMBER: _ClassVar[int]
     party: str
     attached: bool
     dataset: str
@@ -197,7 +198,8 @@ class PartyStatus(_message.Message):
     used_units: int
     clients: int
     told_at: float
-    def __init__(self, party: _Optional[str] = ..., attached: _Optional[bool] = ..., dataset: _Optional[str] = ..., n_rows: _Optional[int] = ..., features: _Optional[_Iterable[_Union[_job_pb2.Feature, _Mapping]]] = ..., label: _Optional[_Union[_job_pb2.Feature, _Mapping]] = ..., cap_units: _Optional[int] = ..., used_units: _Optional[int] = ..., clients: _Optional[int] = ..., told_at: _Optional[float] = ...) -> None: ...
+    bounds_units: int
+    def __init__(self, party: _Optional[str] = ..., attached: _Optional[bool] = ..., dataset: _Optional[str] = ..., n_rows: _Optional[int] = ..., features: _Optional[_Iterable[_Union[_job_pb2.Feature, _Mapping]]] = ..., label: _Optional[_Union[_job_pb2.Feature, _Mapping]] = ..., cap_units: _Optional[int] = ..., used_units: _Optional[int] = ..., clients: _Optional[int] = ..., told_at: _Optional[float] = ..., bounds_units: _Optional[int] = ...) -> None: ...
 
 class ListPartiesResponse(_message.Message):
     __slots__ = ("parties",)

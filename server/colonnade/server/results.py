@@ -12,6 +12,7 @@ import numpy as np
 
 from colonnade.core.errors import BadInput
 from colonnade.data.model import LinearModel
+from colonnade.methods.job import Member
 from colonnade.privacy.accounting import epsilon_of, rho_from_units
 from colonnade.report import state_promise
 from colonnade.report.schema import Privacy
@@ -24,11 +25,12 @@ from colonnade.server.methods.admm.summary import (
     statement_of,
     uplink_by_client,
 )
+from colonnade.server.methods.deviations import per_deviation
 from colonnade.server.methods.moments.job import VerticalMoments
 from colonnade.server.methods.moments.solutions import Wanted, moments_summary, solved
 from colonnade.server.store.base import PartyRow, State, Store, UplinkRow
 from colonnade.v1 import federation_pb2, release_pb2
-from colonnade.wire.notes import unused_note
+from colonnade.wire.notes import bounds_note, unused_note
 
 Report = dict[str, Any]
 
@@ -38,9 +40,11 @@ def report_of(engine: Coordinator, store: Store, run: Run) -> Report:
     row, job = run.row, run.job
     ended = row.ended_at or None
     private = _private(engine, run)
-    model = None
+    model, scaled_by = None, None
     if run.state is not None:
-        model = replace(run.algorithm.model(run.state), private=private).to_object()
+        fitted = run.algorithm.model(run.state)
+        model = replace(fitted, private=private).to_object()
+        scaled_by = per_deviation(run.algorithm, run.state, fitted)
     history = _history(store, run)
     return {
         "format": "colonnade report",
@@ -62,6 +66,7 @@ def report_of(engine: Coordinator, store: Store, run: Run) -> Report:
         "privacy": _privacy(engine, run, store.uplink(row.job_id)),
         "uplink": _uplink(run, store.uplink(row.job_id), history),
         "model": model,
+        "per_deviation": scaled_by,
         "path": _path(_models(store, run, history)),
         "unused": _unused(run),
         "quality": None,
@@ -139,14 +144,14 @@ def _privacy(engine: Coordinator, run: Run, rows: Sequence[UplinkRow]) -> Report
         return _amount(units, delta)
 
     parties, by_round = [], dict[int, dict[str, int]]()
+    bounds = {member.party: _bounds_units(engine, member) for member in job.members}
     for member in job.members:
         party, releases = member.party, run.counts[member.party].releases
         offer = _offer(engine, party)
         parties.append(
             {
                 "party": party,
-                "max": amount(job.max_units(party)),
-                "spent": amount(run.spent(party)),
+                **_costs(job.max_units(party), run.spent(party), bounds[party], delta),
                 "cap": amount(offer.cap_units) if offer.cap_units else None,
                 "ledger_spent": amount(_ledger_spent(engine.parties[party], run)),
                 "by_kind": [
@@ -176,13 +181,20 @@ def _privacy(engine: Coordinator, run: Run, rows: Sequence[UplinkRow]) -> Report
     found = {
         "delta": delta,
         "statement": "",
-        "joint": {
-            "max": amount(most),
-            "spent": amount(total(run.spent(member.party) for member in job.members)),
-        },
+        "bounds_note": bounds_note(bounds),
+        "joint": _costs(
+            most,
+            total(run.spent(member.party) for member in job.members),
+            _sum(bounds.values()),
+            delta,
+        ),
         "label": {
-            "max": amount(label_most),
-            "spent": amount(total(run.spent(party) for party in label)),
+            **_costs(
+                label_most,
+                total(run.spent(party) for party in label),
+                _sum(bounds[party] for party in label),
+                delta,
+            ),
             "who": "every party" if job.labels_shared else ", ".join(label),
         },
         "parties": parties,
@@ -195,6 +207,31 @@ def _privacy(engine: Coordinator, run: Run, rows: Sequence[UplinkRow]) -> Report
 
 def _offer(engine: Coordinator, party: str) -> federation_pb2.Offer:
     return federation_pb2.Offer.FromString(engine.parties[party].offer)
+
+
+def _bounds_units(engine: Coordinator, member: Member) -> int | None:
+    """Return what a party paid for bounds of the job's table; None if it has another one now."""
+    offer = _offer(engine, member.party)
+    return offer.bounds_units if offer.dataset == member.dataset else None
+
+
+def _sum(units: Iterable[int | None]) -> int | None:
+    """Return a sum, or None if a part of it is not known."""
+    known = list(units)
+    return None if None in known else sum(each or 0 for each in known)
+
+
+def _costs(most: int, spent: int, bounds: int | None, delta: float) -> Report:
+    """Return what a job may cost and did, what bounds cost before it, and both together."""
+    total = None
+    if bounds is not None:
+        total = {"max": _amount(most + bounds, delta), "spent": _amount(spent + bounds, delta)}
+    return {
+        "max": _amount(most, delta),
+        "spent": _amount(spent, delta),
+        "bounds": None if bounds is None else _amount(bounds, delta),
+        "total": total,
+    }
 
 
 def _ledger_spent(row: PartyRow, run: Run) -> int:

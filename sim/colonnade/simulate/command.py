@@ -1,17 +1,25 @@
 """``colonnade simulate``: a coordinator and parties as real processes on this machine."""
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from colonnade.cli.planning_options import add_plan_options, check_data_options, owner_of, wishes_of
+from colonnade.cli.planning_options import (
+    add_bounds_option,
+    add_plan_options,
+    bounds_share,
+    check_data_options,
+    owner_of,
+    wishes_of,
+)
 from colonnade.simulate.admm_command import register_admm
 from colonnade.simulate.runs import (
     Result,
     add_run_options,
     counted,
     finish,
+    privacy_lines,
     say,
     scored_on,
     simulate,
@@ -19,10 +27,10 @@ from colonnade.simulate.runs import (
 
 if TYPE_CHECKING:
     from colonnade.client.builder import AnyPlan, JobOptions
+    from colonnade.methods.bounds_budget import BoundsBudget
     from colonnade.simulate.federation import Site
     from colonnade.simulate.held_out import Divided
 
-_BOUNDS_SHARE = 0.05
 _MAX_PARTIES, _MAX_ROWS, _MAX_FEATURES = 32, 10**7, 10**4
 
 
@@ -38,13 +46,10 @@ def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     parser.add_argument("--data", type=Path, help="CSV or Parquet whose columns are split")
     parser.add_argument("--target", help="with --data: the label's column")
     parser.add_argument("--schema", type=Path, help="with --data: declared bounds (TOML)")
-    parser.add_argument(
-        "--bounds-share",
-        type=float,
-        help="part of the budget to buy tighter bounds with; default 0, with --data "
-        f"{_BOUNDS_SHARE}",
-    )
     add_plan_options(parser, data=True)
+    add_bounds_option(
+        parser, "default 0; with --data 0.05, or what useful bounds need up to 0.5, else 0"
+    )
     parser.set_defaults(handler=_simulate)
     register_admm(parser.add_subparsers(title="other jobs", metavar="KIND"))
 
@@ -69,14 +74,13 @@ def _simulate(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace, folder: Path) -> Result:
     from colonnade.cli.progress import show_progress
     from colonnade.client.builder import delta_of, job_of
-    from colonnade.privacy.accounting import rho_from_units
     from colonnade.simulate.run import Clock, prepare, run_job, with_quality
 
     clock, wishes = Clock(), wishes_of(arguments)
     divided = _sites(arguments)
     sites, n_rows = divided.fitted, divided.n_rows
     target = next(site.label.name for site in sites if site.label is not None)
-    plan, bounds_units = _plan(arguments, wishes, sites, n_rows=n_rows)
+    plan, bounds = _plan(arguments, wishes, sites, n_rows=n_rows)
     columns = sum(len(site.features) for site in sites)
     say(
         arguments,
@@ -84,12 +88,8 @@ def _run(arguments: argparse.Namespace, folder: Path) -> Result:
         f"{counted(columns, 'feature')}; plan: {plan.spec.kind}, "
         f"{counted(plan.spec.rounds, 'round')}",
     )
-    if bounds_units:
-        say(
-            arguments,
-            f"every party buys tighter bounds, for rho {rho_from_units(bounds_units):.4g}",
-        )
-    federation = prepare(folder, sites, plan.spec, bounds_units=bounds_units)
+    say(arguments, bounds.note)
+    federation = prepare(folder, sites, plan.spec, prices=bounds.prices)
     clock.mark("prepared")
     outcome = run_job(
         federation,
@@ -106,21 +106,27 @@ def _run(arguments: argparse.Namespace, folder: Path) -> Result:
     )
     say(arguments, "scoring the model beside its references")
     report = with_quality(outcome, divided, seed=arguments.seed)
+    report["privacy"]["bounds_note"] = bounds.note
     return finish(arguments, report, clock, _found(report))
 
 
 def _plan(
     arguments: argparse.Namespace, wishes: "JobOptions", sites: "Sequence[Site]", *, n_rows: int
-) -> "tuple[AnyPlan, int]":
+) -> "tuple[AnyPlan, BoundsBudget]":
     """Return the plan, and what each party pays for bounds besides."""
     from colonnade.client.builder import budget_of, plan_of
+    from colonnade.methods.bounds_budget import BoundsBudget
+    from colonnade.methods.frank_wolfe.spec import Loss
+    from colonnade.simulate.run import bounded_columns
 
     units = budget_of(wishes, n_rows=n_rows, n_parties=len(sites))
-    bounds_units = _bounds_units(arguments, sites, units, n_rows=n_rows)
+    share = bounds_share(arguments, usual=0.0 if arguments.data is None else None)
+    columns = bounded_columns(sites, Loss(wishes.loss))
+    bounds = BoundsBudget.of(columns, n_rows=n_rows, units=units, share=share)
     features = {site.party: tuple(each.name for each in site.features) for site in sites}
     owner = owner_of(arguments, tuple(features))
-    rest = units - bounds_units * len(sites)
-    return plan_of(wishes, features, n_rows=n_rows, units=rest, owner=owner), bounds_units
+    rest = units - bounds.set_aside
+    return plan_of(wishes, features, n_rows=n_rows, units=rest, owner=owner), bounds
 
 
 def _sites(arguments: argparse.Namespace) -> "Divided":
@@ -158,52 +164,14 @@ def _sites(arguments: argparse.Namespace) -> "Divided":
     return divide(sites_of(made, names, owner=owner), count, seed=arguments.seed)
 
 
-def _bounds_units(
-    arguments: argparse.Namespace, sites: "Sequence[Site]", units: int, *, n_rows: int
-) -> int:
-    """Return the price of a party's bounds, at least what makes them useful; 0 for none."""
-    from colonnade.core.errors import BadInput
-    from colonnade.methods.bounds import QuantilePlan
-
-    share = arguments.bounds_share
-    if share is None:
-        share = 0.0 if arguments.data is None else _BOUNDS_SHARE
-    if not 0.0 <= share < 1.0:
-        raise BadInput("--bounds-share must lie between 0 and 1")
-    if not (wanted := int(share * units) // len(sites)):
-        return 0
-    widest = max(len(site.features) + (site.label is not None) for site in sites)
-    least = QuantilePlan(widest, n_rows).least_units
-    if least * len(sites) >= units:
-        raise BadInput(
-            f"tighter bounds of {widest} columns and {n_rows} rows cost more than this epsilon; "
-            "use --bounds-share 0, a larger --epsilon or more rows"
-        )
-    return max(wanted, least)
-
-
 def _found(report: dict[str, Any]) -> Result:
-    """Return quality and privacy."""
-    from colonnade.privacy.accounting import epsilon_of
-
-    delta, quality = report["privacy"]["delta"], report["quality"]
-
-    def amounts(cap: float, spent: float) -> dict[str, float]:
-        # The cap is the promise; what was spent is a reading.
-        return {
-            "rho": cap,
-            "epsilon": epsilon_of(cap, delta),
-            "delta": delta,
-            "cap": cap,
-            "spent": spent,
-            "spent_epsilon": epsilon_of(spent, delta),
-        }
-
-    parties = {
-        each["party"]: (each["cap"]["rho"], each["ledger_spent"]["rho"])
-        for each in report["privacy"]["parties"]
-    }
-    joint = amounts(*(sum(pair) for pair in zip(*parties.values(), strict=True)))
+    """Return quality and privacy, as the report has them."""
+    privacy, quality = report["privacy"], report["quality"]
+    parties = [
+        {"party": each["party"], **_amounts(each, privacy["delta"]), "cap": each["cap"]["rho"]}
+        for each in privacy["parties"]
+    ]
+    joint = _amounts(privacy["joint"], privacy["delta"])
     return {
         "quality": {
             "note": "simulation only",
@@ -216,18 +184,37 @@ def _found(report: dict[str, Any]) -> Result:
             "central": quality["central"],
         },
         "privacy": {
-            "joint": joint,
-            "parties": [{"party": name, **amounts(*pair)} for name, pair in parties.items()],
+            "joint": joint | {"cap": sum(each["cap"] for each in parties)},
+            "parties": parties,
+            "bounds_note": privacy["bounds_note"],
         },
     }
 
 
+def _amounts(spend: Mapping[str, Any], delta: float) -> dict[str, Any]:
+    """Return the most that was promised and what was spent: in all, for bounds, by the job."""
+    total = spend["total"]
+
+    def amount(most: Mapping[str, float], spent: Mapping[str, float]) -> dict[str, float]:
+        # The most is the promise; what was spent is a reading.
+        return {
+            "rho": most["rho"],
+            "epsilon": most["epsilon"],
+            "spent": spent["rho"],
+            "spent_epsilon": spent["epsilon"],
+        }
+
+    return {
+        **amount(total["max"], total["spent"]),
+        "delta": delta,
+        "bounds": amount(spend["bounds"], spend["bounds"]),
+        "job": amount(spend["max"], spend["spent"]),
+    }
+
+
 def _lines(result: Result) -> Iterator[str]:
-    quality, joint = result["quality"], result["privacy"]["joint"]
+    quality, privacy = result["quality"], result["privacy"]
     scores = f"ours {quality['ours']:.3f}, centralised private {quality['central']:.3f}"
     plain = f"non-private {quality['nonprivate']:.3f}"
     yield f"  {quality['metric']:<8} {scores}, {plain} ({scored_on(quality)})"
-    parties = ", ".join(
-        f"{each['party']} {each['epsilon']:.3g}" for each in result["privacy"]["parties"]
-    )
-    yield f"  privacy  joint epsilon {joint['epsilon']:.3g} at delta {joint['delta']:g}; {parties}"
+    yield from privacy_lines(privacy)

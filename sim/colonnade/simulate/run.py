@@ -11,6 +11,7 @@ from colonnade.core.errors import JobEnded
 from colonnade.ledger.create import open_ledger
 from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.gate import Gate
+from colonnade.methods.frank_wolfe.spec import Loss
 from colonnade.methods.job import Job, Vertical
 from colonnade.party.data.bounds import buy_bounds
 from colonnade.party.data.dataset import open_dataset
@@ -44,15 +45,23 @@ class Outcome:
     clock: Clock
 
 
+def bounded_columns(sites: Sequence[Site], loss: Loss) -> dict[str, int]:
+    """Return how many columns of each party may need tighter bounds: a class has its own."""
+    return {site.party: len(site.features) + _buys_label(site, loss) for site in sites}
+
+
 def prepare(
-    folder: Path, sites: Sequence[Site], spec: Vertical, *, bounds_units: int
+    folder: Path, sites: Sequence[Site], spec: Vertical, *, prices: Mapping[str, int]
 ) -> Federation:
-    """Make the federation on disk; each party's cap is exactly what it will be asked to pay."""
-    caps = {site.party: spec.max_units(site.party) + bounds_units for site in sites}
+    """Make the federation on disk; each party's cap is exactly what it will be asked to pay.
+
+    ``prices`` are what parties pay for bounds of `bounded_columns`, in units; empty for none.
+    """
+    caps = {site.party: spec.max_units(site.party) + prices.get(site.party, 0) for site in sites}
     federation = found_federation(folder, sites, cap_units=caps)
-    if bounds_units:
-        for site in sites:
-            _buy(folder / site.party, federation.ledger(site.party), bounds_units, site)
+    for site in sites if prices else []:
+        ledger, label = federation.ledger(site.party), _buys_label(site, spec.loss)
+        _buy(folder / site.party, ledger, prices[site.party], label=label)
     return federation
 
 
@@ -101,12 +110,16 @@ def with_quality(outcome: Outcome, divided: Divided, *, seed: int) -> dict[str, 
     return {**report, "quality": scored(outcome.job, report["path"], divided, seed=seed)}
 
 
+def _buys_label(site: Site, loss: Loss) -> bool:
+    return site.label is not None and loss is Loss.SQUARED
+
+
 @only_mine()
-def _buy(home: Path, files: LedgerFiles, units: int, site: Site) -> None:
+def _buy(home: Path, files: LedgerFiles, units: int, *, label: bool) -> None:
     ledger = open_ledger(files)
     try:
         gate = Gate(ledger, OsNoise())
         with open_dataset(home / "data") as dataset:
-            buy_bounds(dataset, ledger, gate, units=units, label=site.label is not None)
+            buy_bounds(dataset, ledger, gate, units=units, label=label)
     finally:
         ledger.close()

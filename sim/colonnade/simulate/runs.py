@@ -112,6 +112,27 @@ def scored_on(quality: Mapping[str, Any]) -> str:
     return f"simulation only, {quality['n_rows']} {quality['rows']} rows"
 
 
+def privacy_lines(privacy: Mapping[str, Any]) -> Iterator[str]:
+    """Say what is promised in all, jointly and at each party, and what of it is for what."""
+    from colonnade.privacy.accounting import format_upper_bound
+
+    def told(amount: Mapping[str, float]) -> str:
+        return f"epsilon {format_upper_bound(amount['epsilon'], 3)} (rho {amount['rho']:.4g})"
+
+    joint, parties = privacy["joint"], privacy["parties"]
+    each = ", ".join(f"{one['party']} {format_upper_bound(one['epsilon'], 3)}" for one in parties)
+    yield f"  privacy  joint {told(joint)} at delta {joint['delta']:g}; {each}"
+    spent = (
+        f"spent epsilon {format_upper_bound(joint['spent_epsilon'], 3)} (rho {joint['spent']:.4g})"
+    )
+    if joint["bounds"]["rho"]:
+        for who, one in (("joint", joint), *((one["party"], one) for one in parties)):
+            yield f"           {who}: bounds {told(one['bounds'])} + job {told(one['job'])}"
+        spent += "; rho adds up, epsilon does not"
+    yield f"           {spent}"
+    yield f"  bounds   {privacy['bounds_note']}"
+
+
 def counted(count: int, one: str, many: str | None = None) -> str:
     """Return a count and the noun that goes with it."""
     return f"{count} {one if count == 1 else many or one + 's'}"

@@ -90,7 +90,8 @@ def hand_in(client: "Client", spec: bytes, arguments: argparse.Namespace) -> int
         with file_errors(arguments.write_spec):
             arguments.write_spec.write_bytes(spec)
     if arguments.dry_run:
-        print(json.dumps(describe(job)) if arguments.json else as_text(describe(job)))
+        told = describe(job, client.parties())
+        print(json.dumps(told) if arguments.json else as_text(told))
         return 0
     name = client.submit(spec, again=arguments.again)
     if not arguments.watch:

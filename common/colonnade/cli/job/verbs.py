@@ -119,15 +119,20 @@ def _watch(arguments: argparse.Namespace) -> int:
 
 def _show(arguments: argparse.Namespace) -> int:
     import json
+    from contextlib import suppress
 
     from colonnade.cli.plan import as_text
     from colonnade.client.description import describe
+    from colonnade.core.errors import ColonnadeError
     from colonnade.privacy.accounting import rho_from_units
     from colonnade.wire.jobspec import job_from_bytes
 
     with open_client(arguments) as client:
         view, spec = client.show(arguments.job)
-    plan = describe(job_from_bytes(spec))
+        offers = []
+        with suppress(ColonnadeError):  # a job is shown, whatever its parties offer now
+            offers = client.parties()
+    plan = describe(job_from_bytes(spec), offers)
     if arguments.json:
         print(json.dumps(view_as_json(view) | {"spec": plan}))
         return 0

@@ -244,7 +244,9 @@ def _model(report: Mapping[str, Any], plots: Mapping[str, Markup]) -> Markup:
             "A linear model of ",
             name_of(label["name"]),
             f" ({model['loss']} loss). Scaled: on values clipped to [low, high] and brought to"
-            f" [-1, 1], so sizes compare. In the feature's unit: {_UNITS[model['loss']]}.",
+            " [-1, 1], so what a move from the middle to an end of the bounds does; no deviations"
+            " were released, so sizes compare only between features whose values fill their bounds"
+            f" alike. In the feature's unit: {_UNITS[model['loss']]}.",
         ),
         figures(plots, {"coef": ("Coefficients", caption)}),
         table(

@@ -89,6 +89,20 @@ def bought_places(dataset: Dataset, ledger: Ledger, names: Sequence[str]) -> lis
     return [end for name in names for end in by_name.get(name, DECLARED)]
 
 
+def bounds_price(dataset: Dataset, ledger: Ledger, names: Sequence[str]) -> int:
+    """Return what was paid, in units, in purchases of bounds that any of ``names`` was part of."""
+    columns = dataset.coarse.header.columns
+    shown = {place for place, column in enumerate(columns) if column.name in names}
+    charges = ledger.state.charges
+    return sum(
+        charges[key].units
+        for purchase in purchases(dataset.version, ledger)
+        if not shown.isdisjoint(purchase.columns)
+        for key in purchase.keys
+        if key in charges
+    )
+
+
 def buy_bounds(
     dataset: Dataset,
     ledger: Ledger,

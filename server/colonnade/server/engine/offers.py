@@ -17,6 +17,8 @@ def check_offer(party: str, offer: federation_pb2.Offer) -> None:
     if offer.clients > min(offer.n_rows, MAX_CLIENTS):
         raise BadInput(f"party {party} says that it has more clients than rows, or too many")
     check_budget(party, offer)
+    if offer.bounds_units > offer.spent_units:
+        raise BadInput(f"party {party} says that bounds cost more than all that it has spent")
     if not offer.dataset.isalnum() or len(offer.dataset) > 64:
         raise BadInput(f"party {party} names no version of its table")
     try:

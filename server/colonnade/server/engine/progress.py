@@ -51,6 +51,7 @@ def party_status(engine: Coordinator, row: PartyRow) -> jobs_pb2.PartyStatus:
         used_units=offer.spent_units + offer.reserved_units,
         clients=offer.clients,
         told_at=row.told_at,
+        bounds_units=offer.bounds_units,
     )
     fills = {feature.name: feature.fill for feature in offer.features}
     for name, bounds in bounds_to_use(offer).items():
