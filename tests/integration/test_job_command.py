@@ -159,7 +159,7 @@ def test_a_dry_run_prints_the_plan_and_submits_nothing(capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("options", "code", "text"),
     [
-        (("--target", "price"), 3, "no party offers the label 'price'"),
+        (("--target", "price"), 3, "no party offers the label 'price'; they offer 'cost'"),
         (("--target", "cost", "--epsilon", "-1"), 3, "--epsilon"),
         (("--target", "cost", "--delta", "2"), 3, "--delta"),
         (("--target", "cost", "--epsilon", "50"), 4, "its ledger has"),

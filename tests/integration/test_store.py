@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy as sa
 from support.desk import Desk, job_of
 
-from colonnade.core.errors import BadInput, StoreFailed
+from colonnade.core.errors import EXIT_BUSY, BadInput, StoreBusy, StoreFailed
 from colonnade.server.store.base import (
     DecisionRow,
     IterateRow,
@@ -214,9 +214,10 @@ def test_a_second_coordinator_on_the_database_is_refused_in_one_line(
     store: Database, url: str
 ) -> None:
     write(store, lambda: store.put_party(PARTY))
-    with pytest.raises(StoreFailed, match="another coordinator uses this database") as refused:
+    with pytest.raises(StoreBusy, match="another coordinator uses this database") as refused:
         Database(url)
     assert len(str(refused.value).splitlines()) == 1
+    assert refused.value.exit_code == EXIT_BUSY
     assert store.parties() == [PARTY]  # the first one goes on
     back = again(store, url)
     assert back.parties() == [PARTY]

@@ -117,7 +117,7 @@ def test_a_party_that_cannot_pay_is_named(method: str) -> None:
 def test_what_cannot_be_done_is_said_in_one_line() -> None:
     with pytest.raises(BadInput, match="different numbers of rows: hospital 20000, laboratory 7"):
         author([offers()[0], offers(n_rows=7)[1]], JobOptions(), target="cost")
-    with pytest.raises(BadInput, match="no party offers the label 'age_at_death'"):
+    with pytest.raises(BadInput, match="label 'age_at_death'; they offer 'cost'"):
         author(offers(), JobOptions(), target="age_at_death")
     with pytest.raises(BadInput, match="no party is attached"):
         author(offers(attached=False), JobOptions(), target="cost")

@@ -26,6 +26,7 @@ from colonnade.core.errors import (
     LedgerRolledBack,
     LowDisk,
     RequestConflict,
+    VerificationFailed,
 )
 from colonnade.ledger import sqlite as storage_module
 from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
@@ -802,10 +803,10 @@ def test_an_export_is_checked_against_a_receipt(ledger: Ledger, tmp_path: Path) 
     older = list(export_lines(ledger))
     later = release(ledger, 51).receipt
     assert verify_export(older, receipt=first).entries == 4
-    with pytest.raises(BadInput, match="does not contain the receipt"):
+    with pytest.raises(VerificationFailed, match="does not contain the receipt"):
         verify_export(older, receipt=later)
     other = release(new_ledger("memory", tmp_path)).receipt
-    with pytest.raises(BadInput, match="does not contain the receipt"):
+    with pytest.raises(VerificationFailed, match="does not contain the receipt"):
         verify_export(older, receipt=other)
 
 
@@ -851,14 +852,14 @@ def test_a_changed_export_does_not_verify(tmp_path: Path, place: int) -> None:
     changed = lines.copy()
     if place < len(lines) - 1:
         del changed[place]
-        with pytest.raises(BadInput):
+        with pytest.raises(VerificationFailed):
             verify_export(changed)
     changed = lines.copy()
     line = changed[place]
     digits = [i for i, letter in enumerate(line) if letter.isdigit()]
     at = digits[len(digits) // 2]
     changed[place] = line[:at] + str((int(line[at]) + 1) % 10) + line[at + 1 :]
-    with pytest.raises(BadInput):
+    with pytest.raises(VerificationFailed):
         verify_export(changed)
 
 
@@ -876,7 +877,7 @@ def test_a_changed_export_does_not_verify(tmp_path: Path, place: int) -> None:
     ],
 )
 def test_what_is_no_export_is_said_to_be_none(lines: list[str]) -> None:
-    with pytest.raises(BadInput):
+    with pytest.raises(VerificationFailed):
         verify_export(lines)
 
 

@@ -8,7 +8,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from support.ledgers import CAP, MECHANISM, digest, key
 
-from colonnade.core.errors import BadInput, BudgetExceeded
+from colonnade.core.errors import BudgetExceeded, VerificationFailed
 from colonnade.ledger import export
 from colonnade.ledger.caps import signed_cap
 from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
@@ -206,5 +206,5 @@ def test_an_export_of_sound_entries_verifies() -> None:
     ],
 )
 def test_an_export_with_what_no_ledger_writes_does_not_verify(lines: list[str], told: str) -> None:
-    with pytest.raises(BadInput, match=told):
+    with pytest.raises(VerificationFailed, match=told):
         export.verify_export(lines)

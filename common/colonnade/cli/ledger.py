@@ -118,7 +118,7 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    from colonnade.core.errors import BadInput
+    from colonnade.core.errors import BadInput, VerificationFailed
     from colonnade.ledger.create import open_ledger
     from colonnade.ledger.export import summarise, verify_export
 
@@ -142,7 +142,9 @@ def _verify(arguments: argparse.Namespace) -> int:
         summary = verify_export(text.splitlines(), receipt=receipt)
         what = "export: chain, prices, totals, caps and signature agree"
     if arguments.public_key and summary.public_key != arguments.public_key.lower():
-        raise BadInput("it is signed by another key than the one given; it is another ledger's")
+        raise VerificationFailed(
+            "it is signed by another key than the one given; it is another ledger's"
+        )
     if arguments.json:
         print(json.dumps({"verified": True, **as_json(summary, arguments.delta)}))
     else:
@@ -223,7 +225,8 @@ def _recover(arguments: argparse.Namespace) -> int:
         )
     except OSError as error:
         raise BadInput(
-            f"no ledger can be made in {arguments.into}: {error.strerror}; name another folder"
+            f"no ledger can be made in {arguments.into}: {error.strerror}; "
+            "free some space or name another folder"
         ) from None
     rho = {account: rho_from_units(units) for account, units in adopted.items()}
     if arguments.json:

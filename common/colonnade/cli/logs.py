@@ -7,20 +7,40 @@ import sys
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
+from colonnade.cli.streams import announce
 from colonnade.core.text import printable
+
+if TYPE_CHECKING:
+    from colonnade.wire.monitoring import Addresses
 
 
 class Configured(Protocol):
     """What the configurations of both roles have."""
 
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
     @property
     def credentials(self) -> Path | None:
         """The folder of key and certificate; None without TLS."""
 
+    @property
+    def monitoring(self) -> "Addresses":
+        """Where metrics and health are shown."""
+
 
 C = TypeVar("C", bound=Configured)
+
+
+def add_metrics(parser: argparse.ArgumentParser) -> None:
+    """Add the option for what only the place of a process can know: its address in a container."""
+    parser.add_argument(
+        "--metrics",
+        metavar="HOST:PORT",
+        help="show metrics here, not where the configuration says; for containers, whose loopback "
+        "nobody else reaches",
+    )
 
 
 class _PlainLines(logging.Formatter):
@@ -78,10 +98,21 @@ def run_process(
         print(template, end="")
         return 0
     start_logging(as_json=arguments.json)
-    config = load(arguments.config)
+    config = _with_metrics(load(arguments.config), arguments.metrics)
     if config.credentials is None:
-        print("INSECURE: no TLS, names are believed; for tests on this machine only", flush=True)
+        announce("INSECURE: no TLS, names are believed; for tests on this machine only")
     gc.freeze()  # what start-up made stays; collections need not look at it again
     asyncio.run(serve(config))
-    print("stopped", flush=True)
+    announce("stopped")
     return 0
+
+
+def _with_metrics(config: C, address: str | None) -> C:
+    from dataclasses import replace
+
+    from colonnade.wire.limits import split_address
+
+    if address is None:
+        return config
+    split_address(address)
+    return replace(config, monitoring=replace(config.monitoring, metrics=address))

@@ -65,7 +65,12 @@ def _register_approve(verbs: "Subparsers[argparse.ArgumentParser]") -> None:
     )
     parser.add_argument("request", metavar="REQUEST.csr", type=Path, help="the member's request")
     parser.add_argument("--authority", type=Path, required=True, help="the authority's folder")
-    parser.add_argument("--out", type=Path, required=True, help="file to send back, with the root")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        help="file to send back, with the root; an earlier one of the same member is replaced",
+    )
     parser.add_argument("--days", type=int, default=30, help="life of the certificate (default 30)")
     parser.add_argument("--fingerprint", help="refuse a request of any other key")
     parser.set_defaults(handler=_run_approve)
@@ -122,11 +127,15 @@ def _run_approve(arguments: argparse.Namespace) -> int:
     from colonnade.pki.files import file_faults, read_bounded, write_whole
 
     with file_faults(arguments.out):
-        if arguments.out.exists():
-            raise BadInput(f"{arguments.out} exists; name another file")
+        request = read_bounded(arguments.request)
+        if arguments.out.exists() and not _renews(arguments.out, request):
+            raise BadInput(
+                f"{arguments.out} exists and holds no earlier certificate of the same member; name "
+                "another file"
+            )
         chain = approve_request(
             arguments.authority,
-            read_bounded(arguments.request),
+            request,
             now=datetime.now(UTC),
             days=arguments.days,
             expect_fingerprint=arguments.fingerprint,
@@ -137,6 +146,22 @@ def _run_approve(arguments: argparse.Namespace) -> int:
     told["certificate"] = str(arguments.out)
     _print(arguments, "approved; send this one file back", told)
     return 0
+
+
+def _renews(path: Path, request: bytes) -> bool:
+    """Return whether a file holds nothing but an earlier answer to the same member."""
+    from colonnade.core.errors import ColonnadeError
+    from colonnade.pki.authority import split_bundle
+    from colonnade.pki.certificates import certificates_from_pem, request_from_pem
+    from colonnade.pki.files import read_bounded
+    from colonnade.pki.identity import identity_of
+
+    asked = request_from_pem(request).identity  # a request that is none is told as such
+    try:
+        chain, _ = split_bundle(read_bounded(path), path)
+        return identity_of(certificates_from_pem(chain, path)[0]) == asked
+    except ColonnadeError:
+        return False
 
 
 def _run_install(arguments: argparse.Namespace) -> int:

@@ -74,6 +74,7 @@ def _run(arguments: argparse.Namespace) -> int:
     model = load_model(arguments.model)
     if arguments.out is None:
         _predict(model, arguments.data, sys.stdout, id_column=arguments.id)
+        sys.stdout.flush()  # before it is called done
         print(_notes(model), file=sys.stderr)
         return EXIT_OK
     with _replacing(arguments.out, keep=(arguments.data, arguments.model)) as file:
@@ -121,7 +122,7 @@ def _predict(model: "LinearModel", data: Path, file: TextIO, *, id_column: str |
             connect(Path(folder), n_columns=len(model.features) + 1) as database,
         ):
             relation = open_source(database, FileSource(data))
-            used = model.match(relation.names, origin=str(data))
+            used = model.match(relation.names, origin=str(data), there=relation.list_names())
             n_rows = _stage(database, relation, used, id_column=id_column)
             writer = csv.writer(_Rows(file))
             names = [] if id_column is None else [inert(id_column)]

@@ -1,8 +1,6 @@
 """Signals that ask a command to stop, raised as an exception so that it cleans up on its way."""
 
-import json
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,34 +16,33 @@ class Stopped(BaseException):
         super().__init__(number)
         self.signal = signal.Signals(number)
 
-    def report(self, *, json_wanted: bool) -> int:
-        """Say so, and return the exit code that a shell gives for the signal."""
-        text = f"stopped by {self.signal.name}"
-        if json_wanted:
-            print(json.dumps({"error": "stopped", "message": text}))
-        print(f"colonnade: {text}", file=sys.stderr)
-        return 128 + self.signal
-
 
 @contextmanager
 def stoppable() -> Iterator[None]:
     """Raise `Stopped` where the main thread is when a signal asks it to stop.
 
-    A signal that was ignored when the command began (``nohup``) stays ignored.
+    A signal that was ignored when the command began (``nohup``) stays ignored. A library may turn
+    what is raised inside it into an error of its own (DuckDB does); that is `Stopped` here again.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     before = {number: signal.getsignal(number) for number in _SIGNALS}
     heard = [number for number in _SIGNALS if before[number] is not signal.SIG_IGN]
+    came = list[int]()
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        came.append(number)
+        raise Stopped(number)
+
     for number in heard:
-        signal.signal(number, _stop)
+        signal.signal(number, stop)
     try:
         yield
+    except Exception:
+        if came:
+            raise Stopped(came[0]) from None
+        raise
     finally:
         for number in heard:
             signal.signal(number, before[number])
-
-
-def _stop(number: int, _frame: FrameType | None) -> None:
-    raise Stopped(number)

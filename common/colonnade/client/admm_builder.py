@@ -32,7 +32,10 @@ def job_over_clients(
     first = offers[0]
     for offer in offers:
         if offer.label is None or offer.label[0] != target:
-            raise BadInput(f"party {offer.party} does not offer the label {target!r}")
+            there = "no label" if offer.label is None else repr(offer.label[0])
+            raise BadInput(
+                f"party {offer.party} does not offer the label {target!r}; it offers {there}"
+            )
         ours, theirs = ((o.features, o.fills, o.label) for o in (first, offer))
         if ours != theirs:
             raise BadInput(

@@ -14,6 +14,7 @@ from colonnade.client.client import PartyOffer
 from colonnade.client.participants import participants
 from colonnade.core.errors import BadInput, BudgetExceeded
 from colonnade.core.fixedpoint import Bounds
+from colonnade.core.text import listed
 from colonnade.methods.frank_wolfe.plan import Plan, Problem, recommend
 from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec, Labels, Loss
 from colonnade.methods.job import Job, Member, Vertical
@@ -255,7 +256,10 @@ def _owner(offers: Sequence[PartyOffer], target: str, wishes: JobOptions) -> str
         offer.party for offer in offers if offer.label is not None and offer.label[0] == target
     ]
     if not holders:
-        raise BadInput(f"no party offers the label {target!r}")
+        there = sorted({offer.label[0] for offer in offers if offer.label is not None})
+        raise BadInput(
+            f"no party offers the label {target!r}; they offer {listed(there) or 'no label'}"
+        )
     everyone = len(holders) == len(offers)
     labels = wishes.labels or ("shared" if everyone else "sketched")
     if labels == Labels.SHARED.value:

@@ -1,12 +1,15 @@
 """Errors that a person or a peer may see.
 
 One class a cause, each with a stable ``code`` for machines and an ``exit_code`` for the shell.
-Messages name ids, counts and limits, never data. The README lists the exit codes.
+Messages name ids, counts and limits, never data. ``EXIT_CODES`` is the list of exit codes that
+help and the README show.
 
 A message is for people at this site and may name their files. Only one of a class that says so
 (``public``) is told to a peer; of any other error a peer hears the code and one fixed sentence.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import ClassVar
 
 EXIT_OK = 0
@@ -18,7 +21,32 @@ EXIT_LEDGER = 5
 EXIT_BUSY = 6
 EXIT_UNREACHABLE = 7
 EXIT_JOB = 8
+EXIT_CERTIFICATE = 9
 EXIT_INTERNAL = 70
+EXIT_SIGNAL = 128
+
+EXIT_CODES: Mapping[int, str] = MappingProxyType(
+    {
+        EXIT_OK: "done",
+        EXIT_CHECK_FAILED: "a check found a problem",
+        EXIT_USAGE: "wrong usage, or a command that this installation leaves out",
+        EXIT_BAD_INPUT: "bad input: an argument cannot be used, or a file cannot be read or "
+        "written (a full disk too)",
+        EXIT_REFUSED: "refused: budget, policy, identity, an absent party, or a request that "
+        "conflicts or was made before",
+        EXIT_LEDGER: "the ledger, or the coordinator's database, is damaged, was rolled back, or "
+        "could not be written",
+        EXIT_BUSY: "in use by another process",
+        EXIT_UNREACHABLE: "the coordinator cannot be reached",
+        EXIT_JOB: "the job failed or was cancelled",
+        EXIT_CERTIFICATE: "the own certificate has expired, or is not valid yet: renew it, or set "
+        "the clock",
+        EXIT_INTERNAL: "internal error",
+        EXIT_SIGNAL + 2: "stopped by SIGINT; by another signal 128 plus its number",
+        EXIT_SIGNAL + 13: "the reader of standard output went away before all was written",
+    }
+)
+"""What each exit code means: the one list, which help prints and the README is compared with."""
 
 
 class ColonnadeError(Exception):
@@ -152,6 +180,13 @@ class LedgerFailed(ColonnadeError):
     exit_code = EXIT_LEDGER
 
 
+class VerificationFailed(ColonnadeError):
+    """An export does not verify: it was changed, cut short, or is of another ledger."""
+
+    code = "verification_failed"
+    exit_code = EXIT_CHECK_FAILED
+
+
 # After any of these nothing more may be released by this process.
 FATAL = (LedgerDamaged, LedgerFailed, LedgerRolledBack)
 
@@ -169,6 +204,13 @@ class BadIdentity(ColonnadeError):
 
     code = "bad_identity"
     exit_code = EXIT_REFUSED
+
+
+class CertificateExpired(BadIdentity):
+    """The member's own certificate is out of its time; a renewed one, or a set clock, mends it."""
+
+    code = "certificate_expired"
+    exit_code = EXIT_CERTIFICATE
 
 
 class PolicyRefused(ColonnadeError):
@@ -229,6 +271,13 @@ class StoreFailed(ColonnadeError):
 
     code = "store_failed"
     exit_code = EXIT_LEDGER
+
+
+class StoreBusy(StoreFailed):
+    """Another coordinator holds the database."""
+
+    code = "store_busy"
+    exit_code = EXIT_BUSY
 
 
 class JobEnded(ColonnadeError):

@@ -1,12 +1,14 @@
 """Text from elsewhere, made safe to print."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 # Where a spreadsheet may see a formula begin: at the start of a cell, and after what it may take
 # for the end of one; OWASP's list of characters, with their wide forms.
 _FORMULA = re.compile(r"(^|[;,|\t\r\n])(?=\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r])")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_MAX_NAMES = 20
 
 
 def printable(text: str) -> str:
@@ -44,3 +46,10 @@ def inert(cell: str) -> str:
     if _NUMBER.fullmatch(cell):
         return cell
     return _FORMULA.sub(r"\1'", cell)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names for a message, the first twenty of them."""
+    more = len(names) - _MAX_NAMES
+    shown = ", ".join(repr(name) for name in names[:_MAX_NAMES])
+    return shown + (f" and {more} more" if more > 0 else "")

@@ -152,12 +152,13 @@ class LinearModel:
         return self._offset + self._scale * (self.intercept_scaled - sum(self._shifts()))
 
     def match(
-        self, names: Collection[str], *, origin: str = "the table"
+        self, names: Collection[str], *, origin: str = "the table", there: str = ""
     ) -> dict[str, ModelFeature]:
         """Find the columns of a joined table that prediction needs.
 
         A column is called ``party.feature``, or plainly ``feature`` if no other name can be meant.
-        Features with a coefficient of zero are not needed and not returned.
+        Features with a coefficient of zero are not needed and not returned. ``there`` says, for
+        the message, which columns there are.
         """
         plain = Counter(feature.name for feature in self.features)
         full = {feature.full_name for feature in self.features}
@@ -173,7 +174,8 @@ class LinearModel:
                 missing.append(f"{feature.full_name!r}{other}")
         if missing:
             rest = f" and {len(missing) - _MAX_NAMES} more" if missing[_MAX_NAMES:] else ""
-            raise BadInput(f"{origin}: no column {', '.join(missing[:_MAX_NAMES])}{rest}")
+            told = f"; {there}" if there else ""
+            raise BadInput(f"{origin}: no column {', '.join(missing[:_MAX_NAMES])}{rest}{told}")
         return found
 
     def predict(

@@ -1,5 +1,7 @@
 """Make and open ledgers."""
 
+import errno
+import os
 import secrets
 import shutil
 import tempfile
@@ -59,7 +61,10 @@ def create_ledger(
     signer: Ed25519PrivateKey | None = None,
     clock: Clock = time.time,
 ) -> None:
-    """Make a ledger in a folder that does not exist yet: all of it, or nothing."""
+    """Make a ledger in a folder that does not exist yet: all of it, or nothing.
+
+    A disk that is full or fails is an `OSError`.
+    """
     if files.folder.exists() or files.mirror.exists():
         raise BadInput(f"{files.folder} or its mirror exists already; a ledger is never replaced")
     signer = signer or Ed25519PrivateKey.generate()
@@ -73,10 +78,13 @@ def create_ledger(
         sync_path(draft)
         sync_path(made.mirror.parent)
         draft.rename(files.folder)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(draft, ignore_errors=True)
         if files.mirror_at is not None:
             files.mirror_at.unlink(missing_ok=True)
+        if isinstance(error, apsw.Error):  # of a disk, for the database is a new one
+            number = errno.ENOSPC if isinstance(error, apsw.FullError) else errno.EIO
+            raise OSError(number, os.strerror(number)) from None
         raise
     sync_path(files.folder.parent)
 

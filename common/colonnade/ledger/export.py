@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from colonnade.core.errors import BadInput, LedgerDamaged
+from colonnade.core.errors import LedgerDamaged, VerificationFailed
 from colonnade.ledger.entries import Bound, canonical
 from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.receipts import Receipt, verify
@@ -62,7 +62,7 @@ def export_lines(ledger: Ledger) -> Iterator[str]:
 
 
 def verify_export(lines: Iterable[str], *, receipt: Receipt | None = None) -> Summary:
-    """Recompute everything in an export; `BadInput` names the first thing that is wrong.
+    """Recompute everything in an export; `VerificationFailed` names the first thing that is wrong.
 
     An export proves that it is consistent and signed by the key it names. That the key is the
     right one, and that the export is not an older one, only someone outside can know: compare the
@@ -71,30 +71,34 @@ def verify_export(lines: Iterable[str], *, receipt: Receipt | None = None) -> Su
     state, head = LedgerState(), dict[str, object]()
     for line in lines:
         if head:
-            raise BadInput("the export goes on after its head; it was put together from parts")
+            raise VerificationFailed(
+                "the export goes on after its head; it was put together from parts"
+            )
         if '"type":"head"' in line:
             head = _read_head(line)
             continue
         try:
             state.apply(line)
         except LedgerDamaged as error:
-            raise BadInput(f"the export does not verify: {error}") from None
+            raise VerificationFailed(f"the export does not verify: {error}") from None
     opened = state.opened
     if opened is None or not head:
-        raise BadInput("the export is cut short; ask for it again")
+        raise VerificationFailed("the export is cut short; ask for it again")
     signature = head.pop("signature")
     told = (head.get("seq"), head.get("chain_hash"), head.get("spent"), head.get("ledger_id"))
     found = (state.head.seq, state.head.chain_hash.hex(), state.total, opened.ledger_id)
     if told != found:
-        raise BadInput("the export's entries do not add up to its head; ask for it again")
+        raise VerificationFailed("the export's entries do not add up to its head; ask for it again")
     statement = _head_statement(canonical(head))
     public_key = bytes.fromhex(opened.public_key)
     if not verify(public_key, bytes.fromhex(str(signature)), statement):
-        raise BadInput("the export's head is not signed by the ledger's key")
+        raise VerificationFailed("the export's head is not signed by the ledger's key")
     if receipt is not None and not (
         receipt.signed_by(public_key) and state.on_chain(receipt.seq, receipt.chain_hash)
     ):
-        raise BadInput("the export does not contain the receipt; it is older or another ledger's")
+        raise VerificationFailed(
+            "the export does not contain the receipt; it is older or another ledger's"
+        )
     return summarise(state)
 
 
@@ -103,7 +107,7 @@ def _read_head(line: str) -> dict[str, object]:
         head = json.loads(line)
         bytes.fromhex(head["signature"])
     except (ValueError, TypeError, KeyError, RecursionError):
-        raise BadInput("the export's last line is damaged; ask for it again") from None
+        raise VerificationFailed("the export's last line is damaged; ask for it again") from None
     return dict(head)
 
 

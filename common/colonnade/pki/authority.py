@@ -27,7 +27,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 
-from colonnade.core.errors import BadIdentity, BadInput
+from colonnade.core.errors import BadIdentity, BadInput, CertificateExpired
 from colonnade.pki.certificates import (
     AUTHORITY,
     COORDINATORS,
@@ -217,8 +217,8 @@ def load_credentials(folder: Path, *, now: datetime | None = None) -> Credential
     _check_key(key, chain[0], folder)
     try:
         check_window(chain[0], identity.uri, now=now or datetime.now(UTC))
-    except BadIdentity as error:
-        raise BadIdentity(
+    except CertificateExpired as error:
+        raise CertificateExpired(
             f"{error}; unless this machine's clock is wrong, renew: colonnade pki request "
             f"--folder {folder}, then approve and install"
         ) from None

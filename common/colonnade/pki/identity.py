@@ -20,7 +20,7 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 
-from colonnade.core.errors import BadIdentity
+from colonnade.core.errors import BadIdentity, CertificateExpired
 
 COORDINATOR, PARTY, OPERATOR = "coordinator", "party", "operator"
 ROLES = (COORDINATOR, PARTY, OPERATOR)
@@ -133,11 +133,11 @@ def check_window(certificate: x509.Certificate, who: str, *, now: datetime) -> N
         raise ValueError("now needs a time zone")
     begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     if now < begin:
-        raise BadIdentity(
+        raise CertificateExpired(
             f"the certificate of {who} is not valid before {begin:%Y-%m-%d %H:%M} UTC"
         )
     if now > end:
-        raise BadIdentity(f"the certificate of {who} expired on {end:%Y-%m-%d %H:%M} UTC")
+        raise CertificateExpired(f"the certificate of {who} expired on {end:%Y-%m-%d %H:%M} UTC")
 
 
 def peer_certificate(auth_context: Mapping[str, Iterable[bytes]]) -> bytes:

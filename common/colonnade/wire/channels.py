@@ -6,7 +6,7 @@ import ssl
 
 import grpc
 
-from colonnade.core.errors import BadIdentity, Unreachable
+from colonnade.core.errors import BadIdentity, CertificateExpired, Unreachable
 from colonnade.pki.authority import Credentials
 from colonnade.pki.identity import COORDINATOR, Identity, identity_of
 from colonnade.wire.limits import client_options, require_loopback, split_address
@@ -14,6 +14,7 @@ from colonnade.wire.limits import client_options, require_loopback, split_addres
 # Says who calls where there are no certificates: on loopback only.
 CLAIM = "colonnade-identity"
 _TIMEOUT_S = 10.0
+_OUT_OF_TIME = (9, 10)  # OpenSSL: not yet valid, expired
 
 
 def open_channel(address: str, credentials: Credentials | None) -> grpc.aio.Channel:
@@ -60,10 +61,20 @@ def server_identity(address: str, credentials: Credentials) -> Identity:
         ):
             leaf = secure.getpeercert(binary_form=True) or b""
     except ssl.SSLCertVerificationError as error:
+        if error.verify_code in _OUT_OF_TIME:  # mended at the coordinator, so worth another try
+            raise Unreachable(
+                f"{address} shows a certificate out of its time ({error.verify_message}); it has "
+                "to be renewed there, unless this machine's clock is wrong"
+            ) from None
         raise BadIdentity(f"{address} is not to be trusted: {error.verify_message}") from None
     except (ssl.SSLEOFError, ssl.SSLZeroReturnError):  # stopped, restarted, or not one of ours
         raise Unreachable(f"{address} hung up in the TLS handshake") from None
     except ssl.SSLError as error:
+        if "CERTIFICATE_EXPIRED" in (error.reason or ""):
+            raise CertificateExpired(
+                f"{address} takes the certificate of {credentials.identity.uri} for expired; renew "
+                "it, or compare the clocks"
+            ) from None
         raise BadIdentity(f"the TLS handshake with {address} failed: {error.reason}") from None
     except OSError as error:
         what = error.strerror or "no answer in time"

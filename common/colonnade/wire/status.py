@@ -36,8 +36,10 @@ STATUS: Mapping[type[ColonnadeError], grpc.StatusCode] = {
     errors.LedgerRolledBack: _Code.INTERNAL,
     errors.LedgerBehind: _Code.FAILED_PRECONDITION,
     errors.LedgerFailed: _Code.INTERNAL,
+    errors.VerificationFailed: _Code.FAILED_PRECONDITION,
     errors.NotPrivate: _Code.FAILED_PRECONDITION,
     errors.BadIdentity: _Code.UNAUTHENTICATED,
+    errors.CertificateExpired: _Code.UNAUTHENTICATED,
     errors.PolicyRefused: _Code.PERMISSION_DENIED,
     errors.NotEnrolled: _Code.PERMISSION_DENIED,
     errors.PartyAbsent: _Code.FAILED_PRECONDITION,
@@ -45,6 +47,7 @@ STATUS: Mapping[type[ColonnadeError], grpc.StatusCode] = {
     errors.StaleEpoch: _Code.FAILED_PRECONDITION,
     errors.UnknownJob: _Code.NOT_FOUND,
     errors.Unreachable: _Code.UNAVAILABLE,
+    errors.StoreBusy: _Code.UNAVAILABLE,
     errors.StoreFailed: _Code.INTERNAL,
     errors.JobEnded: _Code.FAILED_PRECONDITION,
 }

@@ -29,6 +29,7 @@ from colonnade.solvers.problem import Problem
 from colonnade.solvers.solve import Solver, check, check_promise
 
 _LONGEST_NAME = 200
+_LEAST_ROWS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +193,11 @@ def party_table(dataset: Dataset, ledger: Ledger, *, declared: bool) -> FitTable
 def _declared(table: Table, rows: Rows) -> FitTable:
     if table.label is None:
         raise BadInput(f"{table.path}: there is no label; declare it in the schema's [label]")
+    if table.header.n_rows < _LEAST_ROWS:
+        raise BadInput(
+            f"the table has {table.header.n_rows} rows; a fit needs {_LEAST_ROWS}: the noise of "
+            "fewer is larger than anything that they could say"
+        )
     columns = table.header.columns
     return FitTable(
         table.columns,

@@ -10,7 +10,13 @@ import time
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 
-from colonnade.core.errors import BadIdentity, BadInput, StoreFailed, Unreachable
+from colonnade.core.errors import (
+    BadIdentity,
+    BadInput,
+    CertificateExpired,
+    StoreFailed,
+    Unreachable,
+)
 from colonnade.ledger.create import open_ledger
 from colonnade.ledger.ledger import Ledger
 from colonnade.party.config import PartyConfig
@@ -73,6 +79,10 @@ class Party:
                     return
                 except (Unreachable, StoreFailed) as error:  # its store: ours are fatal
                     logger.warning("disconnected %s", error)
+                except CertificateExpired as error:
+                    if self._vault is None:
+                        raise  # at the start somebody is there to be told
+                    logger.warning("certificate_expired %s", error)  # goes on once it is renewed
                 if time.monotonic() - began > _GOOD_S:
                     wait = _FIRST_WAIT_S
                 await _pause(stop, wait)

@@ -6,7 +6,7 @@ are taken from the file, rounded outward to powers of two, which a real party mu
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +15,10 @@ import numpy as np
 from colonnade.core.arrays import FloatArray
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
+from colonnade.core.text import listed
 from colonnade.data.schema import Schema
 from colonnade.methods.frank_wolfe.spec import Loss
+from colonnade.party.data.sources import is_number
 from colonnade.simulate.federation import Column, Site
 
 _LEAST_ROWS = 10
@@ -44,7 +46,7 @@ def read_table(path: Path, target: str, *, loss: Loss, schema: Schema | None = N
     declared = {} if schema is None else {each.column: each.bounds for each in schema.columns}
     for name in (target, *declared):
         if name not in columns:
-            raise BadInput(f"{path} has no numeric column {name!r}")
+            raise BadInput(f"{path} has no numeric column {name!r}; {_there(columns, skipped)}")
     label = columns.pop(target)
     if len(label) < _LEAST_ROWS:
         raise BadInput(f"{path} has {len(label)} rows; a simulation needs {_LEAST_ROWS}")
@@ -75,6 +77,14 @@ def read_table(path: Path, target: str, *, loss: Loss, schema: Schema | None = N
 
     features = tuple(column(name, values) for name, values in columns.items())
     return FileTable(features, column(target, label), tuple(skipped))
+
+
+def _there(columns: Collection[str], skipped: Sequence[str]) -> str:
+    """Say which columns there are, unless they are a first row that nobody named."""
+    if any(is_number(name) for name in (*columns, *skipped)):
+        return "its first line has numbers, so add a header line that names the columns"
+    texts = f", and without numbers {listed(skipped)}" if skipped else ""
+    return f"it has {listed(tuple(columns)) or 'none'}{texts}"
 
 
 def sites_from(table: FileTable, parties: Sequence[str], *, owner: int | None) -> list[Site]:

@@ -41,13 +41,9 @@ def simulate(
     import json
 
     from colonnade.cli.run_folder import workplace
-    from colonnade.cli.stopping import Stopped, stoppable
 
-    try:
-        with stoppable(), workplace(keep=arguments.keep, out=arguments.out) as folder:
-            result = run(arguments, folder)
-    except Stopped as stopped:
-        return stopped.report(json_wanted=arguments.json)
+    with workplace(keep=arguments.keep, out=arguments.out) as folder:
+        result = run(arguments, folder)
     print(json.dumps(result) if arguments.json else _text(result, list(lines(result))))
     return 0
 

@@ -42,7 +42,8 @@ def _run_init(arguments: argparse.Namespace) -> int:
         create_ledger(files, config)
     except OSError as error:
         raise BadInput(
-            f"no ledger can be made in {arguments.ledger}: {error.strerror}; name another folder"
+            f"no ledger can be made in {arguments.ledger}: {error.strerror}; "
+            "free some space or name another folder"
         ) from None
     ledger = open_ledger(files)
     name, key = ledger.opened.ledger_id, ledger.opened.public_key

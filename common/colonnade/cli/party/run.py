@@ -3,15 +3,18 @@
 import argparse
 from pathlib import Path
 
+from colonnade.cli.logs import add_metrics
+
 
 def register_run(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the verbs."""
-    _register(
+    run = _register(
         verbs,
         "run",
         "dial the coordinator and answer jobs that the policy allows",
         _run,
     )
+    add_metrics(run)
     _register(verbs, "policy", "check the policy and say what it allows", _policy)
 
 
@@ -20,22 +23,24 @@ def _register(
     name: str,
     text: str,
     handler: object,
-) -> None:
+) -> argparse.ArgumentParser:
     parser = verbs.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--config", type=Path, help="the party's configuration file (TOML)")
     which.add_argument("--template", action="store_true", help="print a commented file")
     parser.add_argument("--json", action="store_true", help="machine-readable output")
     parser.set_defaults(handler=handler)
+    return parser
 
 
 def _run(arguments: argparse.Namespace) -> int:
     from colonnade.cli.logs import run_process
+    from colonnade.cli.streams import announce
     from colonnade.party.config import TEMPLATE, load_config
     from colonnade.party.runtime import serve
 
     def attached() -> None:
-        print("attached", flush=True)
+        announce("attached")
 
     return run_process(arguments, TEMPLATE, load_config, lambda config: serve(config, attached))
 

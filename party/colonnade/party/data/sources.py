@@ -6,6 +6,7 @@ so none is passed on: ``one_line`` replaces each by a line that names no data.
 """
 
 import csv
+import errno
 import gzip
 import os
 import re
@@ -19,6 +20,7 @@ from typing import TextIO
 import duckdb
 
 from colonnade.core.errors import BadInput
+from colonnade.core.text import listed
 from colonnade.party.data.sql import copy_rows
 
 MEMORY_MB = 1000
@@ -36,7 +38,8 @@ _GZIP_BYTES = 2**20
 _GROUP_BYTES = 2**26
 _VECTOR_ROWS = 2048
 _MAX_GROUP_VECTORS = 60  # DuckDB's default
-_MAX_NAMES = 20
+_DELIMITERS = (";", "\t", "|")
+_FULL = tuple(os.strerror(each) for each in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +94,20 @@ class Relation:
             return found[0]
         if found:
             raise BadInput(f"{self.origin}: {len(found)} columns are named {name!r}; rename one")
-        raise BadInput(f"{self.origin}: no column {name!r}; {self._list_names()}")
+        raise BadInput(f"{self.origin}: no column {name!r}; {self.list_names()}")
 
-    def _list_names(self) -> str:
+    def list_names(self) -> str:
+        """Say which columns there are, or why there seem to be none of use."""
+        if self.is_csv and len(self.names) == 1:
+            for delimiter in _DELIMITERS:
+                if delimiter in self.names[0]:
+                    return (
+                        f"its header has no comma but {delimiter!r}; separate its fields by commas"
+                    )
         if self.is_csv and any(is_number(name) for name in self.names):
             # Without a header the first line is a person's row, which no message may show.
             return "its first line has numbers, so add a header line that names the columns"
-        more = len(self.names) - _MAX_NAMES
-        shown = ", ".join(repr(name) for name in self.names[:_MAX_NAMES])
-        return f"it has {shown}" + (f" and {more} more" if more > 0 else "")
+        return f"it has {listed(self.names)}"
 
 
 def connect(folder: Path, *, n_columns: int) -> duckdb.DuckDBPyConnection:
@@ -154,6 +162,8 @@ def one_line(origin: str) -> Iterator[None]:
 
 def _explain(error: duckdb.Error) -> str:
     text = str(error)
+    if any(full in text for full in _FULL):  # of several kinds, and rarely of the source's disk
+        return "cannot be staged: a disk is full; free some space (fit and predict stage in TMPDIR)"
     if line := re.match(r"Invalid Input Error: CSV Error on Line: (\d+)", text):
         if "not utf-8" in text:
             return f"line {line[1]} is not UTF-8 text; convert the file to UTF-8"

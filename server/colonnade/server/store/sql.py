@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as postgres_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
-from colonnade.core.errors import BadInput, StoreFailed
+from colonnade.core.errors import BadInput, StoreBusy, StoreFailed
 from colonnade.server.store.base import DecisionRow, IterateRow, JobRow, PartyRow, State, UplinkRow
 from colonnade.server.store.connect import engine_of, parsed_url
 from colonnade.server.store.tables import (
@@ -228,7 +228,7 @@ class Database:
             # Of the session: it ends with the connection, however the process ends.
             locked = self._connection.execute(sa.select(sa.func.pg_try_advisory_lock(_LOCK)))
             if not locked.scalar():
-                raise StoreFailed(_IN_USE)
+                raise StoreBusy(_IN_USE)
 
     def _check_version(self) -> None:
         found = self._connection.execute(sa.select(ABOUT.c.schema_version)).scalars().all()
@@ -249,7 +249,7 @@ def _faults() -> Iterator[None]:
         # Its text may hold parameters; the class and the driver's first line are enough.
         cause = str(getattr(error, "orig", None) or type(error).__name__).splitlines()[0]
         if "database is locked" in cause:
-            raise StoreFailed(_IN_USE) from None
+            raise StoreBusy(_IN_USE) from None
         raise StoreFailed(
             f"the coordinator's database failed ({cause}); see that it is there and not full, "
             "then start again"

@@ -1,0 +1,205 @@
+"""Whatever file a command is given, it answers with one line and an exit code of the list.
+
+Every verb that takes a path is tried with every kind of file that is not what it wants.
+"""
+
+import argparse
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from colonnade.cli.main import build_parser, main
+from colonnade.core.errors import EXIT_CODES, EXIT_INTERNAL, EXIT_OK, EXIT_USAGE
+
+Output = pytest.CaptureFixture[str]
+
+SCHEMA = """
+[[feature]]
+name = "age"
+low = 0
+high = 110
+[label]
+name = "cost"
+low = 0
+high = 100
+"""
+MODEL_FIT = ("--data", "rows.csv", "--schema", "schema.toml", "--epsilon", "9", "--out", "fit")
+# Every place of a path; BAD stands for the file that is no use there.
+PLACES = {
+    "simulate data": "simulate --data BAD --target y --parties 2",
+    "simulate schema": "simulate --data rows.csv --target cost --schema BAD",
+    "simulate out": "simulate --rows 2000 --out BAD/x",
+    "simulate keep": "simulate --rows 2000 --keep BAD/x",
+    "simulate admm out": "simulate admm --out BAD/x",
+    "simulate admm keep": "simulate admm --keep BAD/x",
+    "coordinator": "coordinator --config BAD",
+    "party init approver": "party init --ledger new --name lab --rho 1 --approver BAD",
+    "party init ledger": "party init --ledger BAD/x --name lab --rho 1",
+    "party init mirror": "party init --ledger new --name lab --rho 1 --mirror BAD/x",
+    "party ingest source": "party ingest --schema schema.toml --out new BAD",
+    "party ingest schema": "party ingest --schema BAD --out new rows.csv",
+    "party ingest roster": "party ingest --schema ids.toml --out new --roster BAD rows.csv",
+    "party ingest out": "party ingest --schema schema.toml --out BAD/x rows.csv",
+    "party ingest database": "party ingest --schema schema.toml --out new --query SELECT_1 "
+    "--database BAD",
+    "party bounds data": "party bounds --data BAD --ledger ledger --epsilon 1",
+    "party bounds ledger": "party bounds --data table --ledger BAD --epsilon 1",
+    "party bounds mirror": "party bounds --data table --ledger ledger --mirror BAD --epsilon 1",
+    "party fit data": "party fit --data BAD --ledger ledger --epsilon 1 --out new",
+    "party fit ledger": "party fit --data table --ledger BAD --epsilon 1 --out new",
+    "party fit mirror": "party fit --data table --ledger ledger --mirror BAD --epsilon 1 --out new",
+    "party fit out": "party fit --data table --ledger ledger --epsilon 1 --out BAD/x",
+    "party run": "party run --config BAD",
+    "party policy": "party policy --config BAD",
+    "party bind": "party bind --config BAD --reason why",
+    "pki init": "pki init --folder BAD/x --federation study",
+    "pki request": "pki request --folder BAD/x --role party --federation study --name lab",
+    "pki approve request": "pki approve BAD --authority ca --out new.pem",
+    "pki approve authority": "pki approve member/request.csr --authority BAD --out new.pem",
+    "pki approve out": "pki approve member/request.csr --authority ca --out BAD/x",
+    "pki install bundle": "pki install --folder member BAD",
+    "pki install folder": "pki install --folder BAD member.pem",
+    "pki show": "pki show BAD",
+    "preflight party": "preflight --party BAD",
+    "preflight coordinator": "preflight --coordinator BAD",
+    "ledger show": "ledger show BAD",
+    "ledger show mirror": "ledger show ledger --mirror BAD",
+    "ledger verify": "ledger verify BAD",
+    "ledger verify mirror": "ledger verify ledger --mirror BAD",
+    "ledger export mirror": "ledger export ledger --mirror BAD",
+    "ledger cap mirror": "ledger cap ledger --rho 2 --reason why --mirror BAD",
+    "ledger recover new mirror": "ledger recover ledger --into new --into-mirror BAD/x",
+    "ledger verify receipt": "ledger verify ledger --receipt BAD",
+    "ledger export": "ledger export BAD",
+    "ledger export out": "ledger export ledger --out BAD/x",
+    "ledger cap": "ledger cap BAD --rho 2 --reason why",
+    "ledger cap approver": "ledger cap ledger --rho 2 --reason why --approver-key BAD",
+    "ledger recover": "ledger recover BAD --into new",
+    "ledger recover into": "ledger recover ledger --into BAD/x",
+    "ledger recover receipt": "ledger recover ledger --into new --receipt BAD",
+    "fit data": "fit --data BAD --schema schema.toml --epsilon 1 --out new",
+    "fit schema": "fit --data rows.csv --schema BAD --epsilon 1 --out new",
+    "fit ledger": "fit --data rows.csv --schema schema.toml --epsilon 1 --out new --ledger BAD",
+    "fit mirror": "fit --data rows.csv --schema schema.toml --epsilon 1 --out new --ledger ledger "
+    "--mirror BAD",
+    "fit out": "fit --data rows.csv --schema schema.toml --epsilon 1 --out BAD/x",
+    "predict model": "predict --model BAD --data rows.csv",
+    "predict data": "predict --model fit/model.json --data BAD",
+    "predict out": "predict --model fit/model.json --data rows.csv --out BAD/x",
+    "job credentials": "job list --coordinator 127.0.0.1:1 --credentials BAD",
+    "job spec": "job submit --coordinator 127.0.0.1:1 --credentials member --spec BAD",
+}
+KINDS = ("missing", "folder", "empty", "binary", "marked", "wide", "cut", "deep", "huge", "fifo")
+# A folder is where something may be written, and where an ingested table or a ledger may be.
+MAY_WORK = (
+    {(place, "folder") for place in PLACES if place.endswith((" out", " keep"))}
+    | {
+        (place, "folder")
+        for place in ("party init ledger", "party init mirror", "pki init", "pki request")
+    }
+    | {("ledger recover into", "folder"), ("ledger recover new mirror", "folder")}
+)
+
+
+@pytest.fixture(scope="module")
+def ground(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with one good file of each sort."""
+    made = tmp_path_factory.mktemp("ground")
+    rows = [f"{i % 90},{i % 7},p{i}" for i in range(40)]
+    (made / "rows.csv").write_text("age,cost,id\n" + "\n".join(rows) + "\n")
+    (made / "schema.toml").write_text(SCHEMA)
+    (made / "ids.toml").write_text('id = "id"\n' + SCHEMA)
+    before = Path.cwd()
+    os.chdir(made)
+    try:
+        for line in (
+            "party ingest --schema schema.toml --out table rows.csv",
+            "party init --ledger ledger --name lab --rho 1",
+            "pki init --folder ca --federation study",
+            "pki request --folder member --role operator --federation study --name ann",
+            "pki approve member/request.csr --authority ca --out member.pem",
+            "pki install --folder member member.pem",
+        ):
+            assert main(line.split()) == 0
+        assert main(["fit", *MODEL_FIT]) == 0
+    finally:
+        os.chdir(before)
+    return made
+
+
+def spoil(kind: str) -> Path:
+    """Make a file that is no use."""
+    path = Path("bad.file")
+    contents = {
+        "empty": b"",
+        "binary": bytes(range(256)) * 8,
+        "marked": b"\xef\xbb\xbf\xef\xbb\xbfhello\nworld\n",
+        "wide": "\ufeffage,cost\n1,2\n".encode("utf-16-le"),
+        "cut": b'age,cost\n"1,2\n',
+        "deep": b"[" * 100_000,
+    }
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "huge":
+        with path.open("wb") as file:
+            file.truncate(1 << 25)
+    elif kind == "fifo":
+        os.mkfifo(path)
+    elif kind != "missing":
+        path.write_bytes(contents[kind])
+    return path
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_bad_file_is_told_in_one_line(
+    ground: Path, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.delenv("COLONNADE_DEBUG", raising=False)
+    monkeypatch.setattr("colonnade.ledger.snapshot._PATIENCE_S", 0.0)  # with a damaged mirror
+    wanted = PLACES[place]
+    for kind in KINDS:
+        if (place, kind) in MAY_WORK or (kind == "missing" and "BAD/x" in wanted):
+            continue  # what it wants, or may make
+        if kind == "fifo" and "BAD/x" not in wanted:
+            continue  # a pipe that nobody writes to waits, as everywhere
+        folder = shutil.copytree(ground, tmp_path / kind)
+        monkeypatch.chdir(folder)
+        line = wanted.replace("BAD", str(spoil(kind)))
+        capsys.readouterr()
+        code = main([word.replace("SELECT_1", "SELECT 1 AS age") for word in line.split()])
+        said = capsys.readouterr().err
+        assert code in EXIT_CODES, kind
+        assert code not in (EXIT_OK, EXIT_USAGE, EXIT_INTERNAL), (kind, said)
+        told = [each for each in said.splitlines() if each.startswith("colonnade: ")]
+        assert len(told) == 1 or place.startswith("preflight"), (kind, said)
+        assert "Traceback" not in said, kind
+        shutil.rmtree(folder)
+
+
+def test_every_option_that_takes_a_path_is_tried() -> None:
+    # Walk the parsers: a new option of this type has to be added above.
+    found = set[str]()
+
+    def walk(parser: argparse.ArgumentParser, names: tuple[str, ...]) -> None:
+        for action in parser._actions:  # argparse has no public name for them
+            if isinstance(action, argparse._SubParsersAction):
+                for name, below in action.choices.items():
+                    walk(below, (*names, name))
+            elif action.type is Path:
+                option = action.option_strings[0] if action.option_strings else ""
+                found.add(" ".join((*names, option)))
+
+    walk(build_parser(), ())
+    tried = set[str]()
+    for line in PLACES.values():
+        words = line.split()
+        at = next(i for i, word in enumerate(words) if re.fullmatch(r"BAD(/x)?", word))
+        verbs = [word for word in words[:2] if word.isalpha() and word.islower()]
+        option = words[at - 1] if words[at - 1].startswith("--") else ""
+        tried.add(" ".join((*verbs, option)))
+    # `recover` takes what is left, whatever that is; the others need a coordinator, or are figures.
+    elsewhere = ("bench", "job", "ledger recover --mirror")
+    assert [each for each in found - tried if not each.startswith(elsewhere)] == []
