@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from colonnade.bench.vertical import methods as bench
+from colonnade.bench.vertical.coverage import coverage
 from colonnade.bench.vertical.figures import write_figures
 from colonnade.core.fixedpoint import GRID, Bounds
 from colonnade.methods.frank_wolfe.spec import Loss
@@ -66,3 +67,13 @@ def test_a_row_has_both_jobs_in_both_label_modes(tmp_path: Path) -> None:
 def test_a_quick_run_has_fewer_cases_and_cases_need_no_folder() -> None:
     assert [case.name for case in bench._cases(quick=True, folder=None)] == ["equicorrelated d=40"]
     assert len(list(bench._cases(quick=False, folder=None))) == 8
+
+
+def test_coverage_is_counted_apart_for_coefficients_that_matter() -> None:
+    rows = coverage(quick=True, progress=lambda _: None)
+    assert [row["labels"] for row in rows] == ["shared", "one party's"]
+    for row in rows:
+        assert set(row) == {"case", "labels", "seeds", "nonzero", "zero", "error"}
+        # 12 coefficients that are not zero, and 68 that are.
+        assert row["nonzero"] in [round(i / 12, 3) for i in range(13)]
+        assert row["zero"] in [round(i / 68, 3) for i in range(69)]

@@ -161,7 +161,7 @@ def test_the_errors_of_a_party_alone_are_neither_too_small_nor_too_large() -> No
 
 def test_the_error_of_own_moments_is_that_of_drawn_noise() -> None:
     draw, size, count = np.random.default_rng(0), 4, 40_000
-    local = Local(np.eye(size), np.zeros(size), 0.3, 0.2, 0.5)
+    local = Local(np.eye(size), np.zeros(size), np.zeros(size), 0.3, 0.2, 0.5)
     coef = np.array([1.0, -0.5, 0.25, 2.0])
     noise = np.triu(0.2 * draw.standard_normal((count, size, size)), 1)
     noise = noise + noise.transpose(0, 2, 1)

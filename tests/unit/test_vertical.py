@@ -169,7 +169,7 @@ def reference(
                 picked[b.party] = {i for i in large if x[b.party][i]}
                 x[b.party] = np.zeros_like(x[b.party])
     own = sum(float(x[b.party] @ means[b.party]) for b in spec.blocks) / COEF_UNIT
-    return {name: coef.tolist() for name, coef in x.items()}, halved * (y_mean - own)
+    return {name: coef.tolist() for name, coef in x.items()}, y_mean - own
 
 
 def first_public(solver: FrankWolfe, party: str) -> TaskParameters:
@@ -215,7 +215,7 @@ def test_a_federation_equals_the_reference_to_the_last_bit(
     found = {name: coef.tolist() for name, coef in state.coef.items()}
     coef, intercept = reference(data, spec, make(), "job")
     assert found == coef
-    assert FrankWolfe.of(spec, "job").intercept(state) == intercept
+    assert FrankWolfe.of(spec, "job").cross.intercept(state.coef, state.means) == intercept
     assert any(any(coef) for coef in found.values())
 
 
@@ -226,7 +226,7 @@ def test_a_federation_of_any_size_equals_the_reference(count: int) -> None:
     state, _ = run(data, spec, ZeroNoise())
     coef, intercept = reference(data, spec, ZeroNoise(), "job")
     assert {name: part.tolist() for name, part in state.coef.items()} == coef
-    assert FrankWolfe.of(spec, "job").intercept(state) == intercept
+    assert FrankWolfe.of(spec, "job").cross.intercept(state.coef, state.means) == intercept
 
 
 def test_without_noise_the_model_explains_the_label() -> None:

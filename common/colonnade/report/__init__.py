@@ -39,7 +39,9 @@ The report object (``schema.Report`` has its types)::
                          (ours), of a model without privacy (nonprivate), of a private one with all
                          data in one place (central), and of this job by_round, as path ends;
                          rows: "held-out" or "fitted", n_rows: how many it was computed on;
-                         central_is, nonprivate_is: what the references are, in a sentence
+                         central_is, nonprivate_is: what the references are, in a sentence;
+                         probabilities, for the logistic loss of vertical jobs: mean_probability
+                         of this job, base_rate, log_loss, base_rate_log_loss
     moments              only for finished moments jobs: more that follows from their releases, in
                          standard deviations of features and label
                          features: party, name: what all lists below are about; left_out: how many

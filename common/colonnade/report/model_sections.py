@@ -14,7 +14,7 @@ from colonnade.report.model_plots import (
     features_of,
     first_round,
 )
-from colonnade.report.schema import Report
+from colonnade.report.schema import Quality, Report
 
 _HEAD = ("in the feature's unit", "scaled", "low", "high", "if missing")
 _PER_DEVIATION = ("per deviation", "deviation")
@@ -186,6 +186,18 @@ def _path_table(report: Report) -> Markup:
     return folded(title, table(head, rows, texts=0), *note)
 
 
+def _probabilities(quality: Quality) -> Markup:
+    found = quality.get("probabilities")
+    if found is None:
+        return Markup()
+    return tag(
+        "p",
+        f"The mean probability is {found['mean_probability']:.3f}, the base rate"
+        f" {found['base_rate']:.3f}; the log loss {found['log_loss']:.3f}, and"
+        f" {found['base_rate_log_loss']:.3f} for the base rate alone.",
+    )
+
+
 def quality_section(report: Report, plots: Plots) -> Markup:
     """Show how good the model is, which only a simulation can tell."""
     quality = report["quality"]
@@ -218,6 +230,7 @@ def quality_section(report: Report, plots: Plots) -> Markup:
                 ),
             ],
         ),
+        _probabilities(quality),
         tag("p", quality["central_is"], class_="note"),
         tag("p", quality["nonprivate_is"], class_="note"),
         figures(plots, {"quality": ("By round", caption)}),

@@ -83,8 +83,8 @@ def _interval_caption(moments: Moments) -> str:
         return ""
     return (
         f"{found['level']:.0%} intervals, for rows and privacy noise together. In simulations 95 %"
-        " intervals cover 92 % or more of all coefficients, but 75 % of those that are not zero"
-        " where a feature's few near relatives lie at other parties."
+        " intervals cover 95 % or more of the coefficients, zero or not, of columns that are"
+        " independent, correlated alike, have common causes or form a chain over parties."
     )
 
 

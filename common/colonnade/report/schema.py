@@ -121,6 +121,15 @@ class Score(TypedDict):
     nonprivate: float
 
 
+class Probabilities(TypedDict):
+    """A classifier's probabilities beside the base rate, on the rows that quality is about."""
+
+    mean_probability: float
+    base_rate: float
+    log_loss: float
+    base_rate_log_loss: float  # of the base rate as everybody's probability
+
+
 class Quality(TypedDict):
     """Accuracy on known data, which only a simulation has."""
 
@@ -135,6 +144,7 @@ class Quality(TypedDict):
     central_is: str  # what protects whom in the private reference
     nonprivate_is: str  # how the other reference was fitted
     others: NotRequired[Sequence[Score]]
+    probabilities: NotRequired[Probabilities]
 
 
 class PlainName(TypedDict):

@@ -5,11 +5,13 @@ that were held out of everything. The job's model and the private reference clip
 job's bounds, as `predict` does.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from colonnade.core.arrays import FloatArray, Int16Array
 from colonnade.core.fixedpoint import GRID, Bounds, quantise
@@ -47,8 +49,9 @@ def scored(
 
     units = sum(job.max_units(member.party) for member in job.members)
     central = central_reference(seen, loss=loss, rho_units=units, seed=seed)
-    by_round = [score(_model(job, point)) for point in path]
-    return {
+    models = [_model(job, point) for point in path]
+    by_round = [score(model) for model in models]
+    found = {
         "simulation_only": True,
         "note": NOTE,
         "rows": "fitted" if divided.held_out is None else "held-out",
@@ -60,6 +63,23 @@ def scored(
         "by_round": by_round,
         "central_is": CENTRAL_IS,
         "nonprivate_is": NONPRIVATE_IS,
+    }
+    if loss is Loss.LOGISTIC:
+        positive = label > job.label_bounds.middle
+        found["probabilities"] = probabilities(positive, models[-1].predict(rows))
+    return found
+
+
+def probabilities(positive: NDArray[np.bool_], logits: FloatArray) -> dict[str, float]:
+    """Return how probabilities fare: their mean and the base rate, and the log loss of both."""
+    rate = float(positive.mean())
+    alone = -sum(part * math.log(part) for part in (rate, 1.0 - rate) if part > 0.0)
+    signed = np.where(positive, logits, -logits)
+    return {
+        "mean_probability": float(np.mean(np.exp(-np.logaddexp(0.0, -logits)))),
+        "base_rate": rate,
+        "log_loss": float(np.mean(np.logaddexp(0.0, -signed))),
+        "base_rate_log_loss": alone,
     }
 
 

@@ -15,7 +15,7 @@ def register_vertical(verbs: "argparse._SubParsersAction[argparse.ArgumentParser
         "vertical",
         help="the federation: accuracy beside its references, scaling, uplink, speed, memory",
         description="Everything in one run: accuracy at equal epsilon and delta, both kinds of job "
-        "side by side with bounds bought and charged, how error and "
+        "side by side with bounds bought and charged, how often intervals cover, how error and "
         "uplink scale, uplink against other ways to send, rounds per second against a floor of "
         "bare messages and syncs, a party's memory, and the time to a simulation's first round.",
     )
@@ -23,7 +23,7 @@ def register_vertical(verbs: "argparse._SubParsersAction[argparse.ArgumentParser
     parser.set_defaults(handler=_vertical)
 
 
-PARTS = ("utility", "methods", "scaling", "uplink", "speed", "memory", "first_round")
+PARTS = ("utility", "methods", "intervals", "scaling", "uplink", "speed", "memory", "first_round")
 
 
 def _vertical(arguments: argparse.Namespace) -> int:
@@ -44,6 +44,7 @@ def _vertical(arguments: argparse.Namespace) -> int:
 def _measure(
     wanted: tuple[str, ...], folder: Path, *, tables: Path | None, quick: bool
 ) -> dict[str, Any]:
+    from colonnade.bench.vertical.coverage import coverage
     from colonnade.bench.vertical.memory import party_memory
     from colonnade.bench.vertical.methods import methods
     from colonnade.bench.vertical.speed import FULL, QUICK, measure_speed
@@ -55,6 +56,8 @@ def _measure(
         result["utility"] = utility(quick=quick, progress=say, folder=tables)
     if "methods" in wanted:
         result["methods"] = methods(quick=quick, progress=say, folder=tables)
+    if "intervals" in wanted:
+        result["intervals"] = coverage(quick=quick, progress=say)
     if "scaling" in wanted:
         result["scaling"] = scaling(quick=quick, progress=say)
     if "uplink" in wanted:
@@ -87,6 +90,7 @@ def _text(result: dict[str, Any]) -> str:
     tables: dict[str, Callable[[Any], list[str]]] = {
         "utility": _utility_lines,
         "methods": _methods_lines,
+        "intervals": _interval_lines,
         "scaling": _scaling_lines,
         "uplink": _uplink_lines,
         "speed": _speed_lines,
@@ -131,6 +135,14 @@ def _methods_lines(rows: list[dict[str, Any]]) -> list[str]:
         lines.append(
             f"{row['case'] + ' (' + row['metric'] + ')':<34}{shown}{cost}{time}  {row['chosen']}"
         )
+    return lines
+
+
+def _interval_lines(rows: list[dict[str, Any]]) -> list[str]:
+    lines = [f"{'95 % intervals, coverage':<42}{'not zero':>10}{'zero':>10}{'error':>10}"]
+    for row in rows:
+        cells = "".join(f"{row[name]:>10.3f}" for name in ("nonzero", "zero", "error"))
+        lines.append(f"{row['case'] + ', ' + row['labels'] + ' labels':<42}{cells}")
     return lines
 
 

@@ -38,7 +38,7 @@ class Labels(enum.Enum):
 
 
 class Loss(enum.Enum):
-    """What is minimised; logistic is its second-order surrogate, least squares on labels +-2."""
+    """What is minimised; logistic is its second-order surrogate, least squares, then calibrated."""
 
     SQUARED = "squared"
     LOGISTIC = "logistic"

@@ -260,11 +260,6 @@ class MomentsSpec:
         cross = self.n_probes(part) * rows + self.n_others(part) * self.sketch_dim
         return max(self.n_gram(part) * rows + label, screen, cross if self.shares() else 0)
 
-    @property
-    def output_scale(self) -> float:
-        """What turns the solver's coefficients into those of the loss: logits for the logistic."""
-        return 2.0 if self.loss is Loss.LOGISTIC else 1.0
-
     def ball(self, part: Part) -> float:
         """Return the radius of the Gram matrix's ball, in standard deviations."""
         label = self.label_weight**2 if part.holds_label else 0.0

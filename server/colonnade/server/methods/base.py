@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from colonnade.core.arrays import FloatArray
+from colonnade.core.arrays import AnyArray, FloatArray
 from colonnade.data.model import LinearModel, ModelFeature, ModelLabel
 from colonnade.methods.admm.method import AdmmMethod
 from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec
@@ -80,7 +80,7 @@ def algorithm_of(job: Job, job_id: str) -> Algorithm[Any, Any]:
             return FederatedAdmm.of(job, job_id, method)
 
 
-def count_used(coef: Mapping[str, FloatArray]) -> dict[str, int]:
+def count_used(coef: Mapping[str, AnyArray]) -> dict[str, int]:
     """Return how many coefficients of each party are not 0."""
     return {party: int(np.count_nonzero(part)) for party, part in coef.items()}
 

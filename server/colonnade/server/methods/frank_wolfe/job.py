@@ -107,7 +107,7 @@ class VerticalFrankWolfe:
 
     def features_used(self, state: Iterate) -> Mapping[str, int]:
         """Return how many features of each party the model so far uses."""
-        return count_used(self.solver.coefficients(state))
+        return count_used(state.coef)
 
     def parameters(self) -> Mapping[str, Any]:
         """Return the method's public numbers."""

@@ -26,9 +26,11 @@ from colonnade.methods.frank_wolfe.spec import (
     SHARE,
     Block,
     FrankWolfeSpec,
+    Loss,
     Sampling,
     decode_choice,
 )
+from colonnade.server.methods.calibration import centred
 from colonnade.server.methods.frank_wolfe.cross_term import CrossTerm
 
 # A feature is shared if its coefficient after the local rounds is at least this part of the top.
@@ -165,8 +167,24 @@ class FrankWolfe:
         return {name: scale * coef / COEF_UNIT for name, coef in state.coef.items()}
 
     def intercept(self, state: Iterate) -> float:
-        """Return the constant term for scaled features and label; 0 for a job without one."""
-        return self.spec.output_scale * self.cross.intercept(state.coef, state.means)
+        """Return the constant term for scaled features and label; 0 for a job without one.
+
+        For the logistic loss it is the logit's, for which the mean probability is the base rate.
+        Nothing that is released tells the score's covariance with the label, nor its variance but
+        for columns without correlation, so the scale stays that of the surrogate. That is too
+        little confidence for a good model, by a factor of 1 to 3 at a base rate of a half and more
+        at small ones, and too much for one that is mostly noise.
+        """
+        own = self.cross.intercept(state.coef, state.means)
+        if self.spec.loss is not Loss.LOGISTIC:
+            return own
+        scales = self.cross.scales(state.means)
+        parts = [
+            state.coef[name] / COEF_UNIT * scales.features[name].deviation for name in state.coef
+        ]
+        variance = sum(float(part @ part) for part in parts)
+        found = centred(scales.label_mean, variance, slope=self.spec.output_scale)
+        return found.intercept(own)
 
     def _since(self, round_: int) -> int:
         """Count the steps before this one; they begin anew after the local rounds."""

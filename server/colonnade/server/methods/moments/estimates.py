@@ -23,6 +23,9 @@ _FLOOR = 0.02
 # is off by, in squares: what is assumed where noise rules.
 _MAX_SIGNAL = 0.05
 _VARIANCE_PRIOR = 0.04
+# The least and the most that a ball is taken to leave of a variance; the least of a score's.
+_LEFT = (0.2, 1.1)
+_LEAST_OWN = 0.4
 
 Bodies = Mapping[str, Mapping[str, bytes]]
 
@@ -33,6 +36,7 @@ class Local:
 
     gram: FloatArray
     target: FloatArray
+    left_off: FloatArray  # what shrinking took off the target
     diagonal_error: float
     gram_error: float
     target_error: float
@@ -40,15 +44,8 @@ class Local:
 
 def local_of(spec: MomentsSpec, part: Part, bodies: Bodies) -> Local:
     """Decode a party's Gram matrix and its products with the label."""
-    mechanism, code = spec.made(part, GRAM)
-    size, kept = spec.n_gram(part), spec.kept(part)
-    upper = np.triu_indices(size)
-    weights = np.where(upper[0] == upper[1], DIAGONAL, OFF_DIAGONAL)
-    unit = spec.ball(part) ** 2 / (BALL**2 * spec.n_rows)
-    gram = np.zeros((size, size))
-    gram[upper] = code.decode(bodies[part.party][GRAM]) * unit / weights
-    gram = gram + np.triu(gram, 1).T
-    noise = unit * mechanism.sigma2**0.5
+    gram, noise = _released(spec, part, bodies)
+    kept = spec.kept(part)
     level = _level(np.diag(gram)[:kept], noise / DIAGONAL)
     gram, noise = gram / level, noise / level
     if part.holds_label:
@@ -58,13 +55,75 @@ def local_of(spec: MomentsSpec, part: Part, bodies: Bodies) -> Local:
         target, target_error = _marginals(spec, part, bodies)
     # Noise alone has eigenvalues of this size; smaller ones would only be blown up by the solve.
     least = max(_FLOOR, noise / OFF_DIAGONAL * kept**0.5)
+    signal = shrunk(target, target_error)
     return Local(
         gram=floored(_calmed(gram[:kept, :kept], noise), least),
-        target=shrunk(target, target_error),
+        target=signal,
+        left_off=target - signal,
         diagonal_error=noise / DIAGONAL,
         gram_error=noise / OFF_DIAGONAL,
         target_error=target_error,
     )
+
+
+def _released(spec: MomentsSpec, part: Part, bodies: Bodies) -> tuple[FloatArray, float]:
+    """Return a party's Gram matrix as released, label last, and its noise before weights."""
+    mechanism, code = spec.made(part, GRAM)
+    size = spec.n_gram(part)
+    upper = np.triu_indices(size)
+    weights = np.where(upper[0] == upper[1], DIAGONAL, OFF_DIAGONAL)
+    unit = spec.ball(part) ** 2 / (BALL**2 * spec.n_rows)
+    gram = np.zeros((size, size))
+    gram[upper] = code.decode(bodies[part.party][GRAM]) * unit / weights
+    return gram + np.triu(gram, 1).T, unit * mechanism.sigma2**0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Unclipped:
+    """What undoes the ball for one party's part of a score: factors of variance and covariance."""
+
+    variance: float
+    covariance: float
+
+
+def unclipped(
+    spec: MomentsSpec, part: Part, bodies: Bodies, coef: FloatArray, label_mean: float
+) -> Unclipped:
+    """Return what `local_of` leaves to be undone for coefficients ``coef``.
+
+    It divides by what the ball left of the features' variances on average. The features that carry
+    the score may have lost more or less, and rows with a rare label lose more than others. If the
+    factor ``r**2`` of a row were a product of one part that depends on features and one that
+    depends on the label, a product with the label would be left with
+    ``E r**2 a**2 * E r**2 y**2 / E r**2`` of itself, and the diagonal has the first two. Of the
+    third it shows a mean weighted by the rows' squared norms, which is smaller; its root is taken.
+    Products with another party's label are not divided; there only the label's own clip, made for
+    a normal one, is put right.
+    """
+    gram, noise = _released(spec, part, bodies)
+    kept = spec.kept(part)
+    left = np.diag(gram)[:kept]
+    level = _level(left, noise / DIAGONAL)
+    weights = coef**2 / max(float(coef @ coef), 1e-30)
+    error = noise / DIAGONAL * float(weights @ weights) ** 0.5
+    sure = _VARIANCE_PRIOR / (_VARIANCE_PRIOR + error**2)
+    own = 1.0 + sure * (float(weights @ np.clip(left, *_LEFT)) - 1.0) if coef.any() else level
+    own = min(max(own, _LEAST_OWN), _LEFT[1])
+    if not part.holds_label:
+        return Unclipped(1.0, 1.0 / _two_class_slope(spec, label_mean))
+    label = min(max(float(gram[kept, kept]) / spec.label_weight**2, _LEFT[0]), _LEFT[1])
+    rows = float(np.trace(gram)) / (kept + spec.label_weight**2)
+    rows = min(max(rows, _LEFT[0]), 1.0) ** 0.5
+    return Unclipped(level / own, level * rows / (own * label))
+
+
+def _two_class_slope(spec: MomentsSpec, label_mean: float) -> float:
+    """Return the slope of a clipped label of two classes over that of a normal one."""
+    odds = math.sqrt((1.0 + label_mean) / (1.0 - label_mean))
+    values, rates = np.array([1.0 / odds, -odds]), np.array([1.0 + label_mean, 1.0 - label_mean])
+    inside = np.clip(values / spec.share_clip, -1.0, 1.0)
+    slope = float(rates @ (inside * values)) / 2.0
+    return slope / float(clipped((1.0,), spec.share_clip).slope[0])
 
 
 def label_back(spec: MomentsSpec, bodies: Bodies) -> DecodedSketch:

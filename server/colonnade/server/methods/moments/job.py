@@ -78,7 +78,7 @@ class VerticalMoments:
 
     def features_used(self, state: MomentsState) -> Mapping[str, int]:
         """Return how many features of each party the model so far uses."""
-        return count_used(self.solver.coefficients(state))
+        return count_used(state.coef)
 
     def parameters(self) -> Mapping[str, Any]:
         """Return the method's public numbers."""

@@ -16,9 +16,10 @@ from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.errors import BadInput
 from colonnade.linear.gram import within_ball
 from colonnade.methods.frank_wolfe.residual import COEF_UNIT, MAX_COEF
-from colonnade.methods.frank_wolfe.spec import Labels, decode_choice
+from colonnade.methods.frank_wolfe.spec import Labels, Loss, decode_choice
 from colonnade.methods.moments.spec import SCREEN, MomentsSpec, Part, Stage
 from colonnade.methods.moments.tasks import Task
+from colonnade.server.methods.calibration import Calibration, discriminant
 from colonnade.server.methods.moments.directions import (
     Directions,
     Estimate,
@@ -29,8 +30,9 @@ from colonnade.server.methods.moments.directions import (
     others_back,
     products_of,
     share_weights,
+    spans_of,
 )
-from colonnade.server.methods.moments.estimates import Local, label_back, local_of
+from colonnade.server.methods.moments.estimates import Local, label_back, local_of, unclipped
 from colonnade.server.methods.moments.intervals import Explained, Intervals, explained, intervals
 from colonnade.server.methods.moments.scales import Scales
 from colonnade.server.methods.moments.screening import Choice, path_public
@@ -126,13 +128,41 @@ class MomentsSolver:
         return self._solved(state) if stage in (Stage.GRAM, Stage.CROSS) else state
 
     def coefficients(self, state: MomentsState) -> dict[str, FloatArray]:
-        """Return the coefficients on the scaled features, by party."""
-        scale = self.spec.output_scale
+        """Return the coefficients on the scaled features, by party; of logits for the logistic."""
+        scale = self.calibration(state).slope if self.spec.loss is Loss.LOGISTIC else 1.0
         return {name: scale * coef / COEF_UNIT for name, coef in state.coef.items()}
 
     def intercept(self, state: MomentsState) -> float:
-        """Return the constant term for scaled features and label."""
-        return self.spec.output_scale * state.intercept / COEF_UNIT
+        """Return the constant term for scaled features and label; the logit's for the logistic."""
+        own = state.intercept / COEF_UNIT
+        return self.calibration(state).intercept(own) if self.spec.loss is Loss.LOGISTIC else own
+
+    def calibration(self, state: MomentsState) -> Calibration:
+        """Return what turns the state's score into a logit.
+
+        Coefficients were fitted to the noise of products with the label too, so one standard error
+        is taken off the covariance.
+        """
+        if not state.basis:  # no coefficients yet
+            return discriminant(state.intercept / COEF_UNIT, 0.0, 0.0)
+        scales, found = Scales.of(self.spec, state.bodies), self.estimate(state)
+        x = self._in_deviations(state, scales)
+        scaled, covariance, noise2 = list[FloatArray](), 0.0, 0.0
+        for part, span in zip(self.spec.parts, spans_of([len(each) for each in x]), strict=True):
+            mine = x[len(scaled)]
+            undo = unclipped(self.spec, part, state.bodies, mine, scales.label_mean)
+            covariance += undo.covariance * float(found.target[span] @ mine)
+            error = local_of(self.spec, part, state.bodies).target_error
+            noise2 += (undo.covariance * error) ** 2 * float(mine @ mine)
+            scaled.append(undo.variance**0.5 * mine)
+        concat = np.concatenate(scaled)
+        whole = 1.0 - scales.label_mean**2  # of a label of two classes
+        return discriminant(
+            scales.label_mean,
+            whole * float(concat @ found.gram @ concat),
+            whole * (covariance - noise2**0.5),
+            error=self.explained(state).error,
+        )
 
     def kept(self, state: MomentsState, part: Part) -> list[int]:
         """Return the features of a party that are left after screening."""
@@ -150,12 +180,17 @@ class MomentsSolver:
 
     def explained(self, state: MomentsState) -> Explained:
         """Return the share of the label's variance that the model explains, with its error."""
-        scales, x = Scales.of(self.spec, state.bodies), []
+        x = self._in_deviations(state, Scales.of(self.spec, state.bodies))
+        return explained(self.spec, *self._known(state), np.concatenate(x))
+
+    def _in_deviations(self, state: MomentsState, scales: Scales) -> list[FloatArray]:
+        """Return the coefficients of kept features by party, in standard deviations."""
+        x = []
         for part in self.spec.parts:
             kept = self.kept(state, part)
             unit = scales.features[part.party].deviation[kept] / scales.label_deviation
             x.append(state.coef[part.party][kept] / COEF_UNIT * unit)
-        return explained(self.spec, *self._known(state), np.concatenate(x))
+        return x
 
     def _known(
         self, state: MomentsState
