@@ -61,14 +61,16 @@ class AlignmentPart(_message.Message):
     def __init__(self, party: _Optional[str] = ..., public_key: _Optional[bytes] = ..., max_people: _Optional[int] = ...) -> None: ...
 
 class AlignmentExtension(_message.Message):
-    __slots__ = ("previous", "n_rows", "min_new")
+    __slots__ = ("previous", "n_rows", "min_new", "runs")
     PREVIOUS_FIELD_NUMBER: _ClassVar[int]
     N_ROWS_FIELD_NUMBER: _ClassVar[int]
     MIN_NEW_FIELD_NUMBER: _ClassVar[int]
+    RUNS_FIELD_NUMBER: _ClassVar[int]
     previous: bytes
     n_rows: int
     min_new: int
-    def __init__(self, previous: _Optional[bytes] = ..., n_rows: _Optional[int] = ..., min_new: _Optional[int] = ...) -> None: ...
+    runs: int
+    def __init__(self, previous: _Optional[bytes] = ..., n_rows: _Optional[int] = ..., min_new: _Optional[int] = ..., runs: _Optional[int] = ...) -> None: ...
 
 class AlignmentSpec(_message.Message):
     __slots__ = ("salt", "parts", "mode", "id_columns", "repeated_ids", "dummy_scale", "dummy_shift", "chunk", "extends")
@@ -211,7 +213,7 @@ class AlignmentSecrets(_message.Message):
     def __init__(self, scalar: _Optional[bytes] = ..., blind: _Optional[bytes] = ..., unblind: _Optional[bytes] = ..., exchange: _Optional[bytes] = ..., seed: _Optional[bytes] = ..., dummies: _Optional[_Iterable[_Union[AlignmentDummies, _Mapping]]] = ...) -> None: ...
 
 class AlignmentPartyState(_message.Message):
-    __slots__ = ("run", "secrets", "ids_mac", "tasks", "keys", "counts", "list_rows", "n_rows", "kept", "rows")
+    __slots__ = ("run", "secrets", "ids_mac", "tasks", "keys", "counts", "list_rows", "n_rows", "kept", "rows", "carried", "carried_rows")
     RUN_FIELD_NUMBER: _ClassVar[int]
     SECRETS_FIELD_NUMBER: _ClassVar[int]
     IDS_MAC_FIELD_NUMBER: _ClassVar[int]
@@ -222,6 +224,8 @@ class AlignmentPartyState(_message.Message):
     N_ROWS_FIELD_NUMBER: _ClassVar[int]
     KEPT_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
+    CARRIED_FIELD_NUMBER: _ClassVar[int]
+    CARRIED_ROWS_FIELD_NUMBER: _ClassVar[int]
     run: bytes
     secrets: AlignmentSecrets
     ids_mac: bytes
@@ -232,7 +236,9 @@ class AlignmentPartyState(_message.Message):
     n_rows: int
     kept: int
     rows: bytes
-    def __init__(self, run: _Optional[bytes] = ..., secrets: _Optional[_Union[AlignmentSecrets, _Mapping]] = ..., ids_mac: _Optional[bytes] = ..., tasks: _Optional[_Iterable[bytes]] = ..., keys: _Optional[_Iterable[bytes]] = ..., counts: _Optional[_Iterable[int]] = ..., list_rows: _Optional[bytes] = ..., n_rows: _Optional[int] = ..., kept: _Optional[int] = ..., rows: _Optional[bytes] = ...) -> None: ...
+    carried: _containers.RepeatedScalarFieldContainer[bytes]
+    carried_rows: bytes
+    def __init__(self, run: _Optional[bytes] = ..., secrets: _Optional[_Union[AlignmentSecrets, _Mapping]] = ..., ids_mac: _Optional[bytes] = ..., tasks: _Optional[_Iterable[bytes]] = ..., keys: _Optional[_Iterable[bytes]] = ..., counts: _Optional[_Iterable[int]] = ..., list_rows: _Optional[bytes] = ..., n_rows: _Optional[int] = ..., kept: _Optional[int] = ..., rows: _Optional[bytes] = ..., carried: _Optional[_Iterable[bytes]] = ..., carried_rows: _Optional[bytes] = ...) -> None: ...
 
 class AlignmentCoordinatorState(_message.Message):
     __slots__ = ("run", "round", "seed", "phantoms", "report_noise", "keys", "boxes", "counts", "confirmations", "n_rows", "kept", "overlap")

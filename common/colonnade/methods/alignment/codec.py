@@ -75,6 +75,7 @@ def spec_to_bytes(spec: AlignmentSpec) -> bytes:
         message.extends.previous = spec.extends.previous
         message.extends.n_rows = spec.extends.n_rows
         message.extends.min_new = spec.extends.min_new
+        message.extends.runs = spec.extends.runs
     return to_bytes(message)
 
 
@@ -99,7 +100,7 @@ def spec_from_bytes(raw: bytes) -> AlignmentSpec:
             ),
             noise=MembershipNoise(message.dummy_scale, message.dummy_shift),
             chunk=message.chunk,
-            extends=Extension(earlier.previous, earlier.n_rows, earlier.min_new)
+            extends=Extension(earlier.previous, earlier.n_rows, earlier.min_new, earlier.runs)
             if message.HasField("extends")
             else None,
         )

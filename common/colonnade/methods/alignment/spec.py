@@ -17,6 +17,7 @@ SALT_BYTES = KEY_BYTES = RUN_BYTES = 32
 CANARIES = 64  # of each pair of parties
 NO_ROW = 2**32 - 1
 MAX_ROWS = NO_ROW - 1
+MAX_RUNS = 1000
 # The chunks that a party returns in a round must fit one body, and a task one message.
 MAX_BODY_BYTES = 3 << 20
 _MAX_CHUNK = 1 << 16
@@ -52,17 +53,26 @@ class Extension:
     """The earlier alignment whose rows stay where they are.
 
     A party that brings new people brings at least ``min_new`` of them: fewer would single them out.
+    Dummies and canaries of the ``runs`` before are listed again where they were: whoever saw them
+    vanish would know how many they had been, and so the people.
+
+    Privacy: rows are the same in both runs, so the coordinator sees under pseudonyms how many
+    people of each earlier pattern have each pattern now. Dummies do not cover those transitions;
+    only the counts of patterns themselves have fresh noise.
     """
 
     previous: bytes
     n_rows: int
     min_new: int = 1
+    runs: int = 1
 
     def __post_init__(self) -> None:
         if len(self.previous) != RUN_BYTES or not 1 <= self.n_rows <= MAX_ROWS:
             raise ValueError("an extension names the earlier alignment and its rows")
         if not 1 <= self.min_new <= MAX_ROWS:
             raise ValueError("the fewest new people that a party may bring are at least 1")
+        if not 1 <= self.runs <= MAX_RUNS:
+            raise ValueError(f"an alignment is extended at most {MAX_RUNS} times")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +123,25 @@ class AlignmentSpec:
         raise ValueError("the party is not in the alignment")
 
     @property
+    def runs_before(self) -> int:
+        """How many runs this one extends."""
+        return self.extends.runs if self.extends else 0
+
+    def uses(self, pattern: int) -> bool:
+        """Return whether jobs use the rows of people with this pattern of presence."""
+        if self.mode is Mode.UNION:
+            return True
+        return pattern & 1 == 1 if self.mode is Mode.LEFT else pattern + 1 == 1 << self.n_parties
+
+    @property
     def n_canaries(self) -> int:
         """Canaries in every list."""
         return CANARIES * (self.n_parties - 1)
 
     def max_count(self, place: int) -> int:
         """Return the most points that a list may have, with dummies and canaries."""
-        dummies = (self.noise.most) << (self.n_parties - 1)
-        return self.parts[place].max_people + dummies + self.n_canaries
+        added = (self.noise.most << (self.n_parties - 1)) + self.n_canaries
+        return self.parts[place].max_people + (1 + self.runs_before) * added
 
     def max_counts(self) -> tuple[int, ...]:
         """Return the most points of every list."""

@@ -84,12 +84,8 @@ def place(
     row = np.full(matching.size, -1, np.int64)
     if old_rows is not None:
         _keep_old(row, matching, old_rows, first)
-    everybody = (1 << spec.n_parties) - 1
-    used = {
-        Mode.UNION: np.ones(matching.size, np.bool_),
-        Mode.LEFT: matching.patterns & 1 == 1,
-        Mode.INNER: matching.patterns == everybody,
-    }[spec.mode]
+    used_patterns = np.array([spec.uses(pattern) for pattern in range(1 << spec.n_parties)])
+    used = used_patterns[matching.patterns]
     new_used, new_rest = np.flatnonzero(used & (row < 0)), np.flatnonzero(~used & (row < 0))
     # The number of used rows hides behind phantoms only where parties cannot count it themselves.
     among_used = phantoms if spec.mode is Mode.UNION else 0
@@ -136,9 +132,13 @@ class Overlap:
     @classmethod
     def of(cls, counted: IntArray, noise: IntArray, spec: AlignmentSpec) -> "Overlap":
         """Return the estimates, without the dummies' mean and the canaries."""
-        pairs = [CANARIES * (p.bit_count() == 2) for p in range(1, 1 << spec.n_parties)]
-        expected = spec.noise.shift + np.array(pairs, np.int64)
-        return cls(spec.n_parties, tuple(int(c) for c in counted + noise - expected))
+        expected = [
+            (spec.noise.shift + CANARIES * (pattern.bit_count() == 2))
+            * (1 + spec.runs_before * spec.uses(pattern))
+            for pattern in range(1, 1 << spec.n_parties)
+        ]
+        estimates = counted + noise - np.array(expected, np.int64)
+        return cls(spec.n_parties, tuple(int(each) for each in estimates))
 
     def at_all(self, *places: int) -> int:
         """Estimate how many people all of the parties at ``places`` list."""
