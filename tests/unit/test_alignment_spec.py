@@ -71,7 +71,7 @@ def test_parts_and_extensions_out_of_range_are_refused() -> None:
     part = SPEC.parts[0]
     for change in ({"party": ""}, {"party": "a\n"}, {"public_key": b""}, {"max_people": 0}):
         with pytest.raises(ValueError, match=r"\w"):
-            replace(part, **change)  # type: ignore[arg-type]
+            replace(part, **change)
     for previous, n_rows, min_new, runs in (
         (b"", 5, 1, 1),
         (bytes(32), 0, 1, 1),

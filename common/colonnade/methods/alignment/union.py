@@ -48,7 +48,7 @@ def match(lists: Sequence[Tags]) -> Matching:
     patterns = np.zeros(int(fresh.sum()), np.int64)
     for number, mine in enumerate(places):
         if np.unique(mine).size != mine.size:
-            raise BadMessage(f"list {number} has equal tags: its owner's ids are not distinct")
+            raise BadMessage(f"list {number} has equal tags: its ids repeat, or it was spoiled")
         patterns[mine] |= 1 << number
     return Matching(places, patterns)
 
