@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from colonnade.ledger.receipts import public_bytes
 from colonnade.methods.alignment.dummies import MembershipNoise
-from colonnade.methods.alignment.exchange import public_key_of
 from colonnade.methods.alignment.normalise import IdRule
 from colonnade.methods.alignment.spec import (
     NO_ROW,
@@ -67,7 +67,7 @@ def simulated_spec(
     return AlignmentSpec(
         salt=salt,
         parts=tuple(
-            AlignmentPart(name, public_key_of(member.signer), most)
+            AlignmentPart(name, public_bytes(member.signer), most)
             for name, member in members.items()
         ),
         mode=mode,

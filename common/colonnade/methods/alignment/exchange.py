@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -150,9 +150,3 @@ def open_dummies(
             raise ListTooLong(f"{spec.parts[sender].party} asks for too many dummies")
         opened.append(dummies)
     return tuple(opened)
-
-
-def public_key_of(signer: Ed25519PrivateKey) -> bytes:
-    """Return the 32 bytes of the public half of a signing key."""
-    key: Ed25519PublicKey = signer.public_key()
-    return key.public_bytes_raw()

@@ -22,6 +22,7 @@ from colonnade.core.errors import (
     PolicyRefused,
     RequestConflict,
 )
+from colonnade.ledger.receipts import public_bytes
 from colonnade.methods.alignment import codec, exchange, sizes
 from colonnade.methods.alignment.canary import Rows, canary_ids, row_mac, same_mac
 from colonnade.methods.alignment.chain import Segment, check_chain, extend
@@ -73,7 +74,7 @@ class AlignmentParty:
         self._run, self._people = codec.run_name(spec), People.of(ids, earlier)
         self._listed: PartyList | None = None
         self._people.check(spec, self._place)
-        if exchange.public_key_of(signer) != spec.parts[self._place].public_key:
+        if public_bytes(signer) != spec.parts[self._place].public_key:
             raise PolicyRefused(
                 f"the specification names another signing key of {party}; have the operator make "
                 "it again from the enrolled keys"
