@@ -1,0 +1,1 @@
+"""Benchmarks of what a real federation begins with: aligning tables."""

@@ -1,0 +1,330 @@
+"""A party's side of an alignment: one answer a round, the same bytes at every retry.
+
+Privacy: holds if the other parties follow the protocol, against the coordinator alone or against
+other parties alone (`methods.alignment.dummies`). What is sent are points under fresh secrets of
+this run, tags under the secrets of all parties, and a length with dummies in it. A chunk is
+multiplied only if its owner signed it within the length that the owner signed, and once: a round
+that was answered is answered again for the same task only.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from colonnade.core.errors import (
+    BadMessage,
+    DatasetChanged,
+    JobClosed,
+    PolicyRefused,
+    RequestConflict,
+)
+from colonnade.ledger.receipts import public_bytes
+from colonnade.methods.alignment import codec, exchange, sizes
+from colonnade.methods.alignment.canary import Rows, canary_ids, row_mac, same_mac
+from colonnade.methods.alignment.chain import Segment, check_chain, extend
+from colonnade.methods.alignment.curve import draw_scalars, hash_to_curve, multiply
+from colonnade.methods.alignment.dummies import PatternDummies, first_member, patterns_led_by
+from colonnade.methods.alignment.points import check_points, points_from_bytes
+from colonnade.methods.alignment.refusals import CanaryMismatch
+from colonnade.methods.alignment.schedule import FIRST_WAVE, Schedule, Stage, Visit, opening_stage
+from colonnade.methods.alignment.spec import NO_ROW, AlignmentSpec
+from colonnade.party.methods.alignment_list import Earlier, PartyList, People, canary_rows
+from colonnade.party.methods.alignment_state import PartyState, Secrets
+from colonnade.privacy.sampling import NoiseSource
+from colonnade.v1 import alignment_pb2 as pb
+
+Answer = tuple[PartyState, dict[str, bytes]]
+
+# The fields that a task may have besides its round.
+_FIELDS = {
+    Stage.KEYS: set[str](),
+    Stage.SEEDS: {"keys"},
+    Stage.COUNTS: {"boxes"},
+    Stage.WAVE: {"counts", "segments"},
+    Stage.ROWS: {"rows"},
+    Stage.CONFIRM: {"macs"},
+}
+
+
+class AlignmentParty:
+    """The steps of one party in one run.
+
+    Parameters
+    ----------
+    ids
+        Distinct, in the form that the specification's rule gives them (`normalise.prepare`).
+    earlier
+        For an extension: the rows that the alignment before gave.
+    """
+
+    def __init__(
+        self,
+        spec: AlignmentSpec,
+        party: str,
+        signer: Ed25519PrivateKey,
+        ids: Sequence[bytes],
+        earlier: Earlier | None = None,
+    ) -> None:
+        self._spec, self._place, self._signer = spec, spec.place(party), signer
+        self._others = [at for at in range(spec.n_parties) if at != self._place]
+        self._run, self._people = codec.run_name(spec), People.of(ids, earlier)
+        self._listed: PartyList | None = None
+        self._people.check(spec, self._place)
+        if public_bytes(signer) != spec.parts[self._place].public_key:
+            raise PolicyRefused(
+                f"the specification names another signing key of {party}; have the operator make "
+                "it again from the enrolled keys"
+            )
+
+    def start(self, noise: NoiseSource, entropy: Callable[[int], bytes]) -> PartyState:
+        """Draw the run's secrets. The state must be durable before the first answer is sent."""
+        seed = entropy(32)
+        led = patterns_led_by(self._place, self._spec.n_parties)
+        counts = self._spec.noise.perturb(np.zeros(len(led), np.int64), noise)
+        dummies = tuple(
+            PatternDummies(pattern, _derive(seed, b"dummies %d" % pattern), int(count))
+            for pattern, count in zip(led, counts, strict=True)
+        )
+        secrets = Secrets(draw_scalars(entropy), entropy(32), seed, dummies)
+        return PartyState(self._run, secrets, self._people.mac(seed))
+
+    def answer(self, state: PartyState, task: bytes) -> Answer:
+        """Answer a task: return the next state, to be stored first, and the bodies by kind."""
+        if state.run != self._run:
+            raise BadMessage("the state is that of another alignment")
+        message = codec.from_bytes(pb.AlignmentTask, task, "a task of the alignment")
+        digest, answered = hashlib.sha256(task).digest(), len(state.tasks)
+        if message.round > answered:
+            raise BadMessage(f"round {message.round} was asked before round {answered}")
+        if message.round < answered and state.tasks[message.round] != digest:
+            raise RequestConflict(f"round {message.round} was answered for another task")
+        if state.secrets is None:
+            if message.round != answered - 1:
+                raise JobClosed("the alignment has ended and its secrets are erased")
+            return state, {sizes.ACCEPTED: _accepted()}
+        after, bodies = self._step(state, state.secrets, message)
+        if message.round < answered:
+            return state, bodies
+        return replace(after, tasks=(*state.tasks, digest)), bodies
+
+    def rows(self, state: PartyState) -> Rows:
+        """Return the row of each id, ``NO_ROW`` for those whom the mode leaves out."""
+        if not state.ended:
+            raise ValueError("the alignment has not ended")
+        return np.frombuffer(state.rows, "<u4").astype(np.uint32)
+
+    def earlier(self, state: PartyState, rows: Rows) -> Earlier:
+        """Return what an extension needs of this run, for ids that had ``rows`` in it."""
+        carried_rows = np.frombuffer(state.carried_rows, "<u4").astype(np.uint32)
+        return Earlier(rows, state.carried, carried_rows)
+
+    def _step(self, state: PartyState, secrets: Secrets, task: pb.AlignmentTask) -> Answer:
+        if task.round == FIRST_WAVE:
+            state = self._with_counts(state, task)
+        schedule = Schedule(self._spec, state.counts)
+        stage = opening_stage(task.round) or schedule.stage(task.round)
+        if not {field.name for field, _ in task.ListFields()} <= _FIELDS[stage] | {"round"}:
+            raise BadMessage(f"a task of {stage.value} has fields of another stage")
+        if stage is Stage.KEYS:
+            return state, {sizes.KEYS: self._key(secrets)}
+        if stage is Stage.SEEDS:
+            return self._seeds(state, secrets, task)
+        if stage is Stage.COUNTS:
+            return self._count(state, secrets, task)
+        if stage is Stage.WAVE:
+            return state, self._wave(state, secrets, schedule, task)
+        if stage is Stage.ROWS:
+            return self._take_rows(state, secrets, schedule, task)
+        return self._confirm(state, secrets, task)
+
+    def _key(self, secrets: Secrets) -> bytes:
+        public = exchange.public_half(secrets.exchange)
+        return codec.to_bytes(
+            codec.key_to_proto(exchange.sign_key(self._signer, self._run, self._place, public))
+        )
+
+    def _seeds(self, state: PartyState, secrets: Secrets, task: pb.AlignmentTask) -> Answer:
+        """Seal the dummies of the sets that this party leads to their other members."""
+        keys = codec.keys_from_proto(task.keys)
+        exchange.check_keys(self._spec, self._run, keys)
+        if keys[self._place].public_key != exchange.public_half(secrets.exchange):
+            raise BadMessage("a task names another key of this party than it sent")
+        state = replace(state, keys=tuple(key.public_key for key in keys))
+        led = [d for d in secrets.dummies if first_member(d.pattern) == self._place]
+        boxes = [
+            exchange.seal_dummies(self._pair(state, secrets, other), led, other)
+            for other in range(self._place + 1, self._spec.n_parties)
+        ]
+        return state, {sizes.SEEDS: codec.to_bytes(pb.AlignmentBoxes(boxes=boxes))}
+
+    def _count(self, state: PartyState, secrets: Secrets, task: pb.AlignmentTask) -> Answer:
+        """Open the boxes of earlier parties and sign the length of the whole list."""
+        if len(task.boxes) != self._place:
+            raise BadMessage("a task has another number of boxes than there are earlier parties")
+        dummies = [d for d in secrets.dummies if first_member(d.pattern) == self._place]
+        for sender, box in enumerate(task.boxes):
+            pair = self._pair(state, secrets, sender)
+            dummies += exchange.open_dummies(
+                pair, box, self._spec, sender=sender, receiver=self._place
+            )
+        count = len(self._people) + sum(d.count for d in dummies) + self._spec.n_canaries
+        signed = exchange.sign_count(self._signer, self._run, self._place, count)
+        state = replace(state, secrets=replace(secrets, dummies=tuple(dummies)))
+        return state, {sizes.COUNT: codec.to_bytes(codec.count_to_proto(signed))}
+
+    def _with_counts(self, state: PartyState, task: pb.AlignmentTask) -> PartyState:
+        counts = codec.counts_from_proto(task.counts)
+        exchange.check_counts(self._spec, self._run, counts)
+        return replace(state, counts=tuple(count.count for count in counts))
+
+    def _wave(
+        self, state: PartyState, secrets: Secrets, schedule: Schedule, task: pb.AlignmentTask
+    ) -> dict[str, bytes]:
+        """Send a chunk of the own list, multiply the others', send tags of what came back."""
+        visits = schedule.visits(task.round, self._place)
+        given = [visit for visit in visits if visit.hop]
+        segments = [codec.segment_from_proto(message) for message in task.segments]
+        if len(segments) != len(given):
+            raise BadMessage("a task has another number of chunks than its round")
+        for visit, segment in zip(given, segments, strict=True):  # all, before any work
+            check_chain(schedule, self._run, visit, segment)
+            check_points(points_from_bytes(segment.points))
+        bodies, hops = {}, []
+        if visits and visits[0].hop == 0:
+            bodies[sizes.POINTS] = codec.segments_to_bytes([self._own(state, secrets, visits[0])])
+        for visit, segment in zip(given, segments, strict=True):
+            if visit.hop == self._spec.n_parties:
+                bodies[sizes.TAGS] = self._tags(state, secrets, visit, segment)
+            else:
+                points = multiply(secrets.scalars.secret, points_from_bytes(segment.points))
+                signed = extend(self._signer, self._run, visit, points.tobytes(), segment.proofs)
+                hops.append(signed)
+        return bodies | ({sizes.HOPS: codec.segments_to_bytes(hops)} if hops else {})
+
+    def _own(self, state: PartyState, secrets: Secrets, visit: Visit) -> Segment:
+        ids = self._list(state, secrets).ids_at(*self._range(visit))
+        points = multiply(secrets.scalars.blind, hash_to_curve(_domain(self._run), ids))
+        return extend(self._signer, self._run, visit, points.tobytes(), ())
+
+    def _tags(self, state: PartyState, secrets: Secrets, visit: Visit, segment: Segment) -> bytes:
+        points = multiply(secrets.scalars.unblind, points_from_bytes(segment.points)).tobytes()
+        start = hashlib.sha256(b"colonnade alignment tag v1\0" + self._run)
+        tags = bytearray()
+        for at in range(0, len(points), 32):
+            tag = start.copy()
+            tag.update(points[at : at + 32])
+            tags += tag.digest()[: sizes.TAG_BYTES]
+        message = pb.AlignmentTags(chunk=visit.chunk, tags=bytes(tags))
+        if self._spec.extends is not None:
+            old = self._list(state, secrets).old_rows_at(*self._range(visit))
+            message.old_rows = old.astype("<u4").tobytes()
+        return codec.to_bytes(message)
+
+    def _take_rows(
+        self, state: PartyState, secrets: Secrets, schedule: Schedule, task: pb.AlignmentTask
+    ) -> Answer:
+        """Keep the rows of the own list; after the last, confirm those of the canaries."""
+        told, before = task.rows, state.list_rows
+        first, last = schedule.row_range(task.round, self._place)
+        same = not before or (told.n_rows, told.kept) == (state.n_rows, state.kept)
+        if (told.first, len(told.rows)) != (first, sizes.ROW_BYTES * (last - first)) or not same:
+            raise BadMessage("a task tells other rows than its round")
+        rows = before[: sizes.ROW_BYTES * first] + told.rows + before[sizes.ROW_BYTES * last :]
+        state = replace(state, list_rows=rows, n_rows=told.n_rows, kept=told.kept)
+        if not schedule.confirms(task.round):
+            return state, {}
+        assigned = self._assigned(state, secrets)
+        macs = b"".join(
+            self._mac(state, secrets, assigned, other, sends=True) for other in self._others
+        )
+        return state, {sizes.CONFIRM: codec.to_bytes(pb.AlignmentConfirmation(macs=macs))}
+
+    def _confirm(self, state: PartyState, secrets: Secrets, task: pb.AlignmentTask) -> Answer:
+        """Accept the rows if all others had the same for the canaries, and erase the secrets."""
+        assigned = self._assigned(state, secrets)
+        if len(task.macs) != sizes.MAC_BYTES * len(self._others):
+            raise BadMessage("a task has another number of confirmations than there are parties")
+        for at, other in enumerate(self._others):
+            given = task.macs[at * sizes.MAC_BYTES : (at + 1) * sizes.MAC_BYTES]
+            if not same_mac(given, self._mac(state, secrets, assigned, other, sends=False)):
+                raise CanaryMismatch(
+                    f"{self._spec.parts[other].party} and this party were given different rows for "
+                    "ids that both list; some list was spoiled, so run the alignment again"
+                )
+        n_people = len(self._people.ids)
+        rows = np.where(assigned < state.kept, assigned, NO_ROW).astype("<u4")
+        carried = n_people + np.flatnonzero(rows[n_people:] != NO_ROW)
+        entries = self._list(state, secrets).entries
+        self._listed = None
+        done = PartyState(
+            self._run,
+            None,
+            b"",
+            state.tasks,
+            n_rows=state.n_rows,
+            kept=state.kept,
+            rows=rows[:n_people].tobytes(),
+            carried=tuple(entries[at] for at in carried.tolist()),
+            carried_rows=rows[carried].tobytes(),
+        )
+        return done, {sizes.ACCEPTED: _accepted()}
+
+    def _assigned(self, state: PartyState, secrets: Secrets) -> Rows:
+        """Return the rows of people, dummies and canaries."""
+        before = self._spec.extends.n_rows if self._spec.extends else 0
+        most = before + sum(state.counts) + self._spec.noise.phantoms().most
+        if state.kept > state.n_rows:
+            raise BadMessage("jobs would use more rows than there are")
+        told = np.frombuffer(state.list_rows, "<u4")
+        return self._list(state, secrets).assign(told, n_rows=state.n_rows, most=most)
+
+    def _mac(
+        self, state: PartyState, secrets: Secrets, rows: Rows, other: int, *, sends: bool
+    ) -> bytes:
+        mine, n_canaries = self._place, self._spec.n_canaries
+        return row_mac(
+            self._pair(state, secrets, other),
+            sender=mine if sends else other,
+            receiver=other if sends else mine,
+            n_rows=state.n_rows,
+            kept=state.kept,
+            rows=canary_rows(rows, mine=mine, other=other, n_canaries=n_canaries),
+        )
+
+    def _pair(self, state: PartyState, secrets: Secrets, other: int) -> exchange.PairKeys:
+        return exchange.pair_keys(secrets.exchange, self._run, state.keys, self._place, other)
+
+    def _list(self, state: PartyState, secrets: Secrets) -> PartyList:
+        """Return the whole list and its order, made once for a process."""
+        if self._listed is None:
+            if not same_mac(self._people.mac(secrets.seed), state.ids_mac):
+                raise DatasetChanged(
+                    "the party's ids are not those that the alignment began with; bring them back, "
+                    "or cancel the alignment and start another"
+                )
+            canaries = [
+                each
+                for other in self._others
+                for each in canary_ids(self._pair(state, secrets, other))
+            ]
+            self._listed = PartyList.of(self._people, secrets.dummies, canaries, seed=secrets.seed)
+        return self._listed
+
+    def _range(self, visit: Visit) -> tuple[int, int]:
+        return visit.chunk * self._spec.chunk, (visit.chunk + 1) * self._spec.chunk
+
+
+def _derive(seed: bytes, label: bytes) -> bytes:
+    return hmac.digest(seed, label, "sha256")
+
+
+def _domain(run: bytes) -> bytes:
+    return b"colonnade alignment id v1\0" + run
+
+
+def _accepted() -> bytes:
+    return codec.to_bytes(pb.AlignmentAccepted(accepted=True))
