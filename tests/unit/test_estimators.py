@@ -30,8 +30,8 @@ from colonnade.solvers.admm import Admm
 from colonnade.solvers.coordinate import CoordinateDescent
 from colonnade.solvers.dual import DualDescent
 from colonnade.solvers.frank_wolfe import FrankWolfe
+from colonnade.solvers.registry import Unsuitable
 from colonnade.solvers.sgd import StochasticDescent
-from colonnade.solvers.solve import Unsuitable
 
 LONG = CoordinateDescent(passes=1500, clip=16.0)
 REGRESSORS = [PrivateLasso, PrivateElasticNet, PrivateRidge]
@@ -229,7 +229,7 @@ def test_a_claim_is_what_was_asked_for_and_can_be_recomputed() -> None:
 
 def test_sampled_batches_are_claimed_at_their_own_price_and_a_ledgers_is_told() -> None:
     X, y = table()
-    solver = StochasticDescent(passes=2, batch=40)
+    solver = StochasticDescent(passes=2, batch_size=40)
     model = PrivateRidge(bounds=BOUNDS, y_bounds=Y_BOUNDS, epsilon=2.0, solver=solver).fit(X, y)
     assert model.privacy_.rho is None
     assert 1.9 < model.privacy_.epsilon <= 2.0
@@ -288,7 +288,7 @@ def test_combinations_that_make_no_sense_are_refused_by_fit() -> None:
     [
         "gcd",
         Admm(iterations=5),
-        DualDescent(epochs=2, batch=100),
+        DualDescent(epochs=2, batch_size=100),
         FrankWolfe(iterations=5),
         StochasticDescent(passes=2),
     ],
@@ -404,7 +404,10 @@ def test_classes_that_make_no_sense_are_refused(classes: Any) -> None:
         ({"delta": "b"}, "delta must be a number, not str"),
         ({"delta": 1.0}, "delta must lie"),
         ({"solver": CoordinateDescent(passes=10**7)}, "40000001 releases and 10000000 are"),
-        ({"solver": StochasticDescent(passes=1e9, batch=40)}, "releases and 10000000 are the most"),
+        (
+            {"solver": StochasticDescent(passes=1e9, batch_size=40)},
+            "10000000 are the most",
+        ),
     ],
     ids=str,
 )

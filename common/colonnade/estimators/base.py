@@ -21,8 +21,9 @@ from colonnade.core.fixedpoint import Bounds
 from colonnade.estimators.bounds import Declared, check_declared, clip_to, read_bounds
 from colonnade.estimators.tables import make_table
 from colonnade.linear.losses import SQUARED, Loss
-from colonnade.solvers.fit import Fitted, NoiseName, Objective, fit_table, make_solver
-from colonnade.solvers.solve import Solver, check_promise
+from colonnade.linear.penalties import Penalty, elastic_net
+from colonnade.solvers.fit import Fitted, NoiseName, Objective, fit_table, resolve_fit
+from colonnade.solvers.registry import Solver, make_solver
 
 Pair = tuple[Any, Any]
 _FORMATS: dict[str, Any] = {"accept_sparse": ("csc", "csr"), "dtype": np.float64}
@@ -73,9 +74,6 @@ class PrivateLinear(BaseEstimator):  # type: ignore[misc]
         return X, y
 
     def _fit(self, X: Any, y: FloatArray, objective: Objective, y_bounds: Bounds | None) -> Fitted:
-        self._check_promise(X.shape[0])
-        if self.noise not in ("exact", "fast", "off"):
-            raise ValueError("noise must be 'exact', 'fast' or 'off'")
         solver = make_solver(self.solver)
         table = make_table(
             X,
@@ -85,24 +83,22 @@ class PrivateLinear(BaseEstimator):  # type: ignore[misc]
             intercept=self.fit_intercept,
             row_wise=solver.reads_rows,
         )
-        fitted = fit_table(
-            table,
+        resolved = resolve_fit(
             objective,
             solver,
+            table.design.shape,
             epsilon=self.epsilon,
             delta=self.delta,
             noise=self.noise,
-            seed=self.random_state,
         )
+        fitted = fit_table(table, resolved, seed=self.random_state)
         self.privacy_ = fitted.claim
+        self.n_iter_ = resolved.steps
         self.bounds_ = (
             np.array([bound.low for bound in table.bounds]),
             np.array([bound.high for bound in table.bounds]),
         )
         return fitted
-
-    def _check_promise(self, n_rows: int) -> None:
-        check_promise(self.epsilon, self.delta, n_rows)
 
     def _scores(self, X: Any) -> FloatArray:
         """Return the score of each row, its values clipped to the bounds as in the fit."""
@@ -122,7 +118,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinear):  # type: ignore[misc]
         X, y = self._validated(X, y, numeric=True)
         check_declared(bounds=self.bounds, y_bounds=self.y_bounds)
         (y_bounds,) = read_bounds(self.y_bounds, 1, name="y_bounds")
-        objective = Objective(SQUARED, l1, l2 / X.shape[0] if per_row else l2)
+        objective = Objective(SQUARED, Penalty(l1, l2 / X.shape[0] if per_row else l2))
         fitted = self._fit(X, np.asarray(y, np.float64), objective, y_bounds)
         self.coef_, self.intercept_ = fitted.coef, fitted.intercept
         return self
@@ -151,7 +147,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinear):  # type: ignore[misc]
         else:
             X, sign = self._declared_classes(X, y)
         alpha = 1.0 / (C * X.shape[0])
-        objective = Objective(loss, alpha * l1_ratio, alpha * (1.0 - l1_ratio))
+        objective = Objective(loss, elastic_net(alpha, l1_ratio))
         fitted = self._fit(X, sign, objective, None)
         self.coef_, self.intercept_ = fitted.coef[None, :], np.array([fitted.intercept])
         return self

@@ -20,9 +20,9 @@ from colonnade.core.arrays import FloatArray
 from colonnade.estimators.base import Pair, PrivateClassifier, PrivateRegressor
 from colonnade.estimators.bounds import Declared
 from colonnade.linear.losses import HINGE, LOGISTIC
-from colonnade.solvers.fit import NoiseName, make_solver
+from colonnade.solvers.fit import NoiseName
 from colonnade.solvers.frank_wolfe import FrankWolfe
-from colonnade.solvers.solve import Solver
+from colonnade.solvers.registry import Solver, make_solver
 
 
 class PrivateLasso(PrivateRegressor):

@@ -6,7 +6,8 @@ from typing import Any
 from colonnade.privacy.accounting import epsilon_of, format_upper_bound, rho_from_units
 from colonnade.solvers.budgets import Plan, sampled_claim
 from colonnade.solvers.coordinate import STEP
-from colonnade.solvers.solve import Solver, sampling_rate
+from colonnade.solvers.registry import Solver
+from colonnade.solvers.solve import sampling_rate
 
 NEIGHBOURS = "one row replaced"
 

@@ -72,8 +72,8 @@ class Columns(Protocol):
     ) -> int:
         """Move ``margins`` by ``last``; then sum slope times feature ``j``, in ``clip / TOP``."""
 
-    def weighted(self, clips: FloatArray, weights: FloatArray) -> IntArray:
-        """Sum, for every feature, weight times value over the rows, clipped as above."""
+    def weighted(self, j: int, clip: float, weights: FloatArray) -> int:
+        """Sum weight times feature ``j`` over the rows, clipped as above."""
 
     def scores(self, residual: Int16Array) -> IntArray:
         """Return the exact inner product of every column of integers with ``residual``."""
@@ -124,14 +124,10 @@ class DenseDesign:
             )
         )
 
-    def weighted(self, clips: FloatArray, weights: FloatArray) -> IntArray:
-        """Sum, for every feature, weight times value over the rows, clipped as above."""
-        factors = self.units / clips * kernels.TOP
-        sums = [
-            kernels.dense_weighted(column, float(factor), weights)
-            for column, factor in zip(self.columns, factors, strict=True)
-        ]
-        return np.array(sums, np.int64)
+    def weighted(self, j: int, clip: float, weights: FloatArray) -> int:
+        """Sum weight times feature ``j`` over the rows, clipped as above."""
+        factor = float(self.units[j]) / clip * kernels.TOP
+        return int(kernels.dense_weighted(self.columns[j], factor, weights))
 
     def scores(self, residual: Int16Array) -> IntArray:
         """Return the exact inner product of every column of integers with ``residual``."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray
 from colonnade.linear.losses import Loss
-from colonnade.linear.penalties import Penalty
+from colonnade.linear.penalties import AnyPenalty, Penalty
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,7 +21,7 @@ class Problem:
     """
 
     loss: Loss
-    penalty: Penalty
+    penalty: AnyPenalty
     scales: FloatArray
 
     def __post_init__(self) -> None:
@@ -36,11 +36,18 @@ class Problem:
         """Number of coordinates."""
         return int(self.scales.size)
 
+    @property
+    def elastic(self) -> Penalty:
+        """The penalty, if it is a built-in one."""
+        if not isinstance(self.penalty, Penalty):
+            raise TypeError(f"the penalty {self.penalty.name} is not built in")
+        return self.penalty
+
     def objective(self, coef: FloatArray, margins: FloatArray, label: FloatArray) -> float:
         """Return the value at ``coef``, whose margins are given. Not private."""
         return self.loss.mean(margins, label) + self.penalty.value(coef, self.scales)
 
 
-def plain(loss: Loss, penalty: Penalty, n_features: int) -> Problem:
+def plain(loss: Loss, penalty: AnyPenalty, n_features: int) -> Problem:
     """Return the problem whose penalty applies to the coefficients as they are."""
     return Problem(loss, penalty, np.ones(n_features))

@@ -51,14 +51,10 @@ class SparseDesign:
         factor = float(self.units[j]) / clip * kernels.TOP
         return int(kernels.sparse_gradient(kind, *self._column(j), factor, margins, label))
 
-    def weighted(self, clips: FloatArray, weights: FloatArray) -> IntArray:
-        """Sum, for every feature, weight times value over the rows, clipped as above."""
-        factors = self.units / clips * kernels.TOP
-        sums = [
-            kernels.sparse_weighted(*self._column(j), float(factor), weights)
-            for j, factor in enumerate(factors)
-        ]
-        return np.array(sums, np.int64)
+    def weighted(self, j: int, clip: float, weights: FloatArray) -> int:
+        """Sum weight times feature ``j`` over the rows, clipped as above."""
+        factor = float(self.units[j]) / clip * kernels.TOP
+        return int(kernels.sparse_weighted(*self._column(j), factor, weights))
 
     def scores(self, residual: Int16Array) -> IntArray:
         """Return the exact inner product of every column of integers with ``residual``."""
