@@ -42,13 +42,15 @@ def with_defaults(
     epsilon: float,
     delta: float,
     enforced: bool = False,
+    n_problems: int = 1,
 ) -> Solver:
     """Return the solver with a value for every hyperparameter, for a table of ``shape``.
 
     Batches save noise only where sampling is credited: if every release is charged in full,
     ``enforced``, gradient descent reads all rows at every step. Passes of coordinate descent are as
     many as keep the noise of all steps together small beside what they gain: more rows and a larger
-    budget pay for more. A registered solver is returned as it is: its fields have values.
+    budget, shared among ``n_problems``, pay for more. A registered solver is returned as it is: its
+    fields have values.
 
     Examples
     --------
@@ -65,6 +67,6 @@ def with_defaults(
     if not isinstance(solver, CoordinateDescent) or solver.passes is not None:
         return solver
     n_rows, n_features = shape
-    strength = rho_of(epsilon, delta) * (n_rows / n_features) ** 2
+    strength = rho_of(epsilon, delta) / n_problems * (n_rows / n_features) ** 2
     passes = round(_PASSES_PER_STRENGTH[loss.classifies] * strength)
     return replace(solver, passes=min(max(passes, _FEWEST), _MOST))

@@ -125,6 +125,12 @@ class ResolvedFit:
         )
 
 
+def check_noise(noise: str) -> None:
+    """Raise `ValueError` unless the noise is one that there is."""
+    if noise not in _NOISES:
+        raise ValueError(f"noise must be one of {', '.join(map(repr, _NOISES))}")
+
+
 def resolve_fit(
     objective: Objective,
     solver: Solver,
@@ -155,15 +161,20 @@ def resolve_fit(
     >>> from colonnade.solvers.coordinate import CoordinateDescent
     >>> fit = resolve_fit(Objective(SQUARED), CoordinateDescent(), (1000, 4), epsilon=1.0)
     >>> fit.delta, fit.solver.passes, fit.steps
-    (1e-06, 5, 20)
+    (1e-06, 11, 44)
     >>> print(fit.claim)
     epsilon 1 at delta 1e-06, one row replaced
     """
-    if noise not in _NOISES:
-        raise ValueError(f"noise must be one of {', '.join(map(repr, _NOISES))}")
+    check_noise(noise)
     delta = check_promise(epsilon, delta, shape[0])
     solver = with_defaults(
-        solver, objective.loss, shape, epsilon=epsilon, delta=delta, enforced=enforced
+        solver,
+        objective.loss,
+        shape,
+        epsilon=epsilon,
+        delta=delta,
+        enforced=enforced,
+        n_problems=n_problems,
     )
     plan = make_plan(
         solver, shape, epsilon=epsilon, delta=delta, enforced=enforced, n_problems=n_problems
