@@ -26,6 +26,13 @@ def check_declared(**bounds: Any) -> None:
 
     Privacy: bounds are public knowledge. There is no default, for one taken from the data would
     tell of its most extreme rows.
+
+    Examples
+    --------
+    >>> check_declared(bounds=(0.0, 1.0))
+    >>> check_declared(y_bounds=None)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ValueError: y_bounds must be declared: a pair (low, high) of numbers, from public knowledge...
     """
     missing = [name for name, pair in bounds.items() if pair is None]
     if missing:
@@ -81,6 +88,11 @@ def clip_to(X: Any, low: FloatArray, high: FloatArray) -> Any:
 
     A sparse matrix stays one: its entries that are not stored are zeros, which the bounds of a fit
     on a sparse matrix include. Where they do not, because the fit was on an array, it is made one.
+
+    Examples
+    --------
+    >>> clip_to(np.array([[9.0, -9.0]]), np.array([0.0, -1.0]), np.array([1.0, 1.0]))
+    array([[ 1., -1.]])
     """
     if not hasattr(X, "tocsr"):
         return np.clip(X, low, high)

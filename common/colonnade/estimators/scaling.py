@@ -19,9 +19,10 @@ from colonnade.privacy.mechanisms import DiscreteGaussian, Mechanism
 from colonnade.privacy.sampling import NoiseSource, OsNoise
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.solvers.budgets import Part, Plan, plan_units
+from colonnade.solvers.checks import check_one_of
 from colonnade.solvers.claims import zcdp_claim
 from colonnade.solvers.design import DenseDesign, dense_design
-from colonnade.solvers.fit import NoiseName, check_noise
+from colonnade.solvers.fit import NOISES, NoiseName
 from colonnade.solvers.iteration import Direct, Noiseless, Release
 from colonnade.solvers.solve import check_promise
 
@@ -124,7 +125,7 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  
         self._begin_fit(fit_params)
         X = validate_data(self, X, dtype=np.float64)
         check_declared(bounds=self.bounds)
-        check_noise(self.noise)
+        check_one_of("noise", self.noise, NOISES)
         if not (self.with_mean or self.with_std):
             raise ValueError("there is nothing to do: set with_mean or with_std")
         if self.clip is not None and not 0.0 < self.clip < math.inf:

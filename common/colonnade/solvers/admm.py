@@ -47,6 +47,16 @@ class Admm:
         None for one that suits the loss.
     relaxation
         ``lambda`` of the iteration, in (0, 1).
+
+    References
+    ----------
+    Cyffers, Bellet and Basu (2023). From noisy fixed-point iterations to private ADMM for
+    centralized and federated learning. ICML.
+
+    Examples
+    --------
+    >>> Admm(iterations=25).steps(n_rows=1000, n_features=5)
+    25
     """
 
     name: ClassVar[str] = "admm"

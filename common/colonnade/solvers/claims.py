@@ -37,6 +37,17 @@ class Claim:
     releases
         For each kind: the mechanism's name and integers, how often it is used, and how many of
         them one row can affect.
+
+    Examples
+    --------
+    >>> from colonnade.linear.losses import SQUARED
+    >>> from colonnade.solvers.coordinate import CoordinateDescent
+    >>> from colonnade.solvers.fit import Objective, resolve_fit
+    >>> claim = resolve_fit(Objective(SQUARED), CoordinateDescent(), (1000, 4), epsilon=1.0).claim
+    >>> claim.private, claim.delta, claim.sampling_rate
+    (True, 1e-06, 1.0)
+    >>> sorted(claim.to_object())[:3]
+    ['amplified_epsilon', 'charged_rho', 'delta']
     """
 
     private: bool

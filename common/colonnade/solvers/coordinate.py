@@ -44,6 +44,19 @@ class CoordinateDescent:
         In turn, or drawn uniformly from public randomness; privacy is the same.
     average_every
         If positive, continue every so many steps from the mean of the iterates: ``T x K``.
+
+    References
+    ----------
+    Mangold, Bellet, Salmon and Tommasi (2022). Differentially private coordinate descent for
+    composite empirical risk minimization. ICML.
+
+    Examples
+    --------
+    >>> solver = CoordinateDescent(passes=4)
+    >>> solver.steps(n_rows=1000, n_features=5)
+    20
+    >>> [(part.kind, part.count) for part in solver.parts(1000, 5)]
+    [('smoothness', 1), ('step', 20)]
     """
 
     name: ClassVar[str] = "cd"

@@ -61,6 +61,17 @@ class DualDescent:
         bounds allow.
     noisy_alpha
         Whether to release the dual variables too, as the paper does; else they stay hidden.
+
+    References
+    ----------
+    Damaskinos, Mendler-Duenner, Guerraoui, Papandreou and Parnell (2021). Differentially private
+    stochastic coordinate descent. AAAI.
+
+    Examples
+    --------
+    >>> (part,) = DualDescent(epochs=3, batch_size=100).parts(1000, 5)
+    >>> part.count, part.touches  # a row is in one batch an epoch
+    (30, 3)
     """
 
     name: ClassVar[str] = "dual"

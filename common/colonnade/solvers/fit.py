@@ -19,6 +19,7 @@ from colonnade.linear.penalties import AnyPenalty, no_penalty
 from colonnade.privacy.sampling import NoiseSource, OsNoise
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.solvers.budgets import Plan
+from colonnade.solvers.checks import check_one_of
 from colonnade.solvers.claims import Claim, claim_of
 from colonnade.solvers.defaults import with_defaults
 from colonnade.solvers.design import Design
@@ -28,7 +29,7 @@ from colonnade.solvers.registry import Solver, check
 from colonnade.solvers.solve import check_promise, make_plan, solve
 
 NoiseName: TypeAlias = Literal["exact", "fast", "off"]
-_NOISES = ("exact", "fast", "off")
+NOISES = ("exact", "fast", "off")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,6 +44,14 @@ class Table:
         Scaled to ``[-1, 1]``, or -1 and +1.
     label_bounds
         None for classes.
+
+    Examples
+    --------
+    >>> from colonnade.solvers.design import dense_design
+    >>> bounds = (Bounds(0.0, 1.0),)
+    >>> design = dense_design(np.zeros((3, 1)), bounds)
+    >>> Table(design, bounds, np.array([-1.0, 1.0, 1.0]), None, intercept=False).label.size
+    3
     """
 
     design: Design
@@ -125,12 +134,6 @@ class ResolvedFit:
         )
 
 
-def check_noise(noise: str) -> None:
-    """Raise `ValueError` unless the noise is one that there is."""
-    if noise not in _NOISES:
-        raise ValueError(f"noise must be one of {', '.join(map(repr, _NOISES))}")
-
-
 def resolve_fit(
     objective: Objective,
     solver: Solver,
@@ -165,7 +168,7 @@ def resolve_fit(
     >>> print(fit.claim)
     epsilon 1 at delta 1e-06, one row replaced
     """
-    check_noise(noise)
+    check_one_of("noise", noise, NOISES)
     delta = check_promise(epsilon, delta, shape[0])
     solver = with_defaults(
         solver,
@@ -183,13 +186,25 @@ def resolve_fit(
 
 
 def symmetric(bounds: Sequence[Bounds]) -> tuple[Bounds, ...]:
-    """Widen bounds to be symmetric about zero, so that zero stays zero."""
+    """Widen bounds to be symmetric about zero, so that zero stays zero.
+
+    Examples
+    --------
+    >>> symmetric([Bounds(0.0, 5.0)])
+    (Bounds(low=-5.0, high=5.0),)
+    """
     ends = [max(abs(bound.low), abs(bound.high)) for bound in bounds]
     return tuple(Bounds(-end, end) for end in ends)
 
 
 def scaled_label(y: FloatArray, bounds: Bounds) -> FloatArray:
-    """Clip and round a label under its bounds; return it scaled to ``[-1, 1]``."""
+    """Clip and round a label under its bounds; return it scaled to ``[-1, 1]``.
+
+    Examples
+    --------
+    >>> scaled_label(np.array([0.0, 5.0, 99.0]), Bounds(0.0, 10.0))
+    array([-1.,  0.,  1.])
+    """
     return quantise(y, bounds, grid=GRID).astype(np.float64) / GRID
 
 

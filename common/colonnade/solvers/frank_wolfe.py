@@ -33,6 +33,16 @@ class FrankWolfe:
     ----------
     clip
         Largest slope of a row.
+
+    References
+    ----------
+    Talwar, Thakurta and Zhang (2015). Nearly-optimal private LASSO. NeurIPS.
+
+    Examples
+    --------
+    >>> (part,) = FrankWolfe(radius=2.0, iterations=30).parts(1000, 5)
+    >>> part.kind, part.count
+    ('select', 30)
     """
 
     name: ClassVar[str] = "frank_wolfe"

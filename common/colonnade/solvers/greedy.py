@@ -39,6 +39,16 @@ class GreedyDescent:
         Steps; each is one selection and one partial derivative.
     clip, step, squares
         As in `CoordinateDescent`.
+
+    References
+    ----------
+    Mangold, Bellet, Salmon and Tommasi (2023). High-dimensional private empirical risk
+    minimization by greedy coordinate descent. AISTATS.
+
+    Examples
+    --------
+    >>> [part.kind for part in GreedyDescent(iterations=9).parts(1000, 5)]
+    ['smoothness', 'select', 'step']
     """
 
     name: ClassVar[str] = "gcd"

@@ -18,6 +18,14 @@ class Problem:
     scales
         Shape ``(n_features,)``, not negative: users' units over the solver's; 0 where a
         coordinate is not penalised.
+
+    Examples
+    --------
+    >>> from colonnade.linear.losses import SQUARED
+    >>> from colonnade.linear.penalties import lasso
+    >>> problem = Problem(SQUARED, lasso(0.1), np.array([1.0, 0.0]))  # the last is an intercept
+    >>> problem.objective(np.array([2.0, 5.0]), np.zeros(3), np.zeros(3))
+    0.2
     """
 
     loss: Loss
@@ -49,5 +57,13 @@ class Problem:
 
 
 def plain(loss: Loss, penalty: AnyPenalty, n_features: int) -> Problem:
-    """Return the problem whose penalty applies to the coefficients as they are."""
+    """Return the problem whose penalty applies to the coefficients as they are.
+
+    Examples
+    --------
+    >>> from colonnade.linear.losses import SQUARED
+    >>> from colonnade.linear.penalties import no_penalty
+    >>> plain(SQUARED, no_penalty(), 4).n_features
+    4
+    """
     return Problem(loss, penalty, np.ones(n_features))

@@ -150,21 +150,20 @@ def add_rows(
     clip: float,
     out: IntArray,
 ) -> None:
-    """Add weight times row, clipped, to ``out`` for the rows in ``batch``; weights as used."""
+    """Add weight times row, clipped, to ``out`` for a batch; ``weights`` become those used."""
     scratch = np.empty(units.size, np.int64)
     for b in range(batch.size):
         i = batch[b]
         low, high = _cut(starts, i, shared)
-        row, where = values[starts[i] : starts[i + 1]], columns[low:high]
-        weights[b] = _add_row(row, where, units, weights[b], clip, scratch, out)
+        row = values[starts[i] : starts[i + 1]]
+        weights[b] = _add_row(row, columns[low:high], units, weights[b], clip, scratch, out)
 
 
 @njit
 def proximal_weight(kind: int, margin: float, label: float, gamma: float, norm2: float) -> float:
     """Return ``t`` such that ``v + t x`` is the proximal point of ``gamma`` times the row's loss.
 
-    ``margin`` is ``x'v`` and ``norm2`` is ``|x|**2``. With ``m`` the new margin ``t`` is minus
-    ``gamma`` times the slope at ``m = margin + t norm2``.
+    ``margin`` is ``x'v``, ``norm2`` is ``|x|**2``; ``t = -gamma slope(margin + t norm2)``.
     """
     reach = gamma * norm2
     if kind == SQUARED_CODE:
@@ -178,8 +177,7 @@ def proximal_weight(kind: int, margin: float, label: float, gamma: float, norm2:
     # Newton's method on s - y margin - reach / (1 + exp(s)) with s = y m, which increases at rate
     # >= 1, within an interval that holds the root and is halved where steps do not shrink fast.
     s = low = label * margin
-    high = low + reach * sigmoid(-low)
-    last = math.inf
+    high, last = low + reach * sigmoid(-low), math.inf
     for _ in range(60):
         tail = sigmoid(-s)
         excess = s - label * margin - reach * tail

@@ -45,6 +45,19 @@ class StochasticDescent:
     step
         Step size, in units of one over the curvature of a row of that norm; rows are mostly
         shorter, so steps above 1 do well.
+
+    References
+    ----------
+    Abadi, Chu, Goodfellow, McMahan, Mironov, Talwar and Zhang (2016). Deep learning with
+    differential privacy. CCS.
+
+    Examples
+    --------
+    >>> solver = StochasticDescent(passes=2, batch_size=100)
+    >>> round(solver.rate(n_rows=1000), 3), solver.steps(n_rows=1000, n_features=5)
+    (0.095, 21)
+    >>> StochasticDescent(batch_size="full").rate(n_rows=1000)
+    1.0
     """
 
     name: ClassVar[str] = "sgd"
@@ -120,6 +133,13 @@ def poisson_batch(n_rows: int, scale: int, sampler: NoiseSource) -> IntArray:
 
     A discrete Laplace sample has probability proportional to ``exp(-|x|/scale)``, so given that it
     is not negative it is the number of failures before a success of that probability.
+
+    Examples
+    --------
+    >>> from colonnade.privacy.sampling import OsNoise
+    >>> batch = poisson_batch(1000, 10, OsNoise())
+    >>> bool((np.diff(batch) > 0).all())
+    True
     """
     if scale == 0:
         return np.arange(n_rows)

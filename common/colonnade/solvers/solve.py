@@ -26,7 +26,16 @@ _MAX_EPSILON = 1000.0
 
 
 def check_promise(epsilon: Any, delta: Any, n_rows: int | None = None) -> float:
-    """Return delta, or its default; `ValueError`, naming which, unless both can be promised."""
+    """Return delta, or its default; `ValueError`, naming which, unless both can be promised.
+
+    Examples
+    --------
+    >>> check_promise(1.0, None, n_rows=10**6)
+    1e-07
+    >>> check_promise(-1.0, None)
+    Traceback (most recent call last):
+    ValueError: epsilon must lie between 0 and 1000
+    """
     for name, value in (("epsilon", epsilon), ("delta", 0 if delta is None else delta)):
         if isinstance(value, bool) or not isinstance(value, Real):
             raise ValueError(f"{name} must be a number, not {type(value).__name__}")
@@ -36,7 +45,13 @@ def check_promise(epsilon: Any, delta: Any, n_rows: int | None = None) -> float:
 
 
 def sampling_rate(solver: Solver, n_rows: int) -> float:
-    """Return the probability with which a row is in a secret batch; 1 if all rows are in all."""
+    """Return the probability with which a row is in a secret batch; 1 if all rows are in all.
+
+    Examples
+    --------
+    >>> sampling_rate(StochasticDescent(batch_size="full"), 1000)
+    1.0
+    """
     return solver.rate(n_rows) if isinstance(solver, StochasticDescent) else 1.0
 
 
@@ -125,6 +140,21 @@ def solve(
         Where secret batches come from; operating-system entropy by default.
     progress, trail
         As in `iterate`.
+
+    Examples
+    --------
+    >>> from colonnade.linear import SQUARED, Penalty
+    >>> from colonnade.solvers.coordinate import CoordinateDescent
+    >>> from colonnade.solvers.design import DenseDesign
+    >>> from colonnade.solvers.iteration import Noiseless
+    >>> from colonnade.solvers.problem import plain
+    >>> design = DenseDesign(np.array([[-16384, 0, 16384]], np.int16), np.full(1, 2.0**-14))
+    >>> solver = CoordinateDescent(passes=50, clip=8.0)
+    >>> plan = make_plan(solver, design.shape, epsilon=1.0, delta=1e-6)
+    >>> label = np.array([-0.5, 0.0, 0.5])
+    >>> problem = plain(SQUARED, Penalty(), 1)
+    >>> solve(problem, design, label, solver, plan=plan, release=Noiseless()).round(6)
+    array([0.5])
     """
     check(problem, solver)
     if design.shape[1] != problem.n_features or label.shape != (design.shape[0],):
