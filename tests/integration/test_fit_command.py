@@ -21,6 +21,7 @@ from colonnade.party.data.ingest import ingest
 from colonnade.party.data.sources import FileSource
 from colonnade.privacy.accounting import epsilon_of, format_upper_bound, rho_of, units_down
 from colonnade.report.fit import plots as fit_plots
+from colonnade.solvers import fit as solver_fit
 from colonnade.solvers.budgets import sampled_epsilon
 from colonnade.solvers.dual import DualDescent
 from colonnade.solvers.registry import SOLVERS
@@ -112,6 +113,25 @@ def test_a_support_vector_machine_predicts_classes(
     model = load_model(tmp_path / "model.json")
     predicted = model.predict({"age": np.array([25.0, 78.0]), "dose": np.array([-1.0, 5.0])})
     np.testing.assert_array_equal(predicted, [0.0, 1.0])
+
+
+@pytest.mark.parametrize("charged", [False, True], ids=["free", "charged"])
+def test_defaults_are_chosen_once_in_a_fit(
+    charged: bool, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+    for name in ("with_defaults", "check_promise", "make_plan"):
+        original = getattr(solver_fit, name)
+
+        def counted(*args: Any, name: str = name, original: Any = original, **more: Any) -> Any:
+            calls.append(name)
+            return original(*args, **more)
+
+        monkeypatch.setattr(solver_fit, name, counted)
+    new_ledger("sqlite", tmp_path, caps={"": units_down(5.0)}).close()
+    ledger = {"ledger": tmp_path / "ledger"} if charged else {}
+    assert run(*options(folder, tmp_path / "out", **ledger)) == 0
+    assert sorted(calls) == ["check_promise", "make_plan", "with_defaults"]
 
 
 def test_a_box_bounds_every_coefficient_in_the_files_units(folder: Path, tmp_path: Path) -> None:
