@@ -25,9 +25,9 @@ from colonnade.ledger.create import open_ledger
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
 from colonnade.methods.admm import prox
-from colonnade.methods.admm.method import AdmmMethod
+from colonnade.methods.admm.job_spec import AdmmJobSpec
 from colonnade.methods.admm.spec import DISPLACEMENT, AdmmSpec
-from colonnade.methods.frank_wolfe.spec import Loss
+from colonnade.methods.problem import Loss
 from colonnade.methods.job import Job, job_id
 from colonnade.party.config import load_config
 from colonnade.party.data.binding import claim, rows_of
@@ -47,7 +47,9 @@ from colonnade.privacy.sampling import OsNoise
 from colonnade.simulate.admm_run import TARGET, Dealt, Population, found, people
 from colonnade.simulate.federation import FEDERATION, Federation
 from colonnade.simulate.processes import Processes
-from colonnade.wire.clients import Questions, Replies, questions_to_bytes
+from colonnade.methods.admm.tasks import ClientTasks
+from colonnade.wire.cohort import Replies
+from colonnade.methods.admm.codec import tasks_to_bytes
 from colonnade.wire.jobspec import job_to_bytes
 
 PRICE = units_down(0.2)
@@ -121,7 +123,7 @@ def vault_of(federation: Federation, party: str) -> tuple[Vault, Ledger]:
 
 def task(clients: list[int], round_: int = 1, *, value: int = 0) -> bytes:
     points = np.full((len(clients), 4), value, np.int64)
-    return questions_to_bytes(Questions(np.array(clients), np.full(len(clients), round_), points))
+    return tasks_to_bytes(ClientTasks(np.array(clients), np.full(len(clients), round_), points))
 
 
 # -- hosts ---------------------------------------------------------------------------------------
@@ -276,7 +278,7 @@ def test_a_divided_table_serves_jobs_over_clients_only(federation: Federation) -
             party_table(dataset, ledger, declared=True)
     job = job_of(federation)
     method = job.method
-    assert isinstance(method, AdmmMethod)
+    assert isinstance(method, AdmmJobSpec)
     with pytest.raises(PolicyRefused, match="only jobs over clients"):
         vault._check_table(_vertical(job))
     ledger.close()
@@ -652,7 +654,7 @@ def test_no_series_of_tasks_makes_a_client_pay_more_than_it_set_aside(
         points = draw.integers(-(2**44), 2**44, (clients.size, 4), endpoint=True)
         if draw.random() < 0.5:  # the same question as others had
             points[:] = 0
-        body = questions_to_bytes(Questions(clients, rounds, points))
+        body = tasks_to_bytes(ClientTasks(clients, rounds, points))
         replies = vault.answer(job_id(spec), 6, body)
         for released in replies:
             key = (released.key.account, released.key.round)

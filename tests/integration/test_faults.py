@@ -37,7 +37,7 @@ from colonnade.methods.job import Job, job_id
 from colonnade.party import runtime
 from colonnade.party.meter import read_log
 from colonnade.server import runtime as server_runtime
-from colonnade.server.methods.base import algorithm_of
+from colonnade.server.methods.registry import algorithm_of
 from colonnade.server.store.sql import Database
 from colonnade.simulate.federation import free_port
 from colonnade.v1 import federation_pb2 as pb

@@ -56,7 +56,7 @@ from colonnade.v1 import job_pb2, release_pb2
 from colonnade.wire.codec import release_to_proto
 from colonnade.wire.heads import head_to_proto
 from colonnade.wire.jobspec import job_from_bytes, job_to_bytes
-from colonnade.wire.tasks import FrankWolfeTask, task_to_bytes
+from colonnade.methods.frank_wolfe.codec import FrankWolfeTask, task_to_bytes
 
 DIM, N_FEATURES, ROUNDS = 64, 3, 4
 OPENING = task_to_bytes(FrankWolfeTask(None))

@@ -18,7 +18,7 @@ from colonnade.methods.frank_wolfe.residual import (
     WEIGHT_UNIT,
     TaskParameters,
 )
-from colonnade.methods.frank_wolfe.spec import Labels
+from colonnade.methods.problem import Labels
 from colonnade.methods.job import Job, job_id
 from colonnade.methods.moments.rows import MAX_COEF as MAX_PROJECTION
 from colonnade.methods.moments.rows import MAX_OFFSET, MAX_SKETCH, Projection
@@ -26,7 +26,8 @@ from colonnade.methods.moments.spec import MomentsSpec, Stage
 from colonnade.methods.moments.tasks import Task
 from colonnade.party.vault import Vault
 from colonnade.wire.jobspec import job_to_bytes
-from colonnade.wire.tasks import FrankWolfeTask, moments_task_to_bytes, task_to_bytes
+from colonnade.methods.frank_wolfe.codec import FrankWolfeTask, task_to_bytes
+from colonnade.methods.moments.codec import moments_task_to_bytes
 
 DIM, N_FEATURES = 64, 3
 MEANS = moments_task_to_bytes(Task(0))

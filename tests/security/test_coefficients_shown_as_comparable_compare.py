@@ -12,10 +12,11 @@ from support.desk import UNITS, Desk, job_of
 from colonnade.core.fixedpoint import GRID, Bounds, quantise
 from colonnade.data.model import LinearModel
 from colonnade.methods.column_moments import moments_mechanism
-from colonnade.methods.frank_wolfe.plan import Problem
+from colonnade.methods.problem import Problem
 from colonnade.methods.frank_wolfe.plan import recommend as recommend_frank_wolfe
 from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec
-from colonnade.methods.job import Job, Member, Vertical
+from colonnade.methods.job import Job, Vertical
+from colonnade.methods.base import Member
 from colonnade.methods.moments.plan import recommend as recommend_moments
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.simulation import SeededNoise
@@ -25,7 +26,7 @@ from colonnade.report.html import render
 from colonnade.report.model_plots import curves_of, features_of
 from colonnade.report.model_sections import model_section
 from colonnade.server.engine.progress import find_job, run_of
-from colonnade.server.methods.base import algorithm_of
+from colonnade.server.methods.registry import algorithm_of
 from colonnade.server.methods.deviations import Spread, deviations_of, opening_spread, per_deviation
 from colonnade.server.results import report_of
 from colonnade.simulate import inprocess, moments

@@ -18,7 +18,7 @@ from colonnade.party.data import columns as versions
 from colonnade.party.data.columns import MAX_MADE, ColumnCache
 from colonnade.party.data.dataset import Dataset, open_dataset
 from colonnade.wire.jobspec import job_to_bytes
-from colonnade.wire.tasks import FrankWolfeTask, task_to_bytes
+from colonnade.methods.frank_wolfe.codec import FrankWolfeTask, task_to_bytes
 
 OPENING = task_to_bytes(FrankWolfeTask(None))
 

@@ -13,7 +13,8 @@ from colonnade.methods.moments.rows import (
     back_rows,
     inner_products,
 )
-from colonnade.methods.moments.spec import MomentsSpec, Part
+from colonnade.methods.moments.spec import MomentsSpec
+from colonnade.methods.base import Part
 from colonnade.methods.moments.tasks import Task
 from colonnade.sketching.sparse import SparseSketch
 

@@ -22,7 +22,7 @@ from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.gate import Gate
 from colonnade.methods.bounds import QuantilePlan
 from colonnade.methods.bounds_budget import MAX_SHARE, USUAL_SHARE, BoundsBudget
-from colonnade.methods.frank_wolfe.spec import Loss
+from colonnade.methods.problem import Loss
 from colonnade.party.data.bounds import buy_bounds
 from colonnade.party.data.dataset import open_dataset
 from colonnade.party.policy import Allowance

@@ -17,7 +17,7 @@ from colonnade.cli.main import main
 from colonnade.client.client import Client
 from colonnade.core.errors import BadMessage
 from colonnade.core.text import printable, printable_document
-from colonnade.methods.job import Member
+from colonnade.methods.base import Member
 from colonnade.party import session
 from colonnade.party.pacing import Pace
 from colonnade.pki.identity import Identity

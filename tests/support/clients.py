@@ -10,23 +10,22 @@ from colonnade.core.arrays import IntArray
 from colonnade.core.fixedpoint import GRID
 from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.gate import Gate
-from colonnade.methods.admm.method import AdmmMethod, ClientPart
+from colonnade.methods.admm.job_spec import AdmmJobSpec, ClientPart
 from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.admm.tasks import ClientTasks
-from colonnade.methods.job import Job, Member, job_id
+from colonnade.methods.job import Job, job_id
+from colonnade.methods.base import Member
 from colonnade.party.data.clients import Clients, set_aside
 from colonnade.party.data.columns import HeldColumns
-from colonnade.party.methods.base import JobContext, answers_of
+from colonnade.party.methods.base import JobContext
+from colonnade.party.methods.registry import answers_of
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.v1 import federation_pb2 as pb
-from colonnade.wire.clients import (
-    Questions,
-    Replies,
-    questions_from_bytes,
-    questions_to_bytes,
-    replies_to_proto,
-)
+from colonnade.wire.clients import replies_to_proto
+from colonnade.methods.admm.tasks import ClientTasks
+from colonnade.wire.cohort import Replies
+from colonnade.methods.admm.codec import tasks_from_bytes, tasks_to_bytes
 from colonnade.wire.jobspec import job_from_bytes
 from support.desk import BOUNDS, LABEL_BOUNDS, VERSION, Desk, Side
 
@@ -41,7 +40,7 @@ def tasks_of(*asked: tuple[str, int, IntArray]) -> ClientTasks:
     return ClientTasks(names, np.array(rounds, np.int64), np.stack(points))
 
 
-def admm_method(parties: dict[str, int], *, timeout: int = 5, **changes: Any) -> AdmmMethod:
+def admm_method(parties: dict[str, int], *, timeout: int = 5, **changes: Any) -> AdmmJobSpec:
     numbers: dict[str, Any] = {
         "n_clients": sum(parties.values()),
         "n_features": len(FEATURES),
@@ -53,7 +52,7 @@ def admm_method(parties: dict[str, int], *, timeout: int = 5, **changes: Any) ->
         "intercept": True,
     }
     parts = tuple(ClientPart(party, FEATURES, clients) for party, clients in parties.items())
-    return AdmmMethod(parts, AdmmSpec(**numbers | changes), timeout)
+    return AdmmJobSpec(parts, AdmmSpec(**numbers | changes), timeout)
 
 
 def admm_job(
@@ -71,10 +70,10 @@ def admm_job(
 
 def _without(task: bytes, away: set[int]) -> bytes:
     """Return a task that asks nobody who is away."""
-    asked = questions_from_bytes(task, n_clients=10**6, dim=len(FEATURES) + 1)
+    asked = tasks_from_bytes(task, n_clients=10**6, dim=len(FEATURES) + 1)
     there = [place for place, client in enumerate(asked.clients.tolist()) if client not in away]
-    return questions_to_bytes(
-        Questions(asked.clients[there], asked.rounds[there], asked.points[there])
+    return tasks_to_bytes(
+        ClientTasks(asked.clients[there], asked.rounds[there], asked.points[there])
     )
 
 

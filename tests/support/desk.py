@@ -16,9 +16,11 @@ from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
 from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec
-from colonnade.methods.job import Job, Member, job_id
+from colonnade.methods.job import Job, job_id
+from colonnade.methods.base import Member
 from colonnade.party.data.columns import HeldColumns
-from colonnade.party.methods.base import Answers, JobContext, answers_of
+from colonnade.party.methods.base import Answers, JobContext
+from colonnade.party.methods.registry import answers_of
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.server.engine.coordinator import Coordinator

@@ -16,7 +16,8 @@ from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.ledger import Ledger
 from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec
-from colonnade.methods.job import Job, Member
+from colonnade.methods.job import Job
+from colonnade.methods.base import Member
 from colonnade.party.config import load_config
 from colonnade.party.data.dataset import Dataset
 from colonnade.party.data.ingest import IngestSummary, ingest
@@ -27,7 +28,8 @@ from colonnade.party.vault import Vault
 from colonnade.pki.identity import Identity
 from colonnade.privacy.accounting import MAX_UNITS, units_down
 from colonnade.privacy.simulation import ZeroNoise
-from colonnade.wire.clients import Questions, questions_to_bytes
+from colonnade.methods.admm.tasks import ClientTasks
+from colonnade.methods.admm.codec import tasks_to_bytes
 from support.federation import founded
 
 PARTY = "hospital"
@@ -152,4 +154,4 @@ def ask(clients: Sequence[int], *, round_: int = 1, dim: int = 2) -> bytes:
     """Return a task that asks clients from the origin."""
     points = np.zeros((len(clients), dim), np.int64)
     rounds = np.full(len(clients), round_)
-    return questions_to_bytes(Questions(np.array(clients), rounds, points))
+    return tasks_to_bytes(ClientTasks(np.array(clients), rounds, points))

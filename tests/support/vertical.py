@@ -1,6 +1,6 @@
 """A vertical job in one process, and how well it does."""
 
-from colonnade.methods.frank_wolfe.plan import Problem
+from colonnade.methods.problem import Problem
 from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.server.methods.frank_wolfe.steps import Iterate

@@ -45,7 +45,7 @@ from colonnade.server.methods.admm.state import (
 from colonnade.server.methods.admm.steps import AdmmCoordinator, Answer, gathered
 from colonnade.simulate.admm import Trouble, ask, make_host, run, run_with
 from colonnade.sketching.packing import ShareCode
-from colonnade.wire.clients import ClientAnswers
+from colonnade.wire.cohort import ClientAnswers
 
 ZEROS = np.zeros(3, np.int64)
 SEED = bytes(range(32))

@@ -22,7 +22,9 @@ from colonnade.server.methods.admm.steps import AdmmCoordinator
 from colonnade.server.store.base import State
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.v1 import job_pb2
-from colonnade.wire.clients import Questions, Replies, newest_release, questions_to_bytes
+from colonnade.methods.admm.tasks import ClientTasks
+from colonnade.wire.cohort import Replies, newest_release
+from colonnade.methods.admm.codec import tasks_to_bytes
 from colonnade.wire.codec import release_from_proto
 from colonnade.wire.jobspec import job_to_bytes
 
@@ -524,8 +526,8 @@ def ask(desk: ClientDesk, name: str, rounds: range) -> int:
     """Ask the gateway's first client in many rounds; return how often it answers."""
     answered = 0
     for round_ in rounds:
-        asked = Questions(np.array([0]), np.array([round_]), np.zeros((1, 4), np.int64))
-        replies = desk.side("gateway").answers[name].answer(round_, questions_to_bytes(asked))
+        asked = ClientTasks(np.array([0]), np.array([round_]), np.zeros((1, 4), np.int64))
+        replies = desk.side("gateway").answers[name].answer(round_, tasks_to_bytes(asked))
         assert isinstance(replies, Replies)
         answered += len(replies.released)
     return answered

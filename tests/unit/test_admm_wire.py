@@ -18,25 +18,15 @@ from colonnade.ledger.ledger import Released
 from colonnade.ledger.receipts import Receipt
 from colonnade.linear.losses import LOGISTIC
 from colonnade.linear.penalties import Penalty
-from colonnade.methods.admm.method import AdmmMethod
+from colonnade.methods.admm.job_spec import AdmmJobSpec
 from colonnade.methods.admm.spec import DISPLACEMENT, MAX_V, Sampling
 from colonnade.methods.job import Job
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.v1 import job_pb2
-from colonnade.wire.clients import (
-    ClientAnswers,
-    Questions,
-    Replies,
-    asked_in,
-    client_answers_from_proto,
-    client_answers_to_bytes,
-    concat,
-    newest_release,
-    questions_from_bytes,
-    questions_to_bytes,
-    replies_to_proto,
-    without_points,
-)
+from colonnade.wire.clients import replies_to_proto
+from colonnade.wire.cohort import ClientAnswers, Replies, client_answers_from_proto, client_answers_to_bytes, concat, newest_release
+from colonnade.methods.admm.tasks import ClientTasks
+from colonnade.methods.admm.codec import asked_in, tasks_from_bytes, tasks_to_bytes, without_points
 from colonnade.wire.jobspec import job_from_bytes, job_to_bytes
 
 PARTIES = {"gateway": 6, "lab": 1}
@@ -147,11 +137,11 @@ def test_sizes_that_no_message_carries_are_refused() -> None:
 
 def test_prices_and_sizes_are_each_clients_own() -> None:
     method = admm_method(PARTIES, sampled=3, rounds=5, participations=2)
-    assert isinstance(method, AdmmMethod)
+    assert isinstance(method, AdmmJobSpec)
     assert method.max_units("lab") == method.max_units("gateway") == method.spec.max_units
     assert method.max_releases("lab") == {DISPLACEMENT: 2}
     assert method.max_releases("gateway") == {DISPLACEMENT: 12}
-    assert method.payload("gateway") == {DISPLACEMENT: 12 * method.spec.body_bytes}
+    assert payload(method, "gateway") == {DISPLACEMENT: 12 * method.spec.body_bytes}
     assert [method.first(party) for party in PARTIES] == [0, 6]
     # A round that is short draws others: its size is no limit to what all rounds can bring.
     few = admm_method(PARTIES, sampled=1, rounds=5, participations=2)
@@ -161,19 +151,19 @@ def test_prices_and_sizes_are_each_clients_own() -> None:
 # -- tasks ---------------------------------------------------------------------------------------
 
 
-def questions() -> Questions:
+def questions() -> ClientTasks:
     points = np.array([[1, -2, MAX_V, 0], [5, 6, 7, -MAX_V]], np.int64)
-    return Questions(np.array([3, 0]), np.array([2, 1]), points)
+    return ClientTasks(np.array([3, 0]), np.array([2, 1]), points)
 
 
 def test_questions_make_the_round_trip() -> None:
-    read = questions_from_bytes(questions_to_bytes(questions()), n_clients=4, dim=4)
+    read = tasks_from_bytes(tasks_to_bytes(questions()), n_clients=4, dim=4)
     for name in ("clients", "rounds", "points"):
         assert np.array_equal(getattr(read, name), getattr(questions(), name))
 
 
 def test_what_is_kept_of_questions_says_whom_they_ask() -> None:
-    task = questions_to_bytes(questions())
+    task = tasks_to_bytes(questions())
     kept = without_points(task)
     for body in (task, kept):
         assert [each.tolist() for each in asked_in(body)] == [[3, 0], [2, 1]]
@@ -186,11 +176,11 @@ def test_what_is_kept_of_questions_says_whom_they_ask() -> None:
 )
 def test_questions_that_do_not_fit_are_refused(n_clients: int, dim: int, says: str) -> None:
     with pytest.raises(BadInput, match=says):
-        questions_from_bytes(questions_to_bytes(questions()), n_clients=n_clients, dim=dim)
+        tasks_from_bytes(tasks_to_bytes(questions()), n_clients=n_clients, dim=dim)
 
 
 def test_broken_questions_are_refused() -> None:
-    body = job_pb2.TaskBody.FromString(questions_to_bytes(questions()))
+    body = job_pb2.TaskBody.FromString(tasks_to_bytes(questions()))
     broken: list[tuple[str, Any]] = [
         ("clients", [3, 3]),
         ("clients", [3]),
@@ -206,17 +196,17 @@ def test_broken_questions_are_refused() -> None:
         else:
             setattr(changed.admm_step, name, value)
         with pytest.raises(BadInput):
-            questions_from_bytes(changed.SerializeToString(), n_clients=4, dim=4)
+            tasks_from_bytes(changed.SerializeToString(), n_clients=4, dim=4)
     opening = job_pb2.TaskBody()
     opening.frank_wolfe_opening.SetInParent()
     with pytest.raises(BadInput, match="not of a job over clients"):
-        questions_from_bytes(opening.SerializeToString(), n_clients=4, dim=4)
+        tasks_from_bytes(opening.SerializeToString(), n_clients=4, dim=4)
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_refused_or_read(noise: bytes) -> None:
     with suppress(BadInput):
-        assert questions_from_bytes(noise, n_clients=4, dim=2).points.shape[1] == 2
+        assert tasks_from_bytes(noise, n_clients=4, dim=2).points.shape[1] == 2
 
 
 # -- answers -------------------------------------------------------------------------------------

@@ -9,8 +9,9 @@ from colonnade.client.client import PartyOffer
 from colonnade.client.description import describe
 from colonnade.core.errors import BadInput, BudgetExceeded
 from colonnade.core.fixedpoint import Bounds
-from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec, Labels, Loss
-from colonnade.methods.job import MAX_TASK_ENTRIES
+from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec
+from colonnade.methods.problem import Labels, Loss
+from colonnade.methods.base import MAX_TASK_ENTRIES
 from colonnade.methods.moments.spec import MomentsSpec
 from colonnade.privacy.accounting import rho_of, units_down
 

@@ -14,10 +14,14 @@ from hypothesis import strategies as st
 
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
-from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec, Labels, Loss, Sampling
-from colonnade.methods.job import MAX_ROUNDS, Job, Member, Method, job_id
-from colonnade.methods.moments.spec import MomentsSpec, Part
-from colonnade.server.methods.base import algorithm_of
+from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec, Sampling
+from colonnade.methods.problem import Labels, Loss
+from colonnade.methods.job import Job, job_id
+from colonnade.methods.base import MAX_ROUNDS
+from colonnade.methods.base import Member, MethodSpec
+from colonnade.methods.moments.spec import MomentsSpec
+from colonnade.methods.base import Part
+from colonnade.server.methods.registry import algorithm_of
 from colonnade.v1 import job_pb2
 from colonnade.wire.jobspec import MAX_SPEC_BYTES, job_from_bytes, job_to_bytes
 
@@ -85,7 +89,7 @@ def moments() -> MomentsSpec:
     )
 
 
-def example(method: Method | None = None, **changes: Any) -> Job:
+def example(method: MethodSpec | None = None, **changes: Any) -> Job:
     """Return a job; Frank-Wolfe's unless said otherwise."""
     job = Job(
         "a study",
@@ -119,7 +123,7 @@ def scalars(message: Message) -> list[tuple[Message, Any]]:
 
 
 @pytest.mark.parametrize("method", [frank_wolfe(), moments()], ids=lambda method: method.kind)
-def test_every_field_of_a_job_makes_the_round_trip(method: Method) -> None:
+def test_every_field_of_a_job_makes_the_round_trip(method: MethodSpec) -> None:
     job = example(method)
     for holder in (job, job.method, job.members[0], job.method.parts[0]):
         for field in dataclasses.fields(holder):

@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colonnade.methods.frank_wolfe.plan import Problem
+from colonnade.methods.problem import Problem
 from colonnade.methods.frank_wolfe.plan import recommend as frank_wolfe
-from colonnade.methods.frank_wolfe.spec import Labels, Loss
-from colonnade.methods.moments.plan import choose_method, recommend
+from colonnade.methods.problem import Labels, Loss
+from colonnade.methods.moments.plan import recommend
+from colonnade.methods.choice import choose_method
 from colonnade.methods.moments.spec import (
     GRAM,
     LABEL,

@@ -17,13 +17,8 @@ from colonnade.methods.moments.rows import MAX_COEF as MAX_PROJECTION
 from colonnade.methods.moments.rows import MAX_OFFSET, MAX_SKETCH, Projection
 from colonnade.methods.moments.tasks import Task as MomentsTask
 from colonnade.v1 import job_pb2
-from colonnade.wire.tasks import (
-    FrankWolfeTask,
-    moments_task_from_bytes,
-    moments_task_to_bytes,
-    task_from_bytes,
-    task_to_bytes,
-)
+from colonnade.methods.frank_wolfe.codec import FrankWolfeTask, task_from_bytes, task_to_bytes
+from colonnade.methods.moments.codec import moments_task_from_bytes, moments_task_to_bytes
 
 FEATURES, DIM = 3, 8
 PUBLIC = TaskParameters(

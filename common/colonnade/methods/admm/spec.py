@@ -38,6 +38,7 @@ import numpy as np
 from colonnade.core.arrays import FloatArray
 from colonnade.linear.losses import LOGISTIC, SQUARED, Loss
 from colonnade.linear.penalties import Penalty, no_penalty
+from colonnade.methods.base import MAX_CLIENTS
 from colonnade.privacy.accounting import MAX_UNITS
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.sketching.packing import ShareCode
@@ -45,7 +46,6 @@ from colonnade.sketching.packing import ShareCode
 # The one kind of release.
 DISPLACEMENT = "displacement"
 
-MAX_CLIENTS = 2**20
 MAX_DIM = 2**16
 MAX_ROUNDS = 10**6
 # Bounds in grid steps. A sum of MAX_CLIENTS states fits 63 bits, and so does a step's product.

@@ -18,23 +18,18 @@ from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger, Released
 from colonnade.linear.kernels import score
+from colonnade.methods.base import Part
 from colonnade.methods.column_moments import sums
 from colonnade.methods.frank_wolfe.residual import residual
 from colonnade.methods.frank_wolfe.spec import encode_choice
+from colonnade.methods.moments.codec import task_from_bytes
 from colonnade.methods.moments.rows import Projection, inner_products, project, triangle
-from colonnade.methods.moments.spec import (
-    CROSS,
-    GRAM,
-    MARGINALS,
-    MEANS,
-    SCREEN,
-    MomentsSpec,
-    Part,
-    Stage,
-)
+from colonnade.methods.moments.spec import CROSS, GRAM, MARGINALS, MEANS, SCREEN, MomentsSpec, Stage
 from colonnade.methods.moments.tasks import Task
 from colonnade.party.data.columns import Columns
+from colonnade.party.methods.base import JobContext
 from colonnade.sketching.sparse import Sketch
+from colonnade.wire.codec import Releases
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,3 +177,32 @@ class MomentsParty:
             (dim,),
         ):
             raise BadMessage("a task has other sizes than the job")
+
+
+@dataclass(frozen=True, slots=True)
+class MomentsAnswers:
+    """Moments' side."""
+
+    party: MomentsParty
+    context: JobContext
+
+    @classmethod
+    def of(cls, spec: MomentsSpec, context: JobContext) -> "MomentsAnswers":
+        """Build from context."""
+        part, sketch = spec.part(context.party), spec.sketch(context.job_id)
+        party = MomentsParty(
+            spec, context.job_id, part, sketch, context.columns, context.gate, context.ledger
+        )
+        return cls(party, context)
+
+    def answer(self, round_: int, body: bytes) -> Releases:
+        """Release what a task asks for."""
+        spec, part = self.party.spec, self.party.part
+        task = task_from_bytes(
+            body,
+            round_=round_,
+            n_columns=spec.n_columns(part),
+            n_features=len(part.features),
+            sketch_dim=spec.sketch_dim,
+        )
+        return Releases(self.party.answer(task, self.context.request(body)))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.core.arrays import IntArray
-from colonnade.wire.clients import ClientAnswers
+from colonnade.wire.cohort import ClientAnswers
 
 SEED_BYTES = 32
 _HEAD = struct.Struct("<8sIIIII32s")
