@@ -25,10 +25,13 @@ from colonnade.ledger.create import open_ledger
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
 from colonnade.methods.admm import prox
+from colonnade.methods.admm.codec import tasks_to_bytes
 from colonnade.methods.admm.job_spec import AdmmJobSpec
 from colonnade.methods.admm.spec import DISPLACEMENT, AdmmSpec
-from colonnade.methods.problem import Loss
+from colonnade.methods.admm.tasks import ClientTasks
+from colonnade.methods.base import Unit
 from colonnade.methods.job import Job, job_id
+from colonnade.methods.problem import Loss
 from colonnade.party.config import load_config
 from colonnade.party.data.binding import claim, rows_of
 from colonnade.party.data.bounds import buy_bounds
@@ -47,9 +50,8 @@ from colonnade.privacy.sampling import OsNoise
 from colonnade.simulate.admm_run import TARGET, Dealt, Population, found, people
 from colonnade.simulate.federation import FEDERATION, Federation
 from colonnade.simulate.processes import Processes
-from colonnade.methods.admm.tasks import ClientTasks
+from colonnade.v1 import job_pb2
 from colonnade.wire.cohort import Replies
-from colonnade.methods.admm.codec import tasks_to_bytes
 from colonnade.wire.jobspec import job_to_bytes
 
 PRICE = units_down(0.2)
@@ -100,9 +102,7 @@ def job_of(federation: Federation, **changes: Any) -> Job:
         label = (TARGET, table.header.columns[-1].bounds)
         bounds = dict(zip(table.names, table.bounds, strict=True))
         fills, version = dict(zip(table.names, table.fills, strict=True)), version_of(table)
-        offers.append(
-            PartyOffer(party, True, version, table.n_rows, bounds, fills, label, 1, 0, 12)
-        )
+        offers.append(PartyOffer(party, True, version, 12, bounds, fills, label, 1, 0, Unit.CLIENT))
     return job_over_clients(spec_of(**changes), offers, target=TARGET, frame=frame())
 
 
@@ -132,8 +132,8 @@ def task(clients: list[int], round_: int = 1, *, value: int = 0) -> bytes:
 def test_a_host_says_how_many_clients_it_has_and_not_who(federation: Federation) -> None:
     vault, ledger = vault_of(federation, "host-1")
     hello = vault.hello()
-    assert hello.offer.clients == 12
-    assert hello.offer.n_rows == 12  # how many rows they have is nobody's business
+    assert hello.offer.unit == job_pb2.UNIT_CLIENT
+    assert hello.offer.population == 12  # how many rows they have is nobody's business
     ledger.close()
 
 
@@ -168,7 +168,7 @@ def test_a_host_answers_for_the_clients_asked_and_charges_each(federation: Feder
     replies = vault.answer(job_id(spec), 1, task([0, 5]))
     assert isinstance(replies, Replies)
     assert list(replies.released) == [0, 5]
-    assert ledger.head.spent == 2 * job.method.spec.mechanism.cost  # type: ignore[union-attr]
+    assert ledger.head.spent == 2 * job.method.spec.mechanism.cost  # type: ignore[attr-defined]
     assert ledger.budget().spent == 0  # nobody pays from the default account
     same = vault.answer(job_id(spec), 1, task([0, 5]))
     assert isinstance(same, Replies)
@@ -219,7 +219,7 @@ def test_a_client_without_enough_left_declines_by_itself(federation: Federation)
     ledger = open_ledger(federation.ledger("host-1"))
     ledger.close()
     vault, ledger = vault_of(federation, "host-1")
-    account = vault._clients.accounts(ledger)[2]  # type: ignore[union-attr]
+    account = vault._clients.accounts(ledger)[2]  # type: ignore[attr-defined]
     ledger.set_cap(PRICE, reason="little", account=account)
     spec = job_to_bytes(job_of(federation))
     assert vault.consider(spec).accepted
@@ -366,7 +366,7 @@ def test_an_interrupted_ingest_of_a_whole_table_leaves_the_divided_one_divided(
         ingest(whole, FileSource(home / "table.parquet"), out=home / "data")
     monkeypatch.undo()
     vault, ledger = vault_of(federation, "host-1")
-    assert vault.hello().offer.clients == 12
+    assert vault.hello().offer.population == 12
     ledger.close()
 
 
@@ -629,7 +629,7 @@ def test_an_undivided_table_is_one_client_that_pays_from_its_own_cap(tmp_path: P
     two = spec_of(n_clients=2, sampled=2, minimum=1, rounds=2)
     spec = job_to_bytes(job_over_clients(two, offers, target=TARGET, frame=frame()))
     vault, ledger = vault_of(whole, "host-2")
-    assert vault.hello().offer.clients == 0
+    assert vault.hello().offer.unit == job_pb2.UNIT_RECORD
     assert vault.consider(spec).accepted
     for round_ in (1, 2):
         replies = vault.answer(job_id(spec), round_, task([0], round_))
@@ -663,7 +663,7 @@ def test_no_series_of_tasks_makes_a_client_pay_more_than_it_set_aside(
     spent = [ledger.budget(account).spent for account in accounts]
     assert max(spent) <= job.max_units("host-1")
     assert min(spent) > 0  # the attack reached everybody
-    assert ledger.head.spent == len(bodies) * job.method.spec.mechanism.cost  # type: ignore[union-attr]
+    assert ledger.head.spent == len(bodies) * job.method.spec.mechanism.cost  # type: ignore[attr-defined]
     ledger.close()
 
 

@@ -33,8 +33,8 @@ from colonnade.core.errors import (
     UnknownJob,
 )
 from colonnade.methods.frank_wolfe.spec import Sampling
-from colonnade.methods.problem import Labels, Loss
 from colonnade.methods.job import job_id
+from colonnade.methods.problem import Labels, Loss
 from colonnade.party.meter import CONTROL
 from colonnade.pki.identity import Identity
 from colonnade.server.methods.registry import algorithm_of

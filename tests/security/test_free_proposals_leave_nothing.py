@@ -13,12 +13,12 @@ from support.hosts import PRICE, a_ledger, ask, client_job, ingest_rows, vault_o
 
 from colonnade.core.errors import LowDisk
 from colonnade.core.fixedpoint import Bounds
+from colonnade.methods.frank_wolfe.codec import FrankWolfeTask, task_to_bytes
 from colonnade.methods.job import job_id
 from colonnade.party.data import columns as versions
 from colonnade.party.data.columns import MAX_MADE, ColumnCache
 from colonnade.party.data.dataset import Dataset, open_dataset
 from colonnade.wire.jobspec import job_to_bytes
-from colonnade.methods.frank_wolfe.codec import FrankWolfeTask, task_to_bytes
 
 OPENING = task_to_bytes(FrankWolfeTask(None))
 

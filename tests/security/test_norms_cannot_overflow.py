@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from colonnade.methods.base import Part
 from colonnade.methods.moments.rows import (
     BALL,
     MAX_OUTPUTS,
@@ -14,7 +15,6 @@ from colonnade.methods.moments.rows import (
     inner_products,
 )
 from colonnade.methods.moments.spec import MomentsSpec
-from colonnade.methods.base import Part
 from colonnade.methods.moments.tasks import Task
 from colonnade.sketching.sparse import SparseSketch
 

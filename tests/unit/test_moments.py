@@ -10,10 +10,10 @@ from support.entropy import ScriptedNoise
 from colonnade.core.arrays import FloatArray
 from colonnade.core.errors import BadInput, RequestConflict
 from colonnade.core.fixedpoint import GRID
+from colonnade.methods.base import Part, payload
 from colonnade.methods.column_moments import sums
 from colonnade.methods.frank_wolfe.residual import MAX_CLIP, SCORE_SENSITIVITY, TaskParameters
 from colonnade.methods.frank_wolfe.spec import decode_choice, encode_choice
-from colonnade.methods.problem import Labels, Loss
 from colonnade.methods.moments.rows import (
     DIAGONAL,
     INNER_SENSITIVITY2,
@@ -26,9 +26,19 @@ from colonnade.methods.moments.rows import (
     project,
     sketch_sensitivity2,
 )
-from colonnade.methods.moments.spec import CROSS, GRAM, LABEL, MARGINALS, MEANS, SCREEN, SHARE, MomentsSpec, Stage
-from colonnade.methods.base import Part
+from colonnade.methods.moments.spec import (
+    CROSS,
+    GRAM,
+    LABEL,
+    MARGINALS,
+    MEANS,
+    SCREEN,
+    SHARE,
+    MomentsSpec,
+    Stage,
+)
 from colonnade.methods.moments.tasks import Task
+from colonnade.methods.problem import Labels, Loss
 from colonnade.party.data.columns import HeldColumns
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.simulation import SeededNoise, ZeroNoise

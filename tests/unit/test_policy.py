@@ -7,9 +7,9 @@ import pytest
 
 from colonnade.core.errors import BadInput, PolicyRefused
 from colonnade.core.fixedpoint import Bounds
+from colonnade.methods.base import Member
 from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec
 from colonnade.methods.job import Job
-from colonnade.methods.base import Member
 from colonnade.party.policy import Policy, load_policy
 from colonnade.pki.identity import Identity
 from colonnade.privacy.accounting import rho_of, units_down

@@ -6,8 +6,7 @@ import pytest
 from colonnade.bench.vertical.paper import paper
 from colonnade.core.fixedpoint import GRID
 from colonnade.methods.frank_wolfe.plan import recommend
-from colonnade.methods.problem import Problem
-from colonnade.methods.problem import Loss
+from colonnade.methods.problem import Loss, Problem
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.simulate.expected import central_reference, expected_accuracy

@@ -11,6 +11,7 @@ from support.vertical import Data, parties, r2, run
 
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import GRID
+from colonnade.methods.base import payload
 from colonnade.methods.column_moments import clipped_normal
 from colonnade.methods.frank_wolfe.residual import CLIP_UNIT, COEF_UNIT, Q_UNIT, TaskParameters
 from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec, Sampling, decode_choice
