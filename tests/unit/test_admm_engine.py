@@ -466,7 +466,9 @@ def test_answers_that_nobody_asked_for_are_refused_and_leave_no_trace(desk: Clie
         (broken(declined=[asked[0]]), "twice"),
         (broken(newest=7), "not there"),
         (broken(account="another"), "not sign"),
-        (broken(account="x" * 65), "another job"),
+        (broken(account="x" * 65), "too long a name"),
+        (broken(kind="select"), "not sign"),
+        (broken(kind="select", bodies=[], clients=[], rounds=[]), "another kind of job"),
     ):
         desk.refused(BadInput, says, receive, party, message)
 

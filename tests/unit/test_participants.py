@@ -51,7 +51,7 @@ def desk() -> Iterator[Desk]:
         ({"attached": False}, "lab is away"),
         ({"attached": False, "dataset": "", "population": 0, "features": {}}, "lab is away"),
         ({"features": {}}, "lab offers no feature"),
-        ({"clients": 7}, "lab has a table that is divided among clients"),
+        ({"unit": Unit.CLIENT}, "lab has a table that is divided among clients"),
     ],
 )
 def test_who_is_absent_is_named_and_left_out_only_on_purpose(
