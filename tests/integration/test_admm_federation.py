@@ -122,8 +122,12 @@ def vault_of(federation: Federation, party: str) -> tuple[Vault, Ledger]:
 
 
 def task(clients: list[int], round_: int = 1, *, value: int = 0) -> bytes:
-    points = np.full((len(clients), 4), value, np.int64)
-    return tasks_to_bytes(ClientTasks(np.array(clients), np.full(len(clients), round_), points))
+    """Return a task as anybody may send it, without the checks of an honest coordinator."""
+    body = job_pb2.TaskBody()
+    body.admm_step.clients.extend(clients)
+    body.admm_step.rounds.extend([round_] * len(clients))
+    body.admm_step.points = np.full((len(clients), 4), value, "<i8").tobytes()
+    return body.SerializeToString(deterministic=True)
 
 
 # -- hosts ---------------------------------------------------------------------------------------
@@ -219,7 +223,7 @@ def test_a_client_without_enough_left_declines_by_itself(federation: Federation)
     ledger = open_ledger(federation.ledger("host-1"))
     ledger.close()
     vault, ledger = vault_of(federation, "host-1")
-    account = vault._clients.accounts(ledger)[2]  # type: ignore[attr-defined]
+    account = vault._units.accounts(ledger)[2]
     ledger.set_cap(PRICE, reason="little", account=account)
     spec = job_to_bytes(job_of(federation))
     assert vault.consider(spec).accepted
@@ -242,7 +246,7 @@ def test_clients_rows_are_first_read_when_a_charge_is_durable(
         spent_when_read.append(ledger.head.spent)
         return prox.factorise(clients, spec)
 
-    monkeypatch.setattr("colonnade.party.methods.base.factorise", factorise)
+    monkeypatch.setattr("colonnade.party.methods.admm.factorise", factorise)
     assert vault.consider(spec).accepted
     assert not spent_when_read
     for round_ in (1, 2):

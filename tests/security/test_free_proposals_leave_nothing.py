@@ -107,7 +107,7 @@ def test_a_host_reads_no_row_for_a_proposal(
         vault = vault_on(dataset, a_ledger())
         job = client_job(dataset)
         monkeypatch.setattr(
-            "colonnade.party.methods.base.factorise", lambda *_: pytest.fail("read")
+            "colonnade.party.methods.admm.factorise", lambda *_: pytest.fail("read")
         )
         assert vault.consider(job_to_bytes(job)).accepted
         monkeypatch.undo()

@@ -26,7 +26,7 @@ from colonnade.party.data.dataset import Dataset
 from colonnade.party.data.purchases import bounds_job
 from colonnade.party.data.units import fullest, units_of
 from colonnade.party.methods.base import Answers, JobContext
-from colonnade.party.methods.registry import answers_of
+from colonnade.party.methods.registry import side_of
 from colonnade.party.policy import Policy
 from colonnade.pki.identity import Identity
 from colonnade.privacy.sampling import NoiseSource
@@ -175,6 +175,7 @@ class Vault:
         today = self._today()
         # First, so that a refusal does not tell which of the columns that the policy hides exist.
         self._policy.approve(job, self.party, coordinator=self.coordinator, today=today)
+        side = side_of(job.kind)
         self._check_table(job)
         member = job.member(self.party)
         label = (job.label, job.label_bounds) if member.holds_label else None
@@ -191,7 +192,7 @@ class Vault:
             units=self._units,
             drop_out=self._drop_out,
         )
-        return answers_of(job, context)
+        return side(job.method, context)
 
     def _check_table(self, job: Job) -> None:
         """Refuse a job that was made for another table."""

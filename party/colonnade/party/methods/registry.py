@@ -24,11 +24,16 @@ def register(kind: str, side: PartySide) -> None:
         raise ValueError(f"there is another party's side of {kind!r}")
 
 
+def side_of(kind: str) -> PartySide:
+    """Return the party's side; `PolicyRefused` if this party cannot answer such jobs."""
+    if kind not in _SIDES:
+        raise PolicyRefused(f"this party does not answer jobs of kind {kind!r}")
+    return _SIDES[kind]
+
+
 def answers_of(job: Job, context: JobContext) -> Answers:
-    """Return the party's side of ``job``; `PolicyRefused` if this party cannot answer such jobs."""
-    if job.kind not in _SIDES:
-        raise PolicyRefused(f"this party does not answer jobs of kind {job.kind!r}")
-    return _SIDES[job.kind](job.method, context)
+    """Return the party's side of ``job``."""
+    return side_of(job.kind)(job.method, context)
 
 
 register(FRANK_WOLFE.kind, FrankWolfeAnswers.of)
