@@ -18,7 +18,7 @@ from colonnade.methods.base import Member
 from colonnade.methods.job import Job, job_id
 from colonnade.party.data.clients import Clients, set_aside
 from colonnade.party.data.columns import HeldColumns
-from colonnade.party.data.units import DividedTable, Units, WholeTable
+from colonnade.party.data.units import Units, WholeTable
 from colonnade.party.methods.base import JobContext
 from colonnade.party.methods.registry import answers_of
 from colonnade.privacy.accounting import units_down
@@ -113,7 +113,7 @@ class ClientSide(Side):
         if self.clients == 1:
             return WholeTable(ROWS)
         names = tuple(f"{self.name} {number}" for number in range(self.clients))
-        return DividedTable(Clients(names, (ROWS,) * self.clients))
+        return Clients(names, (ROWS,) * self.clients)
 
     @property
     def accounts(self) -> Sequence[str]:

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from colonnade.core.errors import BadMessage, PolicyRefused
+from colonnade.core.errors import BadMessage
 from colonnade.ledger.ledger import Ledger
 from colonnade.methods.base import Unit
 from colonnade.methods.job import Job
-from colonnade.party.data.clients import Clients, set_aside
+from colonnade.party.data.clients import Clients, check_clients
 from colonnade.privacy.accounting import Budget
 
 
@@ -62,7 +62,7 @@ class WholeTable:
     def check(self, job: Job, party: str) -> None:
         """Refuse a job with another number of rows, or with several clients here."""
         if job.unit is Unit.CLIENT:
-            _check_clients(job, party, 1)
+            check_clients(job, party, 1)
         elif job.population != self.population:
             raise BadMessage(f"the job has {job.population} rows, the table {self.population}")
 
@@ -71,44 +71,9 @@ class WholeTable:
         ledger.admit(job, units=units)
 
 
-@dataclass(frozen=True, slots=True)
-class DividedTable:
-    """A table that is divided among clients, each of whom is protected with all of its rows."""
-
-    clients: Clients
-
-    @property
-    def unit(self) -> Unit:
-        """Clients."""
-        return Unit.CLIENT
-
-    @property
-    def population(self) -> int:
-        """How many clients there are; how many rows they have is not said."""
-        return len(self.clients)
-
-    def rows(self) -> Sequence[slice]:
-        """Return where each client's rows are."""
-        return self.clients.rows()
-
-    def accounts(self, ledger: Ledger) -> Sequence[str]:
-        """Return the names of the clients' accounts."""
-        return self.clients.accounts(ledger)
-
-    def check(self, job: Job, party: str) -> None:
-        """Refuse a job about records, or with another number of clients here."""
-        if job.unit is not Unit.CLIENT:
-            raise PolicyRefused("the table is divided among clients: only jobs over clients use it")
-        _check_clients(job, party, self.population)
-
-    def set_aside(self, ledger: Ledger, job: str, *, units: int) -> None:
-        """Set a job's greatest price aside, of every client that can afford it."""
-        set_aside(ledger, job, self.accounts(ledger), units=units)
-
-
 def units_of(n_rows: int, clients: Clients | None) -> Units:
     """Return the unit of privacy of a table."""
-    return WholeTable(n_rows) if clients is None else DividedTable(clients)
+    return WholeTable(n_rows) if clients is None else clients
 
 
 def fullest(units: Units, ledger: Ledger) -> tuple[Budget, int]:
@@ -116,8 +81,3 @@ def fullest(units: Units, ledger: Ledger) -> tuple[Budget, int]:
     state = ledger.state
     found = [(state.budget(name), state.reserved.get(name, 0)) for name in units.accounts(ledger)]
     return max(found, key=lambda each: each[0].remaining - each[1])
-
-
-def _check_clients(job: Job, party: str, have: int) -> None:
-    if (expected := job.member(party).clients) != have:
-        raise BadMessage(f"the job has {expected} clients of party {party}, which has {have}")
