@@ -126,7 +126,7 @@ def test_it_is_planned_priced_and_described_by_its_own_value(job: Job) -> None:
     spec = job.method
     assert isinstance(spec, MarginalSpec)
     assert job_from_bytes(job_to_bytes(job)) == job
-    found = describe(job)
+    found = describe(job, [])
     assert (found["method"], found["rows"], found["rounds"]) == (MARGINAL.kind, 2000, 1)
     assert 1.9 < found["joint_max_epsilon"] <= 2.0
     sizes = {kind: spec.body_bytes(PAIR[0], kind) for kind in (MEANS, PRODUCTS)}

@@ -280,7 +280,7 @@ def test_a_dry_run_adds_what_parties_paid_before() -> None:
             party=party,
             attached=True,
             dataset="ab" * 16,
-            n_rows=20_000,
+            population=20_000,
             features={f"{party} x": bounds},
             fills={f"{party} x": 0.5},
             label=("y", bounds),
