@@ -48,7 +48,7 @@ from colonnade.server.methods.registry import CoordinatorSide, algorithm_of
 from colonnade.server.store.base import State
 from colonnade.server.store.sql import Database
 from colonnade.simulate.federation import Federation, found_federation, free_port
-from colonnade.wire.jobspec import job_from_bytes, job_to_bytes
+from colonnade.wire.jobspec import job_from_bytes, job_to_bytes, question_of
 
 PAIR = NAMES[:2]
 
@@ -219,7 +219,8 @@ def test_a_coordinator_that_dies_at_every_commit_ends_with_the_same_bits(
 def test_a_kind_that_one_side_does_not_know_is_refused_with_a_code(
     job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec = job_to_bytes(job)
+    spec, salted = job_to_bytes(job), job_to_bytes(replace(job, salt=bytes(16)))
+    other = job_to_bytes(replace(job, delta=job.delta / 2))
     desk = Desk(*PAIR)
     monkeypatch.delitem(coordinators._SIDES, MARGINAL.kind)
     desk.refused(BadMessage, "does not run jobs of kind", desk.engine.submit, spec, "operator")
@@ -227,6 +228,8 @@ def test_a_kind_that_one_side_does_not_know_is_refused_with_a_code(
     with pytest.raises(BadMessage) as refused:
         job_from_bytes(spec)
     assert refused.value.code == "bad_message"
+    # Whoever has run such jobs can still tell whether another job asks the same.
+    assert question_of(spec) == question_of(salted) != question_of(other)
 
 
 def test_a_party_without_the_method_declines_and_the_job_ends(

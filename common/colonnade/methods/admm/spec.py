@@ -16,7 +16,7 @@ step ``delta = gamma L / R`` with ``R = 2**radius_bits``: ``z``, ``u_i``, ``v`` 
 
 Privacy: neighbours differ in all the data of one client. The integer vector ``k`` that a client
 hands to the mechanism satisfies ``|k|**2 <= R**2``, checked in integers as the last step before the
-noise, for any data and any ``v`` (`optim.admm.kernels.to_grid`). So for two neighbours and the same
+noise, for any data and any ``v`` (`admm.kernels.to_grid`). So for two neighbours and the same
 ``v``, by the triangle inequality, ``|k - k'| <= |k| + |k'| <= 2 R``: the squared sensitivity is the
 integer ``4 R**2``, whatever the loss, the solver's accuracy or the coordinator. The discrete
 Gaussian with variance ``s`` (in squared grid steps) then costs ``4 R**2 / (2 s)`` zCDP. In the

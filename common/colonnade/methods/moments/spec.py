@@ -188,8 +188,8 @@ class MomentsSpec:
     def made(self, part: Part, kind: str) -> NoiseAndCode:
         """Return mechanism and code of a release of numbers.
 
-        Privacy: sensitivities are those of `optim.vertical_moments.rows` and, for means, of
-        `optim.vertical.moments`.
+        Privacy: sensitivities are those of `methods.moments.rows` and, for means, of
+        `methods.column_moments`.
         """
         if kind == MEANS:
             count = len(part.features) + self.sums_label(part)

@@ -2,8 +2,8 @@
 
 Privacy: one kind of release, through the gate, charged to the client's own account. What is handed
 to the mechanism is an integer vector of norm at most ``R`` for any data and any task a coordinator
-can send (`optim.admm.kernels.to_grid`), so that replacing all data of a client moves it by at most
-``2 R`` and each participation costs what `optim.admm.spec` proves. A client's answer depends on its
+can send (`admm.kernels.to_grid`), so that replacing all data of a client moves it by at most
+``2 R`` and each participation costs what `admm.spec` proves. A client's answer depends on its
 own data and on the task alone: that clients are computed together changes nothing. Clients keep no
 state but their ledger rows; the factorisations are a cache of their data.
 

@@ -2,9 +2,9 @@
 
 Privacy: four kinds of release, all through the gate. A selection is the exponential mechanism over
 exact integer scores whose sensitivity is `SCORE_SENSITIVITY` for any task a coordinator can send
-(see `optim.vertical.residual`). A share is the sketch of a whole column with discrete Gaussian
+(see `methods.frank_wolfe.residual`). A share is the sketch of a whole column with discrete Gaussian
 noise for ``2 GRID`` times the column norm of ``J``; the label's sketch is the same. Means are the
-sums of all columns of the job and of their squares (see `optim.vertical.moments`). Which features
+sums of all columns of the job and of their squares (see `methods.column_moments`). Which features
 were shared before, and how a column is clipped before it is shared, follows from stored releases
 only, so it depends on released bytes alone.
 """

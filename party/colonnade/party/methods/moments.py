@@ -1,9 +1,9 @@
 """A party's side of a moments job: one answer a round, each through the gate.
 
-Privacy: seven kinds of release. Means are sums of columns and squares (`optim.vertical.moments`);
-a choice in screening is Frank-Wolfe's (`optim.vertical.residual`); all others begin with a
+Privacy: seven kinds of release. Means are sums of columns and squares (`methods.column_moments`);
+a choice in screening is Frank-Wolfe's (`methods.frank_wolfe.residual`); all others begin with a
 projection of each row into a ball, chosen by the coordinator and bounded here
-(`optim.vertical_moments.rows`). Mechanisms and prices follow from the specification alone, and a
+(`methods.moments.rows`). Mechanisms and prices follow from the specification alone, and a
 task is refused, before anything is charged, for what it says and never for what the data is.
 """
 

@@ -1,7 +1,7 @@
 """The coordinator's side of federated ADMM: pure steps over releases, in exact integers.
 
 Everything here is a function of public numbers and of what clients released, so nothing of it is
-private. Vectors are integers in grid steps (`optim.admm.spec`); a round adds integers, so the order
+private. Vectors are integers in grid steps (`admm.spec`); a round adds integers, so the order
 of its answers does not matter, and the same answers in the same rounds give the same state, bit for
 bit. The one real-number step, the penalty's proximal map, is a fixed sequence of correctly rounded
 operations on the exact sum of all ``u_i``.
