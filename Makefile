@@ -27,14 +27,16 @@ demo: $(STAMP)   ## a hospital, a laboratory and an insurer fit one model, as re
 proto: $(STAMP)  ## generate the protobuf bindings again
 	$(BIN)/python proto/generate.py
 
-check: $(STAMP)  ## lint, types, import layers, proto drift and lint
+check: $(STAMP)  ## lint, types, import layers, proto drift and lint, documentation
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(ROOTS)
 	$(BIN)/mypy tests
+	$(BIN)/mypy examples/*.py docs/hooks/*.py
 	$(BIN)/lint-imports
 	$(BIN)/python proto/generate.py --check
 	$(BIN)/buf lint proto
+	$(MAKE) --no-print-directory docs
 
 docs: $(STAMP)   ## build the documentation into build/site; a dead link is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

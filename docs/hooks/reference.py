@@ -6,7 +6,7 @@ differ from what the installed code does.
 
 import argparse
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 _MARK = re.compile(r"^<!-- generated: ([a-z-]+) -->$", re.MULTILINE)
@@ -77,7 +77,7 @@ def _template(module: str) -> str:
     return f"```toml\n{import_module(module).TEMPLATE}```"
 
 
-_PARTS = {
+_PARTS: dict[str, Callable[[], str]] = {
     "command-line": command_line,
     "coordinator-toml": lambda: _template("colonnade.server.config"),
     "party-toml": lambda: _template("colonnade.party.config"),
