@@ -71,9 +71,11 @@ def test_the_site_builds_strictly(tmp_path: Path) -> None:
     assert "answer_grid_ms" in text["configuration.html"]
     assert "<math" in text["moments.html"]
     assert "PrivateRidge" in text["python.html"]
+    assert "frailty" in text["three-organizations.html"]
     for page, html in text.items():
         assert not re.search(r'(src|<link[^>]*href)="(https?:)?//', html), page
         assert "<!-- generated" not in html, page
+        assert not re.search(r"--8\s*&lt;", html), page  # an included part
         assert 'class="arithmatex"' not in html, page
 
 
