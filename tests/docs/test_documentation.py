@@ -1,5 +1,6 @@
 """The documentation says what the code does: it builds, and its commands, files and codes exist."""
 
+import functools
 import re
 import shlex
 import subprocess
@@ -44,10 +45,13 @@ BLOCKS = sorted({(name(path), call) for path in READ for call in in_blocks(path.
 SPANS = sorted({(name(path), call) for path in READ for call in in_text(path.read_text())})
 
 
+parser = functools.cache(build_parser)
+
+
 def refusal(call: str, capsys: pytest.CaptureFixture[str]) -> str:
     """Return why the command line refuses a call, or nothing."""
     try:
-        build_parser().parse_args(shlex.split(call)[1:])
+        parser().parse_args(shlex.split(call)[1:])
     except SystemExit as left:
         said = capsys.readouterr()
         return said.err if left.code else ""
@@ -122,6 +126,13 @@ def test_every_decision_is_in_the_index() -> None:
     folder = ROOT / "docs" / "decisions"
     linked = set(re.findall(r"\]\(([\w-]+\.md)\)", (folder / "index.md").read_text()))
     assert linked == {page.name for page in folder.glob("*.md")} - {"index.md"}
+
+
+def test_every_protocol_file_is_shown() -> None:
+    page = (ROOT / "docs" / "reference" / "wire.md").read_text()
+    files = [name(path) for path in (ROOT / "proto").rglob("*.proto")]
+    assert files
+    assert [file for file in files if f'"{file}"' not in page] == []
 
 
 def test_the_readme_is_short() -> None:
