@@ -16,6 +16,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 READ = [*PAGES, *ROOT.glob("*.md"), *(ROOT / "deploy").rglob("*.md")]
 READ.remove(ROOT / "CHANGELOG.md")  # it speaks of the past too
+FOLDERS = ("proto", "common", "server", "party", "sim", "bench", "tests", "examples", "deploy")
+SOURCES = [str(file.relative_to(ROOT)) for part in FOLDERS for file in (ROOT / part).rglob("*.py")]
 FENCE = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 # What comes before the command in containers.
 CONTAINER = re.compile(r"^docker compose (?:run|exec)(?: -\S+(?: COLONNADE_\w+)?)* ")
@@ -83,6 +85,15 @@ def test_the_site_builds_strictly(tmp_path: Path) -> None:
         assert 'class="arithmatex"' not in html, page
 
 
+def test_make_builds_strictly_and_sees_warnings() -> None:
+    (line,) = [
+        line for line in (ROOT / "Makefile").read_text().splitlines() if "mkdocs build" in line
+    ]
+    options = line.split("#")[0].split()
+    assert "--strict" in options
+    assert "--quiet" not in options  # warnings that are not logged do not count
+
+
 def test_the_commands_are_found() -> None:
     assert len({page for page, _ in BLOCKS}) > 10
     assert len(BLOCKS) > 50
@@ -107,12 +118,9 @@ def test_every_command_of_the_text_exists(
 
 @pytest.mark.parametrize("path", READ, ids=name)
 def test_every_source_file_that_is_named_exists(path: Path) -> None:
-    known = [
-        str(file.relative_to(ROOT)) for file in ROOT.glob("*/**/*.py") if ".venv" not in file.parts
-    ]
     text = FENCE.sub("", path.read_text())
     for file in re.findall(r"`([\w./-]+\.py)`", text):
-        assert any(each == file or each.endswith("/" + file) for each in known), file
+        assert any(each == file or each.endswith("/" + file) for each in SOURCES), file
 
 
 @pytest.mark.parametrize("path", [*ROOT.glob("*.md"), *(ROOT / "deploy").rglob("*.md")], ids=name)
