@@ -24,8 +24,9 @@ def test_one_site(tmp_path: Path) -> None:
     said = run("one_site.py", tmp_path)
     assert "epsilon 1 at delta 1e-06, one row replaced" in said
     *private, plain = scores(said)
-    # Noise is fresh in every run. At epsilon 2 the score was within 0.002 of the plain one in every
-    # of 10 runs; a model without use has 0.
+    # Noise is fresh in every run: the scores of 10 fits at epsilon 2 lay in .7570 to .7599, where
+    # the plain one is .760, so the tolerance is more than ten times their spread. A useless model
+    # has 0.
     assert plain - 0.05 < private[-1] < plain + 0.01
     assert "<svg" in (tmp_path / "one-site.svg").read_text()
 
@@ -35,7 +36,7 @@ def test_three_organizations(tmp_path: Path) -> None:
     assert "Whatever all others do together" in said
     assert len(re.findall(r"^(hospital|laboratory|insurer) ", said, re.MULTILINE)) == 3
     (r2,) = scores(said)
-    assert r2 > 0.3  # 0.65 to 0.75 in ten runs; a model without use has 0
+    assert r2 > 0.3  # .704 to .710 in five runs; a useless model has 0
     assert "<svg" in (tmp_path / "three-organizations.svg").read_text()
 
 
@@ -44,7 +45,7 @@ def test_clients(tmp_path: Path) -> None:
     assert "enforced for each client: epsilon 32" in said
     assert "central (model-based, not enforced)" in said
     (r2,) = scores(said)
-    assert r2 > 0.3  # 0.68 in the tutorial's runs of half and twice the budget; 0 without use
+    assert r2 > 0.3  # .697 to .708 in three runs; a useless model has 0
     assert "<svg" in (tmp_path / "clients.svg").read_text()
 
 
