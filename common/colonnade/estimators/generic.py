@@ -20,6 +20,8 @@ from colonnade.solvers.registry import Solver
 class PrivateLinearRegressor(PrivateRegression):
     """Minimise the mean of a loss plus a penalty, both known by name or registered.
 
+    Parameters that are not listed, and the attributes, are those of `PrivateLasso`.
+
     Parameters
     ----------
     loss
@@ -27,8 +29,6 @@ class PrivateLinearRegressor(PrivateRegression):
         scaled by ``y_bounds`` to ``[-1, 1]``.
     penalty, alpha
         The name of a registered penalty and its strength; None for no penalty.
-
-    The other parameters and the attributes are those of `PrivateLasso`.
 
     Examples
     --------
@@ -80,6 +80,8 @@ def _estimates_probabilities(model: "PrivateLinearClassifier") -> bool:
 class PrivateLinearClassifier(PrivateClassification):
     """Classify by the sign of a score; any registered loss and penalty.
 
+    Parameters that are not listed, and the attributes, are those of `PrivateLogisticRegression`.
+
     Parameters
     ----------
     loss
@@ -87,8 +89,6 @@ class PrivateLinearClassifier(PrivateClassification):
         response is ``"logistic"``.
     penalty, alpha
         The name of a registered penalty and its strength; None for no penalty.
-
-    The other parameters and the attributes are those of `PrivateLogisticRegression`.
 
     Examples
     --------
