@@ -1,20 +1,27 @@
-"""The ``colonnade predict`` command: apply a model to a table that somebody already holds.
-
-Imports of the package stay inside the handlers, so that ``colonnade --help`` is quick.
-"""
+"""``colonnade predict``: apply a model to a table that somebody already holds."""
 
 import argparse
+import csv
+import json
+import os
+import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
-if TYPE_CHECKING:
-    import duckdb
+import duckdb
+import numpy as np
 
-    from colonnade.core.arrays import FloatArray
-    from colonnade.data.model import LinearModel, ModelFeature
-    from colonnade.party.data.sources import Relation
+from colonnade.cli.parser import WrongUsage
+from colonnade.cli.progress import counter
+from colonnade.core.arrays import FloatArray
+from colonnade.core.errors import EXIT_OK, BadInput
+from colonnade.core.text import inert
+from colonnade.data.model import LinearModel, ModelFeature, load_model
+from colonnade.data.schema import DEFAULT_MISSING
+from colonnade.party.data.sources import FileSource, Relation, connect, one_line, open_source
 
 NOTE = (
     "Prediction is outside the privacy promise: it is a local computation on a table that whoever"
@@ -31,22 +38,18 @@ _NUMBERS = {
 }
 _TEXTS = {"VARCHAR", "ENUM", '"NULL"'}
 
-Subparsers = argparse._SubParsersAction  # noqa: SLF001 (argparse has no public name for it)
 
-
-def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
-    """Add ``predict`` to the command line."""
-    parser = commands.add_parser(
-        "predict",
-        help="apply a model to a joined table",
-        description="Apply a model to a joined table, one prediction a row in the table's order:"
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.description = (
+        "Apply a model to a joined table, one prediction a row in the table's order:"
         " the label's value, for a logistic model the probability of its high value, for a support"
         " vector machine its high or low value."
         " A column is called party.feature, or feature where that is unique; those of features"
         " with a coefficient of zero are not needed. A missing value (empty, NA, NaN, null) becomes"
         " the fill that training put in its place, which model.json says; values are clipped to"
         " the model's bounds. Other texts that a party's schema declares as missing: make them"
-        " empty first. " + NOTE,
+        " empty first. " + NOTE
     )
     parser.add_argument("--model", type=Path, required=True, help="model.json of a job")
     parser.add_argument("--data", type=Path, required=True, help="CSV (plain or gzip) or Parquet")
@@ -57,20 +60,14 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
         help="column to copy beside the predictions; a cell that a spreadsheet would take for a "
         "formula gets an apostrophe, numbers stay as they are",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object; needs --out")
-    parser.set_defaults(handler=_run, usage_error=parser.error)
 
 
-def _run(arguments: argparse.Namespace) -> int:
-    import sys
-
-    from colonnade.core.errors import EXIT_OK
-    from colonnade.data.model import load_model
-
+def run(arguments: argparse.Namespace) -> int:
+    """Write the predictions; with standard output, what is to be said goes to standard error."""
     if arguments.json and arguments.out is None:
-        arguments.usage_error("--json needs --out, because predictions go to standard output")
+        raise WrongUsage("--json needs --out, because predictions go to standard output")
     if arguments.id == "prediction":
-        arguments.usage_error("--id: rename that column; 'prediction' is the column to be written")
+        raise WrongUsage("--id: rename that column; 'prediction' is the column to be written")
     model = load_model(arguments.model)
     if arguments.out is None:
         _predict(model, arguments.data, sys.stdout, id_column=arguments.id)
@@ -83,9 +80,7 @@ def _run(arguments: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _summary(arguments: argparse.Namespace, model: "LinearModel", n_rows: int) -> str:
-    import json
-
+def _summary(arguments: argparse.Namespace, model: LinearModel, n_rows: int) -> str:
     if not arguments.json:
         return f"{arguments.out}: {n_rows} predictions\n{_notes(model)}"
     facts = {
@@ -100,21 +95,14 @@ def _summary(arguments: argparse.Namespace, model: "LinearModel", n_rows: int) -
     return json.dumps(facts)
 
 
-def _notes(model: "LinearModel") -> str:
+def _notes(model: LinearModel) -> str:
     if model.private:
         return NOTE
     return f"{NOTE}\nThe model is NOT PRIVATE: it is from a simulation, or its noise was not exact."
 
 
-def _predict(model: "LinearModel", data: Path, file: TextIO, *, id_column: str | None) -> int:
+def _predict(model: LinearModel, data: Path, file: TextIO, *, id_column: str | None) -> int:
     """Write the predictions for ``data`` to ``file`` and return their number."""
-    import csv
-    import tempfile
-
-    from colonnade.core.errors import BadInput
-    from colonnade.core.text import inert
-    from colonnade.party.data.sources import FileSource, connect, one_line, open_source
-
     try:
         with (
             tempfile.TemporaryDirectory(prefix="colonnade-predict-") as folder,  # mode 0700
@@ -150,9 +138,9 @@ class _Rows:
 
 
 def _stage(
-    database: "duckdb.DuckDBPyConnection",
-    relation: "Relation",
-    used: "dict[str, ModelFeature]",
+    database: duckdb.DuckDBPyConnection,
+    relation: Relation,
+    used: dict[str, ModelFeature],
     *,
     id_column: str | None,
 ) -> int:
@@ -160,9 +148,6 @@ def _stage(
 
     Columns go by position, so no name from a file is part of a statement.
     """
-    from colonnade.core.errors import BadInput
-    from colonnade.data.schema import DEFAULT_MISSING
-
     picks = [f"{_number_sql(relation, name)} AS v{i}" for i, name in enumerate(used)]
     if id_column is not None:
         picks.append(f"coalesce(CAST(c{relation.find(id_column)} AS VARCHAR), '') AS id")
@@ -181,10 +166,8 @@ def _stage(
     return int(n_rows)
 
 
-def _number_sql(relation: "Relation", name: str) -> str:
+def _number_sql(relation: Relation, name: str) -> str:
     """Return SQL for a value: NaN if it is missing, NULL if it is no number."""
-    from colonnade.core.errors import BadInput
-
     position = relation.find(name)
     cell, kind = f"c{position}", relation.types[position].partition("(")[0]
     if kind not in _NUMBERS | _TEXTS:
@@ -197,40 +180,27 @@ def _number_sql(relation: "Relation", name: str) -> str:
 
 
 def _chunks(
-    database: "duckdb.DuckDBPyConnection",
+    database: duckdb.DuckDBPyConnection,
     names: Sequence[str],
     n_rows: int,
     *,
     with_ids: str | None,
-) -> "Iterator[tuple[list[list[str]], dict[str, FloatArray], int]]":
+) -> Iterator[tuple[list[list[str]], dict[str, FloatArray], int]]:
     """Yield row ranges: the ids as a list of no or one column, the values, the number of rows."""
-    import sys
-
-    import numpy as np
-    from tqdm import tqdm
-
     n_chunk = max(1, _CHUNK_VALUES // (len(names) + 1))
-    # disable=None: a bar on a terminal, nothing elsewhere.
-    with tqdm(
-        total=n_rows, desc="predict", unit="row", leave=False, file=sys.stderr, disable=None
-    ) as bar:
+    with counter(n_rows, what="predict", unit="row") as show:
         for start in range(0, n_rows, n_chunk):
             n = min(n_chunk, n_rows - start)
             sql = f"SELECT * FROM {_TABLE} WHERE rowid >= ? AND rowid < ? ORDER BY rowid"  # noqa: S608
             fetched = database.execute(sql, [start, start + n]).fetchnumpy()
             columns = {name: np.ma.getdata(fetched[f"v{i}"]) for i, name in enumerate(names)}
             yield [] if with_ids is None else [list(fetched["id"])], columns, n
-            bar.update(n)
+            show(start + n)
 
 
 @contextmanager
 def _replacing(out: Path, *, keep: Sequence[Path]) -> Iterator[TextIO]:
     """Write a file that appears under its name only when it is whole."""
-    import os
-    import tempfile
-
-    from colonnade.core.errors import BadInput
-
     if any(out.exists() and path.exists() and out.samefile(path) for path in keep):
         raise BadInput(f"{out}: would replace the file it is made from; choose another --out")
     try:

@@ -97,8 +97,7 @@ def open_ledger(files: LedgerFiles, *, clock: Clock = time.time) -> Ledger:
     except (apsw.Error, ValueError):  # ValueError: text that is none
         storage.abandon()
         raise LedgerDamaged(
-            f"the ledger database {files.database} is damaged; "
-            "see 'colonnade ledger recover --help'"
+            f"the ledger database {files.database} is damaged; see 'colonnade ledger recover'"
         ) from None
     except BaseException:
         storage.abandon()

@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+import duckdb
+import numpy as np
+
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.fixedpoint import Bounds
 from colonnade.data.schema import parse_schema
@@ -33,8 +36,9 @@ from colonnade.privacy.accounting import rho_from_units
 FEDERATION = "simulation"
 HUB = "hub"
 OPERATOR = "analyst"
+FOLDERS = ("authority", "logs", HUB, OPERATOR)  # beside those of the parties
 _ID = "simulated person"  # not what a column of somebody's file is called
-_CLIENT = "client"
+_CLIENT = "simulated client"
 
 
 @contextmanager
@@ -165,9 +169,6 @@ def _ingest(home: Path, site: Site) -> None:
 
 def write_parquet(path: Path, columns: Mapping[str, FloatArray | IntArray]) -> None:
     """Write columns, and a number for each person, as a Parquet file."""
-    import duckdb
-    import numpy as np
-
     n_rows = len(next(iter(columns.values())))
     table = {_ID: np.arange(n_rows)} | dict(columns)
     with duckdb.connect() as connection:

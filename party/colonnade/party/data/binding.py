@@ -72,13 +72,13 @@ def check_binding(rows: Rows, ledger: Ledger) -> None:
     if _other_owner(rows, ledger):
         raise NotBound(
             "this table was used with another ledger, which has paid for its people; use that one, "
-            "or say why this one takes over: 'colonnade party bind', or --bind of a fit"
+            "or say why this one takes over: 'colonnade party bind'"
         )
     bound = ledger.state.bound
     if bound is not None and bound.table != ledger.seal(rows.digest):
         raise NotBound(
             "these are not the rows, the columns or the clients that the ledger was used with; if "
-            "they are about the same people say so: 'colonnade party bind', or --bind of a fit"
+            "they are about the same people say so: 'colonnade party bind'"
         )
 
 
@@ -110,7 +110,7 @@ def bind(
         found = None if clients is None else compare(clients, ledger)
         objection = _objection(rows, ledger, found)
         if objection is not None and not force:
-            raise NotBound(f"{objection}; or add --force")
+            raise NotBound(objection)
         # The entry first: a table is not taken from a ledger before it is written by which one.
         ledger.bind(_entry(rows, ledger, reason=reason, forced=objection is not None))
         if rows.folder is not None:

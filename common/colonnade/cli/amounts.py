@@ -1,7 +1,19 @@
-"""The options that state a cap or a price, shared by the commands that take one."""
+"""Amounts of privacy: the options that state one, and how one is shown."""
 
 import argparse
 import math
+
+from colonnade.core.errors import BadInput
+from colonnade.privacy.accounting import (
+    MAX_UNITS,
+    default_delta,
+    delta_for,
+    epsilon_of,
+    format_upper_bound,
+    rho_from_units,
+    rho_of,
+    units_down,
+)
 
 
 def add_cap_options(parser: argparse.ArgumentParser) -> None:
@@ -19,9 +31,6 @@ def add_delta(parser: argparse.ArgumentParser, what: str = "") -> None:
 
 def delta_of(arguments: argparse.Namespace, n_rows: int | None = None) -> float:
     """Return the delta that was asked for, or the default; refuse one that protects nobody."""
-    from colonnade.core.errors import BadInput
-    from colonnade.privacy.accounting import delta_for
-
     try:
         return delta_for(arguments.delta, n_rows)
     except ValueError as error:
@@ -30,28 +39,18 @@ def delta_of(arguments: argparse.Namespace, n_rows: int | None = None) -> float:
 
 def cap_units(arguments: argparse.Namespace) -> tuple[int, str]:
     """Return the cap in units and how it was stated, at the usual delta too if that is smaller."""
-    from colonnade.privacy.accounting import (
-        default_delta,
-        epsilon_of,
-        format_upper_bound,
-        rho_from_units,
-    )
-
     units, delta, usual = units_of(arguments, "cap"), delta_of(arguments), default_delta()
     if arguments.rho is not None:
         return units, f"rho {arguments.rho:g}"
-    told = f"epsilon {arguments.epsilon:g} at delta {delta:g}"
+    stated = f"epsilon {arguments.epsilon:g} at delta {delta:g}"
     if delta > usual:
         epsilon = format_upper_bound(epsilon_of(rho_from_units(units), usual))
-        told += f", which is epsilon {epsilon} at delta {usual:g}"
-    return units, told
+        stated += f", which is epsilon {epsilon} at delta {usual:g}"
+    return units, stated
 
 
 def units_of(arguments: argparse.Namespace, what: str, n_rows: int | None = None) -> int:
     """Return what ``--rho``, or ``--epsilon`` with ``--delta``, comes to in units."""
-    from colonnade.core.errors import BadInput
-    from colonnade.privacy.accounting import MAX_UNITS, rho_of, units_down
-
     rho, epsilon = arguments.rho, arguments.epsilon
     delta = delta_of(arguments, n_rows)  # also with --rho, for what is printed
     if not math.isfinite(epsilon if rho is None else rho):
@@ -73,3 +72,14 @@ def told_as_epsilon(error: Exception, arguments: argparse.Namespace) -> str:
         return str(error)
     delta = "" if arguments.delta is None else f" at delta {arguments.delta:g}"
     return f"{error} (asked for: epsilon {arguments.epsilon:g}{delta})"
+
+
+def amount_as_json(units: int, delta: float) -> dict[str, float]:
+    """Return an amount as units, as rho and as epsilon."""
+    rho = rho_from_units(units)
+    return {"units": units, "rho": rho, "epsilon": epsilon_of(rho, delta), "delta": delta}
+
+
+def format_amount(rho: float, epsilon: float, delta: float) -> str:
+    """Return an amount for people."""
+    return f"rho {rho:<10.6g} (epsilon {format_upper_bound(epsilon)} at delta {delta:g})"

@@ -1,23 +1,22 @@
 """A ledger's summary, for people and for machines."""
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
 
-if TYPE_CHECKING:
-    from colonnade.ledger.export import Summary
+from colonnade.cli.amounts import amount_as_json, format_amount
+from colonnade.ledger.export import Summary
+from colonnade.privacy.accounting import epsilon_of, rho_from_units
 
 # More accounts than these are summed up.
 _LISTED = 4
 
 
-def as_json(summary: "Summary", delta: float) -> dict[str, Any]:
+def as_json(summary: Summary, delta: float) -> dict[str, Any]:
     """Return a summary as plain values, each amount as rho and epsilon."""
-    from dataclasses import asdict
-
-    from colonnade.privacy.accounting import epsilon_of, rho_from_units
 
     def amount(units: int) -> dict[str, float]:
-        rho = rho_from_units(units)
-        return {"units": units, "rho": rho, "epsilon": epsilon_of(rho, delta), "delta": delta}
+        return amount_as_json(units, delta)
 
     return {
         "ledger_id": summary.ledger_id,
@@ -48,9 +47,8 @@ def as_json(summary: "Summary", delta: float) -> dict[str, Any]:
     }
 
 
-def print_summary(summary: "Summary", delta: float) -> None:
+def print_summary(summary: Summary, delta: float) -> None:
     """Print a summary for people."""
-    from colonnade.privacy.accounting import epsilon_of, rho_from_units
 
     def amount(units: int) -> str:
         rho = rho_from_units(units)
@@ -93,13 +91,6 @@ def print_summary(summary: "Summary", delta: float) -> None:
     print(f"  chain head {summary.chain_hash}")
 
 
-def format_amount(rho: float, epsilon: float, delta: float) -> str:
-    """Return an amount for people."""
-    from colonnade.privacy.accounting import format_upper_bound
-
-    return f"rho {rho:<10.6g} (epsilon {format_upper_bound(epsilon)} at delta {delta:g})"
-
-
 def describe(entry: dict[str, Any]) -> str:
     """Return one line about an entry."""
     hidden = {"seq", "time", "type", "signature", "approver_signature", "public_key"}
@@ -113,6 +104,4 @@ def describe(entry: dict[str, Any]) -> str:
 
 def time_of(entry: dict[str, Any]) -> str:
     """Return when an entry was written."""
-    from datetime import UTC, datetime
-
     return datetime.fromtimestamp(entry["time"], UTC).strftime("%Y-%m-%d %H:%M:%SZ")

@@ -1,22 +1,29 @@
 """``colonnade bench solvers``: the papers' table, speed, growth and peers of the solvers."""
 
 import argparse
+import json
 from pathlib import Path
 from typing import Any
 
-from colonnade.bench.scratch import public_tables, say, scratch
+from colonnade.bench.scratch import add_folder_option, public_tables, say, scratch
+from colonnade.bench.solvers import table2
+from colonnade.bench.solvers.cases import PASSES, case_names
+from colonnade.bench.solvers.figures import write_figures
+from colonnade.bench.solvers.memory import FORMS, measure_memory
+from colonnade.bench.solvers.others import dual_rows, greedy_rows
+from colonnade.bench.solvers.peers import measure_peers
+from colonnade.bench.solvers.speed import measure_growth, measure_speed
+from colonnade.cli.parser import WrongUsage
 
 PARTS = ("table2", "greedy", "dual", "speed", "growth", "memory", "peers")
 
 
-def register_solvers(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb."""
-    parser = verbs.add_parser(
-        "solvers",
-        help="the single-site solvers: the paper's errors, speed against C, growth, peers",
-        description="Relative errors of private coordinate descent and SGD beside the ones that "
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's options."""
+    parser.description = (
+        "Relative errors of private coordinate descent and SGD beside the ones that "
         "Mangold et al. (2022) print, tuned beforehand and run on fresh noise; time against the "
-        "same loop in C; growth in rows and columns; accuracy beside other libraries.",
+        "same loop in C; growth in rows and columns; accuracy beside other libraries."
     )
     parser.add_argument("--quick", action="store_true", help="less of each, under 50 s")
     parser.add_argument("--paper", choices=("dpcd",), help="only this paper's table and figure")
@@ -30,24 +37,19 @@ def register_solvers(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]
     parser.add_argument(
         "--data", type=Path, help="folder of the public tables; default COLONNADE_DATA"
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--folder", type=Path, help="where to put scratch files")
-    parser.set_defaults(handler=_solvers, usage_error=parser.error)
+    add_folder_option(parser)
 
 
-def _solvers(arguments: argparse.Namespace) -> int:
-    import json
-
+def run(arguments: argparse.Namespace) -> int:
+    """Measure, and print the figures."""
     if arguments.tune and arguments.out is None:
-        arguments.usage_error("--tune needs --out, for what it finds")
+        raise WrongUsage("--tune needs --out, for what it finds")
     wanted = ("table2",) if arguments.paper else PARTS
     if arguments.only is not None:
         wanted = (arguments.only,)
     with scratch(arguments.folder) as folder:
         result = _measure(wanted, arguments, folder)
     if arguments.out is not None:
-        from colonnade.bench.solvers.figures import write_figures
-
         write_figures(result, arguments.out, tuned=arguments.tune)
     print(json.dumps(result) if arguments.json else _text(result))
     return 0
@@ -56,21 +58,14 @@ def _solvers(arguments: argparse.Namespace) -> int:
 def _measure(
     wanted: tuple[str, ...], arguments: argparse.Namespace, folder: Path
 ) -> dict[str, Any]:
-    from colonnade.bench.solvers.cases import PASSES, case_names
-    from colonnade.bench.solvers.memory import FORMS, measure_memory
-    from colonnade.bench.solvers.others import dual_rows, greedy_rows
-    from colonnade.bench.solvers.peers import measure_peers
-    from colonnade.bench.solvers.speed import measure_growth, measure_speed
-    from colonnade.bench.solvers.table2 import SOLVERS, table2
-
     tables, quick = arguments.data or public_tables(), arguments.quick
     result: dict[str, Any] = {}
     if "table2" in wanted:
-        result["table2"] = table2(
+        result["table2"] = table2.table2(
             tables,
             cases=tuple(name for name in case_names() if not quick or name != "sparse lasso"),
             passes=(2, 10) if quick else PASSES,
-            solvers=("cd", "sgd") if quick else SOLVERS,
+            solvers=("cd", "sgd") if quick else table2.SOLVERS,
             again=arguments.tune,
             seeds=2 if quick else 10,
             progress=say,

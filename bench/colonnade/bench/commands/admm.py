@@ -1,32 +1,29 @@
 """``colonnade bench admm``: utility beside its peers, throughput, ten thousand clients, growth."""
 
 import argparse
+import json
 from typing import Any
 
+from colonnade.bench.admm import paper, scale, utility
+from colonnade.bench.admm.figures import write_figures
 from colonnade.bench.scratch import add_bench_options, public_tables, say, scratch
 
 PARTS = ("utility", "paper", "scale")
 
 
-def register_admm(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb."""
-    parser = verbs.add_parser(
-        "admm",
-        help="jobs over clients: accuracy beside peers, throughput, 10,000 clients, growth",
-        description="Everything in one run: accuracy at equal epsilon of each client beside "
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's options."""
+    parser.description = (
+        "Everything in one run: accuracy at equal epsilon of each client beside "
         "centralised ADMM, federated DP-SGD and no privacy; the paper's lasso with right noise; "
         "processor time of a client's answer against a plain NumPy loop; 10,000 clients at one "
-        "host with memory; time of a round against its clients.",
+        "host with memory; time of a round against its clients."
     )
     add_bench_options(parser, PARTS)
-    parser.set_defaults(handler=_admm)
 
 
-def _admm(arguments: argparse.Namespace) -> int:
-    import json
-
-    from colonnade.bench.admm import paper, scale, utility
-
+def run(arguments: argparse.Namespace) -> int:
+    """Measure, and print the figures."""
     quick, result = arguments.quick, dict[str, Any]()
     if arguments.only in (None, "utility"):
         effort = utility.QUICK if quick else utility.FULL
@@ -38,8 +35,6 @@ def _admm(arguments: argparse.Namespace) -> int:
         with scratch(arguments.folder) as folder:
             result |= scale.measure(folder, scale.QUICK if quick else scale.FULL, say)
     if arguments.out is not None:
-        from colonnade.bench.admm.figures import write_figures
-
         write_figures(result, arguments.out)
     print(json.dumps(result) if arguments.json else _text(result))
     return 0

@@ -1,41 +1,43 @@
 """``colonnade bench vertical``: utility, scaling, uplink, speed and memory of the vertical job."""
 
 import argparse
+import json
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from colonnade.bench.scratch import add_bench_options, public_tables, say, scratch
-
-
-def register_vertical(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb."""
-    parser = verbs.add_parser(
-        "vertical",
-        help="the federation: accuracy beside its references, scaling, uplink, speed, memory",
-        description="Everything in one run: accuracy at equal epsilon and delta, both kinds of job "
-        "side by side with bounds bought and charged, how often intervals cover, how error and "
-        "uplink scale, uplink against other ways to send, rounds per second against a floor of "
-        "bare messages and syncs, a party's memory, and the time to a simulation's first round.",
-    )
-    add_bench_options(parser, PARTS)
-    parser.set_defaults(handler=_vertical)
-
+from colonnade.bench.vertical.coverage import coverage
+from colonnade.bench.vertical.figures import write_figures
+from colonnade.bench.vertical.memory import party_memory
+from colonnade.bench.vertical.methods import methods
+from colonnade.bench.vertical.speed import FULL, QUICK, measure_speed
+from colonnade.bench.vertical.uplink import uplink_ratios
+from colonnade.bench.vertical.utility import scaling, utility
 
 PARTS = ("utility", "methods", "intervals", "scaling", "uplink", "speed", "memory", "first_round")
 
 
-def _vertical(arguments: argparse.Namespace) -> int:
-    import json
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's options."""
+    parser.description = (
+        "Everything in one run: accuracy at equal epsilon and delta, both kinds of job "
+        "side by side with bounds bought and charged, how often intervals cover, how error and "
+        "uplink scale, uplink against other ways to send, rounds per second against a floor of "
+        "bare messages and syncs, a party's memory, and the time to a simulation's first round."
+    )
+    add_bench_options(parser, PARTS)
 
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure, and print the figures."""
     wanted = PARTS if arguments.only is None else (arguments.only,)
     with scratch(arguments.folder) as folder:
         tables = arguments.data or public_tables()
         result = _measure(wanted, folder, tables=tables, quick=arguments.quick)
     if arguments.out is not None:
-        from colonnade.bench.vertical.figures import write_figures
-
         write_figures(result, arguments.out)
     print(json.dumps(result) if arguments.json else _text(result))
     return 0
@@ -44,13 +46,6 @@ def _vertical(arguments: argparse.Namespace) -> int:
 def _measure(
     wanted: tuple[str, ...], folder: Path, *, tables: Path | None, quick: bool
 ) -> dict[str, Any]:
-    from colonnade.bench.vertical.coverage import coverage
-    from colonnade.bench.vertical.memory import party_memory
-    from colonnade.bench.vertical.methods import methods
-    from colonnade.bench.vertical.speed import FULL, QUICK, measure_speed
-    from colonnade.bench.vertical.uplink import uplink_ratios
-    from colonnade.bench.vertical.utility import scaling, utility
-
     result: dict[str, Any] = {}
     if "utility" in wanted:
         result["utility"] = utility(quick=quick, progress=say, folder=tables)
@@ -76,9 +71,6 @@ def _measure(
 
 def _first_round(folder: Path) -> float:
     """Run a simulation as a user would and return the seconds to its first round."""
-    import json
-    import subprocess
-
     options = ("--rows", "20000", "--rounds", "3", "--json", "--out", str(folder / "first"))
     command = [sys.executable, "-m", "colonnade.cli.main", "simulate", *options]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
