@@ -12,6 +12,7 @@ import pytest
 from support.commands import handle
 
 from colonnade.cli import predict
+from colonnade.cli.parser import WrongUsage
 from colonnade.core.errors import BadInput
 from colonnade.data.model import LinearModel, ModelFeature, ModelLabel
 
@@ -39,7 +40,7 @@ EXPECTED = [22.5, 36.75, 21.75]
 
 
 def run(*arguments: object) -> int:
-    return handle(predict, "predict", *arguments)
+    return handle("predict", *arguments)
 
 
 @pytest.fixture
@@ -186,6 +187,5 @@ def test_a_wrong_file_is_named(folder: Path, changes: dict[str, str], said: str)
 @pytest.mark.parametrize("arguments", [["--json"], ["--id", "prediction"]])
 def test_a_wrong_choice_is_a_usage_error(folder: Path, arguments: list[str]) -> None:
     files = ["--model", folder / "model.json", "--data", folder / "joined.csv"]
-    with pytest.raises(SystemExit) as stopped:
+    with pytest.raises(WrongUsage):
         run(*files, *arguments)
-    assert stopped.value.code == 2

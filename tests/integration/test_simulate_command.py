@@ -84,7 +84,7 @@ def test_the_seed_fixes_the_data_and_never_the_noise(
 @pytest.mark.parametrize(
     "options",
     [
-        ("--labels", "sketched", "--scope", "party"),
+        ("--label-owner", "laboratory", "--scope", "party"),
         ("--loss", "logistic", "--sampling", "serial"),
     ],
     ids=" ".join,

@@ -5,9 +5,9 @@ import math
 from pathlib import Path
 
 import pytest
-from colonnade.cli.summary import describe
 from support.ledgers import CAP, MECHANISM, digest, key
 
+from colonnade.cli.ledger.summary import describe
 from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
 from colonnade.ledger.entries import LATEST, entry_from_line
 from colonnade.ledger.export import export_lines, verify_export

@@ -75,7 +75,7 @@ def _run(words: Sequence[str]) -> int:
     """Print help or the version, or run the verb that the words name."""
     found = find(words)
     if not found.path and found.rest[:1] == ("--version",):
-        from importlib.metadata import version
+        from importlib.metadata import version  # noqa: PLC0415 - as slow as the rest of help
 
         print(f"colonnade {version('colonnade')}")
         return EXIT_OK
