@@ -7,7 +7,8 @@ import pytest
 from colonnade.client.builder import JobOptions, author, plan_of
 from colonnade.client.client import PartyOffer
 from colonnade.client.description import describe
-from colonnade.core.errors import BadArgument, BadInput, BudgetExceeded
+from colonnade.core.arguments import BadArgument
+from colonnade.core.errors import BadInput, BudgetExceeded
 from colonnade.core.fixedpoint import Bounds
 from colonnade.methods.base import MAX_TASK_ENTRIES
 from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec

@@ -20,7 +20,7 @@ HEAVY = (
 )
 LIGHT = (
     *(f"colonnade.cli.{name}" for name in ("main", "parser", "stopping", "streams", "table")),
-    *(f"colonnade.core.{name}" for name in ("errors", "text")),
+    *(f"colonnade.core.{name}" for name in ("arguments", "errors", "text")),
 )
 
 

@@ -23,7 +23,7 @@ from colonnade.bench.solvers import (
     tuning,
 )
 from colonnade.cli.parser import WrongUsage
-from colonnade.core.errors import BadInput
+from colonnade.core.arguments import BadArgument
 from colonnade.linear.losses import LOGISTIC, SQUARED
 from colonnade.linear.penalties import lasso, ridge
 from colonnade.solvers.coordinate import CoordinateDescent
@@ -221,9 +221,9 @@ def test_a_library_that_is_not_there_or_does_not_load_is_said_so() -> None:
 
 
 def test_a_table_that_is_not_at_hand_is_asked_for(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="--data"):
+    with pytest.raises(BadArgument, match="data must name"):
         cases.load_case("california raw", tmp_path)
-    with pytest.raises(BadInput, match="--data"):
+    with pytest.raises(BadArgument, match="data must name"):
         others.greedy_rows(None, seeds=1, progress=quiet)
 
 

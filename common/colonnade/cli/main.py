@@ -11,13 +11,13 @@ from colonnade.cli.parser import NotInstalled, WrongUsage, find, group_help, loa
 from colonnade.cli.stopping import Stopped, stoppable
 from colonnade.cli.streams import OutputLost, drop_output, prepare_streams, say
 from colonnade.cli.table import ELSEWHERE
+from colonnade.core.arguments import BadArgument
 from colonnade.core.errors import (
     EXIT_BAD_INPUT,
     EXIT_INTERNAL,
     EXIT_OK,
     EXIT_SIGNAL,
     EXIT_USAGE,
-    BadArgument,
     BadInput,
     ColonnadeError,
 )

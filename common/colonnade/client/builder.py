@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from colonnade.client.client import PartyOffer
 from colonnade.client.participants import participants
-from colonnade.core.errors import BadArgument, BadInput, BudgetExceeded
+from colonnade.core.arguments import BadArgument
+from colonnade.core.errors import BadInput, BudgetExceeded
 from colonnade.core.fixedpoint import Bounds
 from colonnade.core.text import listed
 from colonnade.methods.base import Member, MethodSpec, Plan

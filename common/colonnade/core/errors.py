@@ -70,14 +70,6 @@ class BadInput(ColonnadeError):
     exit_code = EXIT_BAD_INPUT
 
 
-class BadArgument(BadInput):
-    """A parameter has a value that it cannot have; a command line names the option that sets it."""
-
-    def __init__(self, parameter: str, problem: str) -> None:
-        super().__init__(f"{parameter} {problem}")
-        self.parameter, self.problem = parameter, problem
-
-
 class BadMessage(BadInput):
     """What a peer sent cannot be used."""
 

@@ -10,7 +10,8 @@ from colonnade.cli.amounts import delta_of
 from colonnade.cli.progress import show_progress
 from colonnade.cli.run_folder import write_run
 from colonnade.client.admm_builder import Frame, job_over_clients
-from colonnade.core.errors import BadArgument, BadInput
+from colonnade.core.arguments import BadArgument
+from colonnade.core.errors import BadInput
 from colonnade.data.schema import load_schema
 from colonnade.methods.problem import Loss
 from colonnade.simulate.admm_file import people_from

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from colonnade.core.arguments import BadArgument
 from colonnade.core.arrays import Int16Array, IntArray
-from colonnade.core.errors import BadArgument
 from colonnade.core.fixedpoint import GRID, quantise
 from colonnade.methods.admm.prox import Client
 from colonnade.simulate.admm import deal

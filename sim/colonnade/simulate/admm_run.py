@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from colonnade.core.arguments import BadArgument
 from colonnade.core.arrays import FloatArray
-from colonnade.core.errors import BadArgument, BadInput
+from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
 from colonnade.methods.admm.prox import Client, factorise
 from colonnade.methods.admm.spec import AdmmSpec

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Sequence
 
-from colonnade.core.errors import BadArgument
+from colonnade.core.arguments import BadArgument
 
 
 def add_data_options(parser: argparse.ArgumentParser) -> None:

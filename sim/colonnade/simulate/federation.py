@@ -5,6 +5,7 @@ its own, so a simulation runs what a deployment runs.
 """
 
 import json
+import math
 import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
@@ -195,7 +196,7 @@ coordinator = "spiffe://{FEDERATION}/coordinator/{HUB}"
 kinds = {json.dumps(kinds())}
 features = ["*"]
 label = true
-max_rho = {rho_from_units(cap_units)!r}
+max_rho = {math.nextafter(rho_from_units(cap_units), math.inf)!r}
 max_rounds = 100000
 """
 

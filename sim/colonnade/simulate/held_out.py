@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from colonnade.core.errors import BadArgument
+from colonnade.core.arguments import BadArgument
 from colonnade.simulate.federation import Column, Site
 
 MAX_ROWS = 20_000  # the error of a score then is in its third digit

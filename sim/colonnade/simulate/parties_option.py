@@ -8,8 +8,8 @@ from typing import Annotated
 from msgspec import Meta
 
 from colonnade.cli.text import names_from
+from colonnade.core.arguments import BadArgument
 from colonnade.core.config import Strict, Text, load_toml
-from colonnade.core.errors import BadArgument
 from colonnade.simulate.data_options import check_parties
 from colonnade.simulate.story import party_names
 

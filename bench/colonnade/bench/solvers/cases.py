@@ -27,8 +27,8 @@ from pathlib import Path
 
 import numpy as np
 
+from colonnade.core.arguments import BadArgument
 from colonnade.core.arrays import FloatArray
-from colonnade.core.errors import BadArgument
 from colonnade.core.fixedpoint import Bounds
 from colonnade.linear.losses import LOGISTIC, SQUARED, Loss
 from colonnade.linear.penalties import Penalty, lasso, ridge

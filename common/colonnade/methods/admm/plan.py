@@ -2,7 +2,7 @@
 
 import math
 
-from colonnade.core.errors import BadArgument
+from colonnade.core.arguments import BadArgument
 from colonnade.privacy.accounting import rho_of, units_down
 
 
