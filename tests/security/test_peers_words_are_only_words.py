@@ -14,7 +14,7 @@ from support.federation import founded, make_job
 
 from colonnade.cli import logs
 from colonnade.cli.main import main
-from colonnade.client.client import Client
+from colonnade.client import Client
 from colonnade.core.errors import BadMessage
 from colonnade.core.text import printable, printable_document
 from colonnade.methods.base import Member

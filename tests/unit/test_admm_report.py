@@ -13,7 +13,7 @@ from support.entropy import shake
 from colonnade.cli.admm_options import _limit
 from colonnade.cli.main import main
 from colonnade.cli.progress import summary
-from colonnade.client.client import JobView, PartyView
+from colonnade.client import JobView, PartyView
 from colonnade.linear.losses import LOGISTIC
 from colonnade.methods.admm.plan import participations_of
 from colonnade.methods.admm.prox import Client
