@@ -7,7 +7,7 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -412,7 +412,7 @@ def test_rows_without_a_client_are_refused_in_one_line(tmp_path: Path) -> None:
 # -- processes -----------------------------------------------------------------------------------
 
 
-def finish(client: Client, name: str) -> Mapping[str, Any]:
+def finish(client: Client, name: str) -> dict[str, Any]:
     client.wait(name)
     return client.report(name).document
 

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from colonnade.client.builder import build_admm_job, build_job
 from colonnade.client.connection import Connection, read_document
 from colonnade.client.description import describe
 from colonnade.client.options import AdmmOptions, JobOptions
-from colonnade.client.results import JobDetails, JobPlan, JobReport
+from colonnade.client.results import JobDetails, JobPlan, JobReport, read_model
 from colonnade.client.views import JobView, PartyOffer, offer_from_proto, view_from_proto
 from colonnade.core.errors import BadMessage, JobEnded, StoreFailed
 from colonnade.data.model import LinearModel
@@ -96,12 +95,7 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -298,7 +292,7 @@ class Client:
         """
         request = jobs_pb2.SolveJobRequest(job_id=job_id, penalty=penalty, **numbers)
         found = self._wire.call(self._wire.stub.SolveJob, request)
-        return LinearModel.from_object(read_document(found.model_json), origin="the model")
+        return read_model(read_document(found.model_json))
 
 
 def _plan(job: Job | bytes, offers: Sequence[PartyOffer]) -> JobPlan:

@@ -44,7 +44,7 @@ class Connection:
             self._channel = grpc.insecure_channel(address, options=client_options())
         else:
             if credentials.identity.role == COORDINATOR:
-                raise BadIdentity(f"{credentials.identity.uri} is a coordinator, not an operator")
+                raise BadIdentity(f"credentials of {credentials.identity.uri}, not of an operator")
             tls = tls_of(credentials)
             self._channel = grpc.secure_channel(address, tls, options=client_options())
         self.stub = JobServiceStub(self._channel)

@@ -135,7 +135,7 @@ def check_admm(options: AdmmOptions) -> None:
             raise BadArgument(name, f"must lie {where}")
     delta_of(options)
     if strength is not None and options.regulariser == "none":
-        raise BadArgument("strength", "needs a regulariser")
+        raise BadArgument("regulariser", "must not be none where a strength is given")
 
 
 def cohort_sizes(options: AdmmOptions, clients: int) -> tuple[int, int]:

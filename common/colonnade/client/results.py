@@ -1,15 +1,18 @@
 """What a coordinator's answers are to a program: a plan, a job as submitted, a report."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from colonnade.client.views import JobView
+from colonnade.core.errors import BadInput, BadMessage
 from colonnade.data.model import LinearModel
 from colonnade.methods.job import Job
 from colonnade.report import write_report
 from colonnade.wire.jobspec import job_from_bytes
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,7 @@ class JobReport:
     ('failed', None, [])
     """
 
-    document: Mapping[str, Any]
+    document: dict[str, Any]
 
     def __getitem__(self, field: str) -> Any:
         return self.document[field]
@@ -110,48 +113,52 @@ class JobReport:
     @property
     def job_id(self) -> str:
         """The job's name."""
-        return str(self["job_id"])
+        return self._at("job_id", kind=str)
 
     @property
     def state(self) -> str:
         """``finished``, ``failed``, ``cancelled``, ``running`` or ``proposed``."""
-        return str(self["state"])
+        return self._at("state", kind=str)
 
     @property
     def model(self) -> LinearModel | None:
         """The fitted model; None before the first round is done."""
-        found = self["model"]
-        return None if found is None else LinearModel.from_object(found, origin="the report")
+        found = self._at("model", kind=lambda value: value)
+        return None if found is None else read_model(found)
 
     @property
     def statement(self) -> str:
         """The privacy promise, in a sentence."""
-        return str(self["privacy"]["statement"])
+        return self._at("privacy", "statement", kind=str)
 
     @property
     def delta(self) -> float:
         """The delta of every epsilon."""
-        return float(self["privacy"]["delta"])
+        return self._at("privacy", "delta", kind=float)
 
     @property
     def epsilon(self) -> float:
         """What was promised to a unit of privacy at all parties together, with bounds bought."""
-        return _promised(self["privacy"]["joint"])
+        return self._at("privacy", "joint", kind=_promised)
 
     @property
     def epsilon_by_party(self) -> dict[str, float]:
         """What was promised to a unit of privacy at each party, with bounds bought."""
-        return {each["party"]: _promised(each) for each in self["privacy"]["parties"]}
+
+        def by_party(parties: Any) -> dict[str, float]:
+            return {str(each["party"]): _promised(each) for each in parties}
+
+        return self._at("privacy", "parties", kind=by_party)
 
     @property
     def payload_bytes(self) -> int:
         """What all parties sent."""
-        return int(self["uplink"]["payload_bytes"])
+        return self._at("uplink", "payload_bytes", kind=int)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a person should know that the numbers alone do not say."""
-        return tuple(each["note"] for each in self["unused"])
+        return self._at("unused", kind=lambda found: tuple(str(each["note"]) for each in found))
 
     def write(self, folder: str | Path) -> Path:
         """Write ``report.json``, ``report.html`` and ``model.json``; return the folder."""
@@ -160,6 +167,24 @@ class JobReport:
         if (model := self.model) is not None:
             (place / "model.json").write_text(model.to_json(), "utf-8")
         return place
+
+    def _at(self, *path: str, kind: Callable[[Any], T]) -> T:
+        """Return a field as ``kind``; a coordinator may have sent anything."""
+        try:
+            found: Any = self.document
+            for field in path:
+                found = found[field]
+            return kind(found)
+        except (KeyError, TypeError, ValueError):
+            raise BadMessage(f"the report's field {'.'.join(path)} cannot be read") from None
+
+
+def read_model(document: object) -> LinearModel:
+    """Return the model that a coordinator sent."""
+    try:
+        return LinearModel.from_object(document, origin="the coordinator's model")
+    except BadInput as error:
+        raise BadMessage(str(error)) from None
 
 
 def _promised(spend: Mapping[str, Any]) -> float:

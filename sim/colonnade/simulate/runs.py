@@ -71,7 +71,7 @@ def write_run(arguments: argparse.Namespace, report: Mapping[str, Any]) -> Path:
     """Write a run's files and return where they are."""
     folder: Path = arguments.out or Path("runs") / report["job_id"][:12]
     with file_errors(folder):
-        return JobReport(report).write(folder)
+        return JobReport(dict(report)).write(folder)
 
 
 def finish(

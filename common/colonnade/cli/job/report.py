@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
         done = report["rounds"]["done"]
         print(
             f"{report.state}, {done} of {report['rounds']['planned']} rounds, "
-            f"{report.payload_bytes} payload bytes; --out FOLDER writes all of it"
+            f"{report['uplink']['payload_bytes']} payload bytes; --out FOLDER writes all of it"
         )
     print_notes(report.notes, as_json=arguments.json)
     return 0
