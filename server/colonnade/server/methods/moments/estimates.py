@@ -49,7 +49,7 @@ def local_of(spec: MomentsSpec, part: Part, bodies: Bodies) -> Local:
     gram[upper] = code.decode(bodies[part.party][GRAM]) * unit / weights
     gram = gram + np.triu(gram, 1).T
     noise = unit * mechanism.sigma2**0.5
-    level = _level(np.diag(gram)[:kept], noise / DIAGONAL)
+    level = level_of(np.diag(gram)[:kept], noise / DIAGONAL)
     gram, noise = gram / level, noise / level
     if part.holds_label:
         target = gram[:kept, kept] / spec.label_weight
@@ -59,7 +59,7 @@ def local_of(spec: MomentsSpec, part: Part, bodies: Bodies) -> Local:
     # Noise alone has eigenvalues of this size; smaller ones would only be blown up by the solve.
     least = max(_FLOOR, noise / OFF_DIAGONAL * kept**0.5)
     return Local(
-        gram=floored(_calmed(gram[:kept, :kept], noise), least),
+        gram=floored(calmed(gram[:kept, :kept], noise), least),
         target=shrunk(target, target_error),
         diagonal_error=noise / DIAGONAL,
         gram_error=noise / OFF_DIAGONAL,
@@ -98,13 +98,13 @@ def shrunk(values: FloatArray, error: float) -> FloatArray:
     return values * (signal / max(signal + error**2, 1e-30))
 
 
-def _level(variances: FloatArray, error: float) -> float:
+def level_of(variances: FloatArray, error: float) -> float:
     """Return what the ball has left of the features' variances, which were 1, on average."""
     sure = _VARIANCE_PRIOR / (_VARIANCE_PRIOR + error**2 / variances.size)
     return min(max(1.0 + sure * (float(variances.mean()) - 1.0), 0.5), 1.5)
 
 
-def _calmed(gram: FloatArray, noise: float) -> FloatArray:
+def calmed(gram: FloatArray, noise: float) -> FloatArray:
     """Draw a Gram matrix towards the identity where its entries are mostly noise."""
     off = ~np.eye(len(gram), dtype=bool)
     calm = np.eye(len(gram))
