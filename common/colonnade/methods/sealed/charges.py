@@ -159,7 +159,7 @@ def millibits(field: int, sigma2: int) -> int:
     ratio2 = Fraction(field * field, sigma2) / _ENTROPY2
     # The least b with 2**(b / 1000) >= sqrt(ratio2), that is 2**b >= ratio2**500.
     half = _MILLI // 2
-    above, below = ratio2.numerator**half, ratio2.denominator**half
+    above, below = int(ratio2.numerator**half), int(ratio2.denominator**half)
     bits = max(0, above.bit_length() - below.bit_length() - 1)
     while below << bits < above:
         bits += 1

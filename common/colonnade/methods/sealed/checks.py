@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from colonnade.methods.moments.rows import MAX_COLUMNS, MAX_ROWS
 from colonnade.methods.sealed.charges import check_key, check_reply
+from colonnade.methods.sealed.kinds import OPENINGS, REPLIES, parsed
 from colonnade.methods.sealed.packing import MAX_BODY_BYTES
 
 if TYPE_CHECKING:
@@ -62,8 +63,6 @@ def _check_prices(spec: "SealedSpec") -> None:
 
 def _check_keys(spec: "SealedSpec", part: "Part") -> None:
     """Refuse what a key or a mask could not hide; a key serves one party in one stage."""
-    from colonnade.methods.sealed.spec import OPENINGS, REPLIES, parsed
-
     for base in OPENINGS:
         kinds = [kind for kind in spec.kinds(part) if parsed(kind)[0] == base]
         if kinds:

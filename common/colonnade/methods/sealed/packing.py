@@ -48,7 +48,9 @@ class Layout:
         if min(self.rows, self.columns, self.lanes, self.groups) < 1:
             raise ValueError("a layout needs rows, columns, lanes and groups")
         if self.groups > self.columns or self.slots > DEGREE:
-            raise ValueError("a layout has more groups than columns, or more slots than a polynomial")
+            raise ValueError(
+                "a layout has more groups than columns, or more slots than a polynomial"
+            )
 
     @property
     def width(self) -> int:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from colonnade.methods.frank_wolfe.plan import Problem
 from colonnade.methods.moments.spec import Part
-from colonnade.methods.sealed.packing import MAX_BODY_BYTES, Layout
-from colonnade.methods.sealed.spec import Prices, SealedSpec, parsed
+from colonnade.methods.sealed.kinds import parsed
+from colonnade.methods.sealed.packing import Layout
+from colonnade.methods.sealed.spec import Prices, SealedSpec
 from colonnade.privacy.accounting import RHO_UNIT
 
 # Means: a noise of this many half ranges is enough; within these parts of the budget.
@@ -24,7 +25,7 @@ _WIDE = 24
 _KEEP = 8
 BUCKETS = 1 << 16
 _MAX_GROUPS = 8
-_MAX_LANES = 64
+_LANES = (1, 2, 4, 8, 16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +142,18 @@ def _kept(problem: Problem) -> int:
 
 
 def _lanes(problem: Problem, parts: tuple[Part, ...], wide: list[bool], buckets: int) -> int:
-    """Return the fewest columns a reply that let the widest party's reply fit a message."""
+    """Return how many columns a reply to the sealed label holds: what sends least at the most.
+
+    More lanes make the sealed label larger and the replies to it smaller.
+    """
     rows = min(problem.n_rows, buckets)
     widest = max((len(p.features) for p, w in zip(parts, wide, strict=True) if w), default=1)
-    lanes = 1
-    while lanes < _MAX_LANES and Layout(rows, 1, lanes).reply_bytes(widest) > MAX_BODY_BYTES:
-        lanes *= 2
-    return lanes
+
+    def most(lanes: int) -> int:
+        layout = Layout(rows, 1, lanes)
+        return max(sum(layout.sealed_bytes()), layout.reply_bytes(widest))
+
+    return min(_LANES, key=most)
 
 
 def _mean_units(problem: Problem) -> int:

@@ -14,8 +14,8 @@ Norm: ``|v| <= N``, and rounding adds at most ``sqrt(p) / 2``, so ``|h| <= radiu
 
 Move: a replaced row moves one bucket, by at most ``2 BALL``. In real numbers scaling into a ball is
 the projection onto a convex set, which moves points no further apart; in steps that is
-``c = radius / ball`` for each unit. ``N`` is at most 1 above ``|v|`` where it is not ``ball``, which
-moves the result by at most ``radius / N <= c``, and rounding by ``sqrt(p) / 2``; both twice. Hence
+``c = radius / ball`` for each unit. ``N`` is less than 1 above ``|v|`` where it is not ``ball``,
+which moves the result by at most ``radius / N <= c``, rounding by ``sqrt(p) / 2``; both twice. So
 ``|h - h'| <= c (2 BALL + 2) + sqrt(p)``, and never more than twice the norm's bound: ``move2``.
 """
 
@@ -127,7 +127,7 @@ def _into_steps(sums: IntArray, ball: int, radius: int, radius2: int, out: IntAr
 
 
 @njit
-def _length(norm2: int, ball: int) -> np.int64:
+def _length(norm2: np.int64, ball: int) -> np.int64:
     """Return the least integer that is neither below the root of ``norm2`` nor below ``ball``."""
     square = max(np.float64(norm2), 1.0)
     root = np.int64(square * inverse_root(square) * _UP)

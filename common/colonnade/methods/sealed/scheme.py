@@ -143,9 +143,7 @@ def multiplied(
     return np.stack(made)
 
 
-def opened(
-    keys: Sequence[SecretKey], layout: Layout, replies: IntArray, *, ring: Ring
-) -> IntArray:
+def opened(keys: Sequence[SecretKey], layout: Layout, replies: IntArray, *, ring: Ring) -> IntArray:
     """Return the raw coefficients ``c0 + c1 s`` of replies, shape ``(replies, slots)``.
 
     Not to be rounded or looked at before noise is added.

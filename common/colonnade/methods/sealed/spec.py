@@ -20,10 +20,10 @@ open       these products, opened, from all parties but the last
 Both sides derive mechanisms, codes and sizes from the same public numbers, never from a task.
 """
 
-import enum
 import hashlib
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from colonnade.methods.column_moments import moments_code, moments_mechanism
@@ -37,34 +37,28 @@ from colonnade.methods.moments.rows import (
 from colonnade.methods.moments.spec import NoiseAndCode, Part
 from colonnade.methods.sealed.charges import Product, sigma2_within
 from colonnade.methods.sealed.checks import check_spec
+from colonnade.methods.sealed.geometry import RowShape
+from colonnade.methods.sealed.kinds import (
+    GRAM,
+    LABEL,
+    MEANS,
+    OPEN,
+    OPENINGS,
+    PRODUCTS,
+    REPLIES,
+    REPLY,
+    SCREEN,
+    SEAL,
+    SEALED,
+    WIDE,
+    Stage,
+    numbered,
+    parsed,
+)
 from colonnade.methods.sealed.packing import LOW_FIELD, Layout
-from colonnade.methods.sealed.rows import RowScale
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.privacy.ring_noise import SealedOpening, SealedReply
 from colonnade.sketching.packing import ShareCode
-
-# The kinds of release. Bodies of a sealed table, and products with several peers, are numbered.
-MEANS, WIDE, GRAM = "means", "wide", "gram"
-LABEL, PRODUCTS, SCREEN = "label", "products", "screen"
-SEAL, REPLY, OPEN = "seal", "reply", "open"
-SEALED, REPLIES, OPENINGS = (LABEL, SEAL), (PRODUCTS, REPLY), (SCREEN, OPEN)
-
-# A sum of products of two columns with correlation 1 and deviation 1 reaches this: 0.7 of what the
-# narrower field holds, so that a label's weight and noise fit beside it.
-_FIELD_REACH = 2.0**22.5
-_MAX_RADIUS = 400
-
-
-class Stage(enum.Enum):
-    """What a round is for."""
-
-    MEANS = "means"
-    LABEL = "label"
-    PRODUCTS = "products"
-    SCREEN = "screen"
-    SEAL = "seal"
-    REPLY = "reply"
-    OPEN = "open"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +90,7 @@ class SealedSpec:
     reach: float = 1.6  # squared radius of a row's ball over the expected square
     wide_reach: float = 1.3  # the same for the rows of all features
     label_reach: float = 4.0  # the same for the label alone
-    bucket_reach: float = 1.8  # the same for a bucket of rows
+    bucket_reach: float = 2.2  # the same for a bucket of rows
     # All below is for the coordinator's arithmetic alone: no sensitivity depends on it.
     radius: float = 2.4  # of the default L1 ball, in standard deviations
     penalty: float = 0.6  # on the L1 norm, in errors of a product between parties
@@ -194,59 +188,29 @@ class SealedSpec:
         """Return the seed of the job's public signs: a digest of its name."""
         return hashlib.sha256(b"colonnade sealed\0" + job.encode()).digest()
 
-    def ball(self, part: Part) -> float:
-        """Return the radius of a row's ball, in standard deviations."""
-        return math.sqrt(self.reach * self.energy(part))
-
-    def wide_ball(self, part: Part) -> float:
-        """Return the radius of the ball of a row of all features, in standard deviations."""
-        return math.sqrt(self.wide_reach * self._wide_energy(part))
-
-    @property
-    def label_ball(self) -> float:
-        """The radius of the label's ball, in standard deviations."""
-        return math.sqrt(self.label_reach)
-
-    def energy(self, part: Part) -> float:
-        """Return the expected squared norm of a row, in standard deviations."""
-        return self.kept(part) + (self.label_weight**2 if part.holds_label else 0.0)
-
-    def _wide_energy(self, part: Part) -> float:
-        return len(part.features) + (self.label_weight**2 if part.holds_label else 0.0)
-
     @property
     def summed(self) -> bool:
         """Whether rows are summed into buckets."""
         return self.n_rows > self.buckets
 
-    def spread(self, base: str, part: Part) -> float:
-        """Return what the radius of a sealed or multiplied row stands for, in deviations of rows.
+    def rows(self, base: str, part: Part) -> RowShape:
+        """Return the shape of the rows that go into a release of the party's.
 
-        ``base`` names the release that the rows go into.
+        Those of a Gram matrix are the same as those that are sealed or multiplied.
         """
+        shape = partial(RowShape, n_rows=self.n_rows, buckets=self.buckets)
         if base == LABEL:
-            ball, expected = self.label_ball, self.label_reach
-        elif base == PRODUCTS:
-            ball, expected = self.wide_ball(part), self.bucket_reach * len(part.features)
-        else:
-            ball, expected = self.ball(part), self.bucket_reach * self.energy(part)
-        return math.sqrt(expected * self.n_rows / self.buckets) if self.summed else ball
-
-    def scale(self, base: str, part: Part) -> RowScale:
-        """Return how the party's rows become steps for a release."""
-        spread, unit = self.spread(base, part), math.sqrt(_FIELD_REACH / self.n_rows)
-        columns, ball = self.n_gram(part), self.ball(part)
-        if base == LABEL:
-            columns, ball = 1, self.label_ball
-        elif base == PRODUCTS:
-            columns, ball = len(part.features), self.wide_ball(part)
-        radius = max(1, min(int(unit * spread), _MAX_RADIUS))
-        inner = max(1, round(BALL * spread / ball)) if self.summed else BALL
-        return RowScale(self.n_rows, self.buckets, columns, inner, radius)
+            return shape(weights=(1.0,), reach=self.label_reach, bucket_reach=self.label_reach)
+        wide = base in (WIDE, PRODUCTS)
+        # The label is among the rows of products only where its owner's own Gram matrix is meant.
+        label = (self.label_weight,) if part.holds_label and base != PRODUCTS else ()
+        weights = (1.0,) * (len(part.features) if wide else self.kept(part)) + label
+        reach = self.wide_reach if wide else self.reach
+        return shape(weights=weights, reach=reach, bucket_reach=self.bucket_reach)
 
     def layout(self, base: str, part: Part) -> Layout:
         """Return how the columns that a party seals lie in polynomials."""
-        scale = self.scale(base, part)
+        scale = self.rows(base, part).scale
         if base == LABEL:
             return Layout(scale.rows, 1, lanes=self.label_lanes)
         return Layout(scale.rows, scale.columns, groups=min(self.groups, scale.columns))
@@ -260,8 +224,8 @@ class SealedSpec:
         sealer, multiplier = (part, other) if base in OPENINGS else (other, part)
         seals, multiplies = (LABEL, PRODUCTS) if base in (PRODUCTS, SCREEN) else (SEAL, REPLY)
         return Product(
-            self.scale(seals, sealer),
-            self.scale(multiplies, multiplier),
+            self.rows(seals, sealer).scale,
+            self.rows(multiplies, multiplier).scale,
             self.layout(seals, sealer),
         )
 
@@ -357,14 +321,3 @@ class SealedSpec:
     def output_scale(self) -> float:
         """What turns the solver's coefficients into those of the loss: logits for the logistic."""
         return 2.0 if self.loss is Loss.LOGISTIC else 1.0
-
-
-def numbered(base: str, place: int) -> str:
-    """Return a kind of which a party has several: by body, or by the peer's place."""
-    return f"{base}.{place}"
-
-
-def parsed(kind: str) -> tuple[str, int]:
-    """Return a kind's base and number; 0 for one without."""
-    base, _, place = kind.partition(".")
-    return base, int(place or 0)

@@ -24,6 +24,18 @@ from colonnade.methods.column_moments import sums
 from colonnade.methods.moments.rows import Projection, project, triangle
 from colonnade.methods.moments.spec import Part
 from colonnade.methods.sealed import charges
+from colonnade.methods.sealed.kinds import (
+    GRAM,
+    LABEL,
+    MEANS,
+    PRODUCTS,
+    REPLY,
+    SEAL,
+    WIDE,
+    Stage,
+    numbered,
+    parsed,
+)
 from colonnade.methods.sealed.packing import Layout, pack
 from colonnade.methods.sealed.ring import Ring
 from colonnade.methods.sealed.scheme import (
@@ -34,22 +46,8 @@ from colonnade.methods.sealed.scheme import (
     opened,
     uncovered,
 )
-from colonnade.methods.sealed.spec import (
-    GRAM,
-    LABEL,
-    MEANS,
-    OPEN,
-    PRODUCTS,
-    REPLY,
-    SCREEN,
-    SEAL,
-    WIDE,
-    SealedSpec,
-    Stage,
-    numbered,
-    parsed,
-)
-from colonnade.methods.sealed.tasks import Task, digest_of, statement
+from colonnade.methods.sealed.spec import SealedSpec
+from colonnade.methods.sealed.tasks import Task, check_task, digest_of, statement
 from colonnade.party.data.columns import Columns
 from colonnade.party.methods.sealed_keys import KeyStore
 from colonnade.party.methods.sealed_peers import Peers, context_of
@@ -71,25 +69,19 @@ class SealedParty:
 
     def answer(self, task: Task, request: bytes) -> list[Released]:
         """Release what a task asks for; ``request`` binds the ledger to what was received."""
-        stages = self.spec.stages()
-        if not 0 <= task.round < len(stages):
-            raise BadMessage(f"a task is for round {task.round} of a job of {len(stages)} rounds")
-        kinds = self.spec.round_kinds(task.round, self.part)
-        if not kinds:
-            raise BadMessage(f"round {task.round} of this job asks nothing of this party")
-        self._check_shapes(task, stages[task.round], kinds)
+        check_task(self.spec, self.part, task)
         self._label()  # a table without it is refused before anything is charged
         request += b"".join(hashlib.sha256(each.body).digest() for each in task.relayed)
         answers: dict[Stage, Callable[[Task, bytes], list[Released]]] = {
             Stage.MEANS: self._means,
             Stage.LABEL: partial(self._tables, statistic=WIDE, sealed=LABEL),
             Stage.PRODUCTS: partial(self._multiply, sealed=LABEL, kind=PRODUCTS),
-            Stage.SCREEN: partial(self._open, sealed=LABEL, kind=SCREEN, replied=PRODUCTS),
+            Stage.SCREEN: partial(self._open, sealed=LABEL, replied=PRODUCTS),
             Stage.SEAL: partial(self._tables, statistic=GRAM, sealed=SEAL),
             Stage.REPLY: partial(self._multiply, sealed=SEAL, kind=REPLY),
-            Stage.OPEN: partial(self._open, sealed=SEAL, kind=OPEN, replied=REPLY),
+            Stage.OPEN: partial(self._open, sealed=SEAL, replied=REPLY),
         }
-        return answers[stages[task.round]](task, request)
+        return answers[self.spec.stages()[task.round]](task, request)
 
     def end(self) -> None:
         """Erase the job's keys."""
@@ -177,9 +169,7 @@ class SealedParty:
         self.keys.save(context, made)
         return made
 
-    def _signed(
-        self, key: ReleaseKey, head: bytes, value: IntArray, *, answers: str = ""
-    ) -> bytes:
+    def _signed(self, key: ReleaseKey, head: bytes, value: IntArray, *, answers: str = "") -> bytes:
         """Return packed coefficients after ``head``, and this ledger's signature on all of it."""
         payload = head + pack(value)
         said = statement(
@@ -222,13 +212,14 @@ class SealedParty:
         def compute() -> IntArray:
             return multiplied(sealed, layout, steps(), noise=self.gate.noise, ring=self.ring)
 
-        key, mechanism = ReleaseKey(self.job, task.round, kind), self.spec.mechanism(kind, self.part)
+        key, mechanism = (
+            ReleaseKey(self.job, task.round, kind),
+            self.spec.mechanism(kind, self.part),
+        )
         encode = partial(self._signed, key, b"", answers=answers)
         return self.gate.release(key, request, mechanism, compute, encode=encode)
 
-    def _open(
-        self, task: Task, request: bytes, *, sealed: str, kind: str, replied: str
-    ) -> list[Released]:
+    def _open(self, task: Task, request: bytes, *, sealed: str, replied: str) -> list[Released]:
         """Release the products that others replied with, opened."""
         kinds = self.spec.round_kinds(task.round, self.part)
         repliers = [self.spec.parts[parsed(each)[1]] for each in kinds]
@@ -265,7 +256,10 @@ class SealedParty:
             raw = noisy.reshape(-1, layout.slots)
             return code.encode(layout.products(raw, product.multiplied.columns).reshape(-1))
 
-        key, mechanism = ReleaseKey(self.job, task.round, kind), self.spec.mechanism(kind, self.part)
+        key, mechanism = (
+            ReleaseKey(self.job, task.round, kind),
+            self.spec.mechanism(kind, self.part),
+        )
         return self.gate.release(key, request, mechanism, compute, encode=encode)
 
     def _sealed_digest(self, base: str) -> str:
@@ -291,7 +285,7 @@ class SealedParty:
 
     def _steps(self, base: str, projection: Projection | None) -> IntArray:
         """Return own rows as steps, for sealing or multiplying."""
-        scale = self.spec.scale(base, self.part)
+        scale = self.spec.rows(base, self.part).scale
         return scale.steps(self._project(projection), self.spec.seed(self.job))
 
     def _project(self, projection: Projection | None) -> Int16Array:
@@ -305,26 +299,6 @@ class SealedParty:
         if self.columns.label is None:
             raise BadMessage("the job counts on this party's label but its table has none")
         return self.columns.label
-
-    def _check_shapes(self, task: Task, stage: Stage, kinds: tuple[str, ...]) -> None:
-        """Refuse a task that does not fit the job, before anything is charged."""
-        spec, part = self.spec, self.part
-        outputs: int | None = None
-        if stage in (Stage.SEAL, Stage.REPLY):
-            outputs = spec.n_gram(part)
-        elif WIDE in kinds:
-            outputs = spec.n_wide(part)
-        elif stage is Stage.PRODUCTS:
-            outputs = len(part.features)
-        label = 1 if stage is Stage.LABEL and len(kinds) > (WIDE in kinds) else None
-        columns = len(part.features) + part.holds_label
-        for projection, count in ((task.projection, outputs), (task.label, label)):
-            shape = None if projection is None else projection.coef.shape
-            if shape != (None if count is None else (count, columns)):
-                raise BadMessage("a task's projection has another size than the job's")
-        relays = stage in (Stage.PRODUCTS, Stage.SCREEN, Stage.REPLY, Stage.OPEN)
-        if bool(task.relayed) != relays:
-            raise BadMessage("a task relays bodies if and only if its round needs them")
 
 
 def _never() -> IntArray:

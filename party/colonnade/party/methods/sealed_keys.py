@@ -81,7 +81,7 @@ class FileKeys:
         path = self._path(context)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         half = path.with_suffix(".new")
-        with half.open("wb", opener=private) as file:
+        with open(half, "wb", opener=private) as file:
             file.write(key.seed + key.secret.astype("<i2").tobytes())
             file.flush()
             os.fsync(file.fileno())

@@ -15,10 +15,11 @@ from colonnade.core.arrays import IntArray
 from colonnade.core.errors import BadMessage
 from colonnade.ledger.receipts import verify
 from colonnade.methods.moments.spec import Part
+from colonnade.methods.sealed.kinds import LABEL, SEAL, Stage, numbered
 from colonnade.methods.sealed.packing import SEED_BYTES, SIGNATURE_BYTES, unpack
 from colonnade.methods.sealed.ring import DEGREE
 from colonnade.methods.sealed.scheme import Ciphertexts, KeyContext
-from colonnade.methods.sealed.spec import LABEL, SEAL, SealedSpec, Stage, numbered
+from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.methods.sealed.tasks import Relayed, digest_of, statement
 
 _STAGES = {LABEL: Stage.LABEL, SEAL: Stage.SEAL}
@@ -78,7 +79,9 @@ class Peers:
         ]
         return found, digest_of(raw)
 
-    def reply(self, body: bytes, kind: str, replier: Part, *, round_: int, answers: str) -> IntArray:
+    def reply(
+        self, body: bytes, kind: str, replier: Part, *, round_: int, answers: str
+    ) -> IntArray:
         """Return the coefficients of a reply to what this party sealed, whose digest is given."""
         payload = self._payload(body, replier.party, kind, round_, answers)
         product = self.spec.product(kind, replier)
@@ -108,4 +111,3 @@ def _unpack(payload: bytes, shape: tuple[int, int]) -> IntArray:
         return unpack(payload, shape[0] * shape[1]).reshape(shape)
     except ValueError as error:
         raise BadMessage(f"a relayed body is no list of coefficients: {error}") from None
-

@@ -15,7 +15,7 @@ from colonnade.linear.gram import floored
 from colonnade.methods.column_moments import Moments, moments_of
 from colonnade.methods.moments.rows import BALL, DIAGONAL, OFF_DIAGONAL
 from colonnade.methods.moments.spec import Part
-from colonnade.methods.sealed.spec import (
+from colonnade.methods.sealed.kinds import (
     GRAM,
     LABEL,
     MEANS,
@@ -25,9 +25,9 @@ from colonnade.methods.sealed.spec import (
     SCREEN,
     SEAL,
     WIDE,
-    SealedSpec,
     numbered,
 )
+from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.server.methods.moments.directions import spans_of
 from colonnade.server.methods.moments.estimates import level_of
 from colonnade.server.methods.moments.scales import Scales, clipped
@@ -67,7 +67,7 @@ def own_gram(spec: SealedSpec, part: Part, bodies: Bodies, *, wide: bool = False
     kind = WIDE if wide else GRAM
     mechanism, code = spec.made(part, kind)
     size = spec.n_wide(part) if wide else spec.n_gram(part)
-    ball = spec.wide_ball(part) if wide else spec.ball(part)
+    ball = spec.rows(kind, part).ball
     upper = np.triu_indices(size)
     weights = np.where(upper[0] == upper[1], DIAGONAL, OFF_DIAGONAL)
     unit = ball**2 / (BALL**2 * spec.n_rows)
@@ -83,14 +83,10 @@ def gain(spec: SealedSpec, base: str, part: Part) -> float:
     """Return what the ball of buckets leaves of a column: 1 if rows are not summed."""
     if not spec.summed:
         return 1.0
-    weights = (1.0,)
-    if base != LABEL:
-        count = len(part.features) if base == PRODUCTS else spec.kept(part)
-        held = part.holds_label and base != PRODUCTS
-        weights = (1.0,) * count + ((spec.label_weight,) if held else ())
-    radius = spec.spread(base, part) / math.sqrt(spec.n_rows / spec.buckets)
-    # A public constant from made-up normal rows; the first coordinate is a feature.
-    return float(clipped(weights, radius).slope[0]) * radius
+    rows = spec.rows(base, part)
+    radius = rows.spread / math.sqrt(spec.n_rows / spec.buckets)
+    # A public constant from made-up normal rows; the first coordinate is no weighted label.
+    return float(clipped(rows.weights, radius).slope[0]) * radius
 
 
 def products(
@@ -102,12 +98,12 @@ def products(
     """
     opens, seals, replies = (SCREEN, LABEL, PRODUCTS) if label else (OPEN, SEAL, REPLY)
     kind = numbered(opens, spec.place(multiplier.party))
-    found = spec.opening_code(kind, sealer).decode(bodies[sealer.party][kind])
+    code = spec.opening_code(kind, sealer)
+    found = code.decode(bodies[sealer.party][kind]).astype(np.float64)
     # Steps that a standard deviation of a row has.
-    one = spec.scale(seals, sealer).radius / spec.spread(seals, sealer)
-    two = spec.scale(replies, multiplier).radius / spec.spread(replies, multiplier)
+    steps = spec.rows(seals, sealer).unit * spec.rows(replies, multiplier).unit
     clip = gain(spec, seals, sealer) * gain(spec, replies, multiplier)
-    unit = 1.0 / (spec.n_rows * one * two * clip)
+    unit = 1.0 / (spec.n_rows * steps * clip)
     reply = numbered(replies, spec.place(sealer.party))
     noise2 = spec.sigma2(kind, sealer) + spec.sigma2(reply, multiplier)
     error2 = noise2 * unit**2 + (1.0 / spec.buckets if spec.summed else 0.0)

@@ -16,7 +16,7 @@ from colonnade.linear.gram import within_ball
 from colonnade.methods.frank_wolfe.residual import COEF_UNIT, MAX_COEF
 from colonnade.methods.moments.rows import Projection
 from colonnade.methods.moments.spec import Part
-from colonnade.methods.sealed.spec import (
+from colonnade.methods.sealed.kinds import (
     LABEL,
     OPENINGS,
     PRODUCTS,
@@ -25,11 +25,11 @@ from colonnade.methods.sealed.spec import (
     SEAL,
     SEALED,
     WIDE,
-    SealedSpec,
     Stage,
     numbered,
     parsed,
 )
+from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.methods.sealed.tasks import Relayed, Task
 from colonnade.server.methods.moments.scales import Scales
 from colonnade.server.methods.sealed.estimates import Estimate, estimate, scales_of
@@ -168,21 +168,21 @@ class SealedSolver:
         if stage in (Stage.SCREEN, Stage.OPEN):
             return Task(state.round, relayed=relayed)
         if stage in (Stage.SEAL, Stage.REPLY):
-            projection = self._rows(scales, part, self.kept(state, part), spec.ball(part))
+            projection = self._rows(
+                scales, part, self.kept(state, part), spec.rows(SEAL, part).ball
+            )
             return Task(state.round, projection, relayed=relayed)
         kinds = spec.round_kinds(state.round, part)
         every, wide, label = range(len(part.features)), None, None
         if WIDE in kinds or stage is Stage.PRODUCTS:
-            wide = self._rows(scales, part, tuple(every), spec.wide_ball(part))
+            wide = self._rows(scales, part, tuple(every), spec.rows(WIDE, part).ball)
         if any(parsed(kind)[0] == LABEL for kind in kinds):
             label = scales.projection(
-                part, (), np.zeros((1, 0)), radius=spec.label_ball, label=np.ones(1)
+                part, (), np.zeros((1, 0)), radius=spec.rows(LABEL, part).ball, label=np.ones(1)
             )
         return Task(state.round, wide, label, relayed)
 
-    def _rows(
-        self, scales: Scales, part: Part, kept: tuple[int, ...], radius: float
-    ) -> Projection:
+    def _rows(self, scales: Scales, part: Part, kept: tuple[int, ...], radius: float) -> Projection:
         """Return the map of rows to kept features and the label, where it is held."""
         matrix, label = np.eye(len(kept)), None
         if part.holds_label:
@@ -205,7 +205,5 @@ class SealedSolver:
                 names = [numbered(sealed, each) for each in range(count)]
             else:
                 continue
-            found += [
-                Relayed(other.party, name, state.bodies[other.party][name]) for name in names
-            ]
+            found += [Relayed(other.party, name, state.bodies[other.party][name]) for name in names]
         return tuple(found)
