@@ -1,9 +1,9 @@
 """Small sealed jobs, a second way to multiply polynomials, and noise in parts."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
-from support.entropy import ShakeNoise
 
 from colonnade.core.arrays import IntArray
 from colonnade.methods.frank_wolfe.plan import Problem
@@ -15,6 +15,7 @@ from colonnade.party.methods.sealed import SealedParty
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.server.methods.sealed.steps import SealedSolver, SealedState
 from colonnade.simulate.inprocess import Data, grid
+from support.entropy import ShakeNoise
 
 JOB = "sealed job"
 
@@ -47,7 +48,7 @@ def small_data(widths: tuple[int, ...] = (3, 2, 4), *, n_rows: int = 3000, seed:
     columns = 0.7 * make.standard_normal((count, n_rows)) + 0.5 * cause
     label = columns[[0, widths[0], count - 1]].sum(axis=0) + 0.5 * make.standard_normal(n_rows)
     ends = np.cumsum((0, *widths))
-    splits = tuple(tuple(range(a, b)) for a, b in zip(ends[:-1], ends[1:], strict=True))
+    splits = tuple(tuple(range(a, b)) for a, b in itertools.pairwise(ends.tolist()))
     return Data(grid(columns / 4), grid(label / 8), splits)
 
 

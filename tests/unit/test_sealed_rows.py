@@ -19,7 +19,10 @@ def in_ball(make: np.random.Generator, columns: int, count: int, *, edge: bool) 
     """Return integer rows within the ball, on its edge or anywhere."""
     rows = make.standard_normal((columns, count))
     size = np.ones(count) if edge else make.uniform(0, 1, count)
-    return np.trunc(rows / np.sqrt((rows**2).sum(axis=0)) * size * BALL).astype(np.int16)
+    scaled: Int16Array = np.trunc(rows / np.sqrt((rows**2).sum(axis=0)) * size * BALL).astype(
+        np.int16
+    )
+    return scaled
 
 
 @st.composite
@@ -34,7 +37,9 @@ def cases(draw: st.DrawFn) -> tuple[RowScale, Int16Array, Int16Array]:
     one = in_ball(make, columns, n_rows, edge=draw(st.booleans()))
     two = one.copy()
     row = draw(st.integers(0, n_rows - 1))
-    two[:, row] = -one[:, row] if draw(st.booleans()) else in_ball(make, columns, 1, edge=True)[:, 0]
+    two[:, row] = (
+        -one[:, row] if draw(st.booleans()) else in_ball(make, columns, 1, edge=True)[:, 0]
+    )
     return scale, one, two
 
 

@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,12 +11,11 @@ from support.sealed import ErrorsOnly
 
 from colonnade.core.arrays import IntArray
 from colonnade.methods.sealed.charges import Product, ciphertext
-from colonnade.methods.sealed.packing import HIGH_STEP, LOW_STEP, Layout
+from colonnade.methods.sealed.packing import LOW_STEP, Layout
 from colonnade.methods.sealed.ring import DEGREE, MODULUS, add
 from colonnade.methods.sealed.rows import RowScale
 from colonnade.methods.sealed.scheme import (
     ERROR_SIGMA2,
-    MASK_SIGMA2,
     Ciphertexts,
     KeyContext,
     SecretKey,
@@ -75,9 +75,9 @@ def test_with_errors_high_products_are_exact_and_low_ones_nearly() -> None:
     raw = opened([key], layout, mechanism.perturb(bare, noise), ring=RING)
     found, exact = layout.products(raw, 4), others @ rows.T
     assert np.array_equal(found[:, 1::2], exact[:, 1::2])
-    # Raw errors: 3000 rows of deviation 17.6 times errors of 4.7, and two products of polynomials
-    # of 4096 coefficients with deviations 4.7 and 6.4: sqrt(3000 * 310 * 22 + 2 * 4096 * 22 * 41).
-    deviation = math.sqrt(3000 * 310 * 22 + 2 * 4096 * 22 * 41) / LOW_STEP
+    # Raw errors: 3000 rows of deviation 17.6 times errors of 6.4, and two products of polynomials
+    # of 4096 coefficients with deviations of 6.4.
+    deviation = math.sqrt(3000 * 310 * 41 + 2 * 4096 * 41 * 41) / LOW_STEP
     off = (found - exact)[:, 0::2]
     assert np.abs(off).max() < 5 * deviation  # of 12: 1 in 10**5
     assert off.std() > deviation / 3  # there are errors at all
@@ -96,10 +96,10 @@ def test_a_second_implementation_decrypts_the_same(tmp_path: Path) -> None:
         a = expand(key.seed, CONTEXT, index)
         found = oracle.decrypt(bodies[0].bodies[index], a)
         # It rounds to multiples of q / t, 32 up to 1 in 10**11: at 2**35 (a high number of 30) off
-        # by less than 1; an error of 4.7 rounds away but in 1 of 1500 coefficients.
+        # by less than 1; an error of 6.4 reaches half of 32 in 1 of 80 coefficients.
         expected = Oracle.rounded(messages[index])
         assert np.abs(found - expected).max() <= 1
-        assert np.mean(found != expected) < 0.01
+        assert np.mean(found != expected) < 0.03
     padded = np.zeros((len(replies), DEGREE), np.int64)
     padded[:, layout.wanted] = replies[:, : layout.slots]
     raw = opened([key], layout, replies, ring=RING)
@@ -111,26 +111,28 @@ def test_a_second_implementation_decrypts_the_same(tmp_path: Path) -> None:
 class Oracle:
     """Decrypts with TenSEAL's copy of SEAL; only the secret polynomial is ours."""
 
-    def __init__(self, sealapi: object, folder: Path, key: SecretKey) -> None:
+    def __init__(self, sealapi: Any, folder: Path, key: SecretKey) -> None:
         self.api, self.folder = sealapi, folder
-        api: object = sealapi
-        parameters = api.EncryptionParameters(api.SCHEME_TYPE.BFV)  # type: ignore[attr-defined]
+        api = sealapi
+        parameters = api.EncryptionParameters(api.SCHEME_TYPE.BFV)
         parameters.set_poly_modulus_degree(DEGREE)
-        parameters.set_coeff_modulus(api.CoeffModulus.Create(DEGREE, [54]))  # type: ignore[attr-defined]
+        parameters.set_coeff_modulus(api.CoeffModulus.Create(DEGREE, [54]))
         parameters.set_plain_modulus(1 << 49)
-        self.context = api.SEALContext(  # type: ignore[attr-defined]
-            parameters, True, api.SEC_LEVEL_TYPE.TC128  # type: ignore[attr-defined]
+        self.context = api.SEALContext(
+            parameters,
+            True,
+            api.SEC_LEVEL_TYPE.TC128,
         )
         one = np.zeros(DEGREE, np.int64)
         one[0] = 1
         form = self._pair(one, one).parms_id()
         words = np.where(key.secret < 0, key.secret + (1 << 49), key.secret).astype("<u8")
-        plain = self._load(api.Plaintext(), RING._plain_head + words.tobytes())  # type: ignore[attr-defined]
-        api.Evaluator(self.context).transform_to_ntt_inplace(plain, form)  # type: ignore[attr-defined]
+        plain = self._load(api.Plaintext(), RING._plain_head + words.tobytes())
+        api.Evaluator(self.context).transform_to_ntt_inplace(plain, form)
         plain.save(str(folder / "secret"))
-        secret = api.SecretKey()  # type: ignore[attr-defined]
+        secret = api.SecretKey()
         secret.load(self.context, str(folder / "secret"))
-        self.decryptor = api.Decryptor(self.context, secret)  # type: ignore[attr-defined]
+        self.decryptor = api.Decryptor(self.context, secret)
 
     @staticmethod
     def rounded(raw: IntArray) -> IntArray:
@@ -139,21 +141,21 @@ class Oracle:
         return np.array([(2 * v * (1 << 49) + MODULUS) // (2 * MODULUS) for v in centred], np.int64)
 
     def decrypt(self, c0: IntArray, c1: IntArray) -> IntArray:
-        out = self.api.Plaintext()  # type: ignore[attr-defined]
+        out = self.api.Plaintext()
         self.decryptor.decrypt(self._pair(c0, c1), out)
         found = np.zeros(DEGREE, np.int64)
         found[: out.coeff_count()] = [out[i] for i in range(out.coeff_count())]
         return np.where(found >= 1 << 48, found - (1 << 49), found)
 
-    def _pair(self, one: IntArray, two: IntArray) -> object:
+    def _pair(self, one: IntArray, two: IntArray) -> Any:
         words = one.astype("<u8").tobytes() + two.astype("<u8").tobytes()
-        return self._load(self.api.Ciphertext(), RING._pair_head + words)  # type: ignore[attr-defined]
+        return self._load(self.api.Ciphertext(), RING._pair_head + words)
 
-    def _load(self, into: object, body: bytes) -> object:
+    def _load(self, into: Any, body: bytes) -> Any:
         # The two libraries differ in the version that their headers say.
         path = self.folder / "body"
         path.write_bytes(body.replace(b"\x5e\xa1\x10\x04\x04", b"\x5e\xa1\x10\x04\x03"))
-        into.load(self.context, str(path))  # type: ignore[attr-defined]
+        into.load(self.context, str(path))
         return into
 
 
@@ -205,7 +207,7 @@ def test_secrets_errors_and_masks_are_discrete_gaussians_of_the_stated_variance(
     assert noise.drawn == [(ERROR_SIGMA2, DEGREE), (ERROR_SIGMA2, 2 * DEGREE)]
     noise.drawn.clear()
     multiplied(bodies, layout, others, noise=noise, ring=RING)
-    assert noise.drawn == [(MASK_SIGMA2, DEGREE)] * 3  # one for each reply
+    assert noise.drawn == [(ERROR_SIGMA2, DEGREE)] * 3  # one for each reply
     # What they come to in the ciphertexts: c0 + a s - m is the error.
     for index, body in enumerate(bodies[0].bodies):
         (product,) = RING.times([expand(key.seed, CONTEXT, index)], key.secret)
@@ -224,17 +226,16 @@ def test_every_reply_has_a_fresh_encryption_of_zero() -> None:
     key = SecretKey.draw(noise)
     bodies, _ = sealed(key, layout, rows, noise)
     (smalls,) = layout.multipliers(others)
-    public, *tables = bodies[0].pairs()
+    _, *tables = bodies[0].pairs()
     _, plain = RING.prepare(tables).dot(list(smalls))
     twice = [multiplied(bodies, layout, others, noise=noise, ring=RING) for _ in range(2)]
     tails = [reply[0, layout.slots :] for reply in twice]
-    assert not np.array_equal(*tails)
+    assert not np.array_equal(tails[0], tails[1])
     for tail in tails:  # all coefficients are masked, not some
         assert np.count_nonzero(tail == plain) < 5
     same = np.concatenate([others, others])
     both = multiplied(bodies, layout, same, noise=noise, ring=RING)
     assert not np.array_equal(both[0], both[1])  # nor is a mask shared between columns
-    assert public[0].size == DEGREE
 
 
 def test_only_wanted_coefficients_of_the_first_part_leave() -> None:
@@ -244,7 +245,6 @@ def test_only_wanted_coefficients_of_the_first_part_leave() -> None:
     bodies, _ = sealed(key, layout, rows, ShakeNoise("e"))
     reply = multiplied(bodies, layout, others, noise=ShakeNoise("m"), ring=RING)
     assert reply.shape == (2, 2 + DEGREE)
-    assert HIGH_STEP == 1 << 30
 
 
 def test_a_key_shows_nothing_of_itself() -> None:

@@ -20,8 +20,8 @@ at least ``3.2**2``, the deviation of the Homomorphic Encryption Standard. The r
 Not promised. A peer that does not follow the protocol. An opening decrypts what a replier sent, and
 each number that is published carries at most ``log2(field / (sqrt(2 pi e) sigma))`` bits about
 whatever a hostile replier chose, the capacity of a field under Gaussian noise. `MAX_KEY_BITS`
-bounds the sum under one key. A coefficient of the secret has ``log2(sqrt(2 pi e 22)) = 4.3`` bits,
-so that at least 3500 of its 4096 coefficients stay unknown, and the standard's table is content
+bounds the sum under one key. A coefficient of the secret has ``log2(sqrt(2 pi e 41)) = 4.7`` bits,
+so that at least 3600 of its 4096 coefficients stay unknown, and the standard's table is content
 with 2048 at this modulus.
 """
 
@@ -34,7 +34,7 @@ from fractions import Fraction
 from colonnade.methods.sealed.packing import HIGH_FIELD, HIGH_STEP, LOW_FIELD, LOW_STEP, Layout
 from colonnade.methods.sealed.ring import DEGREE, MODULUS
 from colonnade.methods.sealed.rows import RowScale
-from colonnade.methods.sealed.scheme import ERROR_SIGMA2, MASK_SIGMA2
+from colonnade.methods.sealed.scheme import ERROR_SIGMA2
 from colonnade.privacy.accounting import RHO_UNIT
 from colonnade.privacy.ring_noise import (
     SealedCiphertext,
@@ -112,7 +112,7 @@ class Product:
             lanes=self.layout.lanes,
             polynomials=self.layout.replies(self.multiplied.columns),
             degree=DEGREE,
-            mask_sigma2=MASK_SIGMA2,
+            mask_sigma2=ERROR_SIGMA2,
             modulus=MODULUS,
             low_step=LOW_STEP,
             high_step=HIGH_STEP,
@@ -183,23 +183,23 @@ def check_key(products: Sequence[Product], sigma2: int) -> None:
             f"the job would open {-(-found // _MILLI)} bits under one key, more than "
             f"{MAX_KEY_BITS}; use more groups, fewer columns or a smaller budget"
         )
-    mask2 = norm2_bound(MASK_SIGMA2, DEGREE)
+    mask2 = norm2_bound(ERROR_SIGMA2, DEGREE)
     bound = sum(
         product.numbers * 2 * mask2
         + product.layout.lanes * product.multiplied.rows * product.multiplied.radius2
         for product in products
     )
-    check_hints(ERROR_SIGMA2, bound, sigma2)
+    check_hints(bound, sigma2)
 
 
 def check_reply(product: Product, sigma2: int) -> None:
     """Raise `ValueError` if a replier's mask would hide too little from the encryptor."""
     bound = product.layout.slots * 2 * norm2_bound(ERROR_SIGMA2, DEGREE)
-    check_hints(MASK_SIGMA2, bound, sigma2)
+    check_hints(bound, sigma2)
 
 
-def check_hints(secret2: int, bound: int, sigma2: int) -> None:
+def check_hints(bound: int, sigma2: int) -> None:
     """Raise `ValueError` unless hints leave the secrets the standard's deviation."""
-    left = 2 * (Fraction(1, secret2) + Fraction(bound, sigma2 * LOW_STEP**2))
+    left = 2 * (Fraction(1, ERROR_SIGMA2) + Fraction(bound, sigma2 * LOW_STEP**2))
     if left * _HINT_VARIANCE > 1:
         raise ValueError("the noise is too small for the encryption; use a smaller budget")

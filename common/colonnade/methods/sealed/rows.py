@@ -121,9 +121,9 @@ def _into_steps(sums: IntArray, ball: int, radius: int, radius2: int, out: IntAr
             out[j, i] = step
             reached += step * step
         # Privacy: the norm is checked in integers; were it too large, the row would be 0.
-        kept = np.int64(reached <= radius2) * np.int64(norm2 <= length * length)
+        kept = np.float64(reached <= radius2) * np.float64(norm2 <= length * length)
         for j in range(sums.shape[0]):
-            out[j, i] *= kept
+            out[j, i] = np.int64(np.float64(out[j, i]) * kept)  # floats: no branch is made of it
 
 
 @njit

@@ -31,10 +31,10 @@ from colonnade.methods.sealed.ring import (
 )
 from colonnade.privacy.sampling import NoiseSource
 
-# Variances of secret and errors, and of the mask and error of a re-randomisation: what Hint-RLWE
-# leaves of them is still a deviation of 3.2 (`charges.check_hints`).
-ERROR_SIGMA2 = 22
-MASK_SIGMA2 = 41
+# Variance of secrets, masks and errors, a deviation of 6.4: twice the standard's 3.2, which
+# Hint-RLWE has to leave of it (`charges.check_hints`). With half the variance, tables of a million
+# rows would already open too much.
+ERROR_SIGMA2 = 41
 _SPARE_WORDS = 64
 
 
@@ -137,7 +137,7 @@ def multiplied(
         public, *tables = group.pairs()
         prepared = ring.prepare([*tables, public])
         for smalls in layout.multipliers(rows):
-            mask = small(noise.discrete_gaussian(MASK_SIGMA2, DEGREE))
+            mask = small(noise.discrete_gaussian(ERROR_SIGMA2, DEGREE))
             c0, c1 = prepared.dot([*smalls, mask])
             made.append(np.concatenate([c0[wanted], c1]))
     return np.stack(made)
