@@ -212,9 +212,9 @@ def test_bits_of_a_number_are_its_capacity_rounded_up(sigma2: int, field: int) -
 
 
 def test_a_key_that_would_open_too_much_is_refused() -> None:
-    count = 0
-    while opened_millibits([PRODUCT] * count, SIGMA2) <= MAX_KEY_BITS * 1000:
-        count += 1
+    each = opened_millibits([PRODUCT], SIGMA2)
+    assert each > 12 * 9000  # 12 numbers of more than 9 bits
+    count = MAX_KEY_BITS * 1000 // each + 1
     check_key([PRODUCT] * (count - 1), SIGMA2)
     with pytest.raises(ValueError, match="bits under one key"):
         check_key([PRODUCT] * count, SIGMA2)
@@ -264,3 +264,25 @@ def test_errors_act_on_replies_as_a_row_within_their_bound(layout: Layout) -> No
         size = math.sqrt(float((centred(product[layout.wanted]) ** 2).sum()))
         worst = max(worst, size / math.sqrt(float((moved**2).sum())))
     assert 0.0 < worst <= error_bound(layout)
+
+
+def test_errors_of_other_lanes_count() -> None:
+    # Errors that point the same way at every place that a row's products touch.
+    pytest.importorskip("seal")
+    from colonnade.methods.sealed.ring import DEGREE, seal_ring
+
+    layout, row = Layout(400, 6, lanes=3), 100
+    errors = np.zeros(DEGREE, np.int64)
+    places = [place * layout.length + row for place in range(layout.slots)]
+    wrapped = [DEGREE - lane * layout.length + row for lane in range(1, layout.lanes)]
+    errors[places], errors[wrapped] = 1, MODULUS - 1
+    moved = np.zeros((layout.lanes, layout.rows), np.int64)
+    moved[:, row] = 1
+    (smalls,) = layout.multipliers(moved)
+    product, _ = seal_ring().prepare([(errors, errors)]).dot([smalls[0]])
+    found = centred(product[layout.wanted])
+    assert found.tolist() == [3.0] * 9
+    count = len(places) + len(wrapped)
+    size = math.sqrt(float((found**2).sum()) / layout.lanes)
+    allowed = error_bound(layout) * math.sqrt(count / norm2_bound(ERROR_SIGMA2, count))
+    assert math.sqrt(count) < size <= allowed  # more than the errors' norm, less than the bound
