@@ -20,7 +20,7 @@ from support.sealed import (
 )
 
 from colonnade.core.arrays import IntArray
-from colonnade.core.errors import BadInput, BadMessage
+from colonnade.core.errors import BadInput, BadMessage, VerificationFailed
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.export import export_lines, verify_export
 from colonnade.methods.base import Part
@@ -224,7 +224,7 @@ def test_an_entry_cannot_understate_a_sealed_price(kind: str, field: str) -> Non
     entry = json.loads(lines[place])
     entry["mechanism"][field] = entry["mechanism"][field] * 2
     lines[place] = json.dumps(entry, sort_keys=True, separators=(",", ":"))
-    with pytest.raises(BadInput, match="price of its mechanism"):
+    with pytest.raises(VerificationFailed, match="price of its mechanism"):
         verify_export(lines)
 
 
