@@ -20,7 +20,7 @@ from colonnade.core.errors import (
 from colonnade.ledger.create import open_ledger
 from colonnade.ledger.ledger import Ledger
 from colonnade.party.config import PartyConfig
-from colonnade.party.data.binding import claim, rows_of
+from colonnade.party.data.binding import claim, note_use, rows_of
 from colonnade.party.data.dataset import Dataset, open_dataset
 from colonnade.party.meter import Meter
 from colonnade.party.metrics import readings
@@ -89,6 +89,7 @@ class Party:
                 wait = min(2 * wait, _LONGEST_WAIT_S)
         finally:
             stopping.cancel()
+            note_use(rows_of(dataset), self._ledger)
             dataset.close()
 
     async def _session(self, dataset: Dataset, said: Callable[[bool], None]) -> None:
