@@ -1,7 +1,7 @@
 """Copies of a ledger that have a head mirror each are noticed by the table that they pay for.
 
-``cp -r ledger copy`` once gave local fits of one table the cap twice: the mirror was copied too, and
-no coordinator is told of a local fit.
+``cp -r ledger copy`` once gave local fits of one table the cap twice: the mirror was copied too,
+and no coordinator is told of a local fit.
 """
 
 import shutil
