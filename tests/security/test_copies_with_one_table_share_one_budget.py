@@ -134,3 +134,19 @@ def test_a_file_that_says_nothing_stops_nothing(content: bytes, data: Path, ledg
     (data / HEAD_NAME).write_bytes(content)
     use(ledger, (begin, data))
     assert (data / HEAD_NAME).read_bytes() != content
+
+
+def test_a_recovery_of_a_backup_that_knows_nothing_of_what_was_spent_is_noticed(
+    tmp_path: Path, data: Path, ledger: Path
+) -> None:
+    backup, recovered = tmp_path / "backup", tmp_path / "recovered"
+    shutil.copytree(ledger, backup)
+    use(ledger, (bounds, data))
+    (backup / "ledger.stopped").touch()
+    recover_ledger(LedgerFiles(backup), LedgerFiles(recovered))
+    made = open_ledger(LedgerFiles(recovered))
+    left = made.budget().remaining
+    made.close()
+    assert left > units_down(CAP / 2)
+    with pytest.raises(LedgerRolledBack):
+        use(recovered, (fit, data))
