@@ -15,6 +15,7 @@ from colonnade.cli import predict
 from colonnade.cli.parser import WrongUsage
 from colonnade.core.errors import BadInput
 from colonnade.data.model import LinearModel, ModelFeature, ModelLabel
+from colonnade.party import scoring
 
 MODEL = LinearModel(
     job_id="ab" * 32,
@@ -100,7 +101,7 @@ def test_json_is_one_object(folder: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_many_chunks_give_what_one_array_gives(
     folder: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(predict, "_CHUNK_VALUES", 4096)
+    monkeypatch.setattr(scoring, "_CHUNK_VALUES", 4096)
     draw = np.random.default_rng(7)
     names = ("hospital.age", "lab.age", "glucose")
     columns = {name: np.round(draw.uniform(-10.0, 450.0, 10_000), 3) for name in names}

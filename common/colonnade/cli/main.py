@@ -28,6 +28,7 @@ _EXTRAS = {
     "[postgres]": ("psycopg",),
     "[sklearn]": ("sklearn", "dp_accounting"),
     "[bench]": ("opendp",),
+    "[sealed]": ("seal",),
 }
 # The options that the library's errors leave to us to name.
 _HINTS = {

@@ -105,7 +105,7 @@ def load(found: Found) -> tuple[ModuleType, Parser]:
     others = [f"{found.prog} {name} ({each.help})" for name, each in found.command.verbs.items()]
     parser = Parser(
         prog=found.prog,
-        description=_sentence(found.command.help),
+        description=sentence(found.command.help),
         epilog=f"See also: {', '.join(others)}" if others else None,
     )
     module.add_arguments(parser)
@@ -120,7 +120,7 @@ def group_help(found: Found) -> str:
     top = not found.path
     parser = argparse.ArgumentParser(
         prog=found.prog,
-        description=_sentence(found.command.help),
+        description=sentence(found.command.help),
         epilog="\n\n".join(filter(None, (_left_out(found.command), _exit_codes() if top else ""))),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -152,5 +152,6 @@ def _exit_codes() -> str:
     return "\n".join(("exit codes:", *lines))
 
 
-def _sentence(text: str) -> str:
+def sentence(text: str) -> str:
+    """Return a line of the table as a sentence."""
     return f"{text[0].upper()}{text[1:]}."

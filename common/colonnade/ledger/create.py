@@ -80,7 +80,8 @@ def create_ledger(
         draft.rename(files.folder)
     except BaseException as error:
         shutil.rmtree(draft, ignore_errors=True)
-        if files.mirror_at is not None:
+        # One that was there before is another ledger's, which came first.
+        if files.mirror_at is not None and not isinstance(error, FileExistsError):
             files.mirror_at.unlink(missing_ok=True)
         if isinstance(error, apsw.Error):  # of a disk, for the database is a new one
             number = errno.ENOSPC if isinstance(error, apsw.FullError) else errno.EIO
