@@ -12,8 +12,8 @@ from support.desk import CAP, UNITS, Desk, job_of
 from support.hosts import HUB, PARTY, a_ledger, ingest_rows, vault_on
 
 from colonnade.cli.main import main
-from colonnade.client.builder import JobOptions, author
-from colonnade.client.client import PartyOffer
+from colonnade.client import JobOptions, PartyOffer
+from colonnade.client.builder import build_job
 from colonnade.client.description import describe
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
@@ -290,7 +290,7 @@ def test_a_dry_run_adds_what_parties_paid_before() -> None:
         )
         for party in ("a", "b")
     ]
-    job = author(offers, JobOptions(), target="y")
+    job = build_job(offers, JobOptions(), target="y")
     told = describe(job, offers)
     assert told["joint_bounds_rho"] == 2 * paid / RHO_UNIT
     total = told["joint_max_rho"] + told["joint_bounds_rho"]

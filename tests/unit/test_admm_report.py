@@ -10,10 +10,10 @@ import pytest
 from support.clients import PRICE, ClientDesk, admm_job
 from support.entropy import shake
 
-from colonnade.cli.admm_options import _limit
 from colonnade.cli.main import main
 from colonnade.cli.progress import summary
-from colonnade.client.client import JobView, PartyView
+from colonnade.client import JobView, PartyView
+from colonnade.client.planning import _participations
 from colonnade.linear.losses import LOGISTIC
 from colonnade.methods.admm.plan import participations_of
 from colonnade.methods.admm.prox import Client
@@ -238,7 +238,7 @@ def test_a_wrong_option_is_named(
 def test_the_limit_of_clients_leaves_every_round_its_minimum(
     rounds: int, sampled: int, minimum: int, clients: int
 ) -> None:
-    limit = _limit(rounds, sampled, minimum, clients)
+    limit = _participations(rounds, sampled, minimum, clients)
     assert participations_of(rounds, sampled, clients) <= limit <= rounds
     if limit < rounds:
         taken = np.zeros(clients, int)  # the worst drawings: the same clients up to their limit

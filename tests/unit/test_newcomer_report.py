@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from colonnade.cli.job.admm import _job
 from colonnade.cli.job.hand_in import hand_in
-from colonnade.client.builder import JobOptions, author
-from colonnade.client.client import Client, PartyOffer
+from colonnade.client import AdmmOptions, Client, JobOptions, JobPlan, PartyOffer
+from colonnade.client.builder import build_admm_job, build_job
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
 from colonnade.report import cost_plots, model_plots
@@ -44,16 +43,16 @@ def offers() -> list[PartyOffer]:
 @pytest.mark.parametrize("scope", ["joint", "party"])
 def test_a_party_that_is_named_twice_does_not_count_twice(scope: str) -> None:
     with pytest.raises(BadInput, match="more than once"):
-        author(offers(), JobOptions(scope=scope), target="y", parties=["hospital", "hospital"])
+        build_job(offers(), JobOptions(scope=scope), target="y", parties=["hospital", "hospital"])
 
 
 def test_nor_in_a_job_over_clients() -> None:
     with pytest.raises(BadInput, match="more than once"):
-        _job(argparse.Namespace(parties="hospital, hospital", without=None), offers())
+        build_admm_job(offers(), AdmmOptions(), target="y", parties=["hospital", "hospital"])
 
 
 def test_a_label_owner_alone_has_a_label_that_all_hold() -> None:
-    job = author(offers(), JobOptions(label_owner="hospital"), target="y")
+    job = build_job(offers(), JobOptions(label_owner="hospital"), target="y")
     assert job.label_parties() == ("hospital",)
 
 
@@ -62,10 +61,10 @@ def test_a_specification_that_cannot_be_written_is_not_submitted(
     tmp_path: Path, place: str
 ) -> None:
     (tmp_path / "file").write_text("")
-    spec = job_to_bytes(author(offers(), JobOptions(), target="y"))
+    spec = job_to_bytes(build_job(offers(), JobOptions(), target="y"))
     arguments = argparse.Namespace(write_spec=tmp_path / place, dry_run=False, json=False)
     with Client("127.0.0.1:1", None) as client, pytest.raises(BadInput, match="name another"):
-        hand_in(client, spec, arguments)
+        hand_in(client, JobPlan(spec, {}), arguments)
 
 
 def uplink_by_name() -> Any:
