@@ -76,15 +76,14 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from colonnade.methods.base import Unit
-from colonnade.report.cost_sections import promised
-from colonnade.report.html import render
-from colonnade.report.markup import at_most, short
-from colonnade.report.schema import FORMAT, VERSION, Privacy, Report
+import msgspec
 
-__all__ = ["FORMAT", "VERSION", "Report", "state_promise", "write_report"]
+from colonnade.report.schema import FIT_FORMAT, FORMAT, VERSION, Privacy, Report, read
+from colonnade.report.text import at_most, short
+
+__all__ = ["FIT_FORMAT", "FORMAT", "VERSION", "Report", "page_of_report", "read", "state_promise", "write_report"]
 
 
 def write_report(report: Mapping[str, Any], folder: Path) -> None:
@@ -92,44 +91,43 @@ def write_report(report: Mapping[str, Any], folder: Path) -> None:
 
     The same report gives the same bytes.
     """
-    if (report.get("format"), report.get("version")) != (FORMAT, VERSION):
-        raise ValueError(f"a report has format {FORMAT!r} and version {VERSION}")
+    page = page_of_report(report)
+    text = json.dumps(report, indent=1, allow_nan=False) + "\n"
     folder.mkdir(parents=True, exist_ok=True)
-    _write(folder / "report.json", json.dumps(report, indent=1, allow_nan=False) + "\n")
-    _write(folder / "report.html", render(cast("Report", report)))
+    _write(folder / "report.json", text)
+    _write(folder / "report.html", page)
 
 
-def state_promise(privacy: Privacy, unit: Unit = Unit.RECORD) -> str:
+def page_of_report(report: Mapping[str, Any]) -> str:
+    """Return the page for people of the object of a job's or a fit's ``report.json``."""
+    from colonnade.report.render import render
+
+    return render(read(report))
+
+
+def state_promise(privacy: Mapping[str, Any]) -> str:
     """Return the promise of a job in one sentence, for ``privacy["statement"]``."""
-    joint, delta = privacy["joint"], f"(delta {short(privacy['delta'], 3)})"
-    if unit is Unit.CLIENT:
-        most = at_most(promised(joint)["max"]["epsilon"])
-        return (
-            "Whatever all others do together, all that this job may make anybody send about one"
-            f" client is differentially private with epsilon at most {most} for the replacement of"
-            f" all the client's rows {delta}."
-        )
+    found = msgspec.convert(privacy, Privacy)
+    joint = found.joint
     each = ", ".join(
-        f"{party['party']} {at_most(promised(party)['max']['epsilon'])}"
-        for party in privacy["parties"]
+        f"{party.party} {at_most(party.promised.max.epsilon)}" for party in found.parties
     )
-    bought = joint["bounds"]
-    with_bounds = bought is not None and bought["units"] > 0
     what = "all that this job may make the parties send is"
-    if with_bounds:
+    if joint.bought is not None:
         what = (
             "what the parties sent to buy bounds and all that this job may make them send are"
             " together"
         )
     told = (
         f"Whatever all others do together, {what} differentially private with epsilon at most"
-        f" {at_most(promised(joint)['max']['epsilon'])} for a person whose row is at every party"
-        f" and, for a row at one party alone, with epsilon at most: {each} {delta}."
+        f" {at_most(joint.promised.max.epsilon)} for a person whose row is at every party"
+        f" and, for a row at one party alone, with epsilon at most: {each}"
+        f" (delta {short(found.delta, 3)})."
     )
-    if bought is not None and with_bounds:
+    if joint.bought is not None:
         told += (
-            f" Of the joint rho, {short(bought['rho'])} paid for bounds and"
-            f" {short(joint['max']['rho'])} is the job's maximum."
+            f" Of the joint rho, {short(joint.bought.rho)} paid for bounds and"
+            f" {short(joint.max.rho)} is the job's maximum."
         )
     return told
 
