@@ -14,7 +14,12 @@ from typing import Any, BinaryIO
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 # The protocol speaks through descriptors 3 and 4.
-_START = "import os, sys; r, w, *c = sys.argv[1:]; os.dup2(int(r), 3); os.dup2(int(w), 4); os.execv(c[0], c)"
+_START = """import os, sys
+read, write, *command = sys.argv[1:]
+os.dup2(int(read), 3)
+os.dup2(int(write), 4)
+os.execv(command[0], command)
+"""
 
 
 class Browser:

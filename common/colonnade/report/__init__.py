@@ -80,10 +80,20 @@ from typing import Any
 
 import msgspec
 
+from colonnade.methods.base import Unit
 from colonnade.report.schema import FIT_FORMAT, FORMAT, VERSION, Privacy, Report, read
 from colonnade.report.text import at_most, short
 
-__all__ = ["FIT_FORMAT", "FORMAT", "VERSION", "Report", "page_of_report", "read", "state_promise", "write_report"]
+__all__ = [
+    "FIT_FORMAT",
+    "FORMAT",
+    "VERSION",
+    "Report",
+    "read",
+    "state_promise",
+    "to_html",
+    "write_report",
+]
 
 
 def write_report(report: Mapping[str, Any], folder: Path) -> None:
@@ -91,24 +101,31 @@ def write_report(report: Mapping[str, Any], folder: Path) -> None:
 
     The same report gives the same bytes.
     """
-    page = page_of_report(report)
+    page = to_html(report)
     text = json.dumps(report, indent=1, allow_nan=False) + "\n"
     folder.mkdir(parents=True, exist_ok=True)
     _write(folder / "report.json", text)
     _write(folder / "report.html", page)
 
 
-def page_of_report(report: Mapping[str, Any]) -> str:
+def to_html(report: Mapping[str, Any]) -> str:
     """Return the page for people of the object of a job's or a fit's ``report.json``."""
     from colonnade.report.render import render
 
     return render(read(report))
 
 
-def state_promise(privacy: Mapping[str, Any]) -> str:
+def state_promise(privacy: Mapping[str, Any], unit: Unit = Unit.RECORD) -> str:
     """Return the promise of a job in one sentence, for ``privacy["statement"]``."""
     found = msgspec.convert(privacy, Privacy)
-    joint = found.joint
+    joint, delta = found.joint, f"(delta {short(found.delta, 3)})"
+    if unit is Unit.CLIENT:
+        return (
+            "Whatever all others do together, all that this job may make anybody send about one"
+            f" client is differentially private with epsilon at most"
+            f" {at_most(joint.promised.max.epsilon)} for the replacement of all the client's rows"
+            f" {delta}."
+        )
     each = ", ".join(
         f"{party.party} {at_most(party.promised.max.epsilon)}" for party in found.parties
     )
@@ -121,8 +138,7 @@ def state_promise(privacy: Mapping[str, Any]) -> str:
     told = (
         f"Whatever all others do together, {what} differentially private with epsilon at most"
         f" {at_most(joint.promised.max.epsilon)} for a person whose row is at every party"
-        f" and, for a row at one party alone, with epsilon at most: {each}"
-        f" (delta {short(found.delta, 3)})."
+        f" and, for a row at one party alone, with epsilon at most: {each} {delta}."
     )
     if joint.bought is not None:
         told += (

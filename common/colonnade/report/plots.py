@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from colonnade.report.parts import Chart, Line, Mark, Square, Strip, Table
 from colonnade.report.text import abbreviated, short, signed
@@ -16,7 +17,6 @@ MAX_SQUARES = 24
 
 _NAME_GAP = 16.0  # pixels between names
 _ROW = 18  # pixels of a matrix's row
-_MIN_DECADES = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def around_zero(values: Sequence[float]) -> Scale:
 
 def zero_ticks(scale: Scale) -> tuple[tuple[float, str], ...]:
     """Return the ticks of a strip around zero: its middle and one on either side."""
-    step = scale.ticks(4)[-1] if scale.ticks(4) else scale.high
+    step = round_step(scale.high / 2.5)
     return tuple(
         (scale.percent(value), signed(value, 2) if value else "0") for value in (-step, 0.0, step)
     )
@@ -84,8 +84,7 @@ def effect_strip(
     scale: Scale, size: float, ends: tuple[float, float] | None, *, colour: str, label: str
 ) -> Strip:
     """Return an effect around zero: a bar, or a dot with its interval."""
-    marks = [Mark("grid", scale.percent(each)) for each in scale.ticks(4) if each]
-    marks.append(Mark("axis", scale.percent(0.0)))
+    marks = [Mark("axis" if text == "0" else "grid", x) for x, text in zero_ticks(scale)]
     if ends is None:
         low, high = sorted((scale.percent(0.0), scale.percent(size)))
         marks.append(Mark("bar", low, high, colour, label))
@@ -141,7 +140,7 @@ def line_chart(
         )
         for curve in reversed(curves)  # the named ones above the others
     )
-    named = [curve for curve in curves if curve.style != "thin"][:MAX_NAMED]
+    named = [curve for curve in curves if curve.name and curve.style != "thin"][:MAX_NAMED]
     heights = spread([pixel(curve.values[-1]) for curve in named])
     if logarithmic:
         y_ticks = [(10.0**each, short(10.0**each, 3)) for each in along.ticks(4) if each % 1 == 0]
@@ -178,7 +177,7 @@ def spread(heights: Sequence[float], gap: float = _NAME_GAP, limit: float = HEIG
     gap = min(gap, limit / max(1, len(heights) - 1))
     order = sorted(range(len(heights)), key=lambda place: heights[place])
     moved = list(heights)
-    for below, place in zip(order, order[1:], strict=False):
+    for below, place in pairwise(order):
         moved[place] = max(moved[place], moved[below] + gap)
     last = limit
     for place in reversed(order):  # push back what fell off the end

@@ -27,14 +27,14 @@ VERSION = 1
 Setting = int | float | str | bool | None
 
 
-class Spend(Value):
+class Spend(Value, frozen=True):
     """What may be spent at most, and what was."""
 
     max: Amount
     spent: Amount
 
 
-class JobSpend(Spend):
+class JobSpend(Spend, frozen=True):
     """The same of a job alone, of bounds bought before it, and of both; None where not known."""
 
     bounds: Amount | None = None
@@ -51,13 +51,13 @@ class JobSpend(Spend):
         return self.bounds if self.bounds is not None and self.bounds.units else None
 
 
-class LabelSpend(JobSpend):
+class LabelSpend(JobSpend, frozen=True):
     """What the label costs; ``who`` says whose releases depend on it."""
 
     who: str = ""
 
 
-class KindSpend(Value):
+class KindSpend(Value, frozen=True):
     """What a party spent on one kind of release."""
 
     kind: str
@@ -65,7 +65,7 @@ class KindSpend(Value):
     spent: Amount
 
 
-class PartySpend(JobSpend, kw_only=True):
+class PartySpend(JobSpend, frozen=True, kw_only=True):
     """What a party promised and spent; cap and ledger are None where it did not tell them."""
 
     party: str
@@ -74,14 +74,14 @@ class PartySpend(JobSpend, kw_only=True):
     by_kind: tuple[KindSpend, ...] = ()
 
 
-class RoundSpend(Value):
+class RoundSpend(Value, frozen=True):
     """Units charged in one round, by party: not cumulative."""
 
     round: int
     spent: dict[str, int]
 
 
-class Privacy(Value):
+class Privacy(Value, frozen=True):
     """What is promised to whom, and what it cost."""
 
     delta: float
@@ -93,7 +93,7 @@ class Privacy(Value):
     by_round: tuple[RoundSpend, ...]
 
 
-class UplinkRow(Value):
+class UplinkRow(Value, frozen=True):
     """Bytes of one round, party and kind."""
 
     round: int
@@ -106,7 +106,7 @@ class UplinkRow(Value):
     retry_bytes: int
 
 
-class ClientUplink(Value):
+class ClientUplink(Value, frozen=True):
     """What each client sent, by party in its clients' own order; an answer has ``body_bytes``."""
 
     kind: str
@@ -115,7 +115,7 @@ class ClientUplink(Value):
     payload_bytes: dict[str, tuple[int, ...]]
 
 
-class Uplink(Value):
+class Uplink(Value, frozen=True):
     """Bytes from the parties to the coordinator; the totals are the sums of the rows."""
 
     payload_bytes: int
@@ -127,7 +127,7 @@ class Uplink(Value):
     clients: ClientUplink | None = None
 
 
-class ModelLabel(Value):
+class ModelLabel(Value, frozen=True):
     """The label and its bounds."""
 
     name: str
@@ -135,7 +135,7 @@ class ModelLabel(Value):
     high: float
 
 
-class ModelFeature(Value):
+class ModelFeature(Value, frozen=True):
     """A feature of the model."""
 
     party: str
@@ -147,7 +147,7 @@ class ModelFeature(Value):
     coef_scaled: float
 
 
-class Model(Value):
+class Model(Value, frozen=True):
     """The object of ``model.json``."""
 
     loss: str
@@ -157,14 +157,14 @@ class Model(Value):
     features: tuple[ModelFeature, ...]
 
 
-class PathPoint(Value):
+class PathPoint(Value, frozen=True):
     """The scaled coefficients after one round, by party, in the model's order."""
 
     round: int
     coef: dict[str, tuple[float, ...]]
 
 
-class Unused(Value):
+class Unused(Value, frozen=True):
     """A party that paid for a model which uses none of its features."""
 
     party: str
@@ -172,7 +172,7 @@ class Unused(Value):
     note: str
 
 
-class FeaturePerDeviation(Value):
+class FeaturePerDeviation(Value, frozen=True):
     """A feature's deviation in its unit, and its coefficient for one; None if noise hides it."""
 
     party: str
@@ -181,20 +181,20 @@ class FeaturePerDeviation(Value):
     coef: float | None
 
 
-class PerDeviation(Value):
+class PerDeviation(Value, frozen=True):
     """Coefficients on the scale of released deviations, in the model's order."""
 
     features: tuple[FeaturePerDeviation, ...]
 
 
-class Rounds(Value):
+class Rounds(Value, frozen=True):
     """How far the job came."""
 
     planned: int
     done: int
 
 
-class Report(Value):
+class Report(Value, frozen=True):
     """All that a report says."""
 
     job_id: str
@@ -212,7 +212,7 @@ class Report(Value):
     n_clients: int = 0  # of a job over clients
     labels: str = ""
     rounds: Rounds = Rounds(planned=0, done=0)
-    parameters: dict[str, Setting] = {}
+    parameters: dict[str, Setting] = msgspec.field(default_factory=dict)
     privacy: Privacy | None = None
     uplink: Uplink | None = None
     per_deviation: PerDeviation | None = None
@@ -220,7 +220,7 @@ class Report(Value):
     unused: tuple[Unused, ...] = ()
     quality: Quality | None = None
     clients: Clients | None = None
-    simulation: dict[str, Setting] = {}
+    simulation: dict[str, Setting] = msgspec.field(default_factory=dict)
     moments: Moments | None = None
     contribution: dict[str, Contribution] | None = None
     evaluation: Evaluation | None = None

@@ -9,7 +9,7 @@ class Value(msgspec.Struct, frozen=True, kw_only=True):
     """A value of a report."""
 
 
-class Amount(Value):
+class Amount(Value, frozen=True):
     """A privacy amount: exact units of ``2**-50`` rho, and the same as rho and as epsilon."""
 
     units: int
@@ -17,7 +17,7 @@ class Amount(Value):
     epsilon: float
 
 
-class Score(Value):
+class Score(Value, frozen=True):
     """One more measure of the three models."""
 
     metric: str
@@ -26,7 +26,7 @@ class Score(Value):
     nonprivate: float
 
 
-class Probabilities(Value):
+class Probabilities(Value, frozen=True):
     """A classifier's probabilities beside the base rate, on the rows that quality is about."""
 
     mean_probability: float
@@ -35,7 +35,7 @@ class Probabilities(Value):
     base_rate_log_loss: float  # of the base rate as everybody's probability
 
 
-class Quality(Value):
+class Quality(Value, frozen=True):
     """Accuracy on known data, which only a simulation has."""
 
     metric: str
@@ -51,14 +51,14 @@ class Quality(Value):
     probabilities: Probabilities | None = None
 
 
-class FeatureName(Value):
+class FeatureName(Value, frozen=True):
     """A feature by its party and name."""
 
     party: str
     name: str
 
 
-class MomentsPath(Value):
+class MomentsPath(Value, frozen=True):
     """LASSO solutions in standard deviations, one row of coefficients for each penalty."""
 
     penalties: tuple[float, ...]
@@ -66,7 +66,7 @@ class MomentsPath(Value):
     chosen: float
 
 
-class MomentsIntervals(Value):
+class MomentsIntervals(Value, frozen=True):
     """Coefficients without penalty, in standard deviations, with errors and intervals."""
 
     level: float
@@ -76,14 +76,14 @@ class MomentsIntervals(Value):
     high: tuple[float, ...]
 
 
-class MomentsExplained(Value):
+class MomentsExplained(Value, frozen=True):
     """The share of the label's variance that releases say the model explains; a standard error."""
 
     share: float
     error: float
 
 
-class Moments(Value):
+class Moments(Value, frozen=True):
     """What else the releases of a moments job tell."""
 
     features: tuple[FeatureName, ...]
@@ -94,7 +94,7 @@ class Moments(Value):
     explained: MomentsExplained | None = None
 
 
-class LocalClients(Value):
+class LocalClients(Value, frozen=True):
     """What clients' own accounts enforce."""
 
     max: Amount
@@ -102,7 +102,7 @@ class LocalClients(Value):
     promised: Amount
 
 
-class CentralModel(Value):
+class CentralModel(Value, frozen=True):
     """What the published models alone reveal, if all premises hold."""
 
     epsilon: float | None
@@ -110,7 +110,7 @@ class CentralModel(Value):
     premises: tuple[str, ...]
 
 
-class RoundCount(Value):
+class RoundCount(Value, frozen=True):
     """A round over clients: how many it asked in how many drawings; ``done`` with its minimum."""
 
     round: int
@@ -120,7 +120,7 @@ class RoundCount(Value):
     done: bool
 
 
-class ClientCurve(Value):
+class ClientCurve(Value, frozen=True):
     """Both figures of epsilon after so many rounds."""
 
     round: int
@@ -129,7 +129,7 @@ class ClientCurve(Value):
     central_epsilon: float | None
 
 
-class Clients(Value):
+class Clients(Value, frozen=True):
     """What a job over clients cost each of them."""
 
     count: int
@@ -148,7 +148,7 @@ class Clients(Value):
     answers_by_client: dict[str, tuple[int, ...]]
 
 
-class Contribution(Value):
+class Contribution(Value, frozen=True):
     """What a party's columns explain alone, and all others without them; standard errors."""
 
     alone: float
@@ -157,7 +157,7 @@ class Contribution(Value):
     without_error: float | None = None
 
 
-class CalibrationGroup(Value):
+class CalibrationGroup(Value, frozen=True):
     """Mean prediction and mean label of a group of held-out people; a standard error."""
 
     predicted: float
@@ -165,7 +165,7 @@ class CalibrationGroup(Value):
     error: float
 
 
-class Evaluation(Value):
+class Evaluation(Value, frozen=True):
     """A released score on people kept out of the fit, its standard error and its price."""
 
     metric: str
@@ -178,7 +178,7 @@ class Evaluation(Value):
     calibration: tuple[CalibrationGroup, ...] = ()
 
 
-class Trail(Value):
+class Trail(Value, frozen=True):
     """The scaled coefficients of a fit's largest features after some of its steps."""
 
     features: tuple[str, ...]
@@ -186,7 +186,7 @@ class Trail(Value):
     coef: tuple[tuple[float, ...], ...]
 
 
-class FitRelease(Value):
+class FitRelease(Value, frozen=True):
     """A kind of release in a fit: its mechanism's integers and how many one row can affect."""
 
     kind: str
@@ -197,9 +197,10 @@ class FitRelease(Value):
     l2_sensitivity2: int | None = None
     scale: float | None = None
     sensitivity: float | None = None
+    l1_sensitivity: float | None = None
 
 
-class FitPrivacy(Value):
+class FitPrivacy(Value, frozen=True):
     """The claim of a fit."""
 
     private: bool
@@ -215,7 +216,7 @@ class FitPrivacy(Value):
     amplified_epsilon: float | None = None
 
 
-class FitLedger(Value):
+class FitLedger(Value, frozen=True):
     """What a ledger was charged for a fit, and has left."""
 
     ledger_id: str
@@ -223,15 +224,17 @@ class FitLedger(Value):
     left_rho: float
 
 
-class Penalty(Value):
-    """A fit's penalty."""
+class Penalty(Value, frozen=True):
+    """A fit's penalty: elastic net within a box, or a registered one by its name."""
 
-    l1: float
-    l2: float
-    box: float | None
+    l1: float = 0.0
+    l2: float = 0.0
+    box: float | None = None
+    name: str = ""
+    strength: float = 0.0
 
 
-class Fit(Value):
+class Fit(Value, frozen=True):
     """What only the report of a fit at one site says."""
 
     penalty: Penalty

@@ -14,7 +14,7 @@ _NOT_TEXT = re.compile(
 )
 _MIN_GROUPED, _MAX_GROUPED = 1e4, 1e7  # between them a number is shown without exponent
 _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-_NAME_CHARS = 15
+_NAME_CHARS = 16
 
 
 def clean(text: str) -> str:
@@ -49,22 +49,22 @@ def at_most(value: float, digits: int = 3) -> str:
 
 def epsilon_up(value: float) -> str:
     """Return a cost in epsilon with three places, rounded up."""
-    return f"ε {_places(value, 3, up=True)}"
+    return f"ε\u00a0{_places(value, 3, up=True)}"
 
 
 def epsilon_down(value: float) -> str:
     """Return what is left in epsilon with three places, rounded down."""
-    return f"ε {_places(value, 3, up=False)}"
+    return f"ε\u00a0{_places(value, 3, up=False)}"
 
 
 def percent_up(share: float) -> str:
     """Return a share that was used, in percent with one place, rounded up."""
-    return f"{_places(100.0 * share, 1, up=True)} %"
+    return f"{_places(100.0 * share, 1, up=True)}\u00a0%"
 
 
 def percent_down(share: float) -> str:
     """Return a share that is left, in percent with one place, rounded down."""
-    return f"{_places(100.0 * share, 1, up=False)} %"
+    return f"{_places(100.0 * share, 1, up=False)}\u00a0%"
 
 
 def _places(value: float, places: int, *, up: bool) -> str:
@@ -75,9 +75,9 @@ def _places(value: float, places: int, *, up: bool) -> str:
 
 
 def odds(epsilon: float) -> str:
-    """Return what a guess of 50 : 50 can become at most, by Bayes' rule."""
+    """Return what a guess of 50 : 50 can become, by Bayes' rule."""
     raised = math.ceil(100.0 / (1.0 + math.exp(-epsilon)) - 1e-9)
-    return f"about {raised} : {100 - raised}" if raised < 100 else "more than 99 : 1"
+    return f"at most about {raised} : {100 - raised}" if raised < 100 else "more than 99 : 1"
 
 
 def size(n_bytes: int) -> str:
@@ -96,6 +96,18 @@ def count(number: int, one: str, many: str = "") -> str:
 def in_words(number: int) -> str:
     """Return a small number as a word."""
     return _WORDS[number] if number < len(_WORDS) else f"{number:,d}"
+
+
+def of_all(part: int, total: int, one: str = "column") -> str:
+    """Return how many of all things, at the start of a sentence or in one."""
+    if part == total:
+        return f"all {count(total, one)}" if total > 1 else f"the only {one}"
+    return f"{in_words(part) if part else 'none'} of {total:,d} {one}s"
+
+
+def percent(share: float) -> str:
+    """Return a share in whole percent."""
+    return f"{100.0 * share:.0f}\u00a0%"
 
 
 def listed(names: Sequence[str]) -> str:

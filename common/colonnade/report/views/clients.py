@@ -10,12 +10,12 @@ from colonnade.report.views.cells import NONE, number, party_cell, plain_table
 
 def clients_section(report: Report, clients: Clients) -> Section:
     """Say what clients spent, and what the published models alone would reveal."""
-    lead = (
+    counts = (
         f"{clients.count:,d} clients, each with an account of its own that protects all its rows;"
         f" {clients.answers:,d} answers of {clients.body_bytes:,d} bytes each;"
-        f" {clients.declined:,d} declined to go on.",
-        shortfall(clients, rounds=report.rounds.planned),
+        f" {clients.declined:,d} declined to go on."
     )
+    lead = (counts, shortfall(clients, rounds=report.rounds.planned))
     central = clients.central
     premises = Note(
         "The model-based figure holds only if all of this is true, and nobody checks it:",
@@ -73,7 +73,9 @@ def _epsilons(clients: Clients) -> Table:
         ),
     ]
     lines = [[Cell(what), Cell(by), value] for what, value, by in rows]
-    return plain_table("client-epsilon", "Two kinds of promise", ("", "", "ε"), lines, texts=2)
+    return plain_table(
+        "client-epsilon", "Two kinds of promise", ("for", "kind", "ε"), lines, texts=2
+    )
 
 
 def _curves(clients: Clients) -> list[Block]:
@@ -81,19 +83,19 @@ def _curves(clients: Clients) -> list[Block]:
     if len(points) < 2:
         return []
     found = [
-        ("most, enforced", "ink", "", [point.local_max_epsilon for point in points]),
-        ("median, enforced", "1", "", [point.local_median_epsilon for point in points]),
+        ("most", "ink", "", [point.local_max_epsilon for point in points]),
+        ("median", "0", "", [point.local_median_epsilon for point in points]),
     ]
     central = [point.central_epsilon for point in points if point.central_epsilon is not None]
     if len(central) == len(points):
-        found.append(("model-based", "spent", "dashed", central))
+        found.append(("model", "spent", "dashed", central))
     table = plain_table(
         "client-curves",
         "ε up to each round",
         ("round", "enforced, most", "enforced, median", "model-based"),
         [
             [
-                Cell(str(point.round)),
+                number(point.round),
                 number(point.local_max_epsilon),
                 number(point.local_median_epsilon),
                 number(point.central_epsilon),
@@ -118,7 +120,7 @@ def _curves(clients: Clients) -> list[Block]:
 def _by_round(clients: Clients) -> Table:
     lines = [
         [
-            Cell(str(each.round), each.round),
+            number(each.round),
             number(each.answers),
             number(clients.minimum),
             number(each.asked),

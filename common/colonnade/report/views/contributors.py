@@ -51,7 +51,9 @@ def contributors_section(report: Report) -> Section | None:
         columns.append(Column("in the model, of its columns", plot=True))
     columns += [Column("columns"), Column("in the model")]
     columns += [Column("clear of zero")] if has_intervals(report) else []
-    table = Table("contribution", "What each organization adds", tuple(columns), tuple(rows), about=about)
+    table = Table(
+        "contribution", "What each organization adds", tuple(columns), tuple(rows), about=about
+    )
     return Section("who", "Who contributed", "Who contributed", (_lead(report),), (table,))
 
 
@@ -80,7 +82,9 @@ def _row(report: Report, party: str, effects: list[Effect]) -> Row:
         used = sum(bool(each.feature.coef_scaled) for each in own)
         label = f"{used} of {len(own)} columns of {party} are in the model"
         share = used / len(own) if own else 0.0
-        cells.append(Cell(strip=share_strip(share, None, colour=colours(report)[party], label=label)))
+        cells.append(
+            Cell(strip=share_strip(share, None, colour=colours(report)[party], label=label))
+        )
     return Row((*cells, *_counts(report, own)), party=party)
 
 

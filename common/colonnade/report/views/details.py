@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from colonnade.report.parts import Fact, Facts, Fold, Section
 from colonnade.report.schema import Report, Setting
+from colonnade.report.schema_parts import Penalty
 from colonnade.report.text import short
 from colonnade.report.views.glossary import glossary
 
@@ -64,18 +65,21 @@ def details_section(report: Report) -> Section:
 
 
 def _job_facts(report: Report) -> tuple[Fact, ...]:
-    clients = report.over_clients
+    clients, privacy = report.over_clients, report.privacy
     exact = "exact and secret" if report.private else "simulated: not private"
     return (
         Fact("Job", report.job_id, mono=True),
         Fact("Name", report.name),
         Fact("Method", "federated ADMM over clients" if report.method == "admm" else report.method),
         Fact("Loss", report.loss),
-        Fact("Labels", "each client's own" if clients else _LABELS.get(report.labels, report.labels)),
+        Fact(
+            "Labels", "each client's own" if clients else _LABELS.get(report.labels, report.labels)
+        ),
         Fact("Submitted", report.submitted_at),
         Fact("Ended", report.ended_at or "–"),
         Fact("Duration", f"{short(report.seconds)} seconds", report.seconds),
         Fact("Noise", exact),
+        *([Fact("δ", short(privacy.delta, 3), privacy.delta)] if privacy else []),
         Fact("Files", "The same numbers for programs: report.json and model.json"),
     )
 
@@ -94,13 +98,10 @@ def _fit_facts(report: Report) -> tuple[Fact, ...]:
 def _parameters(report: Report) -> tuple[Fact, ...]:
     if (fit := report.fit) is not None:
         solver = SOLVERS.get(fit.privacy.solver, fit.privacy.solver)
-        penalty = fit.penalty
         return (
             Fact("solver", solver),
             *(_fact(f"its {name.replace('_', ' ')}", v) for name, v in fit.settings.items()),
-            _fact("l1 penalty", penalty.l1),
-            _fact("l2 penalty", penalty.l2),
-            _fact("box", "none" if penalty.box is None else penalty.box),
+            *_penalty(fit.penalty),
             _fact("intercept", fit.intercept),
         )
     facts = _client_facts(report.parameters) if report.over_clients else _facts(report.parameters)
@@ -109,6 +110,14 @@ def _parameters(report: Report) -> tuple[Fact, ...]:
         for name, value in report.simulation.items()
     ]
     return (*facts, *made)
+
+
+def _penalty(penalty: Penalty) -> list[Fact]:
+    if penalty.name:  # a registered one
+        return [_fact(f"{penalty.name.replace('_', ' ')} penalty", penalty.strength)]
+    box = "none" if penalty.box is None else penalty.box
+    strengths = (("l1 penalty", penalty.l1), ("l2 penalty", penalty.l2), ("box", box))
+    return [_fact(name, value) for name, value in strengths]
 
 
 def _client_facts(parameters: Mapping[str, Setting]) -> list[Fact]:
@@ -126,6 +135,8 @@ def _facts(values: Mapping[str, Setting]) -> list[Fact]:
 
 
 def _fact(name: str, value: object) -> Fact:
+    if value is None:
+        return Fact(name, "by default")
     if isinstance(value, bool):
         return Fact(name, "yes" if value else "no")
     if isinstance(value, int | float):

@@ -41,7 +41,12 @@ def fit_answers(report: Report, fit: Fit) -> tuple[Answer, ...]:
             report.n_rows,
         ),
         Answer(
-            "What did it cost in privacy?", figure, small, cost, "privacy", "What ε means",
+            "What did it cost in privacy?",
+            figure,
+            small,
+            cost,
+            "privacy",
+            "What ε means",
             privacy.epsilon,
         ),
         Answer(
@@ -88,7 +93,7 @@ def fit_privacy_section(report: Report, fit: Fit) -> Section:
     head = ("kind", "mechanism", "noise / sensitivity", "releases", "that one row affects")
     table = plain_table("releases", "What was released", head, lines, texts=2)
     lead = explain(privacy.epsilon, privacy.delta)
-    blocks = (promise(report, privacy.statement), Grid((Facts(tuple(facts), "The claim"), table)))
+    blocks = (promise(report, privacy.statement), Facts(tuple(facts), "The claim"), table)
     return Section("privacy", "What it cost in privacy", "Privacy", (lead,), blocks)
 
 
@@ -109,8 +114,9 @@ def _noise(release: FitRelease) -> float | None:
     """Return the scale of the noise over what one row can change."""
     if release.sigma2 is not None and release.l2_sensitivity2:
         return float(math.sqrt(release.sigma2 / release.l2_sensitivity2))
-    if release.scale is not None and release.sensitivity:
-        return float(release.scale / release.sensitivity)
+    moved = release.sensitivity or release.l1_sensitivity
+    if release.scale is not None and moved:
+        return float(release.scale / moved)
     return None
 
 
@@ -136,15 +142,15 @@ def path_section(path: Trail) -> Section | None:
                 [Curve("", "ink", far)],
                 title="Distance to the final model",
                 label="Distance to the final model by step",
-                caption="Relative to its size, without the last step, where it is zero. Steep to the"
-                " end: the model was still on its way, or each step's noise is large.",
+                caption="Relative to its size, without the last step, where it is zero. Steep to"
+                " the end: the model was still on its way, or each step's noise is large.",
                 axes=("step", "distance"),
                 logarithmic=True,
                 table=plain_table(
                     "distance",
                     "Distance to the final model",
                     ("step", "distance"),
-                    [[Cell(str(step)), number(value)] for step, value in points],
+                    [[number(step), number(value)] for step, value in points],
                 ),
             )
         )
@@ -180,7 +186,7 @@ def _path_chart(path: Trail) -> Block:
             "Coefficients after each step, scaled",
             ("step", *path.features),
             [
-                [Cell(str(step)), *(number(value) for value in coef)]
+                [number(step), *(number(value) for value in coef)]
                 for step, coef in zip(path.steps, path.coef, strict=True)
             ],
         ),

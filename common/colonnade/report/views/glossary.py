@@ -66,8 +66,12 @@ _CLIENTS = (
     ),
     Fact("δ, delta", "The chance that the bound by ε fails."),
     _RHO,
-    Fact("Enforced", "Every client's own account at its party pays before a row is read, or refuses."),
-    Fact("Model-based", "True of an honest coordinator that keeps its drawings secret; not enforced."),
+    Fact(
+        "Enforced", "Every client's own account at its party pays before a row is read, or refuses."
+    ),
+    Fact(
+        "Model-based", "True of an honest coordinator that keeps its drawings secret; not enforced."
+    ),
     Fact(
         "Release, answer",
         "Bytes that depend on a client's rows and leave its party: noisy, and charged to the client"

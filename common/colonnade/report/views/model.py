@@ -11,7 +11,7 @@ from colonnade.report.plots import (
     zero_ticks,
 )
 from colonnade.report.schema import Model, Report
-from colonnade.report.text import capital, count, readable, signed
+from colonnade.report.text import capital, of_all, readable, signed
 from colonnade.report.views.cells import MAX_LINES, NONE, colours, number, party_cell, plain_table
 from colonnade.report.views.effects import (
     Effect,
@@ -34,6 +34,11 @@ _SCALED = (
 )
 
 
+def model_loss(report: Report) -> str:
+    """Return the loss that says what a score means: a registered one may stand for it."""
+    return report.loss if report.model is None else report.model.loss
+
+
 def shows_parties(report: Report) -> bool:
     """Return whether columns belong to different parties."""
     return report.fit is None and not report.over_clients
@@ -47,21 +52,26 @@ def model_section(report: Report) -> Section:
     effects = effects_of(report)
     blocks: list[Block] = [_effects_table(report, report.model, effects)]
     blocks.append(
-        Fold("Exact coefficients, bounds and fills", (_exact_table(report, effects), _intercept(report.model)))
+        Fold(
+            "Exact coefficients, bounds and fills",
+            (_exact_table(report, effects), _intercept(report.model)),
+        )
     )
     blocks += path_blocks(report)
-    return Section("model", "What matters", "What matters", (_lead(report, effects),), tuple(blocks))
+    return Section(
+        "model", "What matters", "What matters", (_lead(report, effects),), tuple(blocks)
+    )
 
 
 def _lead(report: Report, effects: list[Effect]) -> str:
     clear, total = [each for each in effects if each.clear], len(effects)
     if has_intervals(report):
         what = "an effect that is clear of zero"
-        told = f"{capital(count(len(clear), 'column'))} of {total:,d} {_have(len(clear))} {what}."
+        told = f"{capital(of_all(len(clear), total))} {_have(len(clear))} {what}."
     else:
         what = "a coefficient in the model"
         used = sum(bool(each.feature.coef_scaled) for each in effects)
-        told = f"{capital(count(used, 'column'))} of {total:,d} {_have(used)} {what}."
+        told = f"{capital(of_all(used, total))} {_have(used)} {what}."
     if report.state != "finished":
         rounds = report.rounds
         told += f" This is the model so far, after {rounds.done} of {rounds.planned} rounds."
@@ -74,7 +84,7 @@ def _have(number_: int) -> str:
 
 def _scale_words(report: Report) -> str:
     """Say what the effects count, and whether they compare."""
-    changes = CHANGES[report.loss]
+    changes = CHANGES[model_loss(report)]
     if has_intervals(report):
         return (
             "Change of the label, in standard deviations, when the column rises by one of its own,"
@@ -95,7 +105,9 @@ def _scale_words(report: Report) -> str:
 
 
 def _hidden(report: Report) -> str:
-    hidden = sum(each.size is None and bool(each.feature.coef_scaled) for each in effects_of(report))
+    hidden = sum(
+        each.size is None and bool(each.feature.coef_scaled) for each in effects_of(report)
+    )
     return f" Noise hides the deviation of {hidden:,d} more." if hidden else ""
 
 
@@ -111,8 +123,12 @@ def _effects_table(report: Report, model: Model, effects: list[Effect]) -> Table
     columns.append(Column("effect around zero", plot=True, ticks=zero_ticks(scale)))
     columns.append(Column("effect"))
     columns += [Column("95 % interval")] if intervals else []
-    columns += [Column("in the model, per deviation")] if intervals and per_deviation(report) else []
-    columns.append(Column(f"{label}, one more unit" if model.loss == "squared" else "one more unit"))
+    columns += (
+        [Column("in the model, per deviation")] if intervals and per_deviation(report) else []
+    )
+    columns.append(
+        Column(f"{label}, one more unit" if model.loss == "squared" else "one more unit")
+    )
     rows = [_effect_row(report, each, scale) for each in effects[:MAX_LINES]]
     more = len(effects) - len(rows)
     hidden = (
@@ -166,7 +182,11 @@ def _exact_table(report: Report, effects: list[Effect]) -> Table:
     apart, per = shows_parties(report), per_deviation(report)
     head = ["column", *(["held by"] if apart else []), "in the column's unit", "scaled"]
     head += ["per deviation", "deviation"] if per else []
-    head += ["error", "low", "high", "if missing"] if has_intervals(report) else ["low", "high", "if missing"]
+    head += (
+        ["error", "low", "high", "if missing"]
+        if has_intervals(report)
+        else ["low", "high", "if missing"]
+    )
     errors: dict[tuple[str, str], float] = {}
     if report.moments and report.moments.intervals:
         pairs = zip(report.moments.features, report.moments.intervals.error, strict=True)
@@ -182,7 +202,7 @@ def _exact_table(report: Report, effects: list[Effect]) -> Table:
             cells.append(number(errors.get((feature.party, feature.name))))
         cells += [number(feature.low), number(feature.high), number(feature.fill)]
         lines.append(cells)
-    unit = f"In the column's unit: {CHANGES[report.loss]} for one unit more."
+    unit = f"In the column's unit: {CHANGES[model_loss(report)]} for one unit more."
     error = " Error: the standard error of the effect." if errors else ""
     return plain_table(
         "model-table",
@@ -232,7 +252,7 @@ def path_blocks(report: Report) -> list[Block]:
         f"Coefficients after each round, {scale}",
         ("round", *(f"{c.party}: {c.name}" if apart else c.name for c in curves)),
         [
-            [Cell(str(point.round)), *(number(curve.values[place]) for curve in curves)]
+            [number(point.round), *(number(curve.values[place]) for curve in curves)]
             for place, point in enumerate(report.path)
         ][: max(1, 10 * MAX_LINES // len(curves))],
     )

@@ -99,9 +99,9 @@ def _correlations(report: Report, moments: Moments) -> Block:
         between = "not bought: what is drawn is what the label alone would cause"
     more = last - len(kept)
     caption = (
-        "Area: size. Filled: positive, hollow: negative. Last row: the label. Within an organization"
-        f" correlations are known well; between organizations, {between}. Rows far out are drawn in"
-        " before they count, which takes up to a quarter of a correlation."
+        "Area: size. Filled: positive, hollow: negative. Last row: the label. Within an"
+        f" organization correlations are known well; between organizations, {between}."
+        " Rows far out are drawn in before they count, which takes up to a quarter of it."
     )
     if more > 0:
         caption += f" {more:,d} columns that have less to do with the label are not drawn."

@@ -10,6 +10,8 @@ from colonnade.report.text import (
     epsilon_up,
     in_words,
     listed,
+    of_all,
+    percent,
     percent_up,
     readable,
     short,
@@ -37,7 +39,11 @@ _STATES = {
     "running": ("info", "running"),
     "proposed": ("info", "proposed, not started"),
 }
-_MODELS = {"squared": "Linear model", "logistic": "Logistic model", "hinge": "Support vector machine"}
+_MODELS = {
+    "squared": "Linear model",
+    "logistic": "Logistic model",
+    "hinge": "Support vector machine",
+}
 
 
 def page_of(report: Report) -> Page:
@@ -93,23 +99,21 @@ def _statement(report: Report) -> str:
     used = sum(bool(each.feature.coef_scaled) for each in effects)
     found = accuracy_of(report)
     if found is None:
-        return (
-            f"the model uses {used:,d} of {len(effects):,d} columns;"
-            " how good it is was not measured."
-        )
+        return f"the model uses {of_all(used, len(effects))}; how good it is was not measured."
     if found.metric == "auc":
-        return f"the model ranks people right in {100 * found.value:.0f} % of pairs."
+        return f"the model ranks people right in {percent(found.value)} of pairs."
     if found.held_out:
-        return f"the model explains {100 * found.value:.0f} % of the differences between people."
-    low, high = (f"{100 * end:.0f}" for end in found.range)
-    return f"the model explains {low} to {high} % of the differences between people."
+        return f"the model explains {percent(found.value)} of the differences between people."
+    low, high = found.range
+    ends = f"{100 * low:.0f} to {percent(high)}"
+    return f"the model explains {ends} of the differences between people."
 
 
 def _lead(report: Report) -> str:
     if report.fit is not None:
         return (
-            f"A private fit of {report.n_rows:,d} rows that are all in one place. The model and this"
-            " page are made of releases and public numbers."
+            f"A private fit of {report.n_rows:,d} rows that are all in one place. The model and"
+            " this page are made of releases and public numbers."
         )
     if report.over_clients:
         return (
@@ -118,7 +122,9 @@ def _lead(report: Report) -> str:
         )
     parties, idle = report.parties, idle_parties(report)
     hold = "holds columns" if len(parties) == 1 else "each hold other columns"
-    told = f"{capital(listed(parties) if len(parties) <= 6 else count(len(parties), 'organization'))}"
+    told = (
+        f"{capital(listed(parties) if len(parties) <= 6 else count(len(parties), 'organization'))}"
+    )
     told += f" {hold} about the same people"
     if report.model is not None and len(parties) > 1:
         told += ", and all contribute" if not idle else f"; {listed(idle)} does not contribute"
@@ -133,7 +139,7 @@ def _chips(report: Report) -> tuple[tuple[str, str], ...]:
     if report.over_clients:
         chips.append(("plain", f"{report.n_clients:,d} clients"))
     if report.model is not None:
-        chips.append(("plain", _MODELS.get(report.loss, report.loss)))
+        chips.append(("plain", _MODELS.get(report.model.loss, report.loss)))
     if not report.private:
         chips.append(("bad", "Not private"))
     elif report.quality is not None:
@@ -172,9 +178,9 @@ def _alerts(report: Report) -> tuple[Note, ...]:
     what = "fit" if report.fit else "job"
     return (
         Note(
-            f"The noise of this {what} was not exact and secret. The amounts below are what the same"
-            f" {what} would cost with real noise; nothing here protects anybody. Publish nothing of"
-            " it.",
+            f"The noise of this {what} was not exact and secret. The amounts below are what the"
+            f" same {what} would cost with real noise; nothing here protects anybody. Publish"
+            " nothing of it.",
             "NOT PRIVATE",
             "bad",
         ),
@@ -213,14 +219,23 @@ def _how_good(report: Report, keys: set[str]) -> Answer:
         n_rows = report.evaluation.n_rows if report.evaluation else 0
         people = f"{n_rows:,d} people" if n_rows else "people"
         what = "of pairs ranked right" if found.metric == "auc" else "of the differences explained"
-        text, link_text = f"{what}, measured on {people} kept out of the fit.", "How it was measured"
+        text, link_text = (
+            f"{what}, measured on {people} kept out of the fit.",
+            "How it was measured",
+        )
         return Answer(
-            question, f"{100 * found.value:.0f} %", f"± {100 * found.error:.0f}", text, link, link_text, found.value
+            question,
+            percent(found.value),
+            f"± {100 * found.error:.0f}",
+            text,
+            link,
+            link_text,
+            found.value,
         )
     text = "of the differences explained, as far as the releases tell, at no further cost."
     return Answer(
         question,
-        f"{100 * found.value:.0f} %",
+        percent(found.value),
         f"± {100 * found.error:.0f}",
         text,
         link,
@@ -238,7 +253,13 @@ def _who(report: Report, keys: set[str]) -> Answer | None:
         if least:
             text += f" The round with fewest had {least:,d}; each needs {clients.minimum:,d}."
         return Answer(
-            question, f"{clients.answers:,d} answers", "", text, "clients", "What each pays", clients.answers
+            question,
+            f"{clients.answers:,d} answers",
+            "",
+            text,
+            "clients",
+            "What each pays",
+            clients.answers,
         )
     if report.model is None or report.over_clients:
         return None
@@ -250,10 +271,10 @@ def _who(report: Report, keys: set[str]) -> Answer | None:
         figure = parties[0]
     if has_intervals(report):
         clear = sum(each.clear for each in effects)
-        text = f"{clear:,d} of {len(effects):,d} columns have an effect that is clear of zero."
+        text = f"{capital(of_all(clear, len(effects)))} have an effect that is clear of zero."
     else:
         used = sum(bool(each.feature.coef_scaled) for each in effects)
-        text = f"{used:,d} of {len(effects):,d} columns have a coefficient in the model."
+        text = f"{capital(of_all(used, len(effects)))} have a coefficient in the model."
     if idle:
         text = f"No column of {listed(idle)} has a coefficient. {text}"
     return Answer(question, figure, "", text, link, "What each one adds")
@@ -288,7 +309,9 @@ def _left(report: Report) -> Answer | None:
     if (uplink := report.uplink) is None:
         return None
     if not uplink.payload_bytes:
-        return Answer("What left?", "Nothing", "", "No release was sent.", "left", "What was sent", 0)
+        return Answer(
+            "What left?", "Nothing", "", "No release was sent.", "left", "What was sent", 0
+        )
     known = "to the byte as predicted before the start."
     if uplink.clients is not None:
         known = "each of a size that was known before the start."

@@ -29,7 +29,9 @@ def privacy_section(report: Report, privacy: Privacy) -> Section:
     if privacy.by_round:
         blocks.append(Fold("Spent in each round", (_round_table(privacy),)))
     lead = explain(privacy.joint.promised.max.epsilon, privacy.delta, clients=report.over_clients)
-    return Section("privacy", "What it cost in privacy", "Privacy", (lead, _about(report)), tuple(blocks))
+    return Section(
+        "privacy", "What it cost in privacy", "Privacy", (lead, _about(report)), tuple(blocks)
+    )
 
 
 def explain(epsilon: float, delta: float, *, clients: bool = False) -> str:
@@ -37,7 +39,7 @@ def explain(epsilon: float, delta: float, *, clients: bool = False) -> str:
     whom = "one client" if clients else "one person"
     return (
         f"ε (epsilon) bounds what anyone can learn about {whom} from all that was sent. At"
-        f" {epsilon_up(epsilon)} a guess that was 50 : 50 can become at most {odds(epsilon)}, with a"
+        f" {epsilon_up(epsilon)} a guess that was 50 : 50 can become {odds(epsilon)}, with a"
         f" chance of failure of one in {short(round(1.0 / delta))} (δ = {short(delta, 3)}). Smaller"
         " is safer."
     )
@@ -194,8 +196,10 @@ def _amounts(name: str, spend: JobSpend) -> list[tuple[str, str, Amount | None]]
 
 def _round_table(privacy: Privacy) -> Table:
     lines = [
-        [Cell(str(row.round)), Cell(party), number(units), number(units / RHO_UNIT)]
+        [number(row.round), Cell(party), number(units), number(units / RHO_UNIT)]
         for row in privacy.by_round
         for party, units in row.spent.items()
     ]
-    return plain_table("rounds", "Spent in each round", ("round", "party", "units", "ρ"), lines, texts=2)
+    return plain_table(
+        "rounds", "Spent in each round", ("round", "party", "units", "ρ"), lines, texts=2
+    )

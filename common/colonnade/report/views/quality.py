@@ -2,7 +2,21 @@
 
 from dataclasses import dataclass
 
-from colonnade.report.parts import Block, Cell, Chart, Column, Fact, Facts, Grid, Line, Note, Point, Row, Section, Table
+from colonnade.report.parts import (
+    Block,
+    Cell,
+    Chart,
+    Column,
+    Fact,
+    Facts,
+    Grid,
+    Line,
+    Note,
+    Point,
+    Row,
+    Section,
+    Table,
+)
 from colonnade.report.plots import HEIGHT, Curve, Scale, covering, line_chart, share_strip
 from colonnade.report.schema import Report
 from colonnade.report.schema_parts import Evaluation, Quality
@@ -58,7 +72,9 @@ def quality_section(report: Report) -> Section | None:
     blocks += _simulated(report, report.quality) if report.quality else []
     if not blocks:
         return None
-    blocks = [Grid(tuple(blocks[place : place + 2])) for place in range(0, len(blocks), 2)]
+    first = len(blocks) % 2  # an odd one stands alone
+    pairs = [Grid(tuple(blocks[place : place + 2])) for place in range(first, len(blocks), 2)]
+    blocks = [*blocks[:first], *pairs]
     return Section("good", "How good it is", "How good", (_lead(report),), tuple(blocks))
 
 
@@ -120,7 +136,7 @@ def _calibration(report: Report, found: Evaluation) -> Chart:
         y_ticks=tuple((pixel(each), short(each)) for each in ticks),
         x_title=f"mean {label} predicted",
         y_title=f"mean {label} that was",
-        lines=(_diagonal(scale, pixel(scale.low), pixel(scale.high)),),
+        lines=(_diagonal(pixel(scale.low), pixel(scale.high)),),
         points=tuple(
             Point(
                 scale.percent(g.predicted),
@@ -136,14 +152,14 @@ def _calibration(report: Report, found: Evaluation) -> Chart:
             "Calibration",
             ("group", "predicted", "was", "± (95 %)"),
             [
-                [Cell(str(n + 1)), number(g.predicted), number(g.observed), number(h, 2)]
+                [number(n + 1), number(g.predicted), number(g.observed), number(h, 2)]
                 for n, (g, h) in enumerate(zip(groups, half, strict=True))
             ],
         ),
     )
 
 
-def _diagonal(scale: Scale, low: float, high: float) -> Line:
+def _diagonal(low: float, high: float) -> Line:
     return Line(f"0,{low} 1000,{high}", "ink", "dashed", "perfect agreement")
 
 
@@ -210,9 +226,9 @@ def _by_round(report: Report, quality: Quality, metric: str) -> list[Block]:
     caption = "Dashed: the two references."
     if min(quality.by_round) < MIN_DRAWN:
         caption += f" What is below {MIN_DRAWN:g} is not drawn."
-    curves = [Curve(f"this job {quality.ours:.3f}", "ink", ours)]
+    curves = [Curve(f"this job {quality.ours:.2f}", "ink", ours)]
     curves += [
-        Curve(f"{name} {value:.3f}", "spent", [value] * len(rounds), "dashed")
+        Curve(f"{name} {value:.2f}", "spent", [value] * len(rounds), "dashed")
         for name, value in (("pooled", quality.central), ("not private", quality.nonprivate))
     ]
     least = min(0.0, *ours)
@@ -221,7 +237,7 @@ def _by_round(report: Report, quality: Quality, metric: str) -> list[Block]:
         "quality-by-round",
         f"{metric} after each round",
         ("round", metric),
-        [[Cell(str(n)), number(q)] for n, q in zip(rounds, quality.by_round, strict=True)],
+        [[number(n), number(q)] for n, q in zip(rounds, quality.by_round, strict=True)],
     )
     chart = line_chart(
         "quality-plot",

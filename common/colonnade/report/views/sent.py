@@ -45,7 +45,11 @@ def sentence(uplink: Uplink) -> str:
     left = f"{size(payload)} of releases left the parties"
     if uplink.clients is not None:
         return f"{left}, {_by_answers(uplink)}{again}"
-    verdict = "exactly as predicted." if payload == predicted else f"where {size(predicted)} were predicted."
+    verdict = (
+        "exactly as predicted."
+        if payload == predicted
+        else f"where {size(predicted)} were predicted."
+    )
     return f"{left}, {verdict}{again or ' Nothing was sent twice.'}"
 
 
@@ -72,13 +76,13 @@ def _sent_table(report: Report, uplink: Uplink, rows: list[UplinkRow]) -> Table:
         max(sum(r.payload_bytes for r in group), sum(r.predicted_bytes for r in group))
         for group in groups.values()
     )
-    lines = [_sent_row(report, key, group, most) for key, group in groups.items()]
+    again = bool(uplink.retry_bytes)
+    lines = [_sent_row(report, key, group, most, again=again) for key, group in groups.items()]
     total = [
         Cell("all rounds" if by_round else "all kinds"),
         Cell(),
         *_sizes(uplink.payload_bytes, uplink.predicted_bytes, uplink.wire_bytes),
-        number(sum(row.messages for row in rows)),
-        number(uplink.retry_bytes),
+        *([number(uplink.retry_bytes)] if uplink.retry_bytes else []),
     ]
     foreseen = "predicted" if uplink.clients is None else "answers × size"
     known = "predicted before the start" if uplink.clients is None else "answers times size"
@@ -92,8 +96,7 @@ def _sent_table(report: Report, uplink: Uplink, rows: list[UplinkRow]) -> Table:
             Column("measured"),
             Column(foreseen),
             Column("on the wire"),
-            Column("messages"),
-            Column("sent again"),
+            *([Column("sent again")] if uplink.retry_bytes else []),
         ),
         (*lines, Row(tuple(total), total=True)),
         about=f"Coloured by organization. Upright line: {known}.",
@@ -104,7 +107,9 @@ def _sizes(*sizes: int) -> list[Cell]:
     return [Cell(f"{each:,d} B", each) for each in sizes]
 
 
-def _sent_row(report: Report, key: object, group: list[UplinkRow], most: int) -> Row:
+def _sent_row(
+    report: Report, key: object, group: list[UplinkRow], most: int, *, again: bool
+) -> Row:
     marks, start = [], 0
     party = colours(report)
     for name in dict.fromkeys(row.party for row in group):
@@ -118,16 +123,15 @@ def _sent_row(report: Report, key: object, group: list[UplinkRow], most: int) ->
     label = f"{start:,d} bytes, predicted {predicted:,d}"
     kinds = [kind for kind in dict.fromkeys(row.kind for row in group) if kind != CONTROL]
     if isinstance(key, int):
-        name = Cell(str(key), key, aside=", ".join(kind_words(kind)[0] for kind in kinds))
+        head = Cell(str(key), key, aside=", ".join(kind_words(kind)[0] for kind in kinds))
     else:
         words, _ = kind_words(str(key))
-        name = Cell(words, aside="" if words == key else str(key))
+        head = Cell(words, aside="" if words == key else str(key))
     cells = [
-        name,
+        head,
         Cell(strip=Strip(label, tuple(marks))),
         *_sizes(start, predicted, sum(row.wire_bytes for row in group)),
-        number(sum(row.messages for row in group)),
-        number(sum(row.retry_bytes for row in group)),
+        *([number(sum(row.retry_bytes for row in group))] if again else []),
     ]
     return Row(tuple(cells))
 
@@ -136,10 +140,19 @@ def _every_row(report: Report, rows: list[UplinkRow]) -> Table:
     return plain_table(
         "uplink-rows",
         "Bytes of each round, party and kind",
-        ("round", "party", "kind", "measured", "predicted", "on the wire", "messages", "sent again"),
+        (
+            "round",
+            "party",
+            "kind",
+            "measured",
+            "predicted",
+            "on the wire",
+            "messages",
+            "sent again",
+        ),
         [
             [
-                Cell(str(row.round), row.round),
+                number(row.round),
                 party_cell(report, row.party),
                 Cell(row.kind),
                 *map(number, (row.payload_bytes, row.predicted_bytes, row.wire_bytes)),
