@@ -3,16 +3,15 @@
 import functools
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
+from support.reports import HOSTILE, QUALITY, amount, make_moments, make_report
 
-from colonnade.data.model import LinearModel, ModelFeature, ModelLabel
-from colonnade.privacy.accounting import RHO_UNIT, epsilon_of, rho_of
 from colonnade.report import read, state_promise, to_html, write_report
 from colonnade.report.plots import HEIGHT, Scale, round_step, spread
 from colonnade.report.text import (
@@ -28,182 +27,11 @@ from colonnade.report.text import (
 )
 from colonnade.report.views.quality import accuracy_of
 
-HOSTILE = "$\\frac{$<script>alert('x')</script> & \"quoted\" --> ]]> \x00\x1b\ud800"
-DELTA = 1e-6
-
-
-def amount(units: int) -> dict[str, Any]:
-    rho = units / RHO_UNIT
-    return {"units": units, "rho": rho, "epsilon": epsilon_of(rho, DELTA)}
-
-
-def costs(most: int, spent: int, bounds: int) -> dict[str, Any]:
-    total = {"max": amount(most + bounds), "spent": amount(spent + bounds)}
-    return {
-        "max": amount(most),
-        "spent": amount(spent),
-        "bounds": amount(bounds),
-        "total": total,
-    }
-
-
-def make_report(
-    *,
-    parties: Sequence[str] = ("hospital", "laboratory", "insurer"),
-    n_features: int = 4,
-    rounds: int = 5,
-    done: int | None = None,
-    name: str = "Length of stay",
-    feature: str = "feature",
-    bounds: int = 0,
-    **changes: Any,
-) -> dict[str, Any]:
-    """Make a report whose numbers nearly all differ."""
-    done = rounds if done is None else done
-    most = int(rho_of(1.0, DELTA) * RHO_UNIT) // len(parties)
-    select, share = most // (2 * rounds), most // (2 * rounds) - 1001
-    rows, path, by_round = [], [], []
-    coef = {party: [0.0] * n_features for party in parties}
-    for round_ in range(done):
-        for place, party in enumerate(parties):
-            moved = [0.9 * value for value in coef[party]]
-            moved[(round_ + place) % n_features] += 0.1 * (-1) ** round_ + 0.01 * place
-            coef[party] = moved
-            for kind, payload in (("select", 4), ("share", 1500 + 10 * round_ + place)):
-                rows.append(
-                    {
-                        "round": round_,
-                        "party": party,
-                        "kind": kind,
-                        "payload_bytes": payload,
-                        "predicted_bytes": payload + round_ % 2,
-                        "wire_bytes": payload + 57,
-                        "messages": 1 + place,
-                        "retry_bytes": 7 * place,
-                    }
-                )
-        by_round.append({"round": round_, "spent": dict.fromkeys(parties, select + share)})
-        path.append({"round": round_, "coef": {party: list(c) for party, c in coef.items()}})
-    model = LinearModel(
-        "ab" * 32,
-        "squared",
-        ModelLabel("stay", 0.0, 30.0),
-        0.0625,
-        tuple(
-            ModelFeature(party, f"{feature} {place}", -1.5 * place, 10.0 + place, 5.0, value)
-            for party in parties
-            for place, value in enumerate(coef[party])
-        ),
-        private=True,
-    )
-    spent = done * (select + share)
-    privacy: dict[str, Any] = {
-        "delta": DELTA,
-        "statement": "The promise in a sentence.",
-        "bounds_note": "which bounds are used",
-        "joint": costs(most * len(parties), spent * len(parties), bounds * len(parties)),
-        "label": {**costs(most + 5, spent + 3, bounds), "who": "all hold it"},
-        "parties": [
-            {
-                "party": party,
-                **costs(most + place, spent + place, bounds),
-                "cap": None if place == 1 else amount((3 + place) * most),
-                "ledger_spent": None if place == 1 else amount(2 * most + place),
-                "by_kind": [
-                    {"kind": "select", "releases": done, "spent": amount(done * select)},
-                    {"kind": "share", "releases": done + 50, "spent": amount(done * share)},
-                ],
-            }
-            for place, party in enumerate(parties)
-        ],
-        "by_round": by_round,
-    }
-    sizes = ("payload_bytes", "predicted_bytes", "wire_bytes", "retry_bytes")
-    report = {
-        "format": "colonnade report",
-        "version": 1,
-        "job_id": "ab" * 32,
-        "name": name,
-        "method": "frank-wolfe",
-        "state": "finished",
-        "reason": "",
-        "private": True,
-        "submitted_at": "2025-03-04T10:11:12Z",
-        "ended_at": "2025-03-04T10:13:40Z",
-        "seconds": 148.25,
-        "n_rows": 123_456,
-        "loss": "squared",
-        "labels": "shared",
-        "rounds": {"planned": rounds, "done": done},
-        "parameters": {"sketch_dim": 2048, "radius": 1.4375, "sampling": "all"},
-        "privacy": privacy,
-        "uplink": {key: sum(cast("int", row[key]) for row in rows) for key in sizes}
-        | {"rows": rows},
-        "model": model.to_object() if done else None,
-        "path": path,
-        "unused": [],
-        "quality": None,
-    }
-    return report | changes
-
-
-QUALITY = {
-    "simulation_only": True,
-    "metric": "auc",
-    "ours": 0.7123,
-    "nonprivate": 0.8456,
-    "central": 0.7789,
-    "by_round": [0.511, 0.622, 0.699, 0.706, 0.7123],
-    "rows": "held-out",
-    "n_rows": 4321,
-    "central_is": "What the private reference is.",
-    "nonprivate_is": "What the other reference is.",
-}
-
 
 @functools.cache
 def usual(*, rated: bool) -> str:
     """Return the page of a usual job, drawn once for all tests that only read it."""
     return to_html(make_report(quality=QUALITY if rated else None))
-
-
-def make_moments(
-    parties: Sequence[str] = ("hospital", "laboratory", "insurer"),
-    n_features: int = 4,
-    *,
-    feature: str = "feature",
-    **changes: Any,
-) -> dict[str, Any]:
-    """Make the part of a moments job, with numbers that differ."""
-    features = [
-        {"party": party, "name": f"{feature} {place}"}
-        for party in parties
-        for place in range(n_features)
-    ]
-    size = len(features)
-    coef = [0.3 * (-1) ** place / (1 + place) for place in range(size)]
-    return {
-        "features": features,
-        "left_out": 0,
-        "path": {
-            "penalties": [0.4, 0.2, 0.1, 0.05],
-            "coefs": [[strength * each for each in coef] for strength in (0.0, 0.3, 0.7, 1.0)],
-            "chosen": 0.12,
-        },
-        "correlations": [
-            [1.0 if i == j else 0.4 * (-1) ** (i + j) / (1 + i + j) for j in range(size + 1)]
-            for i in range(size + 1)
-        ],
-        "intervals": {
-            "level": 0.95,
-            "coef": coef,
-            "error": [0.01 + 0.001 * place for place in range(size)],
-            "low": [each - 0.02 for each in coef],
-            "high": [each + 0.02 for each in coef],
-        },
-        "explained": {"share": 0.7317, "error": 0.0613},
-        **changes,
-    }
 
 
 class Page(HTMLParser):

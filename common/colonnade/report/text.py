@@ -101,7 +101,7 @@ def in_words(number: int) -> str:
 def of_all(part: int, total: int, one: str = "column") -> str:
     """Return how many of all things, at the start of a sentence or in one."""
     if part == total:
-        return f"all {count(total, one)}" if total > 1 else f"the only {one}"
+        return {1: f"the only {one}", 2: f"both {one}s"}.get(total, f"all {count(total, one)}")
     return f"{in_words(part) if part else 'none'} of {total:,d} {one}s"
 
 
