@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -56,7 +56,7 @@ def held_out_report() -> dict[str, Any]:
     }
 
 
-REPORTS = {
+REPORTS: dict[str, Callable[[], dict[str, Any]]] = {
     "frank-wolfe": lambda: make_report(quality=QUALITY, bounds=7),
     "moments": moments_report,
     "clients": clients_report,

@@ -164,4 +164,4 @@ def test_amounts_in_some_unit_have_no_exponent() -> None:
         "-34,337",
         "9,999,999",
     ]
-    assert [short(9999.4), short(1e7), short(12.3456)] == ["9999", "1e7", "12.35"]
+    assert [short(9999.4), short(1e7), short(12.3456)] == ["9,999", "1e7", "12.35"]

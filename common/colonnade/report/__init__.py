@@ -53,6 +53,15 @@ The report object (``schema.Report`` has its types)::
                          explained: share of the label's variance, as releases tell, and error:
                              a standard deviation of it
 
+    evaluation           where it was bought: metric, value and standard error on n_rows people kept
+                         out of the fit, epsilon it cost, party that released it, calibration:
+                         predicted, observed and error of groups
+    contribution         where it is known, by party: the share that its columns explain alone, and
+                         that all others explain without them, with standard errors
+
+The report of a fit at one site (``"colonnade fit report"``; `colonnade.cli.fit_output` lists its
+fields) is read into the same `Report`.
+
 A job over clients has ``n_clients`` instead of ``n_rows``, and ``clients``: how many, how many
 declined, answered and are ``at_limit``; ``rounds``, each with its answers (at least the ``minimum``
 if it is done), how many it asked and in how many drawings; ``unused``, answers of an unfinished

@@ -12,7 +12,7 @@ HEIGHT = 230
 MAX_NAMED = 8
 """Curves with a name at their end."""
 
-MAX_SQUARES = 24
+MAX_SQUARES = 16
 """Rows of a matrix of squares."""
 
 _NAME_GAP = 16.0  # pixels between names
@@ -203,7 +203,7 @@ def matrix_chart(
         Square(
             100.0 * (column + 0.5) / count,
             _ROW * (row + 0.5),
-            round((_ROW - 3) * math.sqrt(abs(values[row][column]) / largest), 1),
+            round((_ROW - 5) * math.sqrt(abs(values[row][column]) / largest), 1),
             values[row][column] < 0.0,
             f"{names[row]}, {names[column]}: {signed(values[row][column])}",
         )
@@ -222,7 +222,7 @@ def matrix_chart(
             if count <= 8 or (each + 1) % 5 == 0
         ),
         y_ticks=tuple(
-            (_ROW * (each + 0.5), f"{abbreviated(name, 16)} {each + 1}")
+            (_ROW * (each + 0.5), f"{abbreviated(name, 13)} {each + 1}")
             for each, name in enumerate(names)
         ),
         squares=squares,

@@ -12,7 +12,7 @@ NORMAL_95 = 1.959963984540054
 _NOT_TEXT = re.compile(
     "[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
-_MIN_GROUPED, _MAX_GROUPED = 1e4, 1e7  # between them a number is shown without exponent
+_MIN_GROUPED, _MAX_GROUPED = 999.5, 1e7  # between them a number is shown without exponent
 _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _NAME_CHARS = 16
 

@@ -20,7 +20,7 @@ from colonnade.report.parts import (
 from colonnade.report.plots import HEIGHT, Curve, Scale, covering, line_chart, share_strip
 from colonnade.report.schema import Report
 from colonnade.report.schema_parts import Evaluation, Quality
-from colonnade.report.text import NORMAL_95, epsilon_up, readable, short
+from colonnade.report.text import NORMAL_95, capital, epsilon_up, readable, short
 from colonnade.report.views.cells import number, plain_table
 
 MIN_DRAWN = -1.0
@@ -81,7 +81,9 @@ def quality_section(report: Report) -> Section | None:
 def _lead(report: Report) -> str:
     found = report.evaluation
     if found is not None:
-        who = f"{found.party}, who holds the label," if found.party else "The label's owner"
+        who = (
+            f"{capital(found.party)}, who holds the label," if found.party else "The label's owner"
+        )
         people = f"{found.n_rows:,d} people" if found.n_rows else "Some people"
         return f"{people} were kept out of the fit, by a public rule. {who} released the result."
     if accuracy_of(report) is not None:
