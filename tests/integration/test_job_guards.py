@@ -87,7 +87,7 @@ def check_notes(capsys: Output, ended: dict[str, Any], out: Path) -> None:
     (told,) = json.loads((out / "report.json").read_text())["unused"]
     assert told["spent"]["units"] == unused["spent_units"] > 0
     page = (out / "report.html").read_text()
-    assert page.index(note) < page.index("<h2")
+    assert page.index(note[1:]) < page.index('class="figure')  # above all figures
 
 
 def test_a_simulation_says_it_too(capsys: Output, tmp_path: Path) -> None:
