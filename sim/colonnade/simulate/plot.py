@@ -27,7 +27,7 @@ def _coefficients(axes: Axes, simulation: Simulation) -> None:
     largest = sorted(features, key=lambda each: -abs(each.coef_scaled))[:_MAX_BARS]
     shown = [each for each in features if each in largest]
     parties = list(dict.fromkeys(each.party for each in features))
-    colours = dict(zip(parties, mpl.color_sequences["tab20"] * len(parties), strict=False))
+    colours = dict(zip(parties, mpl.color_sequences["tab10"] * len(parties), strict=False))
     for party in parties:
         own = [each for each in shown if each.party == party]
         places = [shown.index(each) for each in own]
