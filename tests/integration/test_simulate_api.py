@@ -139,11 +139,13 @@ def test_tables_of_other_libraries_give_the_same_columns(
     frame = people(200)
     for given in (frame, convert(frame)):
         with pytest.raises(BadInput, match="seen"):
-            simulate(given, target="cost", parties=PARTIES, bounds=BOUNDS)
+            simulate(given, target="cost", parties=PARTIES, bounds=BOUNDS, label_owner="laboratory")
     ours, theirs = captured
+    assert [site.label is not None for site in ours.divided.fitted] == [False, True]
     for one, other in zip(ours.divided.fitted, theirs.divided.fitted, strict=True):
         assert one.party == other.party
-        columns = zip((*one.features, one.label), (*other.features, other.label), strict=True)
+        labels = [[] if each.label is None else [each.label] for each in (one, other)]
+        columns = zip([*one.features, *labels[0]], [*other.features, *labels[1]], strict=True)
         for mine, its in columns:
             assert (mine.name, mine.bounds) == (its.name, its.bounds)
             np.testing.assert_array_equal(mine.values, its.values)
@@ -200,9 +202,9 @@ def test_the_package_is_quick_to_import() -> None:
     assert run.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize(("clients", "count"), [("ward", 60), (40, 40)])
+@pytest.mark.parametrize(("clients", "count", "drop_out"), [("ward", 60, 0.0), (40, 40, 0.5)])
 def test_clients_are_those_of_a_column_or_as_many_as_were_said(
-    clients: str | int, count: int
+    clients: str | int, count: int, drop_out: float
 ) -> None:
     frame = people().drop(columns=["note"])
     found = simulate_admm(
@@ -213,10 +215,14 @@ def test_clients_are_those_of_a_column_or_as_many_as_were_said(
         options=AdmmOptions(rounds=4),
         bounds=BOUNDS,
         hosts=2,
+        drop_out=drop_out,
     )
     about = found.report["clients"]
     assert sum(len(each) for each in about["answers_by_client"].values()) == count
     assert about["local"]["max"]["epsilon"] <= 64.0
+    # A round that draws 8 of 40 clients, half of them away, draws again but for one in 2**8.
+    further = sum(each["drawings"] for each in about["rounds"]) > len(about["rounds"])
+    assert further == (drop_out > 0.0)
     assert found.report["simulation"]["hosts"] == 2
     assert isinstance(found.model, LinearModel)
     assert {each.name for each in found.model.features} == {"age", "iron", "bmi", "zinc"}
