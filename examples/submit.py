@@ -6,18 +6,15 @@ Run it with ``python examples/submit.py hub.example.org:7443 pki/ annual_cost``.
 import sys
 from pathlib import Path
 
-from colonnade.client import Client
-
 # --8<-- [start:submit]
-from colonnade.client.builder import JobOptions, build_job
+from colonnade.client import Client, JobOptions, JobReport
 from colonnade.pki.authority import load_credentials
 
 
-def submit(address: str, credentials: Path, target: str) -> dict[str, object]:
+def submit(address: str, credentials: Path, target: str) -> JobReport:
     """Submit a job at joint epsilon 1, follow it, and return its report."""
     with Client(address, load_credentials(credentials)) as client:
-        job = build_job(client.parties(), JobOptions(epsilon=1.0), target=target)
-        job_id = client.submit(job)
+        job_id = client.submit(JobOptions(epsilon=1.0), target=target)
         for view in client.watch(job_id):
             print(view.state, view.rounds_done, "of", view.rounds)
         return client.report(job_id)
