@@ -18,6 +18,7 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.errors import BadInput
+from colonnade.methods.column_moments import Moments
 from colonnade.methods.frank_wolfe.residual import COEF_UNIT, TaskParameters
 from colonnade.methods.frank_wolfe.spec import (
     LABEL,
@@ -30,8 +31,9 @@ from colonnade.methods.frank_wolfe.spec import (
     decode_choice,
 )
 from colonnade.methods.problem import Loss
-from colonnade.server.methods.calibration import centred
+from colonnade.server.methods.calibration import shaped
 from colonnade.server.methods.frank_wolfe.cross_term import CrossTerm
+from colonnade.server.methods.made_up_scores import made_up_scores
 
 # A feature is shared if its coefficient after the local rounds is at least this part of the top.
 _FINALIST = 0.3
@@ -179,11 +181,17 @@ class FrankWolfe:
         if self.spec.loss is not Loss.LOGISTIC:
             return own
         scales = self.cross.scales(state.means)
-        parts = [
-            state.coef[name] / COEF_UNIT * scales.features[name].deviation for name in state.coef
-        ]
-        variance = sum(float(part @ part) for part in parts)
-        found = centred(scales.label_mean, variance, slope=self.spec.output_scale)
+        scores = np.zeros(1)
+        if any(part.any() for part in state.coef.values()):
+            known = [scales.features[name] for name in state.coef]
+            scores = made_up_scores(
+                np.concatenate([part / COEF_UNIT for part in state.coef.values()]),
+                Moments(
+                    np.concatenate([each.mean for each in known]),
+                    np.concatenate([each.deviation for each in known]),
+                ),
+            )
+        found = shaped(scales.label_mean, scores, slope=self.spec.output_scale)
         return found.intercept(own)
 
     def _since(self, round_: int) -> int:

@@ -16,12 +16,14 @@ from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.errors import BadInput
 from colonnade.linear.gram import within_ball
 from colonnade.methods.base import Part
+from colonnade.methods.column_moments import Moments
 from colonnade.methods.frank_wolfe.residual import COEF_UNIT, MAX_COEF
 from colonnade.methods.frank_wolfe.spec import decode_choice
 from colonnade.methods.moments.spec import SCREEN, MomentsSpec, Stage
 from colonnade.methods.moments.tasks import Task
 from colonnade.methods.problem import Labels, Loss
 from colonnade.server.methods.calibration import Calibration, discriminant
+from colonnade.server.methods.made_up_scores import made_up_scores
 from colonnade.server.methods.moments.directions import (
     Directions,
     Estimate,
@@ -164,6 +166,24 @@ class MomentsSolver:
             whole * float(concat @ found.gram @ concat),
             whole * (covariance - noise2**0.5),
             error=self.explained(state).error,
+            scores=self._scores(state, scales, found),
+        )
+
+    def _scores(self, state: MomentsState, scales: Scales, found: Estimate) -> FloatArray:
+        """Return made-up values of the score, with the shape that releases suggest."""
+        coef, mean, deviation = [], [], []
+        for part in self.spec.parts:
+            kept, known = self.kept(state, part), scales.features[part.party]
+            coef.append(state.coef[part.party][kept] / COEF_UNIT)
+            mean.append(known.mean[kept])
+            deviation.append(known.deviation[kept])
+        spread = np.sqrt(np.diag(found.gram))
+        return made_up_scores(
+            np.concatenate(coef),
+            Moments(np.concatenate(mean), spread * np.concatenate(deviation)),
+            correlation=found.gram / np.outer(spread, spread),
+            label=found.target / spread,
+            rate=(1.0 + scales.label_mean) / 2.0,
         )
 
     def kept(self, state: MomentsState, part: Part) -> list[int]:
