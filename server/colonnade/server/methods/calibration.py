@@ -7,10 +7,11 @@ variance ``v`` and its covariance ``k`` with the label. If the score is normal w
 with one variance, the logit is linear in it (linear discriminant analysis), with slope
 ``gap / within``, where ``gap = k / (2 p q)`` lies between the class means and
 ``within = v - p q gap**2``: that is ``k / (2 p q v) / (1 - R2)`` with ``R2 = k**2 / (4 p q v)``.
-The constant is the one for which the mean probability is ``p``.
+The constant is the one for which the mean probability is ``p``, for a score of the shape that
+releases suggest (`server.methods.made_up_scores`).
 
-Limits: heavy tails beyond what a ball of rows keeps (prices) leave a mean probability up to 0.07
-off, and where one party alone holds the label a scale up to three times too small. At a few percent
+Limits: heavy tails beyond what a ball of rows keeps (prices) leave a mean probability up to 0.045
+off, as do classes of unlike variance in a few hundred rows (0.035), and where one party alone holds the label a scale up to three times too small. At a few percent
 of positives, one party's label and little budget, a score that is mostly noise can still be
 trusted too much. What is taken off for doubt, here and in `server.moments`, was chosen on public
 tables and made-up ones; other rows of the same tables and other made-up ones agree.

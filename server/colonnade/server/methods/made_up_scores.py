@@ -12,6 +12,8 @@ Limits: a column with tails that are heavier than the beta's (prices) stays less
 Privacy: arithmetic on releases (post-processing).
 """
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 
 from colonnade.core.arrays import FloatArray
@@ -21,6 +23,13 @@ _ROWS = 2**14
 # Of the most variance that a mean and bounds allow: beta distributions stay proper.
 _MAX_SPREAD = 0.995
 _LEAST_RATE = 1e-5
+
+
+def joined(parts: Iterable[tuple[Moments, Sequence[int]]]) -> Moments:
+    """Return the moments of these columns of each party, in order."""
+    held = [(found.mean[list(kept)], found.deviation[list(kept)]) for found, kept in parts]
+    means, deviations = zip(*held, strict=True)
+    return Moments(np.concatenate(means), np.concatenate(deviations))
 
 
 def bounded(found: Moments) -> Moments:
@@ -52,12 +61,14 @@ def made_up_scores(
     if correlation is not None:
         towards = np.zeros(used.size) if label is None else label[used]
         rows = _classes(rows, correlation[np.ix_(used, used)], towards, rate)
-    known, scores = bounded(found), np.zeros(_ROWS)
+    known = bounded(found)
+    scores: FloatArray = np.zeros(_ROWS)
     for place, feature in enumerate(used):
         shape = _beta(draw, float(known.mean[feature]), float(known.deviation[feature]))
         order = np.argsort(rows[:, place], kind="stable")
         scores[order] += float(coef[feature]) * shape
-    return scores - scores.mean()
+    scores -= scores.mean()
+    return scores
 
 
 def _classes(

@@ -18,7 +18,6 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.errors import BadInput
-from colonnade.methods.column_moments import Moments
 from colonnade.methods.frank_wolfe.residual import COEF_UNIT, TaskParameters
 from colonnade.methods.frank_wolfe.spec import (
     LABEL,
@@ -33,7 +32,7 @@ from colonnade.methods.frank_wolfe.spec import (
 from colonnade.methods.problem import Loss
 from colonnade.server.methods.calibration import shaped
 from colonnade.server.methods.frank_wolfe.cross_term import CrossTerm
-from colonnade.server.methods.made_up_scores import made_up_scores
+from colonnade.server.methods.frank_wolfe.scores import scores_of
 
 # A feature is shared if its coefficient after the local rounds is at least this part of the top.
 _FINALIST = 0.3
@@ -172,8 +171,8 @@ class FrankWolfe:
         """Return the constant term for scaled features and label; 0 for a job without one.
 
         For the logistic loss it is the logit's, for which the mean probability is the base rate.
-        Nothing that is released tells the score's covariance with the label, nor its variance but
-        for columns without correlation, so the scale stays that of the surrogate. That is too
+        Nothing that is released tells the score's covariance with the label, and its variance only
+        as far as sketches show correlations, so the scale stays that of the surrogate. That is too
         little confidence for a good model, by a factor of 1 to 3 at a base rate of a half and more
         at small ones, and too much for one that is mostly noise.
         """
@@ -181,16 +180,7 @@ class FrankWolfe:
         if self.spec.loss is not Loss.LOGISTIC:
             return own
         scales = self.cross.scales(state.means)
-        scores = np.zeros(1)
-        if any(part.any() for part in state.coef.values()):
-            known = [scales.features[name] for name in state.coef]
-            scores = made_up_scores(
-                np.concatenate([part / COEF_UNIT for part in state.coef.values()]),
-                Moments(
-                    np.concatenate([each.mean for each in known]),
-                    np.concatenate([each.deviation for each in known]),
-                ),
-            )
+        scores = scores_of(self.spec, self.cross.sketch, scales, state.coef, state.shares)
         found = shaped(scales.label_mean, scores, slope=self.spec.output_scale)
         return found.intercept(own)
 

@@ -23,7 +23,7 @@ from colonnade.methods.moments.spec import SCREEN, MomentsSpec, Stage
 from colonnade.methods.moments.tasks import Task
 from colonnade.methods.problem import Labels, Loss
 from colonnade.server.methods.calibration import Calibration, discriminant
-from colonnade.server.methods.made_up_scores import made_up_scores
+from colonnade.server.methods.made_up_scores import joined, made_up_scores
 from colonnade.server.methods.moments.directions import (
     Directions,
     Estimate,
@@ -142,10 +142,9 @@ class MomentsSolver:
         return self.calibration(state).intercept(own) if self.spec.loss is Loss.LOGISTIC else own
 
     def calibration(self, state: MomentsState) -> Calibration:
-        """Return what turns the state's score into a logit.
+        """Return what turns the score into a logit; coefficients were fitted to noise, too.
 
-        Coefficients were fitted to the noise of products with the label too, so one standard error
-        is taken off the covariance.
+        So one standard error of products with the label is taken off the covariance.
         """
         if not state.basis:  # no coefficients yet
             return discriminant(state.intercept / COEF_UNIT, 0.0, 0.0)
@@ -159,8 +158,7 @@ class MomentsSolver:
             error = local_of(self.spec, part, state.bodies).target_error
             noise2 += (undo.covariance * error) ** 2 * float(mine @ mine)
             scaled.append(undo.variance**0.5 * mine)
-        concat = np.concatenate(scaled)
-        whole = 1.0 - scales.label_mean**2  # of a label of two classes
+        concat, whole = np.concatenate(scaled), 1.0 - scales.label_mean**2  # of two classes
         return discriminant(
             scales.label_mean,
             whole * float(concat @ found.gram @ concat),
@@ -171,16 +169,12 @@ class MomentsSolver:
 
     def _scores(self, state: MomentsState, scales: Scales, found: Estimate) -> FloatArray:
         """Return made-up values of the score, with the shape that releases suggest."""
-        coef, mean, deviation = [], [], []
-        for part in self.spec.parts:
-            kept, known = self.kept(state, part), scales.features[part.party]
-            coef.append(state.coef[part.party][kept] / COEF_UNIT)
-            mean.append(known.mean[kept])
-            deviation.append(known.deviation[kept])
+        kept = {part.party: self.kept(state, part) for part in self.spec.parts}
+        known = joined((scales.features[name], kept[name]) for name in kept)
         spread = np.sqrt(np.diag(found.gram))
         return made_up_scores(
-            np.concatenate(coef),
-            Moments(np.concatenate(mean), spread * np.concatenate(deviation)),
+            np.concatenate([state.coef[name][kept[name]] / COEF_UNIT for name in kept]),
+            Moments(known.mean, spread * known.deviation),
             correlation=found.gram / np.outer(spread, spread),
             label=found.target / spread,
             rate=(1.0 + scales.label_mean) / 2.0,
