@@ -5,9 +5,15 @@ import math
 import numpy as np
 import pytest
 
-from colonnade.methods.column_moments import Moments
+from colonnade.methods.column_moments import Moments, shared_column
+from colonnade.methods.frank_wolfe import plan as frank_wolfe
+from colonnade.methods.problem import Loss, Problem
+from colonnade.privacy.accounting import rho_of, units_down
+from colonnade.privacy.simulation import SeededNoise
 from colonnade.server.methods.calibration import discriminant, shaped
+from colonnade.server.methods.frank_wolfe.scores import correlations
 from colonnade.server.methods.made_up_scores import bounded, made_up_scores
+from colonnade.simulate.inprocess import grid
 from colonnade.simulate.quality import probabilities
 
 
@@ -108,3 +114,28 @@ def test_probabilities_are_scored_beside_the_base_rate() -> None:
     assert found["mean_probability"] == pytest.approx(0.25)
     assert found["log_loss"] == pytest.approx(found["base_rate_log_loss"])
     assert probabilities(positive, np.where(positive, 800.0, -800.0))["log_loss"] == 0.0
+
+
+def test_correlations_follow_from_shared_sketches_and_nothing_else() -> None:
+    rows, draw = 4_000, np.random.default_rng(3)
+    common = draw.standard_normal(rows)
+    columns = np.stack([common, common, draw.standard_normal(rows)])
+    columns[:2] += 0.5 * draw.standard_normal((2, rows))  # a correlation of 0.8
+    problem = Problem(
+        n_rows=rows,
+        features={"a": ["x", "y"], "b": ["z"]},
+        rho_units=units_down(rho_of(1000.0, 1e-6)),
+        loss=Loss.LOGISTIC,
+    )
+    spec = frank_wolfe.recommend(problem).spec
+    assert spec.share_units > 0
+    sketch = spec.sketch("job")
+    mechanism, code = spec.share(sketch)
+    shared = [shared_column(x, 0.0, 0.25, spec.share_clip) for x in grid(columns / 4.0)]
+    exact = sketch.apply(np.stack(shared))
+    noise = SeededNoise(1).discrete_gaussian(mechanism.sigma2, exact.size).reshape(exact.shape)
+    bodies = [code.encode(row) for row in exact + noise]
+    found = correlations(spec, sketch, bodies)
+    assert found[0, 1] > 0.5
+    assert abs(found[0, 2]) < 0.2
+    assert np.array_equal(correlations(spec, sketch, [bodies[0], b"", bodies[2]])[1], [0, 1, 0])

@@ -11,10 +11,11 @@ The constant is the one for which the mean probability is ``p``, for a score of 
 releases suggest (`server.methods.made_up_scores`).
 
 Limits: heavy tails beyond what a ball of rows keeps (prices) leave a mean probability up to 0.045
-off, as do classes of unlike variance in a few hundred rows (0.035), and where one party alone holds the label a scale up to three times too small. At a few percent
-of positives, one party's label and little budget, a score that is mostly noise can still be
-trusted too much. What is taken off for doubt, here and in `server.moments`, was chosen on public
-tables and made-up ones; other rows of the same tables and other made-up ones agree.
+off, classes of unlike variance in a few hundred rows up to 0.035, and where one party alone holds
+the label a scale up to three times too small. At a few percent of positives, one party's label and
+little budget, a score that is mostly noise can still be trusted too much. What is taken off for
+doubt, here and in `server.moments`, was chosen on public tables and made-up ones; other rows of the
+same tables and other made-up ones agree.
 
 Privacy: arithmetic on releases (post-processing). The map is increasing, so ranks stay.
 """
