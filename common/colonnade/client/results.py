@@ -168,15 +168,15 @@ class JobReport:
             (place / "model.json").write_text(model.to_json(), "utf-8")
         return place
 
-    def _at(self, *path: str, kind: Callable[[Any], T]) -> T:
+    def _at(self, *keys: str, kind: Callable[[Any], T]) -> T:
         """Return a field as ``kind``; a coordinator may have sent anything."""
         try:
             found: Any = self.document
-            for field in path:
-                found = found[field]
+            for key in keys:
+                found = found[key]
             return kind(found)
         except (KeyError, TypeError, ValueError):
-            raise BadMessage(f"the report's field {'.'.join(path)} cannot be read") from None
+            raise BadMessage(f"the report's field {'.'.join(keys)} cannot be read") from None
 
 
 def read_model(document: object) -> LinearModel:
