@@ -303,7 +303,7 @@ def test_insecure_works_on_loopback_with_names_that_are_believed(tmp_path: Path)
                 assert await hub.ended(name) == "finished"
 
     asyncio.run(run())
-    with pytest.raises(BadInput, match="for this machine only"):
+    with pytest.raises(BadInput, match="not a loopback address"):
         Client("hub.example.org:7443", None)
 
 
