@@ -313,7 +313,7 @@ FAULTS: dict[str, tuple[bytes, list[str]]] = {
         b"id,a,b,y\n" + b"p,1,0,2\n" * 9000 + f"{CANARY}\xe9,1,0,2\n".encode("latin-1"),
         ["line 9002 is not UTF-8"],
     ),
-    "utf-16": ("id,a,b,y\np1,1,0,2\n".encode("utf-16"), ["UTF-8"]),
+    "utf-16": ("id,a,b,y\np1,1,0,2\n".encode("utf-16-le"), ["utf-16-le"]),
     "empty file": (b"", ["first line is empty"]),
     "no rows": (b"id,a,b,y\n", ["no rows"]),
     "cut gzip": (gzip.compress(b"id,a,b,y\np1,1,0,2\n" * 999)[:-30], ["gzip is damaged"]),

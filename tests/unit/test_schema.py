@@ -1,3 +1,5 @@
+import datetime as dt
+import itertools
 import textwrap
 from dataclasses import replace
 from pathlib import Path
@@ -7,6 +9,8 @@ import pytest
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
 from colonnade.data import schema as schema_module
+from colonnade.data.dialect import Dialect
+from colonnade.data.encoding import Bool, Category, Date, Ordinal
 from colonnade.data.schema import DEFAULT_MISSING, Column, Schema, load_schema, parse_schema
 
 AGE = '[[feature]]\nname = "age"\nlow = 0\nhigh = 110\n'
@@ -16,9 +20,15 @@ def parse(text: str) -> Schema:
     return parse_schema(text, origin="people.toml")
 
 
+def example(number: int) -> str:
+    """Return an indented example of the module's documentation."""
+    text = (schema_module.__doc__ or "").split("::\n")[number]
+    lines = itertools.takewhile(lambda line: not line or line[0] == " ", text.splitlines())
+    return textwrap.dedent("\n".join(lines))
+
+
 def test_the_example_in_the_documentation_is_read_as_it_says() -> None:
-    example = textwrap.dedent((schema_module.__doc__ or "").split("::\n", 1)[1])
-    assert parse(example) == Schema(
+    assert parse(example(1)) == Schema(
         id="patient",
         missing=("", "NA", "-999"),
         features=(
@@ -26,6 +36,22 @@ def test_the_example_in_the_documentation_is_read_as_it_says() -> None:
             Column("glucose", column="Glucose (mg/dL)", bounds=Bounds(40.0, 400.0), fill=95.0),
         ),
         label=Column("readmitted", column="readmitted", bounds=Bounds(0.0, 1.0), fill=0.5),
+    )
+
+
+def test_columns_of_other_kinds_are_declared_as_documented() -> None:
+    unit = Bounds(0.0, 1.0)
+    category = Category(("surgery", "medicine"), other="elsewhere", baseline="medicine")
+    date = Date(dt.date(2015, 1, 1), "%d.%m.%Y")
+    assert parse(example(2)) == Schema(
+        dialect=Dialect(delimiter=";", encoding="cp1252"),
+        features=(
+            Column("ward", "ward", unit, 0.0, category),
+            Column("smoker", "smoker", unit, 0.5, Bool(("J",), ("N",)), missing_indicator=True),
+            Column("admitted", "admitted", Bounds(0.0, 4017.0), 2008.5, date),
+            Column("pain", "pain", Bounds(0.0, 2.0), 1.0, Ordinal(("none", "some", "much"))),
+        ),
+        label=Column("outcome", "outcome", unit, 0.5, Ordinal(("alive", "dead"))),
     )
 
 
@@ -41,7 +67,16 @@ def feature(**keys: str) -> str:
     return "[[feature]]\n" + "".join(f"{key} = {value}\n" for key, value in keys.items())
 
 
+def label(**keys: str) -> str:
+    """Write a label."""
+    return feature(name="'y'", **keys).replace("[[feature]]", "[label]")
+
+
 A = {"name": "'a'", "low": "0", "high": "1"}
+CATEGORY, ORDINAL = (
+    feature(name="'a'", type="'category'"),
+    feature(name="'a'", type="'ordinal'"),
+)
 
 
 @pytest.mark.parametrize(
@@ -80,6 +115,43 @@ A = {"name": "'a'", "low": "0", "high": "1"}
         ("client = 'c'\nclient_ids = 'Exact'\n" + AGE, "client_ids: must be one of exact, "),
         ("missing = 'NA'\n" + AGE, "missing: "),
         ("missing = ['', -999]\n" + AGE, "missing 2: "),
+        ("delimiter = ';;'\n" + AGE, "delimiter: must be one character"),
+        ("decimal = ';'\n" + AGE, 'decimal: must be "." or ","'),
+        ("thousands = '.'\n" + AGE, "thousands: must be another mark"),
+        ("encoding = 'klingon'\n" + AGE, "encoding: is not known"),
+        ("encoding = 'base64'\n" + AGE, "encoding: is not known"),
+        (AGE + "levels = ['x']\n", "[feature 1 'age'] levels: is not for the type number"),
+        (AGE + "type = 'text'\n", "[feature 1 'age'] type: must be one of "),
+        (feature(name="'a'", type="'category'"), "[feature 1 'a'] levels: is missing"),
+        (CATEGORY + "levels = []\n", "[feature 1 'a'] "),
+        (CATEGORY + "levels = ['x', 'x']\n", "[feature 1 'a'] levels: a text is given twice"),
+        (CATEGORY + "levels = ['x', 'y ']\n", "[feature 1 'a'] levels: a text has white space"),
+        (CATEGORY + "levels = ['x']\nother = 'x'\n", "[feature 1 'a'] levels: a text is given"),
+        (CATEGORY + "levels = ['x']\nbaseline = 'z'\n", "[feature 1 'a'] baseline: must be one"),
+        (CATEGORY + "levels = ['x']\nbaseline = 'x'\n", "[feature 1 'a'] levels: there is none"),
+        (CATEGORY + "levels = ['x', 'y']\nfill = 'z'\n", "[feature 1 'a'] fill: must be one"),
+        (
+            CATEGORY + "levels = ['x', 'y']\nfill = 'x'\nmissing_indicator = true\n",
+            "[feature 1 'a'] fill: a category with a missing_indicator has none",
+        ),
+        (
+            CATEGORY + "levels = ['x']\nother = 'y'\nunknown = 'missing'\n",
+            "[feature 1 'a'] unknown: there is a level for the rest",
+        ),
+        (CATEGORY + "levels = ['x']\nlow = 0\n", "[feature 1 'a'] low: is not for the type"),
+        (feature(name="'a'", type="'bool'", yes="['J']"), "[feature 1 'a'] yes, no: declare"),
+        (feature(name="'a'", type="'bool'", fill="0.5"), "[feature 1 'a'] fill: must be true"),
+        (feature(name="'a'", type="'date'", low="0", high="1"), "[feature 1 'a'] low: must be a"),
+        (feature(name="'a'", low="2020-01-01", high="1"), "[feature 1 'a'] low: must be a num"),
+        (ORDINAL + "levels = ['x']\n", "[feature 1 'a'] levels: an ordinal has at least two"),
+        (ORDINAL + "levels = ['x', 'y']\nvalues = [1]\n", "[feature 1 'a'] values: must be as"),
+        (ORDINAL + "levels = ['x', 'y']\nvalues = [1, 1]\n", "[feature 1 'a'] values: must inc"),
+        (ORDINAL + "levels = ['x', 'y']\nfill = 'z'\n", "[feature 1 'a'] fill: must be one"),
+        (CATEGORY + "levels = ['x']\n" + feature(**A | {"name": "'a=x'"}), "name: 'a=x' is used"),
+        (AGE + label(type="'ordinal'", levels="['x', 'y']"), "type: a label is a number, a bool"),
+        (AGE + label(type="'category'", levels="['x', 'y', 'z']"), "levels: a label that is a"),
+        (AGE.replace("110", "?"), 'line 4: high of "age" is still to be decided'),
+        (AGE.replace("110", "?  # greatest"), 'line 4: high of "age" is still to be decided'),
         ('"two\\nlines" = 1\n' + AGE, "unknown key 'two\\nlines'"),
         # A key that looks like a path in msgspec's words.
         *((f'"x` - at `$.feature[{at}]" = 1\n{AGE}', "") for at in ("0", "9" * 5000)),
@@ -114,6 +186,7 @@ def test_the_digest_covers_every_declared_fact() -> None:
         replace(schema, id=None),
         replace(schema, missing=("",)),
         replace(schema, label=None),
+        replace(schema, dialect=Dialect(decimal=",")),
         replace(schema, label=replace(schema.label, fill=0.0)),
         replace(schema, features=(age, age)),
         *(
@@ -124,6 +197,12 @@ def test_the_digest_covers_every_declared_fact() -> None:
                 {"bounds": Bounds(0.0, 111.0)},
                 {"bounds": Bounds(-1.0, 110.0)},
                 {"fill": 1.0},
+                {"kind": Bool()},
+                {"kind": Category(("x", "y"))},
+                {"kind": Category(("x", "y"), baseline="x")},
+                {"kind": Date(dt.date(2020, 1, 1))},
+                {"kind": Ordinal(("x", "y"))},
+                {"missing_indicator": True},
             )
         ),
     ]

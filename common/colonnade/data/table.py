@@ -20,11 +20,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Self
 
+import msgspec
 import numpy as np
 
 from colonnade.core.arrays import AnyArray
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import FINE_GRID, GRID, Bounds, grid_dtype
+from colonnade.data.encoding import Encoding
 from colonnade.data.schema import CLIENT_IDS
 
 COARSE_NAME = "coarse.table"
@@ -44,12 +46,20 @@ Role = Literal["feature", "label"]
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """Describe one stored column."""
+    """Describe one stored column.
+
+    Parameters
+    ----------
+    group
+        Name that the columns of a category share, of which at most one has its upper bound in a
+        row and all others their lower bound; empty for other columns.
+    """
 
     name: str
     role: Role
     bounds: Bounds
     fill: float
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +79,8 @@ class TableHeader:
     client_ids
         The rule by which ids are the same client's, if the rows are divided among clients; empty
         if they are not.
+    encodings
+        How raw columns became the stored ones, unless they are numbers of the same name.
     """
 
     schema_digest: str
@@ -79,6 +91,7 @@ class TableHeader:
     fine_digest: str = _NO_DIGEST
     dataset_version: str = ""
     client_ids: str = ""
+    encodings: tuple[Encoding, ...] = ()
 
     def __post_init__(self) -> None:
         roles = [column.role for column in self.columns]
@@ -99,6 +112,12 @@ class TableHeader:
     def encode(self) -> bytes:
         """Return the file's bytes up to the first column."""
         fields = asdict(self) | {"dtype": grid_dtype(self.grid).name}
+        for column in fields["columns"]:
+            if not column["group"]:  # as it was written before there were groups
+                del column["group"]
+        fields["encodings"] = msgspec.to_builtins(self.encodings)
+        if not self.encodings:
+            del fields["encodings"]
         text = json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
         head = _PREFIX.pack(MAGIC, VERSION, len(text)) + text
         head += hashlib.sha256(head).digest()
@@ -164,6 +183,11 @@ class Table:
     def fills(self) -> tuple[float, ...]:
         """What stands for a missing value of each feature, as declared."""
         return tuple(column.fill for column in self.header.columns if column.role == "feature")
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The group of each feature; empty for those that are in none."""
+        return tuple(column.group for column in self.header.columns if column.role == "feature")
 
     @property
     def content_digest(self) -> str:
@@ -300,7 +324,8 @@ def _parse_header(text: bytes, path: Path) -> TableHeader:
             TableColumn(**(column | {"bounds": Bounds(**column["bounds"])}))
             for column in fields.pop("columns")
         )
-        return TableHeader(columns=columns, **fields)
+        encodings = msgspec.convert(fields.pop("encodings", ()), tuple[Encoding, ...])
+        return TableHeader(columns=columns, encodings=encodings, **fields)
     except (ValueError, TypeError, KeyError, AttributeError):
         raise BadInput(f"{path}: header has unknown content; ingest the source again") from None
 

@@ -6,15 +6,17 @@ behind, and the next one removes it.
 """
 
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 
+from colonnade.core.arrays import FloatArray
 from colonnade.core.errors import BadInput
-from colonnade.core.fixedpoint import FINE_GRID, GRID, quantise
+from colonnade.core.fixedpoint import FINE_GRID, GRID, Bounds, quantise
+from colonnade.data.encoding import Category
 from colonnade.data.schema import Column, Schema
 from colonnade.data.table import (
     COARSE_NAME,
@@ -35,12 +37,19 @@ Progress: TypeAlias = Callable[[Sequence[Column]], Iterable[Column]]
 
 @dataclass(frozen=True, slots=True)
 class ColumnSummary:
-    """Count what ingest changed in one column."""
+    """Count what ingest changed in one column of the schema.
+
+    Parameters
+    ----------
+    n_other
+        Texts that are no declared level of a category and went to its level for the rest.
+    """
 
     name: str
     role: Role
     n_clipped: int
     n_missing: int
+    n_other: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +106,7 @@ def ingest(
             one_line(str(out)),
             connect(folder, n_columns=len(schema.columns)) as database,
         ):
-            relation = open_source(database, source)
+            relation = open_source(database, source, folder=folder, dialect=schema.dialect)
             staged = stage(database, relation, schema=schema, roster=roster)
             return _write(staged, schema, out=out, progress=progress)
     except OSError as error:
@@ -108,10 +117,7 @@ def ingest(
 
 def _write(staged: Staged, schema: Schema, *, out: Path, progress: Progress) -> IngestSummary:
     """Quantise column after column into both tables and put them in place together."""
-    columns = tuple(
-        TableColumn(column.name, _role(column, schema), bounds=column.bounds, fill=column.fill)
-        for column in schema.columns
-    )
+    columns, encodings = table_columns(schema), schema.encodings
     # Random, because anything computed from the rows would release whether they changed. In the
     # headers, because a file beside the tables could be out of step with them after a crash.
     version = secrets.token_hex(16)
@@ -123,6 +129,7 @@ def _write(staged: Staged, schema: Schema, *, out: Path, progress: Progress) -> 
             grid=grid,
             dataset_version=version,
             client_ids="" if schema.client is None else schema.client_ids,
+            encodings=tuple(each for each in encodings if not each.plain),
         )
         for grid in (GRID, FINE_GRID)
     }
@@ -132,21 +139,12 @@ def _write(staged: Staged, schema: Schema, *, out: Path, progress: Progress) -> 
         TableWriter(fine_path, headers[FINE_GRID]) as fine,
         TableWriter(coarse_path, headers[GRID]) as coarse,
     ):
-        contents = staged.columns(len(columns))
-        for column, values in zip(progress(schema.columns), contents, strict=True):
-            is_missing = np.isnan(values)
-            filled = np.where(is_missing, column.fill, values)
-            low, high = column.bounds.low, column.bounds.high
-            fine.append(quantise(filled, column.bounds, grid=FINE_GRID))
-            coarse.append(quantise(filled, column.bounds, grid=GRID))
-            summaries.append(
-                ColumnSummary(
-                    column.name,
-                    _role(column, schema),
-                    n_clipped=int(np.count_nonzero((filled < low) | (filled > high))),
-                    n_missing=int(np.count_nonzero(is_missing)) - staged.n_absent,
-                )
-            )
+        contents = staged.columns(encodings)
+        for column, numbers in zip(progress(schema.columns), contents, strict=True):
+            summaries.append(_summary(column, numbers, schema, n_absent=staged.n_absent))
+            for filled, bounds in encoded(column, numbers):
+                fine.append(quantise(filled, bounds, grid=FINE_GRID))
+                coarse.append(quantise(filled, bounds, grid=GRID))
         # Both are whole on disk before either is put in place; the digest tells a torn pair.
         digest = coarse.seal(fine_digest=fine.seal())
         if staged.division is not None:
@@ -164,6 +162,40 @@ def _write(staged: Staged, schema: Schema, *, out: Path, progress: Progress) -> 
         columns=tuple(summaries),
         n_clients=0 if staged.division is None else len(staged.division.clients),
         n_respelled=0 if staged.division is None else staged.division.n_respelled,
+    )
+
+
+def encoded(column: Column, numbers: FloatArray) -> Iterator[tuple[FloatArray, Bounds]]:
+    """Yield the columns that read values become, without missing values, and their bounds."""
+    spread = column.encoding().spread(numbers)
+    for values, fill, bounds in zip(spread, column.fills(), column.limits(), strict=True):
+        yield np.where(np.isnan(values), fill, values), bounds
+
+
+def table_columns(schema: Schema) -> tuple[TableColumn, ...]:
+    """Return the columns that a table of ``schema`` stores: features, then the label."""
+    made = []
+    for column in schema.columns:
+        encoding = column.encoding()
+        role = _role(column, schema)
+        for name, bounds, fill in zip(encoding.names, column.limits(), column.fills(), strict=True):
+            made.append(TableColumn(name, role, bounds, fill, encoding.group))
+    return tuple(made)
+
+
+def _summary(
+    column: Column, numbers: FloatArray, schema: Schema, *, n_absent: int
+) -> ColumnSummary:
+    low, high, kind = column.bounds.low, column.bounds.high, column.kind
+    is_category = isinstance(kind, Category)
+    n_clipped = 0 if is_category else int(np.count_nonzero((numbers < low) | (numbers > high)))
+    n_other = int(np.count_nonzero(numbers == len(kind.levels))) if is_category else 0
+    return ColumnSummary(
+        column.name,
+        _role(column, schema),
+        n_clipped=n_clipped,
+        n_missing=int(np.count_nonzero(np.isnan(numbers))) - n_absent,
+        n_other=n_other,
     )
 
 

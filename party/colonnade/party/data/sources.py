@@ -13,7 +13,7 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TextIO
 
@@ -21,7 +21,9 @@ import duckdb
 
 from colonnade.core.errors import BadInput
 from colonnade.core.text import listed
+from colonnade.data.dialect import PLAIN, Dialect
 from colonnade.party.data.sql import copy_rows
+from colonnade.party.data.transcode import as_utf8
 
 MEMORY_MB = 1000
 """Memory that DuckDB may use for tables of usual width; beyond it, it spills to disk."""
@@ -38,13 +40,14 @@ _GZIP_BYTES = 2**20
 _GROUP_BYTES = 2**26
 _VECTOR_ROWS = 2048
 _MAX_GROUP_VECTORS = 60  # DuckDB's default
-_DELIMITERS = (";", "\t", "|")
+_DELIMITERS = (";", "\t", "|", ",")
+_NOT_UTF8 = 'not UTF-8 text; set its encoding, such as encoding = "cp1252" or "utf-16-le"'
 _FULL = tuple(os.strerror(each) for each in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 
 
 @dataclass(frozen=True, slots=True)
 class FileSource:
-    """Read a CSV file (comma, header line, UTF-8; plain or gzip) or a Parquet file."""
+    """Read a CSV file (with a header line; plain or gzip) or a Parquet file."""
 
     path: Path
 
@@ -78,6 +81,8 @@ class Relation:
         DuckDB type names.
     is_csv
         Whether NULL is how an empty text is read.
+    dialect
+        How numbers are written, where they are texts.
     """
 
     origin: str
@@ -86,6 +91,7 @@ class Relation:
     types: tuple[str, ...]
     parameters: Mapping[str, object] = field(default_factory=dict)
     is_csv: bool = False
+    dialect: Dialect = PLAIN
 
     def find(self, name: str) -> int:
         """Return the position of the column called exactly ``name``."""
@@ -93,7 +99,9 @@ class Relation:
         if len(found) == 1:
             return found[0]
         if found:
-            raise BadInput(f"{self.origin}: {len(found)} columns are named {name!r}; rename one")
+            raise BadInput(
+                f"{self.origin}: {len(found)} columns are named {name!r}; rename one in the header"
+            )
         raise BadInput(f"{self.origin}: no column {name!r}; {self.list_names()}")
 
     def list_names(self) -> str:
@@ -101,8 +109,10 @@ class Relation:
         if self.is_csv and len(self.names) == 1:
             for delimiter in _DELIMITERS:
                 if delimiter in self.names[0]:
+                    shown = "\\t" if delimiter == "\t" else delimiter
                     return (
-                        f"its header has no comma but {delimiter!r}; separate its fields by commas"
+                        f"its header has no {self.dialect.delimiter!r} but {delimiter!r}; set "
+                        f'delimiter = "{shown}"'
                     )
         if self.is_csv and any(is_number(name) for name in self.names):
             # Without a header the first line is a person's row, which no message may show.
@@ -142,10 +152,20 @@ def connect(folder: Path, *, n_columns: int) -> duckdb.DuckDBPyConnection:
     return database
 
 
-def open_source(staging: duckdb.DuckDBPyConnection, source: Source) -> Relation:
-    """Make ``source`` readable from ``staging``."""
+def open_source(
+    staging: duckdb.DuckDBPyConnection,
+    source: Source,
+    *,
+    folder: Path,
+    dialect: Dialect = PLAIN,
+) -> Relation:
+    """Make ``source`` readable from ``staging``; ``folder`` is private and takes what is copied."""
     if isinstance(source, FileSource):
-        return _open_file(staging, source.path)
+        return replace(_open_file(staging, source.path, folder, dialect), dialect=dialect)
+    return replace(_open_rows(staging, source), dialect=dialect)
+
+
+def _open_rows(staging: duckdb.DuckDBPyConnection, source: QuerySource) -> Relation:
     if source.database is not None and "://" in source.database:
         return _copy_from_server(staging, source.query, url=source.database)
     return _open_query(staging, source)
@@ -166,7 +186,7 @@ def _explain(error: duckdb.Error) -> str:
         return "cannot be staged: a disk is full; free some space (fit and predict stage in TMPDIR)"
     if line := re.match(r"Invalid Input Error: CSV Error on Line: (\d+)", text):
         if "not utf-8" in text:
-            return f"line {line[1]} is not UTF-8 text; convert the file to UTF-8"
+            return f"line {line[1]} is {_NOT_UTF8}"
         if counts := re.search(
             r"^Expected Number of Columns: (\d+) Found: (\d+)$", text, re.MULTILINE
         ):
@@ -186,7 +206,9 @@ def _explain(error: duckdb.Error) -> str:
     return "cannot be read; it is damaged or in an unknown format"
 
 
-def _open_file(staging: duckdb.DuckDBPyConnection, path: Path) -> Relation:
+def _open_file(
+    staging: duckdb.DuckDBPyConnection, path: Path, folder: Path, dialect: Dialect
+) -> Relation:
     try:
         with path.open("rb") as file:
             magic = file.read(4)
@@ -199,36 +221,49 @@ def _open_file(staging: duckdb.DuckDBPyConnection, path: Path) -> Relation:
         return _describe(staging, str(path), sql=reader, parameters={"path": literal})
     if path.suffix.lower() in (".parquet", ".pq"):
         raise BadInput(f"{path}: not a Parquet file, whatever its name says")
-    return _open_csv(path, literal, compressed=magic[:2] == b"\x1f\x8b")
+    compressed = magic[:2] == b"\x1f\x8b"
+    plain = as_utf8(path, folder, dialect, compressed=compressed)
+    if plain is None:
+        return _open_csv(path, path, literal, dialect, compressed=compressed)
+    return _open_csv(plain, path, str(plain), dialect, compressed=False)
 
 
-def _open_csv(path: Path, literal: str, *, compressed: bool) -> Relation:
-    names = _read_csv_names(path, compressed=compressed)
+def _open_csv(
+    path: Path, origin: Path, literal: str, dialect: Dialect, *, compressed: bool
+) -> Relation:
+    """Read ``path``, which is ``origin`` or a copy of it in UTF-8."""
+    names = _read_csv_names(path, origin, dialect, compressed=compressed)
     columns = ", ".join(f"'c{position}': 'VARCHAR'" for position in range(len(names)))
     # Nothing is guessed: a sniffer may skip odd first rows or choose another quote in silence.
     sql = (
         f"read_csv($path, columns = {{{columns}}}, auto_detect = false, header = true, skip = 0,"
-        f" delim = ',', quote = '\"', escape = '\"', strict_mode = true, null_padding = false,"
-        f" ignore_errors = false, hive_partitioning = false,"
+        f" delim = $delimiter, quote = '\"', escape = '\"', strict_mode = true,"
+        f" null_padding = false, ignore_errors = false, hive_partitioning = false,"
         f" compression = '{'gzip' if compressed else 'none'}')"
     )
     types = ("VARCHAR",) * len(names)
-    return Relation(str(path), sql, names, types, parameters={"path": literal}, is_csv=True)
+    parameters = {"path": literal, "delimiter": dialect.delimiter}
+    return Relation(str(origin), sql, names, types, parameters=parameters, is_csv=True)
 
 
-def _read_csv_names(path: Path, *, compressed: bool) -> tuple[str, ...]:
+def _read_csv_names(
+    path: Path, origin: Path, dialect: Dialect, *, compressed: bool
+) -> tuple[str, ...]:
     """Read the header line, whose names DuckDB would fold and number."""
     try:
         with _open_text(path, compressed=compressed) as file:
-            names = tuple(next(csv.reader(file, strict=True), ()))
+            reader = csv.reader(file, strict=True, delimiter=dialect.delimiter)
+            names = tuple(next(reader, ()))
         if compressed:
             _check_gzip(path)
     except UnicodeDecodeError:
-        raise BadInput(f"{path}: not UTF-8 text; convert the file to UTF-8") from None
+        raise BadInput(f"{origin}: is {_NOT_UTF8}") from None
     except (csv.Error, EOFError, OSError, zlib.error):
-        raise BadInput(f"{path}: cannot be read as CSV; its header or gzip is damaged") from None
+        raise BadInput(f"{origin}: cannot be read as CSV; its header or gzip is damaged") from None
+    if any("\0" in name for name in names):
+        raise BadInput(f"{origin}: is {_NOT_UTF8}")
     if not names:
-        raise BadInput(f"{path}: the first line is empty; it must name the columns")
+        raise BadInput(f"{origin}: the first line is empty; it must name the columns")
     return names
 
 

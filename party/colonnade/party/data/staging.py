@@ -1,12 +1,13 @@
 """Raw rows on their way into a table: staged on disk, matched to the roster, checked.
 
-A staged value is a number, NaN if it is missing, NULL if it is neither: text where a number
-should be. Errors name columns, counts and row numbers, never a value or an id. Statements are put
-together from our own names and positions only; texts of the user are bound as parameters.
+A staged number is NaN if it is missing, NULL if it is neither: text where a number should be. Of
+other columns the texts are staged, NULL for a missing one, and read as `data.encoding` says when
+they are fetched. Errors name columns, counts and row numbers, never a value or an id. Statements
+are put together from our own names and positions only; texts of the user are bound as parameters.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -16,20 +17,18 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.errors import BadInput
-from colonnade.data.schema import Column, Schema
+from colonnade.data.encoding import UNKNOWN, Encoding, Number
+from colonnade.data.schema import Schema
 from colonnade.party.data.division import Division, divide
 from colonnade.party.data.sources import MAIN, ROWS, Relation, is_number, one_line
+from colonnade.party.data.values import FLOATS, NUMBERS, TEXTS, texts_of, unknown_texts, value_sql
 
 ROSTER = f"{MAIN}.roster"
 
 _CHUNK_LINES = 50_000
 _FETCH_VALUES = 2**20  # 8 MB
-_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
-_NUMBERS = {*_INTEGERS, *(f"U{name}" for name in _INTEGERS), "DECIMAL", "BOOLEAN"}
-_FLOATS = {"FLOAT", "DOUBLE"}
-_TEXTS = {"VARCHAR", "ENUM", '"NULL"'}
 # Ids of clients: of whole numbers and texts under every rule, of other numbers if they are folded.
-_CLIENT_IDS = (_NUMBERS | _TEXTS | {"UUID"}) - {"BOOLEAN", "DECIMAL"}
+_CLIENT_IDS = (NUMBERS | TEXTS | {"UUID"}) - {"BOOLEAN", "DECIMAL"}
 _FOLDED_IDS = {"DECIMAL", "DOUBLE"}
 
 
@@ -43,6 +42,8 @@ class Staged:
         Staged row of each person on the roster, -1 for the absent; None keeps the staged order.
     division
         Who owns the rows, if they are divided among clients; then clients' rows stand together.
+    origin, row
+        Where the rows come from, and SQL for the number that they have there.
     """
 
     database: duckdb.DuckDBPyConnection
@@ -50,20 +51,47 @@ class Staged:
     n_absent: int
     index: IntArray | None
     division: Division | None = None
+    origin: str = ""
+    row: str = "rowid + 1"
 
-    def columns(self, n_columns: int) -> Iterator[FloatArray]:
-        """Yield the columns in the order of the schema; NaN where a value is missing.
+    def columns(self, encodings: Sequence[Encoding]) -> Iterator[FloatArray]:
+        """Yield what the columns are read as, in the order of the schema; NaN is missing.
 
         Short columns are fetched several at a time, because a statement costs milliseconds.
         """
         n_staged = self.n_rows - self.n_absent
         n_together = max(1, _FETCH_VALUES // n_staged)
-        for start in range(0, n_columns, n_together):
-            names = [f"v{i}" for i in range(start, min(start + n_together, n_columns))]
-            sql = f"SELECT {', '.join(names)} FROM {ROWS}"  # noqa: S608
-            fetched = self.database.execute(sql).fetchnumpy()
-            for name in names:
-                yield self._arranged(np.ma.getdata(fetched.pop(name)))
+        for start in range(0, len(encodings), n_together):
+            asked = range(start, min(start + n_together, len(encodings)))
+            numbers = [f"v{i}" for i in asked if isinstance(encodings[i].kind, Number)]
+            fetched = {}
+            if numbers:
+                sql = f"SELECT {', '.join(numbers)} FROM {ROWS}"  # noqa: S608
+                fetched = self.database.execute(sql).fetchnumpy()
+            for i in asked:
+                if (name := f"v{i}") in fetched:
+                    yield self._arranged(np.ma.getdata(fetched.pop(name)))
+                else:
+                    yield self._arranged(self._read(i, encodings[i], n_staged))
+
+    def _read(self, place: int, encoding: Encoding, n_staged: int) -> FloatArray:
+        """Read a column of texts, or say that it has one that is not declared."""
+        sql = f"SELECT v{place} AS text FROM {ROWS} WHERE rowid >= ? AND rowid < ? ORDER BY rowid"  # noqa: S608
+        numbers, n_chunk = np.empty(n_staged), _FETCH_VALUES // 8
+        for first in range(0, n_staged, n_chunk):
+            last = min(first + n_chunk, n_staged)
+            texts = self.database.execute(sql, [first, last]).fetchnumpy()["text"]
+            numbers[first:last] = encoding.read(texts_of(texts), last - first)
+        unknown = np.flatnonzero(numbers == UNKNOWN)
+        if unknown.size:
+            row = _pair(
+                self.database.execute(
+                    f"SELECT {self.row}, 0 FROM {ROWS} WHERE rowid = ?",  # noqa: S608
+                    [int(unknown[0])],
+                ).fetchone()
+            )[0]
+            raise BadInput(f"{self.origin}: {unknown_texts(encoding, unknown.size, row)}")
+        return numbers
 
     def _arranged(self, values: FloatArray) -> FloatArray:
         if self.index is None:
@@ -91,6 +119,7 @@ def stage(
             database, relation.origin, schema=schema, row=row, has_roster=n_roster is not None
         )
     staged = _arrange(database, relation.origin, n_roster=n_roster)
+    staged = replace(staged, origin=relation.origin, row=row)
     if schema.client is not None:
         found = divide(database, relation.origin, schema=schema)
         staged = replace(staged, index=found.index, division=found)
@@ -133,7 +162,7 @@ def _copy(
     codes = [float(token) for token in schema.missing if is_number(token)]
     codes = [code for code in codes if not math.isnan(code)]
     picks = [
-        f"{_number_sql(relation, column, has_codes=bool(codes))} AS v{position}"
+        f"{value_sql(relation, column.column, column.kind, has_codes=bool(codes))} AS v{position}"
         for position, column in enumerate(schema.columns)
     ]
     if schema.id is not None:
@@ -150,30 +179,9 @@ def _copy(
     database.execute(f"CREATE TABLE {ROWS} AS {chosen}", {**relation.parameters, **used})
 
 
-def _number_sql(relation: Relation, column: Column, *, has_codes: bool) -> str:
-    """Return SQL for a column's staged value."""
-    position = relation.find(column.column)
-    kind = relation.types[position].partition("(")[0]
-    if kind not in _NUMBERS | _FLOATS | _TEXTS:
-        fix = "convert it to a number in a query"
-        raise BadInput(f"{relation.origin}: column {column.column!r} holds {kind} values; {fix}")
-    cell = f"c{position}"
-    number = f"TRY_CAST({cell} AS DOUBLE)"
-    nan = "CAST('nan' AS DOUBLE)"
-    missing = f"{cell} IS NULL"
-    if kind in _TEXTS:
-        text = f"coalesce({cell}, '')" if relation.is_csv else f"CAST({cell} AS VARCHAR)"
-        missing = f"{text} IS NULL OR list_contains($missing::VARCHAR[], trim({text}))"
-    # Casts come first because most values are numbers, and comparing texts is three times slower.
-    value = f"coalesce({number}, CASE WHEN {missing} THEN {nan} END)"
-    if not has_codes:
-        return value
-    return f"CASE WHEN list_contains($codes::DOUBLE[], {number}) THEN {nan} ELSE {value} END"
-
-
 def _id_sql(relation: Relation, name: str) -> str:
     position = relation.find(name)
-    if relation.types[position] in _FLOATS:  # its text would be "7.0", which is on no roster
+    if relation.types[position] in FLOATS:  # its text would be "7.0", which is on no roster
         fix = "convert it to text in a query"
         raise BadInput(f"{relation.origin}: id column {name!r} holds floating-point values; {fix}")
     return f"CAST(c{position} AS VARCHAR)"
@@ -230,18 +238,23 @@ def _refuse_text(
     database: duckdb.DuckDBPyConnection, origin: str, *, schema: Schema, row: str
 ) -> None:
     """Refuse values that are neither numbers nor missing."""
-    counts = ", ".join(f"count(*) - count(v{i})" for i in range(len(schema.columns)))
+    numbers = [i for i, each in enumerate(schema.columns) if isinstance(each.kind, Number)]
+    if not numbers:
+        return
+    counts = ", ".join(f"count(*) - count(v{i})" for i in numbers)
     n_texts = database.execute(f"SELECT {counts} FROM {ROWS}").fetchone() or ()  # noqa: S608
-    faulty = [position for position, count in enumerate(n_texts) if count]
+    faulty = [(i, count) for i, count in zip(numbers, n_texts, strict=True) if count]
     if not faulty:
         return
-    sql = f"SELECT 0, min({row}) FROM {ROWS} WHERE v{faulty[0]} IS NULL"  # noqa: S608
+    place, n_faulty = faulty[0]
+    sql = f"SELECT 0, min({row}) FROM {ROWS} WHERE v{place} IS NULL"  # noqa: S608
     _, first = _pair(database.execute(sql).fetchone())
-    where = (
-        f"{schema.columns[faulty[0]].column!r} has {n_texts[faulty[0]]} values that are no numbers"
-    )
+    where = f"{schema.columns[place].column!r} has {n_faulty} values that are no numbers"
     others = f" ({len(faulty) - 1} other columns too)" if faulty[1:] else ""
-    fix = "correct them or declare their text in 'missing'"
+    fix = (
+        "correct them or declare their text in 'missing', their 'type', or how they are written in "
+        "'decimal' and 'thousands'"
+    )
     raise BadInput(f"{origin}: column {where}, the first in data row {first}{others}; {fix}")
 
 
