@@ -8,7 +8,7 @@ LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --cons
     --generate-hashes --no-annotate --custom-compile-command 'make lock'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo proto check test bench e2e lock clean
+.PHONY: help setup demo proto check docs test bench e2e lock clean
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -27,14 +27,19 @@ demo: $(STAMP)   ## a hospital, a laboratory and an insurer fit one model, as re
 proto: $(STAMP)  ## generate the protobuf bindings again
 	$(BIN)/python proto/generate.py
 
-check: $(STAMP)  ## lint, types, import layers, proto drift and lint
+check: $(STAMP)  ## lint, types, import layers, proto drift and lint, documentation
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(ROOTS)
 	$(BIN)/mypy tests
+	$(BIN)/mypy examples/*.py docs/hooks/*.py
 	$(BIN)/lint-imports
 	$(BIN)/python proto/generate.py --check
 	$(BIN)/buf lint proto
+	$(MAKE) --no-print-directory docs
+
+docs: $(STAMP)   ## build the documentation into build/site; a dead link is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict  # not --quiet, which hides warnings from --strict
 
 test: check      ## everything above, then the test suite, in up to four processes
 	$(BIN)/pytest --numprocesses auto --maxprocesses 4
@@ -56,4 +61,4 @@ lock: $(STAMP)   ## pin the images' dependencies again, with hashes, from constr
 	    --output-file deploy/requirements-coordinator.txt
 
 clean:           ## remove the virtual environment and caches
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build/site

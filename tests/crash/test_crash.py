@@ -203,7 +203,7 @@ def test_kills_catch_a_wrong_order(tmp_path: Path, mutant: object, caught_by: se
 def test_kills_catch_a_second_charge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Without the rule and the constraint a retry after a crash pays again.
     monkeypatch.setattr(LedgerState, "check_charge", lambda *_, **__: True)
-    monkeypatch.setattr(drafts_module, "_once", lambda *_: None)
+    monkeypatch.setattr(drafts_module, "_idempotency_key", lambda *_: None)
     counters, _ = run_kills(tmp_path, 60)
     assert counters.double_spent > 0
 

@@ -25,10 +25,13 @@ from colonnade.ledger.create import open_ledger
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
 from colonnade.methods.admm import prox
-from colonnade.methods.admm.method import AdmmMethod
+from colonnade.methods.admm.codec import tasks_to_bytes
+from colonnade.methods.admm.job_spec import AdmmJobSpec
 from colonnade.methods.admm.spec import DISPLACEMENT, AdmmSpec
-from colonnade.methods.frank_wolfe.spec import Loss
+from colonnade.methods.admm.tasks import ClientTasks
+from colonnade.methods.base import Unit
 from colonnade.methods.job import Job, job_id
+from colonnade.methods.problem import Loss
 from colonnade.party.config import load_config
 from colonnade.party.data.binding import claim, rows_of
 from colonnade.party.data.bounds import buy_bounds
@@ -47,7 +50,8 @@ from colonnade.privacy.sampling import OsNoise
 from colonnade.simulate.admm_run import TARGET, Dealt, Population, found, people
 from colonnade.simulate.federation import FEDERATION, Federation
 from colonnade.simulate.processes import Processes
-from colonnade.wire.clients import Questions, Replies, questions_to_bytes
+from colonnade.v1 import job_pb2
+from colonnade.wire.cohort import Replies
 from colonnade.wire.jobspec import job_to_bytes
 
 PRICE = units_down(0.2)
@@ -98,9 +102,7 @@ def job_of(federation: Federation, **changes: Any) -> Job:
         label = (TARGET, table.header.columns[-1].bounds)
         bounds = dict(zip(table.names, table.bounds, strict=True))
         fills, version = dict(zip(table.names, table.fills, strict=True)), version_of(table)
-        offers.append(
-            PartyOffer(party, True, version, table.n_rows, bounds, fills, label, 1, 0, 12)
-        )
+        offers.append(PartyOffer(party, True, version, 12, bounds, fills, label, 1, 0, Unit.CLIENT))
     return job_over_clients(spec_of(**changes), offers, target=TARGET, frame=frame())
 
 
@@ -120,8 +122,12 @@ def vault_of(federation: Federation, party: str) -> tuple[Vault, Ledger]:
 
 
 def task(clients: list[int], round_: int = 1, *, value: int = 0) -> bytes:
-    points = np.full((len(clients), 4), value, np.int64)
-    return questions_to_bytes(Questions(np.array(clients), np.full(len(clients), round_), points))
+    """Return a task as anybody may send it, without the checks of an honest coordinator."""
+    body = job_pb2.TaskBody()
+    body.admm_step.clients.extend(clients)
+    body.admm_step.rounds.extend([round_] * len(clients))
+    body.admm_step.points = np.full((len(clients), 4), value, "<i8").tobytes()
+    return body.SerializeToString(deterministic=True)
 
 
 # -- hosts ---------------------------------------------------------------------------------------
@@ -130,8 +136,8 @@ def task(clients: list[int], round_: int = 1, *, value: int = 0) -> bytes:
 def test_a_host_says_how_many_clients_it_has_and_not_who(federation: Federation) -> None:
     vault, ledger = vault_of(federation, "host-1")
     hello = vault.hello()
-    assert hello.offer.clients == 12
-    assert hello.offer.n_rows == 12  # how many rows they have is nobody's business
+    assert hello.offer.unit == job_pb2.UNIT_CLIENT
+    assert hello.offer.population == 12  # how many rows they have is nobody's business
     ledger.close()
 
 
@@ -166,7 +172,7 @@ def test_a_host_answers_for_the_clients_asked_and_charges_each(federation: Feder
     replies = vault.answer(job_id(spec), 1, task([0, 5]))
     assert isinstance(replies, Replies)
     assert list(replies.released) == [0, 5]
-    assert ledger.head.spent == 2 * job.method.spec.mechanism.cost  # type: ignore[union-attr]
+    assert ledger.head.spent == 2 * job.method.spec.mechanism.cost  # type: ignore[attr-defined]
     assert ledger.budget().spent == 0  # nobody pays from the default account
     same = vault.answer(job_id(spec), 1, task([0, 5]))
     assert isinstance(same, Replies)
@@ -217,7 +223,7 @@ def test_a_client_without_enough_left_declines_by_itself(federation: Federation)
     ledger = open_ledger(federation.ledger("host-1"))
     ledger.close()
     vault, ledger = vault_of(federation, "host-1")
-    account = vault._clients.accounts(ledger)[2]  # type: ignore[union-attr]
+    account = vault._units.accounts(ledger)[2]
     ledger.set_cap(PRICE, reason="little", account=account)
     spec = job_to_bytes(job_of(federation))
     assert vault.consider(spec).accepted
@@ -240,7 +246,7 @@ def test_clients_rows_are_first_read_when_a_charge_is_durable(
         spent_when_read.append(ledger.head.spent)
         return prox.factorise(clients, spec)
 
-    monkeypatch.setattr("colonnade.party.methods.base.factorise", factorise)
+    monkeypatch.setattr("colonnade.party.methods.admm.factorise", factorise)
     assert vault.consider(spec).accepted
     assert not spent_when_read
     for round_ in (1, 2):
@@ -276,7 +282,7 @@ def test_a_divided_table_serves_jobs_over_clients_only(federation: Federation) -
             party_table(dataset, ledger, declared=True)
     job = job_of(federation)
     method = job.method
-    assert isinstance(method, AdmmMethod)
+    assert isinstance(method, AdmmJobSpec)
     with pytest.raises(PolicyRefused, match="only jobs over clients"):
         vault._check_table(_vertical(job))
     ledger.close()
@@ -364,7 +370,7 @@ def test_an_interrupted_ingest_of_a_whole_table_leaves_the_divided_one_divided(
         ingest(whole, FileSource(home / "table.parquet"), out=home / "data")
     monkeypatch.undo()
     vault, ledger = vault_of(federation, "host-1")
-    assert vault.hello().offer.clients == 12
+    assert vault.hello().offer.population == 12
     ledger.close()
 
 
@@ -627,7 +633,7 @@ def test_an_undivided_table_is_one_client_that_pays_from_its_own_cap(tmp_path: P
     two = spec_of(n_clients=2, sampled=2, minimum=1, rounds=2)
     spec = job_to_bytes(job_over_clients(two, offers, target=TARGET, frame=frame()))
     vault, ledger = vault_of(whole, "host-2")
-    assert vault.hello().offer.clients == 0
+    assert vault.hello().offer.unit == job_pb2.UNIT_RECORD
     assert vault.consider(spec).accepted
     for round_ in (1, 2):
         replies = vault.answer(job_id(spec), round_, task([0], round_))
@@ -652,7 +658,7 @@ def test_no_series_of_tasks_makes_a_client_pay_more_than_it_set_aside(
         points = draw.integers(-(2**44), 2**44, (clients.size, 4), endpoint=True)
         if draw.random() < 0.5:  # the same question as others had
             points[:] = 0
-        body = questions_to_bytes(Questions(clients, rounds, points))
+        body = tasks_to_bytes(ClientTasks(clients, rounds, points))
         replies = vault.answer(job_id(spec), 6, body)
         for released in replies:
             key = (released.key.account, released.key.round)
@@ -661,7 +667,7 @@ def test_no_series_of_tasks_makes_a_client_pay_more_than_it_set_aside(
     spent = [ledger.budget(account).spent for account in accounts]
     assert max(spent) <= job.max_units("host-1")
     assert min(spent) > 0  # the attack reached everybody
-    assert ledger.head.spent == len(bodies) * job.method.spec.mechanism.cost  # type: ignore[union-attr]
+    assert ledger.head.spent == len(bodies) * job.method.spec.mechanism.cost  # type: ignore[attr-defined]
     ledger.close()
 
 

@@ -9,11 +9,12 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support.dying import Died, Dying
 from support.federation import (
     NAMES,
     WAIT_S,
@@ -37,7 +38,7 @@ from colonnade.methods.job import Job, job_id
 from colonnade.party import runtime
 from colonnade.party.meter import read_log
 from colonnade.server import runtime as server_runtime
-from colonnade.server.methods.base import algorithm_of
+from colonnade.server.methods.registry import algorithm_of
 from colonnade.server.store.sql import Database
 from colonnade.simulate.federation import free_port
 from colonnade.v1 import federation_pb2 as pb
@@ -227,28 +228,6 @@ def test_a_slow_connection_changes_nothing(tmp_path: Path) -> None:
 
 
 # -- a coordinator that dies ---------------------------------------------------------------------
-
-
-class Died(Exception):
-    """Ends a coordinator at a commit."""
-
-
-class Dying(Database):
-    """A store whose process dies just before or just after its commit number ``last``."""
-
-    def __init__(self, url: str, last: int, *, after: bool) -> None:
-        super().__init__(url)
-        self._left, self._after = last, after
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        self._left -= 1
-        with super().transaction():
-            yield
-            if self._left == 0 and not self._after:
-                raise Died
-        if self._left == 0:
-            raise Died
 
 
 def check_chain(hub: Running, name: str) -> None:

@@ -32,11 +32,12 @@ from colonnade.core.errors import (
     StaleEpoch,
     UnknownJob,
 )
-from colonnade.methods.frank_wolfe.spec import Labels, Loss, Sampling
+from colonnade.methods.frank_wolfe.spec import Sampling
 from colonnade.methods.job import job_id
+from colonnade.methods.problem import Labels, Loss
 from colonnade.party.meter import CONTROL
 from colonnade.pki.identity import Identity
-from colonnade.server.methods.base import algorithm_of
+from colonnade.server.methods.registry import algorithm_of
 from colonnade.simulate.federation import FEDERATION, free_port
 from colonnade.v1 import job_pb2
 from colonnade.wire.jobspec import job_to_bytes

@@ -21,9 +21,10 @@ from colonnade.party.data.ingest import ingest
 from colonnade.party.data.sources import FileSource
 from colonnade.privacy.accounting import epsilon_of, format_upper_bound, rho_of, units_down
 from colonnade.report.fit import plots as fit_plots
+from colonnade.solvers import fit as solver_fit
 from colonnade.solvers.budgets import sampled_epsilon
 from colonnade.solvers.dual import DualDescent
-from colonnade.solvers.solve import SOLVERS
+from colonnade.solvers.registry import SOLVERS
 
 SCHEMA = """
 [[feature]]
@@ -114,6 +115,25 @@ def test_a_support_vector_machine_predicts_classes(
     np.testing.assert_array_equal(predicted, [0.0, 1.0])
 
 
+@pytest.mark.parametrize("charged", [False, True], ids=["free", "charged"])
+def test_defaults_are_chosen_once_in_a_fit(
+    charged: bool, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+    for name in ("with_defaults", "check_promise", "make_plan"):
+        original = getattr(solver_fit, name)
+
+        def counted(*args: Any, name: str = name, original: Any = original, **more: Any) -> Any:
+            calls.append(name)
+            return original(*args, **more)
+
+        monkeypatch.setattr(solver_fit, name, counted)
+    new_ledger("sqlite", tmp_path, caps={"": units_down(5.0)}).close()
+    ledger = {"ledger": tmp_path / "ledger"} if charged else {}
+    assert run(*options(folder, tmp_path / "out", **ledger)) == 0
+    assert sorted(calls) == ["check_promise", "make_plan", "with_defaults"]
+
+
 def test_a_box_bounds_every_coefficient_in_the_files_units(folder: Path, tmp_path: Path) -> None:
     assert run(*options(folder, tmp_path, box=1.2, noise="off"), "--set", "passes=40") == 0
     coef = load_model(tmp_path / "model.json").coef
@@ -174,27 +194,6 @@ def test_long_names_get_fewer_columns_in_the_legend() -> None:
     assert [fit_plots.legend_columns(["a", "x" * n]) for n in (5, 17, 26, 90)] == [4, 3, 2, 1]
 
 
-def test_a_party_without_the_reports_pages_gets_the_rest(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import sys
-
-    for name in [name for name in sys.modules if name.startswith("colonnade.server")]:
-        monkeypatch.delitem(sys.modules, name)
-    for name in ("colonnade.report.fit.page", "colonnade.report.fit.plots"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    missing = ModuleNotFoundError("No module", name="colonnade.server")
-
-    class Absent:
-        def find_spec(self, name: str, *_: object) -> None:
-            if name.startswith("colonnade.server"):
-                raise missing
-
-    monkeypatch.setattr(sys, "meta_path", [Absent(), *sys.meta_path])
-    assert run(*options(folder, tmp_path)) == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.json", "report.json"]
-
-
 def test_a_ledger_is_charged_once_and_the_same_command_replays(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -233,7 +232,7 @@ def test_a_ledger_is_bound_to_the_first_rows_and_others_are_refused(
     assert "\n" not in str(refused.value)
     # The same order on rows that are now bound is neither answered with the first rows' model nor
     # drawn again; under another name it is a new fit.
-    with pytest.raises(RequestConflict, match="--name"):
+    with pytest.raises(RequestConflict, match="another name"):
         run(*two, "--bind", "one row was corrected")
     assert not (tmp_path / "two").exists()
     run(*two, "--bind", "one row was corrected", "--name", "second")
@@ -259,7 +258,7 @@ def test_a_sampled_fit_is_charged_in_full_at_a_ledger(
 ) -> None:
     new_ledger("sqlite", tmp_path, caps={"": units_down(5.0)}).close()
     given = options(folder, tmp_path / "out", solver="sgd", ledger=tmp_path / "ledger")
-    assert run(*given, "--set", "passes=1", "--set", "batch=600", "--json") == 0
+    assert run(*given, "--set", "passes=1", "--set", "batch_size=600", "--json") == 0
     report = json.loads(capsys.readouterr().out)
     privacy = report["privacy"]
     assert privacy["sampling_rate"] == pytest.approx(0.2, rel=0.1)
@@ -280,7 +279,7 @@ def test_a_sampled_fit_is_charged_in_full_at_a_ledger(
     page = (tmp_path / "out" / "report.html").read_text()
     assert "the charge takes no credit for that" in page
     assert "a row is in a batch with probability" in page
-    assert run(*given, "--set", "passes=1", "--set", "batch=600") == 0
+    assert run(*given, "--set", "passes=1", "--set", "batch_size=600") == 0
     shown = capsys.readouterr().out
     assert told in shown
     assert "the charge takes no credit" in shown
@@ -303,8 +302,12 @@ def test_every_solver_can_be_chosen(solver: str, folder: Path, tmp_path: Path) -
     assert run(*options(folder, tmp_path, solver=solver, **l2), "--no-intercept") == 0
 
 
-def test_the_command_knows_every_solver() -> None:
-    assert set(fit_input.SOLVERS) == set(SOLVERS)
+@pytest.mark.parametrize("option", ["loss", "solver"])
+def test_an_unknown_name_is_refused_with_the_known_ones(
+    option: str, folder: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(BadInput, match=f"no {option} is called 'newton'; there are"):
+        run(*options(folder, tmp_path, **{option: "newton"}))
 
 
 @pytest.mark.parametrize(
@@ -318,7 +321,7 @@ def test_the_command_knows_every_solver() -> None:
         ({"solver": "frank_wolfe", "loss": "hinge"}, "hinge"),
         ({"solver": "frank_wolfe", "l2": 0.1}, "radius"),
         ({"data": "."}, "no folder with an ingested table"),
-        ({"set": "clip=-1"}, "not negative"),
+        ({"set": "clip=-1"}, "finite and positive"),
         ({"epsilon": -1}, "epsilon"),
         ({"delta": 2}, "delta"),
         ({"l1": -1}, "strength"),
@@ -328,6 +331,10 @@ def test_the_command_knows_every_solver() -> None:
         ({"solver": "frank_wolfe", "l1": 0.1}, "radius"),
         ({"loss": "hinge", "solver": "cd"}, "hinge"),
         ({"box": 0}, "box"),
+        ({"penalty": "l1=much"}, "write NAME=STRENGTH"),
+        ({"penalty": "l3=1"}, "no penalty is called 'l3'"),
+        ({"penalty": "l1=1", "l2": 1}, "stands alone"),
+        ({"solver": "sgd", "set": "batch_size=some"}, "a whole number or full"),
         ({"name": ""}, "printable"),
         ({"name": "a\nb"}, "printable"),
         ({"name": "x" * 201}, "printable"),

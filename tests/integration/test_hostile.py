@@ -23,6 +23,7 @@ from support.federation import (
     make_job,
     party,
 )
+from support.specs import OpenSpec
 from support.vaults import ME, OTHER, ledger_of, refusal, vault_of
 
 from colonnade.core.errors import (
@@ -39,6 +40,7 @@ from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.ledger import Ledger, Released
+from colonnade.methods.frank_wolfe.codec import FrankWolfeTask, task_to_bytes
 from colonnade.methods.frank_wolfe.residual import (
     MAX_CLIP,
     MAX_COEF,
@@ -56,7 +58,6 @@ from colonnade.v1 import job_pb2, release_pb2
 from colonnade.wire.codec import release_to_proto
 from colonnade.wire.heads import head_to_proto
 from colonnade.wire.jobspec import job_from_bytes, job_to_bytes
-from colonnade.wire.tasks import FrankWolfeTask, task_to_bytes
 
 DIM, N_FEATURES, ROUNDS = 64, 3, 4
 OPENING = task_to_bytes(FrankWolfeTask(None))
@@ -248,13 +249,14 @@ def test_each_limit_of_the_policy_refuses_and_charges_nothing(tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     "change",
-    ["n_rows", "dataset", "feature", "label", "unknown", "party", "rounds"],
+    ["population", "dataset", "feature", "label", "unknown", "party", "rounds"],
 )
 def test_a_specification_that_is_not_of_this_table_is_refused(change: str) -> None:
-    message = job_pb2.JobSpec.FromString(spec_of()[1])
+    opened = OpenSpec.of(spec_of()[1])
+    message, method = opened.job, opened.method
     match change:
-        case "n_rows":
-            message.n_rows += 1
+        case "population":
+            message.population += 1
         case "dataset":
             message.members[0].dataset = "00" * 16
         case "feature":
@@ -262,15 +264,15 @@ def test_a_specification_that_is_not_of_this_table_is_refused(change: str) -> No
         case "label":
             message.label.name = "income"
         case "unknown":
-            message.frank_wolfe.blocks[0].MergeFromString(b"\xa0\x3f\x01")
+            method.blocks[0].MergeFromString(b"\xa0\x3f\x01")
         case "party":
             message.members[0].party = "bank"
         case "rounds":
-            message.frank_wolfe.rounds = 2**32 - 1
+            method.rounds = 2**32 - 1
     ledger = ledger_of(UNITS * 1000)
     before = ledger.head
     vault = vault_of(ledger)
-    decision = vault.consider(message.SerializeToString())
+    decision = vault.consider(opened.to_bytes())
     assert (decision.accepted, decision.code) == (False, "bad_message")
     assert len(decision.message.splitlines()) == 1
     assert ledger.head == before

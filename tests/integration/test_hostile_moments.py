@@ -11,6 +11,7 @@ from support.vaults import ME, OTHER, ledger_of, refusal, vault_of
 
 from colonnade.core.errors import BadMessage, ColonnadeError, RequestConflict
 from colonnade.ledger.ledger import Ledger
+from colonnade.methods.frank_wolfe.codec import FrankWolfeTask, task_to_bytes
 from colonnade.methods.frank_wolfe.residual import (
     MAX_CLIP,
     MAX_COEF,
@@ -18,18 +19,18 @@ from colonnade.methods.frank_wolfe.residual import (
     WEIGHT_UNIT,
     TaskParameters,
 )
-from colonnade.methods.frank_wolfe.spec import Labels
 from colonnade.methods.job import Job, job_id
+from colonnade.methods.moments import codec as moments_codec
 from colonnade.methods.moments.rows import MAX_COEF as MAX_PROJECTION
 from colonnade.methods.moments.rows import MAX_OFFSET, MAX_SKETCH, Projection
 from colonnade.methods.moments.spec import MomentsSpec, Stage
 from colonnade.methods.moments.tasks import Task
+from colonnade.methods.problem import Labels
 from colonnade.party.vault import Vault
 from colonnade.wire.jobspec import job_to_bytes
-from colonnade.wire.tasks import FrankWolfeTask, moments_task_to_bytes, task_to_bytes
 
 DIM, N_FEATURES = 64, 3
-MEANS = moments_task_to_bytes(Task(0))
+MEANS = moments_codec.task_to_bytes(Task(0))
 SCREENED: dict[str, Any] = {"keep": 2}
 
 
@@ -64,7 +65,7 @@ def task_of(spec: MomentsSpec, stage: Stage, draw: np.random.Generator, *, extre
             clip=int(draw.integers(1, MAX_CLIP, endpoint=True)),
             offset=int(numbers(MAX_COEF)),
         )
-        return moments_task_to_bytes(Task(0, public=public, candidates=(0, 2)))
+        return moments_codec.task_to_bytes(Task(0, public=public, candidates=(0, 2)))
     rows = {
         Stage.LABEL: 1,
         Stage.GRAM: spec.n_gram(part),
@@ -72,7 +73,7 @@ def task_of(spec: MomentsSpec, stage: Stage, draw: np.random.Generator, *, extre
         Stage.CROSS: spec.n_probes(part),
     }[stage]
     sketches = numbers(MAX_SKETCH, spec.n_others(part), DIM) if stage is Stage.CROSS else None
-    return moments_task_to_bytes(Task(0, projection(rows), sketches))
+    return moments_codec.task_to_bytes(Task(0, projection(rows), sketches))
 
 
 @pytest.fixture

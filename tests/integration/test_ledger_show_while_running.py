@@ -219,7 +219,7 @@ def test_a_real_party_in_a_job_is_shown_and_finishes_it(tmp_path: Path, capsys: 
     made = found_federation(tmp_path, sites(names=("hospital", "insurer")), cap_units=cap)
     folder = made.ledger("hospital").folder
     job = make_job(made, made.parties, rounds=150, select_units=units_down(0.01))
-    assert job.n_rows == N_ROWS
+    assert job.population == N_ROWS
     ends = set[int]()
     with Processes(made, tmp_path / "logs") as processes, processes.client() as client:
         processes.wait_for_parties(client)

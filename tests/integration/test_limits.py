@@ -33,7 +33,7 @@ from colonnade.pki.identity import fingerprint
 from colonnade.server.api import operators as jobs
 from colonnade.server.api.auth import Callers
 from colonnade.simulate.federation import FEDERATION, HUB
-from colonnade.v1 import federation_pb2, jobs_pb2
+from colonnade.v1 import federation_pb2, job_pb2, jobs_pb2
 from colonnade.v1.federation_pb2_grpc import FederationServiceStub
 from colonnade.v1.jobs_pb2_grpc import JobServiceStub
 from colonnade.wire.channels import open_channel, server_identity
@@ -315,7 +315,9 @@ async def assert_cut_off(hub: Running, credentials: Credentials, then: Callable[
         )
         await stub.Enrol(request, timeout=20)
         call: Any = stub.Attach(timeout=WAIT_S)
-        offer = federation_pb2.Offer(dataset="ab" * 16, n_rows=10, cap_units=10)
+        offer = federation_pb2.Offer(
+            dataset="ab" * 16, population=10, unit=job_pb2.UNIT_RECORD, cap_units=10
+        )
         head = head_to_proto(ledger.signed_head(FEDERATION))
         hello = federation_pb2.Hello(protocol=PROTOCOL, ledger_id=ledger_id, offer=offer, head=head)
         await call.write(federation_pb2.AttachRequest(hello=hello))

@@ -18,14 +18,15 @@ from colonnade.core.fixedpoint import GRID, Bounds
 from colonnade.data.model import load_model
 from colonnade.data.schema import parse_schema
 from colonnade.data.table import COARSE_NAME, Table, open_pair
+from colonnade.methods.base import Member
 from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec
-from colonnade.methods.job import Job, Member, job_id
+from colonnade.methods.job import Job, job_id
 from colonnade.party.data.columns import columns_for, version_of
 from colonnade.party.data.ingest import ingest
 from colonnade.party.data.sources import FileSource
 from colonnade.privacy.accounting import units_down
 from colonnade.server.engine.offers import check_offer
-from colonnade.server.methods.base import algorithm_of
+from colonnade.server.methods.registry import algorithm_of
 from colonnade.simulate.federation import Column, Site
 from colonnade.simulate.quality import joined
 from colonnade.wire.jobspec import job_to_bytes

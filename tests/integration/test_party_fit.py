@@ -28,6 +28,7 @@ from colonnade.ledger.create import open_ledger
 from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
+from colonnade.linear.penalties import ridge
 from colonnade.party.data.binding import Rows
 from colonnade.party.data.bounds import buy_bounds
 from colonnade.party.data.dataset import open_dataset
@@ -40,7 +41,7 @@ from colonnade.privacy.accounting import units_down
 from colonnade.privacy.sampling import OsNoise
 from colonnade.solvers.coordinate import CoordinateDescent
 from colonnade.solvers.iteration import Diverged
-from colonnade.solvers.solve import SOLVERS
+from colonnade.solvers.registry import SOLVERS
 
 SCHEMA = """
 [[feature]]
@@ -56,7 +57,10 @@ name = "y"
 low = 0
 high = 400
 """
-ORDER = FitOrder("test", "squared", CoordinateDescent(passes=2, clip=1.0), epsilon=2.0, l2=1e-6)
+
+
+SOLVER = CoordinateDescent(passes=2, clip=1.0)
+ORDER = FitOrder("test", "squared", SOLVER, epsilon=2.0, penalty=ridge(1e-6))
 
 
 def run(*arguments: object) -> int:
@@ -114,14 +118,14 @@ def test_an_interrupted_fit_goes_on_and_costs_no_more(data: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fit_charged(ORDER, table, ledger, progress=interrupt)
-    job = local_job(table.spec(ORDER))
+        fit_charged(table.resolve(ORDER, charged=True), ledger, progress=interrupt)
+    job = local_job(table.resolve(ORDER, charged=True).spec())
     spent, aside = ledger.budget().spent, ledger.state.left[job][""]
     assert 0 < spent < spent + aside
-    made = fit_charged(ORDER, table, ledger)
+    made = fit_charged(table.resolve(ORDER, charged=True), ledger)
     assert ledger.budget().spent == spent + aside
     assert job not in ledger.state.left
-    again = fit_charged(ORDER, table, ledger)
+    again = fit_charged(table.resolve(ORDER, charged=True), ledger)
     assert again.model == made.model
     assert again.charge is not None
     assert again.charge.charged_now == 0.0
@@ -132,12 +136,12 @@ def test_a_fit_that_cannot_be_paid_for_as_a_whole_releases_nothing(data: Path) -
     # The cap holds all but one unit of the price.
     ledger = memory_ledger()
     table = table_of(data, ledger)
-    fit_charged(ORDER, table, ledger)
+    fit_charged(table.resolve(ORDER, charged=True), ledger)
     price = ledger.budget().spent
     poor = new_ledger("memory", None, caps={"": price - 1})  # type: ignore[arg-type]
     copied = replace(table, rows=replace(table.rows, folder=None))  # not where the first one paid
     with pytest.raises(BudgetExceeded):
-        fit_charged(ORDER, copied, poor)
+        fit_charged(copied.resolve(ORDER, charged=True), poor)
     assert poor.budget().spent == 0
     assert poor.state.bound is None
     assert poor.state.reserved.get("", 0) == 0
@@ -145,14 +149,14 @@ def test_a_fit_that_cannot_be_paid_for_as_a_whole_releases_nothing(data: Path) -
 
 def test_other_rows_are_refused_until_they_are_bound(data: Path, tmp_path: Path) -> None:
     ledger = memory_ledger()
-    fit_charged(ORDER, table_of(data, ledger), ledger)
+    fit_charged(table_of(data, ledger).resolve(ORDER, charged=True), ledger)
     spent = ledger.budget().spent
     other = table_of(make_table(tmp_path, seed=1), ledger)
     with pytest.raises(NotBound):
-        fit_charged(ORDER, other, ledger)
+        fit_charged(other.resolve(ORDER, charged=True), ledger)
     assert ledger.budget().spent == spent
     # Another ingest is another order: what was spent stays spent and the new fit adds to it.
-    fit_charged(ORDER, other, ledger, bind_reason="the extract of May")
+    fit_charged(other.resolve(ORDER, charged=True), ledger, bind_reason="the extract of May")
     assert ledger.budget().spent == 2 * spent
     bound = ledger.state.bound
     assert bound is not None
@@ -168,22 +172,23 @@ def test_the_same_order_on_other_rows_is_never_answered_with_the_first_model(
         replace(table, rows=Rows(table.rows.digest, ""))
         for table in (table_of(folder, ledger) for folder in (data, make_table(tmp_path, seed=1)))
     )
-    assert one.spec(ORDER) == two.spec(ORDER)
-    fit_charged(ORDER, one, ledger)
+    assert one.resolve(ORDER, charged=True).spec() == two.resolve(ORDER, charged=True).spec()
+    fit_charged(one.resolve(ORDER, charged=True), ledger)
     spent = ledger.budget().spent
     with pytest.raises(RequestConflict, match="other rows"):
-        fit_charged(ORDER, two, ledger, bind_reason="corrected")
+        fit_charged(two.resolve(ORDER, charged=True), ledger, bind_reason="corrected")
     assert ledger.budget().spent == spent
 
 
 def test_nothing_of_the_rows_is_in_the_order_or_in_the_ledgers_lines(data: Path) -> None:
     ledger = memory_ledger()
     table = table_of(data, ledger)
-    fit_charged(ORDER, table, ledger)
-    public = table.spec(ORDER).decode() + "".join(ledger.lines())
+    fit_charged(table.resolve(ORDER, charged=True), ledger)
+    public = table.resolve(ORDER, charged=True).spec().decode() + "".join(ledger.lines())
     assert table.rows.digest.hex() not in public
     # Nor can a reader of the lines try a table out: its digest under the order is not there.
-    guess = hashlib.sha256(table.spec(ORDER) + table.rows.digest).hexdigest()
+    spec = table.resolve(ORDER, charged=True).spec()
+    guess = hashlib.sha256(spec + table.rows.digest).hexdigest()
     assert guess not in public
 
 
@@ -200,7 +205,7 @@ def test_bought_bounds_are_used_unless_the_declared_ones_are_asked_for(data: Pat
     assert table.bounds[-1].high < 400.0
     assert ledger.budget().spent == spent
     assert table_of(data, ledger).bounds[0].high == 1000.0
-    made = fit_charged(ORDER, table, ledger)
+    made = fit_charged(table.resolve(ORDER, charged=True), ledger)
     assert made.model.features[0].high == table.bounds[0].high
     # Tighter bounds, less noise: the slope is 1.5 within a tenth.
     assert made.model.coef[0] == pytest.approx(1.5, abs=0.15)
@@ -208,7 +213,7 @@ def test_bought_bounds_are_used_unless_the_declared_ones_are_asked_for(data: Pat
 
 def test_a_coordinator_is_not_told_of_a_fit_and_cannot_close_it(data: Path) -> None:
     table = table_of(data, memory_ledger())
-    assert local_job(table.spec(ORDER)).startswith(bounds_job(""))
+    assert local_job(table.resolve(ORDER, charged=True).spec()).startswith(bounds_job(""))
 
 
 def test_a_fit_that_runs_away_frees_what_it_did_not_use(data: Path) -> None:
@@ -216,27 +221,27 @@ def test_a_fit_that_runs_away_frees_what_it_did_not_use(data: Path) -> None:
     table = table_of(data, ledger)
     order = FitOrder("wild", "squared", CoordinateDescent(passes=4, step=1e105), epsilon=1.0)
     with pytest.raises(Diverged):
-        fit_charged(order, table, ledger)
+        fit_charged(table.resolve(order, charged=True), ledger)
     spent = ledger.budget().spent
     assert spent > 0  # no refunds
     assert ledger.state.reserved.get("", 0) == 0
     with pytest.raises(Diverged):  # the same again: replayed to the same end
-        fit_charged(order, table, ledger)
+        fit_charged(table.resolve(order, charged=True), ledger)
     assert ledger.budget().spent == spent
 
 
 @pytest.mark.parametrize("name", sorted(SOLVERS))
 def test_every_solver_runs_as_a_party_job(name: str, data: Path) -> None:
     settings: dict[str, dict[str, Any]] = {
-        "sgd": {"passes": 1, "batch": 500},
+        "sgd": {"passes": 1, "batch_size": 500},
         "cd": {"passes": 2},
-        "dual": {"epochs": 1, "batch": 500},
+        "dual": {"epochs": 1, "batch_size": 500},
     }
     solver = SOLVERS[name](**settings.get(name, {"iterations": 4}))
     l2 = 0.0 if name == "frank_wolfe" else 1e-3
-    order = FitOrder("each", "squared", solver, epsilon=2.0, l2=l2, intercept=False)
+    order = FitOrder("each", "squared", solver, epsilon=2.0, penalty=ridge(l2), intercept=False)
     ledger = memory_ledger()
-    made = fit_charged(order, table_of(data, ledger), ledger)
+    made = fit_charged(table_of(data, ledger).resolve(order, charged=True), ledger)
     sampled = name == "sgd"
     assert (made.claim.sampling_rate < 0.25) is sampled
     assert (made.claim.amplified_epsilon is not None) is sampled
@@ -249,7 +254,7 @@ def test_noise_that_is_not_exact_opens_no_ledger(data: Path) -> None:
     table = table_of(data, ledger)
     order = FitOrder("fast", "squared", CoordinateDescent(), epsilon=1.0, noise="fast")
     with pytest.raises(NotPrivate):
-        fit_charged(order, table, ledger)
+        fit_charged(table.resolve(order, charged=True), ledger)
     assert ledger.budget().spent == 0
 
 
@@ -308,7 +313,8 @@ def test_a_ledger_in_use_says_so(data: Path, tmp_path: Path) -> None:
 def test_a_closed_job_is_replayed_and_never_drawn_anew(data: Path) -> None:
     ledger = memory_ledger()
     table = table_of(data, ledger)
-    ledger.close_job(local_job(table.spec(ORDER)))  # closed before anything was released
+    fit = table.resolve(ORDER, charged=True)
+    ledger.close_job(local_job(fit.spec()))  # closed before anything was released
     with pytest.raises(JobClosed):
-        fit_charged(ORDER, table, ledger)
+        fit_charged(fit, ledger)
     assert ledger.budget().spent == 0

@@ -11,7 +11,7 @@ from support.vaults import ledger_of, vault_of
 
 from colonnade.cli.main import main
 from colonnade.core.errors import EXIT_BAD_INPUT, EXIT_OK, BadInput
-from colonnade.estimators.linear import PrivateRidge
+from colonnade.estimators import PrivateRidge
 from colonnade.ledger.create import open_ledger
 from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.state import Head

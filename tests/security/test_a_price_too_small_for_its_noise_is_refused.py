@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from support.desk import Desk
 from support.federation import NAMES, founded, make_moments_job
+from support.specs import OpenSpec
 from support.vaults import ledger_of, vault_of
 
 from colonnade.client.builder import JobOptions, plan_of
@@ -20,7 +21,6 @@ from colonnade.privacy.mechanisms import (
     mechanism_from_record,
 )
 from colonnade.privacy.sampling import OsNoise
-from colonnade.v1 import job_pb2
 from colonnade.wire.jobspec import job_to_bytes
 
 WIDEST: list[Mechanism] = [
@@ -59,9 +59,9 @@ def test_an_entry_with_wider_noise_is_no_entry() -> None:
 
 def hostile_spec() -> bytes:
     """Return a job whose Gram matrices cost one unit: their noise would pass 2**54."""
-    spec = job_pb2.JobSpec.FromString(job_to_bytes(make_moments_job(founded(), NAMES[:2])))
-    spec.moments.gram_units = 1
-    return spec.SerializeToString()
+    spec = OpenSpec.of(job_to_bytes(make_moments_job(founded(), NAMES[:2])))
+    spec.method.gram_units = 1
+    return spec.to_bytes()
 
 
 def test_a_party_refuses_such_a_job_and_sets_nothing_aside() -> None:

@@ -46,7 +46,8 @@ def begin(data: Path, ledger: Ledger) -> None:
 
 def fit(data: Path, ledger: Ledger) -> None:
     with open_dataset(data) as dataset:
-        fit_charged(ORDER, party_table(dataset, ledger, declared=True), ledger)
+        table = party_table(dataset, ledger, declared=True)
+        fit_charged(table.resolve(ORDER, charged=True), ledger)
 
 
 def bounds(data: Path, ledger: Ledger) -> None:

@@ -11,12 +11,13 @@ from support.desk import UNITS, Desk, job_of
 
 from colonnade.core.fixedpoint import GRID, Bounds, quantise
 from colonnade.data.model import LinearModel
+from colonnade.methods.base import Member, MethodSpec
 from colonnade.methods.column_moments import moments_mechanism
-from colonnade.methods.frank_wolfe.plan import Problem
 from colonnade.methods.frank_wolfe.plan import recommend as recommend_frank_wolfe
 from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec
-from colonnade.methods.job import Job, Member, Vertical
+from colonnade.methods.job import Job
 from colonnade.methods.moments.plan import recommend as recommend_moments
+from colonnade.methods.problem import Problem
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.report import Report
@@ -25,8 +26,8 @@ from colonnade.report.html import render
 from colonnade.report.model_plots import curves_of, features_of
 from colonnade.report.model_sections import model_section
 from colonnade.server.engine.progress import find_job, run_of
-from colonnade.server.methods.base import algorithm_of
-from colonnade.server.methods.deviations import Spread, deviations_of, opening_spread, per_deviation
+from colonnade.server.methods.deviations import Deviations, Spread, opening_spread, per_deviation
+from colonnade.server.methods.registry import algorithm_of, side_of
 from colonnade.server.results import report_of
 from colonnade.simulate import inprocess, moments
 from colonnade.simulate.inprocess import Data
@@ -61,7 +62,7 @@ def fitted(method: str, rho: float, **changes: Any) -> tuple[Any, Any, LinearMod
     features = {"p0": ("x0", "x1"), "p1": ("x2", "x3")}
     problem = Problem(n_rows=N_ROWS, features=features, rho_units=units_down(rho))
     noise = SeededNoise(7)
-    spec: Vertical
+    spec: MethodSpec
     state: Any
     if method == "moments":
         spec = replace(recommend_moments(problem).spec, **changes)
@@ -78,6 +79,10 @@ def fitted(method: str, rho: float, **changes: Any) -> tuple[Any, Any, LinearMod
     return algorithm, state, algorithm.model(state)
 
 
+def deviations_of(algorithm: Any, state: Any) -> Deviations:
+    return side_of(algorithm.spec.kind).deviations(algorithm, state)
+
+
 @pytest.mark.parametrize(
     ("method", "changes"),
     [("moments", {}), ("frank-wolfe", {"mean_units": units_down(1.0)})],
@@ -85,7 +90,7 @@ def fitted(method: str, rho: float, **changes: Any) -> tuple[Any, Any, LinearMod
 )
 def test_deviations_are_those_of_the_columns(method: str, changes: dict[str, int]) -> None:
     algorithm, state, model = fitted(method, rho=3.0, **changes)
-    found = per_deviation(algorithm, state, model)
+    found = per_deviation(deviations_of(algorithm, state), model)
     assert found is not None
     # Sums of squares err by 1.2e-4 at this price, 7 % of the least variance (1/24 squared) or 3.5 %
     # of its deviation: within three errors. The ball takes little of rows that are normal.
@@ -98,7 +103,7 @@ def test_deviations_are_those_of_the_columns(method: str, changes: dict[str, int
 
 def test_equal_effects_under_unequal_bounds_have_equal_sizes() -> None:
     algorithm, state, model = fitted("moments", rho=3.0)
-    found = per_deviation(algorithm, state, model)
+    found = per_deviation(deviations_of(algorithm, state), model)
     assert found is not None
     scaled = [abs(feature.coef_scaled) for feature in model.features]
     sizes = [abs(each["coef"]) for each in found["features"]]
@@ -133,7 +138,7 @@ def test_a_deviation_that_noise_hides_is_not_told(method: str) -> None:
     algorithm, state, model = fitted(method, rho=2e-4)
     known = deviations_of(algorithm, state)
     assert known["p0"][1] is None  # a 24th of its bounds
-    found = per_deviation(algorithm, state, model)
+    found = per_deviation(deviations_of(algorithm, state), model)
     assert found is not None
     hidden = found["features"][1]
     assert hidden["deviation"] is None
@@ -149,7 +154,7 @@ def test_a_variance_of_less_than_two_errors_is_hidden() -> None:
 def test_a_job_without_released_deviations_says_what_its_scale_is() -> None:
     algorithm, state, model = fitted("frank-wolfe", rho=3.0, mean_units=0)
     assert isinstance(algorithm.spec, FrankWolfeSpec)
-    assert per_deviation(algorithm, state, model) is None
+    assert per_deviation(deviations_of(algorithm, state), model) is None
 
 
 def reported(**changes: Any) -> Report:

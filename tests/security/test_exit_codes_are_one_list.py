@@ -1,4 +1,4 @@
-"""The exit codes are one list in the code; the README, the help and the errors agree with it."""
+"""The exit codes are one list in the code; documentation, help and errors agree with it."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ from colonnade.cli.main import build_parser
 from colonnade.core import errors
 from colonnade.core.errors import EXIT_CODES, ColonnadeError
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "errors.md"
 CLASSES = [
     kind
     for kind in vars(errors).values()
@@ -17,8 +17,8 @@ CLASSES = [
 ]
 
 
-def test_the_readme_has_the_list_word_for_word() -> None:
-    table = README.read_text().split("Exit codes:", 1)[1].split("Errors that cross", 1)[0]
+def test_the_page_has_the_list_word_for_word() -> None:
+    table = PAGE.read_text().split("## Exit codes", 1)[1].split("\n## ", 1)[0]
     rows = re.findall(r"^\| (\d+) \| (.*) \|$", table, re.MULTILINE)
     assert {int(code): meaning for code, meaning in rows} == dict(EXIT_CODES)
     assert len(rows) == len(EXIT_CODES)
@@ -31,11 +31,11 @@ def test_help_has_the_list() -> None:
 
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
-def test_every_error_ends_with_a_code_of_the_list_and_is_in_the_readme(
+def test_every_error_ends_with_a_code_of_the_list_and_is_on_the_page(
     kind: type[ColonnadeError],
 ) -> None:
     assert kind.exit_code in EXIT_CODES
-    table = README.read_text().split("Errors that cross", 1)[1].split("\n## ", 1)[0]
+    table = PAGE.read_text().split("## Error codes", 1)[1]
     assert f"`{kind.code}`" in table
 
 

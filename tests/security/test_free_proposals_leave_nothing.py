@@ -13,12 +13,12 @@ from support.hosts import PRICE, a_ledger, ask, client_job, ingest_rows, vault_o
 
 from colonnade.core.errors import LowDisk
 from colonnade.core.fixedpoint import Bounds
+from colonnade.methods.frank_wolfe.codec import FrankWolfeTask, task_to_bytes
 from colonnade.methods.job import job_id
 from colonnade.party.data import columns as versions
 from colonnade.party.data.columns import MAX_MADE, ColumnCache
 from colonnade.party.data.dataset import Dataset, open_dataset
 from colonnade.wire.jobspec import job_to_bytes
-from colonnade.wire.tasks import FrankWolfeTask, task_to_bytes
 
 OPENING = task_to_bytes(FrankWolfeTask(None))
 
@@ -107,7 +107,7 @@ def test_a_host_reads_no_row_for_a_proposal(
         vault = vault_on(dataset, a_ledger())
         job = client_job(dataset)
         monkeypatch.setattr(
-            "colonnade.party.methods.base.factorise", lambda *_: pytest.fail("read")
+            "colonnade.party.methods.admm.factorise", lambda *_: pytest.fail("read")
         )
         assert vault.consider(job_to_bytes(job)).accepted
         monkeypatch.undo()

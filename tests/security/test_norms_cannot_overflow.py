@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from colonnade.methods.base import Part
 from colonnade.methods.moments.rows import (
     BALL,
     MAX_OUTPUTS,
@@ -13,7 +14,7 @@ from colonnade.methods.moments.rows import (
     back_rows,
     inner_products,
 )
-from colonnade.methods.moments.spec import MomentsSpec, Part
+from colonnade.methods.moments.spec import MomentsSpec
 from colonnade.methods.moments.tasks import Task
 from colonnade.sketching.sparse import SparseSketch
 

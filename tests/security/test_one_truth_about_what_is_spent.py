@@ -22,7 +22,7 @@ from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.gate import Gate
 from colonnade.methods.bounds import QuantilePlan
 from colonnade.methods.bounds_budget import MAX_SHARE, USUAL_SHARE, BoundsBudget
-from colonnade.methods.frank_wolfe.spec import Loss
+from colonnade.methods.problem import Loss
 from colonnade.party.data.bounds import buy_bounds
 from colonnade.party.data.dataset import open_dataset
 from colonnade.party.policy import Allowance
@@ -280,7 +280,7 @@ def test_a_dry_run_adds_what_parties_paid_before() -> None:
             party=party,
             attached=True,
             dataset="ab" * 16,
-            n_rows=20_000,
+            population=20_000,
             features={f"{party} x": bounds},
             fills={f"{party} x": 0.5},
             label=("y", bounds),

@@ -17,7 +17,7 @@ from colonnade.cli.main import main
 from colonnade.client.client import Client
 from colonnade.core.errors import BadMessage
 from colonnade.core.text import printable, printable_document
-from colonnade.methods.job import Member
+from colonnade.methods.base import Member
 from colonnade.party import session
 from colonnade.party.pacing import Pace
 from colonnade.pki.identity import Identity
@@ -159,7 +159,7 @@ class Evil(jobs_pb2_grpc.JobServiceServicer):
 
     def ListParties(self, request: Any, context: Any) -> Any:
         feature = job_pb2.Feature(name=self.column, low=0.0, high=1.0)
-        party = jobs_pb2.PartyStatus(party=EVIL, dataset=EVIL, n_rows=1, features=[feature])
+        party = jobs_pb2.PartyStatus(party=EVIL, dataset=EVIL, population=1, features=[feature])
         return jobs_pb2.ListPartiesResponse(parties=[party])
 
 

@@ -11,10 +11,9 @@ from colonnade.bench.vertical.tables import TABLES
 from colonnade.core.arrays import FloatArray, Int16Array
 from colonnade.core.fixedpoint import GRID, Bounds, quantise
 from colonnade.methods.frank_wolfe import plan as frank_wolfe
-from colonnade.methods.frank_wolfe.plan import Problem
 from colonnade.methods.frank_wolfe.residual import COEF_UNIT
-from colonnade.methods.frank_wolfe.spec import Loss
 from colonnade.methods.moments import plan as moments
+from colonnade.methods.problem import Loss, Problem
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.server.methods.frank_wolfe.steps import FrankWolfe

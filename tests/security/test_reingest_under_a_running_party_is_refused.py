@@ -34,13 +34,13 @@ from colonnade.core.errors import (
 )
 from colonnade.data.table import COARSE_NAME, FINE_NAME, open_pair
 from colonnade.ledger.gate import Gate, Step
+from colonnade.methods.frank_wolfe.codec import FrankWolfeTask, task_to_bytes
 from colonnade.methods.job import job_id
 from colonnade.party.data.binding import bind, rows_of
 from colonnade.party.data.clients import CLIENTS_NAME
 from colonnade.party.data.dataset import Dataset, open_dataset
-from colonnade.wire.clients import Replies
+from colonnade.wire.cohort import Replies
 from colonnade.wire.jobspec import job_to_bytes
-from colonnade.wire.tasks import FrankWolfeTask, task_to_bytes
 
 OPENING = task_to_bytes(FrankWolfeTask(None))
 PEOPLE = ["ann", "ann", "bob", "bob", "cid", "cid"]

@@ -18,12 +18,12 @@ from support.hosts import (
 from colonnade.core.errors import BadInput
 from colonnade.data.table import COARSE_NAME, FINE_NAME
 from colonnade.ledger.ledger import Ledger
+from colonnade.methods.frank_wolfe.codec import FrankWolfeTask, task_to_bytes
 from colonnade.methods.job import job_id
 from colonnade.party.data.binding import bind, claim, rows_of
 from colonnade.party.data.dataset import open_dataset
-from colonnade.wire.clients import Replies
+from colonnade.wire.cohort import Replies
 from colonnade.wire.jobspec import job_to_bytes
-from colonnade.wire.tasks import FrankWolfeTask, task_to_bytes
 
 OPENING = task_to_bytes(FrankWolfeTask(None))
 

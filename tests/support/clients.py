@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,23 +10,21 @@ from colonnade.core.arrays import IntArray
 from colonnade.core.fixedpoint import GRID
 from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.gate import Gate
-from colonnade.methods.admm.method import AdmmMethod, ClientPart
+from colonnade.methods.admm.codec import tasks_from_bytes, tasks_to_bytes
+from colonnade.methods.admm.job_spec import AdmmJobSpec, ClientPart
 from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.admm.tasks import ClientTasks
-from colonnade.methods.job import Job, Member, job_id
+from colonnade.methods.base import Member
+from colonnade.methods.job import Job, job_id
 from colonnade.party.data.clients import Clients, set_aside
 from colonnade.party.data.columns import HeldColumns
-from colonnade.party.methods.base import JobContext, answers_of
+from colonnade.party.data.units import Units, WholeTable
+from colonnade.party.methods.base import JobContext
+from colonnade.party.methods.registry import answers_of
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.v1 import federation_pb2 as pb
-from colonnade.wire.clients import (
-    Questions,
-    Replies,
-    questions_from_bytes,
-    questions_to_bytes,
-    replies_to_proto,
-)
+from colonnade.wire.cohort import ClientAnswers, Replies
 from colonnade.wire.jobspec import job_from_bytes
 from support.desk import BOUNDS, LABEL_BOUNDS, VERSION, Desk, Side
 
@@ -35,13 +33,32 @@ PRICE = units_down(0.25)
 ROWS = 4  # of every client
 
 
-def tasks_of(*asked: tuple[str, int, IntArray]) -> ClientTasks:
-    """Ask clients by name, each from a point of its own."""
-    names, rounds, points = zip(*asked, strict=True)
-    return ClientTasks(names, np.array(rounds, np.int64), np.stack(points))
+class Answer(NamedTuple):
+    """A stored release: who, the round of the task that it answers, and the bytes."""
+
+    client: int
+    round: int
+    body: bytes
 
 
-def admm_method(parties: dict[str, int], *, timeout: int = 5, **changes: Any) -> AdmmMethod:
+def gathered(answers: Sequence[Answer]) -> ClientAnswers:
+    """Return answers as arrays."""
+    return ClientAnswers(
+        np.array([answer.client for answer in answers], np.int64),
+        np.array([answer.round for answer in answers], np.int64),
+        [answer.body for answer in answers],
+        np.empty(0, np.int64),
+    )
+
+
+def tasks_of(*asked: tuple[int, int, IntArray]) -> ClientTasks:
+    """Ask clients by number, each from a point of its own."""
+    clients, rounds, points = zip(*asked, strict=True)
+    numbers = np.array(clients, np.int64), np.array(rounds, np.int64)
+    return ClientTasks(*numbers, np.stack(points))
+
+
+def admm_method(parties: dict[str, int], *, timeout: int = 5, **changes: Any) -> AdmmJobSpec:
     numbers: dict[str, Any] = {
         "n_clients": sum(parties.values()),
         "n_features": len(FEATURES),
@@ -53,7 +70,7 @@ def admm_method(parties: dict[str, int], *, timeout: int = 5, **changes: Any) ->
         "intercept": True,
     }
     parts = tuple(ClientPart(party, FEATURES, clients) for party, clients in parties.items())
-    return AdmmMethod(parts, AdmmSpec(**numbers | changes), timeout)
+    return AdmmJobSpec(parts, AdmmSpec(**numbers | changes), timeout)
 
 
 def admm_job(
@@ -71,11 +88,9 @@ def admm_job(
 
 def _without(task: bytes, away: set[int]) -> bytes:
     """Return a task that asks nobody who is away."""
-    asked = questions_from_bytes(task, n_clients=10**6, dim=len(FEATURES) + 1)
+    asked = tasks_from_bytes(task, n_clients=10**6, dim=len(FEATURES) + 1)
     there = [place for place, client in enumerate(asked.clients.tolist()) if client not in away]
-    return questions_to_bytes(
-        Questions(asked.clients[there], asked.rounds[there], asked.points[there])
-    )
+    return tasks_to_bytes(asked.only(np.array(there, np.int64)))
 
 
 @dataclass
@@ -94,15 +109,15 @@ class ClientSide(Side):
         return cls(name, ledger, SeededNoise(len(name)), clients=clients)
 
     @property
-    def owners(self) -> Clients | None:
+    def units(self) -> Units:
         if self.clients == 1:
-            return None
+            return WholeTable(ROWS)
         names = tuple(f"{self.name} {number}" for number in range(self.clients))
         return Clients(names, (ROWS,) * self.clients)
 
     @property
     def accounts(self) -> Sequence[str]:
-        return [""] if self.owners is None else self.owners.accounts(self.ledger)
+        return self.units.accounts(self.ledger)
 
     @property
     def table(self) -> HeldColumns:
@@ -119,7 +134,7 @@ class ClientSide(Side):
         assert isinstance(replies, Replies)
         there = {c: r for c, r in replies.released.items() if c not in self.away}
         submission = pb.Submission(job_id=task.job_id, round=task.round)
-        submission.clients.CopyFrom(replies_to_proto(replace(replies, released=there)))
+        replace(replies, released=there).put_into(submission)
         return pb.AttachRequest(submission=submission)
 
     def _accept(self, spec: bytes) -> pb.AttachRequest:
@@ -128,7 +143,7 @@ class ClientSide(Side):
             set_aside(self.ledger, name, self.accounts, units=job.max_units(self.name))
             gate = Gate(self.ledger, self.noise)
             context = JobContext(
-                name, self.name, VERSION, self.table, gate, self.ledger, clients=self.owners
+                name, self.name, VERSION, self.table, gate, self.ledger, units=self.units
             )
             self.answers[name] = answers_of(job, context)
         return pb.AttachRequest(decision=pb.Decision(job_id=name, accepted=True))

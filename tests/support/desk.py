@@ -15,10 +15,12 @@ from colonnade.core.fixedpoint import GRID, Bounds
 from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
+from colonnade.methods.base import Member
 from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec
-from colonnade.methods.job import Job, Member, job_id
+from colonnade.methods.job import Job, job_id
 from colonnade.party.data.columns import HeldColumns
-from colonnade.party.methods.base import Answers, JobContext, answers_of
+from colonnade.party.methods.base import Answers, JobContext
+from colonnade.party.methods.registry import answers_of
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.server.engine.coordinator import Coordinator
@@ -26,6 +28,7 @@ from colonnade.server.engine.outbox import Send
 from colonnade.server.store.base import State, Store
 from colonnade.server.store.sql import Database
 from colonnade.v1 import federation_pb2 as pb
+from colonnade.v1 import job_pb2
 from colonnade.wire.codec import release_to_proto
 from colonnade.wire.heads import head_to_proto
 from colonnade.wire.jobspec import feature_to_proto, job_from_bytes, job_to_bytes
@@ -90,7 +93,8 @@ class Side:
     def hello(self, **changes: Any) -> pb.Hello:
         offer = pb.Offer(
             dataset=VERSION,
-            n_rows=N_ROWS,
+            population=N_ROWS,
+            unit=job_pb2.UNIT_RECORD,
             features=[feature_to_proto(name, BOUNDS, fill) for name, fill in DECLARED],
             label=feature_to_proto("y", LABEL_BOUNDS),
             cap_units=CAP,

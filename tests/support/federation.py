@@ -18,9 +18,11 @@ from colonnade.core.fixedpoint import Bounds
 from colonnade.data.table import COARSE_NAME, Table, open_pair
 from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.ledger import Ledger
-from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec, Labels
-from colonnade.methods.job import Job, Member, Method, job_id
-from colonnade.methods.moments.spec import MomentsSpec, Part
+from colonnade.methods.base import Member, MethodSpec, Part
+from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec
+from colonnade.methods.job import Job, job_id
+from colonnade.methods.moments.spec import MomentsSpec
+from colonnade.methods.problem import Labels
 from colonnade.party import runtime
 from colonnade.party.config import PartyConfig
 from colonnade.party.config import load_config as party_config
@@ -83,7 +85,7 @@ def founded() -> Federation:
 
     Kernels are compiled first: on a busy machine that takes longer than a test waits for a job.
     """
-    warm()
+    warm(("frank-wolfe", "moments"))
     folder = Path(tempfile.mkdtemp(prefix="colonnade-test-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return found_federation(folder, sites(), cap_units=CAP, port=1)  # each test takes a port
@@ -152,7 +154,7 @@ def make_moments_job(
     return _job(members, MomentsSpec(**settings | changes), salt, timeout)
 
 
-def _job(members: tuple[Member, ...], method: Method, salt: int, timeout: int) -> Job:
+def _job(members: tuple[Member, ...], method: MethodSpec, salt: int, timeout: int) -> Job:
     return Job(
         "a test",
         salt.to_bytes(16, "big"),

@@ -14,9 +14,12 @@ from colonnade.core.fixedpoint import Bounds
 from colonnade.data.schema import parse_schema
 from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.ledger import Ledger
+from colonnade.methods.admm.codec import tasks_to_bytes
 from colonnade.methods.admm.spec import AdmmSpec
+from colonnade.methods.admm.tasks import ClientTasks
+from colonnade.methods.base import Member, Unit
 from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec
-from colonnade.methods.job import Job, Member
+from colonnade.methods.job import Job
 from colonnade.party.config import load_config
 from colonnade.party.data.dataset import Dataset
 from colonnade.party.data.ingest import IngestSummary, ingest
@@ -27,7 +30,6 @@ from colonnade.party.vault import Vault
 from colonnade.pki.identity import Identity
 from colonnade.privacy.accounting import MAX_UNITS, units_down
 from colonnade.privacy.simulation import ZeroNoise
-from colonnade.wire.clients import Questions, questions_to_bytes
 from support.federation import founded
 
 PARTY = "hospital"
@@ -127,13 +129,13 @@ def client_job(dataset: Dataset, *, rounds: int = 5, half_width: float = 9.0) ->
         PARTY,
         attached=True,
         dataset=dataset.version,
-        n_rows=n_clients,
+        population=n_clients,
         features=features,
         fills=dict.fromkeys(features, 0.0),
         label=(label.name, label.bounds),
         cap_units=1,
         used_units=0,
-        clients=n_clients,
+        unit=Unit.CLIENT,
     )
     spec = AdmmSpec(
         n_clients=n_clients,
@@ -152,4 +154,4 @@ def ask(clients: Sequence[int], *, round_: int = 1, dim: int = 2) -> bytes:
     """Return a task that asks clients from the origin."""
     points = np.zeros((len(clients), dim), np.int64)
     rounds = np.full(len(clients), round_)
-    return questions_to_bytes(Questions(np.array(clients), rounds, points))
+    return tasks_to_bytes(ClientTasks(np.array(clients), rounds, points))

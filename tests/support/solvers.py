@@ -7,18 +7,20 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.fixedpoint import GRID
-from colonnade.linear.losses import Loss
+from colonnade.linear.losses import SQUARED, Loss
 from colonnade.linear.penalties import no_penalty, ridge
 from colonnade.privacy.mechanisms import Mechanism, SignedSelection
 from colonnade.solvers.admm import Admm
 from colonnade.solvers.coordinate import CoordinateDescent
+from colonnade.solvers.defaults import with_defaults
 from colonnade.solvers.design import DenseDesign
 from colonnade.solvers.dual import DualDescent
 from colonnade.solvers.frank_wolfe import FrankWolfe
 from colonnade.solvers.greedy import GreedyDescent
 from colonnade.solvers.problem import plain
+from colonnade.solvers.registry import Solver
 from colonnade.solvers.sgd import StochasticDescent
-from colonnade.solvers.solve import Solver, make_plan, solve
+from colonnade.solvers.solve import make_plan, solve
 from colonnade.solvers.sparse import SparseDesign
 
 UNIT = 1.0 / GRID
@@ -66,6 +68,11 @@ def sparse_of(design: DenseDesign) -> SparseDesign:
     )
 
 
+def resolved(solver: Solver, loss: Loss = SQUARED) -> Solver:
+    """Return the solver with every default chosen, for a small table."""
+    return with_defaults(solver, loss, (500, 5), epsilon=1.0, delta=1e-6)
+
+
 @dataclass
 class Recorder:
     """Release the exact value, or a selection's best, and remember what was asked."""
@@ -85,13 +92,13 @@ class Recorder:
 SMALL_CLIP: list[Solver] = [
     CoordinateDescent(passes=2, clip=0.1),
     GreedyDescent(iterations=3, clip=0.1),
-    StochasticDescent(passes=3, batch=0, clip=0.01),
+    StochasticDescent(passes=3, batch_size="full", clip=0.01),
     FrankWolfe(iterations=3, clip=0.1),
     Admm(iterations=3, clip=0.01),
-    DualDescent(epochs=2, batch=20, clip=0.01),
-    DualDescent(epochs=2, batch=20, clip=0.01, noisy_alpha=True),
-    DualDescent(epochs=2, batch=20, clip=0.01, sequential=True),
-    DualDescent(epochs=2, batch=20, clip=0.01, sequential=True, noisy_alpha=True),
+    DualDescent(epochs=2, batch_size=20, clip=0.01),
+    DualDescent(epochs=2, batch_size=20, clip=0.01, noisy_alpha=True),
+    DualDescent(epochs=2, batch_size=20, clip=0.01, sequential=True),
+    DualDescent(epochs=2, batch_size=20, clip=0.01, sequential=True, noisy_alpha=True),
 ]
 ROW = 7
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 from sklearn import linear_model
+from support.clients import Answer, gathered
 
 from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import GRID
@@ -24,7 +25,7 @@ from colonnade.methods.admm.prox import Client, factorise
 from colonnade.methods.admm.spec import AdmmSpec, Sampling
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.simulation import SeededNoise, ZeroNoise
-from colonnade.server.methods.admm.steps import AdmmCoordinator, Answer, gathered
+from colonnade.server.methods.admm.steps import AdmmCoordinator
 from colonnade.simulate.admm import Pool, Trouble, partition, run
 from colonnade.simulate.admm_baselines import (
     centralised,

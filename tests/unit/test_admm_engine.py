@@ -11,8 +11,11 @@ from support.desk import Crash
 from support.entropy import shake
 
 from colonnade.core.errors import BadInput, RequestConflict
+from colonnade.methods.admm.codec import tasks_to_bytes
 from colonnade.methods.admm.spec import DISPLACEMENT
+from colonnade.methods.admm.tasks import ClientTasks
 from colonnade.methods.job import Job, job_id
+from colonnade.server.engine.cohort import Cohort
 from colonnade.server.engine.outbox import Send
 from colonnade.server.engine.progress import status_of
 from colonnade.server.engine.rounds import Run
@@ -22,8 +25,8 @@ from colonnade.server.methods.admm.steps import AdmmCoordinator
 from colonnade.server.store.base import State
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.v1 import job_pb2
-from colonnade.wire.clients import Questions, Replies, newest_release, questions_to_bytes
 from colonnade.wire.codec import release_from_proto
+from colonnade.wire.cohort import Replies, newest_release
 from colonnade.wire.jobspec import job_to_bytes
 
 TWO = {"gateway": 6, "lab": 1}
@@ -68,7 +71,7 @@ def test_a_job_runs_and_every_client_pays_for_its_own_answers(desk: ClientDesk) 
     state = state_of(desk, name)
     assert state.round == 6
     assert int(state.taken.sum()) == 5 * 4
-    cost = job.method.spec.mechanism.cost  # type: ignore[union-attr]
+    cost = job.method.spec.mechanism.cost  # type: ignore[attr-defined]
     for party, first in (("gateway", 0), ("lab", 6)):
         side = desk.side(party)
         for number, account in enumerate(side.accounts):
@@ -309,7 +312,8 @@ def test_late_answers_survive_a_restart(desk: ClientDesk) -> None:
     desk.do(desk.engine.settle)
     desk.start()
     run = desk.engine.runs[name]
-    assert run.late["lab"].clients.tolist() == [0]
+    assert isinstance(run.strategy, Cohort)
+    assert run.strategy.late["lab"].clients.tolist() == [0]
     assert run.awaited() == ["gateway", "lab"]
     for party in TWO:
         desk.attach(party)
@@ -379,7 +383,7 @@ def test_a_round_with_too_few_there_asks_until_it_has_its_minimum(desk: ClientDe
     assert desk.state(name) is State.FINISHED
     state = state_of(desk, name)
     assert state.taken.tolist() == [0, 1, 1, 1, 1, 1, 1]
-    solver = AdmmCoordinator(admm_job(TWO, minimum=5, rounds=1).method.spec)  # type: ignore[union-attr]
+    solver = AdmmCoordinator(admm_job(TWO, minimum=5, rounds=1).method.spec)  # type: ignore[attr-defined]
     assert np.array_equal(state.z, solver.consensus(state.u.sum(axis=0)))  # all moved the model
     assert {gateway.ledger.budget(account).spent for account in gateway.accounts} == {PRICE}
 
@@ -462,7 +466,9 @@ def test_answers_that_nobody_asked_for_are_refused_and_leave_no_trace(desk: Clie
         (broken(declined=[asked[0]]), "twice"),
         (broken(newest=7), "not there"),
         (broken(account="another"), "not sign"),
-        (broken(account="x" * 65), "another job"),
+        (broken(account="x" * 65), "too long a name"),
+        (broken(kind="select"), "not sign"),
+        (broken(kind="select", bodies=[], clients=[], rounds=[]), "another kind of job"),
     ):
         desk.refused(BadInput, says, receive, party, message)
 
@@ -524,8 +530,8 @@ def ask(desk: ClientDesk, name: str, rounds: range) -> int:
     """Ask the gateway's first client in many rounds; return how often it answers."""
     answered = 0
     for round_ in rounds:
-        asked = Questions(np.array([0]), np.array([round_]), np.zeros((1, 4), np.int64))
-        replies = desk.side("gateway").answers[name].answer(round_, questions_to_bytes(asked))
+        asked = ClientTasks(np.array([0]), np.array([round_]), np.zeros((1, 4), np.int64))
+        replies = desk.side("gateway").answers[name].answer(round_, tasks_to_bytes(asked))
         assert isinstance(replies, Replies)
         answered += len(replies.released)
     return answered

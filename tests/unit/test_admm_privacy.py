@@ -12,7 +12,6 @@ from support.entropy import ShakeNoise
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.fixedpoint import GRID
-from colonnade.ledger.ledger import Released
 from colonnade.linear.losses import LOGISTIC, SQUARED, Loss
 from colonnade.methods.admm.kernels import exceeds, newton, to_grid
 from colonnade.methods.admm.prox import TOLERANCE, Client, factorise
@@ -155,7 +154,7 @@ def test_no_task_moves_neighbouring_clients_further_apart_than_the_price_assumes
         intercept=True,
         radius_bits=bits,
     )
-    tasks = tasks_of(*((client, 1, np.array(v, np.int64)) for client in ("c0", "c1")))
+    tasks = tasks_of(*((client, 1, np.array(v, np.int64)) for client in (0, 1)))
     with np.errstate(all="raise", under="ignore"):
         moved = factorise([a, b], spec).displacements(np.arange(2), tasks.points)
     assert max(norm2(moved[0]), norm2(moved[1])) <= spec.radius**2
@@ -175,7 +174,7 @@ def test_no_task_moves_neighbouring_clients_further_apart_than_the_price_assumes
 )
 def test_a_task_out_of_bounds_never_becomes_one(v: IntArray) -> None:
     with pytest.raises(ValueError, match="task"):
-        tasks_of(("c0", 1, v))
+        tasks_of((0, 1, v))
 
 
 # -- audits --------------------------------------------------------------------------------------
@@ -219,9 +218,9 @@ def shown(noise: NoiseSource, *, runs: int = 4000) -> float:
     exact = host.problems().displacements(np.arange(2), np.stack([at, at]))
     assert exact.tolist() == [[-spec.radius, 0], [spec.radius, 0]]
     scores: list[FloatArray] = []
-    for name in host.places:
-        replies = [host.answer(tasks_of((name, run, at)))[0] for run in range(1, runs + 1)]
-        bodies = [reply.body for reply in replies if isinstance(reply, Released)]
+    for client, name in enumerate(host.accounts):
+        replies = [host.answer(tasks_of((client, run, at))) for run in range(1, runs + 1)]
+        bodies = [each.body for reply in replies for each in reply]
         scores.append(np.array([spec.code.decode(body)[0] for body in bodies], float))
         paid = host.ledger.budget(name).spent
         assert rho_from_units(paid) == pytest.approx(runs * RHO)

@@ -173,7 +173,7 @@ def test_a_simulated_report_has_every_measure_and_says_what_its_reference_promis
         for _ in range(7)
     ]
     dealt = Dealt((), tuple(clients), held_out=clients[0])
-    found = judged(reported(job), job.method.spec, dealt, seed=0)  # type: ignore[union-attr]
+    found = judged(reported(job), job.method.spec, dealt, seed=0)  # type: ignore[attr-defined]
     quality = found.report["quality"]
     assert (quality["rows"], quality["n_rows"]) == ("held-out", 5)
     assert quality["objective_gap"] == found.ours.objective_gap > 0.0

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.clients import admm_job, admm_method
+from support.specs import OpenSpec
 
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
@@ -18,24 +19,21 @@ from colonnade.ledger.ledger import Released
 from colonnade.ledger.receipts import Receipt
 from colonnade.linear.losses import LOGISTIC
 from colonnade.linear.penalties import Penalty
-from colonnade.methods.admm.method import AdmmMethod
+from colonnade.methods.admm.codec import asked_in, tasks_from_bytes, tasks_to_bytes, without_points
+from colonnade.methods.admm.job_spec import AdmmJobSpec
 from colonnade.methods.admm.spec import DISPLACEMENT, MAX_V, Sampling
+from colonnade.methods.admm.tasks import ClientTasks
+from colonnade.methods.base import payload
 from colonnade.methods.job import Job
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.v1 import job_pb2
-from colonnade.wire.clients import (
+from colonnade.wire.cohort import (
     ClientAnswers,
-    Questions,
     Replies,
-    asked_in,
     client_answers_from_proto,
     client_answers_to_bytes,
     concat,
     newest_release,
-    questions_from_bytes,
-    questions_to_bytes,
-    replies_to_proto,
-    without_points,
 )
 from colonnade.wire.jobspec import job_from_bytes, job_to_bytes
 
@@ -67,8 +65,8 @@ SPEC = job_to_bytes(strange())
 
 
 def test_every_field_makes_the_round_trip() -> None:
-    message = job_pb2.JobSpec.FromString(SPEC)
-    for holder in (message.admm, message.members[0]):
+    opened = OpenSpec.of(SPEC)
+    for holder in (opened.method, opened.job.members[0]):
         for field in holder.DESCRIPTOR.fields:
             present = getattr(holder, field.name)
             assert present != field.default_value, f"{field.name} would not be noticed"
@@ -100,18 +98,18 @@ IMPOSSIBLE: dict[str, list[Any]] = {
 @pytest.mark.parametrize("name", sorted(IMPOSSIBLE))
 def test_impossible_numbers_are_refused_in_one_line(name: str) -> None:
     for value in IMPOSSIBLE[name]:
-        message = job_pb2.JobSpec.FromString(SPEC)
-        setattr(message.admm, name, value)
+        opened = OpenSpec.of(SPEC)
+        setattr(opened.method, name, value)
         with pytest.raises(BadInput) as refused:
-            job_from_bytes(message.SerializeToString())
+            job_from_bytes(opened.to_bytes())
         assert len(str(refused.value).splitlines()) == 1
 
 
 def test_an_unknown_field_is_refused() -> None:
-    message = job_pb2.JobSpec.FromString(SPEC)
-    message.admm.MergeFromString(b"\xa0\x3f\x01")  # field 1012, varint 1
+    opened = OpenSpec.of(SPEC)
+    opened.method.MergeFromString(b"\xa0\x3f\x01")  # field 1012, varint 1
     with pytest.raises(BadInput, match="fields that this program does not know"):
-        job_from_bytes(message.SerializeToString())
+        job_from_bytes(opened.to_bytes())
 
 
 def test_a_party_that_is_named_twice_is_refused() -> None:
@@ -132,7 +130,7 @@ def test_members_that_do_not_fit_the_clients_are_refused() -> None:
         with pytest.raises(ValueError, match=says):
             replace(job, members=members)
     message = job_pb2.JobSpec.FromString(SPEC)
-    message.n_rows = 8
+    message.population = 8
     with pytest.raises(BadInput, match="clients are not the job's"):
         job_from_bytes(message.SerializeToString())
 
@@ -142,16 +140,16 @@ def test_sizes_that_no_message_carries_are_refused() -> None:
         admm_method({"gateway": 10**6}, sampled=10**6, coarse=False)
     with pytest.raises(ValueError, match="too large for a message"):
         admm_job({"gateway": 250_000}, sampled=250_000)
-    assert admm_job({"gateway": 200_000}, sampled=200_000).n_rows == 200_000
+    assert admm_job({"gateway": 200_000}, sampled=200_000).population == 200_000
 
 
 def test_prices_and_sizes_are_each_clients_own() -> None:
     method = admm_method(PARTIES, sampled=3, rounds=5, participations=2)
-    assert isinstance(method, AdmmMethod)
+    assert isinstance(method, AdmmJobSpec)
     assert method.max_units("lab") == method.max_units("gateway") == method.spec.max_units
     assert method.max_releases("lab") == {DISPLACEMENT: 2}
     assert method.max_releases("gateway") == {DISPLACEMENT: 12}
-    assert method.payload("gateway") == {DISPLACEMENT: 12 * method.spec.body_bytes}
+    assert payload(method, "gateway") == {DISPLACEMENT: 12 * method.spec.body_bytes}
     assert [method.first(party) for party in PARTIES] == [0, 6]
     # A round that is short draws others: its size is no limit to what all rounds can bring.
     few = admm_method(PARTIES, sampled=1, rounds=5, participations=2)
@@ -161,19 +159,19 @@ def test_prices_and_sizes_are_each_clients_own() -> None:
 # -- tasks ---------------------------------------------------------------------------------------
 
 
-def questions() -> Questions:
+def questions() -> ClientTasks:
     points = np.array([[1, -2, MAX_V, 0], [5, 6, 7, -MAX_V]], np.int64)
-    return Questions(np.array([3, 0]), np.array([2, 1]), points)
+    return ClientTasks(np.array([3, 0]), np.array([2, 1]), points)
 
 
 def test_questions_make_the_round_trip() -> None:
-    read = questions_from_bytes(questions_to_bytes(questions()), n_clients=4, dim=4)
+    read = tasks_from_bytes(tasks_to_bytes(questions()), n_clients=4, dim=4)
     for name in ("clients", "rounds", "points"):
         assert np.array_equal(getattr(read, name), getattr(questions(), name))
 
 
 def test_what_is_kept_of_questions_says_whom_they_ask() -> None:
-    task = questions_to_bytes(questions())
+    task = tasks_to_bytes(questions())
     kept = without_points(task)
     for body in (task, kept):
         assert [each.tolist() for each in asked_in(body)] == [[3, 0], [2, 1]]
@@ -186,11 +184,11 @@ def test_what_is_kept_of_questions_says_whom_they_ask() -> None:
 )
 def test_questions_that_do_not_fit_are_refused(n_clients: int, dim: int, says: str) -> None:
     with pytest.raises(BadInput, match=says):
-        questions_from_bytes(questions_to_bytes(questions()), n_clients=n_clients, dim=dim)
+        tasks_from_bytes(tasks_to_bytes(questions()), n_clients=n_clients, dim=dim)
 
 
 def test_broken_questions_are_refused() -> None:
-    body = job_pb2.TaskBody.FromString(questions_to_bytes(questions()))
+    body = job_pb2.TaskBody.FromString(tasks_to_bytes(questions()))
     broken: list[tuple[str, Any]] = [
         ("clients", [3, 3]),
         ("clients", [3]),
@@ -206,17 +204,17 @@ def test_broken_questions_are_refused() -> None:
         else:
             setattr(changed.admm_step, name, value)
         with pytest.raises(BadInput):
-            questions_from_bytes(changed.SerializeToString(), n_clients=4, dim=4)
+            tasks_from_bytes(changed.SerializeToString(), n_clients=4, dim=4)
     opening = job_pb2.TaskBody()
     opening.frank_wolfe_opening.SetInParent()
-    with pytest.raises(BadInput, match="not of a job over clients"):
-        questions_from_bytes(opening.SerializeToString(), n_clients=4, dim=4)
+    with pytest.raises(BadInput, match="nothing that this job knows"):
+        tasks_from_bytes(opening.SerializeToString(), n_clients=4, dim=4)
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_refused_or_read(noise: bytes) -> None:
     with suppress(BadInput):
-        assert questions_from_bytes(noise, n_clients=4, dim=2).points.shape[1] == 2
+        assert tasks_from_bytes(noise, n_clients=4, dim=2).points.shape[1] == 2
 
 
 # -- answers -------------------------------------------------------------------------------------
@@ -230,20 +228,21 @@ def released(client: int, round_: int, *, newest: int) -> Released:
 
 
 def test_answers_make_the_round_trip_with_the_newest_receipt() -> None:
-    replies = Replies({4: released(4, 1, newest=7), 7: released(7, 2, newest=7)}, [5])
-    message = replies_to_proto(replies)
-    said = client_answers_from_proto(message)
+    replies = Replies(DISPLACEMENT, {4: released(4, 1, newest=7), 7: released(7, 2, newest=7)}, [5])
+    submission = pb.Submission(job_id="job", round=2)
+    replies.put_into(submission)
+    said = client_answers_from_proto(submission.clients)
     assert said.by_client() == {4: (1, b"body 4"), 7: (2, b"body 7")}
     assert said.declined.tolist() == [5]
-    kept = pb.Submission.FromString(client_answers_to_bytes("job", 2, said))
+    kept = pb.Submission.FromString(client_answers_to_bytes(submission, said))
     assert (kept.job_id, kept.round, kept.clients.HasField("receipt")) == ("job", 2, False)
     again = client_answers_from_proto(kept.clients)
     assert again.by_client() == said.by_client()
     assert again.declined.tolist() == [5]
-    submission = pb.Submission(job_id="job", round=2, clients=message)
     release = newest_release(submission)
     assert release is not None
     assert (release.key.account, release.key.round, release.body) == ("account 7", 2, b"body 7")
+    assert release.key.kind == kept.clients.kind == DISPLACEMENT
     assert newest_release(pb.Submission(clients=pb.ClientAnswers(declined=[1]))) is None
 
 
@@ -257,7 +256,8 @@ def _changed(message: pb.ClientAnswers, **changes: Any) -> pb.ClientAnswers:
 
 
 def test_answers_that_contradict_themselves_are_refused() -> None:
-    message = replies_to_proto(Replies({4: released(4, 2, newest=4)}, [5]))
+    submission = pb.Submission()
+    Replies(DISPLACEMENT, {4: released(4, 2, newest=4)}, [5]).put_into(submission)
     contradictions: list[dict[str, list[int]]] = [
         {"clients": [4, 6]},
         {"rounds": []},
@@ -266,7 +266,7 @@ def test_answers_that_contradict_themselves_are_refused() -> None:
     ]
     for changes in contradictions:
         with pytest.raises(BadInput):
-            client_answers_from_proto(_changed(message, **changes))
+            client_answers_from_proto(_changed(submission.clients, **changes))
 
 
 def said(answers: dict[int, tuple[int, bytes]], *declined: int) -> ClientAnswers:

@@ -9,9 +9,10 @@ from colonnade.client.client import PartyOffer
 from colonnade.client.description import describe
 from colonnade.core.errors import BadInput, BudgetExceeded
 from colonnade.core.fixedpoint import Bounds
-from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec, Labels, Loss
-from colonnade.methods.job import MAX_TASK_ENTRIES
+from colonnade.methods.base import MAX_TASK_ENTRIES
+from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec
 from colonnade.methods.moments.spec import MomentsSpec
+from colonnade.methods.problem import Labels, Loss
 from colonnade.privacy.accounting import rho_of, units_down
 
 FEATURES = {"hospital": ("age", "bmi", "pulse"), "laboratory": ("iron", "zinc", "sodium")}
@@ -25,7 +26,7 @@ def offers(**changes: object) -> list[PartyOffer]:
             party=name,
             attached=True,
             dataset="ab" * 16,
-            n_rows=N_ROWS,
+            population=N_ROWS,
             features=dict.fromkeys(names, Bounds(-3.0, 3.0)),
             fills=dict.fromkeys(names, 0.5),
             label=("cost", Bounds(0.0, 9.0)),
@@ -77,7 +78,7 @@ def test_a_job_keeps_to_what_was_wished_and_offered(method: str, labels: str) ->
     job = author(offers(), wishes, target="cost")
     spec = job.method
     assert [(part.party, part.features) for part in spec.parts] == list(FEATURES.items())
-    assert (spec.labels, spec.loss, job.n_rows) == (Labels(labels), Loss.LOGISTIC, N_ROWS)
+    assert (spec.labels, spec.loss, job.population) == (Labels(labels), Loss.LOGISTIC, N_ROWS)
     assert job.label_parties() == (tuple(FEATURES) if labels == "shared" else ("hospital",))
     assert job.label_bounds == Bounds(0.0, 1.0)  # a class
     joint = sum(job.max_units(party) for party in FEATURES)
@@ -91,7 +92,7 @@ def test_a_job_keeps_to_what_was_wished_and_offered(method: str, labels: str) ->
 @pytest.mark.parametrize("count", [30, 200])
 def test_a_job_of_many_parties_fits_its_messages(method: str, count: int) -> None:
     many = [
-        dataclasses.replace(offers()[0], party=f"site-{number}", n_rows=10**6, cap_units=2**60)
+        dataclasses.replace(offers()[0], party=f"site-{number}", population=10**6, cap_units=2**60)
         for number in range(count)
     ]
     job = author(many, JobOptions(epsilon=10.0, method=method, delta=1e-6), target="cost")
@@ -116,7 +117,7 @@ def test_a_party_that_cannot_pay_is_named(method: str) -> None:
 
 def test_what_cannot_be_done_is_said_in_one_line() -> None:
     with pytest.raises(BadInput, match="different numbers of rows: hospital 20000, laboratory 7"):
-        author([offers()[0], offers(n_rows=7)[1]], JobOptions(), target="cost")
+        author([offers()[0], offers(population=7)[1]], JobOptions(), target="cost")
     with pytest.raises(BadInput, match="label 'age_at_death'; they offer 'cost'"):
         author(offers(), JobOptions(), target="age_at_death")
     with pytest.raises(BadInput, match="no party is attached"):

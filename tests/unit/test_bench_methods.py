@@ -9,7 +9,7 @@ from colonnade.bench.vertical import methods as bench
 from colonnade.bench.vertical.coverage import coverage
 from colonnade.bench.vertical.figures import write_figures
 from colonnade.core.fixedpoint import GRID, Bounds
-from colonnade.methods.frank_wolfe.spec import Loss
+from colonnade.methods.problem import Loss
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.simulate.synthetic import make

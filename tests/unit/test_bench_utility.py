@@ -6,7 +6,7 @@ import pytest
 
 from colonnade.bench.vertical import utility as bench
 from colonnade.bench.vertical.figures import write_figures
-from colonnade.methods.frank_wolfe.spec import Loss
+from colonnade.methods.problem import Loss
 from colonnade.simulate.inprocess import Data
 
 

@@ -77,8 +77,10 @@ def test_only_an_enrolled_ledger_attaches_with_the_protocol_and_a_sane_offer(des
     nan = feature_to_proto("a", BOUNDS, 0.0)
     nan.low = float("nan")
     for change in (
-        {"n_rows": 0},
-        {"n_rows": 2**63},
+        {"population": 0},
+        {"population": 2**63},
+        {"unit": job_pb2.UNIT_UNSPECIFIED},
+        {"unit": job_pb2.UNIT_CLIENT, "population": 2**20 + 1},
         {"cap_units": 2**64 - 1},
         {"spent_units": CAP + 1},
         {"spent_units": 2**64 - 1, "reserved_units": 2**64 - 1},

@@ -163,7 +163,8 @@ def test_bounds_of_pandas_are_matched_by_name_in_fit() -> None:
         (low.sort_values(), high.sort_values()),
         turned,
         BY_NAME,
-        (pandas.Series(LOW), pandas.Series(HIGH)),  # numbered, not named
+        turned.T,
+        (LOW, high),  # an array has no names to go by
     ):
         model = PrivateRidge(bounds=bounds, y_bounds=Y_BOUNDS, noise="off").fit(frame, y)
         np.testing.assert_array_equal(model.coef_, plain.coef_)
@@ -183,6 +184,7 @@ def test_pandas_bounds_that_cannot_be_matched_are_refused() -> None:
         (frame, pandas.DataFrame({0: low, 1: high}), "must be a pair"),
         (frame[["a", "b"]], high.iloc[:2], "must be a pair"),
         (X, (low, high), "the features have no names"),
+        (frame, (pandas.Series(LOW), pandas.Series(HIGH)), "none for 'a', 'b', 'c'; 0, 1, 2 are"),
     ):
         with pytest.raises(ValueError, match=told):
             PrivateRidge(bounds=bounds, y_bounds=Y_BOUNDS, noise="off").fit(data, y)

@@ -20,9 +20,12 @@ from colonnade.core.arrays import FloatArray
 from colonnade.estimators import (
     PrivateElasticNet,
     PrivateLasso,
+    PrivateLinearClassifier,
+    PrivateLinearRegressor,
     PrivateLinearSVC,
     PrivateLogisticRegression,
     PrivateRidge,
+    PrivateScaler,
     SpendWarning,
 )
 from colonnade.privacy.accounting import epsilon_of
@@ -30,8 +33,8 @@ from colonnade.solvers.admm import Admm
 from colonnade.solvers.coordinate import CoordinateDescent
 from colonnade.solvers.dual import DualDescent
 from colonnade.solvers.frank_wolfe import FrankWolfe
+from colonnade.solvers.registry import Unsuitable
 from colonnade.solvers.sgd import StochasticDescent
-from colonnade.solvers.solve import Unsuitable
 
 LONG = CoordinateDescent(passes=1500, clip=16.0)
 REGRESSORS = [PrivateLasso, PrivateElasticNet, PrivateRidge]
@@ -51,7 +54,11 @@ EXCLUSIONS = {
 def checked(noise: str) -> list[Any]:
     """Return one of each; the checks' tables are small, so epsilon is not."""
     common = {"epsilon": 999.0, "bounds": (-5.0, 5.0), "noise": noise}
+    scaler = PrivateScaler(**common)  # type: ignore[arg-type]
     return [
+        scaler,
+        PrivateLinearRegressor(y_bounds=(-5.0, 5.0), **common),  # type: ignore[arg-type]
+        PrivateLinearClassifier("logistic", **common),  # type: ignore[arg-type]
         PrivateLasso(0.01, y_bounds=(-5.0, 5.0), **common),  # type: ignore[arg-type]
         PrivateElasticNet(0.01, y_bounds=(-5.0, 5.0), **common),  # type: ignore[arg-type]
         PrivateRidge(0.1, y_bounds=(-5.0, 5.0), **common),  # type: ignore[arg-type]
@@ -229,7 +236,7 @@ def test_a_claim_is_what_was_asked_for_and_can_be_recomputed() -> None:
 
 def test_sampled_batches_are_claimed_at_their_own_price_and_a_ledgers_is_told() -> None:
     X, y = table()
-    solver = StochasticDescent(passes=2, batch=40)
+    solver = StochasticDescent(passes=2, batch_size=40)
     model = PrivateRidge(bounds=BOUNDS, y_bounds=Y_BOUNDS, epsilon=2.0, solver=solver).fit(X, y)
     assert model.privacy_.rho is None
     assert 1.9 < model.privacy_.epsilon <= 2.0
@@ -277,7 +284,7 @@ def test_combinations_that_make_no_sense_are_refused_by_fit() -> None:
         PrivateLasso(bounds=BOUNDS, y_bounds=Y_BOUNDS, solver="frank_wolfe").fit(X, y)
     with pytest.raises(ValueError, match="no solver"):
         PrivateLasso(bounds=BOUNDS, y_bounds=Y_BOUNDS, solver="newton").fit(X, y)
-    with pytest.raises(ValueError, match="noise"):
+    with pytest.raises(ValueError, match="noise must be one of"):
         PrivateLasso(bounds=BOUNDS, y_bounds=Y_BOUNDS, noise="none").fit(X, y)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="C must"):
         PrivateLinearSVC(0.0, bounds=BOUNDS).fit(X, sign)
@@ -288,7 +295,7 @@ def test_combinations_that_make_no_sense_are_refused_by_fit() -> None:
     [
         "gcd",
         Admm(iterations=5),
-        DualDescent(epochs=2, batch=100),
+        DualDescent(epochs=2, batch_size=100),
         FrankWolfe(iterations=5),
         StochasticDescent(passes=2),
     ],
@@ -387,10 +394,10 @@ def test_one_class_alone_is_fitted_if_both_are_declared(kind: Any) -> None:
         kind(bounds=BOUNDS).fit(X, np.ones(y.size))
 
 
-@pytest.mark.parametrize("classes", [(0, 0), (1,), (0, 1, 2), 3])
+@pytest.mark.parametrize("classes", [(0, 0), (1,), (0, 1, 1), 3, [(0, 1), (1, 0)]])
 def test_classes_that_make_no_sense_are_refused(classes: Any) -> None:
     X, y = table()
-    with pytest.raises(ValueError, match="classes must be a pair"):
+    with pytest.raises(ValueError, match="classes must be at least two"):
         PrivateLogisticRegression(bounds=BOUNDS, classes=classes).fit(X, y > 150.0)
 
 
@@ -404,7 +411,10 @@ def test_classes_that_make_no_sense_are_refused(classes: Any) -> None:
         ({"delta": "b"}, "delta must be a number, not str"),
         ({"delta": 1.0}, "delta must lie"),
         ({"solver": CoordinateDescent(passes=10**7)}, "40000001 releases and 10000000 are"),
-        ({"solver": StochasticDescent(passes=1e9, batch=40)}, "releases and 10000000 are the most"),
+        (
+            {"solver": StochasticDescent(passes=1e9, batch_size=40)},
+            "10000000 are the most",
+        ),
     ],
     ids=str,
 )

@@ -35,7 +35,7 @@ def a_job(divided: Divided) -> Job:
             party=site.party,
             attached=True,
             dataset="ab" * 16,
-            n_rows=divided.n_rows,
+            population=divided.n_rows,
             features={column.name: column.bounds for column in site.features},
             fills={column.name: column.bounds.middle for column in site.features},
             label=("y", BOUNDS),

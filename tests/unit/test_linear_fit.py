@@ -5,7 +5,7 @@ import pytest
 
 from colonnade.core.arrays import FloatArray, Int16Array
 from colonnade.core.fixedpoint import GRID
-from colonnade.methods.frank_wolfe.spec import Loss
+from colonnade.methods.problem import Loss
 from colonnade.simulate import linear_fit
 from colonnade.simulate.inprocess import auc, quality, r2
 from colonnade.simulate.linear_fit import fit_linear

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from colonnade.party.meter import CONTROL, Meter, read_log
-from colonnade.server.engine.metering import retry_row, submission_rows
+from colonnade.server.engine.metering import release_rows, retry_row
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.v1 import release_pb2
 from colonnade.wire.frames import wire_bytes
@@ -28,7 +28,7 @@ def test_kinds_add_up_to_the_message_and_agree_with_the_coordinator(tmp_path: Pa
     lines = Meter(tmp_path / "log").note(message)
     wire = wire_bytes(message.ByteSize())
     assert sum(line.wire_bytes for line in lines) == wire
-    rows = submission_rows(message.submission, "hospital", wire)
+    rows = release_rows(message.submission, "hospital", wire)
     assert [(line.kind, line.payload_bytes, line.wire_bytes) for line in lines] == [
         (row.kind, row.payload_bytes, row.wire_bytes) for row in rows
     ]

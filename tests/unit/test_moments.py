@@ -10,9 +10,10 @@ from support.entropy import ScriptedNoise
 from colonnade.core.arrays import FloatArray
 from colonnade.core.errors import BadInput, RequestConflict
 from colonnade.core.fixedpoint import GRID
+from colonnade.methods.base import Part, payload
 from colonnade.methods.column_moments import sums
 from colonnade.methods.frank_wolfe.residual import MAX_CLIP, SCORE_SENSITIVITY, TaskParameters
-from colonnade.methods.frank_wolfe.spec import Labels, Loss, decode_choice, encode_choice
+from colonnade.methods.frank_wolfe.spec import decode_choice, encode_choice
 from colonnade.methods.moments.rows import (
     DIAGONAL,
     INNER_SENSITIVITY2,
@@ -34,10 +35,10 @@ from colonnade.methods.moments.spec import (
     SCREEN,
     SHARE,
     MomentsSpec,
-    Part,
     Stage,
 )
 from colonnade.methods.moments.tasks import Task
+from colonnade.methods.problem import Labels, Loss
 from colonnade.party.data.columns import HeldColumns
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.simulation import SeededNoise, ZeroNoise
@@ -117,7 +118,7 @@ def test_a_job_costs_exactly_what_it_sets_aside_and_sends_what_was_known_beforeh
         sent: dict[str, int] = {}
         for key, kept in member.ledger.state.stored.items():
             sent[key.kind] = sent.get(key.kind, 0) + kept.body_bytes
-        assert sent == spec.payload(name)
+        assert sent == payload(spec, name)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

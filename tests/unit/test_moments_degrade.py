@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 from colonnade.core.arrays import FloatArray
-from colonnade.methods.frank_wolfe.plan import Problem
-from colonnade.methods.frank_wolfe.spec import Loss
 from colonnade.methods.moments.plan import recommend
+from colonnade.methods.problem import Loss, Problem
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.server.methods.moments.solutions import moments_summary

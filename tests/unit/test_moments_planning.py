@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colonnade.methods.frank_wolfe.plan import Problem
+from colonnade.methods.choice import choose_method
 from colonnade.methods.frank_wolfe.plan import recommend as frank_wolfe
-from colonnade.methods.frank_wolfe.spec import Labels, Loss
-from colonnade.methods.moments.plan import choose_method, recommend
+from colonnade.methods.moments.plan import recommend
 from colonnade.methods.moments.spec import (
     GRAM,
     LABEL,
@@ -17,6 +16,7 @@ from colonnade.methods.moments.spec import (
     SCREEN,
     SHARE,
 )
+from colonnade.methods.problem import Labels, Loss, Problem
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.simulate.inprocess import fit as walk

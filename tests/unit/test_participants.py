@@ -11,6 +11,7 @@ from colonnade.client.client import JobView, PartyOffer, PartyView
 from colonnade.client.participants import lack_in_rows, participants
 from colonnade.core.errors import BadInput, DuplicateJob, PartyAbsent
 from colonnade.core.fixedpoint import Bounds
+from colonnade.methods.base import Unit
 from colonnade.methods.frank_wolfe.spec import Sampling
 from colonnade.methods.job import Job, job_id
 from colonnade.server.engine.progress import party_status, run_of, status_of
@@ -24,7 +25,7 @@ def offer(party: str, **changes: object) -> PartyOffer:
         party=party,
         attached=True,
         dataset="ab" * 16,
-        n_rows=20_000,
+        population=20_000,
         features={f"{party} {name}": Bounds(-3.0, 3.0) for name in "xyz"},
         fills={f"{party} {name}": 0.0 for name in "xyz"},
         label=("cost", Bounds(0.0, 9.0)),
@@ -48,9 +49,9 @@ def desk() -> Iterator[Desk]:
     ("changes", "reason"),
     [
         ({"attached": False}, "lab is away"),
-        ({"attached": False, "dataset": "", "n_rows": 0, "features": {}}, "lab is away"),
+        ({"attached": False, "dataset": "", "population": 0, "features": {}}, "lab is away"),
         ({"features": {}}, "lab offers no feature"),
-        ({"clients": 7}, "lab has a table that is divided among clients"),
+        ({"unit": Unit.CLIENT}, "lab has a table that is divided among clients"),
     ],
 )
 def test_who_is_absent_is_named_and_left_out_only_on_purpose(
@@ -73,7 +74,7 @@ def test_a_party_that_is_named_may_come_later_if_its_table_is_known() -> None:
         [offer("hospital"), away], JobOptions(), target="cost", parties=["hospital", "lab"]
     )
     assert [member.party for member in job.members] == ["hospital", "lab"]
-    never = offer("lab", attached=False, dataset="", n_rows=0, features={}, label=None)
+    never = offer("lab", attached=False, dataset="", population=0, features={}, label=None)
     with pytest.raises(BadInput, match="never been attached"):
         author([offer("hospital"), never], JobOptions(), target="cost", parties=["hospital", "lab"])
 
@@ -101,7 +102,7 @@ def test_names_that_make_no_sense_are_refused(
 
 
 def test_a_divided_table_takes_part_in_a_job_over_clients() -> None:
-    offers = [offer("hospital", clients=7), offer("lab", attached=False)]
+    offers = [offer("hospital", population=7, unit=Unit.CLIENT), offer("lab", attached=False)]
     with pytest.raises(PartyAbsent, match="lab is away"):
         participants(offers, lack=lack_in_rows)
     (only,) = participants(offers, without=["lab"], lack=lack_in_rows)

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colonnade.methods.frank_wolfe.plan import Plan, Problem, recommend
-from colonnade.methods.frank_wolfe.spec import Labels, Loss, Sampling
+from colonnade.methods.frank_wolfe.plan import Plan, recommend
+from colonnade.methods.frank_wolfe.spec import Sampling
+from colonnade.methods.problem import Labels, Loss, Problem
 from colonnade.privacy.accounting import rho_of, units_down
 
 

@@ -7,8 +7,9 @@ import pytest
 
 from colonnade.core.errors import BadInput, PolicyRefused
 from colonnade.core.fixedpoint import Bounds
+from colonnade.methods.base import Member
 from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec
-from colonnade.methods.job import Job, Member
+from colonnade.methods.job import Job
 from colonnade.party.policy import Policy, load_policy
 from colonnade.pki.identity import Identity
 from colonnade.privacy.accounting import rho_of, units_down
@@ -45,7 +46,7 @@ def job(*, features: tuple[str, ...] = ("age", "bmi"), rounds: int = 3, label: b
     member = Member("hospital", "00", features, (bounds,) * count, (0.5,) * count, label)
     members = (member, other)
     blocks = tuple(Block(each.party, each.features, 1.0, 2, each.holds_label) for each in members)
-    from colonnade.methods.frank_wolfe.spec import Labels
+    from colonnade.methods.problem import Labels
 
     method = FrankWolfeSpec(
         n_rows=10,

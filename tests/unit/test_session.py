@@ -15,6 +15,7 @@ from colonnade.party.config import TEMPLATE, load_config
 from colonnade.party.meter import Meter
 from colonnade.party.pacing import Pace, to_grid
 from colonnade.v1 import federation_pb2 as pb
+from colonnade.wire.codec import Releases
 
 GRID = 20.0
 
@@ -41,11 +42,11 @@ class Stand:
         self.now += self.takes.pop(0)
         return pb.Decision(job_id="job")
 
-    def answer(self, *_: object) -> list[object]:
+    def answer(self, *_: object) -> Releases:
         self.now += self.takes.pop(0)
         if self.refuses:
             raise BadInput("no")
-        return []
+        return Releases()
 
     # the call
 

@@ -5,8 +5,8 @@ import pytest
 
 from colonnade.bench.vertical.paper import paper
 from colonnade.core.fixedpoint import GRID
-from colonnade.methods.frank_wolfe.plan import Problem, recommend
-from colonnade.methods.frank_wolfe.spec import Loss
+from colonnade.methods.frank_wolfe.plan import recommend
+from colonnade.methods.problem import Loss, Problem
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.simulate.expected import central_reference, expected_accuracy

@@ -11,8 +11,8 @@ from support.vertical import planned
 from colonnade.core.arrays import FloatArray
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import GRID
-from colonnade.methods.frank_wolfe.spec import Loss
 from colonnade.methods.moments.plan import recommend
+from colonnade.methods.problem import Loss
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.server.methods.moments.scales import Scales
 from colonnade.server.methods.moments.solutions import Wanted, moments_summary, solved

@@ -2,14 +2,14 @@
 
 import itertools
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 from scipy.optimize import linprog, lsq_linear, minimize
 from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, Ridge
 from sklearn.svm import LinearSVC
-from support.solvers import Toy, sparse_of, toy
+from support.solvers import Toy, resolved, sparse_of, toy
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.fixedpoint import GRID, Bounds, quantise
@@ -26,7 +26,7 @@ from colonnade.privacy.sampling import OsNoise
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.solvers.admm import Admm
 from colonnade.solvers.coordinate import CoordinateDescent
-from colonnade.solvers.defaults import settled, with_thresholds
+from colonnade.solvers.defaults import with_defaults
 from colonnade.solvers.design import DenseDesign, dense_design
 from colonnade.solvers.dual import DualDescent
 from colonnade.solvers.frank_wolfe import FrankWolfe
@@ -43,22 +43,23 @@ from colonnade.solvers.iteration import (
     iterate,
 )
 from colonnade.solvers.problem import Problem, plain
+from colonnade.solvers.registry import SOLVERS, Solver, Unsuitable
 from colonnade.solvers.sgd import StochasticDescent
-from colonnade.solvers.solve import SOLVERS, Solver, Unsuitable, make_plan, solve
+from colonnade.solvers.solve import make_plan, solve
 
 WIDE = 16.0  # a threshold that clips nothing here
 PRIMAL: list[Solver] = [
     CoordinateDescent(passes=80, clip=WIDE),
     CoordinateDescent(passes=80, clip=WIDE, squares="bounds"),
     CoordinateDescent(passes=160, clip=WIDE, order="random", average_every=40),
-    StochasticDescent(passes=600, batch=0, clip=WIDE, step=1.0),
+    StochasticDescent(passes=600, batch_size="full", clip=WIDE, step=1.0),
     Admm(iterations=500, gamma=4.0, clip=WIDE),
 ]
 SMOOTH: list[Solver] = [*PRIMAL, GreedyDescent(iterations=500, clip=WIDE)]
 DUAL: list[Solver] = [
-    DualDescent(epochs=200, batch=8, clip=WIDE),
-    DualDescent(epochs=200, batch=8, clip=WIDE, noisy_alpha=True),
-    DualDescent(epochs=100, batch=8, clip=WIDE, sequential=True),
+    DualDescent(epochs=200, batch_size=8, clip=WIDE),
+    DualDescent(epochs=200, batch_size=8, clip=WIDE, noisy_alpha=True),
+    DualDescent(epochs=100, batch_size=8, clip=WIDE, sequential=True),
 ]
 TOY = toy()
 
@@ -67,6 +68,7 @@ def fit(
     solver: Solver, loss: Loss, penalty: Penalty, *, data: Toy = TOY, sparse: bool = False
 ) -> FloatArray:
     design = sparse_of(data.design) if sparse else data.design
+    solver = resolved(solver, loss)
     return solve(
         plain(loss, penalty, data.design.shape[1]),
         design,
@@ -111,9 +113,9 @@ def test_without_noise_logistic_regression_is_scikit_learns(solver: Solver) -> N
     ("solver", "tolerance"),
     [
         (Admm(iterations=4000, gamma=16.0, clip=WIDE), 1e-6),
-        (DualDescent(epochs=3000, batch=500, clip=WIDE, sequential=True), 1e-6),
+        (DualDescent(epochs=3000, batch_size=500, clip=WIDE, sequential=True), 1e-6),
         # A constant subgradient step ends in a ball: the objective is what comes close.
-        (StochasticDescent(passes=3000, batch=0, clip=WIDE, step=0.005), 1e-2),
+        (StochasticDescent(passes=3000, batch_size="full", clip=WIDE, step=0.005), 1e-2),
     ],
     ids=repr,
 )
@@ -210,7 +212,8 @@ def test_a_sampled_batch_averages_to_the_full_gradient() -> None:
     # 4000 noiseless steps with batches of a fifth; the last iterates scatter around the optimum
     # with a deviation of about step * slope / sqrt(batch), below 0.02 here.
     reference = Ridge(alpha=0.05 * 500, fit_intercept=False).fit(TOY.X, TOY.target)
-    mine = fit(StochasticDescent(passes=800, batch=100, clip=WIDE, step=0.2), SQUARED, ridge(0.05))
+    solver = StochasticDescent(passes=800, batch_size=100, clip=WIDE, step=0.2)
+    mine = fit(solver, SQUARED, ridge(0.05))
     np.testing.assert_allclose(mine, reference.coef_, atol=0.02)
 
 
@@ -219,10 +222,10 @@ def test_a_sampled_batch_averages_to_the_full_gradient() -> None:
     [
         CoordinateDescent(passes=3),
         GreedyDescent(iterations=6),
-        StochasticDescent(passes=3, batch=50),
+        StochasticDescent(passes=3, batch_size=50),
         FrankWolfe(iterations=6),
         Admm(iterations=4),
-        DualDescent(epochs=2, batch=64),
+        DualDescent(epochs=2, batch_size=64),
     ],
     ids=repr,
 )
@@ -238,7 +241,7 @@ def test_a_sparse_table_gives_the_same_model_as_a_dense_one(solver: Solver, loss
 @pytest.mark.parametrize("name", SOLVERS)
 def test_a_table_by_rows_gives_the_same_model_and_rows_without_a_copy(name: str) -> None:
     columns, units = TOY.design.columns, TOY.design.units
-    solver = settled(SOLVERS[name](), SQUARED, TOY.design.shape, epsilon=1.0, delta=1e-6)
+    solver = with_defaults(SOLVERS[name](), SQUARED, TOY.design.shape, epsilon=1.0, delta=1e-6)
     by_rows = DenseDesign(np.asfortranarray(columns), units)
     penalty = no_penalty() if name == "frank_wolfe" else ridge(0.1)
     problem = plain(SQUARED, penalty, units.size)
@@ -300,20 +303,22 @@ def test_what_makes_no_sense_is_refused_with_the_reason(
 @pytest.mark.parametrize(
     ("name", "setting"),
     [
-        ("cd", {"passes": -1}),
+        ("cd", {"passes": 0}),
         ("cd", {"clip": -0.1}),
         ("cd", {"clip": math.inf}),
         ("cd", {"order": "greedy"}),
         ("cd", {"squares": "exact"}),
         ("gcd", {"iterations": 0}),
         ("gcd", {"squares": "exact"}),
-        ("sgd", {"batch": -2}),
+        ("sgd", {"batch_size": 0}),
+        ("sgd", {"batch_size": "half"}),
+        ("cd", {"seed": -1}),
         ("sgd", {"step": 0.0}),
         ("frank_wolfe", {"radius": math.nan}),
         ("admm", {"relaxation": 1.0}),
         ("admm", {"gamma": -1.0}),
         ("dual", {"norm": -1.0}),
-        ("dual", {"batch": 0}),
+        ("dual", {"batch_size": 0}),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(name: str, setting: dict[str, float]) -> None:
@@ -343,13 +348,13 @@ def test_the_defaults_of_every_solver_come_near_the_optimum(name: str, loss: Los
     problem = plain_problem(name, loss)
 
     def run(chosen: Solver, release: Release) -> float:
-        chosen = settled(chosen, loss, data.design.shape, epsilon=4.0, delta=1e-6)
+        chosen = with_defaults(chosen, loss, data.design.shape, epsilon=4.0, delta=1e-6)
         plan = make_plan(chosen, data.design.shape, epsilon=4.0, delta=1e-6)
         noise = SeededNoise(0)
         coef = solve(problem, data.design, label, chosen, plan=plan, release=release, sampler=noise)
         return problem.objective(coef, data.X @ coef, label)
 
-    best = run(StochasticDescent(passes=100, batch=0, step=2.0, clip=WIDE), Noiseless())
+    best = run(StochasticDescent(passes=100, batch_size="full", step=2.0, clip=WIDE), Noiseless())
     zero = problem.objective(np.zeros(5), np.zeros(label.size), label)
     assert best < 0.9 * zero
     assert run(SOLVERS[name](), Direct(SeededNoise(0))) - best < 0.5 * (zero - best)
@@ -367,8 +372,10 @@ def test_given_mean_squares_are_checked_and_used() -> None:
 
 def test_passes_that_nobody_chose_grow_with_the_rows_and_the_budget_and_are_bounded() -> None:
     def passes(loss: Loss, n_rows: int, n_features: int, epsilon: float) -> int:
-        made = settled(CoordinateDescent(), loss, (n_rows, n_features), epsilon=epsilon, delta=1e-6)
+        shape = n_rows, n_features
+        made = with_defaults(CoordinateDescent(), loss, shape, epsilon=epsilon, delta=1e-6)
         assert isinstance(made, CoordinateDescent)
+        assert made.passes is not None
         return made.passes
 
     # Epsilon 1 is rho 0.02436: 0.007 * 0.02436 * (2000 / 6)**2 = 18.9 for squared error.
@@ -378,26 +385,28 @@ def test_passes_that_nobody_chose_grow_with_the_rows_and_the_budget_and_are_boun
     assert passes(SQUARED, 10**6, 6, 1.0) == 50
     assert passes(SQUARED, 100, 50, 0.1) == 5
     kept = CoordinateDescent(passes=7, clip=0.4)
-    assert settled(kept, SQUARED, (10**6, 6), epsilon=1.0, delta=1e-6) is kept
-    with pytest.raises(ValueError, match="settled"):
+    assert with_defaults(kept, SQUARED, (10**6, 6), epsilon=1.0, delta=1e-6) is kept
+    with pytest.raises(ValueError, match="resolve the defaults"):
         make_plan(CoordinateDescent(), (100, 5), epsilon=1.0, delta=1e-6)
 
 
 def test_batches_are_small_only_where_sampling_is_credited() -> None:
     shape = (5000, 5)
-    one = settled(StochasticDescent(), SQUARED, shape, epsilon=1.0, delta=1e-6)
-    two = settled(StochasticDescent(), SQUARED, shape, epsilon=1.0, delta=1e-6, enforced=True)
+    one = with_defaults(StochasticDescent(), SQUARED, shape, epsilon=1.0, delta=1e-6)
+    two = with_defaults(StochasticDescent(), SQUARED, shape, epsilon=1.0, delta=1e-6, enforced=True)
     assert isinstance(one, StochasticDescent)
     assert isinstance(two, StochasticDescent)
-    assert (one.batch, two.batch) == (512, 0)
+    assert (one.batch_size, two.batch_size) == (512, "full")
     assert two.steps(*shape) == 20 < one.steps(*shape)
-    asked = StochasticDescent(batch=100, clip=0.1)
-    assert settled(asked, SQUARED, shape, epsilon=1.0, delta=1e-6, enforced=True) is asked
+    asked = StochasticDescent(batch_size=100, clip=0.1)
+    assert with_defaults(asked, SQUARED, shape, epsilon=1.0, delta=1e-6, enforced=True) is asked
 
 
 @pytest.mark.parametrize("name", ["cd", "gcd", "sgd", "admm"])
 def test_a_threshold_that_nobody_chose_suits_the_loss(name: str) -> None:
-    low, high = (with_thresholds(SOLVERS[name](), loss).clip for loss in (SQUARED, LOGISTIC))  # type: ignore[attr-defined]
+    given: dict[str, Any] = {"shape": (500, 5), "epsilon": 1.0, "delta": 1e-6}
+    chosen = [with_defaults(SOLVERS[name](), loss, **given) for loss in (SQUARED, LOGISTIC)]
+    low, high = (solver.clip for solver in chosen)  # type: ignore[attr-defined]
     assert 0.0 < low < high <= 1.0
 
 
@@ -491,7 +500,9 @@ def test_a_proximal_map_minimises_what_it_says(penalty: Penalty) -> None:
 def test_compiled_sweeps_are_the_iteration_bit_for_bit(
     loss: Loss, penalty: Penalty, order: Literal["cyclic", "random"]
 ) -> None:
-    solver = CoordinateDescent(passes=120, order=order, squares="bounds")  # more than one sweep
+    solver = resolved(
+        CoordinateDescent(passes=120, order=order, squares="bounds"), loss
+    )  # two sweeps
     plan = make_plan(solver, TOY.design.shape, epsilon=1.0, delta=1e-6)
     label = TOY.target if loss is SQUARED else TOY.sign
     problem = Problem(loss, penalty, np.array([1.0, 0.5, 2.0, 1.0, 0.0]))
@@ -518,7 +529,7 @@ def test_compiled_sweeps_are_the_iteration_bit_for_bit(
 
 
 def test_exact_noise_reaches_every_step() -> None:
-    solver = CoordinateDescent(passes=2)
+    solver = resolved(CoordinateDescent(passes=2))
     plan = make_plan(solver, TOY.design.shape, epsilon=1.0, delta=1e-6)
     problem = plain(SQUARED, lasso(0.01), 5)
     runs = [
@@ -533,13 +544,14 @@ def test_exact_noise_reaches_every_step() -> None:
     [
         CoordinateDescent(passes=100),
         GreedyDescent(iterations=30),
-        StochasticDescent(passes=8, batch=0),
+        StochasticDescent(passes=8, batch_size="full"),
         Admm(iterations=7),
-        DualDescent(epochs=3, batch=64),
+        DualDescent(epochs=3, batch_size=64),
     ],
     ids=repr,
 )
 def test_a_trail_ends_at_the_model_and_changes_nothing(solver: Solver) -> None:
+    solver = resolved(solver)
     plan = make_plan(solver, TOY.design.shape, epsilon=1.0, delta=1e-6)
     problem = plain(SQUARED, ridge(0.1), 5)
 

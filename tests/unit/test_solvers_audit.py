@@ -25,8 +25,9 @@ from colonnade.solvers.frank_wolfe import FrankWolfe
 from colonnade.solvers.greedy import GreedyDescent
 from colonnade.solvers.iteration import Direct, Noiseless, Release
 from colonnade.solvers.problem import plain
+from colonnade.solvers.registry import SOLVERS, Solver
 from colonnade.solvers.sgd import StochasticDescent
-from colonnade.solvers.solve import SOLVERS, Solver, solve
+from colonnade.solvers.solve import solve
 
 # An audit needs little noise to show something in few draws: rho 0.5 a release.
 AUDIT_UNITS = units_down(0.5)
@@ -106,13 +107,13 @@ def test_the_audit_of_a_sampled_step_stays_under_its_price_and_catches_half_the_
 
 ONE_STEP: list[Solver] = [
     CoordinateDescent(passes=1, clip=0.1, squares="bounds"),
-    StochasticDescent(passes=1, batch=0, clip=0.01),
+    StochasticDescent(passes=1, batch_size="full", clip=0.01),
     Admm(iterations=1, gamma=30.0, clip=0.01, relaxation=0.5),
-    DualDescent(epochs=1, batch=60, clip=0.01),
-    DualDescent(epochs=1, batch=60, clip=0.01, noisy_alpha=True),
+    DualDescent(epochs=1, batch_size=60, clip=0.01),
+    DualDescent(epochs=1, batch_size=60, clip=0.01, noisy_alpha=True),
     GreedyDescent(iterations=1, clip=0.1, squares="bounds"),
     # Two steps: what the second is asked depends on what the first released.
-    StochasticDescent(passes=2, batch=0, clip=0.01),
+    StochasticDescent(passes=2, batch_size="full", clip=0.01),
     Admm(iterations=2, gamma=30.0, clip=0.01, relaxation=0.5),
 ]
 WHOLE = [
@@ -210,7 +211,7 @@ def test_the_audit_of_the_sequential_dual_at_its_worst_catches_half_the_noise(
 ) -> None:
     # No table found here turns a whole batch round at once, so the worst pair is written down:
     # all rows point one way and move from -TOP to TOP, in v and each in its own alpha.
-    solver = DualDescent(batch=20, sequential=True, noisy_alpha=noisy_alpha)
+    solver = DualDescent(batch_size=20, sequential=True, noisy_alpha=noisy_alpha)
     (part,) = solver.parts(60, 1)
     right = part.make(AUDIT_UNITS)
     assert isinstance(right, DiscreteGaussian)

@@ -28,7 +28,8 @@ from colonnade.linear.losses import LOGISTIC, SQUARED
 from colonnade.linear.penalties import lasso, ridge
 from colonnade.solvers.coordinate import CoordinateDescent
 from colonnade.solvers.iteration import Noiseless
-from colonnade.solvers.solve import SOLVERS, make_plan, solve
+from colonnade.solvers.registry import SOLVERS
+from colonnade.solvers.solve import make_plan, solve
 
 
 def quiet(text: str) -> None:
@@ -125,7 +126,7 @@ def test_the_sparse_lassos_penalty_makes_zero_as_bad_as_the_papers() -> None:
     # proportional to what is left of it.
     case = cases._sparse_case(1)
     assert case.zero == pytest.approx(cases.PAPER[cases.SPARSE].sgd[-1], abs=0.03)
-    assert 0.0 < case.problem.penalty.l1 < np.abs(case.X.T @ case.y).max() / 1000
+    assert 0.0 < case.problem.elastic.l1 < np.abs(case.X.T @ case.y).max() / 1000
 
 
 def test_averages_a_household_become_the_totals_of_a_block() -> None:

@@ -10,6 +10,7 @@ import pytest
 from support.solvers import sparse_of, toy
 
 from colonnade.core.fixedpoint import GRID
+from colonnade.linear.losses import HINGE, LOGISTIC, SQUARED
 from colonnade.solvers import column_kernels, design, row_kernels, sparse
 from colonnade.solvers.column_kernels import TOP
 
@@ -268,6 +269,7 @@ CALLS: dict[str, tuple[Callable[..., Any], list[tuple[Any, ...]]]] = {
             for weight in (0.1, -5.0, 1e300, math.nan)
         ],
     ),
+    "_norm2": (row_kernels._norm2, [ONE_ROW]),
     "_margin": (row_kernels._margin, [(*ONE_ROW, np.array([0.5, -1.0, 2.0, 0.1]))]),
     "_cut": (row_kernels._cut, [(SPARSE_ROWS.starts, 5, shared) for shared in (True, False)]),
     "_count": (sparse._count, [(SPARSE.indices, np.zeros(60, np.int64))]),
@@ -292,6 +294,24 @@ CALLS: dict[str, tuple[Callable[..., Any], list[tuple[Any, ...]]]] = {
             for to_rows in (True, False)
         ],
     ),
+    "margins_of_rows": (
+        row_kernels.margins_of_rows,
+        [
+            (*rows.arrays, np.arange(0, 60, 3), np.array([0.5, -1.0, 2.0, 0.1]), np.empty(20))
+            for rows in (DENSE_ROWS, SPARSE_ROWS)
+        ],
+    ),
+    "norms2_of_rows": (
+        row_kernels.norms2_of_rows,
+        [(*rows.arrays, np.empty(60)) for rows in (DENSE_ROWS, SPARSE_ROWS)],
+    ),
+    "add_rows": (
+        row_kernels.add_rows,
+        [
+            (*rows.arrays, np.arange(60), STEEP.copy(), 0.3, np.zeros(4, np.int64))
+            for rows in (DENSE_ROWS, SPARSE_ROWS)
+        ],
+    ),
     "proximal_weight": (
         row_kernels.proximal_weight,
         [(kind, m, 1.0, 2.0, 0.7) for kind in KINDS for m in (-3.0, 0.5, 0.9, 2.0)],
@@ -305,6 +325,21 @@ ELSEWHERE = {
     *("dense_gradient", "dense_shift", "dense_weighted", "sparse_gradient", "sparse_scores"),
     *("sweep", "gradient_rows", "proximal_rows", "dual_rows"),
 }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_proximal_weight_solves_its_equation_however_long_the_step(kind: int) -> None:
+    draw = np.random.default_rng(8)
+    steep = [SQUARED, LOGISTIC, HINGE][kind].slope
+    for gamma in (0.1, 5.0, 30.0, 200.0):
+        for margin, norm2 in zip(
+            draw.normal(0.0, 6.0, 40), draw.uniform(0.1, 1.0, 40), strict=True
+        ):
+            t = row_kernels.proximal_weight(kind, margin, 1.0, gamma, norm2)
+            # -t / gamma is a subgradient at the new margin; a hinge has all of [-1, 0] in its kink.
+            sides = margin + t * norm2 + np.array([-1e-9, 1e-9]) * gamma
+            low, high = steep(sides, np.ones(2))
+            assert low - 1e-6 <= -t / gamma <= high + 1e-6
 
 
 @pytest.mark.parametrize("name", sorted(CALLS))

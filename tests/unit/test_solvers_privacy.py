@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from support.entropy import ShakeNoise
 from support.ledgers import new_ledger
-from support.solvers import ROW, SMALL_CLIP, UNIT, Recorder, record, toy
+from support.solvers import ROW, SMALL_CLIP, UNIT, Recorder, record, resolved, toy
 
 from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import GRID
@@ -30,13 +30,14 @@ from colonnade.solvers.budgets import (
 )
 from colonnade.solvers.column_kernels import TOP
 from colonnade.solvers.coordinate import CoordinateDescent
-from colonnade.solvers.defaults import settled
+from colonnade.solvers.defaults import with_defaults
 from colonnade.solvers.design import DenseDesign
 from colonnade.solvers.dual import DualDescent
 from colonnade.solvers.iteration import Direct, Gated
 from colonnade.solvers.problem import plain
+from colonnade.solvers.registry import SOLVERS, Solver
 from colonnade.solvers.sgd import StochasticDescent, poisson_batch
-from colonnade.solvers.solve import SOLVERS, Solver, make_plan, solve
+from colonnade.solvers.solve import make_plan, solve
 
 
 @pytest.mark.parametrize("loss", [SQUARED, LOGISTIC], ids=lambda loss: loss.name)
@@ -78,7 +79,7 @@ def test_the_dual_pays_for_every_row_that_one_row_can_change(
 ) -> None:
     # One row of a batch of L may turn itself round, or in the sequential variant all L of them:
     # each by 2 TOP in v, where they may all point the same way, and by 2 TOP in its own alpha.
-    solver = DualDescent(batch=20, sequential=sequential, noisy_alpha=noisy_alpha)
+    solver = DualDescent(batch_size=20, sequential=sequential, noisy_alpha=noisy_alpha)
     (part,) = solver.parts(60, 3)
     rows = 20 if sequential else 1
     worst = (2 * TOP * rows) ** 2 + noisy_alpha * rows * (2 * TOP) ** 2
@@ -93,7 +94,9 @@ def test_a_released_dual_variable_is_clipped_on_its_own(sequential: bool) -> Non
     # would let alpha pass its own bound.
     columns = np.ones((3, 60), np.int16)
     label = np.where(np.arange(60) % 2 == 0, 1.0, -1.0)
-    solver = DualDescent(epochs=1, batch=20, clip=0.01, sequential=sequential, noisy_alpha=True)
+    solver = DualDescent(
+        epochs=1, batch_size=20, clip=0.01, sequential=sequential, noisy_alpha=True
+    )
     plan = make_plan(solver, (60, 3), epsilon=1.0, delta=1e-6)
     recorder = Recorder()
     design = DenseDesign(columns, np.full(3, UNIT))
@@ -119,7 +122,7 @@ def test_one_row_moves_the_sums_of_squares_by_exactly_their_sensitivity() -> Non
 
 @pytest.mark.parametrize("name", sorted(SOLVERS))
 def test_a_plan_costs_at_most_its_budget_and_most_of_it(name: str) -> None:
-    solver = settled(SOLVERS[name](), SQUARED, (5000, 8), epsilon=1.0, delta=1e-6)
+    solver = with_defaults(SOLVERS[name](), SQUARED, (5000, 8), epsilon=1.0, delta=1e-6)
     units = units_down(rho_of(1.0, 1e-6))
     for enforced in (False, True):
         plan = plan_units(solver.parts(5000, 8), units, enforced=enforced)
@@ -205,19 +208,19 @@ def test_a_poisson_batch_holds_each_row_with_its_probability(scale: int) -> None
 
 def test_all_rows_are_in_a_full_batch() -> None:
     np.testing.assert_array_equal(poisson_batch(5, 0, OsNoise()), np.arange(5))
-    assert StochasticDescent(batch=100).scale(100) == 0
-    assert StochasticDescent(batch=10).rate(1000) <= 0.01
+    assert StochasticDescent(batch_size=100).scale(100) == 0
+    assert StochasticDescent(batch_size=10).rate(1000) <= 0.01
 
 
 @pytest.mark.parametrize("name", sorted(SOLVERS))
 def test_a_run_through_a_ledger_is_charged_in_full_and_replayed_for_nothing(name: str) -> None:
     settings = {
-        "sgd": {"passes": 3, "batch": 20},
+        "sgd": {"passes": 3, "batch_size": 20},
         "cd": {"passes": 2},
-        "dual": {"epochs": 2, "batch": 30},
+        "dual": {"epochs": 2, "batch_size": 30},
     }
     counts = settings.get(name, {"iterations": 4})
-    solver = SOLVERS[name](**counts)
+    solver = resolved(SOLVERS[name](**counts))
     data = toy(100, 3)
     plan = make_plan(solver, data.design.shape, epsilon=1.0, delta=1e-6, enforced=True)
     units = plan.units(enforced=True)
@@ -259,9 +262,9 @@ def test_a_killed_run_goes_on_to_the_model_of_an_unbroken_one(name: str) -> None
     # a replay forgot to move would show.
     settings: dict[str, dict[str, float]] = {
         "cd": {"passes": 4},
-        "dual": {"epochs": 3, "batch": 30, "clip": 5.0},
+        "dual": {"epochs": 3, "batch_size": 30, "clip": 5.0},
     }
-    solver = SOLVERS[name](**settings.get(name, {"iterations": 9}))
+    solver = resolved(SOLVERS[name](**settings.get(name, {"iterations": 9})))
     data = toy(100, 3)
     plan = make_plan(solver, data.design.shape, epsilon=1.0, delta=1e-6, enforced=True)
     problem = plain(SQUARED, no_penalty() if name == "frank_wolfe" else ridge(0.1), 3)

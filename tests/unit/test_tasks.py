@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colonnade.core.errors import BadInput
+from colonnade.methods.frank_wolfe.codec import FrankWolfeTask, task_from_bytes, task_to_bytes
 from colonnade.methods.frank_wolfe.residual import (
     MAX_CLIP,
     MAX_COEF,
@@ -13,17 +14,11 @@ from colonnade.methods.frank_wolfe.residual import (
     WEIGHT_UNIT,
     TaskParameters,
 )
+from colonnade.methods.moments import codec as moments_codec
 from colonnade.methods.moments.rows import MAX_COEF as MAX_PROJECTION
 from colonnade.methods.moments.rows import MAX_OFFSET, MAX_SKETCH, Projection
 from colonnade.methods.moments.tasks import Task as MomentsTask
 from colonnade.v1 import job_pb2
-from colonnade.wire.tasks import (
-    FrankWolfeTask,
-    moments_task_from_bytes,
-    moments_task_to_bytes,
-    task_from_bytes,
-    task_to_bytes,
-)
 
 FEATURES, DIM = 3, 8
 PUBLIC = TaskParameters(
@@ -140,21 +135,21 @@ SCREEN = MomentsTask(2, public=PUBLIC, candidates=(0, 2))
 
 
 def read_moments(body: bytes, round_: int = 7) -> MomentsTask:
-    return moments_task_from_bytes(
+    return moments_codec.task_from_bytes(
         body, round_=round_, n_columns=COLUMNS, n_features=FEATURES, sketch_dim=DIM
     )
 
 
 @pytest.mark.parametrize("task", [MomentsTask(0), MomentsTask(4, PROJECTION), INNER, SCREEN])
 def test_a_task_of_moments_makes_the_round_trip(task: MomentsTask) -> None:
-    body = moments_task_to_bytes(task)
+    body = moments_codec.task_to_bytes(task)
     found = read_moments(body, task.round)
     assert repr(found) == repr(task)
-    assert moments_task_to_bytes(found) == body
+    assert moments_codec.task_to_bytes(found) == body
 
 
 def changed_moments(**values: list[int]) -> bytes:
-    message = job_pb2.TaskBody.FromString(moments_task_to_bytes(INNER))
+    message = job_pb2.TaskBody.FromString(moments_codec.task_to_bytes(INNER))
     asked = message.moments_round
     holders = {"coef": asked.projection, "offset": asked.projection, "sketches": asked}
     for name, value in values.items():
@@ -190,14 +185,14 @@ def test_a_task_of_moments_that_does_not_fit_is_refused(body: bytes) -> None:
 
 def test_a_task_of_one_method_is_none_of_the_other() -> None:
     with pytest.raises(BadInput, match="nothing that this job knows"):
-        read(moments_task_to_bytes(INNER))
+        read(moments_codec.task_to_bytes(INNER))
 
 
 def test_unknown_fields_of_a_task_of_moments_are_refused_at_every_level() -> None:
     unknown = b"\xa0\x3f\x01"
     for level in ("moments_round", "projection", "screen"):
         task = SCREEN if level == "screen" else INNER
-        message = job_pb2.TaskBody.FromString(moments_task_to_bytes(task))
+        message = job_pb2.TaskBody.FromString(moments_codec.task_to_bytes(task))
         asked = message.moments_round
         holder = asked if level == "moments_round" else getattr(asked, level)
         holder.MergeFromString(unknown)
@@ -209,7 +204,7 @@ def test_unknown_fields_of_a_task_of_moments_are_refused_at_every_level() -> Non
 def test_random_bytes_in_a_task_of_moments_raise_nothing_but_a_refusal(
     noise: bytes, place: int
 ) -> None:
-    whole = moments_task_to_bytes(INNER)
+    whole = moments_codec.task_to_bytes(INNER)
     for body in (noise, whole + noise, noise + whole, whole[:place] + noise + whole[place:]):
         try:
             task = read_moments(body)

@@ -11,15 +11,11 @@ from support.vertical import Data, parties, r2, run
 
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import GRID
+from colonnade.methods.base import payload
 from colonnade.methods.column_moments import clipped_normal
 from colonnade.methods.frank_wolfe.residual import CLIP_UNIT, COEF_UNIT, Q_UNIT, TaskParameters
-from colonnade.methods.frank_wolfe.spec import (
-    FrankWolfeSpec,
-    Labels,
-    Loss,
-    Sampling,
-    decode_choice,
-)
+from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec, Sampling, decode_choice
+from colonnade.methods.problem import Labels, Loss
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.privacy.simulation import SeededNoise, ZeroNoise
@@ -258,7 +254,7 @@ def test_the_bytes_of_a_job_are_known_beforehand(case: dict[str, object]) -> Non
         for key, kept in member.ledger.state.stored.items():
             sent[key.kind] = sent.get(key.kind, 0) + kept.body_bytes
             assert kept.body_bytes == spec.body_bytes(name, key.kind)
-        most = spec.payload(name)
+        most = payload(spec, name)
         assert all(count <= most[kind] for kind, count in sent.items())
         if spec.sampling in (Sampling.ALL, Sampling.SERIAL) and not spec.local_rounds:
             assert sent["select"] == most["select"]

@@ -12,7 +12,8 @@ from support.vertical import Data, parties, run
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import GRID
 from colonnade.ledger.gate import Gate
-from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec, Labels, Sampling, encode_choice
+from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec, Sampling, encode_choice
+from colonnade.methods.problem import Labels
 from colonnade.privacy.accounting import rho_from_units, units_down
 from colonnade.privacy.mechanisms import DiscreteGaussian, Mechanism, SignedSelection
 from colonnade.privacy.simulation import SeededNoise, ZeroNoise

@@ -15,7 +15,7 @@ from colonnade.cli.fit_input import (
 
 if TYPE_CHECKING:
     from colonnade.party.fit import LocalModel
-    from colonnade.party.fit_order import FitOrder, FitTable
+    from colonnade.party.fit_order import LocalFit
 
 
 def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -55,24 +55,24 @@ def _run(arguments: argparse.Namespace) -> int:
     with fit_errors(arguments):
         order = read_order(arguments, noise=arguments.noise)
         with open_table(arguments) as table:
-            order = table.settled(order, charged=arguments.ledger is not None)
+            fit = table.resolve(order, charged=arguments.ledger is not None)
             if arguments.ledger is not None:
-                check_place(arguments.out, job_id=table.job_id(order))
-            made = _fit(arguments, order, table)
-    return finish(arguments, order, made)
+                check_place(arguments.out, job_id=fit.job_id)
+            made = _fit(arguments, fit)
+    return finish(arguments, fit, made)
 
 
-def _fit(arguments: argparse.Namespace, order: "FitOrder", table: "FitTable") -> "LocalModel":
+def _fit(arguments: argparse.Namespace, fit: "LocalFit") -> "LocalModel":
     from colonnade.ledger.create import open_ledger
     from colonnade.ledger.files import LedgerFiles
     from colonnade.party.fit import fit_charged, fit_here
 
     if arguments.ledger is None:
-        with step_bar(table.steps(order)) as show:
-            return fit_here(order, table, progress=show)
+        with step_bar(fit.resolved.steps) as show:
+            return fit_here(fit, progress=show)
     ledger = open_ledger(LedgerFiles(arguments.ledger, arguments.mirror))
     try:
-        with step_bar(table.steps(order)) as show:
-            return fit_charged(order, table, ledger, bind_reason=arguments.bind, progress=show)
+        with step_bar(fit.resolved.steps) as show:
+            return fit_charged(fit, ledger, bind_reason=arguments.bind, progress=show)
     finally:
         ledger.close()

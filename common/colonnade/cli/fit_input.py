@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from colonnade.linear.penalties import AnyPenalty
     from colonnade.party.fit_order import FitOrder, FitTable
-    from colonnade.solvers.solve import Solver
+    from colonnade.solvers.registry import Solver
 
 _TYPES = {int: "a whole number", float: "a number", bool: "true or false"}
-SOLVERS = ("cd", "gcd", "sgd", "frank_wolfe", "admm", "dual")  # a test compares with the solvers'
 
 
 def add_fit_options(parser: argparse.ArgumentParser) -> None:
@@ -20,10 +20,10 @@ def add_fit_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
     parser.add_argument(
         "--loss",
-        choices=("squared", "logistic", "hinge"),
         default="squared",
-        help="default squared; the others see whether the label is above the middle of its "
-        "bounds; hinge is the linear SVM",
+        metavar="NAME",
+        help="squared (default), logistic or hinge (the linear SVM), which see whether the label "
+        "is above the middle of its bounds, or a registered loss",
     )
     parser.add_argument("--l1", type=float, default=0.0, help="default 0")
     parser.add_argument("--l2", type=float, default=0.0, help="default 0")
@@ -31,17 +31,27 @@ def add_fit_options(parser: argparse.ArgumentParser) -> None:
         "--box", type=float, default=float("inf"), help="largest size of a coefficient"
     )
     parser.add_argument(
+        "--penalty",
+        metavar="NAME=STRENGTH",
+        help="a registered penalty, instead of --l1, --l2 and --box",
+    )
+    parser.add_argument(
         "--no-intercept",
         action="store_true",
         help="the model passes through the middle of all bounds",
     )
-    parser.add_argument("--solver", choices=SOLVERS, help="default cd, for the hinge loss sgd")
+    parser.add_argument(
+        "--solver",
+        metavar="NAME",
+        help="cd (default), gcd, sgd (default for a loss without curvature), frank_wolfe, admm, "
+        "dual, or a registered solver",
+    )
     parser.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a setting of the solver, such as passes=5; again for more",
+        help="a hyperparameter of the solver, such as passes=5; again for more",
     )
     parser.add_argument("--epsilon", type=float, required=True, help="of this fit, with --delta")
     parser.add_argument("--delta", type=float, help="default min(1e-6, 1 / (10 rows))")
@@ -59,21 +69,20 @@ def add_fit_options(parser: argparse.ArgumentParser) -> None:
 def read_order(arguments: argparse.Namespace, *, noise: Any) -> "FitOrder":
     """Return what is asked for, and could be written."""
     from colonnade.cli.run_folder import check_out
+    from colonnade.linear.losses import find_loss
     from colonnade.party.fit_order import FitOrder
 
     check_out(arguments.out)
     if arguments.ledger is None:  # a fit without a ledger is a new one every time
         check_place(arguments.out, job_id=None)
-    solver = arguments.solver or ("sgd" if arguments.loss == "hinge" else "cd")
+    solver = arguments.solver or ("cd" if find_loss(arguments.loss).smooth else "sgd")
     return FitOrder(
         name=arguments.name,
         loss=arguments.loss,
         solver=make_solver(solver, arguments.set),
         epsilon=arguments.epsilon,
         delta=arguments.delta,
-        l1=arguments.l1,
-        l2=arguments.l2,
-        box=arguments.box,
+        penalty=_penalty(arguments),
         intercept=not arguments.no_intercept,
         noise=noise,
     )
@@ -94,14 +103,32 @@ def check_place(out: Path, *, job_id: str | None) -> None:
     raise BadInput(f"{out} is not empty and holds no replay of this fit; name a new folder")
 
 
+def _penalty(arguments: argparse.Namespace) -> "AnyPenalty":
+    from colonnade.linear.penalties import Penalty, make_penalty
+
+    if arguments.penalty is None:
+        return Penalty(arguments.l1, arguments.l2, arguments.box)
+    if (arguments.l1, arguments.l2, arguments.box) != (0.0, 0.0, float("inf")):
+        raise ValueError("--penalty stands alone, without --l1, --l2 and --box")
+    name, _, strength = arguments.penalty.partition("=")
+    try:
+        amount = float(strength)
+    except ValueError:
+        raise ValueError(f"--penalty: write NAME=STRENGTH, such as {name}=0.1") from None
+    return make_penalty(name, amount)
+
+
 def make_solver(name: str, settings: list[str]) -> "Solver":
-    """Make the solver; a setting's value is a whole number, a number, true, false or a word."""
+    """Make the solver; a hyperparameter is a whole number, a number, true, false or a word."""
     from dataclasses import fields
+    from typing import get_type_hints
 
-    from colonnade.solvers.solve import SOLVERS as KINDS
+    from colonnade.linear.registry import find_entry
+    from colonnade.solvers.registry import SOLVERS
 
-    kind = KINDS[name]
-    known = {field.name: type(field.default) for field in fields(kind)}  # type: ignore[arg-type]
+    kind = find_entry(SOLVERS, "solver", name)
+    hints = get_type_hints(kind)
+    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     chosen: dict[str, Any] = {}
     for setting in settings:
         key, given, text = setting.partition("=")
@@ -109,15 +136,30 @@ def make_solver(name: str, settings: list[str]) -> "Solver":
             raise ValueError(f"--set {setting}: write NAME=VALUE, such as {key}=5")
         if key not in known:
             raise ValueError(f"solver {name} has no setting {key!r}; it has {', '.join(known)}")
-        try:
-            read: Callable[[str], Any] = json.loads if known[key] is bool else known[key]
-            chosen[key] = read(text)
-        except ValueError:
-            kind_name = _TYPES.get(known[key], known[key].__name__)
-            raise ValueError(f"setting {key} must be {kind_name}: --set {key}=VALUE") from None
-        if isinstance(chosen[key], int | float) and not 0 <= chosen[key] < float("inf"):
-            raise ValueError(f"setting {key} must be finite and not negative")
+        chosen[key] = _read_setting(key, text, hints[key])
     return kind(**chosen)
+
+
+def _read_setting(key: str, text: str, hint: Any) -> Any:
+    """Read a value as one of the types, or one of the words, that its annotation allows."""
+    from typing import Literal, get_args, get_origin
+
+    allowed = list(get_args(hint)) if get_origin(hint) is not Literal else [hint]
+    allowed = allowed or [hint]
+    words = [word for each in allowed if get_origin(each) is Literal for word in get_args(each)]
+    if text in words:
+        return text
+    readers: dict[type, Callable[[str], Any]] = {bool: json.loads, int: int, float: float}
+    for kind, read in readers.items():
+        if kind in allowed:
+            try:
+                value = read(text)
+            except ValueError:
+                continue
+            if type(value) is kind:
+                return value
+    told = [_TYPES[kind] for kind in readers if kind in allowed] + words
+    raise ValueError(f"setting {key} must be {' or '.join(told)}: --set {key}=VALUE")
 
 
 @contextmanager
@@ -179,5 +221,5 @@ def fit_errors(arguments: argparse.Namespace) -> Iterator[None]:
         ) from None
     except BudgetExceeded as error:
         raise BudgetExceeded(told_as_epsilon(error, arguments)) from None
-    except ValueError as error:  # settings, strengths, epsilon and delta are checked where used
+    except ValueError as error:  # names, strengths, epsilon and delta are checked where used
         raise BadInput(f"cannot fit: {error}") from None

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from colonnade.party.fit import LocalModel
-    from colonnade.party.fit_order import FitOrder
+    from colonnade.party.fit_order import LocalFit
 
 FORMAT, VERSION = "colonnade fit report", 1
 NOT_PRIVATE = "NOT PRIVATE: such noise is for experiments; publish nothing of this model."
@@ -24,18 +23,18 @@ PATH_FEATURES = 40
 _MAX_PRINTED = 20
 
 
-def finish(arguments: argparse.Namespace, order: "FitOrder", made: "LocalModel") -> int:
+def finish(arguments: argparse.Namespace, fit: "LocalFit", made: "LocalModel") -> int:
     """Write the run folder and print what was done."""
     from colonnade.core.errors import EXIT_OK
 
-    report = to_report(order, made)
+    report = to_report(fit, made)
     files = _write(arguments.out, report, made)
-    text = json.dumps(report) if arguments.json else _to_text(arguments.out, files, report, order)
+    text = json.dumps(report) if arguments.json else _to_text(arguments.out, files, report, fit)
     print(text)
     return EXIT_OK
 
 
-def to_report(order: "FitOrder", made: "LocalModel") -> dict[str, Any]:
+def to_report(fit: "LocalFit", made: "LocalModel") -> dict[str, Any]:
     """Return the report: releases, functions of them, and public declarations.
 
     Its keys: format, version; job_id (SHA-256 of the order), name, n_rows, loss, penalty,
@@ -43,7 +42,7 @@ def to_report(order: "FitOrder", made: "LocalModel") -> dict[str, Any]:
     same in a sentence); ledger (None without one); model (as in model.json); path (of the largest
     features: names, steps, and the scaled coefficients after each of those steps).
     """
-    charge = made.charge
+    order, charge = fit.order, made.charge
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -51,14 +50,10 @@ def to_report(order: "FitOrder", made: "LocalModel") -> dict[str, Any]:
         "name": order.name,
         "n_rows": made.n_rows,
         "loss": order.loss,
-        "penalty": {
-            "l1": order.l1,
-            "l2": order.l2,
-            "box": order.box if math.isfinite(order.box) else None,
-        },
+        "penalty": order.penalty.to_object(),
         "intercept": order.intercept,
-        "solver": repr(order.solver),
-        "settings": asdict(order.solver),  # type: ignore[call-overload]
+        "solver": repr(fit.resolved.solver),
+        "settings": asdict(fit.resolved.solver),  # type: ignore[call-overload]
         "privacy": made.claim.to_object() | {"statement": _statement(made)},
         "ledger": None
         if charge is None
@@ -105,13 +100,13 @@ def _path(made: "LocalModel") -> dict[str, Any]:
 def _write(out: Path, report: Mapping[str, Any], made: "LocalModel") -> list[str]:
     """Write the files and return their names."""
     from colonnade.core.errors import BadInput
+    from colonnade.report.fit.page import render
 
     texts = {
         "model.json": made.model.to_json(),
         "report.json": json.dumps(report, indent=1, allow_nan=False) + "\n",
+        "report.html": render(report),
     }
-    if (page := _page(report)) is not None:
-        texts["report.html"] = page
     try:
         out.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
@@ -121,18 +116,7 @@ def _write(out: Path, report: Mapping[str, Any], made: "LocalModel") -> list[str
     return list(texts)
 
 
-def _page(report: Mapping[str, Any]) -> str | None:
-    """Return the page for people; None where a party is installed without the report's pages."""
-    try:
-        from colonnade.report.fit.page import render
-    except ModuleNotFoundError as error:
-        if not (error.name or "").startswith("colonnade.server"):
-            raise
-        return None
-    return render(report)
-
-
-def _to_text(out: Path, files: list[str], report: Mapping[str, Any], order: "FitOrder") -> str:
+def _to_text(out: Path, files: list[str], report: Mapping[str, Any], fit: "LocalFit") -> str:
     from colonnade.privacy.accounting import format_upper_bound
 
     privacy, ledger = report["privacy"], report["ledger"]
@@ -145,7 +129,7 @@ def _to_text(out: Path, files: list[str], report: Mapping[str, Any], order: "Fit
         lines.append(f"  ... and {more} smaller ones")
     lines.append(f"  {'(intercept)':<{width}}  {report['model']['intercept']:>12.6g}")
     if not privacy["private"]:
-        return "\n".join([*lines, NOT_PRIVATE, *([NO_NOISE] if order.noise == "off" else [])])
+        return "\n".join([*lines, NOT_PRIVATE, *([NO_NOISE] if fit.order.noise == "off" else [])])
     lines.append(
         f"privacy  epsilon {format_upper_bound(privacy['epsilon'])} at delta {privacy['delta']:g}, "
         f"{privacy['neighbours']}"

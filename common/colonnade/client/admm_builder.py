@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 from colonnade.client.client import PartyOffer
 from colonnade.core.errors import BadInput
-from colonnade.methods.admm.method import AdmmMethod, ClientPart
+from colonnade.methods.admm.job_spec import AdmmJobSpec, ClientPart
 from colonnade.methods.admm.spec import AdmmSpec
-from colonnade.methods.job import Job, Member
+from colonnade.methods.base import Member
+from colonnade.methods.job import Job
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ def job_over_clients(
             )
     features, bounds = tuple(first.features), tuple(first.features.values())
     fills = tuple(first.fills[name] for name in features)
-    counts = {offer.party: max(1, offer.clients) for offer in offers}
+    counts = {offer.party: offer.clients for offer in offers}
     members = tuple(
         Member(offer.party, offer.dataset, features, bounds, fills, True, counts[offer.party])
         for offer in offers
@@ -60,7 +61,7 @@ def job_over_clients(
             members=members,
             label=target,
             label_bounds=first.label[1] if first.label is not None else bounds[0],
-            method=AdmmMethod(parts, sized, frame.round_timeout_s),
+            method=AdmmJobSpec(parts, sized, frame.round_timeout_s),
         )
     except ValueError as error:
         raise BadInput(f"no such job: {error}") from None

@@ -15,22 +15,19 @@ from colonnade.client.participants import participants
 from colonnade.core.errors import BadInput, BudgetExceeded
 from colonnade.core.fixedpoint import Bounds
 from colonnade.core.text import listed
-from colonnade.methods.frank_wolfe.plan import Plan, Problem, recommend
-from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec, Labels, Loss
-from colonnade.methods.job import Job, Member, Vertical
-from colonnade.methods.moments.plan import MomentsPlan, choose_method
-from colonnade.methods.moments.plan import recommend as recommend_moments
-from colonnade.methods.moments.spec import MomentsSpec, Part
+from colonnade.methods.base import Member, MethodSpec, Plan
+from colonnade.methods.choice import choose_method
+from colonnade.methods.job import Job
+from colonnade.methods.problem import Labels, Loss, Problem
+from colonnade.methods.registry import kinds, method_of
 from colonnade.privacy.accounting import delta_for, rho_from_units, rho_of, units_down
-
-AnyPlan = Plan | MomentsPlan
 
 
 @dataclass(frozen=True, slots=True)
 class JobOptions:
     """What is wished of a job; what is not given is recommended."""
 
-    method: str | None = None  # frank-wolfe or moments
+    method: str | None = None  # a kind of the registry
     epsilon: float = 1.0
     delta: float | None = None  # default min(1e-6, 1 / (10 rows))
     scope: str = "joint"  # or "party": whether epsilon is for all parties together or for each
@@ -54,9 +51,6 @@ class JobOptions:
         return [name for name in names if getattr(self, name) != getattr(default, name)]
 
 
-# What belongs to one method alone.
-_FRANK_WOLFE = ("rounds", "shares", "sampling", "parties_per_round", "features_per_round")
-_OWN = {FrankWolfeSpec.kind: _FRANK_WOLFE, MomentsSpec.kind: ("directions", "keep_features")}
 # Least and most of what is counted.
 _COUNTS = {
     "sketch_dim": (1, 2**31 - 1),
@@ -92,7 +86,7 @@ def plan_of(
     n_rows: int,
     units: int,
     owner: str | None,
-) -> AnyPlan:
+) -> Plan:
     """Return the recommended plan, with what was asked for in its place.
 
     ``owner`` alone holds the label, or with None every party does. With ``--scope party`` no party
@@ -125,7 +119,7 @@ def _planned(
     n_rows: int,
     units: int,
     owner: str | None,
-) -> AnyPlan:
+) -> Plan:
     try:
         problem = Problem(
             n_rows=n_rows,
@@ -135,36 +129,23 @@ def _planned(
             loss=Loss(wishes.loss),
             correlation=wishes.correlation,
         )
-        if _method(wishes, problem) == MomentsSpec.kind:
-            return recommend_moments(
-                problem,
-                directions=wishes.directions,
-                keep=wishes.keep_features,
-                sketch_dim=wishes.sketch_dim,
-                radius=wishes.radius,
-            )
-        return recommend(
-            problem,
-            rounds=wishes.rounds,
-            shares=wishes.shares,
-            sketch_dim=wishes.sketch_dim,
-            radius=wishes.radius,
-            sampling=wishes.sampling,
-            parties_per_round=wishes.parties_per_round,
-            features_per_round=wishes.features_per_round,
-        )
+        kind = _kind(wishes, problem)
+        if (plan := method_of(kind).plan) is None:
+            raise BadInput(f"jobs of kind {kind} are not planned from columns")
+        return plan(problem, wishes)
     except ValueError as error:
         raise BadInput(f"no such plan: {error}") from None
 
 
-def _method(wishes: JobOptions, problem: Problem) -> str:
+def _kind(wishes: JobOptions, problem: Problem) -> str:
     """Return the method that was asked for by name or by its options, or the better one."""
-    asked = [method for method, names in _OWN.items() if wishes.given(names)]
-    method = wishes.method or (asked[0] if asked else choose_method(problem))
-    if others := [name for other in asked if other != method for name in wishes.given(_OWN[other])]:
+    own = {kind: wishes.given(method_of(kind).options) for kind in kinds()}
+    asked = [kind for kind, given in own.items() if given]
+    kind = wishes.method or (asked[0] if asked else choose_method(problem))
+    if others := [name for other in asked if other != kind for name in own[other]]:
         option = others[0].replace("_", "-")
-        raise BadInput(f"--{option} is not an option of the method {method}; see --method")
-    return method
+        raise BadInput(f"--{option} is not an option of the method {kind}; see --method")
+    return kind
 
 
 def author(
@@ -189,9 +170,9 @@ def author(
         Seconds that a party may stay away before the job fails.
     """
     chosen = participants(offers, parties=parties, without=without)
-    rows = {offer.n_rows for offer in chosen}
+    rows = {offer.population for offer in chosen}
     if len(rows) != 1:
-        counts = ", ".join(f"{offer.party} {offer.n_rows}" for offer in chosen)
+        counts = ", ".join(f"{offer.party} {offer.population}" for offer in chosen)
         raise BadInput(f"the parties have different numbers of rows: {counts}")
     owner = _owner(chosen, target, wishes)
     (n_rows,) = rows
@@ -211,7 +192,7 @@ def author(
 
 
 def job_of(
-    spec: Vertical,
+    spec: MethodSpec,
     offers: Sequence[PartyOffer],
     *,
     target: str,
@@ -222,8 +203,7 @@ def job_of(
     """Return the job that runs ``spec`` on what the parties offer."""
     by_name = {offer.party: offer for offer in offers}
     members = []
-    parts: Sequence[Block | Part] = spec.parts
-    for part in parts:
+    for part in spec.parts:
         offer = by_name[part.party]
         if (most := spec.max_units(part.party)) > offer.left_units:
             raise BudgetExceeded(

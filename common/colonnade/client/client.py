@@ -21,11 +21,12 @@ import grpc
 from colonnade.core.errors import BadMessage
 from colonnade.core.fixedpoint import Bounds
 from colonnade.core.text import printable, printable_document
+from colonnade.methods.base import Unit
 from colonnade.methods.job import Job
 from colonnade.methods.job import job_id as name_of
 from colonnade.pki.authority import Credentials
 from colonnade.pki.identity import Identity
-from colonnade.v1 import jobs_pb2
+from colonnade.v1 import job_pb2, jobs_pb2
 from colonnade.v1.jobs_pb2_grpc import JobServiceStub
 from colonnade.wire.channels import claim, tls_of
 from colonnade.wire.jobspec import feature_from_proto, job_to_bytes
@@ -96,13 +97,13 @@ class PartyOffer:
     party: str
     attached: bool
     dataset: str
-    n_rows: int
+    population: int  # how many its table holds, in its unit of privacy
     features: dict[str, Bounds]
     fills: dict[str, float]  # of the features: what stands for a missing value, as declared
     label: tuple[str, Bounds] | None
     cap_units: int
     used_units: int
-    clients: int = 0  # whose rows its table holds; 0 if the table is not divided among clients
+    unit: Unit = Unit.RECORD  # whom its ledger's accounts protect
     told_at: float = 0.0  # when it told its budget, in Unix seconds of the coordinator's clock
     bounds_units: int = 0  # what it paid for bounds of these columns; part of what it used
 
@@ -110,6 +111,11 @@ class PartyOffer:
     def left_units(self) -> int:
         """What a job may still cost the party."""
         return max(0, self.cap_units - self.used_units)
+
+    @property
+    def clients(self) -> int:
+        """How many clients it has for a job over clients: an undivided table is one."""
+        return self.population if self.unit is Unit.CLIENT else 1
 
 
 class Client:
@@ -273,7 +279,7 @@ def _job_view(job: jobs_pb2.JobStatus) -> JobView:
             )
             for party in job.parties
         ),
-        over_clients=job.over_clients,
+        over_clients=job.unit == job_pb2.UNIT_CLIENT,
     )
 
 
@@ -282,13 +288,13 @@ def _offer(party: jobs_pb2.PartyStatus) -> PartyOffer:
         party=printable(party.party),
         attached=party.attached,
         dataset=printable(party.dataset),
-        n_rows=party.n_rows,
+        population=party.population,
         features=dict(map(feature_from_proto, party.features)),
         fills={feature.name: feature.fill for feature in party.features},
         label=feature_from_proto(party.label) if party.HasField("label") else None,
         cap_units=party.cap_units,
         used_units=party.used_units,
-        clients=party.clients,
+        unit=Unit.CLIENT if party.unit == job_pb2.UNIT_CLIENT else Unit.RECORD,
         told_at=party.told_at,
         bounds_units=party.bounds_units,
     )

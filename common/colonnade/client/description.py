@@ -4,36 +4,29 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from colonnade.client.client import PartyOffer
-from colonnade.methods.admm.method import AdmmMethod
-from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec
-from colonnade.methods.job import Job, Vertical
+from colonnade.methods.base import payload
+from colonnade.methods.job import Job
+from colonnade.methods.registry import method_of
 from colonnade.privacy.accounting import epsilon_of, rho_from_units
 from colonnade.wire.notes import bounds_note
 
 
 def describe(job: Job, offers: Iterable[PartyOffer]) -> dict[str, Any]:
     """Return what a job will do and cost, and what bounds cost before, from public numbers."""
-    spec, delta = job.method, job.delta
+    method, spec, delta = method_of(job.kind), job.method, job.delta
     bounds = _bounds_paid(job, offers)
     parties = {}
     for member in job.members:
         rho = rho_from_units(job.max_units(member.party))
-        own = (
-            {"clients": member.clients}
-            if isinstance(spec, AdmmMethod)
-            else _of_party(spec, member.party)
-        )
         parties[member.party] = {
             "features": len(member.features),
-            **own,
+            **method.describe(spec, member.party),
             "max_rho": rho,
             "max_epsilon": epsilon_of(rho, delta),
             **_with_bounds(job.max_units(member.party), bounds[member.party], delta),
-            "max_payload_bytes": spec.payload(member.party),
+            "max_payload_bytes": payload(spec, member.party),
         }
-    # A person has a row at every party, and a client is at one.
-    total = max if isinstance(spec, AdmmMethod) else sum
-    most = total(job.max_units(member.party) for member in job.members)
+    most = job.unit.joint(job.max_units(member.party) for member in job.members)
     joint, paid = rho_from_units(most), list(bounds.values())
     known = [units for units in paid if units is not None]
     in_all = _with_bounds(most, sum(known) if len(known) == len(paid) else None, delta)
@@ -43,9 +36,9 @@ def describe(job: Job, offers: Iterable[PartyOffer]) -> dict[str, Any]:
         "label": job.label,
         "labels": spec.labels.value,
         "loss": spec.loss.value,
-        "rows": job.n_rows,
+        "rows": job.population,
         "rounds": spec.rounds,
-        "sketch_dim": 0 if isinstance(spec, AdmmMethod) else spec.sketch_dim,
+        "sketch_dim": spec.sketch_dim,
         "delta": delta,
         "joint_max_rho": joint,
         "joint_max_epsilon": epsilon_of(joint, delta),
@@ -74,12 +67,3 @@ def _with_bounds(most: int, bounds: int | None, delta: float) -> dict[str, float
         "total_rho": total,
         "total_epsilon": epsilon_of(total, delta),
     }
-
-
-def _of_party(spec: Vertical, party: str) -> dict[str, Any]:
-    if isinstance(spec, FrankWolfeSpec):
-        block = spec.block(party)
-        return {"radius": block.radius, "shares": block.shares}
-    part = spec.part(party)
-    directions = spec.n_directions(part) if spec.shares() else 0
-    return {"kept_features": spec.kept(part), "directions": directions}

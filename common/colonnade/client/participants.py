@@ -4,13 +4,14 @@ from collections.abc import Callable, Sequence
 
 from colonnade.client.client import PartyOffer
 from colonnade.core.errors import BadInput, PartyAbsent
+from colonnade.methods.base import Unit
 
 _NAMED = 5
 
 
 def lack_in_columns(offer: PartyOffer) -> str:
     """Return why a party cannot take part in a job over columns, or nothing."""
-    if offer.clients:
+    if offer.unit is not Unit.RECORD:
         return "has a table that is divided among clients"
     return "" if offer.features else "offers no feature to this coordinator"
 

@@ -2,7 +2,7 @@
 
 One class a cause, each with a stable ``code`` for machines and an ``exit_code`` for the shell.
 Messages name ids, counts and limits, never data. ``EXIT_CODES`` is the list of exit codes that
-help and the README show.
+help and docs/reference/errors.md show.
 
 A message is for people at this site and may name their files. Only one of a class that says so
 (``public``) is told to a peer; of any other error a peer hears the code and one fixed sentence.
@@ -46,7 +46,7 @@ EXIT_CODES: Mapping[int, str] = MappingProxyType(
         EXIT_SIGNAL + 13: "the reader of standard output went away before all was written",
     }
 )
-"""What each exit code means: the one list, which help prints and the README is compared with."""
+"""What each exit code means: the one list, printed by help and compared with the documentation."""
 
 
 class ColonnadeError(Exception):

@@ -26,6 +26,13 @@ def check_declared(**bounds: Any) -> None:
 
     Privacy: bounds are public knowledge. There is no default, for one taken from the data would
     tell of its most extreme rows.
+
+    Examples
+    --------
+    >>> check_declared(bounds=(0.0, 1.0))
+    >>> check_declared(y_bounds=None)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ValueError: y_bounds must be declared: a pair (low, high) of numbers, from public knowledge...
     """
     missing = [name for name, pair in bounds.items() if pair is None]
     if missing:
@@ -46,9 +53,17 @@ def read_bounds(
     bounds
         A pair ``(low, high)``, each a number, an array, or a pandas Series or a dict by feature; a
         dict of such pairs of numbers by feature; or a pandas DataFrame with a row for each
-        feature and the columns ``low`` and ``high``.
+        feature and the columns ``low`` and ``high``, or the other way round.
     names
         The features' names, in order; None if they have none.
+
+    Examples
+    --------
+    >>> read_bounds({"dose": (0, 5), "age": (0, 120)}, 2, names=["age", "dose"])
+    (Bounds(low=0.0, high=120.0), Bounds(low=0.0, high=5.0))
+    >>> read_bounds({"dose": (0, 5)}, 2, names=["age", "dose"])
+    Traceback (most recent call last):
+    ValueError: bounds: low: none for 'age'
     """
     try:
         low, high = _pair(bounds)
@@ -73,6 +88,11 @@ def clip_to(X: Any, low: FloatArray, high: FloatArray) -> Any:
 
     A sparse matrix stays one: its entries that are not stored are zeros, which the bounds of a fit
     on a sparse matrix include. Where they do not, because the fit was on an array, it is made one.
+
+    Examples
+    --------
+    >>> clip_to(np.array([[9.0, -9.0]]), np.array([0.0, -1.0]), np.array([1.0, 1.0]))
+    array([[ 1., -1.]])
     """
     if not hasattr(X, "tocsr"):
         return np.clip(X, low, high)
@@ -87,6 +107,8 @@ def clip_to(X: Any, low: FloatArray, high: FloatArray) -> Any:
 def _pair(bounds: Any) -> tuple[Any, Any]:
     """Return what stands for all low ends and for all high ends."""
     if hasattr(bounds, "columns"):
+        if sorted(map(str, getattr(bounds, "index", ()))) == [_HIGH, _LOW]:
+            bounds = bounds.T  # a column a feature
         if sorted(map(str, bounds.columns)) != [_HIGH, _LOW] or not hasattr(bounds, "index"):
             raise ValueError("a table of bounds has the columns low and high, and a row a feature")
         return bounds[_LOW], bounds[_HIGH]
@@ -128,8 +150,6 @@ def _places(
 ) -> list[int]:
     """Return where each feature stands among the labels."""
     wanted: Sequence[Any] = range(n_features) if names is None else names
-    if names is not None and labels == list(range(n_features)):
-        return labels  # a Series that was given no names numbers its entries
     found = {label: place for place, label in enumerate(labels)}
     if len(found) < len(labels):
         raise ValueError(f"{where}: a feature is named twice")

@@ -25,6 +25,14 @@ def make_table(
 
     Without an intercept, and for a sparse matrix, bounds are widened to be symmetric about zero:
     zero must stay zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.array([[0.0], [10.0]]), np.array([0.0, 4.0])
+    >>> table = make_table(X, y, [Bounds(0, 10)], label_bounds=Bounds(0, 4), intercept=True)
+    >>> table.design.shape, table.label
+    ((2, 2), array([-1.,  1.]))
     """
     sparse = hasattr(X, "tocsc")
     if sparse or not intercept:

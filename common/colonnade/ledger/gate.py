@@ -118,7 +118,7 @@ class Gate:
 
         Parameters
         ----------
-        asks
+        requests
             Each names another release.
         compute
             Reads the data; called at most once, after all charges are on disk, with the keys that

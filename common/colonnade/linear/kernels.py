@@ -64,6 +64,12 @@ def score(columns: Int16Array, residual: Int16Array, *, threads: int | None = No
     -------
     IntArray
         Shape ``(n_features,)``; exact for every ``int16`` input up to ``2**32`` rows.
+
+    Examples
+    --------
+    >>> columns = np.array([[1, 2], [3, 4]], np.int16)
+    >>> score(columns, np.array([10, -1], np.int16))
+    array([ 8, 26])
     """
     n_features, n_rows = columns.shape
     if columns.dtype != np.int16 or residual.dtype != np.int16:

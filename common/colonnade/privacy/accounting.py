@@ -105,9 +105,9 @@ def bounded_range_rho(epsilon: float) -> float:
     """Return the exact zCDP parameter of the worst ``epsilon``-bounded-range mechanism.
 
     Privacy: ``e/(exp(e)-1) - 1 + ln((exp(e)-1)/e)``, at most ``epsilon**2 / 8`` (Cesar and Rogers
-    2021 for the latter; the exact form is derived in ARCHITECTURE.md and checked numerically in
-    the tests). The ledger charges ``epsilon**2 / 8``, which an auditor can recompute in rational
-    arithmetic; this form is for plans and reports.
+    2021 for the latter; the exact form is derived in docs/concepts/privacy-accounting.md and
+    checked numerically in the tests). The ledger charges ``epsilon**2 / 8``, which an auditor can
+    recompute in rational arithmetic; this form is for plans and reports.
     """
     if not (math.isfinite(epsilon) and epsilon > 0.0):
         raise ValueError("epsilon must be finite and positive")

@@ -78,6 +78,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from colonnade.methods.base import Unit
 from colonnade.report.cost_sections import promised
 from colonnade.report.html import render
 from colonnade.report.markup import at_most, short
@@ -98,9 +99,16 @@ def write_report(report: Mapping[str, Any], folder: Path) -> None:
     _write(folder / "report.html", render(cast("Report", report)))
 
 
-def state_promise(privacy: Privacy) -> str:
+def state_promise(privacy: Privacy, unit: Unit = Unit.RECORD) -> str:
     """Return the promise of a job in one sentence, for ``privacy["statement"]``."""
-    joint = privacy["joint"]
+    joint, delta = privacy["joint"], f"(delta {short(privacy['delta'], 3)})"
+    if unit is Unit.CLIENT:
+        most = at_most(promised(joint)["max"]["epsilon"])
+        return (
+            "Whatever all others do together, all that this job may make anybody send about one"
+            f" client is differentially private with epsilon at most {most} for the replacement of"
+            f" all the client's rows {delta}."
+        )
     each = ", ".join(
         f"{party['party']} {at_most(promised(party)['max']['epsilon'])}"
         for party in privacy["parties"]
@@ -116,8 +124,7 @@ def state_promise(privacy: Privacy) -> str:
     told = (
         f"Whatever all others do together, {what} differentially private with epsilon at most"
         f" {at_most(promised(joint)['max']['epsilon'])} for a person whose row is at every party"
-        f" and, for a row at one party alone, with epsilon at most: {each}"
-        f" (delta {short(privacy['delta'], 3)})."
+        f" and, for a row at one party alone, with epsilon at most: {each} {delta}."
     )
     if bought is not None and with_bounds:
         told += (

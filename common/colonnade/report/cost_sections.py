@@ -13,7 +13,7 @@ from colonnade.report.markup import (
     table,
     tag,
 )
-from colonnade.report.schema import Amount, JobSpend, Privacy, Report, Spend
+from colonnade.report.schema import Amount, JobSpend, Privacy, Report, Spend, is_over_clients
 
 Plots = Mapping[str, Markup]
 
@@ -45,7 +45,7 @@ def figures(plots: Plots, captions: Mapping[str, tuple[str, str]]) -> Markup:
 
 def privacy_section(report: Report, plots: Plots) -> Markup:
     """Say what is promised to whom and what of it was used."""
-    privacy, over_clients = report["privacy"], "clients" in report
+    privacy, over_clients = report["privacy"], is_over_clients(report)
     whose = "client" if over_clients else "party"
     return tag(
         "section",

@@ -1,7 +1,7 @@
 """The words of a report, in the unit that its headline promises something to."""
 
 from colonnade.report.markup import Markup, table, tag
-from colonnade.report.schema import Report
+from colonnade.report.schema import Report, is_over_clients
 
 _WORDS = (
     (
@@ -91,7 +91,7 @@ _CLIENT_WORDS = (
 
 def words_section(report: Report) -> Markup:
     """Explain the words of the page."""
-    words = _CLIENT_WORDS if report["method"] == "admm" else _WORDS
+    words = _CLIENT_WORDS if is_over_clients(report) else _WORDS
     return tag(
         "section",
         tag("h2", "Words"),

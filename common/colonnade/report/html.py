@@ -16,7 +16,7 @@ from colonnade.report.markup import (
 from colonnade.report.model_sections import model_section, quality_section
 from colonnade.report.moment_sections import moments_section
 from colonnade.report.plots import draw_plots
-from colonnade.report.schema import JobSpend, Report
+from colonnade.report.schema import JobSpend, Report, is_over_clients
 from colonnade.report.settings_section import settings_section
 from colonnade.report.style import CSS
 from colonnade.report.uplink_sections import uplink_section
@@ -135,7 +135,7 @@ def _unless_private(report: Report) -> list[Markup]:
 def _tiles(report: Report) -> Markup:
     privacy, rounds = report["privacy"], report["rounds"]
     joint, parties = privacy["joint"], privacy["parties"]
-    over_clients = report["method"] == "admm"
+    over_clients = is_over_clients(report)
     whom = "each client, for all its rows" if over_clients else "a person at every party"
     bought = bounds_bought(privacy)
     tiles = [_promise(joint, f"promised to {whom}{', bounds included' if bought else ''}")]

@@ -14,7 +14,7 @@ from colonnade.report.model_plots import (
     features_of,
     first_round,
 )
-from colonnade.report.schema import Quality, Report
+from colonnade.report.schema import Quality, Report, is_over_clients
 
 _HEAD = ("in the feature's unit", "scaled", "low", "high", "if missing")
 _PER_DEVIATION = ("per deviation", "deviation")
@@ -134,7 +134,7 @@ def _intercepts(model: Mapping[str, Any]) -> Markup:
 
 
 def _coefficients(report: Report, features: list[Mapping[str, Any]]) -> Markup:
-    over_clients, per = report["method"] == "admm", compared(report)
+    over_clients, per = is_over_clients(report), compared(report)
     keys = (*(("size", "deviation") if per else ()), "coef", "coef_scaled", "low", "high", "fill")
 
     def cell(value: float | None) -> str:
@@ -170,7 +170,7 @@ def _path_table(report: Report) -> Markup:
         return Markup()
     n_lines = max(1, 10 * MAX_LINES // len(curves))
     names = [
-        name_of(name) if report["method"] == "admm" else join([name_of(party), ": ", name_of(name)])
+        name_of(name) if is_over_clients(report) else join([name_of(party), ": ", name_of(name)])
         for party, name, _ in curves
     ]
     head = ["round", *names]

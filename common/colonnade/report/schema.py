@@ -298,3 +298,8 @@ class Report(TypedDict):
     clients: NotRequired[Clients]  # of a job over clients
     simulation: NotRequired[Mapping[str, float | str]]  # what was made up, by name
     moments: NotRequired[Moments | None]
+
+
+def is_over_clients(report: Report) -> bool:
+    """Return whether the unit of privacy is a client and not a record."""
+    return "n_clients" in report

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from colonnade.report.markup import Markup, name_of, number, table, tag
-from colonnade.report.schema import Report
+from colonnade.report.schema import Report, is_over_clients
 
 _LABELS = {
     "shared": "shared: every party holds the label",
@@ -35,7 +35,7 @@ _SIMULATED = {
 
 def settings_section(report: Report) -> Markup:
     """List the job's settings."""
-    over_clients = report["method"] == "admm"
+    over_clients = is_over_clients(report)
     exact = "noise is exact and secret" if report["private"] else "noise is simulated: not private"
     rows: list[tuple[str, str]] = [
         ("method", "federated ADMM over clients" if over_clients else report["method"]),

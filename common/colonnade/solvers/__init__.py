@@ -1,1 +1,63 @@
 """Single-site private solvers: one noisy fixed-point iteration and its instances."""
+
+from colonnade.solvers.admm import Admm
+from colonnade.solvers.budgets import Part, Plan
+from colonnade.solvers.claims import Claim, compose_claims
+from colonnade.solvers.context import Setting
+from colonnade.solvers.coordinate import CoordinateDescent
+from colonnade.solvers.defaults import with_defaults
+from colonnade.solvers.design import DenseDesign, Rows, dense_design
+from colonnade.solvers.dual import DualDescent
+from colonnade.solvers.fit import Fitted, Objective, ResolvedFit, Table, fit_table, resolve_fit
+from colonnade.solvers.frank_wolfe import FrankWolfe
+from colonnade.solvers.greedy import GreedyDescent
+from colonnade.solvers.iteration import EVERYTHING, Block, Diverged, Operator, Release, iterate
+from colonnade.solvers.problem import Problem, plain
+from colonnade.solvers.registry import SOLVERS, Solver, Unsuitable, make_solver, register_solver
+from colonnade.solvers.sgd import StochasticDescent
+from colonnade.solvers.slopes import slopes_of
+from colonnade.solvers.solve import make_plan, solve
+from colonnade.solvers.sparse import SparseDesign, SparseRows, sparse_design
+
+__all__ = [
+    "EVERYTHING",
+    "SOLVERS",
+    "Admm",
+    "Block",
+    "Claim",
+    "CoordinateDescent",
+    "DenseDesign",
+    "Diverged",
+    "DualDescent",
+    "Fitted",
+    "FrankWolfe",
+    "GreedyDescent",
+    "Objective",
+    "Operator",
+    "Part",
+    "Plan",
+    "Problem",
+    "Release",
+    "ResolvedFit",
+    "Rows",
+    "Setting",
+    "Solver",
+    "SparseDesign",
+    "SparseRows",
+    "StochasticDescent",
+    "Table",
+    "Unsuitable",
+    "compose_claims",
+    "dense_design",
+    "fit_table",
+    "iterate",
+    "make_plan",
+    "make_solver",
+    "plain",
+    "register_solver",
+    "resolve_fit",
+    "slopes_of",
+    "solve",
+    "sparse_design",
+    "with_defaults",
+]

@@ -15,15 +15,15 @@ import numpy as np
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.privacy.mechanisms import Mechanism
 from colonnade.solvers.budgets import Part, gaussian_step
-from colonnade.solvers.checks import check_not_negative, check_positive
+from colonnade.solvers.checks import check_positive, chosen
 from colonnade.solvers.column_kernels import TOP
 from colonnade.solvers.context import Setting
 from colonnade.solvers.coordinate import STEP
 from colonnade.solvers.design import Rows
 from colonnade.solvers.iteration import EVERYTHING, Block, Release
 from colonnade.solvers.problem import Problem
-from colonnade.solvers.row_kernels import proximal_rows
 from colonnade.solvers.sgd import row_norm
+from colonnade.solvers.slopes import displacements
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +44,30 @@ class Admm:
         for the logistic loss, whose slopes are at most 1.
     clip
         Threshold of a displacement, in units of ``gamma`` times that norm: the Lipschitz constant.
-        0 for one that suits the loss.
+        None for one that suits the loss.
     relaxation
         ``lambda`` of the iteration, in (0, 1).
+
+    References
+    ----------
+    Cyffers, Bellet and Basu (2023). From noisy fixed-point iterations to private ADMM for
+    centralized and federated learning. ICML.
+
+    Examples
+    --------
+    >>> Admm(iterations=25).steps(n_rows=1000, n_features=5)
+    25
     """
 
     name: ClassVar[str] = "admm"
     reads_rows: ClassVar[bool] = True
     iterations: int = 40
     gamma: float = 20.0
-    clip: float = 0.0
+    clip: float | None = None
     relaxation: float = 0.8
 
     def __post_init__(self) -> None:
-        check_not_negative(clip=self.clip)
-        check_positive(iterations=self.iterations, gamma=self.gamma)
+        check_positive(iterations=self.iterations, gamma=self.gamma, clip=self.clip)
         if not 0.0 < self.relaxation < 1.0:
             raise ValueError("relaxation must lie strictly between 0 and 1")
 
@@ -85,7 +94,7 @@ class Admm:
             label,
             given.plan.mechanism(STEP),
             gamma,
-            self.clip * norm * gamma,
+            chosen(self.clip) * norm * gamma,
             self.relaxation,
             np.zeros(design.shape[1]),
             np.zeros(label.size),
@@ -118,9 +127,9 @@ class Consensus:
 
         def compute() -> IntArray:
             out = np.zeros(u.size, np.int64)
-            proximal_rows(
-                self.problem.loss.code,
-                *rows.arrays,
+            displacements(
+                self.problem.loss,
+                rows,
                 2.0 * z - self.common,
                 self.along,
                 self.label,

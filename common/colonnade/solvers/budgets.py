@@ -33,6 +33,11 @@ class Part:
         keeps a row out of the others.
     make
         The mechanism with the least noise for so many units a release.
+
+    Examples
+    --------
+    >>> Part("step", Fraction(1), count=10, touches=10, make=gaussian_step).share
+    Fraction(1, 1)
     """
 
     kind: str
@@ -53,7 +58,16 @@ class Priced:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The mechanisms of a run by kind of release, and what they cost together."""
+    """The mechanisms of a run by kind of release, and what they cost together.
+
+    Examples
+    --------
+    >>> plan = plan_units([Part("step", Fraction(1), 10, 10, gaussian_step)], 10_000_000)
+    >>> plan.units() <= 10_000_000
+    True
+    >>> plan.mechanism("step").name
+    'discrete_gaussian'
+    """
 
     releases: Mapping[str, Priced]
 
@@ -74,12 +88,25 @@ class Plan:
 
 
 def gaussian_step(units: int) -> Mechanism:
-    """Return the noise of a sum of clipped rows for ``units``."""
+    """Return the noise of a sum of clipped rows for ``units``.
+
+    Examples
+    --------
+    >>> gaussian_step(2**50).l2_sensitivity2 == STEP_SENSITIVITY2
+    True
+    """
     return DiscreteGaussian.within(units, l2_sensitivity2=STEP_SENSITIVITY2)
 
 
 def plan_units(parts: Sequence[Part], units: int, *, enforced: bool = False) -> Plan:
-    """Spend at most ``units`` of zCDP on ``parts``, each by its share."""
+    """Spend at most ``units`` of zCDP on ``parts``, each by its share.
+
+    Examples
+    --------
+    >>> halves = [Part(kind, Fraction(1, 2), 4, 4, gaussian_step) for kind in ("one", "two")]
+    >>> plan_units(halves, 2**50).units() <= 2**50
+    True
+    """
     if sum(part.share for part in parts) != 1:
         raise ValueError("the shares of a budget add up to 1")
     releases = {}
@@ -116,6 +143,18 @@ def sampled_epsilon(*, rate: float, steps: int, multiplier: float, delta: float)
         Probability with which a row is in a batch, independently.
     multiplier
         Standard deviation of the noise over the largest norm of what one row adds.
+
+    References
+    ----------
+    Mironov (2017). Renyi differential privacy. CSF.
+
+    Mironov, Talwar and Zhang (2019). Renyi differential privacy of the sampled Gaussian mechanism.
+
+    Examples
+    --------
+    >>> full = sampled_epsilon(rate=1.0, steps=100, multiplier=20.0, delta=1e-6)
+    >>> sampled_epsilon(rate=0.1, steps=100, multiplier=20.0, delta=1e-6) < 0.3 * full
+    True
     """
     from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
     from dp_accounting.rdp import RdpAccountant, compute_epsilon

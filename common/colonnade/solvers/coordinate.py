@@ -7,14 +7,17 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
+from colonnade.linear.losses import CUSTOM_CODE
+from colonnade.linear.penalties import Penalty
 from colonnade.privacy.mechanisms import Mechanism
 from colonnade.solvers.budgets import Part, gaussian_step
-from colonnade.solvers.checks import check_not_negative, check_one_of, check_positive
+from colonnade.solvers.checks import check_not_negative, check_one_of, check_positive, chosen
 from colonnade.solvers.column_kernels import TOP, sweep
 from colonnade.solvers.context import Setting
 from colonnade.solvers.design import Columns, DenseDesign, Moved
 from colonnade.solvers.iteration import Block, Release
 from colonnade.solvers.problem import Problem
+from colonnade.solvers.slopes import column_gradient
 from colonnade.solvers.smoothness import Squares, mean_squares, smoothness_parts
 
 STEP = "step"
@@ -30,23 +33,36 @@ class CoordinateDescent:
     Parameters
     ----------
     passes
-        Over the coordinates; 0 for as many as `settled` finds that the budget pays for.
+        Over the coordinates; None for as many as the budget pays for (`with_defaults`).
     clip
         Threshold: coordinate ``j`` is clipped at ``clip * sqrt(m_j)``, ``m_j`` its mean square.
         In the paper's terms ``C = clip * sqrt(sum m)`` and ``C_j = C sqrt(M_j / sum M)``.
-        0 for one that suits the loss.
+        None for one that suits the loss.
     step
         Step size in units of ``1 / M_j``.
     order
         In turn, or drawn uniformly from public randomness; privacy is the same.
     average_every
         If positive, continue every so many steps from the mean of the iterates: ``T x K``.
+
+    References
+    ----------
+    Mangold, Bellet, Salmon and Tommasi (2022). Differentially private coordinate descent for
+    composite empirical risk minimization. ICML.
+
+    Examples
+    --------
+    >>> solver = CoordinateDescent(passes=4)
+    >>> solver.steps(n_rows=1000, n_features=5)
+    20
+    >>> [(part.kind, part.count) for part in solver.parts(1000, 5)]
+    [('smoothness', 1), ('step', 20)]
     """
 
     name: ClassVar[str] = "cd"
     reads_rows: ClassVar[bool] = False
-    passes: int = 0
-    clip: float = 0.0
+    passes: int | None = None
+    clip: float | None = None
     step: float = 1.0
     squares: Squares = "private"
     order: Literal["cyclic", "random"] = "cyclic"
@@ -54,8 +70,8 @@ class CoordinateDescent:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_not_negative(passes=self.passes, clip=self.clip)
-        check_positive(step=self.step)
+        check_positive(passes=self.passes, clip=self.clip, step=self.step)
+        check_not_negative(average_every=self.average_every, seed=self.seed)
         check_one_of("order", self.order, ("cyclic", "random"))
         if isinstance(self.squares, str):
             check_one_of("squares", self.squares, ("private", "bounds"))
@@ -71,7 +87,7 @@ class CoordinateDescent:
 
     def steps(self, n_rows: int, n_features: int) -> int:  # noqa: ARG002
         """Return the number of steps."""
-        return self.passes * n_features
+        return chosen(self.passes) * n_features
 
     def parts(self, n_rows: int, n_features: int) -> tuple[Part, ...]:
         """Return what a run releases."""
@@ -85,7 +101,7 @@ class CoordinateDescent:
         problem, design, label = given.problem, given.design.by_columns(), given.label
         n_rows, n_features = design.shape
         squares = mean_squares(self.squares, design, given.plan, given.release)
-        clips = self.clip * np.sqrt(squares)
+        clips = chosen(self.clip) * np.sqrt(squares)
         order = np.arange(n_features)
         if self.order == "random":
             draw = np.random.default_rng(self.seed)
@@ -125,11 +141,11 @@ class Descent:
     def target(self, k: int, u: FloatArray, release: Release) -> tuple[Block, float]:
         """Return a proximal step along the next coordinate."""
         j = self.order[k % len(self.order)]
-        clip, step, kind = self.clips[j], self.steps[j], self.problem.loss.code
+        clip, step, loss = self.clips[j], self.steps[j], self.problem.loss
 
         def compute() -> IntArray:
             last, self.late[0] = self.late[0], (j, 0.0)
-            total = self.design.gradient(j, clip, kind, self.margins, self.label, last)
+            total = column_gradient(self.design, j, clip, loss, self.margins, self.label, last)
             return np.array([total], np.int64)
 
         noisy = int(release(STEP, k, self.mechanism, compute)[0])
@@ -153,11 +169,13 @@ class Descent:
 
     @property
     def sweeps(self) -> Mechanism | None:
-        """The mechanism of every step, if the table is dense."""
-        return self.mechanism if isinstance(self.design, DenseDesign) else None
+        """The mechanism of every step, if the table is dense and all is compiled."""
+        known = self.problem.loss.code != CUSTOM_CODE and isinstance(self.problem.penalty, Penalty)
+        return self.mechanism if known and isinstance(self.design, DenseDesign) else None
 
     def sweep(self, first: int, u: FloatArray, noise: IntArray) -> None:
         """Take a step for every entry of ``noise``; ``u`` changes in place."""
+        penalty = self.problem.elastic
         if not isinstance(self.design, DenseDesign):
             raise TypeError("only dense tables are swept")
         sweep(
@@ -170,9 +188,9 @@ class Descent:
             np.array(self.order),
             first,
             noise,
-            self.problem.penalty.l1,
-            self.problem.penalty.l2,
-            self.problem.penalty.bound,
+            penalty.l1,
+            penalty.l2,
+            penalty.bound,
             self.margins,
             self.label,
             u,

@@ -24,7 +24,14 @@ Moved: TypeAlias = tuple[int, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """The values row by row; ``columns`` is one row's if ``shared``."""
+    """The values row by row; ``columns`` is one row's if ``shared``.
+
+    Examples
+    --------
+    >>> rows = DenseDesign(np.array([[1, 2], [3, 4]], np.int16), np.ones(2)).by_rows()
+    >>> rows.values, rows.shared
+    (array([1, 3, 2, 4], dtype=int16), True)
+    """
 
     values: Int16Array
     columns: Int32Array
@@ -72,8 +79,8 @@ class Columns(Protocol):
     ) -> int:
         """Move ``margins`` by ``last``; then sum slope times feature ``j``, in ``clip / TOP``."""
 
-    def weighted(self, clips: FloatArray, weights: FloatArray) -> IntArray:
-        """Sum, for every feature, weight times value over the rows, clipped as above."""
+    def weighted(self, j: int, clip: float, weights: FloatArray) -> int:
+        """Sum weight times feature ``j`` over the rows, clipped as above."""
 
     def scores(self, residual: Int16Array) -> IntArray:
         """Return the exact inner product of every column of integers with ``residual``."""
@@ -91,6 +98,12 @@ class DenseDesign:
 
     In memory each column is contiguous, or each row is: the same numbers for every solver, but
     one that reads rows then needs no second copy, and one that reads columns is slow.
+
+    Examples
+    --------
+    >>> design = DenseDesign(np.array([[1, 2, 3]], np.int16), np.ones(1))
+    >>> design.shape, design.square_sums()
+    ((3, 1), array([14]))
     """
 
     columns: Int16Array
@@ -124,14 +137,10 @@ class DenseDesign:
             )
         )
 
-    def weighted(self, clips: FloatArray, weights: FloatArray) -> IntArray:
-        """Sum, for every feature, weight times value over the rows, clipped as above."""
-        factors = self.units / clips * kernels.TOP
-        sums = [
-            kernels.dense_weighted(column, float(factor), weights)
-            for column, factor in zip(self.columns, factors, strict=True)
-        ]
-        return np.array(sums, np.int64)
+    def weighted(self, j: int, clip: float, weights: FloatArray) -> int:
+        """Sum weight times feature ``j`` over the rows, clipped as above."""
+        factor = float(self.units[j]) / clip * kernels.TOP
+        return int(kernels.dense_weighted(self.columns[j], factor, weights))
 
     def scores(self, residual: Int16Array) -> IntArray:
         """Return the exact inner product of every column of integers with ``residual``."""
@@ -178,6 +187,12 @@ def dense_design(
         features scaled to ``[-1, 1]``.
     row_wise
         Whether rows are to be contiguous in memory, for a solver that reads rows.
+
+    Examples
+    --------
+    >>> design = dense_design(np.array([[0.0], [5.0], [99.0]]), [Bounds(0.0, 10.0)])
+    >>> design.columns * design.units[0]  # clipped, centred and scaled to [-1, 1]
+    array([[-1.,  0.,  1.]])
     """
     n_rows, n_features = X.shape
     if len(bounds) != n_features:

@@ -21,6 +21,8 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.fixedpoint import GRID
+from colonnade.linear.losses import CUSTOM_CODE
+from colonnade.linear.penalties import Penalty
 from colonnade.privacy.mechanisms import DiscreteGaussian, Mechanism
 from colonnade.solvers.budgets import STEP_SENSITIVITY2, Part
 from colonnade.solvers.checks import check_not_negative, check_positive
@@ -49,52 +51,67 @@ class DualDescent:
 
     Parameters
     ----------
-    batch
+    batch_size
         Rows in a batch; independent updates count each row's curvature so many times.
     clip
-        Largest change of a dual variable in a step; 0 for the largest that a residual of a half
+        Largest change of a dual variable in a step; None for the largest that a residual of a half
         asks for: a weak penalty makes for short steps, and noise is proportional to the longest.
     norm
-        Bound on the norm of a row, at which longer ones are scaled down; 0 for the largest that
+        Bound on the norm of a row, at which longer ones are scaled down; None for the largest that
         bounds allow.
     noisy_alpha
         Whether to release the dual variables too, as the paper does; else they stay hidden.
+
+    References
+    ----------
+    Damaskinos, Mendler-Duenner, Guerraoui, Papandreou and Parnell (2021). Differentially private
+    stochastic coordinate descent. AAAI.
+
+    Examples
+    --------
+    >>> (part,) = DualDescent(epochs=3, batch_size=100).parts(1000, 5)
+    >>> part.count, part.touches  # a row is in one batch an epoch
+    (30, 3)
     """
 
     name: ClassVar[str] = "dual"
     reads_rows: ClassVar[bool] = True
     epochs: int = 10
-    batch: int = 512
-    clip: float = 0.0
-    norm: float = 0.0
+    batch_size: int = 512
+    clip: float | None = None
+    norm: float | None = None
     sequential: bool = False
     noisy_alpha: bool = False
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_positive(epochs=self.epochs, batch=self.batch)
-        check_not_negative(clip=self.clip, norm=self.norm)
+        check_positive(epochs=self.epochs, batch_size=self.batch_size)
+        check_positive(clip=self.clip, norm=self.norm)
+        check_not_negative(seed=self.seed)
 
     def refusal(self, problem: Problem) -> str | None:
         """Return why this solver cannot solve ``problem``, or None."""
-        if problem.penalty.l1 > 0.0 or math.isfinite(problem.penalty.bound):
-            others = "'cd', 'sgd' or 'admm'" if problem.loss.smooth else "'sgd' or 'admm'"
+        penalty = problem.penalty
+        if problem.loss.code == CUSTOM_CODE:
             return (
-                f"the dual needs an l2 penalty alone, not {problem.penalty.name}; "
-                f"use solver {others}"
+                f"the dual needs the conjugate of a loss, which {problem.loss.name} does not "
+                "state; use solver 'sgd' or 'admm'"
             )
-        if problem.penalty.l2 == 0.0:
+        if not isinstance(penalty, Penalty) or penalty.l1 > 0.0 or math.isfinite(penalty.bound):
+            others = "'cd', 'sgd' or 'admm'" if problem.loss.smooth else "'sgd' or 'admm'"
+            return f"the dual needs an l2 penalty alone, not {penalty.name}; use solver {others}"
+        if penalty.l2 == 0.0:
             return "the dual needs an l2 penalty, for the model is v / (n l2)"
         if (problem.scales == 0.0).any():
             return (
                 "the dual needs an l2 penalty on every coordinate and the intercept has none; "
-                "fit without one (fit_intercept=False, --no-intercept) or use another solver"
+                "fit without an intercept or use another solver"
             )
         return None
 
     def batches(self, n_rows: int) -> int:
         """Return the number of batches in an epoch."""
-        return -(-n_rows // min(self.batch, n_rows))
+        return -(-n_rows // min(self.batch_size, n_rows))
 
     def steps(self, n_rows: int, n_features: int) -> int:  # noqa: ARG002
         """Return the number of steps."""
@@ -102,7 +119,7 @@ class DualDescent:
 
     def parts(self, n_rows: int, n_features: int) -> tuple[Part, ...]:
         """Return what a run releases; one row affects one batch an epoch."""
-        most = min(self.batch, n_rows)
+        most = min(self.batch_size, n_rows)
         sensitivity2 = STEP_SENSITIVITY2 * (most * most if self.sequential else 1)
         if self.noisy_alpha:
             sensitivity2 += STEP_SENSITIVITY2 * (most if self.sequential else 1)
@@ -120,8 +137,8 @@ class DualDescent:
         order = np.random.default_rng(self.seed).permutation(n_rows)
         batches = [np.sort(part) for part in np.array_split(order, self.batches(n_rows))]
         norm = self.norm or row_norm(design)
-        spread = 1.0 / (problem.penalty.l2 * problem.scales**2 * n_rows)
-        crowd = 1 if self.sequential else min(self.batch, n_rows)
+        spread = 1.0 / (problem.elastic.l2 * problem.scales**2 * n_rows)
+        crowd = 1 if self.sequential else min(self.batch_size, n_rows)
         # The most that a row within the bounds, and within the norm, can bend its part of the dual.
         bend = min(float(spread @ (design.units * GRID) ** 2), float(spread.max()) * norm**2)
         most = self.clip or _SLOPE / (1.0 + crowd * bend)

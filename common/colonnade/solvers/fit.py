@@ -6,9 +6,8 @@ labels of -1 and +1), so that ``scales_j = 1 / h_j``, and an l1 penalty and a bo
 ``h_y``.
 """
 
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -16,17 +15,21 @@ import numpy as np
 from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import GRID, Bounds, quantise
 from colonnade.linear.losses import Loss
-from colonnade.linear.penalties import Penalty
+from colonnade.linear.penalties import AnyPenalty, no_penalty
 from colonnade.privacy.sampling import NoiseSource, OsNoise
 from colonnade.privacy.simulation import SeededNoise
+from colonnade.solvers.budgets import Plan
+from colonnade.solvers.checks import check_one_of
 from colonnade.solvers.claims import Claim, claim_of
-from colonnade.solvers.defaults import settled
+from colonnade.solvers.defaults import with_defaults
 from colonnade.solvers.design import Design
 from colonnade.solvers.iteration import Direct, Noiseless, Release, Trail
 from colonnade.solvers.problem import Problem
-from colonnade.solvers.solve import SOLVERS, Solver, check, check_promise, make_plan, solve
+from colonnade.solvers.registry import Solver, check
+from colonnade.solvers.solve import check_promise, make_plan, solve
 
 NoiseName: TypeAlias = Literal["exact", "fast", "off"]
+NOISES = ("exact", "fast", "off")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,6 +44,14 @@ class Table:
         Scaled to ``[-1, 1]``, or -1 and +1.
     label_bounds
         None for classes.
+
+    Examples
+    --------
+    >>> from colonnade.solvers.design import dense_design
+    >>> bounds = (Bounds(0.0, 1.0),)
+    >>> design = dense_design(np.zeros((3, 1)), bounds)
+    >>> Table(design, bounds, np.array([-1.0, 1.0, 1.0]), None, intercept=False).label.size
+    3
     """
 
     design: Design
@@ -64,42 +75,143 @@ class Fitted:
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """A loss, the strengths of its penalty and the size of its box in the users' units."""
+    """A loss, and a penalty in the users' units.
+
+    Examples
+    --------
+    >>> from colonnade.linear.losses import SQUARED
+    >>> Objective(SQUARED).penalty.name
+    'none'
+    """
 
     loss: Loss
-    l1: float = 0.0
-    l2: float = 0.0
-    bound: float = math.inf
+    penalty: AnyPenalty = field(default_factory=no_penalty)
 
 
-def make_solver(solver: str | Solver) -> Solver:
-    """Return the solver of a name, with its defaults, or the solver itself."""
-    if not isinstance(solver, str):
-        return solver
-    if solver not in SOLVERS:
-        raise ValueError(f"no solver is called {solver!r}; there are {', '.join(sorted(SOLVERS))}")
-    return SOLVERS[solver]()
+@dataclass(frozen=True, slots=True)
+class ResolvedFit:
+    """A fit of which every default is chosen and the noise is fixed; made by `resolve_fit`.
+
+    Parameters
+    ----------
+    solver
+        With a value for every hyperparameter.
+    shape
+        Rows and columns of the design, the intercept's among them.
+    enforced
+        Whether every release is charged in full, as a ledger does.
+    n_problems
+        How many problems on the same rows share the budget.
+    plan
+        The mechanisms of all of them.
+    """
+
+    objective: Objective
+    solver: Solver
+    shape: tuple[int, int]
+    epsilon: float
+    delta: float
+    noise: NoiseName
+    enforced: bool
+    n_problems: int
+    plan: Plan
+
+    @property
+    def steps(self) -> int:
+        """Number of steps of one problem."""
+        return self.solver.steps(*self.shape)
+
+    @property
+    def claim(self) -> Claim:
+        """What all problems together promise, computed anew from the integers of the noise."""
+        return claim_of(
+            self.plan,
+            self.solver,
+            n_rows=self.shape[0],
+            delta=self.delta,
+            private=self.noise == "exact",
+            enforced=self.enforced,
+        )
+
+
+def resolve_fit(
+    objective: Objective,
+    solver: Solver,
+    shape: tuple[int, int],
+    *,
+    epsilon: float,
+    delta: float | None = None,
+    noise: NoiseName = "exact",
+    enforced: bool = False,
+    n_problems: int = 1,
+) -> ResolvedFit:
+    """Choose everything that was left open: the only place where defaults become values.
+
+    Parameters
+    ----------
+    shape
+        Rows and columns of the design, the intercept's among them.
+    delta
+        ``min(1e-6, 1 / (10 n))`` if None.
+    noise
+        ``"fast"`` and ``"off"`` are for experiments: the result is marked not private.
+    enforced, n_problems
+        As in `make_plan`.
+
+    Examples
+    --------
+    >>> from colonnade.linear.losses import SQUARED
+    >>> from colonnade.solvers.coordinate import CoordinateDescent
+    >>> fit = resolve_fit(Objective(SQUARED), CoordinateDescent(), (1000, 4), epsilon=1.0)
+    >>> fit.delta, fit.solver.passes, fit.steps
+    (1e-06, 11, 44)
+    >>> print(fit.claim)
+    epsilon 1 at delta 1e-06, one row replaced
+    """
+    check_one_of("noise", noise, NOISES)
+    delta = check_promise(epsilon, delta, shape[0])
+    solver = with_defaults(
+        solver,
+        objective.loss,
+        shape,
+        epsilon=epsilon,
+        delta=delta,
+        enforced=enforced,
+        n_problems=n_problems,
+    )
+    plan = make_plan(
+        solver, shape, epsilon=epsilon, delta=delta, enforced=enforced, n_problems=n_problems
+    )
+    return ResolvedFit(objective, solver, shape, epsilon, delta, noise, enforced, n_problems, plan)
 
 
 def symmetric(bounds: Sequence[Bounds]) -> tuple[Bounds, ...]:
-    """Widen bounds to be symmetric about zero, so that zero stays zero."""
+    """Widen bounds to be symmetric about zero, so that zero stays zero.
+
+    Examples
+    --------
+    >>> symmetric([Bounds(0.0, 5.0)])
+    (Bounds(low=-5.0, high=5.0),)
+    """
     ends = [max(abs(bound.low), abs(bound.high)) for bound in bounds]
     return tuple(Bounds(-end, end) for end in ends)
 
 
 def scaled_label(y: FloatArray, bounds: Bounds) -> FloatArray:
-    """Clip and round a label under its bounds; return it scaled to ``[-1, 1]``."""
+    """Clip and round a label under its bounds; return it scaled to ``[-1, 1]``.
+
+    Examples
+    --------
+    >>> scaled_label(np.array([0.0, 5.0, 99.0]), Bounds(0.0, 10.0))
+    array([-1.,  0.,  1.])
+    """
     return quantise(y, bounds, grid=GRID).astype(np.float64) / GRID
 
 
 def fit_table(
     table: Table,
-    objective: Objective,
-    solver: Solver,
+    fit: ResolvedFit,
     *,
-    epsilon: float,
-    delta: float | None = None,
-    noise: NoiseName = "exact",
     seed: int | None = None,
     gated: Release | None = None,
     progress: Callable[[int], None] | None = None,
@@ -109,48 +221,48 @@ def fit_table(
 
     Parameters
     ----------
-    delta
-        ``min(1e-6, 1 / (10 n))`` if None.
-    noise
-        ``"fast"`` and ``"off"`` are for experiments: the result is marked not private.
     seed
         Of fast noise.
     gated
         Where releases go instead of straight to the solver: a ledger, which charges them in full.
     keep_trail
         Whether to keep how the coefficients came about.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from colonnade.core.fixedpoint import Bounds
+    >>> from colonnade.linear.losses import SQUARED
+    >>> from colonnade.solvers.coordinate import CoordinateDescent
+    >>> from colonnade.solvers.design import dense_design
+    >>> x = np.linspace(0.0, 10.0, 50)
+    >>> bounds, y_bounds = (Bounds(0.0, 10.0),), Bounds(0.0, 30.0)
+    >>> design = dense_design(x[:, None], bounds, intercept=True)
+    >>> table = Table(design, bounds, scaled_label(3.0 * x, y_bounds), y_bounds, intercept=True)
+    >>> solver = CoordinateDescent(passes=100, clip=8.0)
+    >>> fit = resolve_fit(Objective(SQUARED), solver, design.shape, epsilon=1.0, noise="off")
+    >>> fit_table(table, fit).coef.round(3)
+    array([3.])
     """
-    n_rows, n_features = table.design.shape
-    problem = problem_of(table, objective, solver)
-    delta = check_promise(epsilon, delta, n_rows)
-    enforced = gated is not None
-    solver = settled(
-        solver,
-        objective.loss,
-        (n_rows, n_features),
-        epsilon=epsilon,
-        delta=delta,
-        enforced=enforced,
-    )
-    plan = make_plan(solver, (n_rows, n_features), epsilon=epsilon, delta=delta, enforced=enforced)
-    sampler: NoiseSource = OsNoise() if noise == "exact" else SeededNoise(seed or 0)
-    release = gated or (Noiseless() if noise == "off" else Direct(sampler))
+    if table.design.shape != fit.shape:
+        raise ValueError("the fit was resolved for a table of another shape")
+    if fit.enforced != (gated is not None) or (fit.enforced and fit.n_problems > 1):
+        raise ValueError("a ledger takes a fit of one problem that was priced for a ledger")
+    problem = problem_of(table, fit.objective, fit.solver)
+    sampler: NoiseSource = OsNoise() if fit.noise == "exact" else SeededNoise(seed or 0)
     trail: Trail = []
     coef = solve(
         problem,
         table.design,
         table.label,
-        solver,
-        plan=plan,
-        release=release,
+        fit.solver,
+        plan=fit.plan,
+        release=gated or (Noiseless() if fit.noise == "off" else Direct(sampler)),
         sampler=sampler,
         progress=progress,
         trail=trail if keep_trail else None,
     )
-    claim = claim_of(
-        plan, solver, n_rows=n_rows, delta=delta, private=noise == "exact", enforced=enforced
-    )
-    return _in_users_units(coef, table, claim, trail)
+    return _in_users_units(coef, table, fit.claim, trail)
 
 
 def problem_of(table: Table, objective: Objective, solver: Solver) -> Problem:
@@ -158,8 +270,7 @@ def problem_of(table: Table, objective: Objective, solver: Solver) -> Problem:
     half_widths = [bound.half_width for bound in table.bounds]
     scales = np.array([1.0 / half for half in half_widths] + [0.0] * table.intercept)
     width = _label_width(table)
-    penalty = Penalty(objective.l1 / width, objective.l2, objective.bound / width)
-    problem = Problem(objective.loss, penalty, scales)
+    problem = Problem(objective.loss, objective.penalty.rescaled(width), scales)
     check(problem, solver)
     return problem
 

@@ -11,13 +11,14 @@ from colonnade.core.fixedpoint import GRID
 from colonnade.privacy.mechanisms import Mechanism, SignedSelection
 from colonnade.solvers.budgets import Part
 from colonnade.solvers.checks import check_positive
-from colonnade.solvers.column_kernels import quantise_slopes, slopes
+from colonnade.solvers.column_kernels import quantise_slopes
 from colonnade.solvers.context import Setting
 from colonnade.solvers.coordinate import shift
 from colonnade.solvers.design import Columns
 from colonnade.solvers.greedy import SELECT
 from colonnade.solvers.iteration import EVERYTHING, Block, Release
 from colonnade.solvers.problem import Problem
+from colonnade.solvers.slopes import slopes_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,16 @@ class FrankWolfe:
     ----------
     clip
         Largest slope of a row.
+
+    References
+    ----------
+    Talwar, Thakurta and Zhang (2015). Nearly-optimal private LASSO. NeurIPS.
+
+    Examples
+    --------
+    >>> (part,) = FrankWolfe(radius=2.0, iterations=30).parts(1000, 5)
+    >>> part.kind, part.count
+    ('select', 30)
     """
 
     name: ClassVar[str] = "frank_wolfe"
@@ -49,14 +60,11 @@ class FrankWolfe:
             return f"Frank-Wolfe needs a smooth loss, which {problem.loss.name} is not"
         if problem.penalty.name != "none":
             return (
-                f"Frank-Wolfe takes no penalty ({problem.penalty.name}) but a radius, that of an "
-                "l1 ball: set alpha=0 or C=inf and FrankWolfe(radius=2), or --set radius=2 alone"
+                f"Frank-Wolfe takes no penalty ({problem.penalty.name}) but the radius of an l1 "
+                "ball: leave the penalty out (alpha=0 or C=inf) and choose the radius"
             )
         if (problem.scales == 0.0).any():
-            return (
-                "Frank-Wolfe has no free intercept; fit without one (fit_intercept=False, "
-                "--no-intercept)"
-            )
+            return "Frank-Wolfe has no free intercept; fit without an intercept"
         return None
 
     def steps(self, n_rows: int, n_features: int) -> int:  # noqa: ARG002
@@ -111,8 +119,7 @@ class Vertices:
         return u
 
     def _scores(self) -> IntArray:
-        steep = np.empty_like(self.margins)
-        slopes(self.problem.loss.code, self.margins, self.label, steep)
+        steep = slopes_of(self.problem.loss, self.margins, self.label)
         residual = np.empty(steep.size, np.int16)
         quantise_slopes(steep, GRID / self.solver.clip, GRID, residual)
         return self.design.scores(residual)

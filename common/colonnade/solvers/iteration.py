@@ -100,6 +100,25 @@ def iterate(
         Called with the number of steps done.
     trail
         Is appended to. Privacy: of functions of the releases alone, as the model is.
+
+    References
+    ----------
+    Cyffers, Bellet and Basu (2023). From noisy fixed-point iterations to private ADMM for
+    centralized and federated learning. ICML.
+
+    Examples
+    --------
+    >>> class Halve:  # a map without data, whose fixed point is 0
+    ...     def relaxation(self, k):
+    ...         return 1.0
+    ...     def target(self, k, u, release):
+    ...         return EVERYTHING, u / 2.0
+    ...     def follow(self, block, change):
+    ...         pass
+    ...     def model(self, u):
+    ...         return u
+    >>> iterate(Halve(), np.array([8.0]), Noiseless(), steps=3)
+    array([1.])
     """
     u = u.copy()
     apart = -(-steps // TRAIL_LENGTH)
@@ -163,6 +182,14 @@ class Direct:
 
     Gaussian noise is drawn some steps ahead, for it costs less in bulk. What was drawn lives and
     ends with this object, which one fit in one process uses.
+
+    Examples
+    --------
+    >>> from colonnade.privacy.sampling import OsNoise
+    >>> release = Direct(OsNoise())
+    >>> noisy = release("sum", 0, DiscreteGaussian(100, 1), lambda: np.array([7]))
+    >>> bool(abs(noisy[0] - 7) < 200)
+    True
     """
 
     def __init__(self, noise: NoiseSource) -> None:
@@ -190,7 +217,13 @@ class Direct:
 
 
 class Noiseless:
-    """Releases without noise: the solver's non-private counterpart. Not private."""
+    """Releases without noise: the solver's non-private counterpart. Not private.
+
+    Examples
+    --------
+    >>> Noiseless()("sum", 0, DiscreteGaussian(100, 1), lambda: np.array([7]))
+    array([7])
+    """
 
     def __call__(
         self,

@@ -23,6 +23,15 @@ _INSIDE = 1.0 - 2.0**-40
 
 
 @njit
+def _norm2(values: Int16Array, columns: Int32Array, units: FloatArray) -> float:
+    norm2 = 0.0
+    for k in range(values.size):
+        x = units[columns[k]] * values[k]
+        norm2 += x * x
+    return norm2
+
+
+@njit
 def _add_row(
     values: Int16Array,
     columns: Int32Array,
@@ -36,11 +45,7 @@ def _add_row(
 
     The weight is scaled down so that the vector's norm is at most ``clip``.
     """
-    norm2 = 0.0
-    for k in range(values.size):
-        x = units[columns[k]] * values[k]
-        norm2 += x * x
-    length = abs(weight) * math.sqrt(norm2)
+    length = abs(weight) * math.sqrt(_norm2(values, columns, units))
     if not length < math.inf:
         return 0.0
     if length > clip * _INSIDE:
@@ -101,11 +106,64 @@ def gradient_rows(
 
 
 @njit
+def margins_of_rows(
+    values: Int16Array,
+    columns: Int32Array,
+    starts: IntArray,
+    shared: bool,
+    units: FloatArray,
+    batch: IntArray,
+    coef: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Write the margins of the rows in ``batch`` at ``coef`` to ``out``."""
+    for b in range(batch.size):
+        i = batch[b]
+        low, high = _cut(starts, i, shared)
+        out[b] = _margin(values[starts[i] : starts[i + 1]], columns[low:high], units, coef)
+
+
+@njit
+def norms2_of_rows(
+    values: Int16Array,
+    columns: Int32Array,
+    starts: IntArray,
+    shared: bool,
+    units: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Write the squared norm of every row to ``out``."""
+    for i in range(out.size):
+        low, high = _cut(starts, i, shared)
+        out[i] = _norm2(values[starts[i] : starts[i + 1]], columns[low:high], units)
+
+
+@njit
+def add_rows(
+    values: Int16Array,
+    columns: Int32Array,
+    starts: IntArray,
+    shared: bool,
+    units: FloatArray,
+    batch: IntArray,
+    weights: FloatArray,
+    clip: float,
+    out: IntArray,
+) -> None:
+    """Add weight times row, clipped, to ``out`` for a batch; ``weights`` become those used."""
+    scratch = np.empty(units.size, np.int64)
+    for b in range(batch.size):
+        i = batch[b]
+        low, high = _cut(starts, i, shared)
+        row = values[starts[i] : starts[i + 1]]
+        weights[b] = _add_row(row, columns[low:high], units, weights[b], clip, scratch, out)
+
+
+@njit
 def proximal_weight(kind: int, margin: float, label: float, gamma: float, norm2: float) -> float:
     """Return ``t`` such that ``v + t x`` is the proximal point of ``gamma`` times the row's loss.
 
-    ``margin`` is ``x'v`` and ``norm2`` is ``|x|**2``. With ``m`` the new margin ``t`` is minus
-    ``gamma`` times the slope at ``m = margin + t norm2``.
+    ``margin`` is ``x'v``, ``norm2`` is ``|x|**2``; ``t = -gamma slope(margin + t norm2)``.
     """
     reach = gamma * norm2
     if kind == SQUARED_CODE:
@@ -116,15 +174,22 @@ def proximal_weight(kind: int, margin: float, label: float, gamma: float, norm2:
         if reach <= 0.0 or label * margin + reach <= 1.0:
             return gamma * label
         return (label - margin) / norm2
-    # Newton's method on m - margin - reach y / (1 + exp(y m)), which increases at rate >= 1.
-    m = margin
-    for _ in range(30):
-        tail = sigmoid(-label * m)
-        change = (m - margin - reach * label * tail) / (1.0 + reach * tail * (1.0 - tail))
-        m -= change
+    # Newton's method on s - y margin - reach / (1 + exp(s)) with s = y m, which increases at rate
+    # >= 1, within an interval that holds the root and is halved where steps do not shrink fast.
+    s = low = label * margin
+    high, last = low + reach * sigmoid(-low), math.inf
+    for _ in range(60):
+        tail = sigmoid(-s)
+        excess = s - label * margin - reach * tail
+        low, high = (low, s) if excess > 0.0 else (s, high)
+        change = excess / (1.0 + reach * tail * (1.0 - tail))
+        s -= change
         if abs(change) < 1e-14:
             break
-    return gamma * label * sigmoid(-label * m)
+        if abs(change) > 0.5 * last or not low < s < high:
+            change, s = 0.5 * (high - low), 0.5 * (low + high)
+        last = abs(change)
+    return gamma * label * sigmoid(-s)
 
 
 @njit
@@ -151,10 +216,7 @@ def proximal_rows(
     for i in range(label.size):
         low, high = _cut(starts, i, shared)
         row, where = values[starts[i] : starts[i + 1]], columns[low:high]
-        norm2 = 0.0
-        for k in range(row.size):
-            x = units[where[k]] * row[k]
-            norm2 += x * x
+        norm2 = _norm2(row, where, units)
         margin = _margin(row, where, units, point) - along[i] * norm2
         t = proximal_weight(kind, margin, label[i], gamma, norm2)
         weights[i] = _add_row(row, where, units, t, clip, scratch, out)

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -13,16 +13,16 @@ from colonnade.linear.losses import LOGISTIC
 from colonnade.privacy.mechanisms import Mechanism
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.solvers.budgets import Part, gaussian_step
-from colonnade.solvers.checks import check_not_negative, check_positive
+from colonnade.solvers.checks import check_one_of, check_positive, chosen
 from colonnade.solvers.column_kernels import TOP
 from colonnade.solvers.context import Setting
 from colonnade.solvers.coordinate import STEP
 from colonnade.solvers.design import Design, Rows
 from colonnade.solvers.iteration import EVERYTHING, Block, Release
 from colonnade.solvers.problem import Problem
-from colonnade.solvers.row_kernels import gradient_rows
+from colonnade.solvers.slopes import batch_gradient
 
-USUAL_BATCH = 512
+DEFAULT_BATCH_SIZE = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,29 +36,43 @@ class StochasticDescent:
     ----------
     passes
         Steps times the rate.
-    batch
-        Expected rows in a batch; 0 for all rows at every step; -1, which nobody needs to ask for,
-        for 512, or all rows where a ledger gives no credit for sampling.
+    batch_size
+        Expected rows in a batch; ``"full"`` for all rows at every step; None for 512, or for all
+        rows where a ledger gives no credit for sampling.
     clip
-        Threshold of a row's gradient, in units of the largest norm that bounds allow a row; 0 for
-        one that suits the loss.
+        Threshold of a row's gradient, in units of the largest norm that bounds allow a row; None
+        for one that suits the loss.
     step
         Step size, in units of one over the curvature of a row of that norm; rows are mostly
         shorter, so steps above 1 do well.
+
+    References
+    ----------
+    Abadi, Chu, Goodfellow, McMahan, Mironov, Talwar and Zhang (2016). Deep learning with
+    differential privacy. CCS.
+
+    Examples
+    --------
+    >>> solver = StochasticDescent(passes=2, batch_size=100)
+    >>> round(solver.rate(n_rows=1000), 3), solver.steps(n_rows=1000, n_features=5)
+    (0.095, 21)
+    >>> StochasticDescent(batch_size="full").rate(n_rows=1000)
+    1.0
     """
 
     name: ClassVar[str] = "sgd"
     reads_rows: ClassVar[bool] = True
     passes: float = 20.0
-    batch: int = -1
-    clip: float = 0.0
+    batch_size: int | Literal["full"] | None = None
+    clip: float | None = None
     step: float = 4.0
 
     def __post_init__(self) -> None:
-        check_not_negative(clip=self.clip)
-        check_positive(passes=self.passes, step=self.step)
-        if self.batch < -1:
-            raise ValueError("batch must not be negative")
+        check_positive(passes=self.passes, step=self.step, clip=self.clip)
+        if isinstance(self.batch_size, str):
+            check_one_of("batch_size", self.batch_size, ("full",))
+        else:
+            check_positive(batch_size=self.batch_size)
 
     def refusal(self, problem: Problem) -> str | None:  # noqa: ARG002
         """Return why this solver cannot solve ``problem``, or None."""
@@ -70,10 +84,10 @@ class StochasticDescent:
         Gaps between rows are then discrete Laplace samples of scale ``t`` that are not negative,
         which can be drawn exactly.
         """
-        batch = USUAL_BATCH if self.batch < 0 else self.batch
-        if batch == 0 or batch >= n_rows:
+        size = DEFAULT_BATCH_SIZE if self.batch_size is None else self.batch_size
+        if isinstance(size, str) or size >= n_rows:
             return 0
-        return math.ceil(-1.0 / math.log1p(-batch / n_rows))
+        return math.ceil(-1.0 / math.log1p(-size / n_rows))
 
     def rate(self, n_rows: int) -> float:
         """Return the probability with which a row is in a batch."""
@@ -103,7 +117,7 @@ class StochasticDescent:
             given.plan.mechanism(STEP),
             given.sampler,
             self.scale(n_rows),
-            self.clip * norm,
+            chosen(self.clip) * norm,
             self.step / (curvature * norm**2),
             n_rows * self.rate(n_rows),
         )
@@ -119,6 +133,13 @@ def poisson_batch(n_rows: int, scale: int, sampler: NoiseSource) -> IntArray:
 
     A discrete Laplace sample has probability proportional to ``exp(-|x|/scale)``, so given that it
     is not negative it is the number of failures before a success of that probability.
+
+    Examples
+    --------
+    >>> from colonnade.privacy.sampling import OsNoise
+    >>> batch = poisson_batch(1000, 10, OsNoise())
+    >>> bool((np.diff(batch) > 0).all())
+    True
     """
     if scale == 0:
         return np.arange(n_rows)
@@ -160,15 +181,7 @@ class Batches:
         def compute() -> IntArray:
             batch = poisson_batch(self.label.size, self.scale, self.sampler)
             out = np.zeros(u.size, np.int64)
-            gradient_rows(
-                self.problem.loss.code,
-                *rows.arrays,
-                batch,
-                u,
-                self.label,
-                self.clip,
-                out,
-            )
+            batch_gradient(self.problem.loss, rows, batch, u, self.label, self.clip, out)
             return out
 
         noisy = release(STEP, k, self.mechanism, compute)

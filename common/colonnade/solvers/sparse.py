@@ -22,7 +22,14 @@ Lines: TypeAlias = tuple[Int16Array, Int32Array, IntArray]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseDesign:
-    """The non-zeros column by column: values, their rows, and where each column starts."""
+    """The non-zeros column by column: values, their rows, and where each column starts.
+
+    Examples
+    --------
+    >>> values, rows = np.array([5, 7], np.int16), np.array([0, 2], np.int32)
+    >>> SparseDesign(values, rows, np.array([0, 2]), 3, np.ones(1)).shape
+    (3, 1)
+    """
 
     values: Int16Array
     indices: Int32Array
@@ -51,14 +58,10 @@ class SparseDesign:
         factor = float(self.units[j]) / clip * kernels.TOP
         return int(kernels.sparse_gradient(kind, *self._column(j), factor, margins, label))
 
-    def weighted(self, clips: FloatArray, weights: FloatArray) -> IntArray:
-        """Sum, for every feature, weight times value over the rows, clipped as above."""
-        factors = self.units / clips * kernels.TOP
-        sums = [
-            kernels.sparse_weighted(*self._column(j), float(factor), weights)
-            for j, factor in enumerate(factors)
-        ]
-        return np.array(sums, np.int64)
+    def weighted(self, j: int, clip: float, weights: FloatArray) -> int:
+        """Sum weight times feature ``j`` over the rows, clipped as above."""
+        factor = float(self.units[j]) / clip * kernels.TOP
+        return int(kernels.sparse_weighted(*self._column(j), factor, weights))
 
     def scores(self, residual: Int16Array) -> IntArray:
         """Return the exact inner product of every column of integers with ``residual``."""
@@ -87,7 +90,14 @@ class SparseDesign:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseRows:
-    """The non-zeros row by row, for solvers that read rows."""
+    """The non-zeros row by row, for solvers that read rows.
+
+    Examples
+    --------
+    >>> values, columns = np.array([5, 7], np.int16), np.array([0, 1], np.int32)
+    >>> SparseRows(values, columns, np.array([0, 1, 2]), np.ones(2)).shape
+    (2, 2)
+    """
 
     values: Int16Array
     columns: Int32Array
@@ -130,6 +140,13 @@ def sparse_design(
         Whether to append a column of ones.
     row_wise
         Whether to return rows, for a solver that reads rows, instead of columns.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> X = csr_array([[0.0, 2.0], [1.0, 0.0]])
+    >>> sparse_design(X, [Bounds(-1.0, 1.0), Bounds(-4.0, 4.0)]).values.tolist()
+    [16384, 8192]
     """
     n_rows, n_features = X.shape
     if len(bounds) != n_features or any(bound.low != -bound.high for bound in bounds):

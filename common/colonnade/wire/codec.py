@@ -5,6 +5,8 @@ way onto the wire, and the type checker sees to it.
 """
 
 import hashlib
+from collections.abc import Iterator
+from typing import Protocol
 
 from google.protobuf.message import DecodeError
 
@@ -12,24 +14,49 @@ from colonnade.core.errors import BadInput
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.ledger import Released
 from colonnade.ledger.receipts import Receipt
-from colonnade.v1 import release_pb2
+from colonnade.v1 import federation_pb2, release_pb2
+
+
+class Answer(Protocol):
+    """What a party answers to a task: releases, which only its ledger makes."""
+
+    def __iter__(self) -> Iterator[Released]:
+        """Return an iterator over the releases."""
+
+    def put_into(self, submission: federation_pb2.Submission) -> None:
+        """Write the answer into a submission."""
+
+
+class Releases(tuple[Released, ...]):
+    """All kinds that a round asks of a party, where all parties answer."""
+
+    __slots__ = ()
+
+    def put_into(self, submission: federation_pb2.Submission) -> None:
+        """Write the releases into a submission."""
+        submission.releases.extend(map(release_to_proto, self))
 
 
 def release_to_proto(released: Released) -> release_pb2.Release:
     """Encode a release."""
-    key, receipt = released.key, released.receipt
+    key = released.key
     return release_pb2.Release(
         key=release_pb2.ReleaseKey(
             job_id=key.job, round=key.round, kind=key.kind, account=key.account
         ),
         body=released.body,
-        receipt=release_pb2.Receipt(
-            ledger_id=receipt.ledger_id,
-            seq=receipt.seq,
-            chain_hash=receipt.chain_hash,
-            spent_units=receipt.spent,
-            signature=receipt.signature,
-        ),
+        receipt=receipt_to_proto(released.receipt),
+    )
+
+
+def receipt_to_proto(receipt: Receipt) -> release_pb2.Receipt:
+    """Encode what a receipt says besides the key and the body that it stands beside."""
+    return release_pb2.Receipt(
+        ledger_id=receipt.ledger_id,
+        seq=receipt.seq,
+        chain_hash=receipt.chain_hash,
+        spent_units=receipt.spent,
+        signature=receipt.signature,
     )
 
 

@@ -7,15 +7,15 @@ does not know might matter for privacy, so it is refused, at the coordinator and
 import hashlib
 import math
 
-from google.protobuf.message import DecodeError, Message
-
 from colonnade.core.errors import BadMessage
 from colonnade.core.fixedpoint import Bounds
-from colonnade.methods.job import Job, Member
+from colonnade.methods.base import Member
+from colonnade.methods.job import Job
+from colonnade.methods.messages import read
+from colonnade.methods.registry import kinds, method_of
 from colonnade.v1 import job_pb2
-from colonnade.wire.methods import method_of, put_method
 
-VERSION = 2
+VERSION = 3
 MAX_SPEC_BYTES = 4 << 20
 MAX_NAME = 200
 
@@ -26,12 +26,12 @@ def job_to_bytes(job: Job) -> bytes:
         version=VERSION,
         salt=job.salt,
         name=job.name,
-        n_rows=job.n_rows,
+        population=job.population,
         delta=job.delta,
         party_timeout_s=job.party_timeout_s,
         label=feature_to_proto(job.label, job.label_bounds),
     )
-    put_method(message, job.method)
+    message.method.kind, message.method.body = job.kind, method_of(job.kind).encode(job.method)
     for member in job.members:
         features = map(feature_to_proto, member.features, member.bounds, member.fills)
         message.members.add(
@@ -48,11 +48,7 @@ def job_from_bytes(spec: bytes) -> Job:
     """Decode a job, or refuse it with the reason."""
     if len(spec) > MAX_SPEC_BYTES:
         raise BadMessage(f"the job's specification is larger than {MAX_SPEC_BYTES} bytes")
-    try:
-        message = job_pb2.JobSpec.FromString(spec)
-    except DecodeError:
-        raise BadMessage("the job's specification is no JobSpec message") from None
-    refuse_unknown(message, "the job's specification")
+    message = read(job_pb2.JobSpec, spec, "the job's specification")
     if message.version != VERSION:
         raise BadMessage(
             f"the job's specification has version {message.version}; this program knows {VERSION}"
@@ -73,24 +69,14 @@ def question_of(spec: bytes) -> bytes:
     message = job_pb2.JobSpec.FromString(spec)
     for field in ("salt", "name", "party_timeout_s"):
         message.ClearField(field)
-    if message.HasField("admm"):
-        message.admm.ClearField("round_timeout_s")
     order = sorted(range(len(message.members)), key=lambda at: message.members[at].party)
     asked = job_pb2.JobSpec()
     asked.CopyFrom(message)
     for place, at in enumerate(order):
         asked.members[place].CopyFrom(message.members[at])
-        if message.HasField("frank_wolfe"):  # whose blocks are in the order of the members
-            asked.frank_wolfe.blocks[place].CopyFrom(message.frank_wolfe.blocks[at])
+    if message.method.kind in kinds():  # one that was registered once may be asked about still
+        asked.method.body = method_of(message.method.kind).question(message.method.body, order)
     return hashlib.sha256(asked.SerializeToString(deterministic=True)).digest()
-
-
-def refuse_unknown(message: Message, what: str) -> None:
-    """Refuse a message with fields that this program does not know."""
-    before = message.ByteSize()
-    message.DiscardUnknownFields()
-    if message.ByteSize() != before:
-        raise BadMessage(f"{what} has fields that this program does not know; update it")
 
 
 def feature_to_proto(name: str, bounds: Bounds, fill: float | None = None) -> job_pb2.Feature:
@@ -125,7 +111,9 @@ def _job_from_proto(message: job_pb2.JobSpec) -> Job:
         members=members,
         label=label,
         label_bounds=label_bounds,
-        method=method_of(message, members),
+        method=method_of(message.method.kind).decode(
+            message.method.body, members, message.population
+        ),
     )
 
 

@@ -18,13 +18,12 @@ from colonnade.ledger.ledger import Ledger
 from colonnade.party.data.binding import bind, check_binding, claim
 from colonnade.party.data.clients import refuse_clients
 from colonnade.party.data.purchases import bounds_job
-from colonnade.party.fit_order import FitOrder, FitTable
+from colonnade.party.fit_order import LocalFit
 from colonnade.privacy.accounting import rho_from_units
 from colonnade.privacy.sampling import OsNoise
 from colonnade.solvers.claims import Claim
 from colonnade.solvers.fit import Fitted, fit_table, problem_of
 from colonnade.solvers.iteration import Diverged, Gated, Trail
-from colonnade.solvers.solve import make_plan
 
 Progress: TypeAlias = Callable[[int], None]
 
@@ -50,25 +49,14 @@ class LocalModel:
     charge: Charge | None
 
 
-def fit_here(order: FitOrder, table: FitTable, *, progress: Progress | None = None) -> LocalModel:
+def fit_here(fit: LocalFit, *, progress: Progress | None = None) -> LocalModel:
     """Fit without a ledger: the promise is of this one fit."""
-    order = table.settled(order, charged=False)
-    fitted = fit_table(
-        table.solver_table(order),
-        order.objective,
-        order.solver,
-        epsilon=order.epsilon,
-        delta=order.delta_for(table.n_rows),
-        noise=order.noise,
-        progress=progress,
-        keep_trail=True,
-    )
-    return _local_model(order, table, fitted, party="local", charge=None)
+    fitted = fit_table(fit.solver_table(), fit.resolved, progress=progress, keep_trail=True)
+    return _local_model(fit, fitted, party="local", charge=None)
 
 
 def fit_charged(
-    order: FitOrder,
-    table: FitTable,
+    fit: LocalFit,
     ledger: Ledger,
     *,
     bind_reason: str | None = None,
@@ -82,29 +70,28 @@ def fit_charged(
 
     Parameters
     ----------
+    fit
+        Resolved with ``charged=True``.
     bind_reason
         Why other rows than the ledger was used with are about the same people, so that it goes on
         with them; it becomes an entry of the ledger.
     """
-    order = table.settled(order, charged=True)
-    if order.noise != "exact":
+    table = fit.table
+    if fit.resolved.noise != "exact":
         raise NotPrivate("a ledger accepts exact noise only")
     refuse_clients(ledger, divided=bool(table.rows.client_ids))
     if bind_reason is None:
         check_binding(table.rows, ledger)
-    rows = table.solver_table(order)
-    problem_of(rows, order.objective, order.solver)  # what makes no sense sets nothing aside
-    spec = table.spec(order)
+    rows, resolved = fit.solver_table(), fit.resolved
+    problem_of(rows, resolved.objective, resolved.solver)  # refused before anything is set aside
+    spec = fit.spec()
     job = local_job(spec)
     before, digest = ledger.budget().spent, table.rows.digest
-    _admit(order, table, ledger, job, bind_reason)
+    _admit(fit, ledger, job, bind_reason)
     try:
         fitted = fit_table(
             rows,
-            order.objective,
-            order.solver,
-            epsilon=order.epsilon,
-            delta=order.delta_for(table.n_rows),
+            resolved,
             # Other rows under the same order are refused, not answered with the first rows' model.
             gated=Gated(Gate(ledger, OsNoise()), job, spec + ledger.seal(digest).encode()),
             progress=progress,
@@ -112,7 +99,7 @@ def fit_charged(
         )
     except RequestConflict:
         raise RequestConflict(
-            "this very fit was made before, with other rows; a new one needs another --name"
+            "this very fit was made before, with other rows; a new one needs another name"
         ) from None
     except (Diverged, ReleaseAbandoned):
         _close(ledger, job)  # nothing more will be asked
@@ -124,7 +111,7 @@ def fit_charged(
         rho_from_units(budget.spent - before),
         rho_from_units(budget.remaining - reserved),
     )
-    return _local_model(order, table, fitted, party=ledger.opened.party, charge=charge)
+    return _local_model(fit, fitted, party=ledger.opened.party, charge=charge)
 
 
 def local_job(spec: bytes) -> str:
@@ -135,20 +122,15 @@ def local_job(spec: bytes) -> str:
     return f"{bounds_job('fit')}-{hashlib.sha256(spec).hexdigest()}"
 
 
-def _admit(
-    order: FitOrder, table: FitTable, ledger: Ledger, job: str, bind_reason: str | None
-) -> None:
+def _admit(fit: LocalFit, ledger: Ledger, job: str, bind_reason: str | None) -> None:
     """Set the whole price aside, or refuse; then bind the rows. A fit that is done needs none."""
-    shape = table.n_rows, len(table.features) + order.intercept
-    delta = order.delta_for(table.n_rows)
-    plan = make_plan(order.solver, shape, epsilon=order.epsilon, delta=delta, enforced=True)
     with ledger.lock:
         if job not in ledger.state.closed:
-            ledger.admit(job, units=plan.units(enforced=True))
+            ledger.admit(job, units=fit.resolved.plan.units(enforced=True))
         if bind_reason is None:
-            claim(table.rows, ledger)
+            claim(fit.table.rows, ledger)
         else:
-            bind(table.rows, ledger, reason=bind_reason)
+            bind(fit.table.rows, ledger, reason=bind_reason)
 
 
 def _close(ledger: Ledger, job: str) -> None:
@@ -156,14 +138,12 @@ def _close(ledger: Ledger, job: str) -> None:
         ledger.close_job(job)
 
 
-def _local_model(
-    order: FitOrder, table: FitTable, fitted: Fitted, *, party: str, charge: Charge | None
-) -> LocalModel:
-    job_id = table.job_id(order)
+def _local_model(fit: LocalFit, fitted: Fitted, *, party: str, charge: Charge | None) -> LocalModel:
+    table, job_id = fit.table, fit.job_id
     label = table.bounds[-1]
     model = LinearModel(
         job_id=job_id,
-        loss=order.loss,
+        loss=fit.resolved.objective.loss.response,  # how it predicts; the report names the loss
         label=ModelLabel(table.names[-1], label.low, label.high),
         intercept_scaled=fitted.intercept_scaled,
         features=tuple(

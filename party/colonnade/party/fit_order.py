@@ -1,32 +1,29 @@
-"""What a local fit is asked for and the rows that it reads; `local_fit` makes it."""
+"""What a local fit is asked for, the rows that it reads, and the two brought together."""
 
 import hashlib
 import json
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from colonnade.core.arrays import Int16Array
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import GRID, Bounds
-from colonnade.data.model import LossName
 from colonnade.data.table import Table
 from colonnade.ledger.ledger import Ledger
-from colonnade.linear.losses import LOSSES
-from colonnade.linear.penalties import Penalty
+from colonnade.linear.losses import find_loss
+from colonnade.linear.penalties import AnyPenalty, no_penalty
 from colonnade.party.data.binding import Rows, rows_of
 from colonnade.party.data.bounds import bought_bounds
 from colonnade.party.data.clients import refuse_clients
 from colonnade.party.data.columns import columns_for
 from colonnade.party.data.dataset import Dataset, rows_digest
-from colonnade.privacy.accounting import delta_for
-from colonnade.solvers.defaults import settled
 from colonnade.solvers.design import DenseDesign, design_units
-from colonnade.solvers.fit import NoiseName, Objective
+from colonnade.solvers.fit import NoiseName, Objective, ResolvedFit, resolve_fit
 from colonnade.solvers.fit import Table as SolverTable
 from colonnade.solvers.problem import Problem
-from colonnade.solvers.solve import Solver, check, check_promise
+from colonnade.solvers.registry import Solver, check
+from colonnade.solvers.solve import check_promise
 
 _LONGEST_NAME = 200
 _LEAST_ROWS = 10
@@ -40,18 +37,20 @@ class FitOrder:
     ----------
     name
         Of the run: the same order under another name is a new fit.
+    loss
+        The name of a registered loss.
     delta
-        ``min(1e-6, 1 / (10 n))`` if None.
+        None for the default of `resolve_fit`.
+    penalty
+        In the units of the file.
     """
 
     name: str
-    loss: LossName
+    loss: str
     solver: Solver
     epsilon: float
     delta: float | None = None
-    l1: float = 0.0
-    l2: float = 0.0
-    box: float = math.inf
+    penalty: AnyPenalty = field(default_factory=no_penalty)
     intercept: bool = True
     noise: NoiseName = "exact"
 
@@ -60,18 +59,13 @@ class FitOrder:
             raise ValueError(f"a name has 1 to {_LONGEST_NAME} printable characters")
         # What makes no sense for any table is refused before one is read.
         scales = np.array([1.0] + [0.0] * self.intercept)
-        penalty = Penalty(self.l1, self.l2, self.box)
-        check(Problem(LOSSES[self.loss], penalty, scales), self.solver)
+        check(Problem(self.objective.loss, self.penalty, scales), self.solver)
         check_promise(self.epsilon, self.delta)
 
     @property
     def objective(self) -> Objective:
         """The loss and its penalty."""
-        return Objective(LOSSES[self.loss], self.l1, self.l2, self.box)
-
-    def delta_for(self, n_rows: int) -> float:
-        """Return delta, or its default for so many rows."""
-        return delta_for(self.delta, n_rows)
+        return Objective(find_loss(self.loss), self.penalty)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,64 +96,73 @@ class FitTable:
         """Number of people."""
         return int(self.label.size)
 
-    def solver_table(self, order: FitOrder) -> SolverTable:
-        """Return the columns as the solvers read them: a copy, with the intercept's if wanted."""
-        n_features = len(self.features)
-        shape = (n_features + order.intercept, self.n_rows)
-        columns = np.empty(shape, np.int16, order="F" if order.solver.reads_rows else "C")
-        columns[:n_features], columns[n_features:] = self.features, GRID
-        classes = order.objective.loss.classifies
-        return SolverTable(
-            design=DenseDesign(columns, design_units(self.bounds[:-1], intercept=order.intercept)),
-            bounds=self.bounds[:-1],
-            label=np.where(self.label > 0, 1.0, -1.0) if classes else self.label / GRID,
-            label_bounds=None if classes else self.bounds[-1],
-            intercept=order.intercept,
-        )
-
-    def settled(self, order: FitOrder, *, charged: bool) -> FitOrder:
-        """Return the order with every setting of its solver chosen, for this many rows."""
-        solver = settled(
+    def resolve(self, order: FitOrder, *, charged: bool) -> "LocalFit":
+        """Return the order on these rows, with every default chosen."""
+        resolved = resolve_fit(
+            order.objective,
             order.solver,
-            order.objective.loss,
             (self.n_rows, len(self.features) + order.intercept),
             epsilon=order.epsilon,
-            delta=order.delta_for(self.n_rows),
+            delta=order.delta,
+            noise=order.noise,
             enforced=charged,
         )
-        return replace(order, solver=solver)
+        return LocalFit(order, self, resolved)
 
-    def steps(self, order: FitOrder) -> int:
-        """Return the number of steps that an order takes here."""
-        return order.solver.steps(self.n_rows, len(self.features) + order.intercept)
 
-    def spec(self, order: FitOrder) -> bytes:
-        """Return everything public that shapes the fit, whose settings are chosen.
+@dataclass(frozen=True, slots=True, eq=False)
+class LocalFit:
+    """An order on a table; ``resolved`` holds what was left open, chosen."""
+
+    order: FitOrder
+    table: FitTable
+    resolved: ResolvedFit
+
+    def solver_table(self) -> SolverTable:
+        """Return the columns as the solvers read them: a copy, with the intercept's if wanted."""
+        table, intercept = self.table, self.order.intercept
+        n_features = len(table.features)
+        shape = (n_features + intercept, table.n_rows)
+        columns = np.empty(shape, np.int16, order="F" if self.order.solver.reads_rows else "C")
+        columns[:n_features], columns[n_features:] = table.features, GRID
+        classes = self.resolved.objective.loss.classifies
+        return SolverTable(
+            design=DenseDesign(columns, design_units(table.bounds[:-1], intercept=intercept)),
+            bounds=table.bounds[:-1],
+            label=np.where(table.label > 0, 1.0, -1.0) if classes else table.label / GRID,
+            label_bounds=None if classes else table.bounds[-1],
+            intercept=intercept,
+        )
+
+    def spec(self) -> bytes:
+        """Return everything public that shapes the fit.
 
         Nothing of the rows: a digest of them in a published model would tell two tables apart.
         """
+        order, table, resolved = self.order, self.table, self.resolved
         facts = {
             "name": order.name,
-            "n_rows": self.n_rows,
+            "n_rows": table.n_rows,
             "columns": [
                 [name, bounds.low, bounds.high]
-                for name, bounds in zip(self.names, self.bounds, strict=True)
+                for name, bounds in zip(table.names, table.bounds, strict=True)
             ],
-            "fills": self.fills,
-            "dataset": self.rows.dataset,
+            "fills": table.fills,
+            "dataset": table.rows.dataset,
             "loss": order.loss,
-            "penalty": [order.l1, order.l2, repr(order.box)],
+            "penalty": repr(order.penalty),
             "intercept": order.intercept,
-            "solver": repr(order.solver),
-            "epsilon": order.epsilon,
-            "delta": order.delta_for(self.n_rows),
-            "noise": order.noise,
+            "solver": repr(resolved.solver),
+            "epsilon": resolved.epsilon,
+            "delta": resolved.delta,
+            "noise": resolved.noise,
         }
         return json.dumps(facts, sort_keys=True, separators=(",", ":")).encode()
 
-    def job_id(self, order: FitOrder) -> str:
-        """Return the name of the fit in its model: SHA-256 of all that is public of it."""
-        return hashlib.sha256(self.spec(order)).hexdigest()
+    @property
+    def job_id(self) -> str:
+        """The name of the fit in its model: SHA-256 of all that is public of it."""
+        return hashlib.sha256(self.spec()).hexdigest()
 
 
 def file_table(table: Table) -> FitTable:

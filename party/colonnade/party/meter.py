@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from colonnade.core.permissions import private
-from colonnade.methods.admm.spec import DISPLACEMENT
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.wire.frames import wire_bytes
 
@@ -89,11 +88,11 @@ class Meter:
         for client, round_, body in zip(
             answers.clients, answers.rounds, answers.bodies, strict=True
         ):
-            key = (job, round_, DISPLACEMENT, client)
+            key = (job, round_, answers.kind, client)
             retry = key in self._sent
             self._sent.add(key)
             size = len(body)
-            lines.append(Line(now, job, round_, DISPLACEMENT, size, size, retry, client))
+            lines.append(Line(now, job, round_, answers.kind, size, size, retry, client))
         return lines
 
 

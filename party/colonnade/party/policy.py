@@ -12,7 +12,8 @@ from pathlib import Path
 
 from colonnade.core.config import Count, Positive, Strict, about, load_toml
 from colonnade.core.errors import PolicyRefused
-from colonnade.methods.job import KINDS, Job
+from colonnade.methods.job import Job
+from colonnade.methods.registry import kinds
 from colonnade.pki.identity import COORDINATOR, Identity
 from colonnade.privacy.accounting import delta_for, rho_from_units, rho_of, units_down
 
@@ -133,8 +134,8 @@ class _AllowTable(Strict, frozen=True):
             if coordinator.role != COORDINATOR:
                 raise ValueError(f"{coordinator.uri} is no coordinator")
         for kind in self.kinds:
-            if kind not in KINDS:
-                raise ValueError(f"kinds: unknown kind {kind!r}; known kinds: {', '.join(KINDS)}")
+            if kind not in kinds():
+                raise ValueError(f"kinds: unknown kind {kind!r}; known kinds: {', '.join(kinds())}")
         return Allowance(
             coordinator=coordinator,
             kinds=self.kinds,

@@ -19,9 +19,11 @@ from colonnade.core.errors import (
 )
 from colonnade.ledger.create import open_ledger
 from colonnade.ledger.ledger import Ledger
+from colonnade.methods.registry import method_of
 from colonnade.party.config import PartyConfig
 from colonnade.party.data.binding import claim, rows_of
 from colonnade.party.data.dataset import Dataset, open_dataset
+from colonnade.party.data.units import units_of
 from colonnade.party.meter import Meter
 from colonnade.party.metrics import readings
 from colonnade.party.pacing import Pace
@@ -62,7 +64,7 @@ class Party:
         dataset = await asyncio.to_thread(open_dataset, self._config.data)
         stopping = asyncio.create_task(_wait(stop))
         # A daemon: a party that is told to stop does not wait for it.
-        threading.Thread(target=warm, name="warming", daemon=True).start()
+        threading.Thread(target=warm, args=(self._kinds(dataset),), daemon=True).start()
         wait = _FIRST_WAIT_S
         try:
             claim(rows_of(dataset), self._ledger)
@@ -90,6 +92,12 @@ class Party:
         finally:
             stopping.cancel()
             dataset.close()
+
+    def _kinds(self, dataset: Dataset) -> list[str]:
+        """Return the kinds of job that the policy allows and the table is made for."""
+        unit = units_of(dataset.coarse.n_rows, dataset.clients).unit
+        allowed = {kind for allowance in self._policy.allowances for kind in allowance.kinds}
+        return [kind for kind in allowed if method_of(kind).unit is unit]
 
     async def _session(self, dataset: Dataset, said: Callable[[bool], None]) -> None:
         config = self._config

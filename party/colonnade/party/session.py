@@ -11,7 +11,6 @@ from typing import Any
 import grpc
 
 from colonnade.core.errors import FATAL, ColonnadeError, LowDisk, StaleEpoch, Unreachable
-from colonnade.ledger.ledger import Released
 from colonnade.party.meter import Meter
 from colonnade.party.pacing import Pace
 from colonnade.party.vault import Vault
@@ -20,8 +19,7 @@ from colonnade.pki.identity import Identity
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.v1.federation_pb2_grpc import FederationServiceStub
 from colonnade.wire.channels import claim, open_channel
-from colonnade.wire.clients import Replies, replies_to_proto
-from colonnade.wire.codec import release_to_proto
+from colonnade.wire.codec import Answer
 from colonnade.wire.session import ENDINGS, PROTOCOL, public_text
 from colonnade.wire.status import error_from_call
 
@@ -162,13 +160,10 @@ class _Session:
             answer.refusal.job_id, answer.refusal.round = task.job_id, task.round
         else:
             answer.submission.job_id, answer.submission.round = task.job_id, task.round
-            if isinstance(replies, Replies):
-                answer.submission.clients.CopyFrom(replies_to_proto(replies))
-            else:
-                answer.submission.releases.extend(release_to_proto(each) for each in replies)
+            replies.put_into(answer.submission)
         await self._reply(answer, task.job_id)
 
-    async def _replies(self, task: pb.Task) -> list[Released] | Replies:
+    async def _replies(self, task: pb.Task) -> Answer:
         """Return what a task asks for, once there is room on the disk for it."""
         while True:
             try:

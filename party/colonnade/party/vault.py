@@ -17,22 +17,21 @@ from colonnade.core.errors import (
     PolicyRefused,
 )
 from colonnade.ledger.gate import Gate, Step
-from colonnade.ledger.ledger import Ledger, Released
-from colonnade.methods.admm.method import AdmmMethod
+from colonnade.ledger.ledger import Ledger
 from colonnade.methods.job import Job, job_id
+from colonnade.methods.messages import UNITS
 from colonnade.party.data.bounds import bought_places, bounds_price
-from colonnade.party.data.clients import set_aside
 from colonnade.party.data.columns import ColumnCache
 from colonnade.party.data.dataset import Dataset
 from colonnade.party.data.purchases import bounds_job
-from colonnade.party.methods.base import Answers, JobContext, answers_of
+from colonnade.party.data.units import fullest, units_of
+from colonnade.party.methods.base import Answers, JobContext
+from colonnade.party.methods.registry import side_of
 from colonnade.party.policy import Policy
 from colonnade.pki.identity import Identity
-from colonnade.privacy.accounting import Budget
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.v1 import federation_pb2 as pb
-from colonnade.wire.clients import Replies
-from colonnade.wire.codec import release_from_proto
+from colonnade.wire.codec import Answer, release_from_proto
 from colonnade.wire.heads import head_from_proto, head_to_proto
 from colonnade.wire.jobspec import feature_to_proto, job_from_bytes
 from colonnade.wire.session import enrolment_statement
@@ -62,25 +61,25 @@ class Vault:
         self._drop_out = drop_out
         self.party, self.ledger_id = ledger.opened.party, ledger.opened.ledger_id
         self.table, self.version = dataset.coarse, dataset.version
-        self._clients = dataset.clients
+        self._units = units_of(self.table.n_rows, dataset.clients)
         policy.for_coordinator(coordinator)  # one that may ask nothing is not talked to
 
     def hello(self) -> pb.Hello:
         """Return what opens a session: declarations, paid releases and prices."""
         ledger = self._ledger
-        budget, reserved = self._budget()
+        budget, reserved = fullest(self._units, ledger)
         names, label = self._policy.offered(self.coordinator, self.table.names)
         columns = zip(self.table.bounds, self.table.fills, strict=True)
         declared = dict(zip(self.table.names, columns, strict=True))
         offer = pb.Offer(
             dataset=self.version,
-            n_rows=self.table.n_rows if self._clients is None else len(self._clients),
+            population=self._units.population,
+            unit=UNITS.write(self._units.unit),
             features=[feature_to_proto(name, *declared[name]) for name in names],
             cap_units=budget.cap,
             spent_units=budget.spent,
             reserved_units=reserved,
             simulation=ledger.opened.simulation,
-            clients=0 if self._clients is None else len(self._clients),
         )
         last = self.table.header.columns[-1]
         if self.table.label is not None and label:
@@ -99,7 +98,7 @@ class Vault:
 
     def standing(self) -> pb.Standing:
         """Return where the ledger ends and what is left of the budget: public numbers."""
-        budget, reserved = self._budget()
+        budget, reserved = fullest(self._units, self._ledger)
         return pb.Standing(
             head=self._head(),
             cap_units=budget.cap,
@@ -150,7 +149,7 @@ class Vault:
             return pb.Decision(job_id=name, code=ColonnadeError.code)
         return pb.Decision(job_id=name, accepted=True)
 
-    def answer(self, job: str, round_: int, body: bytes) -> list[Released] | Replies:
+    def answer(self, job: str, round_: int, body: bytes) -> Answer:
         """Release what a task of an approved job asks for."""
         if job not in self._jobs:
             raise PolicyRefused("the job was not approved by this party")
@@ -176,11 +175,13 @@ class Vault:
         today = self._today()
         # First, so that a refusal does not tell which of the columns that the policy hides exist.
         self._policy.approve(job, self.party, coordinator=self.coordinator, today=today)
+        side = side_of(job.kind)
         self._check_table(job)
         member = job.member(self.party)
         label = (job.label, job.label_bounds) if member.holds_label else None
         columns = self._columns.of_job(member.features, member.bounds, label)
-        self._set_aside(name, job.max_units(self.party))
+        with self._ledger.lock:
+            self._units.set_aside(self._ledger, name, units=job.max_units(self.party))
         context = JobContext(
             name,
             self.party,
@@ -188,30 +189,17 @@ class Vault:
             columns,
             self._gate,
             self._ledger,
-            clients=self._clients,
+            units=self._units,
             drop_out=self._drop_out,
         )
-        return answers_of(job, context)
-
-    def _set_aside(self, name: str, units: int) -> None:
-        """Set a job's greatest price aside, of the party or of its clients."""
-        with self._ledger.lock:
-            if self._clients is None:
-                self._ledger.admit(name, units=units)
-            else:
-                set_aside(self._ledger, name, self._clients.accounts(self._ledger), units=units)
+        return side(job.method, context)
 
     def _check_table(self, job: Job) -> None:
         """Refuse a job that was made for another table."""
         member, header = job.member(self.party), self.table.header
         if member.dataset != self.version:
             raise BadMessage(f"the job is for another version of the table of party {self.party}")
-        if isinstance(job.method, AdmmMethod):
-            self._check_clients(member.clients)
-        elif self._clients is not None:
-            raise PolicyRefused("the table is divided among clients: only jobs over clients use it")
-        elif job.n_rows != self.table.n_rows:
-            raise BadMessage(f"the job has {job.n_rows} rows, the table {self.table.n_rows}")
+        self._units.check(job, self.party)
         fills = dict(zip(self.table.names, self.table.fills, strict=True))
         for name, fill in zip(member.features, member.fills, strict=True):
             if name not in fills:
@@ -225,21 +213,6 @@ class Vault:
             self.table.label is None or header.columns[-1].name != job.label
         ):
             raise BadMessage(f"party {self.party} has no label {job.label!r}")
-
-    def _check_clients(self, expected: int) -> None:
-        have = 1 if self._clients is None else len(self._clients)
-        if expected != have:
-            raise BadMessage(
-                f"the job has {expected} clients of party {self.party}, which has {have}"
-            )
-
-    def _budget(self) -> tuple[Budget, int]:
-        """Return a budget and what open jobs have set aside of it: the fullest of any client."""
-        state, accounts = self._ledger.state, [""]
-        if self._clients is not None:
-            accounts = self._clients.accounts(self._ledger)
-        found = [(state.budget(name), state.reserved.get(name, 0)) for name in accounts]
-        return max(found, key=lambda each: each[0].remaining - each[1])
 
     def _open_jobs(self) -> list[str]:
         """Return the coordinator's jobs that have budget set aside; a purchase is none of them."""

@@ -77,30 +77,30 @@ class Standing(_message.Message):
     def __init__(self, head: _Optional[_Union[LedgerHead, _Mapping]] = ..., cap_units: _Optional[int] = ..., spent_units: _Optional[int] = ..., reserved_units: _Optional[int] = ...) -> None: ...
 
 class Offer(_message.Message):
-    __slots__ = ("dataset", "n_rows", "features", "label", "cap_units", "spent_units", "reserved_units", "simulation", "clients", "tight", "bounds_units")
+    __slots__ = ("dataset", "population", "features", "label", "cap_units", "spent_units", "reserved_units", "simulation", "unit", "tight", "bounds_units")
     DATASET_FIELD_NUMBER: _ClassVar[int]
-    N_ROWS_FIELD_NUMBER: _ClassVar[int]
+    POPULATION_FIELD_NUMBER: _ClassVar[int]
     FEATURES_FIELD_NUMBER: _ClassVar[int]
     LABEL_FIELD_NUMBER: _ClassVar[int]
     CAP_UNITS_FIELD_NUMBER: _ClassVar[int]
     SPENT_UNITS_FIELD_NUMBER: _ClassVar[int]
     RESERVED_UNITS_FIELD_NUMBER: _ClassVar[int]
     SIMULATION_FIELD_NUMBER: _ClassVar[int]
-    CLIENTS_FIELD_NUMBER: _ClassVar[int]
+    UNIT_FIELD_NUMBER: _ClassVar[int]
     TIGHT_FIELD_NUMBER: _ClassVar[int]
     BOUNDS_UNITS_FIELD_NUMBER: _ClassVar[int]
     dataset: str
-    n_rows: int
+    population: int
     features: _containers.RepeatedCompositeFieldContainer[_job_pb2.Feature]
     label: _job_pb2.Feature
     cap_units: int
     spent_units: int
     reserved_units: int
     simulation: bool
-    clients: int
+    unit: _job_pb2.Unit
     tight: _containers.RepeatedScalarFieldContainer[int]
     bounds_units: int
-    def __init__(self, dataset: _Optional[str] = ..., n_rows: _Optional[int] = ..., features: _Optional[_Iterable[_Union[_job_pb2.Feature, _Mapping]]] = ..., label: _Optional[_Union[_job_pb2.Feature, _Mapping]] = ..., cap_units: _Optional[int] = ..., spent_units: _Optional[int] = ..., reserved_units: _Optional[int] = ..., simulation: _Optional[bool] = ..., clients: _Optional[int] = ..., tight: _Optional[_Iterable[int]] = ..., bounds_units: _Optional[int] = ...) -> None: ...
+    def __init__(self, dataset: _Optional[str] = ..., population: _Optional[int] = ..., features: _Optional[_Iterable[_Union[_job_pb2.Feature, _Mapping]]] = ..., label: _Optional[_Union[_job_pb2.Feature, _Mapping]] = ..., cap_units: _Optional[int] = ..., spent_units: _Optional[int] = ..., reserved_units: _Optional[int] = ..., simulation: _Optional[bool] = ..., unit: _Optional[_Union[_job_pb2.Unit, str]] = ..., tight: _Optional[_Iterable[int]] = ..., bounds_units: _Optional[int] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("protocol", "program", "ledger_id", "offer", "open_jobs", "head")
@@ -131,7 +131,7 @@ class Decision(_message.Message):
     def __init__(self, job_id: _Optional[str] = ..., accepted: _Optional[bool] = ..., code: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
 
 class ClientAnswers(_message.Message):
-    __slots__ = ("clients", "rounds", "bodies", "newest", "account", "receipt", "declined")
+    __slots__ = ("clients", "rounds", "bodies", "newest", "account", "receipt", "declined", "kind")
     CLIENTS_FIELD_NUMBER: _ClassVar[int]
     ROUNDS_FIELD_NUMBER: _ClassVar[int]
     BODIES_FIELD_NUMBER: _ClassVar[int]
@@ -139,6 +139,7 @@ class ClientAnswers(_message.Message):
     ACCOUNT_FIELD_NUMBER: _ClassVar[int]
     RECEIPT_FIELD_NUMBER: _ClassVar[int]
     DECLINED_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
     clients: _containers.RepeatedScalarFieldContainer[int]
     rounds: _containers.RepeatedScalarFieldContainer[int]
     bodies: _containers.RepeatedScalarFieldContainer[bytes]
@@ -146,7 +147,8 @@ class ClientAnswers(_message.Message):
     account: str
     receipt: _release_pb2.Receipt
     declined: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, clients: _Optional[_Iterable[int]] = ..., rounds: _Optional[_Iterable[int]] = ..., bodies: _Optional[_Iterable[bytes]] = ..., newest: _Optional[int] = ..., account: _Optional[str] = ..., receipt: _Optional[_Union[_release_pb2.Receipt, _Mapping]] = ..., declined: _Optional[_Iterable[int]] = ...) -> None: ...
+    kind: str
+    def __init__(self, clients: _Optional[_Iterable[int]] = ..., rounds: _Optional[_Iterable[int]] = ..., bodies: _Optional[_Iterable[bytes]] = ..., newest: _Optional[int] = ..., account: _Optional[str] = ..., receipt: _Optional[_Union[_release_pb2.Receipt, _Mapping]] = ..., declined: _Optional[_Iterable[int]] = ..., kind: _Optional[str] = ...) -> None: ...
 
 class Submission(_message.Message):
     __slots__ = ("job_id", "round", "releases", "clients")

@@ -7,6 +7,12 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class Unit(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    UNIT_UNSPECIFIED: _ClassVar[Unit]
+    UNIT_RECORD: _ClassVar[Unit]
+    UNIT_CLIENT: _ClassVar[Unit]
+
 class Labels(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     LABELS_UNSPECIFIED: _ClassVar[Labels]
@@ -32,6 +38,9 @@ class ClientSampling(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     CLIENT_SAMPLING_UNSPECIFIED: _ClassVar[ClientSampling]
     CLIENT_SAMPLING_FIXED: _ClassVar[ClientSampling]
     CLIENT_SAMPLING_POISSON: _ClassVar[ClientSampling]
+UNIT_UNSPECIFIED: Unit
+UNIT_RECORD: Unit
+UNIT_CLIENT: Unit
 LABELS_UNSPECIFIED: Labels
 LABELS_SHARED: Labels
 LABELS_SKETCHED: Labels
@@ -207,31 +216,35 @@ class Admm(_message.Message):
     coarse: bool
     def __init__(self, rounds: _Optional[int] = ..., sampled: _Optional[int] = ..., sampling: _Optional[_Union[ClientSampling, str]] = ..., minimum: _Optional[int] = ..., round_timeout_s: _Optional[int] = ..., participations: _Optional[int] = ..., release_units: _Optional[int] = ..., gamma: _Optional[float] = ..., lipschitz: _Optional[float] = ..., step: _Optional[float] = ..., dual_weight: _Optional[float] = ..., loss: _Optional[_Union[Loss, str]] = ..., l1: _Optional[float] = ..., l2: _Optional[float] = ..., box: _Optional[float] = ..., intercept: _Optional[bool] = ..., radius_bits: _Optional[int] = ..., coarse: _Optional[bool] = ...) -> None: ...
 
+class MethodSpec(_message.Message):
+    __slots__ = ("kind", "body")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    BODY_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    body: bytes
+    def __init__(self, kind: _Optional[str] = ..., body: _Optional[bytes] = ...) -> None: ...
+
 class JobSpec(_message.Message):
-    __slots__ = ("version", "salt", "name", "n_rows", "delta", "party_timeout_s", "members", "label", "frank_wolfe", "moments", "admm")
+    __slots__ = ("version", "salt", "name", "population", "delta", "party_timeout_s", "members", "label", "method")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SALT_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
-    N_ROWS_FIELD_NUMBER: _ClassVar[int]
+    POPULATION_FIELD_NUMBER: _ClassVar[int]
     DELTA_FIELD_NUMBER: _ClassVar[int]
     PARTY_TIMEOUT_S_FIELD_NUMBER: _ClassVar[int]
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
     LABEL_FIELD_NUMBER: _ClassVar[int]
-    FRANK_WOLFE_FIELD_NUMBER: _ClassVar[int]
-    MOMENTS_FIELD_NUMBER: _ClassVar[int]
-    ADMM_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
     version: int
     salt: bytes
     name: str
-    n_rows: int
+    population: int
     delta: float
     party_timeout_s: int
     members: _containers.RepeatedCompositeFieldContainer[Member]
     label: Feature
-    frank_wolfe: FrankWolfe
-    moments: Moments
-    admm: Admm
-    def __init__(self, version: _Optional[int] = ..., salt: _Optional[bytes] = ..., name: _Optional[str] = ..., n_rows: _Optional[int] = ..., delta: _Optional[float] = ..., party_timeout_s: _Optional[int] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., label: _Optional[_Union[Feature, _Mapping]] = ..., frank_wolfe: _Optional[_Union[FrankWolfe, _Mapping]] = ..., moments: _Optional[_Union[Moments, _Mapping]] = ..., admm: _Optional[_Union[Admm, _Mapping]] = ...) -> None: ...
+    method: MethodSpec
+    def __init__(self, version: _Optional[int] = ..., salt: _Optional[bytes] = ..., name: _Optional[str] = ..., population: _Optional[int] = ..., delta: _Optional[float] = ..., party_timeout_s: _Optional[int] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., label: _Optional[_Union[Feature, _Mapping]] = ..., method: _Optional[_Union[MethodSpec, _Mapping]] = ...) -> None: ...
 
 class FrankWolfeState(_message.Message):
     __slots__ = ("round", "parts", "label")

@@ -46,7 +46,7 @@ class PartyProgress(_message.Message):
     def __init__(self, party: _Optional[str] = ..., attached: _Optional[bool] = ..., accepted: _Optional[bool] = ..., awaited: _Optional[bool] = ..., spent_units: _Optional[int] = ..., max_units: _Optional[int] = ..., payload_bytes: _Optional[int] = ..., features_used: _Optional[int] = ..., refusal: _Optional[str] = ...) -> None: ...
 
 class JobStatus(_message.Message):
-    __slots__ = ("job_id", "name", "state", "reason", "rounds_done", "rounds", "submitted_at", "ended_at", "submitted_by", "parties", "over_clients")
+    __slots__ = ("job_id", "name", "state", "reason", "rounds_done", "rounds", "submitted_at", "ended_at", "submitted_by", "parties", "unit")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -57,7 +57,7 @@ class JobStatus(_message.Message):
     ENDED_AT_FIELD_NUMBER: _ClassVar[int]
     SUBMITTED_BY_FIELD_NUMBER: _ClassVar[int]
     PARTIES_FIELD_NUMBER: _ClassVar[int]
-    OVER_CLIENTS_FIELD_NUMBER: _ClassVar[int]
+    UNIT_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     name: str
     state: JobState
@@ -68,8 +68,8 @@ class JobStatus(_message.Message):
     ended_at: float
     submitted_by: str
     parties: _containers.RepeatedCompositeFieldContainer[PartyProgress]
-    over_clients: bool
-    def __init__(self, job_id: _Optional[str] = ..., name: _Optional[str] = ..., state: _Optional[_Union[JobState, str]] = ..., reason: _Optional[str] = ..., rounds_done: _Optional[int] = ..., rounds: _Optional[int] = ..., submitted_at: _Optional[float] = ..., ended_at: _Optional[float] = ..., submitted_by: _Optional[str] = ..., parties: _Optional[_Iterable[_Union[PartyProgress, _Mapping]]] = ..., over_clients: _Optional[bool] = ...) -> None: ...
+    unit: _job_pb2.Unit
+    def __init__(self, job_id: _Optional[str] = ..., name: _Optional[str] = ..., state: _Optional[_Union[JobState, str]] = ..., reason: _Optional[str] = ..., rounds_done: _Optional[int] = ..., rounds: _Optional[int] = ..., submitted_at: _Optional[float] = ..., ended_at: _Optional[float] = ..., submitted_by: _Optional[str] = ..., parties: _Optional[_Iterable[_Union[PartyProgress, _Mapping]]] = ..., unit: _Optional[_Union[_job_pb2.Unit, str]] = ...) -> None: ...
 
 class SubmitJobRequest(_message.Message):
     __slots__ = ("spec", "again")
@@ -176,30 +176,30 @@ class ListPartiesRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class PartyStatus(_message.Message):
-    __slots__ = ("party", "attached", "dataset", "n_rows", "features", "label", "cap_units", "used_units", "clients", "told_at", "bounds_units")
+    __slots__ = ("party", "attached", "dataset", "population", "features", "label", "cap_units", "used_units", "unit", "told_at", "bounds_units")
     PARTY_FIELD_NUMBER: _ClassVar[int]
     ATTACHED_FIELD_NUMBER: _ClassVar[int]
     DATASET_FIELD_NUMBER: _ClassVar[int]
-    N_ROWS_FIELD_NUMBER: _ClassVar[int]
+    POPULATION_FIELD_NUMBER: _ClassVar[int]
     FEATURES_FIELD_NUMBER: _ClassVar[int]
     LABEL_FIELD_NUMBER: _ClassVar[int]
     CAP_UNITS_FIELD_NUMBER: _ClassVar[int]
     USED_UNITS_FIELD_NUMBER: _ClassVar[int]
-    CLIENTS_FIELD_NUMBER: _ClassVar[int]
+    UNIT_FIELD_NUMBER: _ClassVar[int]
     TOLD_AT_FIELD_NUMBER: _ClassVar[int]
     BOUNDS_UNITS_FIELD_NUMBER: _ClassVar[int]
     party: str
     attached: bool
     dataset: str
-    n_rows: int
+    population: int
     features: _containers.RepeatedCompositeFieldContainer[_job_pb2.Feature]
     label: _job_pb2.Feature
     cap_units: int
     used_units: int
-    clients: int
+    unit: _job_pb2.Unit
     told_at: float
     bounds_units: int
-    def __init__(self, party: _Optional[str] = ..., attached: _Optional[bool] = ..., dataset: _Optional[str] = ..., n_rows: _Optional[int] = ..., features: _Optional[_Iterable[_Union[_job_pb2.Feature, _Mapping]]] = ..., label: _Optional[_Union[_job_pb2.Feature, _Mapping]] = ..., cap_units: _Optional[int] = ..., used_units: _Optional[int] = ..., clients: _Optional[int] = ..., told_at: _Optional[float] = ..., bounds_units: _Optional[int] = ...) -> None: ...
+    def __init__(self, party: _Optional[str] = ..., attached: _Optional[bool] = ..., dataset: _Optional[str] = ..., population: _Optional[int] = ..., features: _Optional[_Iterable[_Union[_job_pb2.Feature, _Mapping]]] = ..., label: _Optional[_Union[_job_pb2.Feature, _Mapping]] = ..., cap_units: _Optional[int] = ..., used_units: _Optional[int] = ..., unit: _Optional[_Union[_job_pb2.Unit, str]] = ..., told_at: _Optional[float] = ..., bounds_units: _Optional[int] = ...) -> None: ...
 
 class ListPartiesResponse(_message.Message):
     __slots__ = ("parties",)

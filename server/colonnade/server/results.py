@@ -3,31 +3,24 @@
 The shape is described in `colonnade.report`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
-import numpy as np
-
 from colonnade.core.errors import BadInput
 from colonnade.data.model import LinearModel
-from colonnade.methods.job import Member
+from colonnade.methods.base import Member, Unit
+from colonnade.methods.registry import method_of
 from colonnade.privacy.accounting import epsilon_of, rho_from_units
 from colonnade.report import state_promise
 from colonnade.report.schema import Privacy
 from colonnade.server.engine.coordinator import Coordinator
-from colonnade.server.engine.rounds import CONTROL, Run, states_of
-from colonnade.server.methods.admm.summary import (
-    History,
-    clients_of,
-    history_of,
-    statement_of,
-    uplink_by_client,
-)
+from colonnade.server.engine.metering import CONTROL
+from colonnade.server.engine.rounds import Run, states_of
+from colonnade.server.methods.base import Findings
 from colonnade.server.methods.deviations import per_deviation
-from colonnade.server.methods.moments.job import VerticalMoments
-from colonnade.server.methods.moments.solutions import Wanted, moments_summary, solved
+from colonnade.server.methods.registry import side_of
 from colonnade.server.store.base import PartyRow, State, Store, UplinkRow
 from colonnade.v1 import federation_pb2, release_pb2
 from colonnade.wire.notes import bounds_note, unused_note
@@ -44,8 +37,10 @@ def report_of(engine: Coordinator, store: Store, run: Run) -> Report:
     if run.state is not None:
         fitted = run.algorithm.model(run.state)
         model = replace(fitted, private=private).to_object()
-        scaled_by = per_deviation(run.algorithm, run.state, fitted)
-    history = _history(store, run)
+        known = side_of(job.kind).deviations(run.algorithm, run.state)
+        scaled_by = per_deviation(known, fitted)
+    found = _findings(store, run)
+    section = method_of(job.kind).section
     return {
         "format": "colonnade report",
         "version": 1,
@@ -58,19 +53,19 @@ def report_of(engine: Coordinator, store: Store, run: Run) -> Report:
         "submitted_at": _iso(row.submitted_at),
         "ended_at": None if ended is None else _iso(ended),
         "seconds": 0.0 if ended is None else ended - row.submitted_at,
-        ("n_rows" if run.clients is None else "n_clients"): job.n_rows,
+        ("n_rows" if job.unit is Unit.RECORD else "n_clients"): job.population,
         "loss": job.method.loss.value,
         "labels": job.method.labels.value,
         "rounds": {"planned": job.rounds, "done": run.rounds_done},
         "parameters": dict(run.algorithm.parameters()),
         "privacy": _privacy(engine, run, store.uplink(row.job_id)),
-        "uplink": _uplink(run, store.uplink(row.job_id), history),
+        "uplink": _uplink(run, store.uplink(row.job_id), found),
         "model": model,
         "per_deviation": scaled_by,
-        "path": _path(_models(store, run, history)),
+        "path": _path(found.models),
         "unused": _unused(run),
         "quality": None,
-        **_extras(run, history),
+        **({section: found.section} if section and found.section is not None else {}),
     }
 
 
@@ -94,42 +89,24 @@ def _amount(units: int, delta: float) -> Report:
     return {"units": units, "rho": rho, "epsilon": epsilon_of(rho, delta)}
 
 
-def _history(store: Store, run: Run) -> History | None:
-    """Return a job over clients in its rounds, if it has begun."""
-    if run.clients is None or run.state is None:
-        return None
+def _findings(store: Store, run: Run) -> Findings:
+    """Return what a job's rounds led to, if it has begun."""
+    if run.state is None:
+        return Findings()
     states = states_of(run.algorithm, store.iterates(run.row.job_id))
-    return history_of(run.clients, states, is_open=run.opened and not run.row.state.ended)
-
-
-def _extras(run: Run, history: History | None) -> Report:
-    """Return what only some methods can say."""
-    if run.clients is not None and history is not None:
-        return {"clients": clients_of(run.clients, history)}
-    if run.state is None or not isinstance(run.algorithm, VerticalMoments):
-        return {}
-    found = moments_summary(run.algorithm.solver, run.state)
-    return {} if found is None else {"moments": found}
+    is_open = run.opened and not run.row.state.ended
+    return side_of(run.job.kind).findings(run.algorithm, states, is_open=is_open)
 
 
 def solve_again(
     engine: Coordinator, run: Run, penalty: str, numbers: Mapping[str, float]
 ) -> Report:
-    """Return the model of a finished moments job under another penalty: a function of releases."""
-    algorithm = run.algorithm
-    if not isinstance(algorithm, VerticalMoments):
+    """Return the model of a finished job under another penalty: a function of releases."""
+    if (solve := side_of(run.job.kind).solve) is None:
         raise BadInput(f"a job of kind {run.job.kind} has one solution; moments have others")
-    try:
-        wanted = Wanted(penalty, **numbers)
-    except ValueError as error:
-        raise BadInput(str(error)) from None
     if run.state is None:
         raise BadInput("the job has not begun; solve it when it is finished")
-    try:
-        state = solved(algorithm.solver, run.state, wanted)
-        model = algorithm.model(state)
-    except (ValueError, ArithmeticError, IndexError, np.linalg.LinAlgError):
-        raise BadInput("there is no solution with these numbers; use larger ones") from None
+    model = solve(run.algorithm, run.state, penalty, numbers)
     return replace(model, private=_private(engine, run)).to_object()
 
 
@@ -158,23 +135,17 @@ def _privacy(engine: Coordinator, run: Run, rows: Sequence[UplinkRow]) -> Report
                     {
                         "kind": kind,
                         "releases": count,
-                        # Of a client that answered most often, where there are clients.
-                        "spent": amount(
-                            run.counts[party].spent[kind]
-                            if run.clients is None
-                            else run.spent(party)
-                        ),
+                        "spent": amount(run.spent(party, kind)),
                     }
                     for kind, count in sorted(releases.items())
                 ],
             }
         )
     for row in rows:
-        if row.kind != CONTROL and run.clients is None:  # what clients pay does not add up
+        if row.kind != CONTROL and job.unit is Unit.RECORD:  # what clients pay does not add up
             spent = by_round.setdefault(row.round, {})
             spent[row.party] = spent.get(row.party, 0) + run.cost(row)
-    # A person has a row at every party, and a client is at one.
-    total: Callable[[Iterable[int]], int] = sum if run.clients is None else max
+    total = job.unit.joint
     most = total(job.max_units(member.party) for member in job.members)
     label = job.label_parties()
     label_most = total(job.max_units(party) for party in label)
@@ -200,9 +171,7 @@ def _privacy(engine: Coordinator, run: Run, rows: Sequence[UplinkRow]) -> Report
         "parties": parties,
         "by_round": [{"round": number, "spent": by_round[number]} for number in sorted(by_round)],
     }
-    if run.clients is not None:
-        return found | {"statement": statement_of(run.clients)}
-    return found | {"statement": state_promise(cast("Privacy", found))}
+    return found | {"statement": state_promise(cast("Privacy", found), job.unit)}
 
 
 def _offer(engine: Coordinator, party: str) -> federation_pb2.Offer:
@@ -245,12 +214,12 @@ def _ledger_spent(row: PartyRow, run: Run) -> int:
     return max(offer.spent_units, newest.receipt.spent_units, run.spent(row.name))
 
 
-def _uplink(run: Run, rows: Sequence[UplinkRow], history: History | None) -> Report:
+def _uplink(run: Run, rows: Sequence[UplinkRow], found: Findings) -> Report:
     listed = dict[tuple[int, str, str], Report]()
     for row in rows:
         size = 0 if row.kind == CONTROL else run.algorithm.body_bytes(row.party, row.kind)
         # Several drawings may belong to one round.
-        round_ = row.round if history is None else history.round_of.get(row.round, row.round)
+        round_ = found.round_of.get(row.round, row.round)
         key = {"round": round_, "party": row.party, "kind": row.kind}
         counts = {
             "payload_bytes": row.payload_bytes,
@@ -263,20 +232,8 @@ def _uplink(run: Run, rows: Sequence[UplinkRow], history: History | None) -> Rep
         for name, count in counts.items():
             known[name] += count
     sums = ("payload_bytes", "predicted_bytes", "wire_bytes", "retry_bytes")
-    found = {name: sum(row[name] for row in listed.values()) for name in sums}
-    if run.clients is not None and history is not None:
-        found |= uplink_by_client(run.clients, history.last)
-    return {**found, "rows": list(listed.values())}
-
-
-def _models(store: Store, run: Run, history: History | None) -> Iterator[tuple[int, LinearModel]]:
-    """Yield the model after each round; 0 is the start."""
-    if history is not None:
-        yield from ((point.done, point.model) for point in history.points)
-        return
-    for row, state in states_of(run.algorithm, store.iterates(run.row.job_id)):
-        if row.round:  # the opening moves nothing
-            yield row.round - 1, run.algorithm.model(state)
+    totals = {name: sum(row[name] for row in listed.values()) for name in sums}
+    return {**totals, **found.uplink, "rows": list(listed.values())}
 
 
 def _path(models: Iterable[tuple[int, LinearModel]]) -> list[Report]:

@@ -16,11 +16,12 @@ from colonnade.ledger.ledger import Ledger
 from colonnade.methods.admm.prox import Client, design, factorise
 from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.admm.tasks import ClientTasks
-from colonnade.party.methods.admm import AdmmHost, Declined
+from colonnade.party.methods.admm import AdmmHost
 from colonnade.privacy.accounting import MAX_UNITS
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.server.methods.admm.state import SEED_BYTES, AdmmState
-from colonnade.server.methods.admm.steps import AdmmCoordinator, Answer, Tasks, gathered
+from colonnade.server.methods.admm.steps import AdmmCoordinator
+from colonnade.wire.cohort import ClientAnswers, concat
 
 
 def partition(
@@ -117,7 +118,7 @@ class Outcome:
     ledger: Ledger
     releases: int
     payload_bytes: int
-    log: tuple[tuple[Answer, ...], ...]  # what was stored in each drawing, in order
+    log: tuple[ClientAnswers, ...]  # what was stored in each drawing, in order
 
 
 def make_host(
@@ -125,10 +126,10 @@ def make_host(
 ) -> AdmmHost:
     """Make a host of all clients, with one simulation ledger in memory and an account for each."""
     ledger = memory_ledger(LedgerConfig("host", {"": cap}, simulation=True))
-    places = {f"c{number}": number for number in range(len(clients))}
+    accounts = [f"c{number}" for number in range(len(clients))]
     gate = Gate(ledger, noise)
     problems = factorise(clients, spec)
-    return AdmmHost(spec, job, lambda: problems, places, b"", gate, ledger)
+    return AdmmHost(spec, job, lambda: problems, accounts, b"", gate, ledger)
 
 
 def run(
@@ -166,26 +167,21 @@ def run_with(
     coordinator = AdmmCoordinator(host.spec)
     state = coordinator.start(seed.to_bytes(SEED_BYTES, "little"))
     draw = np.random.default_rng((seed, 1))
-    late: list[Answer] = []
-    log = []
-    for refused in host.admit():
-        state = coordinator.decline(state, host.places[refused.client])
+    late, log, nobody = concat(), [], np.empty(0, np.int64)
+    state = coordinator.decline(state, *host.admit())
     while not coordinator.finished(state):
         tasks = coordinator.tasks(state)
         expected = coordinator.expected(state)
         there = draw.random(tasks.clients.size) >= trouble.drop_out
-        answers, declined = ask(host, tasks, there)
-        stored, arriving = late, list[Answer]()
-        before = {answer.client for answer in stored}
-        for answer, coin in zip(answers, draw.random(len(answers)), strict=True):
-            if answer.client in before:  # it was asked again for what was already on its way
-                continue
-            coordinator.check(expected, gathered([answer]))
-            (arriving if coin < trouble.late else stored).append(answer)
-        said = replace(gathered(stored), declined=np.array(declined, np.int64))
-        after = coordinator.absorb(state, said)
-        log.append(tuple(stored))
-        late = arriving
+        said = ask(host, tasks, there)
+        coins = draw.random(len(said.bodies))
+        # Others were asked again for what was already on its way.
+        new = ~np.isin(said.clients, late.clients)
+        coordinator.check(expected, said.only(new))
+        stored = concat(late, said.only(new & (coins >= trouble.late)))
+        late = replace(said.only(new & (coins < trouble.late)), declined=nobody)
+        after = coordinator.absorb(state, stored)
+        log.append(stored)
         if on_round is not None and after.round > state.round:
             on_round(after)
         state = after
@@ -197,17 +193,13 @@ def run_with(
 
 
 def ask(
-    host: AdmmHost, tasks: Tasks, there: NDArray[np.bool_] | None = None
-) -> tuple[list[Answer], list[int]]:
-    """Put the tasks to the clients that are ``there``; return answers and who declined."""
-    there = np.ones(tasks.clients.size, bool) if there is None else there
-    names = [f"c{client}" for client in tasks.clients[there].tolist()]
-    wanted = ClientTasks(names, tasks.rounds[there], tasks.v[there])
-    answers, declined = [], []
-    for reply in host.answer(wanted):
-        if isinstance(reply, Declined):
-            declined.append(host.places[reply.client])
-        else:
-            client = host.places[reply.key.account]
-            answers.append(Answer(client, reply.key.round, reply.body))
-    return answers, declined
+    host: AdmmHost, tasks: ClientTasks, there: NDArray[np.bool_] | None = None
+) -> ClientAnswers:
+    """Put the tasks to the clients that are ``there``."""
+    replies = host.answer(tasks if there is None else tasks.only(there))
+    return ClientAnswers(
+        np.array([*replies.released], np.int64),
+        np.array([each.key.round for each in replies], np.int64),
+        [each.body for each in replies],
+        np.array(replies.declined, np.int64),
+    )

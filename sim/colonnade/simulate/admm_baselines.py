@@ -18,7 +18,7 @@ from colonnade.privacy.sampling import NoiseSource
 from colonnade.server.methods.admm.state import SEED_BYTES
 from colonnade.server.methods.admm.steps import AdmmCoordinator, share
 from colonnade.simulate.admm import Pool
-from colonnade.wire.clients import ClientAnswers
+from colonnade.wire.cohort import ClientAnswers
 
 _MAX_STEPS = 20_000
 
@@ -53,7 +53,7 @@ def federated(problems: Problems, noise: NoiseSource, *, seed: int = 0) -> Float
     state = coordinator.start(seed.to_bytes(SEED_BYTES, "little"))
     while not coordinator.finished(state):
         tasks = coordinator.tasks(state)
-        exact = problems.displacements(tasks.clients, tasks.v)
+        exact = problems.displacements(tasks.clients, tasks.points)
         noisy = spec.mechanism.perturb(exact, noise)
         bodies = [pack(code, each) for each in noisy]
         said = ClientAnswers(tasks.clients, tasks.rounds, bodies, np.empty(0, np.int64))

@@ -99,7 +99,7 @@ def _made(population: "Population") -> dict[str, float | str]:
 
 
 def _population(arguments: argparse.Namespace) -> "Population":
-    from colonnade.methods.frank_wolfe.spec import Loss
+    from colonnade.methods.problem import Loss
     from colonnade.simulate.admm_run import Population
     from colonnade.simulate.held_out import rows_held_out
 

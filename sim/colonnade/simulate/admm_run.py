@@ -13,7 +13,7 @@ from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
 from colonnade.methods.admm.prox import Client, factorise
 from colonnade.methods.admm.spec import AdmmSpec
-from colonnade.methods.frank_wolfe.spec import Loss
+from colonnade.methods.problem import Loss
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.simulate.admm import Pool, deal
 from colonnade.simulate.admm_baselines import centralised, optimum

@@ -26,7 +26,8 @@ from colonnade.simulate.runs import (
 )
 
 if TYPE_CHECKING:
-    from colonnade.client.builder import AnyPlan, JobOptions
+    from colonnade.client.builder import JobOptions
+    from colonnade.methods.base import Plan
     from colonnade.methods.bounds_budget import BoundsBudget
     from colonnade.simulate.federation import Site
     from colonnade.simulate.held_out import Divided
@@ -112,11 +113,11 @@ def _run(arguments: argparse.Namespace, folder: Path) -> Result:
 
 def _plan(
     arguments: argparse.Namespace, wishes: "JobOptions", sites: "Sequence[Site]", *, n_rows: int
-) -> "tuple[AnyPlan, BoundsBudget]":
+) -> "tuple[Plan, BoundsBudget]":
     """Return the plan, and what each party pays for bounds besides."""
     from colonnade.client.builder import budget_of, plan_of
     from colonnade.methods.bounds_budget import BoundsBudget
-    from colonnade.methods.frank_wolfe.spec import Loss
+    from colonnade.methods.problem import Loss
     from colonnade.simulate.run import bounded_columns
 
     units = budget_of(wishes, n_rows=n_rows, n_parties=len(sites))
@@ -132,8 +133,7 @@ def _plan(
 def _sites(arguments: argparse.Namespace) -> "Divided":
     """Return the organizations' tables, and the rows held out of them."""
     from colonnade.data.schema import load_schema
-    from colonnade.methods.frank_wolfe.plan import DEFAULT_CORRELATION
-    from colonnade.methods.frank_wolfe.spec import Loss
+    from colonnade.methods.problem import DEFAULT_CORRELATION, Loss
     from colonnade.simulate.from_file import read_table, sites_from
     from colonnade.simulate.held_out import divide, rows_held_out
     from colonnade.simulate.story import even_split, party_names, sites_of

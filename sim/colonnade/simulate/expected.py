@@ -1,19 +1,26 @@
 """The accuracy to expect of a plan, from made-up data of its shape."""
 
 import statistics
-from dataclasses import replace
+from collections.abc import Callable
 
 import numpy as np
 
-from colonnade.methods.frank_wolfe.plan import Plan
-from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec, Loss
-from colonnade.methods.job import Vertical
-from colonnade.methods.moments.plan import MomentsPlan
+from colonnade.methods.base import MethodSpec, Plan
+from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec
+from colonnade.methods.moments.spec import MomentsSpec
+from colonnade.methods.problem import Loss
+from colonnade.methods.registry import method_of
 from colonnade.privacy.simulation import SeededNoise
-from colonnade.simulate import moments
-from colonnade.simulate.inprocess import Data, Model, fit, quality
+from colonnade.simulate import inprocess, moments
+from colonnade.simulate.inprocess import Data, Model, quality
 from colonnade.simulate.references import central, central_spec
 from colonnade.simulate.synthetic import make
+
+# How a plan is run in one process, by its method.
+_FITS: dict[str, Callable[..., Model]] = {
+    FrankWolfeSpec.kind: inprocess.fit,
+    MomentsSpec.kind: moments.fit,
+}
 
 # Made-up rows, and values in all: enough for two digits in a few seconds.
 _MAX_ROWS = 50_000
@@ -26,7 +33,7 @@ _CENTRAL_ROUNDS = ((10_000, 24), (50_000, 40), (200_000, 64), (10**12, 96))
 
 
 def expected_accuracy(
-    plan: Plan | MomentsPlan,
+    plan: Plan,
     *,
     informative: int = 6,
     noise: float = 0.5,
@@ -42,8 +49,8 @@ def expected_accuracy(
     problem, spec = plan.problem, plan.spec
     splits = [len(features) for features in problem.features.values()]
     fitting = max(_LEAST_ROWS, _MAX_VALUES // sum(splits))
-    rows = min(spec.n_rows, _MAX_ROWS, fitting)
-    ratio = spec.n_rows / rows
+    rows = min(spec.population, _MAX_ROWS, fitting)
+    ratio = spec.population / rows
     scaled = _with_rows(spec, rows)
     found: dict[str, list[float]] = {"ours": [], "central": [], "nonprivate": []}
     for number in range(seeds):
@@ -87,38 +94,13 @@ def central_reference(data: Data, *, loss: Loss, rho_units: int, seed: int) -> M
     return central(data, spec, seed=seed)
 
 
-def _fit(data: Data, spec: Vertical, *, seed: int) -> Model:
-    noise, job = SeededNoise(seed), f"expected {seed}"
-    if isinstance(spec, FrankWolfeSpec):
-        return fit(data, spec, noise, job=job)
-    return moments.fit(data, spec, noise, job=job)
+def _fit(data: Data, spec: MethodSpec, *, seed: int) -> Model:
+    return _FITS[spec.kind](data, spec, SeededNoise(seed), job=f"expected {seed}")
 
 
-def _with_rows(spec: Vertical, rows: int) -> Vertical:
+def _with_rows(spec: MethodSpec, rows: int) -> MethodSpec:
     """Return the job on fewer rows, with noise in the same relation to signal."""
-    if rows == spec.n_rows:
+    if rows == spec.population or (scaled := method_of(spec.kind).with_rows) is None:
         return spec
-    ratio = spec.n_rows / rows
-    sketch_dim = min(spec.sketch_dim, 1 << (rows.bit_length() - 1))
-    if isinstance(spec, FrankWolfeSpec):
-        return replace(
-            spec,
-            n_rows=rows,
-            select_units=max(1, int(spec.select_units * ratio**2)),
-            mean_units=int(spec.mean_units * ratio**2),
-            share_units=int(spec.share_units * ratio),
-            label_units=int(spec.label_units * ratio),
-            sketch_dim=sketch_dim,
-        )
-    return replace(
-        spec,
-        n_rows=rows,
-        mean_units=int(spec.mean_units * ratio**2),
-        screen_units=int(spec.screen_units * ratio**2),
-        gram_units=int(spec.gram_units * ratio**2),
-        marginal_units=int(spec.marginal_units * ratio**2),
-        cross_units=int(spec.cross_units * ratio**2),
-        share_units=int(spec.share_units * ratio),
-        label_units=int(spec.label_units * ratio),
-        sketch_dim=sketch_dim,
-    )
+    made: MethodSpec = scaled(spec, rows)
+    return made

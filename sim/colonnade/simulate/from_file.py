@@ -17,7 +17,7 @@ from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
 from colonnade.core.text import listed
 from colonnade.data.schema import Schema
-from colonnade.methods.frank_wolfe.spec import Loss
+from colonnade.methods.problem import Loss
 from colonnade.party.data.sources import is_number
 from colonnade.simulate.federation import Column, Site
 

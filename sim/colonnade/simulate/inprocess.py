@@ -10,7 +10,8 @@ from colonnade.core.arrays import FloatArray, Int16Array
 from colonnade.core.fixedpoint import GRID
 from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.gate import Gate
-from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec, Loss
+from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec
+from colonnade.methods.problem import Loss
 from colonnade.party.data.columns import HeldColumns
 from colonnade.party.methods.frank_wolfe import FrankWolfeParty
 from colonnade.privacy.accounting import MAX_UNITS

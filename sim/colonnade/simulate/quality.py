@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from colonnade.core.arrays import FloatArray, Int16Array
 from colonnade.core.fixedpoint import GRID, Bounds, quantise
-from colonnade.methods.frank_wolfe.spec import Loss
 from colonnade.methods.job import Job
+from colonnade.methods.problem import Loss
 from colonnade.simulate.expected import central_reference
 from colonnade.simulate.federation import Column, Site
 from colonnade.simulate.held_out import Divided

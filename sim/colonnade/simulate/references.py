@@ -6,7 +6,8 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import GRID
-from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec, Labels, Loss, Sampling
+from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec, Sampling
+from colonnade.methods.problem import Labels, Loss
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.simulate.inprocess import Data, Model, fit
 from colonnade.simulate.linear_fit import fit_linear

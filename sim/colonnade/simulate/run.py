@@ -11,8 +11,9 @@ from colonnade.core.errors import JobEnded
 from colonnade.ledger.create import open_ledger
 from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.gate import Gate
-from colonnade.methods.frank_wolfe.spec import Loss
-from colonnade.methods.job import Job, Vertical
+from colonnade.methods.base import MethodSpec
+from colonnade.methods.job import Job
+from colonnade.methods.problem import Loss
 from colonnade.party.data.bounds import buy_bounds
 from colonnade.party.data.dataset import open_dataset
 from colonnade.privacy.sampling import OsNoise
@@ -51,7 +52,7 @@ def bounded_columns(sites: Sequence[Site], loss: Loss) -> dict[str, int]:
 
 
 def prepare(
-    folder: Path, sites: Sequence[Site], spec: Vertical, *, prices: Mapping[str, int]
+    folder: Path, sites: Sequence[Site], spec: MethodSpec, *, prices: Mapping[str, int]
 ) -> Federation:
     """Make the federation on disk; each party's cap is exactly what it will be asked to pay.
 

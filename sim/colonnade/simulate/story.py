@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import Bounds
-from colonnade.methods.frank_wolfe.spec import Loss
+from colonnade.methods.problem import Loss
 from colonnade.simulate.federation import Column, Site
 from colonnade.simulate.synthetic import BOUND, Synthetic
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray
 from colonnade.core.errors import BadInput
-from colonnade.methods.frank_wolfe.spec import Loss
+from colonnade.methods.problem import Loss
 from colonnade.simulate.inprocess import Data, Model, grid
 
 STRUCTURES = ("equicorrelated", "independent", "ar", "factors")

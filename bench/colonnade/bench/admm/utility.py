@@ -23,7 +23,7 @@ from colonnade.linear.penalties import ridge
 from colonnade.methods.admm.plan import participations_of, release_units
 from colonnade.methods.admm.prox import Client, Problems, factorise
 from colonnade.methods.admm.spec import AdmmSpec
-from colonnade.methods.frank_wolfe.spec import Loss
+from colonnade.methods.problem import Loss
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.simulate.admm import Pool, partition
 from colonnade.simulate.admm_baselines import centralised, dp_sgd, federated, optimum

@@ -11,7 +11,7 @@ import numpy as np
 from colonnade.core.arrays import AnyArray, FloatArray
 
 if TYPE_CHECKING:
-    from colonnade.solvers.solve import Solver
+    from colonnade.solvers.registry import Solver
 
 SOLVERS = ("cd", "gcd", "sgd", "frank_wolfe", "admm", "dual")
 """The first passes over a table need as much memory as many."""
@@ -92,11 +92,11 @@ def _arrays(features: Any) -> tuple[AnyArray, ...]:
 
 
 def _short_runs() -> "Iterator[tuple[str, Solver]]":
-    from colonnade.solvers.solve import SOLVERS as KINDS
+    from colonnade.solvers.registry import SOLVERS as KINDS
 
     settings: dict[str, dict[str, int]] = {
         "cd": {"passes": 1},
-        "sgd": {"passes": 1, "batch": 1024},
+        "sgd": {"passes": 1, "batch_size": 1024},
         "dual": {"epochs": 2},
     }
     for name in SOLVERS:

@@ -86,8 +86,8 @@ def one_record_error(
         step / _curvature(case),
         threshold,
         threshold * math.sqrt(mechanism.sigma2) / TOP,
-        case.problem.penalty.l1,
-        case.problem.penalty.l2,
+        case.problem.elastic.l1,
+        case.problem.elastic.l2,
         seed,
     )
     error = case.relative_error(coef)

@@ -33,8 +33,9 @@ from colonnade.solvers.dual import DualDescent
 from colonnade.solvers.greedy import GreedyDescent
 from colonnade.solvers.iteration import Direct, Diverged
 from colonnade.solvers.problem import Problem, plain
+from colonnade.solvers.registry import Solver
 from colonnade.solvers.sgd import StochasticDescent
-from colonnade.solvers.solve import Solver, make_plan, solve
+from colonnade.solvers.solve import make_plan, solve
 
 TUNING_SEEDS = 3
 DUAL_DELTA = 1e-3
@@ -95,7 +96,7 @@ def _greedy_run(case: Case, name: str) -> Callable[[Setting, int | None], float]
             return GreedyDescent(iterations=int(times), step=step, clip=clip, squares=squares)
         if name == "cd":
             return CoordinateDescent(passes=int(times), step=step, clip=clip, squares=squares)
-        return StochasticDescent(passes=times, batch=0, step=step, clip=clip)
+        return StochasticDescent(passes=times, batch_size="full", step=step, clip=clip)
 
     def run(setting: Setting, seed: int | None) -> float:
         solver = make(setting)
@@ -198,10 +199,10 @@ class Trial:
 def _dual_solver(name: str, setting: Setting) -> Solver:
     _, times, batch, clip = setting
     if name == "sgd":
-        return StochasticDescent(passes=times, batch=512, step=batch, clip=clip)
+        return StochasticDescent(passes=times, batch_size=512, step=batch, clip=clip)
     sequential = name == "dual sequential"
     return DualDescent(
-        epochs=int(times), batch=int(batch), clip=clip, norm=1.0, sequential=sequential
+        epochs=int(times), batch_size=int(batch), clip=clip, norm=1.0, sequential=sequential
     )
 
 

@@ -21,9 +21,10 @@ from colonnade.solvers.budgets import Plan
 from colonnade.solvers.coordinate import CoordinateDescent
 from colonnade.solvers.dual import DualDescent
 from colonnade.solvers.iteration import Direct, Diverged
+from colonnade.solvers.registry import Solver
 from colonnade.solvers.sgd import StochasticDescent
 from colonnade.solvers.smoothness import Squares
-from colonnade.solvers.solve import Solver, make_plan, solve
+from colonnade.solvers.solve import make_plan, solve
 
 SOLVERS = ("cd", "cd private", "sgd", "sgd batches", "dual")
 """DP-CD with given constants; with a tenth of the budget spent on them (the paper's DP-CD-P);
@@ -53,17 +54,17 @@ GRIDS: Mapping[str, tuple[Setting, ...]] = {
 
 def suits(case: Case, solver: str) -> bool:
     """Return whether a solver of `SOLVERS` can solve a case."""
-    return solver != "dual" or case.problem.penalty.l1 == 0.0
+    return solver != "dual" or case.problem.penalty.smooth
 
 
 def make(case: Case, solver: str, passes: int, setting: Setting) -> Solver:
     """Return one of `SOLVERS` for a case."""
     first, clip = setting
     if solver == "dual":
-        return DualDescent(epochs=passes, batch=int(first), clip=clip)
+        return DualDescent(epochs=passes, batch_size=int(first), clip=clip)
     if solver.startswith("sgd"):
         batch = 1 if solver == "sgd" else BATCH
-        return StochasticDescent(passes=passes, batch=batch, step=first, clip=clip)
+        return StochasticDescent(passes=passes, batch_size=batch, step=first, clip=clip)
     squares: Squares = case.squares if solver == "cd" else "private"
     return CoordinateDescent(passes=passes, step=first, clip=clip, squares=squares)
 

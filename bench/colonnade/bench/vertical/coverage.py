@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from colonnade.bench.vertical.methods import DELTA, EPSILON, PARTIES, SHAPES
 from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import GRID
-from colonnade.methods.frank_wolfe.plan import Problem
 from colonnade.methods.moments.plan import recommend
+from colonnade.methods.problem import Problem
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.server.methods.moments.steps import MomentsSolver

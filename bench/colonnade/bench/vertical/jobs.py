@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 from colonnade.client.client import PartyOffer
 from colonnade.core.errors import BadInput
+from colonnade.methods.base import Member
 from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec
-from colonnade.methods.job import Job, Member
+from colonnade.methods.job import Job
 from colonnade.privacy.accounting import default_delta
 
 
@@ -38,7 +39,7 @@ def job_of(
         for each in members
     )
     spec = FrankWolfeSpec(
-        n_rows=offers[0].n_rows,
+        n_rows=offers[0].population,
         blocks=blocks,
         rounds=rounds,
         sketch_dim=sketch_dim,

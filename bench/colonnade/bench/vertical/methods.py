@@ -21,10 +21,10 @@ from colonnade.bench.vertical.tables import TABLES, read
 from colonnade.core.arrays import FloatArray, Int32Array
 from colonnade.core.fixedpoint import FINE_GRID, GRID, Bounds, quantise
 from colonnade.methods.bounds import STEPS, QuantilePlan, count_at_most, tight_bounds
+from colonnade.methods.choice import choose_method
 from colonnade.methods.frank_wolfe import plan as frank_wolfe
-from colonnade.methods.frank_wolfe.plan import Problem
-from colonnade.methods.frank_wolfe.spec import Loss
 from colonnade.methods.moments import plan as moments
+from colonnade.methods.problem import Loss, Problem
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.privacy.simulation import SeededNoise
@@ -136,7 +136,7 @@ def _row(case: Case, seeds: Sequence[int], *, both_labels: bool) -> dict[str, ob
         central.append(quality(data, reference, case.loss))
         for owner in (None, "p0") if both_labels else (None,):
             problem = _problem(case, data, left, owner)
-            chosen = chosen or moments.choose_method(problem)
+            chosen = chosen or choose_method(problem)
             for name, run in _jobs(problem, data, seed):
                 runs.setdefault(name, []).append(run)
     found: dict[str, Any] = {

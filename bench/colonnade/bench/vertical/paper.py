@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from colonnade.core.fixedpoint import GRID
-from colonnade.methods.frank_wolfe.spec import Loss
+from colonnade.methods.problem import Loss
 from colonnade.simulate.inprocess import Data, Model
 from colonnade.sketching.sparse import SparseSketch
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from colonnade.methods.base import payload
 from colonnade.methods.frank_wolfe.spec import SHARE, Block, FrankWolfeSpec
 from colonnade.privacy.accounting import rho_of, units_down
 
@@ -63,7 +64,7 @@ def ratios_of(spec: FrankWolfeSpec) -> dict[str, float]:
     """
     parties = [block.party for block in spec.blocks]
     features = sum(len(block.features) for block in spec.blocks)
-    ours = sum(sum(spec.payload(party).values()) for party in parties)
+    ours = sum(sum(payload(spec, party).values()) for party in parties)
     shares = sum(spec.max_releases(party)[SHARE] for party in parties)
     others = {
         "vs_columns": _FLOAT32 * spec.n_rows * features,

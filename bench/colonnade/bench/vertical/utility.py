@@ -18,8 +18,8 @@ import numpy as np
 
 from colonnade.bench.vertical.paper import paper
 from colonnade.bench.vertical.tables import TABLES, load
-from colonnade.methods.frank_wolfe.plan import Plan, Problem, recommend
-from colonnade.methods.frank_wolfe.spec import Loss
+from colonnade.methods.frank_wolfe.plan import Plan, recommend
+from colonnade.methods.problem import Loss, Problem
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.simulate.expected import central_reference

@@ -41,7 +41,7 @@ def _job(arguments: argparse.Namespace, offers: "list[PartyOffer]") -> "Job":
     from colonnade.client.participants import lack_in_rows, participants
 
     chosen = participants(offers, lack=lack_in_rows, **who(arguments))
-    clients = sum(max(1, offer.clients) for offer in chosen)
+    clients = sum(offer.clients for offer in chosen)
     spec = spec_of(arguments, clients=clients, features=len(chosen[0].features))
     frame = Frame(
         arguments.name or f"{arguments.target} over {clients} clients",

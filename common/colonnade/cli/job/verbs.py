@@ -89,7 +89,7 @@ def _parties(arguments: argparse.Namespace) -> int:
                 "party": offer.party,
                 "attached": offer.attached,
                 "dataset": offer.dataset,
-                "n_rows": offer.n_rows,
+                "n_rows": offer.population,
                 "features": {name: [b.low, b.high] for name, b in offer.features.items()},
                 "label": None if offer.label is None else offer.label[0],
                 "left_rho": rho_from_units(offer.left_units),
@@ -104,7 +104,7 @@ def _parties(arguments: argparse.Namespace) -> int:
         label = f"label {offer.label[0]}" if offer.label else "no label"
         told = datetime.fromtimestamp(offer.told_at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
         print(
-            f"{offer.party:<16} {state:<9} {offer.n_rows} rows, {label}, "
+            f"{offer.party:<16} {state:<9} {offer.population} {offer.unit.value}s, {label}, "
             f"rho {rho_from_units(offer.left_units):.6g} left (told {told})"
         )
         for name, bounds in offer.features.items():

@@ -49,8 +49,8 @@ def _run(arguments: argparse.Namespace) -> int:
             open_dataset(arguments.data) as dataset,
         ):
             table = party_table(dataset, ledger, declared=arguments.declared)
-            order = table.settled(order, charged=True)
-            check_place(arguments.out, job_id=table.job_id(order))
-            with step_bar(table.steps(order)) as show:
-                made = fit_charged(order, table, ledger, bind_reason=arguments.bind, progress=show)
-    return finish(arguments, order, made)
+            fit = table.resolve(order, charged=True)
+            check_place(arguments.out, job_id=fit.job_id)
+            with step_bar(fit.resolved.steps) as show:
+                made = fit_charged(fit, ledger, bind_reason=arguments.bind, progress=show)
+    return finish(arguments, fit, made)

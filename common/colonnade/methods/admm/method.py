@@ -1,126 +1,61 @@
-"""Federated ADMM as a job's method: which party holds how many clients, and the specification.
+"""Federated ADMM as a registered method."""
 
-All parties bring the same columns under the same bounds, label included. A party's clients are
-numbered from 0 in its own order, and all clients of the job in the order of the parties.
-"""
+from collections.abc import Sequence
+from typing import Any
 
-import itertools
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
+import numpy as np
 
 from colonnade.linear.losses import LOGISTIC
-from colonnade.methods.admm.spec import DISPLACEMENT, AdmmSpec
-from colonnade.methods.frank_wolfe.spec import Labels, Loss
-
-# What the clients of one party answer in a round must fit one message.
-MAX_ANSWER_BYTES = 3 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class ClientPart:
-    """A party's place in the job."""
-
-    party: str
-    features: tuple[str, ...]
-    clients: int
-
-    @property
-    def holds_label(self) -> bool:
-        """Every client has labels for its rows."""
-        return True
+from colonnade.methods.admm.codec import question, spec_from_bytes, spec_to_bytes
+from colonnade.methods.admm.job_spec import AdmmJobSpec
+from colonnade.methods.admm.packing import pack
+from colonnade.methods.admm.prox import Client, factorise
+from colonnade.methods.admm.spec import AdmmSpec
+from colonnade.methods.base import Member, Method, Unit
+from colonnade.privacy.accounting import units_down
+from colonnade.privacy.sampling import OsNoise
 
 
-@dataclass(frozen=True, slots=True)
-class AdmmMethod:
-    """A federated ADMM job.
+def _check(job: AdmmJobSpec, members: Sequence[Member]) -> None:
+    """Refuse clients whose columns mean different things."""
+    for member in members:
+        if member.clients != job.part(member.party).clients:
+            raise ValueError("members and the method's parts differ about the clients")
+        if member.bounds != members[0].bounds:
+            raise ValueError("all parties of a job over clients need the same bounds")
+        if member.fills != members[0].fills:
+            raise ValueError("all parties of a job over clients need the same fills")
 
-    Parameters
-    ----------
-    round_timeout_s
-        Seconds after which a round closes with those who answered, if they are enough.
-    """
 
-    kind: ClassVar[str] = "admm"
-    parts: tuple[ClientPart, ...]
-    spec: AdmmSpec
-    round_timeout_s: int
+def _describe(job: AdmmJobSpec, party: str) -> dict[str, Any]:
+    return {"clients": job.part(party).clients}
 
-    def __post_init__(self) -> None:
-        if not self.parts or any(part.clients < 1 for part in self.parts):
-            raise ValueError("every party of the job needs at least one client")
-        if len({part.party for part in self.parts}) != len(self.parts):
-            raise ValueError("a job needs parties with different names")
-        if sum(part.clients for part in self.parts) != self.spec.n_clients:
-            raise ValueError("the parties' clients are not the job's")
-        if any(part.features != self.parts[0].features for part in self.parts):
-            raise ValueError("all parties need the same features in the same order")
-        if len(self.parts[0].features) != self.spec.n_features:
-            raise ValueError("the parties' features are not the job's")
-        if not 1 <= self.round_timeout_s <= 10**6:
-            raise ValueError("a round's timeout must lie between 1 and 1000000 seconds")
-        if any(
-            self.asked(part.party) * self.spec.body_bytes > MAX_ANSWER_BYTES for part in self.parts
-        ):
-            raise ValueError(f"a party's answers in a round have over {MAX_ANSWER_BYTES} bytes")
 
-    @property
-    def rounds(self) -> int:
-        """Rounds of the job."""
-        return self.spec.rounds
+def _warm() -> None:
+    spec = AdmmSpec(
+        n_clients=2,
+        n_features=2,
+        rounds=1,
+        sampled=2,
+        release_units=units_down(1.0),
+        gamma=1.0,
+        lipschitz=1.0,
+        loss=LOGISTIC,
+    )
+    columns = np.zeros((2, 4), np.int16)
+    problems = factorise([Client(columns, columns[0])] * 2, spec)
+    exact = problems.displacements(np.arange(2), np.zeros((2, 2), np.int64))
+    pack(spec.code, spec.mechanism.perturb(exact[0], OsNoise()))
 
-    @property
-    def n_rows(self) -> int:
-        """How many the guarantee is about: clients, each with all of its rows."""
-        return self.spec.n_clients
 
-    @property
-    def labels(self) -> Labels:
-        """Every client holds its own labels."""
-        return Labels.SHARED
-
-    @property
-    def loss(self) -> Loss:
-        """What is minimised."""
-        return Loss.LOGISTIC if self.spec.loss == LOGISTIC else Loss.SQUARED
-
-    def part(self, party: str) -> ClientPart:
-        """Return the place of ``party``."""
-        return next(part for part in self.parts if part.party == party)
-
-    def first(self, party: str) -> int:
-        """Return the number, among all clients, of the party's first."""
-        before = itertools.takewhile(lambda part: part.party != party, self.parts)
-        return sum(part.clients for part in before)
-
-    def max_units(self, party: str) -> int:
-        """Return the most that the job can cost one client, whichever party holds it."""
-        self.part(party)
-        return self.spec.max_units
-
-    def asked(self, party: str) -> int:
-        """Return the most clients of ``party`` that one round can ask."""
-        return min(self.part(party).clients, self.spec.max_sampled)
-
-    def task_entries(self, party: str) -> int:
-        """Return the most numbers that a task for ``party`` can have."""
-        return self.asked(party) * self.spec.dim
-
-    def max_releases(self, party: str) -> Mapping[str, int]:
-        """Return how many releases of each kind ``party`` can be asked for.
-
-        A round that is short of answers draws others, so that its own size is no limit.
-        """
-        return {DISPLACEMENT: self.part(party).clients * self.spec.max_participations}
-
-    def body_bytes(self, party: str, kind: str) -> int:
-        """Return the exact size of one release's payload."""
-        if kind != DISPLACEMENT:
-            raise ValueError("the job has no such kind")
-        self.part(party)
-        return self.spec.body_bytes
-
-    def payload(self, party: str) -> dict[str, int]:
-        """Return the most payload bytes of each kind that ``party`` can send."""
-        releases = self.max_releases(party)
-        return {kind: count * self.spec.body_bytes for kind, count in releases.items()}
+ADMM: Method[AdmmJobSpec] = Method(
+    kind=AdmmJobSpec.kind,
+    unit=Unit.CLIENT,
+    encode=spec_to_bytes,
+    decode=spec_from_bytes,
+    question=question,
+    check=_check,
+    describe=_describe,
+    warm=_warm,
+    section="clients",
+)

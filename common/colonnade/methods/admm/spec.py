@@ -16,7 +16,7 @@ step ``delta = gamma L / R`` with ``R = 2**radius_bits``: ``z``, ``u_i``, ``v`` 
 
 Privacy: neighbours differ in all the data of one client. The integer vector ``k`` that a client
 hands to the mechanism satisfies ``|k|**2 <= R**2``, checked in integers as the last step before the
-noise, for any data and any ``v`` (`optim.admm.kernels.to_grid`). So for two neighbours and the same
+noise, for any data and any ``v`` (`admm.kernels.to_grid`). So for two neighbours and the same
 ``v``, by the triangle inequality, ``|k - k'| <= |k| + |k'| <= 2 R``: the squared sensitivity is the
 integer ``4 R**2``, whatever the loss, the solver's accuracy or the coordinator. The discrete
 Gaussian with variance ``s`` (in squared grid steps) then costs ``4 R**2 / (2 s)`` zCDP. In the
@@ -38,6 +38,7 @@ import numpy as np
 from colonnade.core.arrays import FloatArray
 from colonnade.linear.losses import LOGISTIC, SQUARED, Loss
 from colonnade.linear.penalties import Penalty, no_penalty
+from colonnade.methods.base import MAX_CLIENTS
 from colonnade.privacy.accounting import MAX_UNITS
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.sketching.packing import ShareCode
@@ -45,7 +46,6 @@ from colonnade.sketching.packing import ShareCode
 # The one kind of release.
 DISPLACEMENT = "displacement"
 
-MAX_CLIENTS = 2**20
 MAX_DIM = 2**16
 MAX_ROUNDS = 10**6
 # Bounds in grid steps. A sum of MAX_CLIENTS states fits 63 bits, and so does a step's product.

@@ -1,10 +1,10 @@
 """What clients are asked in a round: bounded integers, checked where they enter."""
 
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from colonnade.core.arrays import IntArray
 from colonnade.methods.admm.spec import MAX_V
@@ -14,20 +14,21 @@ from colonnade.methods.admm.spec import MAX_V
 class ClientTasks:
     """Ask each of ``clients`` for its displacement from a row of ``points``, in grid steps.
 
-    ``rounds`` are those that the tasks were made in: a client that did not answer is asked the
-    same again, so that it never pays twice for one answer.
+    Clients are numbered in the order of the job, or of one party. ``rounds`` are those that the
+    tasks were made in: a client that did not answer is asked the same again, so that it never pays
+    twice for one answer.
     """
 
-    clients: Sequence[str]
+    clients: IntArray
     rounds: IntArray
     points: IntArray  # (clients, dim)
 
     def __post_init__(self) -> None:
-        if len({*self.clients}) != len(self.clients):
+        if np.unique(self.clients).size != len(self):
             raise ValueError("a client is asked twice at once")
         if self.rounds.shape != (len(self),) or self.points.shape[:-1] != (len(self),):
             raise ValueError("a task is for one client, of one round and from one point")
-        if self.rounds.dtype != np.int64 or self.points.dtype != np.int64:
+        if {self.clients.dtype, self.rounds.dtype, self.points.dtype} != {np.dtype(np.int64)}:
             raise ValueError("tasks hold 64-bit integers")
         if len(self) and not 1 <= int(self.rounds.min()) <= int(self.rounds.max()) < 2**32:
             raise ValueError("a task belongs to a round from 1")
@@ -37,9 +38,13 @@ class ClientTasks:
     def __len__(self) -> int:
         return len(self.clients)
 
-    def part(self, where: slice) -> "ClientTasks":
+    def only(self, where: slice | IntArray | NDArray[np.bool_]) -> "ClientTasks":
         """Return some of the tasks."""
         return ClientTasks(self.clients[where], self.rounds[where], self.points[where])
+
+    def shifted(self, first: int) -> "ClientTasks":
+        """Return the same with other numbers for the clients, beginning at ``first``."""
+        return ClientTasks(self.clients + first, self.rounds, self.points)
 
     def requests(self, version: bytes) -> list[bytes]:
         """Return what the ledger binds each answer to: the task and the version of the data."""

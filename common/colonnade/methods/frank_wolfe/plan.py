@@ -6,10 +6,10 @@ shapes of correlation (``colonnade bench vertical`` repeats some of them with ot
 """
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from colonnade.core.fixedpoint import GRID
+from colonnade.methods.base import payload
 from colonnade.methods.column_moments import clipped_normal
 from colonnade.methods.frank_wolfe.residual import SCORE_SENSITIVITY
 from colonnade.methods.frank_wolfe.spec import (
@@ -20,14 +20,11 @@ from colonnade.methods.frank_wolfe.spec import (
     SHARE,
     Block,
     FrankWolfeSpec,
-    Labels,
-    Loss,
     Sampling,
 )
+from colonnade.methods.problem import Labels, Loss, Problem
 from colonnade.privacy.accounting import RHO_UNIT, rho_from_units
 
-# What is expected between columns of different parties if nobody says.
-DEFAULT_CORRELATION = 0.2
 # Features that a sharing party shares: few with little noise beat many with much.
 _SHARES = 3
 _SHARE_PART = 0.45
@@ -37,38 +34,6 @@ _SHARE_CLIP = 0.7
 _MEAN_NOISE = 0.01
 _MEAN_PARTS = (0.01, 0.06)
 _MAX_DIM = 4096
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """What is known before any data is read; ``rho_units`` is for all parties together."""
-
-    n_rows: int
-    features: Mapping[str, Sequence[str]]  # by party
-    rho_units: int
-    label_owner: str | None = None  # None if every party holds the label
-    loss: Loss = Loss.SQUARED
-    correlation: float | None = None  # expected between columns of different parties
-
-    def __post_init__(self) -> None:
-        if not self.features or not all(self.features.values()):
-            raise ValueError("a plan needs parties with at least one feature each")
-        if self.n_rows < 1 or self.rho_units < 1:
-            raise ValueError("a plan needs rows and a budget")
-        if self.label_owner is not None and self.label_owner not in self.features:
-            raise ValueError("the owner of the label is not a party")
-        if self.correlation is not None and not 0.0 <= self.correlation < 1.0:
-            raise ValueError("a correlation must lie in 0 .. 1")
-
-    @property
-    def sketched(self) -> bool:
-        """Whether the label is held by one party alone among several."""
-        return self.label_owner is not None and len(self.features) > 1
-
-    @property
-    def expected(self) -> float:
-        """The correlation to plan for."""
-        return DEFAULT_CORRELATION if self.correlation is None else self.correlation
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +77,7 @@ class Plan:
 
     def max_bytes(self) -> dict[str, dict[str, int]]:
         """Return the most payload bytes by party and kind."""
-        return {block.party: self.spec.payload(block.party) for block in self.spec.blocks}
+        return {block.party: payload(self.spec, block.party) for block in self.spec.blocks}
 
     def summary(self) -> dict[str, object]:
         """Return what a person asks of a plan, as JSON values."""

@@ -13,8 +13,10 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from colonnade.methods.base import payload
 from colonnade.methods.column_moments import moments_code, moments_mechanism
 from colonnade.methods.frank_wolfe.residual import SCORE_SENSITIVITY
+from colonnade.methods.problem import Labels, Loss
 from colonnade.privacy.mechanisms import DiscreteGaussian, SignedSelection
 from colonnade.sketching.dense import HadamardSketch
 from colonnade.sketching.packing import ShareCode, share_mechanism
@@ -28,20 +30,6 @@ LOCAL_DISCOUNT = 4
 
 # The kinds of release.
 MEANS, LABEL, SELECT, SHARE = "means", "label", "select", "share"
-
-
-class Labels(enum.Enum):
-    """Who holds the label."""
-
-    SHARED = "shared"
-    SKETCHED = "sketched"
-
-
-class Loss(enum.Enum):
-    """What is minimised; logistic is its second-order surrogate, least squares, then calibrated."""
-
-    SQUARED = "squared"
-    LOGISTIC = "logistic"
 
 
 class Sampling(enum.Enum):
@@ -122,7 +110,7 @@ class FrankWolfeSpec:
         self._check_sampling()
         self.selection(1)  # a price too small for any noise is refused here
         for block in self.blocks:
-            self.payload(block.party)  # of the other kinds too, and an impossible sketch
+            payload(self, block.party)  # of the other kinds too, and an impossible sketch
 
     def _check_labels(self) -> None:
         owners = sum(block.holds_label for block in self.blocks)
@@ -136,6 +124,11 @@ class FrankWolfeSpec:
             raise ValueError("a round must sample between one party and all, and no negative part")
         if not all(0 < block.probability <= 1 for block in self.blocks):
             raise ValueError("a probability must lie above 0 and not above 1")
+
+    @property
+    def population(self) -> int:
+        """Rows that every party has: the unit of privacy is a record."""
+        return self.n_rows
 
     @property
     def parts(self) -> tuple[Block, ...]:
@@ -239,14 +232,6 @@ class FrankWolfeSpec:
         if kind == LABEL:
             return self.label_share(sketch)[1].n_bytes
         raise ValueError("the job has no release of that kind")
-
-    def payload(self, party: str) -> dict[str, int]:
-        """Return the most bytes of each kind that ``party`` can ever send.
-
-        What it does send depends on which features are chosen, through the number of shares.
-        """
-        counts = self.max_releases(party).items()
-        return {kind: count * self.body_bytes(party, kind) for kind, count in counts if count}
 
     def task_entries(self, party: str) -> int:
         """Return the most numbers that a task for ``party`` carries."""

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from colonnade.methods.frank_wolfe.spec import Labels
 from colonnade.methods.moments.rows import MAX_COLUMNS, MAX_OUTPUTS, MAX_ROWS
+from colonnade.methods.problem import Labels
 
 if TYPE_CHECKING:
     from colonnade.methods.moments.spec import MomentsSpec

@@ -7,9 +7,7 @@ four shapes of correlation at several sizes and budgets; other seeds were kept f
 import math
 from dataclasses import dataclass
 
-from colonnade.methods.frank_wolfe.plan import Problem
-from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec, Labels
-from colonnade.methods.job import MAX_TASK_ENTRIES
+from colonnade.methods.base import MAX_TASK_ENTRIES, Part, payload
 from colonnade.methods.moments.spec import (
     CROSS,
     GRAM,
@@ -20,8 +18,8 @@ from colonnade.methods.moments.spec import (
     SCREEN,
     SHARE,
     MomentsSpec,
-    Part,
 )
+from colonnade.methods.problem import Labels, Problem
 from colonnade.privacy.accounting import RHO_UNIT, rho_from_units
 
 # Means: a noise of this many half ranges is enough; within these parts of the budget.
@@ -44,8 +42,6 @@ _LEAST_SHARE = 35.0
 # The same over all parties where one alone holds the label, whose sketch needs the budget more.
 _LEAST_SKETCHED = 480.0
 _DIMS = (128, 8192)
-# Rows times rho for each party: with less, and a sketched label, Frank-Wolfe is chosen.
-_LEAST_CHOSEN = 40.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +65,7 @@ class MomentsPlan:
 
     def max_bytes(self) -> dict[str, dict[str, int]]:
         """Return the payload bytes by party and kind."""
-        return {part.party: self.spec.payload(part.party) for part in self.spec.parts}
+        return {part.party: payload(self.spec, part.party) for part in self.spec.parts}
 
     def summary(self) -> dict[str, object]:
         """Return what a person asks of a plan, as JSON values."""
@@ -200,20 +196,3 @@ def _dim(problem: Problem, units: int, *, others: int) -> int:
     while dim > 1 and dim * others > MAX_TASK_ENTRIES * 9 // 10:
         dim //= 2
     return dim
-
-
-def choose_method(problem: Problem) -> str:
-    """Return the kind of job that is expected to do better: "moments" or "frank-wolfe".
-
-    Measured on 57 settings with four shapes of tables and five seeds each, which no rule was made
-    with: 300 to 1e5 rows, 8 to 2000 features at 1 to 20 parties, epsilon 0.1 to 10, both losses and
-    label modes. The median of the moments job was ahead in 188 of 228 cells, by 0.08 in the middle.
-    Outside the region below it was behind by more than 0.03 in 4 of 176, by 0.06 to 0.21: three of
-    them with 300 to 3000 rows, one with a single feature a party. Within that region, where one
-    party alone holds the label and there are too few rows or too little budget for others to see
-    it, both jobs are close to nothing, and Frank-Wolfe was ahead by more than 0.03 in 24 of 52.
-    """
-    strength = problem.n_rows * rho_from_units(problem.rho_units) / len(problem.features)
-    if problem.sketched and strength < _LEAST_CHOSEN:
-        return FrankWolfeSpec.kind
-    return MomentsSpec.kind

@@ -27,9 +27,10 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from colonnade.methods.base import Part
 from colonnade.methods.column_moments import moments_code, moments_mechanism
 from colonnade.methods.frank_wolfe.residual import SCORE_SENSITIVITY
-from colonnade.methods.frank_wolfe.spec import SELECT_BYTES, Labels, Loss
+from colonnade.methods.frank_wolfe.spec import SELECT_BYTES
 from colonnade.methods.moments.checks import check_spec
 from colonnade.methods.moments.rows import (
     BALL,
@@ -39,6 +40,7 @@ from colonnade.methods.moments.rows import (
     sketch_sensitivity2,
     triangle_size,
 )
+from colonnade.methods.problem import Labels, Loss
 from colonnade.privacy.mechanisms import DiscreteGaussian, SignedSelection
 from colonnade.sketching.packing import ShareCode
 from colonnade.sketching.sparse import Sketch, SparseSketch
@@ -60,15 +62,6 @@ class Stage(enum.Enum):
     GRAM = "gram"
     SHARE = "share"
     CROSS = "cross"
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One party's part: its features in order, and whether it holds the label."""
-
-    party: str
-    features: tuple[str, ...]
-    holds_label: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +96,11 @@ class MomentsSpec:
 
     def __post_init__(self) -> None:
         check_spec(self)
+
+    @property
+    def population(self) -> int:
+        """Rows that every party has: the unit of privacy is a record."""
+        return self.n_rows
 
     def shares(self) -> bool:
         """Return whether parties share directions at all."""
@@ -190,8 +188,8 @@ class MomentsSpec:
     def made(self, part: Part, kind: str) -> NoiseAndCode:
         """Return mechanism and code of a release of numbers.
 
-        Privacy: sensitivities are those of `optim.vertical_moments.rows` and, for means, of
-        `optim.vertical.moments`.
+        Privacy: sensitivities are those of `methods.moments.rows` and, for means, of
+        `methods.column_moments`.
         """
         if kind == MEANS:
             count = len(part.features) + self.sums_label(part)
@@ -245,11 +243,6 @@ class MomentsSpec:
         if kind == SCREEN:
             return SELECT_BYTES
         return self.made(self.part(party), kind)[1].n_bytes
-
-    def payload(self, party: str) -> dict[str, int]:
-        """Return the bytes of each kind that ``party`` sends: exact, and known beforehand."""
-        counts = self.max_releases(party)
-        return {kind: count * self.body_bytes(party, kind) for kind, count in counts.items()}
 
     def task_entries(self, party: str) -> int:
         """Return the most numbers that a task for ``party`` carries."""

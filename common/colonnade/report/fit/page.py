@@ -65,7 +65,7 @@ def render(report: Mapping[str, Any]) -> str:
     drawn = draw_plots(report)
     plots = drawn or {}
     return page(
-        f"{_MODELS[report['loss']]} of {report['model']['label']['name']}: Colonnade fit",
+        f"{_MODELS[report['model']['loss']]} of {report['model']['label']['name']}: Colonnade fit",
         _alarm(report),
         _headline(report),
         Markup() if drawn is not None else tag("p", NO_PLOTS, class_="note"),
@@ -94,7 +94,8 @@ def _alarm(report: Mapping[str, Any]) -> Markup:
 
 
 def _headline(report: Mapping[str, Any]) -> Markup:
-    privacy, used = report["privacy"], largest_features(report["model"])
+    privacy, model = report["privacy"], report["model"]
+    used = largest_features(model)
     epsilon = at_most(privacy["epsilon"])
     promised = [
         (number(privacy["epsilon"], f"ε ≤ {epsilon}"), "promised"),
@@ -106,14 +107,14 @@ def _headline(report: Mapping[str, Any]) -> Markup:
         (number(report["n_rows"]), "rows"),
         (
             number(len(used)),
-            f"of {len(report['model']['features']):,d} features have a coefficient",
+            f"of {len(model['features']):,d} features have a coefficient",
         ),
         (number(report["path"]["steps"][-1]), "steps"),
     ]
     items = [tag("li", tag("b", figure), tag("span", text)) for figure, text in tiles]
     return tag(
         "header",
-        tag("h1", f"{_MODELS[report['loss']]} of ", name_of(report["model"]["label"]["name"])),
+        tag("h1", f"{_MODELS[model['loss']]} of ", name_of(model["label"]["name"])),
         tag(
             "p",
             "run ",
@@ -193,7 +194,8 @@ def _noise(release: Mapping[str, Any]) -> Markup:
     """Return the scale of the noise over what one row can change."""
     if "sigma2" in release:
         return number((release["sigma2"] / release["l2_sensitivity2"]) ** 0.5)
-    return number(release["scale"] / release["sensitivity"])
+    moved = release.get("sensitivity", release.get("l1_sensitivity"))
+    return number(release["scale"] / moved)
 
 
 def _convergence(path: Mapping[str, Any], plots: Mapping[str, Markup]) -> Markup:
@@ -243,7 +245,7 @@ def _model(report: Mapping[str, Any], plots: Mapping[str, Markup]) -> Markup:
             "p",
             "A linear model of ",
             name_of(label["name"]),
-            f" ({model['loss']} loss). Scaled: on values clipped to [low, high] and brought to"
+            f" ({report['loss']} loss). Scaled: on values clipped to [low, high] and brought to"
             " [-1, 1], so what a move from the middle to an end of the bounds does; no deviations"
             " were released, so sizes compare only between features whose values fill their bounds"
             f" alike. In the feature's unit: {_UNITS[model['loss']]}.",

@@ -18,13 +18,18 @@ _SOLVERS = {
 def settings_section(report: Mapping[str, Any]) -> Markup:
     """Return what the fit was told to do."""
     penalty = report["penalty"]
+    strengths = [
+        ("l1 penalty", number(penalty["l1"])),
+        ("l2 penalty", number(penalty["l2"])),
+        ("box", "none" if penalty["box"] is None else number(penalty["box"])),
+    ]
+    if "name" in penalty:  # a registered one
+        strengths = [(f"{_words(penalty['name'])} penalty", number(penalty["strength"]))]
     rows = [
         ("solver", _SOLVERS.get(report["privacy"]["solver"], report["privacy"]["solver"])),
         *((f"its {_words(name)}", _setting(value)) for name, value in report["settings"].items()),
         ("loss", report["loss"]),
-        ("l1 penalty", number(penalty["l1"])),
-        ("l2 penalty", number(penalty["l2"])),
-        ("box", "none" if penalty["box"] is None else number(penalty["box"])),
+        *strengths,
         ("intercept", "yes" if report["intercept"] else "no"),
         ("noise", "exact and secret" if report["privacy"]["private"] else "not private"),
     ]
@@ -42,6 +47,8 @@ def _words(name: str) -> str:
 
 def _setting(value: Any) -> str:
     """Return a solver's setting in words."""
+    if value is None:
+        return "by default"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):

@@ -18,9 +18,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from colonnade.core.errors import BadInput
+from colonnade.core.errors import BadInput, BadMessage, PolicyRefused
 from colonnade.data.table import TableHeader
 from colonnade.ledger.ledger import Ledger
+from colonnade.methods.base import Unit
+from colonnade.methods.job import Job
 
 CLIENTS_NAME = "clients.json"
 _SECRET = b"colonnade names of client accounts v1"
@@ -35,6 +37,26 @@ class Clients:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @property
+    def unit(self) -> Unit:
+        """The unit of privacy: each client is protected with all of its rows."""
+        return Unit.CLIENT
+
+    @property
+    def population(self) -> int:
+        """How many clients there are; how many rows they have is not said."""
+        return len(self)
+
+    def check(self, job: Job, party: str) -> None:
+        """Refuse a job about records, or with another number of clients here."""
+        if job.unit is not Unit.CLIENT:
+            raise PolicyRefused("the table is divided among clients: only jobs over clients use it")
+        check_clients(job, party, len(self))
+
+    def set_aside(self, ledger: Ledger, job: str, *, units: int) -> None:
+        """Set a job's greatest price aside, of every client that can afford it."""
+        set_aside(ledger, job, self.accounts(ledger), units=units)
 
     def rows(self) -> list[slice]:
         """Return where each client's rows are."""
@@ -113,6 +135,12 @@ def check_accounts(ledger: Ledger, *, divided: bool) -> None:
         raise BadInput("the ledger has paid for a whole table, and this one is divided by clients")
     if not divided and spent - {""}:
         raise BadInput("the ledger has paid for clients of a divided table, and this one is whole")
+
+
+def check_clients(job: Job, party: str, have: int) -> None:
+    """Refuse a job that counts on another number of clients than the party has."""
+    if (expected := job.member(party).clients) != have:
+        raise BadMessage(f"the job has {expected} clients of party {party}, which has {have}")
 
 
 def set_aside(ledger: Ledger, job: str, accounts: Sequence[str], *, units: int) -> None:

@@ -2,9 +2,9 @@
 
 Privacy: four kinds of release, all through the gate. A selection is the exponential mechanism over
 exact integer scores whose sensitivity is `SCORE_SENSITIVITY` for any task a coordinator can send
-(see `optim.vertical.residual`). A share is the sketch of a whole column with discrete Gaussian
+(see `methods.frank_wolfe.residual`). A share is the sketch of a whole column with discrete Gaussian
 noise for ``2 GRID`` times the column norm of ``J``; the label's sketch is the same. Means are the
-sums of all columns of the job and of their squares (see `optim.vertical.moments`). Which features
+sums of all columns of the job and of their squares (see `methods.column_moments`). Which features
 were shared before, and how a column is clipped before it is shared, follows from stored releases
 only, so it depends on released bytes alone.
 """
@@ -21,6 +21,7 @@ from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger, Released
 from colonnade.linear.kernels import score
 from colonnade.methods.column_moments import moments_of, shared_column, sums
+from colonnade.methods.frank_wolfe.codec import task_from_bytes
 from colonnade.methods.frank_wolfe.residual import TaskParameters, residual
 from colonnade.methods.frank_wolfe.spec import (
     LABEL,
@@ -33,9 +34,11 @@ from colonnade.methods.frank_wolfe.spec import (
     encode_choice,
 )
 from colonnade.party.data.columns import Columns
+from colonnade.party.methods.base import JobContext
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.sketching.packing import ShareCode
 from colonnade.sketching.sparse import Sketch
+from colonnade.wire.codec import Releases
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,3 +174,36 @@ class FrankWolfeParty:
         if not allowed:
             raise BadMessage("a task leaves nothing to choose from")
         return np.array(sorted(allowed), np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class FrankWolfeAnswers:
+    """Frank-Wolfe's side."""
+
+    party: FrankWolfeParty
+    context: JobContext
+
+    @classmethod
+    def of(cls, spec: FrankWolfeSpec, context: JobContext) -> "FrankWolfeAnswers":
+        """Build from context."""
+        block, sketch = spec.block(context.party), spec.sketch(context.job_id)
+        party = FrankWolfeParty(
+            spec, context.job_id, block, sketch, context.columns, context.gate, context.ledger
+        )
+        return cls(party, context)
+
+    def answer(self, round_: int, body: bytes) -> Releases:
+        """Release what a task asks for."""
+        spec, block = self.party.spec, self.party.block
+        task = task_from_bytes(body, n_features=len(block.features), sketch_dim=spec.sketch_dim)
+        request = self.context.request(body)
+        if task.public is None:
+            if round_ != 0:
+                raise BadMessage("only round 0 is an opening")
+            return Releases(self.party.open(request))
+        if not 1 <= round_ <= spec.rounds:
+            raise BadMessage(f"the job has rounds 1 to {spec.rounds}")
+        keys = [ReleaseKey(self.party.job, 0, kind) for kind in spec.opening(block)]
+        if any(key not in self.party.ledger.state.stored for key in keys):
+            raise BadMessage("the job's opening comes first")  # before anything is charged
+        return Releases(self.party.choose(round_, task.public, task.candidates, request))

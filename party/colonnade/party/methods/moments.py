@@ -1,9 +1,9 @@
 """A party's side of a moments job: one answer a round, each through the gate.
 
-Privacy: seven kinds of release. Means are sums of columns and squares (`optim.vertical.moments`);
-a choice in screening is Frank-Wolfe's (`optim.vertical.residual`); all others begin with a
+Privacy: seven kinds of release. Means are sums of columns and squares (`methods.column_moments`);
+a choice in screening is Frank-Wolfe's (`methods.frank_wolfe.residual`); all others begin with a
 projection of each row into a ball, chosen by the coordinator and bounded here
-(`optim.vertical_moments.rows`). Mechanisms and prices follow from the specification alone, and a
+(`methods.moments.rows`). Mechanisms and prices follow from the specification alone, and a
 task is refused, before anything is charged, for what it says and never for what the data is.
 """
 
@@ -18,23 +18,18 @@ from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger, Released
 from colonnade.linear.kernels import score
+from colonnade.methods.base import Part
 from colonnade.methods.column_moments import sums
 from colonnade.methods.frank_wolfe.residual import residual
 from colonnade.methods.frank_wolfe.spec import encode_choice
+from colonnade.methods.moments.codec import task_from_bytes
 from colonnade.methods.moments.rows import Projection, inner_products, project, triangle
-from colonnade.methods.moments.spec import (
-    CROSS,
-    GRAM,
-    MARGINALS,
-    MEANS,
-    SCREEN,
-    MomentsSpec,
-    Part,
-    Stage,
-)
+from colonnade.methods.moments.spec import CROSS, GRAM, MARGINALS, MEANS, SCREEN, MomentsSpec, Stage
 from colonnade.methods.moments.tasks import Task
 from colonnade.party.data.columns import Columns
+from colonnade.party.methods.base import JobContext
 from colonnade.sketching.sparse import Sketch
+from colonnade.wire.codec import Releases
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,3 +177,32 @@ class MomentsParty:
             (dim,),
         ):
             raise BadMessage("a task has other sizes than the job")
+
+
+@dataclass(frozen=True, slots=True)
+class MomentsAnswers:
+    """Moments' side."""
+
+    party: MomentsParty
+    context: JobContext
+
+    @classmethod
+    def of(cls, spec: MomentsSpec, context: JobContext) -> "MomentsAnswers":
+        """Build from context."""
+        part, sketch = spec.part(context.party), spec.sketch(context.job_id)
+        party = MomentsParty(
+            spec, context.job_id, part, sketch, context.columns, context.gate, context.ledger
+        )
+        return cls(party, context)
+
+    def answer(self, round_: int, body: bytes) -> Releases:
+        """Release what a task asks for."""
+        spec, part = self.party.spec, self.party.part
+        task = task_from_bytes(
+            body,
+            round_=round_,
+            n_columns=spec.n_columns(part),
+            n_features=len(part.features),
+            sketch_dim=spec.sketch_dim,
+        )
+        return Releases(self.party.answer(task, self.context.request(body)))

@@ -166,8 +166,8 @@ class Coordinator:
         now = self._monotonic()
         for run in list(self.runs.values()):
             if run.state is not None:
-                self._advance(run, expired=run.expired(now))
-            reason = run.overdue(now, self._last_seen)
+                self._advance(run, expired=run.strategy.expired(run, now))
+            reason = run.strategy.overdue(run, now, self._last_seen)
             if reason and run.row.job_id in self.runs:
                 self._end(run, State.FAILED, reason)
 
@@ -188,7 +188,7 @@ class Coordinator:
             self._store.put_decision(row)
             run.decisions[party] = row
         self._changed.add(run.row.job_id)
-        if not row.accepted and run.clients is None:
+        if not row.accepted and not run.strategy.partial:
             self._end(run, State.FAILED, f"party {party} refused the job ({code}): {text}")
         elif run.state is None and not run.awaited():
             run.row = replace(run.row, state=State.RUNNING)
@@ -205,16 +205,17 @@ class Coordinator:
         tasks = run.tasks if is_open else self._store.tasks(run.row.job_id, round_)
         if party not in tasks:
             raise BadInput(f"party {party} was asked for nothing in round {round_}")
-        known = with_newest(self.parties[party], submission)
-        answer = run.parse(party, submission, tasks[party])
+        releases = run.strategy.releases(party, submission)
+        known = with_newest(self.parties[party], releases)
+        answer = run.strategy.parse(run, party, submission, tasks[party])
         self.parties[party] = known  # everything is checked
         keep(run, party, submission, answer, wire)  # the next task, or the ending, tells the party
         self._changed.add(run.row.job_id)
         self._advance(run)
 
     def _is_late(self, run: Run, party: str, round_: int) -> bool:
-        """Return whether a party of clients has not yet answered a round that closed without it."""
-        if run.clients is None or run.state is None or round_ >= run.round:
+        """Return whether a party has not yet answered a round that closed without it."""
+        if not run.strategy.partial or run.state is None or round_ >= run.round:
             return False
         self._settle(run)
         return party not in self._store.answers(run.row.job_id, round_)
@@ -235,35 +236,35 @@ class Coordinator:
         self._out.receipted(party, submission)
 
     def _refuse(self, party: str, refusal: pb.Refusal, wire: int) -> None:
-        run = self._run_of(party, refusal.job_id)
-        if run is not None and run.clients is not None:
-            tasks = self._store.tasks(refusal.job_id, refusal.round)
-            self._accept(party, run.clients.declining(party, refusal, tasks.get(party)), wire)
-        elif run is not None:
-            self._store.add_uplink([control_row(run.row.job_id, run.round, party, wire)])
-            code, text = public_text(refusal.code, 40), public_text(refusal.message)
-            reason = f"party {party} refused round {refusal.round} ({code}): {text}"
-            self._end(run, State.FAILED, reason)
+        if (run := self._run_of(party, refusal.job_id)) is None:
+            return
+        task = self._store.tasks(refusal.job_id, refusal.round).get(party)
+        if (declined := run.strategy.decline(party, refusal, task)) is not None:
+            self._accept(party, declined, wire)
+            return
+        self._store.add_uplink([control_row(run.row.job_id, run.round, party, wire)])
+        code, text = public_text(refusal.code, 40), public_text(refusal.message)
+        reason = f"party {party} refused round {refusal.round} ({code}): {text}"
+        self._end(run, State.FAILED, reason)
 
     def _advance(self, run: Run, *, expired: bool = False) -> None:
         """Open rounds, and close them while nobody is awaited, or the open one if it expired."""
         now = self._monotonic()
         while not run.algorithm.finished(run.state):
             if not run.opened:
-                if run.in_backoff(now):
+                if run.strategy.in_backoff(run, now):
                     return
-                run.open(now)
-                self._store.put_tasks(run.row.job_id, run.round, run.kept_tasks())
+                self._store.put_tasks(run.row.job_id, run.round, run.open(now))
                 for party in run.tasks:
                     self._out.task(run, party)
-            if not run.may_close(expired=expired):
+            if not run.strategy.may_close(run, expired=expired):
                 return
             expired = False
             self._settle(run)
             job_id, answered = run.row.job_id[:12], len(run.answers)
             logger.info("round_closed job=%s round=%d parties=%d", job_id, run.round, answered)
             self._store.put_iterate(run.close_round(now))
-        self._end(run, *run.outcome())
+        self._end(run, *run.strategy.outcome(run))
 
     def _settle(self, run: Run) -> None:
         for party in write_answers(self._store, run):
@@ -272,7 +273,7 @@ class Coordinator:
     def _end(self, run: Run, state: State, reason: str) -> None:
         job_id = run.row.job_id
         self._settle(run)
-        if run.clients is not None and run.pending():  # it was paid for, so it counts
+        if run.strategy.has_unused(run):
             self._store.put_iterate(run.close_round(self._monotonic()))
         run.row = replace(run.row, state=state, reason=reason, ended_at=self._clock())
         self._store.set_state(replace(run.row, outcome=job_status(run).SerializeToString()))

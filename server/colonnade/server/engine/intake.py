@@ -6,12 +6,10 @@ from typing import Any
 from colonnade.core.errors import BadInput, NotEnrolled
 from colonnade.ledger.receipts import verify
 from colonnade.server.engine.heads import with_head
-from colonnade.server.engine.metering import submission_rows
 from colonnade.server.engine.offers import check_offer
-from colonnade.server.engine.rounds import Answer, Run
+from colonnade.server.engine.rounds import Run
 from colonnade.server.store.base import PartyRow, Store
 from colonnade.v1 import federation_pb2 as pb
-from colonnade.wire.clients import ClientAnswers, client_answers_to_bytes
 from colonnade.wire.session import PROTOCOL, enrolment_statement
 
 
@@ -59,18 +57,11 @@ def keep(run: Run, party: str, submission: pb.Submission, answer: Any, wire: int
     It is written with the others of the round, at the latest at the next tick: nothing is sent
     before, and a party whose answer a crash takes away sends the same bytes again.
     """
-    if isinstance(
-        answer, ClientAnswers
-    ):  # what came before in answer to another task is not kept again
-        rows = submission_rows(submission, party, wire, new=answer.bodies)
-        body = client_answers_to_bytes(submission.job_id, submission.round, answer)
-    else:
-        rows = submission_rows(submission, party, wire)
-        body = submission.SerializeToString(deterministic=True)
-    run.unwritten.append(Answer(submission.round, party, body, rows))
-    for row in rows:
+    record = run.strategy.record(submission, party, answer, wire)
+    run.unwritten.append(record)
+    for row in record.uplink:
         run.count(row)
-    run.take(party, submission.round, answer)
+    run.strategy.take(run, party, submission.round, answer)
 
 
 def write_answers(store: Store, run: Run) -> set[str]:

@@ -6,10 +6,10 @@ and encryption. What a message needs besides its releases counts as control, so 
 
 from collections.abc import Sequence
 
-from colonnade.methods.admm.spec import DISPLACEMENT
-from colonnade.server.engine.rounds import CONTROL
 from colonnade.server.store.base import UplinkRow
 from colonnade.v1 import federation_pb2 as pb
+
+CONTROL = "control"
 
 
 def control_row(job_id: str, round_: int, party: str, wire: int) -> UplinkRow:
@@ -23,13 +23,8 @@ def retry_row(submission: pb.Submission, party: str, wire: int) -> UplinkRow:
     return UplinkRow(job_id, round_, party, CONTROL, retry_bytes=wire)
 
 
-def submission_rows(
-    submission: pb.Submission, party: str, wire: int, *, new: Sequence[bytes] = ()
-) -> list[UplinkRow]:
-    """Count a submission: a row for each kind, and the rest as control.
-
-    Of clients' answers only the ``new`` ones count; others came before.
-    """
+def release_rows(submission: pb.Submission, party: str, wire: int) -> list[UplinkRow]:
+    """Count a submission of releases: a row for each kind, and the rest as control."""
     job_id, round_ = submission.job_id, submission.round
     rows = [
         UplinkRow(
@@ -43,21 +38,24 @@ def submission_rows(
         )
         for release in submission.releases
     ]
-    if submission.HasField("clients"):
-        rows = [_of_clients(submission, party, new)]
-    rest = wire - sum(row.wire_bytes + row.retry_bytes for row in rows)
+    rest = wire - sum(row.wire_bytes for row in rows)
     return [*rows, control_row(job_id, round_, party, rest)]
 
 
-def _of_clients(submission: pb.Submission, party: str, new: Sequence[bytes]) -> UplinkRow:
-    fresh = sum(map(len, new))
-    return UplinkRow(
-        submission.job_id,
-        submission.round,
+def client_rows(
+    submission: pb.Submission, party: str, wire: int, *, new: Sequence[bytes]
+) -> list[UplinkRow]:
+    """Count clients' answers: only the ``new`` ones, because others came before."""
+    job_id, round_, answers = submission.job_id, submission.round, submission.clients
+    fresh, total = sum(map(len, new)), sum(map(len, answers.bodies))
+    row = UplinkRow(
+        job_id,
+        round_,
         party,
-        DISPLACEMENT,
+        answers.kind,
         payload_bytes=fresh,
         wire_bytes=fresh,
         messages=len(new),
-        retry_bytes=sum(map(len, submission.clients.bodies)) - fresh,
+        retry_bytes=total - fresh,
     )
+    return [row, control_row(job_id, round_, party, wire - total)]

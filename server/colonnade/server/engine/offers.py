@@ -2,20 +2,18 @@
 
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
-from colonnade.methods.admm.spec import MAX_CLIENTS
+from colonnade.methods.base import MAX_CLIENTS, MAX_FEATURES, MAX_POPULATION
 from colonnade.methods.bounds import bounds_at
-from colonnade.methods.job import MAX_FEATURES, MAX_ROWS
 from colonnade.privacy.accounting import MAX_UNITS
-from colonnade.v1 import federation_pb2
+from colonnade.v1 import federation_pb2, job_pb2
 from colonnade.wire.jobspec import feature_from_proto, fill_from_proto
 
 
 def check_offer(party: str, offer: federation_pb2.Offer) -> None:
     """Refuse an offer that could not be shown or planned with."""
-    if not 1 <= offer.n_rows <= MAX_ROWS or len(offer.features) > MAX_FEATURES:
-        raise BadInput(f"party {party} offers too many or no rows, or too many features")
-    if offer.clients > min(offer.n_rows, MAX_CLIENTS):
-        raise BadInput(f"party {party} says that it has more clients than rows, or too many")
+    most = {job_pb2.UNIT_RECORD: MAX_POPULATION, job_pb2.UNIT_CLIENT: MAX_CLIENTS}
+    if not 1 <= offer.population <= most.get(offer.unit, 0) or len(offer.features) > MAX_FEATURES:
+        raise BadInput(f"party {party} offers too many or no rows or clients, or too many features")
     check_budget(party, offer)
     if offer.bounds_units > offer.spent_units:
         raise BadInput(f"party {party} says that bounds cost more than all that it has spent")

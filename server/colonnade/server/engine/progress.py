@@ -46,10 +46,10 @@ def party_status(engine: Coordinator, row: PartyRow) -> jobs_pb2.PartyStatus:
         party=row.name,
         attached=row.name in engine.attached,
         dataset=offer.dataset,
-        n_rows=offer.n_rows,
+        population=offer.population,
         cap_units=offer.cap_units,
         used_units=offer.spent_units + offer.reserved_units,
-        clients=offer.clients,
+        unit=offer.unit,
         told_at=row.told_at,
         bounds_units=offer.bounds_units,
     )

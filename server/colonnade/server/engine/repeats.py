@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from colonnade.core.errors import DuplicateJob
+from colonnade.methods.base import Unit
+from colonnade.methods.messages import UNITS
 from colonnade.privacy.accounting import rho_from_units
 from colonnade.server.engine.rounds import Run
 from colonnade.server.engine.status import job_status
@@ -24,11 +26,9 @@ def refuse_repeated(store: Store, runs: Mapping[str, Run], spec: bytes) -> None:
         if run is None and not any(spent):
             continue
         when = datetime.fromtimestamp(row.submitted_at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-        cost = (
-            f"rho {rho_from_units(max(spent)):.6g} at most of any client"
-            if status.over_clients
-            else f"rho {rho_from_units(sum(spent)):.6g} in all"
-        )
+        unit = UNITS.read(status.unit)
+        whose = "in all" if unit is Unit.RECORD else "at most of any client"
+        cost = f"rho {rho_from_units(unit.joint(spent)):.6g} {whose}"
         raise DuplicateJob(
             f"job {row.job_id[:12]} asked the same at {when}; it is {row.state.value} and cost "
             f"{cost} so far; to spend again on purpose, submit it with --again (again=True)"

@@ -1,5 +1,6 @@
 """Where a job stands, as operators and parties see it."""
 
+from colonnade.methods.messages import UNITS
 from colonnade.server.engine.rounds import Run
 from colonnade.server.store.base import State
 from colonnade.v1 import jobs_pb2
@@ -26,7 +27,7 @@ def job_status(run: Run) -> jobs_pb2.JobStatus:
         submitted_at=row.submitted_at,
         ended_at=row.ended_at,
         submitted_by=row.submitted_by,
-        over_clients=run.clients is not None,
+        unit=UNITS.write(job.unit),
     )
     awaited = () if row.state.ended else run.awaited()
     used = run.features_used() if row.state is State.FINISHED else {}

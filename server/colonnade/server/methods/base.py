@@ -1,20 +1,19 @@
 """What the coordinator asks of a method: pure steps from state to tasks and from answers to state.
 
-A new vertical method is one module here and one at the party; the engine, store, meter and report
-know only this. What a job over clients needs besides is in `server.admm_job`.
+The engine, store, meter and report know only this; `registry` says which method has which steps.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from colonnade.core.arrays import AnyArray, FloatArray
+from colonnade.core.arrays import AnyArray, FloatArray, IntArray
 from colonnade.data.model import LinearModel, ModelFeature, ModelLabel
-from colonnade.methods.admm.method import AdmmMethod
-from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec
 from colonnade.methods.job import Job
-from colonnade.methods.moments.spec import MomentsSpec
+from colonnade.server.store.base import IterateRow
+from colonnade.wire.cohort import ClientAnswers
 
 S = TypeVar("S")
 A_contra = TypeVar("A_contra", contravariant=True)  # a party's answer
@@ -46,8 +45,8 @@ class Algorithm(Protocol[S, A_contra]):
     def encode(self, state: S) -> bytes:
         """Return the state's bytes."""
 
-    def decode(self, body: bytes) -> S:
-        """Return the state that the bytes stand for."""
+    def decode(self, body: bytes, *, since: S | None = None) -> S:
+        """Return the state that the bytes stand for: whole, or as a change of the one before."""
 
     def cost(self, party: str, kind: str, round_: int) -> int:
         """Return the price of one release, in units."""
@@ -65,19 +64,89 @@ class Algorithm(Protocol[S, A_contra]):
         """Return the method's public numbers, for the report."""
 
 
-def algorithm_of(job: Job, job_id: str) -> Algorithm[Any, Any]:
-    """Return the steps of a job."""
-    from colonnade.server.methods.admm.job import FederatedAdmm
-    from colonnade.server.methods.frank_wolfe.job import VerticalFrankWolfe
-    from colonnade.server.methods.moments.job import VerticalMoments
+class CohortAlgorithm(Algorithm[S, ClientAnswers], Protocol[S]):
+    """The steps of a job over clients, of whom a round asks a cohort.
 
-    match job.method:
-        case FrankWolfeSpec() as spec:
-            return VerticalFrankWolfe.of(job, job_id, spec)
-        case MomentsSpec() as spec:
-            return VerticalMoments.of(job, job_id, spec)
-        case AdmmMethod() as method:
-            return FederatedAdmm.of(job, job_id, method)
+    The clients of all parties are numbered in the order of the members; in what a party says they
+    are numbered in its own order, so that its first one has the number `first`.
+    """
+
+    @property
+    def release_kind(self) -> str:
+        """The one kind of release that clients are asked for."""
+
+    @property
+    def round_timeout_s(self) -> int:
+        """Seconds after which a drawing closes with those who answered."""
+
+    def first(self, party: str) -> int:
+        """Return the number, among all clients, of the party's first."""
+
+    def asked(self, task: bytes) -> IntArray:
+        """Return whom a task asks."""
+
+    def kept_task(self, task: bytes) -> bytes:
+        """Return what a task says besides what follows from the state."""
+
+    def check_answers(self, party: str, said: ClientAnswers, task: bytes) -> None:
+        """Raise `BadInput` unless ``task`` asked for all that is said, and sizes fit."""
+
+    def expected(self, state: S) -> IntArray:
+        """Return, for each client, the round of the question that it owes an answer to, or 0."""
+
+    def oldest_owed(self, state: S) -> int:
+        """Return the least round whose question is still owed an answer, or the open drawing."""
+
+    def enough(self, state: S, answers: Mapping[str, ClientAnswers]) -> bool:
+        """Return whether the open round has its minimum with these answers."""
+
+    def spares(self, state: S) -> bool:
+        """Return whether the open round could ask somebody whom it has not asked."""
+
+    def shortage(self, state: S, answers: Mapping[str, ClientAnswers]) -> str:
+        """Say what the open round lacks."""
+
+    def without(self, state: S, party: str) -> S:
+        """Return the state in which all clients of ``party`` have declined."""
+
+    def encode_change(self, before: S, answers: Mapping[str, ClientAnswers], after: S) -> bytes:
+        """Return the bytes of the state to which ``answers`` led, as a change of the one before."""
+
+    def rounds_done(self, state: S) -> int:
+        """Return how many rounds had their minimum."""
+
+    def spent(self, state: S, party: str) -> int:
+        """Return the most that the job has cost any one client of ``party``, in units."""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a report says of a job's rounds besides what was counted and charged.
+
+    Parameters
+    ----------
+    models
+        The model after so many rounds; 0 is the start.
+    section
+        The method's own part of the report, under the key that its `Method` names; None for none.
+    round_of
+        By the number of a message: the round that it belongs to, where the two differ.
+    uplink
+        What the method adds to the counts of bytes.
+    """
+
+    models: Iterable[tuple[int, LinearModel]] = ()
+    section: Any = None
+    round_of: Mapping[int, int] = field(default_factory=dict)
+    uplink: Mapping[str, Any] = field(default_factory=dict)
+
+
+def whole_states(
+    algorithm: Algorithm[S, Any], states: Iterable[tuple[IterateRow, S]], *, is_open: bool
+) -> Findings:
+    """Return the models of a job whose every round leads to a state, the opening to none."""
+    del is_open
+    return Findings((row.round - 1, algorithm.model(state)) for row, state in states if row.round)
 
 
 def count_used(coef: Mapping[str, AnyArray]) -> dict[str, int]:

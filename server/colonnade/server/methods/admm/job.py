@@ -1,8 +1,6 @@
 """Federated ADMM as the engine sees it: states, tasks and answers by party, prices, the model.
 
-Unlike a vertical job, a round need not have everybody's answer: it may close at its deadline with
-those who answered, if they are enough; else others are drawn. What comes later counts in the round
-that is open then. Messages are numbered by drawings, so that no number is used for two questions.
+Its jobs take the strategy `engine.cohort`: a round may close with those who answered.
 """
 
 import secrets
@@ -15,7 +13,9 @@ import numpy as np
 from colonnade.core.arrays import IntArray
 from colonnade.core.errors import BadInput
 from colonnade.data.model import LinearModel, ModelFeature, ModelLabel
-from colonnade.methods.admm.method import AdmmMethod
+from colonnade.methods.admm.codec import asked_in, tasks_to_bytes, without_points
+from colonnade.methods.admm.job_spec import AdmmJobSpec
+from colonnade.methods.admm.spec import DISPLACEMENT
 from colonnade.methods.job import Job
 from colonnade.server.methods.admm.state import (
     SEED_BYTES,
@@ -26,15 +26,7 @@ from colonnade.server.methods.admm.state import (
     encode_state,
 )
 from colonnade.server.methods.admm.steps import AdmmCoordinator
-from colonnade.v1 import federation_pb2 as pb
-from colonnade.wire.clients import (
-    ClientAnswers,
-    Questions,
-    asked_in,
-    client_answers_from_proto,
-    concat,
-    questions_to_bytes,
-)
+from colonnade.wire.cohort import ClientAnswers, concat
 
 # Whose the columns of the model are: every client has them.
 EVERYONE = "clients"
@@ -46,11 +38,11 @@ class FederatedAdmm:
 
     job: Job
     job_id: str
-    method: AdmmMethod
+    method: AdmmJobSpec
     solver: AdmmCoordinator
 
     @classmethod
-    def of(cls, job: Job, job_id: str, method: AdmmMethod) -> "FederatedAdmm":
+    def of(cls, job: Job, job_id: str, method: AdmmJobSpec) -> "FederatedAdmm":
         """Make the steps of ``job``, whose method is ``method``."""
         return cls(job, job_id, method, AdmmCoordinator(method.spec))
 
@@ -77,37 +69,43 @@ class FederatedAdmm:
             first = self.method.first(part.party)
             mine = (asked.clients >= first) & (asked.clients < first + part.clients)
             if mine.any():
-                questions = Questions(
-                    asked.clients[mine] - first, asked.rounds[mine], asked.v[mine]
-                )
-                tasks[part.party] = questions_to_bytes(questions)
+                tasks[part.party] = tasks_to_bytes(asked.only(mine).shifted(-first))
         return tasks
 
-    def parse(
-        self, expected: IntArray, party: str, submission: pb.Submission, task: bytes
-    ) -> ClientAnswers:
-        """Return what is new in an answer to ``task``; `BadInput` unless all of it was asked for.
+    @property
+    def release_kind(self) -> str:
+        """The one kind of release."""
+        return DISPLACEMENT
 
-        What is not ``expected`` any more came before, in answer to an earlier task.
-        """
-        if submission.releases:
-            raise BadInput(f"party {party} sent releases of another kind of job")
-        said, first = client_answers_from_proto(submission.clients), self.method.first(party)
+    @property
+    def round_timeout_s(self) -> int:
+        """Seconds after which a drawing closes with those who answered."""
+        return self.method.round_timeout_s
+
+    def first(self, party: str) -> int:
+        """Return the number, among all clients, of the party's first."""
+        return self.method.first(party)
+
+    def asked(self, task: bytes) -> IntArray:
+        """Return whom a task asks."""
+        return asked_in(task)[0]
+
+    def kept_task(self, task: bytes) -> bytes:
+        """Return a task without its points, which follow from the state."""
+        return without_points(task)
+
+    def check_answers(self, party: str, said: ClientAnswers, task: bytes) -> None:
+        """Raise `BadInput` unless ``task`` asked for all that is said, and sizes fit."""
         asked, rounds = asked_in(task)
         questions = np.zeros(self.method.part(party).clients, np.int64)
         questions[asked] = rounds
         if not np.isin(said.declined, asked).all():
             raise BadInput(f"party {party} declined for a client that was not asked")
         self.solver.check(questions, said)
-        return said.only(expected[first + said.clients] == said.rounds)
 
-    def declining(self, party: str, refusal: pb.Refusal, task: bytes | None) -> pb.Submission:
-        """Return an answer in which all clients decline that a refused task asked."""
-        if task is None:
-            raise BadInput(f"party {party} was asked for nothing in round {refusal.round}")
-        asked, _ = asked_in(task)
-        declined = pb.ClientAnswers(declined=asked.tolist())
-        return pb.Submission(job_id=refusal.job_id, round=refusal.round, clients=declined)
+    def oldest_owed(self, state: AdmmState) -> int:
+        """Return the least round whose question is still owed an answer, or the open drawing."""
+        return min(state.past, default=state.drawing)
 
     def expected(self, state: AdmmState) -> IntArray:
         """Return, for each client, the round of the question that it owes an answer to, or 0."""
@@ -129,7 +127,7 @@ class FederatedAdmm:
         return f"round {state.round} of {spec.rounds} had {count} answers and needs {spec.minimum}"
 
     def check(self, state: AdmmState, party: str, answer: ClientAnswers) -> None:
-        """Accept: `parse` has checked the answer against its task."""
+        """Accept: `check_answers` has checked the answer against its task."""
 
     def absorb(self, state: AdmmState, answers: Mapping[str, ClientAnswers]) -> AdmmState:
         """Return the state after the drawing; with too few answers the round goes on."""
@@ -182,10 +180,8 @@ class FederatedAdmm:
         first = self.method.first(party)
         return state.taken[first : first + self.method.part(party).clients]
 
-    def spent(self, state: AdmmState | None, party: str) -> int:
+    def spent(self, state: AdmmState, party: str) -> int:
         """Return the most that the job has cost any one client of ``party``, in units."""
-        if state is None:
-            return 0
         return int(self.participations(state, party).max()) * self.method.spec.mechanism.cost
 
     def model(self, state: AdmmState) -> LinearModel:

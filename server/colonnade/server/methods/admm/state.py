@@ -2,7 +2,7 @@
 
 The first state of a job is written whole, and each later one as its change: what a drawing used,
 and the model that came of it. The rest of a state follows from the one before in exact integers
-(`server.admm.AdmmCoordinator.replay`), so a coordinator that reads them back goes on bit for bit.
+(`steps.AdmmCoordinator.replay`), so a coordinator that reads them back goes on bit for bit.
 """
 
 import struct
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.core.arrays import IntArray
-from colonnade.wire.clients import ClientAnswers
+from colonnade.wire.cohort import ClientAnswers
 
 SEED_BYTES = 32
 _HEAD = struct.Struct("<8sIIIII32s")

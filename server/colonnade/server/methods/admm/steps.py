@@ -1,7 +1,7 @@
 """The coordinator's side of federated ADMM: pure steps over releases, in exact integers.
 
 Everything here is a function of public numbers and of what clients released, so nothing of it is
-private. Vectors are integers in grid steps (`optim.admm.spec`); a round adds integers, so the order
+private. Vectors are integers in grid steps (`admm.spec`); a round adds integers, so the order
 of its answers does not matter, and the same answers in the same rounds give the same state, bit for
 bit. The one real-number step, the penalty's proximal map, is a fixed sequence of correctly rounded
 operations on the exact sum of all ``u_i``.
@@ -21,7 +21,7 @@ minimum, and only that ends a round. A client that declines leaves the job.
 
 import functools
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,38 +31,11 @@ from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.errors import BadInput
 from colonnade.methods.admm.packing import unpack_many
 from colonnade.methods.admm.spec import MAX_STATE, STEP_UNIT, AdmmSpec, Sampling
+from colonnade.methods.admm.tasks import ClientTasks
 from colonnade.server.methods.admm.state import AdmmState, start_state
-from colonnade.wire.clients import ClientAnswers
+from colonnade.wire.cohort import ClientAnswers
 
 _STEP_BITS = STEP_UNIT.bit_length() - 1
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A stored release: who, the round of the task that it answers, and the bytes."""
-
-    client: int
-    round: int
-    body: bytes
-
-
-def gathered(answers: Sequence[Answer]) -> ClientAnswers:
-    """Return answers as arrays."""
-    return ClientAnswers(
-        np.array([answer.client for answer in answers], np.int64),
-        np.array([answer.round for answer in answers], np.int64),
-        [answer.body for answer in answers],
-        np.empty(0, np.int64),
-    )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Tasks:
-    """What a round asks: row ``j`` of ``v`` goes to ``clients[j]`` as a task of ``rounds[j]``."""
-
-    clients: IntArray
-    rounds: IntArray
-    v: IntArray  # (clients, dim), in grid steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,15 +91,15 @@ class AdmmCoordinator:
         fresh[self.sampled(state)] = False
         return bool(fresh.any())
 
-    def tasks(self, state: AdmmState) -> Tasks:
+    def tasks(self, state: AdmmState) -> ClientTasks:
         """Return what to ask of whom; nobody, if all rounds are done."""
         if self.finished(state):
             nobody = np.empty(0, np.int64)
-            return Tasks(nobody, nobody, np.empty((0, self.spec.dim), np.int64))
+            return ClientTasks(nobody, nobody, np.empty((0, self.spec.dim), np.int64))
         clients = self.sampled(state)
         rounds = np.where(state.owed[clients] > 0, state.owed[clients], state.round)
         z = self._seen(state, rounds)
-        return Tasks(clients, rounds, z - share(self.spec.dual_gain, state.u[clients] - z))
+        return ClientTasks(clients, rounds, z - share(self.spec.dual_gain, state.u[clients] - z))
 
     def decline(self, state: AdmmState, *clients: int) -> AdmmState:
         """Let clients go: they are asked nothing more, and what they owe is forgotten."""

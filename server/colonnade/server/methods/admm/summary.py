@@ -19,6 +19,7 @@ from colonnade.methods.admm.spec import DISPLACEMENT
 from colonnade.privacy.accounting import epsilon_of, rho_from_units
 from colonnade.server.methods.admm.job import FederatedAdmm
 from colonnade.server.methods.admm.state import AdmmState
+from colonnade.server.methods.base import Findings
 from colonnade.server.store.base import IterateRow
 
 # Points of the curves: computing a central figure takes a while.
@@ -91,6 +92,19 @@ def history_of(
         asked = np.union1d(asked, drawn)
         count(state.round, answers=0, done=False)
     return History(state, points, list(counts.values()), round_of)
+
+
+def admm_findings(
+    algorithm: FederatedAdmm, states: Iterable[tuple[IterateRow, AdmmState]], *, is_open: bool
+) -> Findings:
+    """Return what a report says of the rounds and of the clients."""
+    history = history_of(algorithm, states, is_open=is_open)
+    return Findings(
+        models=[(point.done, point.model) for point in history.points],
+        section=clients_of(algorithm, history),
+        round_of=history.round_of,
+        uplink=uplink_by_client(algorithm, history.last),
+    )
 
 
 def _drawn(algorithm: FederatedAdmm, state: AdmmState) -> IntArray:
@@ -203,16 +217,3 @@ def _curves(
 def _spread(count: int, most: int) -> list[int]:
     """Return at most ``most`` places among ``count``, the first and the last among them."""
     return sorted({round(place) for place in np.linspace(0, count - 1, min(count, most))})
-
-
-def statement_of(algorithm: FederatedAdmm) -> str:
-    """Return the promise of a job over clients in one sentence."""
-    from colonnade.report.markup import at_most, short
-
-    delta = algorithm.job.delta
-    most = epsilon_of(rho_from_units(algorithm.method.spec.max_units), delta)
-    return (
-        "Whatever all others do together, all that this job may make anybody send about one client"
-        f" is differentially private with epsilon at most {at_most(most)} for the replacement of"
-        f" all the client's rows (delta {short(delta, 3)})."
-    )

@@ -13,7 +13,8 @@ from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.fixedpoint import GRID
 from colonnade.methods.column_moments import Moments, clipped_normal, moments_of
 from colonnade.methods.frank_wolfe.residual import COEF_UNIT, TaskParameters
-from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec, Labels
+from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec
+from colonnade.methods.problem import Labels
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.sketching.packing import ShareCode
 from colonnade.sketching.sparse import Sketch

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from colonnade.data.model import LinearModel
+from colonnade.methods.frank_wolfe.codec import FrankWolfeTask, task_to_bytes
 from colonnade.methods.frank_wolfe.spec import LABEL, MEANS, SELECT, SHARE, FrankWolfeSpec
 from colonnade.methods.job import Job
 from colonnade.server.methods.base import Bodies, count_used, linear_model
+from colonnade.server.methods.deviations import Deviations, opening_spread
 from colonnade.server.methods.frank_wolfe.steps import FrankWolfe, Iterate
 from colonnade.v1 import job_pb2
-from colonnade.wire.tasks import FrankWolfeTask, task_to_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,9 @@ class VerticalFrankWolfe:
             )
         return message.SerializeToString(deterministic=True)
 
-    def decode(self, body: bytes) -> Iterate:
-        """Return the state that the bytes stand for."""
+    def decode(self, body: bytes, *, since: Iterate | None = None) -> Iterate:
+        """Return the state that the bytes stand for: whole, whatever came before."""
+        del since
         message = job_pb2.FrankWolfeState.FromString(body)
         parts = {
             member.party: part for member, part in zip(self.job.members, message.parts, strict=True)
@@ -151,3 +153,14 @@ def _costs(spec: FrankWolfeSpec, job_id: str) -> Mapping[tuple[str, str], int]:
         if spec.releases_label(block):
             costs[block.party, LABEL] = spec.label_share(sketch)[0].cost
     return costs
+
+
+def frank_wolfe_deviations(algorithm: VerticalFrankWolfe, state: Iterate) -> Deviations:
+    """Return what the opening tells of features' deviations."""
+    spec = algorithm.spec
+    found = {}
+    for block in spec.blocks if spec.mean_units and state.means else ():
+        mechanism, code = spec.means(block)
+        spread = opening_spread(code.decode(state.means[block.party]), spec.n_rows, mechanism)
+        found[block.party] = spread.deviations()[: len(block.features)]
+    return found

@@ -26,10 +26,10 @@ from colonnade.methods.frank_wolfe.spec import (
     SHARE,
     Block,
     FrankWolfeSpec,
-    Loss,
     Sampling,
     decode_choice,
 )
+from colonnade.methods.problem import Loss
 from colonnade.server.methods.calibration import centred
 from colonnade.server.methods.frank_wolfe.cross_term import CrossTerm
 

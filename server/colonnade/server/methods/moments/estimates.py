@@ -8,14 +8,9 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray
 from colonnade.linear.gram import floored
+from colonnade.methods.base import Part
 from colonnade.methods.moments.rows import BALL, DIAGONAL, OFF_DIAGONAL
-from colonnade.methods.moments.spec import (
-    GRAM,
-    LABEL,
-    MARGINALS,
-    MomentsSpec,
-    Part,
-)
+from colonnade.methods.moments.spec import GRAM, LABEL, MARGINALS, MomentsSpec
 from colonnade.server.methods.moments.scales import DecodedSketch, clipped
 
 _FLOOR = 0.02

@@ -1,16 +1,27 @@
 """Moments as the engine sees them: states and tasks as bytes, prices, the model in real units."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
+from colonnade.core.errors import BadInput
 from colonnade.data.model import LinearModel
 from colonnade.methods.job import Job
+from colonnade.methods.moments.codec import task_to_bytes
 from colonnade.methods.moments.spec import MomentsSpec
-from colonnade.server.methods.base import Bodies, count_used, linear_model
+from colonnade.server.methods.base import (
+    Bodies,
+    Findings,
+    count_used,
+    linear_model,
+    whole_states,
+)
+from colonnade.server.methods.moments.solutions import Wanted, moments_summary, solved
 from colonnade.server.methods.moments.state import decode_state, encode_state
 from colonnade.server.methods.moments.steps import MomentsSolver, MomentsState
-from colonnade.wire.tasks import moments_task_to_bytes
+from colonnade.server.store.base import IterateRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +53,7 @@ class VerticalMoments:
     def tasks(self, state: MomentsState) -> Mapping[str, bytes]:
         """Return the round's tasks by party."""
         asked = self.solver.tasks(state)
-        return {party: moments_task_to_bytes(task) for party, task in asked.items()}
+        return {party: task_to_bytes(task) for party, task in asked.items()}
 
     def check(self, state: MomentsState, party: str, bodies: Bodies) -> None:
         """Refuse an answer that does not fit."""
@@ -56,8 +67,9 @@ class VerticalMoments:
         """Return the state's bytes."""
         return encode_state(self.spec, state)
 
-    def decode(self, body: bytes) -> MomentsState:
-        """Return the state that the bytes stand for."""
+    def decode(self, body: bytes, *, since: MomentsState | None = None) -> MomentsState:
+        """Return the state that the bytes stand for: whole, whatever came before."""
+        del since
         return decode_state(self.spec, body)
 
     def cost(self, party: str, kind: str, round_: int) -> int:
@@ -104,3 +116,29 @@ class VerticalMoments:
             "share_units": spec.share_units,
             "cross_units": spec.cross_units,
         }
+
+
+def moments_findings(
+    algorithm: VerticalMoments,
+    states: Iterable[tuple[IterateRow, MomentsState]],
+    *,
+    is_open: bool,
+) -> Findings:
+    """Return what a report says of the rounds, and what else the releases tell."""
+    seen = list(states)
+    found = whole_states(algorithm, seen, is_open=is_open)
+    return replace(found, section=moments_summary(algorithm.solver, seen[-1][1]))
+
+
+def solve_again(
+    algorithm: VerticalMoments, state: MomentsState, penalty: str, numbers: Mapping[str, float]
+) -> LinearModel:
+    """Return the model under another penalty: a function of releases."""
+    try:
+        wanted = Wanted(penalty, **numbers)
+    except ValueError as error:
+        raise BadInput(str(error)) from None
+    try:
+        return algorithm.model(solved(algorithm.solver, state, wanted))
+    except (ValueError, ArithmeticError, IndexError, np.linalg.LinAlgError):
+        raise BadInput("there is no solution with these numbers; use larger ones") from None

@@ -13,6 +13,7 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.fixedpoint import GRID
+from colonnade.methods.base import Part
 from colonnade.methods.column_moments import Moments, moments_of
 from colonnade.methods.moments.rows import (
     BALL,
@@ -22,7 +23,7 @@ from colonnade.methods.moments.rows import (
     UNIT,
     Projection,
 )
-from colonnade.methods.moments.spec import MEANS, MomentsSpec, Part
+from colonnade.methods.moments.spec import MEANS, MomentsSpec
 
 _DRAWS = 2**14
 

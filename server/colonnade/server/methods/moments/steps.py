@@ -15,10 +15,12 @@ import numpy as np
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.errors import BadInput
 from colonnade.linear.gram import within_ball
+from colonnade.methods.base import Part
 from colonnade.methods.frank_wolfe.residual import COEF_UNIT, MAX_COEF
-from colonnade.methods.frank_wolfe.spec import Labels, Loss, decode_choice
-from colonnade.methods.moments.spec import SCREEN, MomentsSpec, Part, Stage
+from colonnade.methods.frank_wolfe.spec import decode_choice
+from colonnade.methods.moments.spec import SCREEN, MomentsSpec, Stage
 from colonnade.methods.moments.tasks import Task
+from colonnade.methods.problem import Labels, Loss
 from colonnade.server.methods.calibration import Calibration, discriminant
 from colonnade.server.methods.moments.directions import (
     Directions,

@@ -1,0 +1,102 @@
+"""Between the values of federated ADMM and their bytes: the specification, and tasks."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from colonnade.core.arrays import IntArray
+from colonnade.core.errors import BadMessage
+from colonnade.linear.losses import LOGISTIC, SQUARED
+from colonnade.linear.penalties import Penalty
+from colonnade.methods.admm.job_spec import AdmmJobSpec, ClientPart
+from colonnade.methods.admm.spec import AdmmSpec, Sampling
+from colonnade.methods.admm.tasks import ClientTasks
+from colonnade.methods.base import Member
+from colonnade.methods.messages import Choices, copied, int64s, read, read_task, same_numbers
+from colonnade.v1 import job_pb2
+
+_LOSSES = Choices({job_pb2.LOSS_SQUARED: SQUARED, job_pb2.LOSS_LOGISTIC: LOGISTIC})
+_SAMPLINGS = Choices(
+    {
+        job_pb2.CLIENT_SAMPLING_FIXED: Sampling.FIXED,
+        job_pb2.CLIENT_SAMPLING_POISSON: Sampling.POISSON,
+    }
+)
+_NUMBERS = same_numbers(job_pb2.Admm, AdmmSpec)
+
+
+def spec_to_bytes(job: AdmmJobSpec) -> bytes:
+    """Encode a specification; who has how many clients is said by the job's members."""
+    spec, penalty = job.spec, job.spec.penalty
+    message = job_pb2.Admm(
+        sampling=_SAMPLINGS.write(spec.sampling),
+        loss=_LOSSES.write(spec.loss),
+        l1=penalty.l1,
+        l2=penalty.l2,
+        box=0.0 if math.isinf(penalty.bound) else penalty.bound,
+        round_timeout_s=job.round_timeout_s,
+        **copied(spec, _NUMBERS),
+    )
+    return message.SerializeToString(deterministic=True)
+
+
+def spec_from_bytes(body: bytes, members: Sequence[Member], population: int) -> AdmmJobSpec:
+    """Decode a specification."""
+    message = read(job_pb2.Admm, body, "the job's method")
+    if not members:
+        raise ValueError("it has no parties")
+    spec = AdmmSpec(
+        n_clients=population,
+        n_features=len(members[0].features),
+        sampling=_SAMPLINGS.read(message.sampling),
+        loss=_LOSSES.read(message.loss),
+        penalty=Penalty(message.l1, message.l2, message.box or math.inf),
+        **copied(message, _NUMBERS),
+    )
+    parts = tuple(ClientPart(each.party, each.features, each.clients) for each in members)
+    return AdmmJobSpec(parts, spec, message.round_timeout_s)
+
+
+def question(body: bytes, order: Sequence[int]) -> bytes:  # noqa: ARG001
+    """Return a specification without its timeout; nothing in it is in the order of members."""
+    message = job_pb2.Admm.FromString(body)
+    message.ClearField("round_timeout_s")
+    return message.SerializeToString(deterministic=True)
+
+
+def tasks_to_bytes(asked: ClientTasks) -> bytes:
+    """Encode what a party's clients are asked, numbered in the party's own order."""
+    body = job_pb2.TaskBody()
+    body.admm_step.clients.extend(asked.clients.tolist())
+    body.admm_step.rounds.extend(asked.rounds.tolist())
+    body.admm_step.points = asked.points.astype("<i8", copy=False).tobytes()
+    return body.SerializeToString(deterministic=True)
+
+
+def without_points(task: bytes) -> bytes:
+    """Return a task that says whom it asks and no more: its points follow from the job's state."""
+    body = job_pb2.TaskBody.FromString(task)
+    body.admm_step.ClearField("points")
+    return body.SerializeToString(deterministic=True)
+
+
+def asked_in(task: bytes) -> tuple[IntArray, IntArray]:
+    """Return whom a task of one's own asks, and the rounds that the questions were made in."""
+    step = job_pb2.TaskBody.FromString(task).admm_step
+    return int64s(step.clients), int64s(step.rounds)
+
+
+def tasks_from_bytes(body: bytes, *, n_clients: int, dim: int) -> ClientTasks:
+    """Decode a task that fits a party's clients, or refuse it."""
+    step = read_task(body, "admm_step").admm_step
+    clients, rounds = int64s(step.clients), int64s(step.rounds)
+    if rounds.size != clients.size or len(step.points) != 8 * clients.size * dim:
+        raise BadMessage(f"a task's points are not of the job's size {dim}")
+    if np.any(clients >= n_clients):
+        raise BadMessage(f"a task asks a client beyond the party's {n_clients}")
+    points = np.frombuffer(step.points, "<i8").reshape(clients.size, dim).astype(np.int64)
+    try:
+        return ClientTasks(clients, rounds, points)
+    except ValueError as error:
+        raise BadMessage(f"a task cannot be used: {error}") from None

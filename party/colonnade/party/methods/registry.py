@@ -1,0 +1,41 @@
+"""The party's side of every method, by kind."""
+
+from collections.abc import Callable
+from typing import Any
+
+from colonnade.core.errors import PolicyRefused
+from colonnade.methods.admm.method import ADMM
+from colonnade.methods.frank_wolfe.method import FRANK_WOLFE
+from colonnade.methods.job import Job
+from colonnade.methods.moments.method import MOMENTS
+from colonnade.party.methods.admm import AdmmAnswers
+from colonnade.party.methods.base import Answers, JobContext
+from colonnade.party.methods.frank_wolfe import FrankWolfeAnswers
+from colonnade.party.methods.moments import MomentsAnswers
+
+PartySide = Callable[[Any, JobContext], Answers]  # from a job's specification
+
+_SIDES: dict[str, PartySide] = {}
+
+
+def register(kind: str, side: PartySide) -> None:
+    """Make the party's side of a method known."""
+    if _SIDES.setdefault(kind, side) != side:
+        raise ValueError(f"there is another party's side of {kind!r}")
+
+
+def side_of(kind: str) -> PartySide:
+    """Return the party's side; `PolicyRefused` if this party cannot answer such jobs."""
+    if kind not in _SIDES:
+        raise PolicyRefused(f"this party does not answer jobs of kind {kind!r}")
+    return _SIDES[kind]
+
+
+def answers_of(job: Job, context: JobContext) -> Answers:
+    """Return the party's side of ``job``."""
+    return side_of(job.kind)(job.method, context)
+
+
+register(FRANK_WOLFE.kind, FrankWolfeAnswers.of)
+register(MOMENTS.kind, MomentsAnswers.of)
+register(ADMM.kind, AdmmAnswers.of)

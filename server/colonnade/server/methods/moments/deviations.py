@@ -1,0 +1,58 @@
+"""Standard deviations of features as the releases of a moments job tell them."""
+
+import numpy as np
+
+from colonnade.core.arrays import FloatArray
+from colonnade.methods.base import Part
+from colonnade.methods.moments.rows import BALL, DIAGONAL
+from colonnade.methods.moments.spec import GRAM, MEANS, MomentsSpec
+from colonnade.server.methods.deviations import Deviations, Spread, mean_noise2, opening_spread
+from colonnade.server.methods.moments.estimates import Bodies
+from colonnade.server.methods.moments.job import VerticalMoments
+from colonnade.server.methods.moments.scales import Scales, clipped
+from colonnade.server.methods.moments.steps import MomentsState
+
+# What drawing rows into the ball does to a variance beyond what it does to normal rows.
+_BALL_ERROR = 0.2
+
+
+def gram_spread(spec: MomentsSpec, part: Part, bodies: Bodies, opened: FloatArray) -> Spread:
+    """Estimate variances of kept features from the diagonal of a released Gram matrix.
+
+    It holds squares about the released mean, in deviations as the opening gave them, of rows drawn
+    into a ball: what that takes of normal rows is put back, and as much again counts as error.
+    ``opened`` are those deviations.
+    """
+    mechanism, code = spec.made(part, GRAM)
+    size, kept = spec.n_gram(part), spec.kept(part)
+    rows, columns = np.triu_indices(size)
+    diagonal = code.decode(bodies[part.party][GRAM])[rows == columns][:kept]
+    ball = spec.ball(part)
+    weights = (1.0,) * kept + (spec.label_weight,) * part.holds_label
+    left = clipped(weights, ball).energy[:kept] * ball**2
+    unit = ball**2 / (BALL**2 * spec.n_rows) / DIAGONAL / left * opened**2
+    noise2 = mean_noise2(spec.n_rows, spec.made(part, MEANS)[0])
+    variance = diagonal * unit - noise2
+    noise = mechanism.sigma2 * unit**2 + 2.0 * noise2**2
+    return Spread(variance, np.sqrt(noise + (_BALL_ERROR * np.maximum(variance, 0.0)) ** 2))
+
+
+def moments_deviations(algorithm: VerticalMoments, state: MomentsState) -> Deviations:
+    """Return what means and Gram matrices tell of features' deviations."""
+    solver = algorithm.solver
+    spec, found = solver.spec, {}
+    if not all(MEANS in held for held in state.bodies.values()):
+        return {}
+    scales = Scales.of(spec, state.bodies)
+    for part in spec.parts:
+        mechanism, code = spec.made(part, MEANS)
+        noisy = code.decode(state.bodies[part.party][MEANS])
+        opening = opening_spread(noisy, spec.n_rows, mechanism)
+        variance, error = opening.variance.copy(), opening.error.copy()
+        if GRAM in state.bodies[part.party]:
+            kept, opened = solver.kept(state, part), scales.features[part.party]
+            finer = gram_spread(spec, part, state.bodies, opened.deviation[kept])
+            both = finer.beside(Spread(variance[kept], error[kept]))
+            variance[kept], error[kept] = both.variance, both.error
+        found[part.party] = Spread(variance, error).deviations()[: len(part.features)]
+    return found

@@ -1,0 +1,84 @@
+"""The coordinator's side of every method, by kind."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from colonnade.core.errors import BadMessage
+from colonnade.data.model import LinearModel
+from colonnade.methods.admm.method import ADMM
+from colonnade.methods.frank_wolfe.method import FRANK_WOLFE
+from colonnade.methods.job import Job
+from colonnade.methods.moments.method import MOMENTS
+from colonnade.server.engine.all_answer import AllAnswer
+from colonnade.server.engine.cohort import Cohort
+from colonnade.server.engine.strategy import Strategy
+from colonnade.server.methods.admm.job import FederatedAdmm
+from colonnade.server.methods.admm.summary import admm_findings
+from colonnade.server.methods.base import Algorithm, Findings, whole_states
+from colonnade.server.methods.deviations import Deviations
+from colonnade.server.methods.frank_wolfe.job import VerticalFrankWolfe, frank_wolfe_deviations
+from colonnade.server.methods.moments.deviations import moments_deviations
+from colonnade.server.methods.moments.job import VerticalMoments, moments_findings, solve_again
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorSide:
+    """What the coordinator needs of a method.
+
+    Parameters
+    ----------
+    algorithm
+        Make the steps of a job from the job, its name and its specification.
+    strategy
+        Make what says for whose answers the job's rounds wait, from its steps and the time.
+    findings
+        Return what a report says of the job's rounds, from its states.
+    solve
+        Return another model from the releases of a finished job, by the name of a penalty and its
+        numbers; None for a method with one solution.
+    deviations
+        Return what releases tell of features' standard deviations, from the steps and a state.
+    """
+
+    algorithm: Callable[[Job, str, Any], Algorithm[Any, Any]]
+    strategy: Callable[[Any, float], Strategy] = AllAnswer.of
+    findings: Callable[..., Findings] = whole_states
+    solve: Callable[..., LinearModel] | None = None
+    deviations: Callable[[Any, Any], Deviations] = lambda _algorithm, _state: {}
+
+
+_SIDES: dict[str, CoordinatorSide] = {}
+
+
+def register(kind: str, side: CoordinatorSide) -> None:
+    """Make the coordinator's side of a method known."""
+    if _SIDES.setdefault(kind, side) is not side:
+        raise ValueError(f"there is another coordinator's side of {kind!r}")
+
+
+def side_of(kind: str) -> CoordinatorSide:
+    """Return the coordinator's side; `BadMessage` if this coordinator cannot run such jobs."""
+    if kind not in _SIDES:
+        raise BadMessage(f"this coordinator does not run jobs of kind {kind!r}")
+    return _SIDES[kind]
+
+
+def algorithm_of(job: Job, job_id: str) -> Algorithm[Any, Any]:
+    """Return the steps of a job."""
+    return side_of(job.kind).algorithm(job, job_id, job.method)
+
+
+register(
+    FRANK_WOLFE.kind, CoordinatorSide(VerticalFrankWolfe.of, deviations=frank_wolfe_deviations)
+)
+register(
+    MOMENTS.kind,
+    CoordinatorSide(
+        VerticalMoments.of,
+        findings=moments_findings,
+        solve=solve_again,
+        deviations=moments_deviations,
+    ),
+)
+register(ADMM.kind, CoordinatorSide(FederatedAdmm.of, Cohort.of, admm_findings))

@@ -1,0 +1,150 @@
+"""The documentation says what the code does: it builds, and its commands, files and codes exist."""
+
+import functools
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from colonnade.cli.main import build_parser
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+READ = [*PAGES, *ROOT.glob("*.md"), *(ROOT / "deploy").rglob("*.md")]
+READ.remove(ROOT / "CHANGELOG.md")  # it speaks of the past too
+FOLDERS = ("proto", "common", "server", "party", "sim", "bench", "tests", "examples", "deploy")
+SOURCES = [str(file.relative_to(ROOT)) for part in FOLDERS for file in (ROOT / part).rglob("*.py")]
+FENCE = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+# What comes before the command in containers.
+CONTAINER = re.compile(r"^docker compose (?:run|exec)(?: -\S+(?: COLONNADE_\w+)?)* ")
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def in_blocks(text: str) -> Iterator[str]:
+    """Yield the calls of ``colonnade`` in the shell blocks of a page."""
+    for language, body in FENCE.findall(text):
+        if language == "sh":
+            for line in body.replace("\\\n", " ").splitlines():
+                line = re.sub(r'"\$\(.*?\)"', "SUBSTITUTED", line.strip())
+                call = CONTAINER.sub("", line).replace("colonnade colonnade", "colonnade")
+                if call.startswith("colonnade "):
+                    yield re.split(r" [|>&#]", call)[0].strip()
+
+
+def in_text(text: str) -> Iterator[str]:
+    """Yield the calls in the code spans of a page, which may leave arguments out."""
+    yield from re.findall(r"(?<!`)`(colonnade [a-z][^`\n]*)`(?!`)", FENCE.sub("", text))
+
+
+BLOCKS = sorted({(name(path), call) for path in READ for call in in_blocks(path.read_text())})
+SPANS = sorted({(name(path), call) for path in READ for call in in_text(path.read_text())})
+
+
+parser = functools.cache(build_parser)
+
+
+def refusal(call: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """Return why the command line refuses a call, or nothing."""
+    try:
+        parser().parse_args(shlex.split(call)[1:])
+    except SystemExit as left:
+        said = capsys.readouterr()
+        return said.err if left.code else ""
+    return ""
+
+
+def test_the_site_builds_strictly(tmp_path: Path) -> None:
+    build = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env={"NO_MKDOCS_2_WARNING": "1", "PATH": ""},
+    )
+    assert build.returncode == 0, build.stderr
+    pages = [path for path in tmp_path.rglob("*.html") if path.name != "404.html"]
+    assert len(pages) >= len(PAGES)
+    text = {path.name: path.read_text() for path in pages}
+    # What is generated is there, and formulas are not left as source.
+    assert "colonnade party ingest" in text["command-line.html"]
+    assert "answer_grid_ms" in text["configuration.html"]
+    assert "<math" in text["moments.html"]
+    assert "PrivateRidge" in text["python.html"]
+    assert "frailty" in text["three-organizations.html"]
+    for page, html in text.items():
+        assert not re.search(r'(src|<link[^>]*href)="(https?:)?//', html), page
+        assert "<!-- generated" not in html, page
+        assert not re.search(r"--8\s*&lt;", html), page  # an included part
+        assert 'class="arithmatex"' not in html, page
+
+
+def test_make_builds_strictly_and_sees_warnings() -> None:
+    (line,) = [
+        line for line in (ROOT / "Makefile").read_text().splitlines() if "mkdocs build" in line
+    ]
+    options = line.split("#")[0].split()
+    assert "--strict" in options
+    assert "--quiet" not in options  # warnings that are not logged do not count
+
+
+def test_the_commands_are_found() -> None:
+    assert len({page for page, _ in BLOCKS}) > 10
+    assert len(BLOCKS) > 50
+    assert len(SPANS) > 20
+
+
+@pytest.mark.parametrize(("page", "call"), BLOCKS, ids=lambda each: str(each)[:70])
+def test_every_command_of_a_block_parses(
+    page: str, call: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert refusal(call, capsys) == ""
+
+
+@pytest.mark.parametrize(("page", "call"), SPANS, ids=lambda each: str(each)[:70])
+def test_every_command_of_the_text_exists(
+    page: str, call: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    why = refusal(call, capsys)
+    assert "unrecognized" not in why
+    assert "invalid choice" not in why
+
+
+@pytest.mark.parametrize("path", READ, ids=name)
+def test_every_source_file_that_is_named_exists(path: Path) -> None:
+    text = FENCE.sub("", path.read_text())
+    for file in re.findall(r"`([\w./-]+\.py)`", text):
+        assert any(each == file or each.endswith("/" + file) for each in SOURCES), file
+
+
+@pytest.mark.parametrize("path", [*ROOT.glob("*.md"), *(ROOT / "deploy").rglob("*.md")], ids=name)
+def test_links_outside_the_site_lead_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)", path.read_text()):
+        if "://" not in target:
+            assert (path.parent / target).exists(), target
+
+
+def test_every_decision_is_in_the_index() -> None:
+    folder = ROOT / "docs" / "decisions"
+    linked = set(re.findall(r"\]\(([\w-]+\.md)\)", (folder / "index.md").read_text()))
+    assert linked == {page.name for page in folder.glob("*.md")} - {"index.md"}
+
+
+def test_every_protocol_file_is_shown() -> None:
+    page = (ROOT / "docs" / "reference" / "wire.md").read_text()
+    files = [name(path) for path in (ROOT / "proto").rglob("*.proto")]
+    assert files
+    assert [file for file in files if f'"{file}"' not in page] == []
+
+
+def test_the_readme_is_short() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert 300 < len(text.split()) <= 700
+    for term in ("vertical federated learning", "record-level", "threat model"):
+        assert term in text.lower()

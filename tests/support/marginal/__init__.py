@@ -1,0 +1,1 @@
+"""Marginal regression: a fourth method, registered from outside the package."""
