@@ -28,6 +28,10 @@ other = "rest"
 CANARY = "canary7e57"
 
 
+def zipped(content: bytes) -> bytes:
+    return gzip.compress(content, mtime=0)
+
+
 def table(
     tmp_path: Path, source: Source, settings: str = "", columns: str = COLUMNS
 ) -> tuple[IngestSummary, Table]:
@@ -65,7 +69,7 @@ TABS = PLAIN.replace(",", "\t").replace("1200.4", "1'200.4")
         (PLAIN.encode(), ""),
         (b"\xef\xbb\xbf" + PLAIN.encode(), ""),
         (PLAIN.replace("\n", "\r\n").encode(), ""),
-        (gzip.compress(PLAIN.encode()), ""),
+        (zipped(PLAIN.encode()), ""),
         (SEMICOLONS.encode(), 'delimiter = ";"\ndecimal = ","'),
         (
             SEMICOLONS.replace("1200,4", "1.200,4").encode(),
@@ -73,10 +77,10 @@ TABS = PLAIN.replace(",", "\t").replace("1200.4", "1'200.4")
         ),
         (TABS.encode(), 'delimiter = "\\t"\nthousands = "\'"'),
         (PLAIN.encode("utf-16"), ""),
-        (gzip.compress(SEMICOLONS.encode("utf-16")), 'delimiter = ";"\ndecimal = ","'),
+        (zipped(SEMICOLONS.encode("utf-16")), 'delimiter = ";"\ndecimal = ","'),
         (PLAIN.encode("utf-16-be"), 'encoding = "utf-16-be"'),
         (PLAIN.encode("cp1252"), 'encoding = "cp1252"'),
-        (gzip.compress(PLAIN.encode("cp1252")), 'encoding = "latin-1"'),
+        (zipped(PLAIN.encode("cp1252")), 'encoding = "latin-1"'),
     ],
 )
 def test_files_are_read_rightly(tmp_path: Path, content: bytes, settings: str) -> None:

@@ -144,7 +144,7 @@ def test_a_fit_keeps_its_fills_and_predictions_use_them(
     model = load_model(out / "model.json")
     assert [feature.fill for feature in model.features] == [55.0, 95.0, 31415.9]
     written = json.loads((out / "model.json").read_text())
-    assert written["version"] == 2
+    assert written["version"] == 3
     (data / "new.csv").write_text("age,glucose,income\n20,,\n20,95,31415.9\n,NA,9\n55,95,9\n")
     capsys.readouterr()
     files = ("--model", out / "model.json", "--data", data / "new.csv")
@@ -175,7 +175,7 @@ def test_an_offer_says_the_fills_and_a_job_with_others_is_refused_and_costs_noth
 def test_a_model_of_the_old_format_is_refused(data: Path) -> None:
     document = {"format": "colonnade model", "version": 1}
     (data / "old.json").write_text(json.dumps(document))
-    with pytest.raises(BadInput, match="not of version 2"):
+    with pytest.raises(BadInput, match="not of version 3"):
         load_model(data / "old.json")
 
 

@@ -1,6 +1,7 @@
 """A job's bytes: what goes in comes out, and nothing else is let in."""
 
 import dataclasses
+import datetime as dt
 import hashlib
 import math
 import struct
@@ -15,6 +16,7 @@ from support.specs import OpenSpec
 
 from colonnade.core.errors import BadInput, BadMessage
 from colonnade.core.fixedpoint import Bounds
+from colonnade.data.encoding import Bool, Category, Date, Encoding, Ordinal
 from colonnade.methods.base import MAX_ROUNDS, Member, MethodSpec, Part
 from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec, Sampling
 from colonnade.methods.job import Job, job_id
@@ -27,8 +29,26 @@ from colonnade.wire.jobspec import MAX_SPEC_BYTES, job_from_bytes, job_to_bytes
 PRICE = 2**40
 
 
+ENCODINGS = (
+    Encoding("age", column="Age (years)", missing=("?", ""), missing_indicator=True),
+    Encoding("ward", Category(("a", "b"), other="c", baseline="a", fill="b")),
+    Encoding("grade", Category(("a", "b"), unknown=True)),
+    Encoding("smoker", Bool()),
+    Encoding("married", Bool(("ja",), ("nein",)), missing=()),
+    Encoding("since", Date(dt.date(2020, 2, 29), "%d.%m.%Y")),
+    Encoding("pain", Ordinal(("no", "yes"), (1.5, 2.5), unknown=True)),
+)
 MEMBERS = (
-    Member("hospital", "ab" * 16, ("age", "bmi"), (Bounds(0, 120), Bounds(10, 60)), (50, 22), True),
+    Member(
+        "hospital",
+        "ab" * 16,
+        ("age", "bmi"),
+        (Bounds(0, 120), Bounds(10, 60)),
+        (50, 22),
+        True,
+        groups=("body", ""),
+        encodings=ENCODINGS,
+    ),
     Member("laboratory", "cd" * 16, ("iron",), (Bounds(-1, 1),), (0.25,), False),
 )
 
@@ -38,7 +58,7 @@ def frank_wolfe() -> FrankWolfeSpec:
     return FrankWolfeSpec(
         n_rows=1000,
         blocks=(
-            Block("hospital", ("age", "bmi"), 0.7, 2, True, 0.5),
+            Block("hospital", ("age", "bmi"), 0.7, 2, True, 0.5, ("body", "")),
             Block("laboratory", ("iron",), 1.5, 1, False, 0.25),
         ),
         rounds=9,
@@ -64,7 +84,10 @@ def frank_wolfe() -> FrankWolfeSpec:
 def moments() -> MomentsSpec:
     return MomentsSpec(
         n_rows=1000,
-        parts=(Part("hospital", ("age", "bmi"), True), Part("laboratory", ("iron",), False)),
+        parts=(
+            Part("hospital", ("age", "bmi"), True, ("body", "")),
+            Part("laboratory", ("iron",), False),
+        ),
         mean_units=PRICE,
         gram_units=2 * PRICE,
         share_units=3 * PRICE,
@@ -118,7 +141,8 @@ def scalars(message: Message) -> list[tuple[Message, Any]]:
         if field.name == "method":  # opened apart
             continue
         if field.message_type is None:
-            found.append((message, field))
+            if not field.is_repeated:
+                found.append((message, field))
         elif field.is_repeated:
             for child in getattr(message, field.name):
                 found += scalars(child)
@@ -137,6 +161,33 @@ def test_every_field_of_a_job_makes_the_round_trip(method: MethodSpec) -> None:
             absent = field.default
             assert getattr(holder, field.name) != absent, f"{field.name} would not be noticed"
     assert job_from_bytes(job_to_bytes(job)) == job
+
+
+def test_groups_and_encodings_that_cannot_be_are_refused() -> None:
+    member = MEMBERS[0]
+    for change in ({"groups": ("body",)}, {"encodings": (ENCODINGS[0], ENCODINGS[0])}):
+        with pytest.raises(ValueError, match=r"group each|encoded twice"):
+            replace(member, **change)
+    with pytest.raises(ValueError, match="about groups"):
+        example(members=(replace(member, groups=("", "")), MEMBERS[1]))
+    for place, change in enumerate(
+        [
+            lambda each: each.category_kind.levels.append("a"),
+            lambda each: each.category_kind.levels.extend(map(str, range(2000))),
+            lambda each: each.ordinal_kind.values.append(1.0),
+            lambda each: setattr(each.date_kind, "reference", "yesterday"),
+            lambda each: setattr(each, "name", "a\nb"),
+            lambda each: each.missing.extend("x" * 1000),
+        ]
+    ):
+        message = job_pb2.JobSpec.FromString(SPEC)
+        change(message.members[0].encodings[(1, 1, 6, 5, 0, 0)[place]])
+        with pytest.raises(BadMessage):
+            job_from_bytes(message.SerializeToString())
+    message = job_pb2.JobSpec.FromString(SPEC)
+    message.label.group = "body"
+    with pytest.raises(BadMessage, match="a label is in no group"):
+        job_from_bytes(message.SerializeToString())
 
 
 def test_plain_choices_make_the_round_trip() -> None:
@@ -160,6 +211,8 @@ def _holders(spec: OpenSpec) -> dict[str, Message]:
         "job": spec.job,
         "member": spec.job.members[1],
         "feature": spec.job.members[0].features[1],
+        "encoding": spec.job.members[0].encodings[0],
+        "category": spec.job.members[0].encodings[1].category_kind,
         "label": spec.job.label,
         "kind": spec.job.method,
         "method": spec.method,
@@ -169,7 +222,19 @@ def _holders(spec: OpenSpec) -> dict[str, Message]:
 
 
 @pytest.mark.parametrize(
-    "level", ["job", "member", "feature", "label", "kind", "method", "block", "moments"]
+    "level",
+    [
+        "job",
+        "member",
+        "feature",
+        "encoding",
+        "category",
+        "label",
+        "kind",
+        "method",
+        "block",
+        "moments",
+    ],
 )
 def test_an_unknown_field_is_refused_at_every_level(level: str) -> None:
     spec = OpenSpec.of(MOMENTS if level == "moments" else SPEC)
@@ -228,6 +293,7 @@ IMPOSSIBLE: dict[str, list[Any]] = {
     "version": [0, 2**32 - 1],
     "salt": [b"", bytes(15), bytes(17)],
     "name": ["", "x" * 201, "a\nb"],
+    "group": ["x" * 201, "a\nb"],
     "population": [0, 10**9 + 1, 2**63, 2**64 - 1],
     "delta": [0.0, 1.0, -1e-6, math.nan, math.inf],
     "party_timeout_s": [0, 2**32 - 1],
@@ -275,7 +341,12 @@ IMPOSSIBLE_MOMENTS: dict[str, list[Any]] = {
 def test_impossible_numbers_are_refused_in_one_line(method: str, name: str) -> None:
     spec = SPECS[method]
     impossible = (IMPOSSIBLE if method == "frank-wolfe" else IMPOSSIBLE_MOMENTS)[name]
-    places = [k for k, (_, field) in enumerate(fields_of(OpenSpec.of(spec))) if field.name == name]
+    places = [
+        k
+        for k, (held, field) in enumerate(fields_of(OpenSpec.of(spec)))
+        # The level that fills a category has the name of a feature's fill.
+        if field.name == name and not (name == "fill" and isinstance(held, job_pb2.CategoryKind))
+    ]
     assert places
     for place in places:
         for value in impossible:

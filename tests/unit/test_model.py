@@ -121,7 +121,7 @@ def test_a_name_that_two_parties_use_must_be_told_apart() -> None:
     with pytest.raises(BadInput, match=r"^t\.csv: no column 'hospital\.age', 'lab\.age'$"):
         MODEL.match(names, origin="t.csv")
     found = MODEL.match(["hospital.age", "lab.age", *names])
-    assert [feature.full_name for feature in found.values()] == [
+    assert [each.full_names[0] for each in found.values()] == [
         "hospital.age",
         "lab.age",
         "lab.glucose",
@@ -137,7 +137,11 @@ def test_a_plain_name_never_stands_for_another_feature() -> None:
     model = replace(MODEL, features=features)
     with pytest.raises(BadInput, match=r"'p\.a\.b'$"):
         model.match(["a.b"])
-    assert model.match(["a.b", "p.a.b"]) == {"a.b": features[0], "p.a.b": features[1]}
+    found = model.match(["a.b", "p.a.b"])
+    assert {name: each.features for name, each in found.items()} == {
+        "a.b": (features[0],),
+        "p.a.b": (features[1],),
+    }
 
 
 def test_features_without_a_coefficient_are_not_needed() -> None:
@@ -177,7 +181,7 @@ def test_the_file_reads_back_exactly(
 
 def test_the_file_names_format_parties_and_both_units() -> None:
     document = json.loads(MODEL.to_json())
-    assert (document["format"], document["version"]) == ("colonnade model", 2)
+    assert (document["format"], document["version"]) == ("colonnade model", 3)
     assert document["intercept"] == MODEL.intercept
     assert document["features"][3] == {
         "party": "lab",
@@ -186,8 +190,18 @@ def test_the_file_names_format_parties_and_both_units() -> None:
         "high": 400.0,
         "fill": 500.0,
         "coef_scaled": 0.3,
+        "group": "",
         "coef": MODEL.coef[3],
     }
+    assert document["encodings"] == []
+
+
+def test_models_from_before_there_were_encodings_are_read() -> None:
+    old = MODEL.to_object() | {"version": 2}
+    del old["encodings"], old["label"]["levels"]
+    for feature in old["features"]:
+        del feature["group"]
+    assert LinearModel.from_object(old) == MODEL
 
 
 def edited(**changes: Any) -> str:
@@ -206,8 +220,8 @@ def edited_feature(**changes: Any) -> str:
         ("[" * 100_000, "not valid JSON"),
         ("[]", "not a Colonnade model"),
         (edited(format="colonnade report"), "not a Colonnade model"),
-        (edited(version=1), "not of version 2"),
-        (edited(version=True), "not of version 2"),
+        (edited(version=1), "not of version 3"),
+        (edited(version=True), "not of version 3"),
         (edited(extra=1), "unknown key 'extra'"),
         (edited(**{"\ud800": 1}), ""),
         (edited(loss="\ud800"), ""),

@@ -9,11 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from colonnade.cli.dialect_options import add_dialect_options, dialect_of
+
 if TYPE_CHECKING:
     import duckdb
 
-    from colonnade.core.arrays import FloatArray
-    from colonnade.data.model import LinearModel, ModelFeature
+    from colonnade.core.arrays import AnyArray
+    from colonnade.data.dialect import Dialect
+    from colonnade.data.model import Input, LinearModel
     from colonnade.party.data.sources import Relation
 
 NOTE = (
@@ -23,13 +26,6 @@ NOTE = (
 
 _CHUNK_VALUES = 2**21  # 16 MB
 _TABLE = "colonnade_staging.main.rows"
-_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
-_NUMBERS = {
-    *_INTEGERS,
-    *(f"U{name}" for name in _INTEGERS),
-    *("DECIMAL", "FLOAT", "DOUBLE", "BOOLEAN"),
-}
-_TEXTS = {"VARCHAR", "ENUM", '"NULL"'}
 
 Subparsers = argparse._SubParsersAction  # noqa: SLF001 (argparse has no public name for it)
 
@@ -42,11 +38,10 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
         description="Apply a model to a joined table, one prediction a row in the table's order:"
         " the label's value, for a logistic model the probability of its high value, for a support"
         " vector machine its high or low value."
-        " A column is called party.feature, or feature where that is unique; those of features"
-        " with a coefficient of zero are not needed. A missing value (empty, NA, NaN, null) becomes"
-        " the fill that training put in its place, which model.json says; values are clipped to"
-        " the model's bounds. Other texts that a party's schema declares as missing: make them"
-        " empty first. " + NOTE,
+        " A column is called party.feature, or feature where that is unique, or as in the party's"
+        " source; those of features with a coefficient of zero are not needed. Columns are raw:"
+        " texts, dates and missing values are encoded as the parties' schemas said, which"
+        " model.json carries, and values are clipped to the model's bounds. " + NOTE,
     )
     parser.add_argument("--model", type=Path, required=True, help="model.json of a job")
     parser.add_argument("--data", type=Path, required=True, help="CSV (plain or gzip) or Parquet")
@@ -57,6 +52,7 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
         help="column to copy beside the predictions; a cell that a spreadsheet would take for a "
         "formula gets an apostrophe, numbers stay as they are",
     )
+    add_dialect_options(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object; needs --out")
     parser.set_defaults(handler=_run, usage_error=parser.error)
 
@@ -71,14 +67,14 @@ def _run(arguments: argparse.Namespace) -> int:
         arguments.usage_error("--json needs --out, because predictions go to standard output")
     if arguments.id == "prediction":
         arguments.usage_error("--id: rename that column; 'prediction' is the column to be written")
-    model = load_model(arguments.model)
+    model, dialect = load_model(arguments.model), dialect_of(arguments)
     if arguments.out is None:
-        _predict(model, arguments.data, sys.stdout, id_column=arguments.id)
+        _predict(model, arguments.data, sys.stdout, dialect, id_column=arguments.id)
         sys.stdout.flush()  # before it is called done
         print(_notes(model), file=sys.stderr)
         return EXIT_OK
     with _replacing(arguments.out, keep=(arguments.data, arguments.model)) as file:
-        n_rows = _predict(model, arguments.data, file, id_column=arguments.id)
+        n_rows = _predict(model, arguments.data, file, dialect, id_column=arguments.id)
     print(_summary(arguments, model, n_rows))
     return EXIT_OK
 
@@ -106,7 +102,9 @@ def _notes(model: "LinearModel") -> str:
     return f"{NOTE}\nThe model is NOT PRIVATE: it is from a simulation, or its noise was not exact."
 
 
-def _predict(model: "LinearModel", data: Path, file: TextIO, *, id_column: str | None) -> int:
+def _predict(
+    model: "LinearModel", data: Path, file: TextIO, dialect: "Dialect", *, id_column: str | None
+) -> int:
     """Write the predictions for ``data`` to ``file`` and return their number."""
     import csv
     import tempfile
@@ -121,14 +119,17 @@ def _predict(model: "LinearModel", data: Path, file: TextIO, *, id_column: str |
             one_line(str(data)),
             connect(Path(folder), n_columns=len(model.features) + 1) as database,
         ):
-            relation = open_source(database, FileSource(data))
+            relation = open_source(database, FileSource(data), folder=Path(folder), dialect=dialect)
             used = model.match(relation.names, origin=str(data), there=relation.list_names())
             n_rows = _stage(database, relation, used, id_column=id_column)
             writer = csv.writer(_Rows(file))
             names = [] if id_column is None else [inert(id_column)]
             writer.writerow([*names, "prediction"])
+            first = 0
             for ids, columns, n in _chunks(database, tuple(used), n_rows, with_ids=id_column):
+                _refuse_unknown(columns, used, str(data), first=first)
                 predictions = model.predict(columns, n_rows=n).tolist()
+                first += n
                 writer.writerows(zip(*(map(inert, each) for each in ids), predictions, strict=True))
     except UnicodeEncodeError:
         raise BadInput("a path or a name is not valid UTF-8; rename it") from None
@@ -152,7 +153,7 @@ class _Rows:
 def _stage(
     database: "duckdb.DuckDBPyConnection",
     relation: "Relation",
-    used: "dict[str, ModelFeature]",
+    used: "dict[str, Input]",
     *,
     id_column: str | None,
 ) -> int:
@@ -161,39 +162,51 @@ def _stage(
     Columns go by position, so no name from a file is part of a statement.
     """
     from colonnade.core.errors import BadInput
-    from colonnade.data.schema import DEFAULT_MISSING
+    from colonnade.data.encoding import Number
+    from colonnade.party.data.values import Missing, unknown_texts, value_sql
 
-    picks = [f"{_number_sql(relation, name)} AS v{i}" for i, name in enumerate(used)]
+    picks, parameters = [], dict(relation.parameters)
+    declared: dict[tuple[str, ...], Missing] = {}
+    for i, (name, needed) in enumerate(used.items()):
+        texts = needed.encoding.missing
+        missing = declared.setdefault(texts, Missing.of(texts, suffix=str(len(declared))))
+        sql = value_sql(relation, name, needed.encoding.kind, missing)
+        picks.append(f"{sql} AS v{i}")
+        parameters |= missing.parameters(sql)
     if id_column is not None:
         picks.append(f"coalesce(CAST(c{relation.find(id_column)} AS VARCHAR), '') AS id")
     picks = picks or ["0 AS nothing"]  # a model without coefficients still has a row count
     sql = f"CREATE TABLE {_TABLE} AS SELECT {', '.join(picks)} FROM {relation.sql}"  # noqa: S608
-    tokens = {"missing": list(DEFAULT_MISSING)} if "$missing" in sql else {}
-    database.execute(sql, {**relation.parameters, **tokens})
+    database.execute(sql, parameters)
     counts = ", ".join(["count(*)", *(f"count(v{i})" for i in range(len(used)))])
     n_rows, *n_numbers = database.execute(f"SELECT {counts} FROM {_TABLE}").fetchone() or (0,)  # noqa: S608
-    for position, (name, n) in enumerate(zip(used, n_numbers, strict=True)):
-        if n < n_rows:
+    for position, ((name, needed), n) in enumerate(zip(used.items(), n_numbers, strict=True)):
+        if n < n_rows and isinstance(needed.encoding.kind, Number):
             first = f"SELECT min(rowid) + 1 FROM {_TABLE} WHERE v{position} IS NULL"  # noqa: S608
             (row,) = database.execute(first).fetchone() or (None,)
-            where = f"{relation.origin}: column {name!r} has {n_rows - n} values that are no"
-            raise BadInput(f"{where} numbers, the first in data row {row}; correct them")
+            fault = unknown_texts(name, needed.encoding, n_rows - n, row)
+            raise BadInput(f"{relation.origin}: {fault}")
     return int(n_rows)
 
 
-def _number_sql(relation: "Relation", name: str) -> str:
-    """Return SQL for a value: NaN if it is missing, NULL if it is no number."""
-    from colonnade.core.errors import BadInput
+def _refuse_unknown(
+    columns: "dict[str, AnyArray]", used: "dict[str, Input]", origin: str, *, first: int
+) -> None:
+    """Refuse texts that the model does not know, as training would have."""
+    import numpy as np
 
-    position = relation.find(name)
-    cell, kind = f"c{position}", relation.types[position].partition("(")[0]
-    if kind not in _NUMBERS | _TEXTS:
-        raise BadInput(f"{relation.origin}: column {name!r} holds {kind} values, not numbers")
-    missing = f"{cell} IS NULL"
-    if kind in _TEXTS:
-        missing += f" OR list_contains($missing::VARCHAR[], trim(CAST({cell} AS VARCHAR)))"
-    nan = "CAST('nan' AS DOUBLE)"
-    return f"coalesce(TRY_CAST({cell} AS DOUBLE), CASE WHEN {missing} THEN {nan} END)"
+    from colonnade.core.errors import BadInput
+    from colonnade.data.encoding import UNKNOWN, Number
+    from colonnade.party.data.values import unknown_texts
+
+    for name, needed in used.items():
+        if isinstance(needed.encoding.kind, Number):
+            continue
+        # Read once more by the model: texts that were seen cost a lookup.
+        numbers = needed.encoding.read(columns[name], len(columns[name]))
+        if (unknown := np.flatnonzero(numbers == UNKNOWN)).size:
+            fault = unknown_texts(name, needed.encoding, unknown.size, first + int(unknown[0]) + 1)
+            raise BadInput(f"{origin}: {fault}")
 
 
 def _chunks(
@@ -202,11 +215,10 @@ def _chunks(
     n_rows: int,
     *,
     with_ids: str | None,
-) -> "Iterator[tuple[list[list[str]], dict[str, FloatArray], int]]":
+) -> "Iterator[tuple[list[list[str]], dict[str, AnyArray], int]]":
     """Yield row ranges: the ids as a list of no or one column, the values, the number of rows."""
     import sys
 
-    import numpy as np
     from tqdm import tqdm
 
     n_chunk = max(1, _CHUNK_VALUES // (len(names) + 1))
@@ -218,9 +230,18 @@ def _chunks(
             n = min(n_chunk, n_rows - start)
             sql = f"SELECT * FROM {_TABLE} WHERE rowid >= ? AND rowid < ? ORDER BY rowid"  # noqa: S608
             fetched = database.execute(sql, [start, start + n]).fetchnumpy()
-            columns = {name: np.ma.getdata(fetched[f"v{i}"]) for i, name in enumerate(names)}
+            columns = {name: _filled(fetched[f"v{i}"]) for i, name in enumerate(names)}
             yield [] if with_ids is None else [list(fetched["id"])], columns, n
             bar.update(n)
+
+
+def _filled(fetched: "AnyArray") -> "AnyArray":
+    """Return numbers as they are, and texts with None for NULL."""
+    import numpy as np
+
+    if fetched.dtype != object:
+        return np.ma.getdata(fetched)
+    return np.array(np.ma.asarray(fetched).tolist(), dtype=object)
 
 
 @contextmanager

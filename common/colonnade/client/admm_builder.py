@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from colonnade.client.builder import groups_of
 from colonnade.client.client import PartyOffer
 from colonnade.core.errors import BadInput
 from colonnade.methods.admm.job_spec import AdmmJobSpec, ClientPart
@@ -37,7 +38,9 @@ def job_over_clients(
             raise BadInput(
                 f"party {offer.party} does not offer the label {target!r}; it offers {there}"
             )
-        ours, theirs = ((o.features, o.fills, o.label) for o in (first, offer))
+        ours, theirs = (
+            (o.features, o.fills, o.label, o.groups, o.encodings) for o in (first, offer)
+        )
         if ours != theirs:
             raise BadInput(
                 f"parties {first.party} and {offer.party} offer other columns, bounds or fills; a "
@@ -47,7 +50,17 @@ def job_over_clients(
     fills = tuple(first.fills[name] for name in features)
     counts = {offer.party: offer.clients for offer in offers}
     members = tuple(
-        Member(offer.party, offer.dataset, features, bounds, fills, True, counts[offer.party])
+        Member(
+            offer.party,
+            offer.dataset,
+            features,
+            bounds,
+            fills,
+            True,
+            counts[offer.party],
+            groups_of(offer, features),
+            offer.encodings,
+        )
         for offer in offers
     )
     parts = tuple(ClientPart(party, features, count) for party, count in counts.items())

@@ -15,6 +15,7 @@ from colonnade.client.participants import participants
 from colonnade.core.errors import BadInput, BudgetExceeded
 from colonnade.core.fixedpoint import Bounds
 from colonnade.core.text import listed
+from colonnade.data.encoding import Encoding
 from colonnade.methods.base import Member, MethodSpec, Plan
 from colonnade.methods.choice import choose_method
 from colonnade.methods.job import Job
@@ -86,17 +87,20 @@ def plan_of(
     n_rows: int,
     units: int,
     owner: str | None,
+    groups: Mapping[str, Sequence[str]] | None = None,
 ) -> Plan:
     """Return the recommended plan, with what was asked for in its place.
 
     ``owner`` alone holds the label, or with None every party does. With ``--scope party`` no party
     may pay more than its part of ``units``: one that has more to release (the label) would, so the
-    whole plan is made smaller until it does not.
+    whole plan is made smaller until it does not. ``groups`` are those of the features, by party.
     """
     _check_counts(wishes)
     asked = units
     for _ in range(50):
-        plan = _planned(wishes, features, n_rows=n_rows, units=asked, owner=owner)
+        plan = _planned(
+            wishes, features, n_rows=n_rows, units=asked, owner=owner, groups=groups or {}
+        )
         most = max(plan.spec.max_units(party) for party in features)
         if wishes.scope == "joint" or most * len(features) <= units:
             return plan
@@ -119,6 +123,7 @@ def _planned(
     n_rows: int,
     units: int,
     owner: str | None,
+    groups: Mapping[str, Sequence[str]],
 ) -> Plan:
     try:
         problem = Problem(
@@ -128,6 +133,7 @@ def _planned(
             label_owner=owner,
             loss=Loss(wishes.loss),
             correlation=wishes.correlation,
+            groups=groups,
         )
         kind = _kind(wishes, problem)
         if (plan := method_of(kind).plan) is None:
@@ -180,7 +186,8 @@ def author(
         offer.party: tuple(each for each in offer.features if each != target) for offer in chosen
     }
     units = budget_of(wishes, n_rows=n_rows, n_parties=len(chosen))
-    plan = plan_of(wishes, features, n_rows=n_rows, units=units, owner=owner)
+    groups = {offer.party: groups_of(offer, features[offer.party]) for offer in chosen}
+    plan = plan_of(wishes, features, n_rows=n_rows, units=units, owner=owner, groups=groups)
     return job_of(
         plan.spec,
         chosen,
@@ -213,7 +220,16 @@ def job_of(
         bounds = tuple(offer.features[feature] for feature in part.features)
         fills = tuple(offer.fills[feature] for feature in part.features)
         members.append(
-            Member(part.party, offer.dataset, part.features, bounds, fills, part.holds_label)
+            Member(
+                part.party,
+                offer.dataset,
+                part.features,
+                bounds,
+                fills,
+                part.holds_label,
+                groups=groups_of(offer, part.features),
+                encodings=_encodings(offer, part.features, target if part.holds_label else ""),
+            )
         )
     try:
         return Job(
@@ -228,6 +244,18 @@ def job_of(
         )
     except ValueError as error:
         raise BadInput(f"no such job: {error}") from None
+
+
+def groups_of(offer: PartyOffer, features: Sequence[str]) -> tuple[str, ...]:
+    """Return the group of each feature; nothing if none is in a group."""
+    groups = tuple(offer.groups.get(feature, "") for feature in features)
+    return groups if any(groups) else ()
+
+
+def _encodings(offer: PartyOffer, features: Sequence[str], label: str) -> tuple[Encoding, ...]:
+    """Return the encodings of what takes part."""
+    used = {*features, label}
+    return tuple(each for each in offer.encodings if not used.isdisjoint(each.names))
 
 
 def _owner(offers: Sequence[PartyOffer], target: str, wishes: JobOptions) -> str | None:

@@ -12,7 +12,7 @@ Every call has a deadline, and every error is one of `colonnade.core.errors`:
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
@@ -21,6 +21,7 @@ import grpc
 from colonnade.core.errors import BadMessage
 from colonnade.core.fixedpoint import Bounds
 from colonnade.core.text import printable, printable_document
+from colonnade.data.encoding import Encoding
 from colonnade.methods.base import Unit
 from colonnade.methods.job import Job
 from colonnade.methods.job import job_id as name_of
@@ -29,6 +30,7 @@ from colonnade.pki.identity import Identity
 from colonnade.v1 import job_pb2, jobs_pb2
 from colonnade.v1.jobs_pb2_grpc import JobServiceStub
 from colonnade.wire.channels import claim, tls_of
+from colonnade.wire.encodings import encoding_from_proto
 from colonnade.wire.jobspec import feature_from_proto, job_to_bytes
 from colonnade.wire.limits import client_options, require_loopback
 from colonnade.wire.notes import unused_note
@@ -106,6 +108,8 @@ class PartyOffer:
     unit: Unit = Unit.RECORD  # whom its ledger's accounts protect
     told_at: float = 0.0  # when it told its budget, in Unix seconds of the coordinator's clock
     bounds_units: int = 0  # what it paid for bounds of these columns; part of what it used
+    groups: dict[str, str] = field(default_factory=dict)  # of the features that are in one
+    encodings: tuple[Encoding, ...] = ()  # of raw columns that are no numbers of the same name
 
     @property
     def left_units(self) -> int:
@@ -297,4 +301,6 @@ def _offer(party: jobs_pb2.PartyStatus) -> PartyOffer:
         unit=Unit.CLIENT if party.unit == job_pb2.UNIT_CLIENT else Unit.RECORD,
         told_at=party.told_at,
         bounds_units=party.bounds_units,
+        groups={feature.name: feature.group for feature in party.features if feature.group},
+        encodings=tuple(map(encoding_from_proto, party.encodings)),
     )

@@ -208,13 +208,15 @@ class Encoding(Strict, frozen=True):
         Whether one more column says where there was no value.
     """
 
-    name: Text
+    name: Annotated[str, Meta(min_length=1, max_length=200)]
     kind: Kind = NUMBER
-    column: str = ""
+    column: Annotated[str, Meta(max_length=1000)] = ""
     missing: tuple[str, ...] = DEFAULT_MISSING
     missing_indicator: bool = False
 
     def __post_init__(self) -> None:
+        if not self.name.isprintable():
+            raise ValueError("name: must be printable")
         # Two columns of a group would be 1 in a row without a value.
         if self.missing_indicator and isinstance(self.kind, Category) and self.kind.fill:
             raise ValueError("fill: a category with a missing_indicator has none; remove one")
@@ -243,6 +245,15 @@ class Encoding(Strict, frozen=True):
             else (self.name,)
         )
         return (*own, self.name + MISSING_SUFFIX) if self.missing_indicator else own
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Texts that 0 and 1 stand for, of a kind that has two values; else none."""
+        if isinstance(self.kind, Bool):
+            return (self.kind.no or NO)[0], (self.kind.yes or YES)[0]
+        if isinstance(self.kind, Ordinal) and len(self.kind.levels) == 2:
+            return self.kind.levels
+        return ()
 
     def read(self, texts: Texts, count: int) -> FloatArray:
         """Return a number for each of ``count`` texts; NaN if missing, `UNKNOWN` if not known.

@@ -20,68 +20,42 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+import msgspec
 import numpy as np
-from msgspec.structs import asdict, astuple
 
-from colonnade.core.arrays import FloatArray
+from colonnade.core.arrays import AnyArray, FloatArray
 from colonnade.core.config import Finite, Strict, Text, convert, parse_json, read_text
 from colonnade.core.errors import BadInput
-from colonnade.core.fixedpoint import Bounds, scaled
+from colonnade.core.fixedpoint import Bounds
+from colonnade.data.model_columns import (
+    Input,
+    ModelEncoding,
+    ModelFeature,
+    ModelLabel,
+    inputs_of,
+    match,
+)
 
-FORMAT, VERSION = "colonnade model", 2
+__all__ = [
+    "FORMAT",
+    "VERSION",
+    "Input",
+    "LinearModel",
+    "ModelEncoding",
+    "ModelFeature",
+    "ModelLabel",
+    "load_model",
+]
+
+FORMAT, VERSION = "colonnade model", 3
+_READABLE = (2, 3)  # before 3 there were numbers only
 LossName: TypeAlias = Literal["squared", "logistic", "hinge"]
 
 # Both kinds of coefficient are in the file; rounding in another program's algebra may differ.
 _AGREEMENT = 1e-9
-_MAX_NAMES = 5
 
 
-class ModelLabel(Strict, frozen=True):
-    """Name the label and its public bounds."""
-
-    name: Text
-    low: Finite
-    high: Finite
-
-    @property
-    def bounds(self) -> Bounds:
-        """The declared range."""
-        return Bounds(self.low, self.high)
-
-
-class ModelFeature(Strict, frozen=True):
-    """Hold one party's feature: its public bounds and its coefficient on scaled values.
-
-    Parameters
-    ----------
-    fill
-        What stood for a missing value, as declared, in the feature's unit. Bounds may be tighter
-        than it was declared under; it is clipped to them like any value.
-    """
-
-    party: Text
-    name: Text
-    low: Finite
-    high: Finite
-    fill: Finite
-    coef_scaled: Finite
-
-    @property
-    def bounds(self) -> Bounds:
-        """The range that training clipped to."""
-        return Bounds(self.low, self.high)
-
-    @property
-    def full_name(self) -> str:
-        """The name that no two features of a model share."""
-        return f"{self.party}.{self.name}"
-
-    def scaled(self, values: FloatArray) -> FloatArray:
-        """Return values as training sees them, before rounding to the grid; NaN is missing."""
-        return scaled(np.where(np.isnan(values), self.fill, values), self.bounds)
-
-
-class _FeatureTable(ModelFeature, frozen=True):
+class _FeatureTable(ModelFeature, frozen=True, kw_only=True):
     coef: Finite
 
 
@@ -95,6 +69,7 @@ class _ModelFile(Strict, frozen=True):
     intercept_scaled: Finite
     intercept: Finite
     features: tuple[_FeatureTable, ...]
+    encodings: tuple[ModelEncoding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +82,8 @@ class LinearModel:
         Score of a row whose values all lie in the middle of their bounds.
     private
         Whether the noise was exact and secret; False for simulations with other noise.
+    encodings
+        How raw columns become features, unless they are numbers of the same name.
     """
 
     job_id: str
@@ -115,6 +92,7 @@ class LinearModel:
     intercept_scaled: float
     features: tuple[ModelFeature, ...]
     private: bool
+    encodings: tuple[ModelEncoding, ...] = ()
 
     def __post_init__(self) -> None:
         if self.loss not in ("squared", "logistic", "hinge"):
@@ -153,38 +131,22 @@ class LinearModel:
 
     def match(
         self, names: Collection[str], *, origin: str = "the table", there: str = ""
-    ) -> dict[str, ModelFeature]:
-        """Find the columns of a joined table that prediction needs.
+    ) -> dict[str, Input]:
+        """Find the raw columns of a joined table that prediction needs.
 
-        A column is called ``party.feature``, or plainly ``feature`` if no other name can be meant.
-        Features with a coefficient of zero are not needed and not returned. ``there`` says, for
-        the message, which columns there are.
+        A column is called ``party.feature``, or plainly ``feature`` if no other name can be meant;
+        the name in the party's source does too. Columns whose features all have a coefficient of
+        zero are not needed and not returned. ``there`` says, for the message, which columns there
+        are.
         """
-        plain = Counter(feature.name for feature in self.features)
-        full = {feature.full_name for feature in self.features}
-        found, missing = {}, []
-        for feature in (feature for feature in self.features if feature.coef_scaled):
-            is_plain = plain[feature.name] == 1 and feature.name not in full
-            if feature.full_name in names:
-                found[feature.full_name] = feature
-            elif is_plain and feature.name in names:
-                found[feature.name] = feature
-            else:
-                other = f" (or {feature.name!r})" if is_plain else ""
-                missing.append(f"{feature.full_name!r}{other}")
-        if missing:
-            rest = f" and {len(missing) - _MAX_NAMES} more" if missing[_MAX_NAMES:] else ""
-            told = f"; {there}" if there else ""
-            raise BadInput(f"{origin}: no column {', '.join(missing[:_MAX_NAMES])}{rest}{told}")
-        return found
+        inputs = inputs_of(self.features, self.encodings)
+        return match(inputs, names, origin=origin, there=there)
 
-    def predict(
-        self, columns: Mapping[str, FloatArray], *, n_rows: int | None = None
-    ) -> FloatArray:
+    def predict(self, columns: Mapping[str, AnyArray], *, n_rows: int | None = None) -> FloatArray:
         """Return a prediction for each row of a joined table.
 
-        A missing value (NaN) becomes the feature's fill, and values are clipped to the bounds, as
-        in training.
+        Texts are read as the model's encodings say. A missing value (NaN, None) becomes the
+        feature's fill, and values are clipped to the bounds, as in training.
 
         Parameters
         ----------
@@ -205,8 +167,8 @@ class LinearModel:
         if len(lengths) != 1:
             raise ValueError("columns must have one length, which n_rows gives if there are none")
         score: FloatArray = np.full(lengths.pop(), self.intercept_scaled)
-        for name, feature in self.match(columns).items():
-            score += feature.coef_scaled * feature.scaled(columns[name])
+        for name, needed in self.match(columns).items():
+            score += needed.score(columns[name])
         if self.loss == "logistic":
             tail = np.exp(-np.abs(score))  # never overflows
             score = np.where(score >= 0.0, 1.0, tail) / (1.0 + tail)
@@ -231,6 +193,7 @@ class LinearModel:
                 _plain(feature) | {"coef": float(coef)}
                 for feature, coef in zip(self.features, self.coef, strict=True)
             ],
+            "encodings": msgspec.to_builtins(self.encodings),
         }
 
     def to_json(self) -> str:
@@ -248,8 +211,8 @@ class LinearModel:
         """Read a model from plain values, refusing all that is unknown, missing or at odds."""
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise BadInput(f"{origin}: not a Colonnade model; give the model.json of a job")
-        if document.get("version") != VERSION:
-            raise BadInput(f"{origin}: not of version {VERSION}, the only one this program reads")
+        if document.get("version") not in _READABLE:
+            raise BadInput(f"{origin}: not of version {VERSION}, the newest this program reads")
         file = convert(document, _ModelFile, origin=origin)
         try:
             read = cls(
@@ -257,8 +220,9 @@ class LinearModel:
                 loss=file.loss,
                 label=file.label,
                 intercept_scaled=file.intercept_scaled,
-                features=tuple(ModelFeature(*astuple(table)[:-1]) for table in file.features),
+                features=tuple(map(_feature, file.features)),
                 private=file.private,
+                encodings=file.encodings,
             )
         except ValueError as error:
             raise BadInput(f"{origin}: {error}") from None
@@ -294,5 +258,13 @@ def load_model(path: Path) -> LinearModel:
 
 
 def _plain(column: ModelLabel | ModelFeature) -> dict[str, Any]:
-    facts = asdict(column)
-    return {key: fact if isinstance(fact, str) else float(fact) for key, fact in facts.items()}
+    facts = msgspec.structs.asdict(column)
+    return {
+        key: float(fact) if isinstance(fact, int | float) else fact for key, fact in facts.items()
+    }
+
+
+def _feature(table: _FeatureTable) -> ModelFeature:
+    facts = msgspec.structs.asdict(table)
+    facts.pop("coef")
+    return ModelFeature(**facts)

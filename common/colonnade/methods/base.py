@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from colonnade.core.fixedpoint import Bounds
+from colonnade.data.encoding import Encoding
+from colonnade.methods.groups import check_groups
 from colonnade.methods.problem import Labels, Loss, Problem
 
 MAX_PARTIES = 256
@@ -53,6 +55,8 @@ class Member:
     fills: tuple[float, ...]  # stand for missing values, as declared; clipped to the bounds
     holds_label: bool
     clients: int = 0  # whose rows it holds, where the unit of privacy is a client
+    groups: tuple[str, ...] = ()  # of the features, empty for those in none; () for no groups
+    encodings: tuple[Encoding, ...] = ()  # of raw columns that are no numbers of the same name
 
     def __post_init__(self) -> None:
         for name in (self.party, self.dataset):
@@ -64,6 +68,10 @@ class Member:
             raise ValueError("a party's features need different names and bounds each")
         if len(self.fills) != len(self.features) or not all(map(math.isfinite, self.fills)):
             raise ValueError("a party's features need a finite fill each")
+        check_groups(self.features, self.groups)
+        names = [encoding.name for encoding in self.encodings]
+        if len(set(names)) != len(names):
+            raise ValueError("a raw column is encoded twice")
 
 
 class PartLike(Protocol):
@@ -89,6 +97,10 @@ class Part:
     party: str
     features: tuple[str, ...]
     holds_label: bool
+    groups: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_groups(self.features, self.groups)
 
 
 class MethodSpec(Protocol):

@@ -34,7 +34,9 @@ class Moments:
 
 
 def moments_mechanism(count: int, units: int) -> DiscreteGaussian:
-    """Return the noise of the sums of ``count`` columns and of their squares, for ``units``.
+    """Return the noise of sums of columns and of their squares, for ``units``.
+
+    ``count`` is the number of columns that one row can move (`methods.groups.moved_columns`).
 
     Privacy: one row moves a sum by ``|s - t|`` and its sum of squares, each square divided by
     ``GRID`` and rounded down, by ``|s**2 - t**2| / GRID`` up to rounding. The sum of the squares

@@ -2,7 +2,9 @@
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from colonnade.methods.groups import moved_columns
 
 # What is expected between columns of different parties if nobody says.
 DEFAULT_CORRELATION = 0.2
@@ -32,6 +34,7 @@ class Problem:
     label_owner: str | None = None  # None if every party holds the label
     loss: Loss = Loss.SQUARED
     correlation: float | None = None  # expected between columns of different parties
+    groups: Mapping[str, Sequence[str]] = field(default_factory=dict)  # of the features, by party
 
     def __post_init__(self) -> None:
         if not self.features or not all(self.features.values()):
@@ -42,6 +45,10 @@ class Problem:
             raise ValueError("the owner of the label is not a party")
         if self.correlation is not None and not 0.0 <= self.correlation < 1.0:
             raise ValueError("a correlation must lie in 0 .. 1")
+
+    def moved(self, party: str) -> int:
+        """Return how many columns of ``party`` one row can move."""
+        return moved_columns(self.features[party], self.groups.get(party, ()))
 
     @property
     def sketched(self) -> bool:

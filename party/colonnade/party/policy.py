@@ -5,8 +5,8 @@ ask for at all: which jobs, over which columns, at which price.
 """
 
 import datetime as dt
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -83,6 +83,20 @@ class Policy:
     """All allowances of a party."""
 
     allowances: tuple[Allowance, ...]
+
+    def with_columns(self, columns: Mapping[str, Sequence[str]]) -> "Policy":
+        """Return the policy in which a raw column's name stands for all that it becomes."""
+        return Policy(
+            tuple(
+                replace(
+                    each,
+                    features=tuple(
+                        name for named in each.features for name in columns.get(named, (named,))
+                    ),
+                )
+                for each in self.allowances
+            )
+        )
 
     def for_coordinator(self, coordinator: Identity) -> tuple[Allowance, ...]:
         """Return what a coordinator may ask for; refuse one that may ask for nothing."""

@@ -32,6 +32,7 @@ from colonnade.pki.identity import Identity
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.wire.codec import Answer, release_from_proto
+from colonnade.wire.encodings import encoding_to_proto
 from colonnade.wire.heads import head_from_proto, head_to_proto
 from colonnade.wire.jobspec import feature_to_proto, job_from_bytes
 from colonnade.wire.session import enrolment_statement
@@ -53,7 +54,10 @@ class Vault:
         today: Callable[[], dt.date],
         drop_out: float = 0.0,
     ) -> None:
-        self._dataset, self._ledger, self._policy = dataset, ledger, policy
+        self._dataset, self._ledger = dataset, ledger
+        self._policy = policy.with_columns(
+            {each.name: each.names for each in dataset.coarse.header.encodings}
+        )
         self._gate = Gate(ledger, noise, at=self._at)
         self._columns = ColumnCache(dataset.coarse, dataset.fine)
         self.coordinator, self._today = coordinator, today
@@ -69,7 +73,7 @@ class Vault:
         ledger = self._ledger
         budget, reserved = fullest(self._units, ledger)
         names, label = self._policy.offered(self.coordinator, self.table.names)
-        columns = zip(self.table.bounds, self.table.fills, strict=True)
+        columns = zip(self.table.bounds, self.table.fills, self.table.groups, strict=True)
         declared = dict(zip(self.table.names, columns, strict=True))
         offer = pb.Offer(
             dataset=self.version,
@@ -87,6 +91,11 @@ class Vault:
         # Of the columns that are offered, and of no others.
         shown = [*offer.features, *([offer.label] if offer.HasField("label") else [])]
         columns_shown = [each.name for each in shown]
+        offer.encodings.extend(
+            encoding_to_proto(encoding)
+            for encoding in self.table.header.encodings
+            if {*encoding.names} <= {*columns_shown}
+        )
         offer.tight.extend(bought_places(self._dataset, ledger, columns_shown))
         offer.bounds_units = bounds_price(self._dataset, ledger, columns_shown)
         return pb.Hello(
@@ -200,15 +209,25 @@ class Vault:
         if member.dataset != self.version:
             raise BadMessage(f"the job is for another version of the table of party {self.party}")
         self._units.check(job, self.party)
-        fills = dict(zip(self.table.names, self.table.fills, strict=True))
-        for name, fill in zip(member.features, member.fills, strict=True):
-            if name not in fills:
+        facts = zip(self.table.fills, self.table.groups, strict=True)
+        declared = dict(zip(self.table.names, facts, strict=True))
+        groups = member.groups or ("",) * len(member.features)
+        for name, fill, group in zip(member.features, member.fills, groups, strict=True):
+            if name not in declared:
                 raise BadMessage(f"party {self.party} has no feature {name!r}")
-            if fill != fills[name]:  # the model would say something else than was trained with
+            own_fill, own_group = declared[name]
+            if fill != own_fill:  # the model would say something else than was trained with
                 raise BadMessage(
                     f"the job says that a missing {name!r} counts as {fill:g}, and the schema of "
-                    f"party {self.party} says {fills[name]:g}"
+                    f"party {self.party} says {own_fill:g}"
                 )
+            # Noise is calibrated to how many columns a row can move, which follows from groups.
+            if group != own_group:
+                raise BadMessage(
+                    f"the job and party {self.party} disagree on the group of {name!r}"
+                )
+        if not {*member.encodings} <= {*header.encodings}:
+            raise BadMessage(f"the job encodes a column of party {self.party} in another way")
         if member.holds_label and (
             self.table.label is None or header.columns[-1].name != job.label
         ):

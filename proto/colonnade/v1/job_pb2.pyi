@@ -57,30 +57,94 @@ CLIENT_SAMPLING_FIXED: ClientSampling
 CLIENT_SAMPLING_POISSON: ClientSampling
 
 class Feature(_message.Message):
-    __slots__ = ("name", "low", "high", "fill")
+    __slots__ = ("name", "low", "high", "fill", "group")
     NAME_FIELD_NUMBER: _ClassVar[int]
     LOW_FIELD_NUMBER: _ClassVar[int]
     HIGH_FIELD_NUMBER: _ClassVar[int]
     FILL_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
     name: str
     low: float
     high: float
     fill: float
-    def __init__(self, name: _Optional[str] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., fill: _Optional[float] = ...) -> None: ...
+    group: str
+    def __init__(self, name: _Optional[str] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., fill: _Optional[float] = ..., group: _Optional[str] = ...) -> None: ...
+
+class BoolKind(_message.Message):
+    __slots__ = ("yes", "no")
+    YES_FIELD_NUMBER: _ClassVar[int]
+    NO_FIELD_NUMBER: _ClassVar[int]
+    yes: _containers.RepeatedScalarFieldContainer[str]
+    no: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, yes: _Optional[_Iterable[str]] = ..., no: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class DateKind(_message.Message):
+    __slots__ = ("reference", "format")
+    REFERENCE_FIELD_NUMBER: _ClassVar[int]
+    FORMAT_FIELD_NUMBER: _ClassVar[int]
+    reference: str
+    format: str
+    def __init__(self, reference: _Optional[str] = ..., format: _Optional[str] = ...) -> None: ...
+
+class OrdinalKind(_message.Message):
+    __slots__ = ("levels", "values", "unknown")
+    LEVELS_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_FIELD_NUMBER: _ClassVar[int]
+    levels: _containers.RepeatedScalarFieldContainer[str]
+    values: _containers.RepeatedScalarFieldContainer[float]
+    unknown: bool
+    def __init__(self, levels: _Optional[_Iterable[str]] = ..., values: _Optional[_Iterable[float]] = ..., unknown: _Optional[bool] = ...) -> None: ...
+
+class CategoryKind(_message.Message):
+    __slots__ = ("levels", "other", "baseline", "fill", "unknown")
+    LEVELS_FIELD_NUMBER: _ClassVar[int]
+    OTHER_FIELD_NUMBER: _ClassVar[int]
+    BASELINE_FIELD_NUMBER: _ClassVar[int]
+    FILL_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_FIELD_NUMBER: _ClassVar[int]
+    levels: _containers.RepeatedScalarFieldContainer[str]
+    other: str
+    baseline: str
+    fill: str
+    unknown: bool
+    def __init__(self, levels: _Optional[_Iterable[str]] = ..., other: _Optional[str] = ..., baseline: _Optional[str] = ..., fill: _Optional[str] = ..., unknown: _Optional[bool] = ...) -> None: ...
+
+class Encoding(_message.Message):
+    __slots__ = ("name", "column", "missing", "missing_indicator", "bool_kind", "date_kind", "ordinal_kind", "category_kind")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    COLUMN_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
+    MISSING_INDICATOR_FIELD_NUMBER: _ClassVar[int]
+    BOOL_KIND_FIELD_NUMBER: _ClassVar[int]
+    DATE_KIND_FIELD_NUMBER: _ClassVar[int]
+    ORDINAL_KIND_FIELD_NUMBER: _ClassVar[int]
+    CATEGORY_KIND_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    column: str
+    missing: _containers.RepeatedScalarFieldContainer[str]
+    missing_indicator: bool
+    bool_kind: BoolKind
+    date_kind: DateKind
+    ordinal_kind: OrdinalKind
+    category_kind: CategoryKind
+    def __init__(self, name: _Optional[str] = ..., column: _Optional[str] = ..., missing: _Optional[_Iterable[str]] = ..., missing_indicator: _Optional[bool] = ..., bool_kind: _Optional[_Union[BoolKind, _Mapping]] = ..., date_kind: _Optional[_Union[DateKind, _Mapping]] = ..., ordinal_kind: _Optional[_Union[OrdinalKind, _Mapping]] = ..., category_kind: _Optional[_Union[CategoryKind, _Mapping]] = ...) -> None: ...
 
 class Member(_message.Message):
-    __slots__ = ("party", "dataset", "features", "holds_label", "clients")
+    __slots__ = ("party", "dataset", "features", "holds_label", "clients", "encodings")
     PARTY_FIELD_NUMBER: _ClassVar[int]
     DATASET_FIELD_NUMBER: _ClassVar[int]
     FEATURES_FIELD_NUMBER: _ClassVar[int]
     HOLDS_LABEL_FIELD_NUMBER: _ClassVar[int]
     CLIENTS_FIELD_NUMBER: _ClassVar[int]
+    ENCODINGS_FIELD_NUMBER: _ClassVar[int]
     party: str
     dataset: str
     features: _containers.RepeatedCompositeFieldContainer[Feature]
     holds_label: bool
     clients: int
-    def __init__(self, party: _Optional[str] = ..., dataset: _Optional[str] = ..., features: _Optional[_Iterable[_Union[Feature, _Mapping]]] = ..., holds_label: _Optional[bool] = ..., clients: _Optional[int] = ...) -> None: ...
+    encodings: _containers.RepeatedCompositeFieldContainer[Encoding]
+    def __init__(self, party: _Optional[str] = ..., dataset: _Optional[str] = ..., features: _Optional[_Iterable[_Union[Feature, _Mapping]]] = ..., holds_label: _Optional[bool] = ..., clients: _Optional[int] = ..., encodings: _Optional[_Iterable[_Union[Encoding, _Mapping]]] = ...) -> None: ...
 
 class Block(_message.Message):
     __slots__ = ("radius", "shares", "probability")

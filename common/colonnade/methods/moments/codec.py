@@ -35,7 +35,9 @@ def spec_from_bytes(body: bytes, members: Sequence[Member], population: int) -> 
     message = read(job_pb2.Moments, body, "the job's method")
     return MomentsSpec(
         n_rows=population,
-        parts=tuple(Part(each.party, each.features, each.holds_label) for each in members),
+        parts=tuple(
+            Part(each.party, each.features, each.holds_label, each.groups) for each in members
+        ),
         labels=LABELS.read(message.labels),
         loss=LOSSES.read(message.loss),
         **copied(message, _NUMBERS),

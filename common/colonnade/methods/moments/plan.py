@@ -114,7 +114,12 @@ def recommend(
     spec = MomentsSpec(
         n_rows=problem.n_rows,
         parts=tuple(
-            Part(party, tuple(features), holds_label=not sketched or party == problem.label_owner)
+            Part(
+                party,
+                tuple(features),
+                holds_label=not sketched or party == problem.label_owner,
+                groups=tuple(problem.groups.get(party, ())),
+            )
             for party, features in problem.features.items()
         ),
         mean_units=units[MEANS],
@@ -151,7 +156,7 @@ def _spend(units: dict[str, int], left: int, parties: int, *, sketched: bool) ->
 
 def _mean_units(problem: Problem) -> int:
     """Return a price at which a mean is known well enough, within limits."""
-    count = max(map(len, problem.features.values())) + 1
+    count = max(problem.moved(party) for party in problem.features) + 1
     wanted = 2.0 * count / (problem.n_rows * _MEAN_NOISE) ** 2 * RHO_UNIT
     low, high = (part * problem.rho_units / len(problem.features) for part in _MEAN_PARTS)
     return max(1, int(min(max(wanted, low), high)))

@@ -31,6 +31,7 @@ from colonnade.methods.base import Part
 from colonnade.methods.column_moments import moments_code, moments_mechanism
 from colonnade.methods.frank_wolfe.residual import SCORE_SENSITIVITY
 from colonnade.methods.frank_wolfe.spec import SELECT_BYTES
+from colonnade.methods.groups import moved_columns
 from colonnade.methods.moments.checks import check_spec
 from colonnade.methods.moments.rows import (
     BALL,
@@ -192,9 +193,10 @@ class MomentsSpec:
         `methods.column_moments`.
         """
         if kind == MEANS:
-            count = len(part.features) + self.sums_label(part)
-            noise = moments_mechanism(count, self.mean_units)
-            return noise, moments_code(count, self.n_rows, noise)
+            summed = self.sums_label(part)
+            moved = moved_columns(part.features, part.groups) + summed
+            noise = moments_mechanism(moved, self.mean_units)
+            return noise, moments_code(len(part.features) + summed, self.n_rows, noise)
         if kind == GRAM:
             size = triangle_size(self.n_gram(part))
             noise = DiscreteGaussian.within(self.gram_units, l2_sensitivity2=TRIANGLE_SENSITIVITY2)

@@ -186,10 +186,11 @@ def table_columns(schema: Schema) -> tuple[TableColumn, ...]:
 def _summary(
     column: Column, numbers: FloatArray, schema: Schema, *, n_absent: int
 ) -> ColumnSummary:
-    low, high, kind = column.bounds.low, column.bounds.high, column.kind
-    is_category = isinstance(kind, Category)
-    n_clipped = 0 if is_category else int(np.count_nonzero((numbers < low) | (numbers > high)))
-    n_other = int(np.count_nonzero(numbers == len(kind.levels))) if is_category else 0
+    low, high, n_clipped, n_other = column.bounds.low, column.bounds.high, 0, 0
+    if isinstance(column.kind, Category):
+        n_other = int(np.count_nonzero(numbers == len(column.kind.levels)))
+    else:
+        n_clipped = int(np.count_nonzero((numbers < low) | (numbers > high)))
     return ColumnSummary(
         column.name,
         _role(column, schema),

@@ -6,7 +6,6 @@ they are fetched. Errors name columns, counts and row numbers, never a value or 
 are put together from our own names and positions only; texts of the user are bound as parameters.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -20,8 +19,16 @@ from colonnade.core.errors import BadInput
 from colonnade.data.encoding import UNKNOWN, Encoding, Number
 from colonnade.data.schema import Schema
 from colonnade.party.data.division import Division, divide
-from colonnade.party.data.sources import MAIN, ROWS, Relation, is_number, one_line
-from colonnade.party.data.values import FLOATS, NUMBERS, TEXTS, texts_of, unknown_texts, value_sql
+from colonnade.party.data.sources import MAIN, ROWS, Relation, one_line
+from colonnade.party.data.values import (
+    FLOATS,
+    NUMBERS,
+    TEXTS,
+    Missing,
+    texts_of,
+    unknown_texts,
+    value_sql,
+)
 
 ROSTER = f"{MAIN}.roster"
 
@@ -90,7 +97,9 @@ class Staged:
                     [int(unknown[0])],
                 ).fetchone()
             )[0]
-            raise BadInput(f"{self.origin}: {unknown_texts(encoding, unknown.size, row)}")
+            raise BadInput(
+                f"{self.origin}: {unknown_texts(encoding.source, encoding, unknown.size, row)}"
+            )
         return numbers
 
     def _arranged(self, values: FloatArray) -> FloatArray:
@@ -158,11 +167,9 @@ def _copy(
     database: duckdb.DuckDBPyConnection, relation: Relation, *, schema: Schema, has_roster: bool
 ) -> None:
     """Create the table of staged rows; of people not on the roster nothing is written."""
-    # A missing token such as -999 counts as a number: it also stands for -999.0 in a typed column.
-    codes = [float(token) for token in schema.missing if is_number(token)]
-    codes = [code for code in codes if not math.isnan(code)]
+    missing = Missing.of(schema.missing)
     picks = [
-        f"{value_sql(relation, column.column, column.kind, has_codes=bool(codes))} AS v{position}"
+        f"{value_sql(relation, column.column, column.kind, missing)} AS v{position}"
         for position, column in enumerate(schema.columns)
     ]
     if schema.id is not None:
@@ -174,9 +181,8 @@ def _copy(
     chosen = f"SELECT {number}{', '.join(picks)} FROM {relation.sql}"  # noqa: S608
     if has_roster:
         chosen = f"SELECT * FROM ({chosen}) WHERE id IN (SELECT id FROM {ROSTER})"  # noqa: S608
-    values = {"missing": list(schema.missing), "codes": codes}
-    used = {name: value for name, value in values.items() if f"${name}" in chosen}
-    database.execute(f"CREATE TABLE {ROWS} AS {chosen}", {**relation.parameters, **used})
+    parameters = {**relation.parameters, **missing.parameters(chosen)}
+    database.execute(f"CREATE TABLE {ROWS} AS {chosen}", parameters)
 
 
 def _id_sql(relation: Relation, name: str) -> str:

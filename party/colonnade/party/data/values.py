@@ -4,7 +4,9 @@ Statements are put together from our own names and positions only; texts of the 
 parameters.
 """
 
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,7 +14,7 @@ from colonnade.core.arrays import AnyArray
 from colonnade.core.errors import BadInput
 from colonnade.data.dialect import PLAIN, Dialect
 from colonnade.data.encoding import Date, Encoding, Kind, Number
-from colonnade.party.data.sources import Relation
+from colonnade.party.data.sources import Relation, is_number
 
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 NUMBERS = {*_INTEGERS, *(f"U{name}" for name in _INTEGERS), "DECIMAL", "BOOLEAN"}
@@ -21,14 +23,44 @@ TEXTS = {"VARCHAR", "ENUM", '"NULL"'}
 _DATES = {"DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "TIMESTAMP_S", "TIMESTAMP_MS"}
 
 
-def value_sql(relation: Relation, name: str, kind: Kind, *, has_codes: bool) -> str:
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Texts that mean "no value", as parameters of a statement.
+
+    Parameters
+    ----------
+    codes
+        Those of the texts that are numbers: -999 also stands for -999.0 in a typed column.
+    suffix
+        Tells the parameters from those of other columns.
+    """
+
+    texts: tuple[str, ...]
+    codes: tuple[float, ...]
+    suffix: str = ""
+
+    @classmethod
+    def of(cls, texts: tuple[str, ...], *, suffix: str = "") -> "Missing":
+        """Return the parameters for ``texts``."""
+        codes = (float(text) for text in texts if is_number(text))
+        return cls(texts, tuple(code for code in codes if not math.isnan(code)), suffix)
+
+    def parameters(self, sql: str) -> dict[str, object]:
+        """Return the values of the parameters that ``sql`` uses."""
+        values = {
+            f"missing{self.suffix}": list(self.texts),
+            f"codes{self.suffix}": list(self.codes),
+        }
+        return {name: value for name, value in values.items() if f"${name}::" in sql}
+
+
+def value_sql(relation: Relation, name: str, kind: Kind, missing: Missing) -> str:
     """Return SQL for a raw value.
 
-    Of a number: NaN if it is missing, by the texts in ``$missing`` and, if there are codes, by the
-    numbers in ``$codes``; NULL if it is no number. Of another kind: its text, or NULL.
+    Of a number: NaN if it is missing, NULL if it is no number. Of another kind: its text, or NULL.
     """
     if isinstance(kind, Number):
-        return _number_sql(relation, name, has_codes=has_codes)
+        return _number_sql(relation, name, missing)
     position = relation.find(name)
     held = relation.types[position].partition("(")[0]
     if held not in NUMBERS | FLOATS | TEXTS | _DATES or (held in _DATES) > isinstance(kind, Date):
@@ -43,7 +75,7 @@ def value_sql(relation: Relation, name: str, kind: Kind, *, has_codes: bool) -> 
     return f"coalesce({cell}, '')" if relation.is_csv else f"CAST({cell} AS VARCHAR)"
 
 
-def _number_sql(relation: Relation, name: str, *, has_codes: bool) -> str:
+def _number_sql(relation: Relation, name: str, texts: Missing) -> str:
     position = relation.find(name)
     kind = relation.types[position].partition("(")[0]
     if kind not in NUMBERS | FLOATS | TEXTS:
@@ -57,12 +89,15 @@ def _number_sql(relation: Relation, name: str, *, has_codes: bool) -> str:
     missing = f"{cell} IS NULL"
     if kind in TEXTS:
         text = f"coalesce({cell}, '')" if relation.is_csv else f"CAST({cell} AS VARCHAR)"
-        missing = f"{text} IS NULL OR list_contains($missing::VARCHAR[], trim({text}))"
+        missing = (
+            f"{text} IS NULL OR list_contains($missing{texts.suffix}::VARCHAR[], trim({text}))"
+        )
     # Casts come first because most values are numbers, and comparing texts is three times slower.
     value = f"coalesce({number}, CASE WHEN {missing} THEN {nan} END)"
-    if not has_codes:
+    if not texts.codes:
         return value
-    return f"CASE WHEN list_contains($codes::DOUBLE[], {number}) THEN {nan} ELSE {value} END"
+    is_code = f"list_contains($codes{texts.suffix}::DOUBLE[], {number})"
+    return f"CASE WHEN {is_code} THEN {nan} ELSE {value} END"
 
 
 def plain_sql(cell: str, dialect: Dialect) -> str:
@@ -85,7 +120,7 @@ def texts_of(fetched: AnyArray) -> Iterator[str | None]:
     return iter(fetched.tolist())
 
 
-def unknown_texts(encoding: Encoding, count: int, row: int) -> str:
+def unknown_texts(name: str, encoding: Encoding, count: int, row: int) -> str:
     """Say what is wrong with texts that an encoding does not know, without showing one."""
     what, fix = {
         "Number": ("no numbers", "correct them, or declare their 'type'"),
@@ -94,5 +129,5 @@ def unknown_texts(encoding: Encoding, count: int, row: int) -> str:
         "Ordinal": ("no level", "declare them in 'levels' or 'missing', or unknown = \"missing\""),
         "Category": ("no level", "declare them in 'levels', 'other' or 'missing'"),
     }[type(encoding.kind).__name__]
-    where = f"column {encoding.source!r} has {count} values that are {what}"
+    where = f"column {name!r} has {count} values that are {what}"
     return f"{where}, the first in data row {row}; {fix}"

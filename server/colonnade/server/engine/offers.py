@@ -6,6 +6,7 @@ from colonnade.methods.base import MAX_CLIENTS, MAX_FEATURES, MAX_POPULATION
 from colonnade.methods.bounds import bounds_at
 from colonnade.privacy.accounting import MAX_UNITS
 from colonnade.v1 import federation_pb2, job_pb2
+from colonnade.wire.encodings import encoding_from_proto
 from colonnade.wire.jobspec import feature_from_proto, fill_from_proto
 
 
@@ -23,6 +24,8 @@ def check_offer(party: str, offer: federation_pb2.Offer) -> None:
         if not all(each.low <= fill_from_proto(each) <= each.high for each in offer.features):
             raise ValueError("a feature's fill lies outside its bounds")
         bounds_to_use(offer)
+        for encoding in offer.encodings:
+            encoding_from_proto(encoding)
     except (ValueError, ArithmeticError) as error:
         raise BadInput(f"party {party} offers columns that cannot be used: {error}") from None
 
