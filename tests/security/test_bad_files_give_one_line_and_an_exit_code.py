@@ -94,8 +94,10 @@ PLACES = {
 }
 KINDS = ("missing", "folder", "empty", "binary", "marked", "wide", "cut", "deep", "huge", "fifo")
 # A folder is where something may be written, and where an ingested table or a ledger may be.
+# A byte order mark says that a table is UTF-16.
 MAY_WORK = (
-    {(place, "folder") for place in PLACES if place.endswith((" out", " keep"))}
+    {(place, "wide") for place in ("party ingest source", "predict data")}
+    | {(place, "folder") for place in PLACES if place.endswith((" out", " keep"))}
     | {
         (place, "folder")
         for place in ("party init ledger", "party init mirror", "pki init", "pki request")

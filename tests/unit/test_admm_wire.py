@@ -68,6 +68,8 @@ def test_every_field_makes_the_round_trip() -> None:
     opened = OpenSpec.of(SPEC)
     for holder in (opened.method, opened.job.members[0]):
         for field in holder.DESCRIPTOR.fields:
+            if field.name == "encodings":
+                continue  # see test_jobspec
             present = getattr(holder, field.name)
             assert present != field.default_value, f"{field.name} would not be noticed"
     assert job_from_bytes(SPEC) == strange()

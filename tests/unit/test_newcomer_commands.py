@@ -143,13 +143,13 @@ def write(name: str, row: Any, n_rows: int = 300) -> None:
 @pytest.mark.parametrize(
     ("row", "told"),
     [
-        (lambda i: (i, i % 7, i % 5, f"x{CANARY}"), "no numeric column 'y'"),
+        (lambda i: (i, i % 7, i % 5, f"x{CANARY}"), "no column 'y' to learn"),
         (lambda i: (i, i % 7, i % 5, "" if i == 3 else CANARY + i), "has missing values"),
         (lambda i: (i, i % 7, i % 5, CANARY), "one value"),
         (lambda i: (i, "inf", i % 5, CANARY + i), "column 'b' has infinite"),
         (lambda i: (i, i % 7, "1e308", CANARY + i), "column 'c' has infinite or huge"),
         (lambda i: (i, i % 7, i % 5, "inf" if i else CANARY), "column 'y' has infinite"),
-        (lambda i: ("", "", "nan", CANARY + i), "no numeric columns besides 'y'"),
+        (lambda i: ("", "", "nan", CANARY + i), "no usable columns besides 'y'"),
     ],
 )
 def test_a_table_that_is_no_use_is_refused(capsys: Output, row: Any, told: str) -> None:
@@ -198,7 +198,7 @@ def test_a_file_that_is_no_table_is_refused(
 @pytest.mark.parametrize(
     ("schema", "told"),
     [
-        ('[[feature]]\nname = "z"\nlow = 0\nhigh = 1\n', "no numeric column 'z'"),
+        ('[[feature]]\nname = "z"\nlow = 0\nhigh = 1\n', "no column 'z'"),
         ("[[feature\n", "not valid TOML"),
         (None, "schema.toml"),
     ],

@@ -63,6 +63,11 @@ class Column:
         source = "" if self.column == self.name else self.column
         return Encoding(self.name, self.kind, source, missing, self.missing_indicator)
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether values attain the bounds by declaration, so that there are no tighter ones."""
+        return isinstance(self.kind, Category | Bool | Ordinal)
+
     def fills(self) -> tuple[float, ...]:
         """Return what stands for a missing value in each of the columns of numbers."""
         own = (

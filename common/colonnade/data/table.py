@@ -26,7 +26,7 @@ import numpy as np
 from colonnade.core.arrays import AnyArray
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import FINE_GRID, GRID, Bounds, grid_dtype
-from colonnade.data.encoding import Encoding
+from colonnade.data.encoding import Bool, Category, Encoding, Ordinal
 from colonnade.data.schema import CLIENT_IDS
 
 COARSE_NAME = "coarse.table"
@@ -108,6 +108,16 @@ class TableHeader:
     def stride_bytes(self) -> int:
         """Distance between the starts of two columns."""
         return _round_up(self.n_rows * grid_dtype(self.grid).itemsize, _ALIGNMENT)
+
+    def exact(self) -> set[str]:
+        """Return the columns whose values attain their bounds by declaration: 0, 1 and levels."""
+        exact = (Bool, Category, Ordinal)
+        return {
+            name
+            for encoding in self.encodings
+            for place, name in enumerate(encoding.names)
+            if isinstance(encoding.kind, exact) or place > 0  # an indicator
+        }
 
     def encode(self) -> bytes:
         """Return the file's bytes up to the first column."""

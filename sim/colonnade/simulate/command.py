@@ -46,7 +46,12 @@ def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     add_run_options(parser)
     parser.add_argument("--data", type=Path, help="CSV or Parquet whose columns are split")
     parser.add_argument("--target", help="with --data: the label's column")
-    parser.add_argument("--schema", type=Path, help="with --data: declared bounds (TOML)")
+    parser.add_argument(
+        "--schema",
+        type=Path,
+        help="with --data: declared columns (TOML); without it, bounds and levels are taken from "
+        "the file, which no party may do",
+    )
     add_plan_options(parser, data=True)
     add_bounds_option(
         parser, "default 0; with --data 0.05, or what useful bounds need up to 0.5, else 0"
@@ -82,7 +87,7 @@ def _run(arguments: argparse.Namespace, folder: Path) -> Result:
     sites, n_rows = divided.fitted, divided.n_rows
     target = next(site.label.name for site in sites if site.label is not None)
     plan, bounds = _plan(arguments, wishes, sites, n_rows=n_rows)
-    columns = sum(len(site.features) for site in sites)
+    columns = sum(len(site.encoded()) for site in sites)
     say(
         arguments,
         f"{counted(len(sites), 'party', 'parties')}, {n_rows} people, "
@@ -124,10 +129,12 @@ def _plan(
     share = bounds_share(arguments, usual=0.0 if arguments.data is None else None)
     columns = bounded_columns(sites, Loss(wishes.loss))
     bounds = BoundsBudget.of(columns, n_rows=n_rows, units=units, share=share)
-    features = {site.party: tuple(each.name for each in site.features) for site in sites}
+    features = {site.party: tuple(each.name for each in site.encoded()) for site in sites}
+    groups = {site.party: tuple(site.groups()) for site in sites if any(site.groups())}
     owner = owner_of(arguments, tuple(features))
     rest = units - bounds.set_aside
-    return plan_of(wishes, features, n_rows=n_rows, units=rest, owner=owner), bounds
+    plan = plan_of(wishes, features, n_rows=n_rows, units=rest, owner=owner, groups=groups)
+    return plan, bounds
 
 
 def _sites(arguments: argparse.Namespace) -> "Divided":
@@ -147,7 +154,12 @@ def _sites(arguments: argparse.Namespace) -> "Divided":
         table = read_table(arguments.data, arguments.target, loss=loss, schema=schema)
         sites = sites_from(table, names, owner=owner)
         if table.skipped:
-            say(arguments, f"no numbers, left out: {', '.join(table.skipped)}")
+            say(arguments, f"no numbers and no levels, left out: {', '.join(table.skipped)}")
+        if table.levelled:
+            say(
+                arguments,
+                f"levels taken from the file, in a simulation only: {', '.join(table.levelled)}",
+            )
         count = rows_held_out(arguments.holdout, table.n_rows)
         return divide(sites, count, seed=arguments.seed)
     given = arguments.correlation

@@ -9,13 +9,15 @@ import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from colonnade.core.arrays import FloatArray, IntArray
+from colonnade.core.arrays import AnyArray, FloatArray, IntArray
 from colonnade.core.fixedpoint import Bounds
+from colonnade.data.columns import Column as Declared
 from colonnade.data.schema import parse_schema
+from colonnade.data.schema_text import column_text
 from colonnade.ledger.create import LedgerConfig, create_ledger
 from colonnade.ledger.files import LedgerFiles
 from colonnade.methods.registry import kinds
@@ -49,11 +51,46 @@ def only_mine() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column in its own unit, with the bounds that its owner declares."""
+    """A column in its own unit, with the bounds that its owner declares.
+
+    Parameters
+    ----------
+    values
+        Numbers; of texts what they are read as.
+    texts
+        What its owner's file holds, if that is no numbers.
+    declared
+        How its owner declares it, if that is more than a name and bounds.
+    """
 
     name: str
     bounds: Bounds
     values: FloatArray
+    texts: AnyArray | None = None
+    declared: Declared | None = None
+
+    def encoded(self) -> "list[Column]":
+        """Return the columns of numbers that it becomes; NaN is missing."""
+        if self.declared is None:
+            return [self]
+        spread = self.declared.encoding().spread(self.values)
+        names = self.declared.encoding().names
+        return list(map(Column, names, self.declared.limits(), spread))
+
+    @property
+    def group(self) -> str:
+        """The group that these columns are, or empty."""
+        return "" if self.declared is None else self.declared.encoding().group
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether its bounds are attained by declaration, so that none tighter are bought."""
+        return self.declared is not None and self.declared.is_exact
+
+    def rows(self, chosen: AnyArray) -> "Column":
+        """Return the column of some of the rows."""
+        texts = None if self.texts is None else self.texts[chosen]
+        return replace(self, values=self.values[chosen], texts=texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +101,14 @@ class Site:
     features: Sequence[Column]
     label: Column | None
     clients: IntArray | None = None  # whose each row is, if the table is divided among clients
+
+    def encoded(self) -> list[Column]:
+        """Return the features as columns of numbers."""
+        return [made for column in self.features for made in column.encoded()]
+
+    def groups(self) -> list[str]:
+        """Return the group of each of these columns."""
+        return [column.group for column in self.features for _ in column.encoded()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,14 +201,16 @@ def _ingest(home: Path, site: Site) -> None:
     columns = [*site.features, *([] if site.label is None else [site.label])]
     source, text = home / "table.parquet", _schema(site)
     (home / "schema.toml").write_text(text, "utf-8")
-    values: dict[str, FloatArray | IntArray] = {each.name: each.values for each in columns}
+    values: dict[str, AnyArray] = {
+        each.name: each.values if each.texts is None else each.texts for each in columns
+    }
     if site.clients is not None:
         values[_CLIENT] = site.clients
     write_parquet(source, values)
     ingest(parse_schema(text, origin="schema.toml"), FileSource(source), out=home / "data")
 
 
-def write_parquet(path: Path, columns: Mapping[str, FloatArray | IntArray]) -> None:
+def write_parquet(path: Path, columns: Mapping[str, AnyArray]) -> None:
     """Write columns, and a number for each person, as a Parquet file."""
     import duckdb
     import numpy as np
@@ -177,6 +224,8 @@ def write_parquet(path: Path, columns: Mapping[str, FloatArray | IntArray]) -> N
 
 def _schema(site: Site) -> str:
     def block(head: str, column: Column) -> str:
+        if column.declared is not None:
+            return column_text(head, replace(column.declared, column=column.name))
         low, high = column.bounds.low, column.bounds.high
         return f"{head}\nname = {json.dumps(column.name)}\nlow = {low!r}\nhigh = {high!r}\n"
 

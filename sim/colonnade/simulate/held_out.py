@@ -53,7 +53,7 @@ def divide(sites: Sequence[Site], count: int, *, seed: int) -> Divided:
 
 def _of(site: Site, rows: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> Site:
     def part(column: Column) -> Column:
-        return replace(column, values=column.values[rows])
+        return column.rows(rows)
 
     label = None if site.label is None else part(site.label)
     return replace(site, features=tuple(map(part, site.features)), label=label)

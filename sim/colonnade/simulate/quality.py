@@ -111,7 +111,7 @@ def _columns(sites: Sequence[Site], job: Job) -> list[Column]:
     """Return the columns of a job with the declared fills in place of missing values."""
     found = []
     for site, member in zip(sites, job.members, strict=True):
-        by_name = {column.name: column for column in site.features}
+        by_name = {column.name: column for column in site.encoded()}
         for name, fill in zip(member.features, member.fills, strict=True):
             values = by_name[name].values
             found.append(replace(by_name[name], values=np.where(np.isnan(values), fill, values)))

@@ -48,7 +48,11 @@ class Outcome:
 
 def bounded_columns(sites: Sequence[Site], loss: Loss) -> dict[str, int]:
     """Return how many columns of each party may need tighter bounds: a class has its own."""
-    return {site.party: len(site.features) + _buys_label(site, loss) for site in sites}
+    counts = {
+        site.party: sum(not each.is_exact for each in site.features) + _buys_label(site, loss)
+        for site in sites
+    }
+    return {party: count for party, count in counts.items() if count}
 
 
 def prepare(
@@ -60,7 +64,7 @@ def prepare(
     """
     caps = {site.party: spec.max_units(site.party) + prices.get(site.party, 0) for site in sites}
     federation = found_federation(folder, sites, cap_units=caps)
-    for site in sites if prices else []:
+    for site in (site for site in sites if site.party in prices):
         ledger, label = federation.ledger(site.party), _buys_label(site, spec.loss)
         _buy(folder / site.party, ledger, prices[site.party], label=label)
     return federation
@@ -112,7 +116,7 @@ def with_quality(outcome: Outcome, divided: Divided, *, seed: int) -> dict[str, 
 
 
 def _buys_label(site: Site, loss: Loss) -> bool:
-    return site.label is not None and loss is Loss.SQUARED
+    return site.label is not None and loss is Loss.SQUARED and not site.label.is_exact
 
 
 @only_mine()

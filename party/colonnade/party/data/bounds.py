@@ -174,13 +174,23 @@ def _asked(table: Table, names: Sequence[str] | None, *, label: bool) -> tuple[i
     if label and table.label is None:
         raise BadInput(f"{table.path}: has no label to find bounds for; leave it out")
     known = {column.name: place for place, column in enumerate(table.header.columns)}
-    asked = set(range(len(table.columns)) if names is None else ())
+    exact = table.header.exact()
+    default = () if names is not None else (name for name in table.names if name not in exact)
+    asked = {known[name] for name in default}
     for name in names or ():
         if name not in known:
             raise BadInput(f"the table has no column {name!r}; it has {', '.join(known)}")
         asked.add(known[name])
     if label:
         asked.add(len(table.columns))
+    for column in (table.header.columns[place] for place in sorted(asked)):
+        if column.name in exact:
+            raise BadInput(
+                f"column {column.name!r} has the bounds that its levels give it; there are no "
+                "tighter ones to buy"
+            )
+    if not asked and names is None:
+        raise BadInput("all bounds follow from levels, so there are no tighter ones to buy")
     if not asked:
         raise BadInput("no column is named; name some, or leave the list out for all")
     return tuple(sorted(asked))

@@ -14,7 +14,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from colonnade.core.arrays import FloatArray, IntArray
+from colonnade.core.arrays import AnyArray, FloatArray, IntArray
 from colonnade.core.errors import BadInput
 from colonnade.data.encoding import UNKNOWN, Encoding, Number
 from colonnade.data.schema import Schema
@@ -134,6 +134,12 @@ def stage(
         staged = replace(staged, index=found.index, division=found)
     _refuse_text(database, relation.origin, schema=schema, row=row)
     return staged
+
+
+def staged_texts(database: duckdb.DuckDBPyConnection, place: int) -> AnyArray:
+    """Return the staged texts of a column, None for a missing one."""
+    fetched = database.execute(f"SELECT v{place} AS text FROM {ROWS}").fetchnumpy()["text"]  # noqa: S608
+    return np.array(list(texts_of(fetched)), dtype=object)
 
 
 def _load_roster(database: duckdb.DuckDBPyConnection, path: Path) -> int:
