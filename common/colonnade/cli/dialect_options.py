@@ -6,13 +6,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from colonnade.data.dialect import Dialect
 
+_HELP = {
+    "delimiter": ("between fields", "','"),
+    "decimal": ("before fractions", "'.'"),
+    "thousands": ("between digits", "none"),
+    "encoding": ("of its text", "UTF-8"),
+}
 
-def add_dialect_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options; they are those of a schema."""
-    parser.add_argument("--delimiter", default=",", help="of CSV: between fields; default ','")
-    parser.add_argument("--decimal", default=".", help="of CSV: before fractions; default '.'")
-    parser.add_argument("--thousands", default="", help="of CSV: between digits; default none")
-    parser.add_argument("--encoding", default="utf-8", help="of CSV: of its text; default UTF-8")
+
+def add_dialect_options(parser: argparse.ArgumentParser, *, guessed: bool = False) -> None:
+    """Add the options; they are those of a schema. With none, the command guesses if it may."""
+    for name, (what, default) in _HELP.items():
+        shown = "guessed if none is given" if guessed else default
+        parser.add_argument(f"--{name}", help=f"of CSV: {what}; default {shown}")
 
 
 def dialect_of(arguments: argparse.Namespace) -> "Dialect":
@@ -20,8 +26,10 @@ def dialect_of(arguments: argparse.Namespace) -> "Dialect":
     from colonnade.core.errors import BadInput
     from colonnade.data.dialect import Dialect
 
-    delimiter = "\t" if arguments.delimiter == "\\t" else arguments.delimiter
+    given = {name: value for name in _HELP if (value := getattr(arguments, name)) is not None}
+    if given.get("delimiter") == "\\t":
+        given["delimiter"] = "\t"
     try:
-        return Dialect(delimiter, arguments.decimal, arguments.thousands, arguments.encoding)
+        return Dialect(**given)
     except ValueError as error:
         raise BadInput(f"--{error}") from None

@@ -7,6 +7,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from colonnade.cli.party import suggest
 from colonnade.cli.party.bind import register_bind
 from colonnade.cli.party.bounds import register_bounds
 from colonnade.cli.party.fit import register_fit
@@ -27,11 +28,18 @@ def register(subparsers: "Subparsers[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser("party", help="prepare and run an organization's side")
     verbs = parser.add_subparsers(title="verbs", dest="verb", required=True, metavar="VERB")
     register_init(verbs)
+    _register_suggest(verbs)
     _register_ingest(verbs)
     register_bounds(verbs)
     register_fit(verbs)
     register_run(verbs)
     register_bind(verbs)
+
+
+def _register_suggest(verbs: "Subparsers[argparse.ArgumentParser]") -> None:
+    parser = verbs.add_parser("suggest", help=suggest.HELP, description=suggest.DESCRIPTION)
+    suggest.add_arguments(parser)
+    parser.set_defaults(handler=suggest.run)
 
 
 def _register_ingest(verbs: "Subparsers[argparse.ArgumentParser]") -> None:

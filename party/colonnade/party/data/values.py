@@ -20,7 +20,7 @@ _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 NUMBERS = {*_INTEGERS, *(f"U{name}" for name in _INTEGERS), "DECIMAL", "BOOLEAN"}
 FLOATS = {"FLOAT", "DOUBLE"}
 TEXTS = {"VARCHAR", "ENUM", '"NULL"'}
-_DATES = {"DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "TIMESTAMP_S", "TIMESTAMP_MS"}
+DATES = {"DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "TIMESTAMP_S", "TIMESTAMP_MS"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def value_sql(relation: Relation, name: str, kind: Kind, missing: Missing) -> st
         return _number_sql(relation, name, missing)
     position = relation.find(name)
     held = relation.types[position].partition("(")[0]
-    if held not in NUMBERS | FLOATS | TEXTS | _DATES or (held in _DATES) > isinstance(kind, Date):
+    if held not in NUMBERS | FLOATS | TEXTS | DATES or (held in DATES) > isinstance(kind, Date):
         raise BadInput(
             f"{relation.origin}: column {name!r} holds {held} values; convert it to text in a query"
         )
