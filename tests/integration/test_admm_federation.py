@@ -358,7 +358,7 @@ def test_an_interrupted_ingest_of_a_whole_table_leaves_the_divided_one_divided(
 ) -> None:
     home = federation.folder / "host-1"
     text = (home / "schema.toml").read_text()
-    whole = parse_schema(text.replace('client = "client"', ""), origin="schema")
+    whole = parse_schema(text.replace('client = "simulated client"', ""), origin="schema")
     assert whole.client is None
     assert parse_schema(text, origin="schema").client is not None
 
@@ -381,8 +381,9 @@ def test_a_ledger_that_paid_for_clients_pays_for_no_whole_table(federation: Fede
     vault.consider(spec)
     vault.answer(job_id(spec), 1, task([3]))
     vault._dataset.close()
-    text = (home / "schema.toml").read_text().replace('client = "client"', "")
+    text = (home / "schema.toml").read_text().replace('client = "simulated client"', "")
     whole = parse_schema(text, origin="schema")
+    assert whole.client is None
     ingest(whole, FileSource(home / "table.parquet"), out=home / "data")
     with open_dataset(home / "data") as dataset:
         with pytest.raises(BadInput, match="paid for clients"):

@@ -10,7 +10,8 @@ import pytest
 from support.commands import handle
 from support.ledgers import MECHANISM, digest, new_ledger
 
-from colonnade.cli import fit, fit_input
+from colonnade.cli import fit_input
+from colonnade.cli.parser import WrongUsage
 from colonnade.core.errors import BadInput, BudgetExceeded, NotBound, RequestConflict
 from colonnade.data.model import load_model
 from colonnade.data.schema import parse_schema
@@ -44,7 +45,7 @@ N_ROWS = 3000
 
 
 def run(*arguments: object) -> int:
-    return handle(fit, "fit", *arguments)
+    return handle("fit", *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +153,7 @@ def test_other_noise_is_marked_and_no_ledger_takes_it(
     assert "NOT PRIVATE" in page
     assert "Nothing is promised" in page
     assert "at which it holds" not in page
-    with pytest.raises(SystemExit):
+    with pytest.raises(WrongUsage):
         run(*options(folder, tmp_path, noise=noise, ledger=tmp_path / "ledger"))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from colonnade.cli.job.admm import _job
-from colonnade.cli.job.submit import hand_in
+from colonnade.cli.job.hand_in import hand_in
 from colonnade.client.builder import JobOptions, author
 from colonnade.client.client import Client, PartyOffer
 from colonnade.core.errors import BadInput
@@ -52,9 +52,9 @@ def test_nor_in_a_job_over_clients() -> None:
         _job(argparse.Namespace(parties="hospital, hospital", without=None), offers())
 
 
-def test_who_holds_a_label_that_all_hold_is_not_asked() -> None:
-    with pytest.raises(BadInput, match="--labels sketched"):
-        author(offers(), JobOptions(label_owner="hospital"), target="y")
+def test_a_label_owner_alone_has_a_label_that_all_hold() -> None:
+    job = author(offers(), JobOptions(label_owner="hospital"), target="y")
+    assert job.label_parties() == ("hospital",)
 
 
 @pytest.mark.parametrize("place", ["", "nowhere/job.spec", "file/job.spec"])

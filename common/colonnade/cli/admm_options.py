@@ -1,36 +1,17 @@
-"""The options of a job over clients, and the specification that they ask for.
-
-What is wrong with an option is said before anything heavy is imported.
-"""
+"""The options of a job over clients, and the specification that they ask for."""
 
 import argparse
-from typing import TYPE_CHECKING
 
-from colonnade.cli.caps import delta_of
+from colonnade.cli.amounts import delta_of
 from colonnade.core.errors import BadInput
-
-if TYPE_CHECKING:
-    from colonnade.linear.penalties import Penalty
-    from colonnade.methods.admm.spec import AdmmSpec
+from colonnade.linear.losses import LOSSES
+from colonnade.linear.penalties import Penalty
+from colonnade.methods.admm.plan import participations_of, release_units
+from colonnade.methods.admm.spec import AdmmSpec, Sampling
 
 REGULARISERS = ("none", "l1", "l2", "elastic-net", "box")
 _MAX_STRENGTH = 1e6  # far beyond what leaves any coefficient
 _LEAST, _MOST = 2.0**-40, 2.0**40
-
-
-def add_problem_options(parser: argparse.ArgumentParser) -> None:
-    """Add what describes the made-up clients."""
-    parser.add_argument("--clients", type=int, default=500, help="default 500")
-    parser.add_argument("--rows-per-client", type=int, default=50, help="default 50")
-    parser.add_argument("--features", type=int, default=10, help="default 10")
-    parser.add_argument("--loss", choices=("squared", "logistic"), default="squared")
-    parser.add_argument(
-        "--partition",
-        choices=("iid", "skewed"),
-        default="iid",
-        help="skewed: each client has rows of like labels; default iid",
-    )
-    parser.add_argument("--seed", type=int, default=0, help="of the made-up rows; default 0")
 
 
 def add_method_options(parser: argparse.ArgumentParser) -> None:
@@ -95,22 +76,16 @@ def _limit(rounds: int, sampled: int, minimum: int, clients: int) -> int:
     Before the last round ``(rounds - 1) sampled`` answers came, so at most that many over the limit
     of the clients are at it, however the drawings fell; the minimum must be left.
     """
-    from colonnade.methods.admm.plan import participations_of
-
     limit = participations_of(rounds, sampled, clients)
     while limit < rounds and clients - (rounds - 1) * sampled // limit < minimum:
         limit += 1
     return limit
 
 
-def spec_of(arguments: argparse.Namespace, *, clients: int, features: int) -> "AdmmSpec":
+def spec_of(arguments: argparse.Namespace, *, clients: int, features: int) -> AdmmSpec:
     """Return the specification that the options ask for."""
     check_method(arguments)
     sampled, minimum = sizes_of(arguments, clients)
-    from colonnade.linear.losses import LOSSES
-    from colonnade.methods.admm.plan import release_units
-    from colonnade.methods.admm.spec import AdmmSpec, Sampling
-
     most = _limit(arguments.rounds, sampled, minimum, clients)
     try:
         return AdmmSpec(
@@ -134,9 +109,7 @@ def spec_of(arguments: argparse.Namespace, *, clients: int, features: int) -> "A
         raise BadInput(str(error)) from None
 
 
-def _penalty(arguments: argparse.Namespace) -> "Penalty":
-    from colonnade.linear.penalties import Penalty
-
+def _penalty(arguments: argparse.Namespace) -> Penalty:
     default = 1.0 if arguments.regulariser == "box" else 1e-3
     strength = default if arguments.strength is None else arguments.strength
     match arguments.regulariser:

@@ -1,10 +1,9 @@
 """Options that say how a CSV file is written, for commands that read one without a schema."""
 
 import argparse
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from colonnade.data.dialect import Dialect
+from colonnade.core.errors import BadInput
+from colonnade.data.dialect import Dialect
 
 _HELP = {
     "delimiter": ("between fields", "','"),
@@ -21,11 +20,8 @@ def add_dialect_options(parser: argparse.ArgumentParser, *, guessed: bool = Fals
         parser.add_argument(f"--{name}", help=f"of CSV: {what}; default {shown}")
 
 
-def dialect_of(arguments: argparse.Namespace) -> "Dialect":
+def dialect_of(arguments: argparse.Namespace) -> Dialect:
     """Return how the file is written."""
-    from colonnade.core.errors import BadInput
-    from colonnade.data.dialect import Dialect
-
     given = {name: value for name in _HELP if (value := getattr(arguments, name)) is not None}
     if given.get("delimiter") == "\\t":
         given["delimiter"] = "\t"

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from colonnade.core.errors import BadInput, JobEnded, Unreachable
+from colonnade.core.scratch import passing_folder
+from colonnade.data.model import LinearModel
+from colonnade.report import write_report
 
 
 def write_run(report: Mapping[str, Any], folder: Path) -> None:
     """Write ``model.json``, ``report.json`` and ``report.html``."""
-    from colonnade.data.model import LinearModel
-    from colonnade.report import write_report
-
     with file_errors(folder):
         write_report(report, folder)
         if report["model"] is not None:
@@ -56,8 +56,6 @@ def workplace(*, keep: Path | None, out: Path | None) -> Iterator[Path]:
         with _logs(f"see {keep}/logs"):
             yield keep
         return
-    from colonnade.core.scratch import passing_folder
-
     # The processes' logs are gone with the folder.
     with _logs("--keep FOLDER keeps the logs"), passing_folder() as folder:
         yield folder

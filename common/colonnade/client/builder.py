@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from colonnade.client.client import PartyOffer
 from colonnade.client.participants import participants
+from colonnade.core.arguments import BadArgument
 from colonnade.core.errors import BadInput, BudgetExceeded
 from colonnade.core.fixedpoint import Bounds
 from colonnade.core.text import listed
@@ -19,7 +20,7 @@ from colonnade.data.encoding import Encoding
 from colonnade.methods.base import Member, MethodSpec, Plan
 from colonnade.methods.choice import choose_method
 from colonnade.methods.job import Job
-from colonnade.methods.problem import Labels, Loss, Problem
+from colonnade.methods.problem import Loss, Problem
 from colonnade.methods.registry import kinds, method_of
 from colonnade.privacy.accounting import delta_for, rho_from_units, rho_of, units_down
 
@@ -33,8 +34,7 @@ class JobOptions:
     delta: float | None = None  # default min(1e-6, 1 / (10 rows))
     scope: str = "joint"  # or "party": whether epsilon is for all parties together or for each
     loss: str = "squared"
-    labels: str | None = None  # shared or sketched
-    label_owner: str | None = None
+    label_owner: str | None = None  # who alone has the label; default: everybody, if all do
     correlation: float | None = None  # expected between columns of different parties
     sketch_dim: int | None = None
     radius: float | None = None
@@ -69,13 +69,13 @@ def delta_of(wishes: JobOptions, n_rows: int) -> float:
     try:
         return delta_for(wishes.delta, n_rows)
     except ValueError as error:
-        raise BadInput(f"--{error}") from None
+        raise BadArgument("delta", str(error).removeprefix("delta ")) from None
 
 
 def budget_of(wishes: JobOptions, *, n_rows: int, n_parties: int) -> int:
     """Return what the job may cost all parties together, in units."""
     if not 0.0 < wishes.epsilon < 1000.0:
-        raise BadInput("--epsilon must lie between 0 and 1000")
+        raise BadArgument("epsilon", "must lie between 0 and 1000")
     units = units_down(rho_of(wishes.epsilon, delta_of(wishes, n_rows)))
     return units * (n_parties if wishes.scope == "party" else 1)
 
@@ -91,7 +91,7 @@ def plan_of(
 ) -> Plan:
     """Return the recommended plan, with what was asked for in its place.
 
-    ``owner`` alone holds the label, or with None every party does. With ``--scope party`` no party
+    ``owner`` alone holds the label, or with None every party does. With the scope ``party`` none
     may pay more than its part of ``units``: one that has more to release (the label) would, so the
     whole plan is made smaller until it does not. ``groups`` are those of the features, by party.
     """
@@ -105,15 +105,14 @@ def plan_of(
         if wishes.scope == "joint" or most * len(features) <= units:
             return plan
         asked = asked * units // (most * len(features) + 1)
-    raise BadInput("no plan keeps every party within its epsilon; use --scope joint")
+    raise BadArgument("scope", "must be joint: no plan keeps every party within its epsilon")
 
 
 def _check_counts(wishes: JobOptions) -> None:
     for name, (least, most) in _COUNTS.items():
         count = getattr(wishes, name)
         if count is not None and not least <= count <= most:
-            option = name.replace("_", "-")
-            raise BadInput(f"--{option} must lie between {least} and {most}")
+            raise BadArgument(name, f"must lie between {least} and {most}")
 
 
 def _planned(
@@ -149,8 +148,7 @@ def _kind(wishes: JobOptions, problem: Problem) -> str:
     asked = [kind for kind, given in own.items() if given]
     kind = wishes.method or (asked[0] if asked else choose_method(problem))
     if others := [name for other in asked if other != kind for name in own[other]]:
-        option = others[0].replace("_", "-")
-        raise BadInput(f"--{option} is not an option of the method {kind}; see --method")
+        raise BadArgument(others[0], f"is not an option of the method {kind}")
     return kind
 
 
@@ -268,17 +266,11 @@ def _owner(offers: Sequence[PartyOffer], target: str, wishes: JobOptions) -> str
         raise BadInput(
             f"no party offers the label {target!r}; they offer {listed(there) or 'no label'}"
         )
-    everyone = len(holders) == len(offers)
-    labels = wishes.labels or ("shared" if everyone else "sketched")
-    if labels == Labels.SHARED.value:
-        if not everyone:
-            raise BadInput(f"--labels shared needs {target!r} at every party")
-        if wishes.label_owner is not None:
-            raise BadInput("--label-owner needs --labels sketched")
-        return None
-    owner = wishes.label_owner or holders[0]
+    owner = wishes.label_owner
+    if owner is None:
+        return None if len(holders) == len(offers) else holders[0]
     if owner not in holders:
-        raise BadInput(f"party {owner!r} does not hold the label {target!r}")
+        raise BadArgument("label_owner", f"must hold the label {target!r}, as {listed(holders)} do")
     return owner
 
 

@@ -62,7 +62,7 @@ def participants(
         more = [f"{len(reasons) - _NAMED} more"] if len(reasons) > _NAMED else []
         raise PartyAbsent(
             f"not everybody takes part: {'; '.join([*reasons[:_NAMED], *more])}. Wait for them, "
-            "name who takes part (--parties), or leave them out on purpose (--without)"
+            "name who takes part, or leave them out on purpose"
         )
     return chosen
 

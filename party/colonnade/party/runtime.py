@@ -21,7 +21,7 @@ from colonnade.ledger.create import open_ledger
 from colonnade.ledger.ledger import Ledger
 from colonnade.methods.registry import method_of
 from colonnade.party.config import PartyConfig
-from colonnade.party.data.binding import claim, rows_of
+from colonnade.party.data.binding import claim, note_use, rows_of
 from colonnade.party.data.dataset import Dataset, open_dataset
 from colonnade.party.data.units import units_of
 from colonnade.party.meter import Meter
@@ -91,6 +91,7 @@ class Party:
                 wait = min(2 * wait, _LONGEST_WAIT_S)
         finally:
             stopping.cancel()
+            note_use(rows_of(dataset), self._ledger)
             dataset.close()
 
     def _kinds(self, dataset: Dataset) -> list[str]:

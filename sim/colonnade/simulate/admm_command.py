@@ -2,121 +2,197 @@
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from colonnade.cli.admm_options import (
-    add_method_options,
-    add_problem_options,
-    check_method,
-    sizes_of,
-    spec_of,
-)
-from colonnade.cli.caps import delta_of
+from colonnade.cli.admm_options import add_method_options, check_method, sizes_of, spec_of
+from colonnade.cli.amounts import delta_of
+from colonnade.cli.progress import show_progress
+from colonnade.cli.run_folder import write_run
+from colonnade.client.admm_builder import Frame, job_over_clients
+from colonnade.core.arguments import BadArgument
+from colonnade.core.errors import BadInput
+from colonnade.data.schema import load_schema
+from colonnade.methods.problem import Loss
+from colonnade.simulate.admm_file import people_from
+from colonnade.simulate.admm_run import TARGET, Dealt, Judged, Population, found, judged, people
+from colonnade.simulate.data_options import check_seed
+from colonnade.simulate.from_file import read_table
+from colonnade.simulate.held_out import rows_held_out
+from colonnade.simulate.run import Clock, run_job
 from colonnade.simulate.runs import (
     Result,
+    add_file_options,
     add_run_options,
+    check_file_options,
     counted,
     finish,
     run_folder,
     say,
+    say_columns,
     scored_on,
     simulate,
 )
 
-if TYPE_CHECKING:
-    from colonnade.simulate.admm_run import Judged, Population
+_CLIENTS, _ROWS_PER_CLIENT, _FEATURES = 500, 50, 10
+_MADE_UP = ("rows_per_client", "features")
 
 
-def register_admm(kinds: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the kind."""
-    parser = kinds.add_parser(
-        "admm",
-        help="many clients with rows each: federated ADMM with client sampling",
-        description="Start a coordinator and hosts of made-up clients as processes on loopback, "
-        "with real TLS, a ledger account for every client and exact noise; fit one model by "
-        "federated private ADMM and write model.json, report.json and report.html. Epsilon is "
-        "each client's own, for all its rows, enforced by its account.",
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """The clients, the name of their label, and what the report says of how they came about."""
+
+    dealt: Dealt
+    target: str
+    facts: dict[str, float | str]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's options."""
+    parser.description = (
+        "Start a coordinator and hosts of clients as processes on loopback, with real TLS, a "
+        "ledger account for every client and exact noise; fit one model by federated private ADMM "
+        "and write model.json, report.json and report.html. Epsilon is each client's own, for all "
+        "its rows, enforced by its account."
     )
-    add_problem_options(parser)
+    add_file_options(parser)
+    parser.add_argument(
+        "--client-column",
+        metavar="NAME",
+        help="with --data: whose each row is; default: rows are dealt out to --clients",
+    )
+    parser.add_argument("--clients", type=int, help=f"default {_CLIENTS}")
+    parser.add_argument("--rows-per-client", type=int, help=f"default {_ROWS_PER_CLIENT}")
+    parser.add_argument("--features", type=int, help=f"default {_FEATURES}")
+    parser.add_argument("--loss", choices=("squared", "logistic"), default="squared")
+    parser.add_argument(
+        "--partition",
+        choices=("iid", "skewed"),
+        default="iid",
+        help="skewed: each client has rows of like labels; default iid",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of rows and their partition; 0")
     add_method_options(parser)
     parser.add_argument("--drop-out", type=float, default=0.0, help="chance that a client is away")
     parser.add_argument("--hosts", type=int, default=1, help="processes; default 1")
     add_run_options(parser)
-    parser.set_defaults(handler=_simulate)
 
 
-def _simulate(arguments: argparse.Namespace) -> int:
-    check_method(arguments)  # before anything heavy is imported
-    if arguments.clients > 0:
-        sizes_of(arguments, arguments.clients)
+def run(arguments: argparse.Namespace) -> int:
+    """Simulate a job over clients."""
+    check_method(arguments)
+    _check_source(arguments)
+    if arguments.client_column is None:
+        if arguments.clients is None:
+            arguments.clients = _CLIENTS
+        if arguments.clients > 0:
+            sizes_of(arguments, arguments.clients)
     return simulate(arguments, _run, _lines)
 
 
-def _run(arguments: argparse.Namespace, folder: Path) -> Result:
-    from colonnade.cli.progress import show_progress
-    from colonnade.cli.run_folder import write_run
-    from colonnade.client.admm_builder import Frame, job_over_clients
-    from colonnade.simulate.admm_run import TARGET, found, judged, people
-    from colonnade.simulate.run import Clock, run_job
+def _check_source(arguments: argparse.Namespace) -> None:
+    """Refuse options that describe other rows than those that are used."""
+    check_file_options(arguments)
+    check_seed(arguments.seed)
+    if not 0.0 <= arguments.drop_out < 1.0:
+        raise BadArgument("drop_out", "must be at least 0 and below 1")
+    if arguments.data is None:
+        if arguments.client_column is not None:
+            raise BadInput("--client-column is a column of --data; give both")
+        return
+    for name in _MADE_UP:
+        if getattr(arguments, name) is not None:
+            raise BadArgument(name, "is for made-up rows; a file has its own")
+    if arguments.client_column is not None and arguments.clients is not None:
+        raise BadArgument("clients", "follows from the column of clients; leave it out")
 
-    clients, clock = arguments.clients, Clock()
-    population = _population(arguments)
-    spec = spec_of(arguments, clients=clients, features=arguments.features)
+
+def _run(arguments: argparse.Namespace, folder: Path) -> Result:
+    clock, setting = Clock(), _setting(arguments)
+    dealt, target, clients = setting.dealt, setting.target, len(setting.dealt.clients)
+    spec = spec_of(arguments, clients=clients, features=len(dealt.sites[0].encoded()))
     most = counted(spec.max_participations, "time")
     say(
         arguments,
-        f"{counted(clients, 'client')} at {counted(population.hosts, 'host')}; plan: admm, "
+        f"{counted(clients, 'client')} at {counted(arguments.hosts, 'host')}; plan: admm, "
         f"{counted(spec.rounds, 'round')} of {spec.sampled}; each answers at most {most}",
     )
-    dealt = people(population)
-    federation = found(folder, dealt, cap_units=spec.max_units, drop_out=population.drop_out)
+    federation = found(folder, dealt, cap_units=spec.max_units, drop_out=arguments.drop_out)
     clock.mark("prepared")
-    frame = Frame(f"simulated {TARGET} over clients", delta_of(arguments, clients), 30, 120)
+    frame = Frame(f"simulated {target} over clients", delta_of(arguments, clients), 30, 120)
     outcome = run_job(
         federation,
-        lambda offers: job_over_clients(spec, offers, target=TARGET, frame=frame),
+        lambda offers: job_over_clients(spec, offers, target=target, frame=frame),
         show=lambda views: show_progress(views, quiet=arguments.json),
         clock=clock,
         unfinished=lambda report: write_run(report, run_folder(arguments, report)),
     )
     say(arguments, "scoring the model beside its references")
-    made = {**outcome.report, "simulation": _made(population)}
-    found_ = judged(made, spec, dealt, seed=arguments.seed)
-    return finish(arguments, found_.report, clock, _found(found_))
+    made = {**outcome.report, "simulation": setting.facts}
+    scored = judged(made, spec, dealt, seed=arguments.seed)
+    return finish(arguments, scored.report, clock, _found(scored))
 
 
-def _made(population: "Population") -> dict[str, float | str]:
-    """Return what was made up, for the report."""
-    return {
-        "rows_per_client": population.rows_per_client,
-        "features": population.features,
-        "hosts": population.hosts,
-        "partition": "skewed: like labels together" if population.skewed else "at random",
-        "drop_out": population.drop_out,
-        "seed": population.seed,
+def _setting(arguments: argparse.Namespace) -> _Setting:
+    """Return the clients: of a file, or made up."""
+    skewed, target = arguments.partition == "skewed", arguments.target or TARGET
+    partition = "skewed: like labels together" if skewed else "at random"
+    if arguments.data is None:
+        population = _population(arguments, skewed=skewed)
+        dealt = people(population)
+        sizes: dict[str, float | str] = {"rows_per_client": population.rows_per_client}
+    else:
+        dealt = _from_file(arguments, skewed=skewed)
+        sizes = {"rows": sum(client.label.size for client in dealt.clients)}
+        if arguments.client_column is not None:
+            partition = f"by the column {arguments.client_column}"
+    facts = {
+        **sizes,
+        "features": len(dealt.sites[0].encoded()),
+        "hosts": arguments.hosts,
+        "partition": partition,
+        "drop_out": arguments.drop_out,
+        "seed": arguments.seed,
     }
+    return _Setting(dealt, target, facts)
 
 
-def _population(arguments: argparse.Namespace) -> "Population":
-    from colonnade.methods.problem import Loss
-    from colonnade.simulate.admm_run import Population
-    from colonnade.simulate.held_out import rows_held_out
-
+def _population(arguments: argparse.Namespace, *, skewed: bool) -> Population:
+    rows, features = arguments.rows_per_client, arguments.features
+    rows = _ROWS_PER_CLIENT if rows is None else rows
     return Population(
         clients=arguments.clients,
-        rows_per_client=arguments.rows_per_client,
-        features=arguments.features,
+        rows_per_client=rows,
+        features=_FEATURES if features is None else features,
         loss=Loss(arguments.loss),
-        skewed=arguments.partition == "skewed",
+        skewed=skewed,
         hosts=arguments.hosts,
         drop_out=arguments.drop_out,
         seed=arguments.seed,
-        held_out=rows_held_out(arguments.holdout, arguments.clients * arguments.rows_per_client),
+        held_out=rows_held_out(arguments.holdout, arguments.clients * rows),
     )
 
 
-def _found(judged: "Judged") -> Result:
+def _from_file(arguments: argparse.Namespace, *, skewed: bool) -> Dealt:
+    table = read_table(
+        arguments.data,
+        arguments.target,
+        loss=Loss(arguments.loss),
+        schema=load_schema(arguments.schema) if arguments.schema else None,
+        client_column=arguments.client_column,
+    )
+    say_columns(arguments, table)
+    return people_from(
+        table,
+        clients=arguments.clients,
+        hosts=arguments.hosts,
+        skewed=skewed,
+        held_out=rows_held_out(arguments.holdout, table.n_rows),
+        seed=arguments.seed,
+    )
+
+
+def _found(judged: Judged) -> Result:
     """Return what clients did, quality and privacy."""
     report, ours, best = judged.report, judged.ours, judged.best
     about, classifies = report["clients"], report["loss"] == "logistic"

@@ -5,6 +5,7 @@ its own, so a simulation runs what a deployment runs.
 """
 
 import json
+import math
 import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+
+import duckdb
+import numpy as np
 
 from colonnade.core.arrays import AnyArray, FloatArray, IntArray
 from colonnade.core.fixedpoint import Bounds
@@ -35,8 +39,9 @@ from colonnade.privacy.accounting import rho_from_units
 FEDERATION = "simulation"
 HUB = "hub"
 OPERATOR = "analyst"
+FOLDERS = ("authority", "logs", HUB, OPERATOR)  # beside those of the parties
 _ID = "simulated person"  # not what a column of somebody's file is called
-_CLIENT = "client"
+_CLIENT = "simulated client"
 
 
 @contextmanager
@@ -76,6 +81,14 @@ class Column:
         spread = self.declared.encoding().spread(self.values)
         names = self.declared.encoding().names
         return list(map(Column, names, self.declared.limits(), spread))
+
+    def filled(self) -> "list[Column]":
+        """Return these columns with the declared fills for missing values."""
+        fills = (self.bounds.middle,) if self.declared is None else self.declared.fills()
+        return [
+            replace(each, values=np.where(np.isnan(each.values), fill, each.values))
+            for each, fill in zip(self.encoded(), fills, strict=True)
+        ]
 
     @property
     def group(self) -> str:
@@ -212,9 +225,6 @@ def _ingest(home: Path, site: Site) -> None:
 
 def write_parquet(path: Path, columns: Mapping[str, AnyArray]) -> None:
     """Write columns, and a number for each person, as a Parquet file."""
-    import duckdb
-    import numpy as np
-
     n_rows = len(next(iter(columns.values())))
     table = {_ID: np.arange(n_rows)} | dict(columns)
     with duckdb.connect() as connection:
@@ -243,7 +253,7 @@ coordinator = "spiffe://{FEDERATION}/coordinator/{HUB}"
 kinds = {json.dumps(kinds())}
 features = ["*"]
 label = true
-max_rho = {rho_from_units(cap_units)!r}
+max_rho = {math.nextafter(rho_from_units(cap_units), math.inf)!r}
 max_rounds = 100000
 """
 

@@ -1,4 +1,4 @@
-"""A federation from one file: its columns are dealt out to organizations, in order.
+"""A federation from one file: its columns are given to organizations, as named or in order.
 
 For simulations only: whoever has the whole file needs no federation. Without a schema the bounds
 and levels are taken from the file, the former rounded outward to powers of two, which a real party
@@ -8,13 +8,14 @@ must not do.
 import itertools
 import math
 import tempfile
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import duckdb
 import numpy as np
 
-from colonnade.core.arrays import AnyArray, FloatArray
+from colonnade.core.arrays import AnyArray, FloatArray, IntArray
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
 from colonnade.core.text import listed
@@ -24,7 +25,8 @@ from colonnade.data.schema import Schema
 from colonnade.methods.problem import Loss
 from colonnade.party.data.sources import FileSource, connect, is_number, one_line, open_source
 from colonnade.party.data.staging import stage, staged_texts
-from colonnade.simulate.federation import Column, Site
+from colonnade.pki.identity import check_part
+from colonnade.simulate.federation import FOLDERS, Column, Site
 
 MAX_LEVELS = 50
 """Different texts of a column up to which they are taken for levels."""
@@ -44,6 +46,7 @@ class FileTable:
     label: Column
     skipped: tuple[str, ...]  # columns that hold neither numbers nor levels
     levelled: tuple[str, ...]  # columns whose levels were taken from the file
+    clients: IntArray | None = None  # whose each row is, numbered from 0
 
     @property
     def n_rows(self) -> int:
@@ -51,26 +54,32 @@ class FileTable:
         return len(self.label.values)
 
 
-def read_table(path: Path, target: str, *, loss: Loss, schema: Schema | None = None) -> FileTable:
-    """Read a CSV (plain or gzip) or Parquet file."""
-    skipped: list[str] = []
-    levelled: list[str] = []
+def read_table(
+    path: Path,
+    target: str,
+    *,
+    loss: Loss,
+    schema: Schema | None = None,
+    client_column: str | None = None,
+) -> FileTable:
+    """Read a CSV (plain or gzip) or Parquet file; ``client_column`` says whose each row is."""
     columns = {} if schema is None else _declared(path, schema)
-    if target not in columns:
-        read, skipped, levelled = _read(path)
+    clients, skipped, levelled = None, list[str](), list[str]()
+    if target not in columns or client_column is not None:
+        found = _read(path)
+        if client_column is not None:
+            clients = _clients(path, found, client_column)
         if schema is None:
-            columns = read
-        elif target in read:  # of which alone the file is asked
-            columns[target] = read[target]
+            columns, skipped, levelled = _usable(path, found)
+        elif target not in columns and target in found:  # of which alone the file is asked
+            columns |= _usable(path, {target: found[target]})[0]
     if target not in columns:
         raise BadInput(f"{path} has no column {target!r} to learn; {_there(columns, skipped)}")
     label = _checked_label(path, columns.pop(target), loss)
     if not columns:
         raise BadInput(f"{path} has no usable columns besides {target!r}")
-    if schema is not None:
-        skipped, levelled = [], []
     taken = tuple(name for name in levelled if name != target)
-    return FileTable(tuple(columns.values()), label, tuple(skipped), taken)
+    return FileTable(tuple(columns.values()), label, tuple(skipped), taken, clients)
 
 
 def _checked_label(path: Path, label: Column, loss: Loss) -> Column:
@@ -119,6 +128,16 @@ def _declared(path: Path, schema: Schema) -> dict[str, Column]:
     return found
 
 
+def _clients(path: Path, found: dict[str, AnyArray], name: str) -> IntArray:
+    """Take the column that says whose each row is, and number its values."""
+    if name not in found:
+        raise BadInput(f"{path} has no column {name!r} of clients; it has {listed(tuple(found))}")
+    values = np.ma.asarray(found.pop(name))
+    if np.ma.getmaskarray(values).any() or any(each != each for each in values.tolist()):
+        raise BadInput(f"{path}: the column of clients {name!r} has missing values")
+    return np.unique(values.astype(str), return_inverse=True)[1].astype(np.int64)
+
+
 def _there(columns: Collection[str], skipped: Sequence[str]) -> str:
     """Say which columns there are, unless they are a first row that nobody named."""
     if any(is_number(name) for name in (*columns, *skipped)):
@@ -127,17 +146,44 @@ def _there(columns: Collection[str], skipped: Sequence[str]) -> str:
     return f"it has {listed(tuple(columns)) or 'none'}{texts}"
 
 
-def sites_from(table: FileTable, parties: Sequence[str], *, owner: int | None) -> list[Site]:
-    """Deal the columns out in order; ``owner`` alone has the label, if given."""
-    if len(table.features) < len(parties):
-        raise BadInput(f"{len(table.features)} columns cannot be split over {len(parties)} parties")
-    cuts = [round(k * len(table.features) / len(parties)) for k in range(len(parties) + 1)]
-    return [
-        Site(party, table.features[first:last], table.label if owner in (None, k) else None)
-        for k, (party, (first, last)) in enumerate(
-            zip(parties, itertools.pairwise(cuts), strict=True)
-        )
-    ]
+def deal_columns(table: FileTable, parties: Sequence[str]) -> dict[str, list[str]]:
+    """Deal the columns out in order, equally many to each party."""
+    names = [column.name for column in table.features]
+    if len(names) < len(parties):
+        raise BadInput(f"{len(names)} columns cannot be split over {len(parties)} parties")
+    cuts = [round(k * len(names) / len(parties)) for k in range(len(parties) + 1)]
+    pairs = zip(parties, itertools.pairwise(cuts), strict=True)
+    return {party: names[first:last] for party, (first, last) in pairs}
+
+
+def sites_from(
+    table: FileTable, parties: Mapping[str, Sequence[str]], *, owner: str | None
+) -> list[Site]:
+    """Give each party the columns named for it; ``owner`` alone has the label, if given."""
+    known, given = {column.name: column for column in table.features}, set[str]()
+    sites = []
+    for party, names in parties.items():
+        _check_party(party, names)
+        for name in names:
+            if name == table.label.name:
+                raise BadInput(f"party {party}: {name!r} is the label; a label owner alone has it")
+            if name not in known:
+                there = _there(tuple(known), table.skipped)
+                raise BadInput(f"party {party}: there is no column {name!r}; {there}")
+            if name in given:
+                raise BadInput(f"party {party}: column {name!r} is named more than once")
+            given.add(name)
+        label = table.label if owner in (None, party) else None
+        sites.append(Site(party, [known[name] for name in names], label))
+    return sites
+
+
+def _check_party(party: str, columns: Sequence[str]) -> None:
+    check_part("name", party)  # as its certificate will have it
+    if party in FOLDERS:
+        raise BadInput(f"a simulated party cannot be called {party}; choose another name")
+    if not columns:
+        raise BadInput(f"party {party} has no column; name at least one")
 
 
 def outward(values: FloatArray) -> Bounds:
@@ -150,10 +196,7 @@ def outward(values: FloatArray) -> Bounds:
     return Bounds(-reach if low < 0 else 0.0, reach if high > 0 else 0.0)
 
 
-def _read(path: Path) -> tuple[dict[str, Column], list[str], list[str]]:
-    """Read all columns; return them, those left out, and those whose levels were taken."""
-    import duckdb
-
+def _read(path: Path) -> dict[str, AnyArray]:
     if not path.exists():
         raise BadInput(f"{path}: no such file")
     try:
@@ -162,9 +205,15 @@ def _read(path: Path) -> tuple[dict[str, Column], list[str], list[str]]:
                 relation = connection.read_parquet(str(path))
             else:
                 relation = connection.read_csv(str(path), auto_type_candidates=_TYPES)
-            found = relation.fetchnumpy()
+            return dict(relation.fetchnumpy())
     except duckdb.Error:
         raise BadInput(f"{path}: cannot be read as CSV or Parquet") from None
+
+
+def _usable(
+    path: Path, found: Mapping[str, AnyArray]
+) -> tuple[dict[str, Column], list[str], list[str]]:
+    """Return the columns, the names of those left out, and of those whose levels were taken."""
     columns: dict[str, Column] = {}
     skipped, levelled = [], []
     for name, values in found.items():
@@ -187,7 +236,7 @@ def _number(path: Path, name: str, values: FloatArray) -> Column:
         return Column(name, outward(values), values)
     except OverflowError:
         raise BadInput(
-            f"{path}: column {name!r} has infinite or huge values; declare bounds (--schema)"
+            f"{path}: column {name!r} has infinite or huge values; declare bounds in a schema"
         ) from None
 
 

@@ -20,6 +20,7 @@ from colonnade.privacy.sampling import OsNoise
 from colonnade.simulate.federation import Federation, Site, found_federation, only_mine
 from colonnade.simulate.held_out import Divided
 from colonnade.simulate.processes import Processes
+from colonnade.simulate.quality import scored
 
 MakeJob = Callable[[Sequence[PartyOffer]], Job]
 Show = Callable[[Iterable[JobView]], Iterator[JobView]]
@@ -109,8 +110,6 @@ def run_job(
 
 def with_quality(outcome: Outcome, divided: Divided, *, seed: int) -> dict[str, Any]:
     """Return the report with the quality of the model beside its references."""
-    from colonnade.simulate.quality import scored
-
     report = outcome.report
     return {**report, "quality": scored(outcome.job, report["path"], divided, seed=seed)}
 

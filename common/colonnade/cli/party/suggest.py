@@ -1,11 +1,13 @@
 """``colonnade party suggest``: draft a schema from a file, for a person to complete."""
 
 import argparse
+import json
 from pathlib import Path
 
 from colonnade.cli.dialect_options import add_dialect_options, dialect_of
+from colonnade.core.errors import EXIT_OK, BadInput
+from colonnade.party.data.suggest import check_new, guess_dialect, suggest
 
-HELP = "draft a schema from a file, for a person to complete"
 DESCRIPTION = (
     "Drafts a schema from the header and the types of a CSV or Parquet file. A schema is public, so"
     " the draft has no bounds: each is a '?' that ingest refuses until a person has replaced it by"
@@ -15,7 +17,8 @@ DESCRIPTION = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the verb's arguments."""
+    """Add the verb's options."""
+    parser.description = DESCRIPTION
     parser.add_argument("source", type=Path, help="CSV (plain or gzip) or Parquet")
     parser.add_argument("--out", type=Path, help="file to write; default: standard output")
     add_dialect_options(parser, guessed=True)
@@ -23,21 +26,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the draft."""
-    from colonnade.core.errors import EXIT_OK, BadInput
-    from colonnade.party.data.suggest import check_new, guess_dialect, suggest
-
     if arguments.out is not None:
         check_new(arguments.out)
     given = arguments.delimiter, arguments.decimal, arguments.thousands, arguments.encoding
     guess = None if any(given) else guess_dialect(arguments.source)
     draft = suggest(arguments.source, dialect=guess or dialect_of(arguments))
-    if arguments.out is None:
+    n_open = draft.count("\nlow = ?") + draft.count("\nhigh = ?")
+    if arguments.out is not None:
+        try:
+            arguments.out.write_text(draft, "utf-8")
+        except OSError as error:
+            raise BadInput(f"{arguments.out}: cannot write the draft: {error.strerror}") from None
+    if arguments.json:
+        out = None if arguments.out is None else str(arguments.out)
+        print(json.dumps({"out": out, "bounds_to_decide": n_open, "draft": draft}))
+    elif arguments.out is None:
         print(draft, end="")
-        return EXIT_OK
-    try:
-        arguments.out.write_text(draft, "utf-8")
-    except OSError as error:
-        raise BadInput(f"{arguments.out}: cannot write the draft: {error.strerror}") from None
-    n_open = draft.count("= ?") - draft.count("# baseline = ?")
-    print(f"{arguments.out}: a draft with {n_open} bounds to be decided; then: party ingest")
+    else:
+        print(f"{arguments.out}: a draft with {n_open} bounds to be decided; then: party ingest")
     return EXIT_OK
