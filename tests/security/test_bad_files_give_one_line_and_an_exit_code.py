@@ -39,6 +39,8 @@ PLACES = {
     "simulate admm out": "simulate admm --out BAD/x",
     "simulate admm keep": "simulate admm --keep BAD/x",
     "coordinator": "coordinator --config BAD",
+    "party suggest source": "party suggest BAD",
+    "party suggest out": "party suggest rows.csv --out BAD/x",
     "party init approver": "party init --ledger new --name lab --rho 1 --approver BAD",
     "party init ledger": "party init --ledger BAD/x --name lab --rho 1",
     "party init mirror": "party init --ledger new --name lab --rho 1 --mirror BAD/x",
@@ -99,7 +101,7 @@ KINDS = ("missing", "folder", "empty", "binary", "marked", "wide", "cut", "deep"
 # A folder is where something may be written, and where an ingested table or a ledger may be.
 # A byte order mark says that a table is UTF-16.
 MAY_WORK = (
-    {(place, "wide") for place in ("party ingest source", "predict data")}
+    {(place, "wide") for place in ("party ingest source", "predict data", "party suggest source")}
     | {(place, "folder") for place in PLACES if place.endswith((" out", " keep"))}
     | {
         (place, "folder")

@@ -12,6 +12,7 @@ from colonnade.data import schema as schema_module
 from colonnade.data.dialect import Dialect
 from colonnade.data.encoding import Bool, Category, Date, Ordinal
 from colonnade.data.schema import DEFAULT_MISSING, Column, Schema, load_schema, parse_schema
+from colonnade.data.schema_text import column_text
 
 AGE = '[[feature]]\nname = "age"\nlow = 0\nhigh = 110\n'
 
@@ -228,3 +229,17 @@ def test_a_name_that_cannot_be_shown_is_refused(name: str) -> None:
         parse(text)
     assert "] name: " in str(refused.value)
     assert refused.value.code == "bad_input"
+
+
+def test_a_column_written_as_text_is_read_back_the_same() -> None:
+    more = (
+        CATEGORY.replace("'a'", "'b'")
+        + "levels = ['x\\\\y', 'ü\"']\nunknown = 'missing'\nfill = 'ü\"'\n"
+    )
+    others = example(2).partition("[[feature]]")
+    features = AGE + "missing_indicator = true\nfill = 7\n" + more + others[1] + others[2]
+    schema = parse(features)
+    assert schema.label is not None
+    written = [column_text("[[feature]]", each) for each in schema.features]
+    again = parse("\n".join([*written, column_text("[label]", schema.label)]))
+    assert (again.features, again.label) == (schema.features, schema.label)

@@ -213,7 +213,7 @@ class LinearModel:
             raise BadInput(f"{origin}: not a Colonnade model; give the model.json of a job")
         if document.get("version") not in _READABLE:
             raise BadInput(f"{origin}: not of version {VERSION}, the newest this program reads")
-        file = convert(document, _ModelFile, origin=origin)
+        file = convert(document, _ModelFile, origin=origin, text_dates=True)
         try:
             read = cls(
                 job_id=file.job_id,

@@ -18,7 +18,14 @@ import duckdb
 from colonnade.core.errors import BadInput
 from colonnade.data.dialect import PLAIN, Dialect
 from colonnade.data.encoding import DEFAULT_MISSING, NO, YES
-from colonnade.party.data.sources import FileSource, Relation, connect, one_line, open_source
+from colonnade.party.data.sources import (
+    FileSource,
+    Relation,
+    connect,
+    is_number,
+    one_line,
+    open_source,
+)
 from colonnade.party.data.transcode import first_text
 from colonnade.party.data.values import DATES, FLOATS, NUMBERS, plain_sql
 
@@ -58,10 +65,14 @@ def suggest(path: Path, *, dialect: Dialect | None = None) -> str:
         if len({*relation.names}) != len(relation.names):
             twice = next(name for name in relation.names if relation.names.count(name) > 1)
             relation.find(twice)  # says how to tell them apart
-        if relation.is_csv and not dialect.thousands:
+        if relation.is_csv and (dialect.decimal, dialect.thousands) == (".", ""):
             dialect = replace(dialect, decimal=_decimal(database, relation))
             relation = replace(relation, dialect=dialect)
+        if relation.is_csv and any(map(is_number, relation.names)):
+            raise BadInput(f"{path}: {relation.list_names()}")
         columns = [_draft(database, relation, place) for place in range(len(relation.names))]
+    if not any(column.type for column in columns):
+        raise BadInput(f"{path}: no column holds numbers, dates, yes and no, or levels")
     return _text(path, columns, dialect if relation.is_csv else PLAIN)
 
 
@@ -78,7 +89,10 @@ def _decimal(database: duckdb.DuckDBPyConnection, relation: Relation) -> str:
     counts, n_columns = [], len(relation.names)
     for mark in ".,":
         pattern = f"'\\s*[+-]?[0-9]+[{mark}][0-9]+\\s*'"
-        cells = [f"count_if(regexp_full_match(c{i}, {pattern}))" for i in range(n_columns)]
+        # Of a column without any value there is no count.
+        cells = [
+            f"coalesce(count_if(regexp_full_match(c{i}, {pattern})), 0)" for i in range(n_columns)
+        ]
         counts.append(_one(database, relation, " + ".join(cells)))
     return "," if counts[1] > counts[0] else "."
 
