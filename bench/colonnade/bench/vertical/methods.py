@@ -219,7 +219,7 @@ def with_bounds(raw: Raw, units: int, noise: NoiseSource, *, label: bool) -> tup
             declared = [raw.bounds[i] for i in split]
             if label and place == 0:
                 own, declared = [*own, raw.label], [*declared, raw.label_bounds]
-            tight, cost = _bought(own, declared, plan, price, noise)
+            tight, cost = bought_bounds(own, declared, plan, price, noise)
             paid += cost
             for i, found in zip(split, tight, strict=False):  # the label comes after the features
                 bounds[i] = found
@@ -229,7 +229,7 @@ def with_bounds(raw: Raw, units: int, noise: NoiseSource, *, label: bool) -> tup
     return Data(np.stack(columns), quantise(raw.label, label_bounds, grid=GRID), raw.splits), paid
 
 
-def _bought(
+def bought_bounds(
     columns: Sequence[FloatArray],
     declared: Sequence[Bounds],
     plan: QuantilePlan,
