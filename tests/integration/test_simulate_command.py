@@ -57,7 +57,7 @@ def test_one_command_runs_the_job_and_writes_the_run_folder(
     assert {feature.party for feature in model.features} == {"hospital", "laboratory", "insurer"}
     page = (out / "report.html").read_text()
     assert page.count("<svg") >= 5
-    assert "simulation only" in page
+    assert "Simulation only" in page
 
 
 def test_the_seed_fixes_the_data_and_never_the_noise(

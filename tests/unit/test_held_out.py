@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from colonnade.client.builder import JobOptions, author
-from colonnade.client.client import PartyOffer
+from colonnade.client import JobOptions, PartyOffer
+from colonnade.client.builder import build_job
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
 from colonnade.methods.job import Job
@@ -44,7 +44,7 @@ def a_job(divided: Divided) -> Job:
         )
         for site in divided.fitted
     ]
-    return author(offers, JobOptions(method="moments"), target="y")
+    return build_job(offers, JobOptions(method="moments"), target="y")
 
 
 def with_labels(divided: Divided, values: Any) -> Divided:

@@ -28,8 +28,8 @@ def nothing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         raise JobEnded("the job was reached")
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("colonnade.simulate.command.run_job", run_job)
-    monkeypatch.setattr("colonnade.simulate.admm_command.run_job", run_job)
+    monkeypatch.setattr("colonnade.simulate.run.run_job", run_job)
+    monkeypatch.setattr("colonnade.simulate.admm_job.run_job", run_job)
 
 
 def refusal(capsys: Output, *arguments: object, code: int = 3) -> str:

@@ -187,7 +187,7 @@ def test_columns_are_given_to_parties_from_a_file_only(
         raise JobEnded("the job was reached")
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("colonnade.simulate.command.run_job", stop)
+    monkeypatch.setattr("colonnade.simulate.run.run_job", stop)
     write(Path("rows.csv"), lambda i: i % 4)
     assert main(["simulate", "--parties", "bank=a"]) == 3
     capsys.readouterr()

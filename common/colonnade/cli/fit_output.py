@@ -11,9 +11,8 @@ from colonnade.core.errors import EXIT_OK, BadInput
 from colonnade.party.fit import LocalModel
 from colonnade.party.fit_order import LocalFit
 from colonnade.privacy.accounting import format_upper_bound
-from colonnade.report.fit.page import render
+from colonnade.report import FIT_FORMAT, VERSION, to_html
 
-FORMAT, VERSION = "colonnade fit report", 1
 NOT_PRIVATE = "NOT PRIVATE: such noise is for experiments; publish nothing of this model."
 NO_NOISE = (
     "Default settings are for private fits: without noise they may stop short, and clip too much."
@@ -44,7 +43,7 @@ def to_report(fit: LocalFit, made: LocalModel) -> dict[str, Any]:
     """
     order, charge = fit.order, made.charge
     return {
-        "format": FORMAT,
+        "format": FIT_FORMAT,
         "version": VERSION,
         "job_id": made.job_id,
         "name": order.name,
@@ -101,7 +100,7 @@ def _write(out: Path, report: Mapping[str, Any], made: LocalModel) -> list[str]:
     texts = {
         "model.json": made.model.to_json(),
         "report.json": json.dumps(report, indent=1, allow_nan=False) + "\n",
-        "report.html": render(report),
+        "report.html": to_html(report),
     }
     try:
         out.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,7 @@
 import argparse
 from dataclasses import fields
 
-from colonnade.client.builder import JobOptions
+from colonnade.client import JobOptions
 
 
 def add_plan_options(parser: argparse.ArgumentParser) -> None:

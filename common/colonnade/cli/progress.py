@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from tqdm import tqdm
 
 if TYPE_CHECKING:  # bars need no network
-    from colonnade.client.client import JobView
+    from colonnade.client import JobView
 
 T = TypeVar("T")
 

@@ -1,10 +1,11 @@
 """Nested values and lists of names, as people write and read them."""
 
 import csv
+from collections.abc import Mapping
 from typing import Any
 
 
-def as_text(values: dict[str, Any], indent: str = "") -> str:
+def as_text(values: Mapping[str, Any], indent: str = "") -> str:
     """Lay nested values out for people."""
     lines = []
     for name, value in values.items():

@@ -1,7 +1,7 @@
 """The columns of a fitted model: its label, its features, and the raw columns they come from."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,10 @@ from colonnade.core.config import Finite, Strict, Text
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds, scaled
 from colonnade.data.encoding import UNKNOWN, Encoding, Number
+from colonnade.data.frames import numbers
 
 _MAX_NAMES = 5
+_SEEN = 1000  # values of a column that show whether it holds texts
 
 
 class ModelLabel(Strict, frozen=True):
@@ -112,28 +114,38 @@ class Input:
         """The names that the column may have in any table."""
         return tuple(f"{self.party}.{name}" for name in self.plain_names)
 
-    def score(self, values: AnyArray) -> FloatArray:
-        """Return what raw values add to the score; `ValueError` for a text that is not known."""
+    def score(self, values: AnyArray, *, what: str = "a column") -> FloatArray:
+        """Return what raw values add to the score; refuse a text that is not known."""
         total: FloatArray = np.zeros(len(values))
-        spread = self.encoding.spread(self.numbers(values))
+        spread = self.encoding.spread(self.numbers(np.asarray(values), what=what))
         for feature, column in zip(self.features, spread, strict=True):
             if feature is not None:
                 total += feature.coef_scaled * feature.scaled(column)
         return total
 
-    def numbers(self, values: AnyArray) -> FloatArray:
+    def numbers(self, values: AnyArray, *, what: str) -> FloatArray:
         """Return what raw values are read as; NaN is missing."""
-        given = np.asarray(values)
-        if isinstance(self.encoding.kind, Number) and given.dtype != object:
-            return given.astype(np.float64)
-        found = self.encoding.read(map(_as_text, given.tolist()), given.size)
-        if (n_unknown := int(np.count_nonzero(found == UNKNOWN))) > 0:
-            raise ValueError(f"column {self.encoding.name!r} has {n_unknown} values not declared")
+        if isinstance(self.encoding.kind, Number):
+            if not any(isinstance(each, str) for each in values.tolist()[:_SEEN]):
+                return numbers(values, what=what)
+            fault = "that are no numbers"
+        else:
+            fault = "that are not declared"
+        found = self.encoding.read(_texts(values), values.size)
+        if (found == UNKNOWN).any():
+            raise BadInput(f"{what} holds values {fault}")
         return found
 
 
-def _as_text(value: Any) -> str | None:
-    """Return a value as a file would have it: 3.0 is the level 3, NaN is missing."""
+def _texts(values: AnyArray) -> Iterator[str | None]:
+    """Return values as a file would have them: 3.0 is the level 3, NaN is missing."""
+    if values.dtype.kind == "M":
+        days = np.datetime_as_string(values, unit="D").tolist()
+        return iter([None if day == "NaT" else day for day in days])
+    return map(_text, values.tolist())
+
+
+def _text(value: Any) -> str | None:
     if value is None or value != value:
         return None
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

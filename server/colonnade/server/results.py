@@ -6,7 +6,7 @@ The shape is described in `colonnade.report`.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 
 from colonnade.core.errors import BadInput
 from colonnade.data.model import LinearModel
@@ -14,7 +14,6 @@ from colonnade.methods.base import Member, Unit
 from colonnade.methods.registry import method_of
 from colonnade.privacy.accounting import epsilon_of, rho_from_units
 from colonnade.report import state_promise
-from colonnade.report.schema import Privacy
 from colonnade.server.engine.coordinator import Coordinator
 from colonnade.server.engine.metering import CONTROL
 from colonnade.server.engine.rounds import Run, states_of
@@ -171,7 +170,7 @@ def _privacy(engine: Coordinator, run: Run, rows: Sequence[UplinkRow]) -> Report
         "parties": parties,
         "by_round": [{"round": number, "spent": by_round[number]} for number in sorted(by_round)],
     }
-    return found | {"statement": state_promise(cast("Privacy", found), job.unit)}
+    return found | {"statement": state_promise(found, job.unit)}
 
 
 def _offer(engine: Coordinator, party: str) -> federation_pb2.Offer:

@@ -2,49 +2,38 @@
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-from colonnade.cli.admm_options import add_method_options, check_method, sizes_of, spec_of
-from colonnade.cli.amounts import delta_of
+from colonnade.cli.admm_options import add_method_options, admm_options_of
 from colonnade.cli.progress import show_progress
-from colonnade.cli.run_folder import write_run
-from colonnade.client.admm_builder import Frame, job_over_clients
+from colonnade.client.planning import check_admm, cohort_sizes
 from colonnade.core.arguments import BadArgument
 from colonnade.core.errors import BadInput
+from colonnade.core.text import counted
 from colonnade.data.schema import load_schema
 from colonnade.methods.problem import Loss
 from colonnade.simulate.admm_file import people_from
-from colonnade.simulate.admm_run import TARGET, Dealt, Judged, Population, found, judged, people
+from colonnade.simulate.admm_job import ClientsJob, run_clients
+from colonnade.simulate.admm_run import TARGET, Dealt, Judged, Population, people
 from colonnade.simulate.data_options import check_seed
 from colonnade.simulate.from_file import read_table
 from colonnade.simulate.held_out import rows_held_out
-from colonnade.simulate.run import Clock, run_job
+from colonnade.simulate.run import Clock
 from colonnade.simulate.runs import (
     Result,
     add_file_options,
     add_run_options,
     check_file_options,
-    counted,
     finish,
-    run_folder,
     say,
     say_columns,
     scored_on,
     simulate,
+    write_run,
 )
 
 _CLIENTS, _ROWS_PER_CLIENT, _FEATURES = 500, 50, 10
 _MADE_UP = ("rows_per_client", "features")
-
-
-@dataclass(frozen=True, slots=True)
-class _Setting:
-    """The clients, the name of their label, and what the report says of how they came about."""
-
-    dealt: Dealt
-    target: str
-    facts: dict[str, float | str]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -80,13 +69,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Simulate a job over clients."""
-    check_method(arguments)
+    options = admm_options_of(arguments)
+    check_admm(options)
     _check_source(arguments)
     if arguments.client_column is None:
         if arguments.clients is None:
             arguments.clients = _CLIENTS
         if arguments.clients > 0:
-            sizes_of(arguments, arguments.clients)
+            cohort_sizes(options, arguments.clients)
     return simulate(arguments, _run, _lines)
 
 
@@ -108,33 +98,20 @@ def _check_source(arguments: argparse.Namespace) -> None:
 
 
 def _run(arguments: argparse.Namespace, folder: Path) -> Result:
-    clock, setting = Clock(), _setting(arguments)
-    dealt, target, clients = setting.dealt, setting.target, len(setting.dealt.clients)
-    spec = spec_of(arguments, clients=clients, features=len(dealt.sites[0].encoded()))
-    most = counted(spec.max_participations, "time")
-    say(
-        arguments,
-        f"{counted(clients, 'client')} at {counted(arguments.hosts, 'host')}; plan: admm, "
-        f"{counted(spec.rounds, 'round')} of {spec.sampled}; each answers at most {most}",
-    )
-    federation = found(folder, dealt, cap_units=spec.max_units, drop_out=arguments.drop_out)
-    clock.mark("prepared")
-    frame = Frame(f"simulated {target} over clients", delta_of(arguments, clients), 30, 120)
-    outcome = run_job(
-        federation,
-        lambda offers: job_over_clients(spec, offers, target=target, frame=frame),
+    clock = Clock()
+    scored = run_clients(
+        folder,
+        _job(arguments),
         show=lambda views: show_progress(views, quiet=arguments.json),
+        say=lambda text: say(arguments, text),
         clock=clock,
-        unfinished=lambda report: write_run(report, run_folder(arguments, report)),
+        unfinished=lambda report: write_run(arguments, report),
     )
-    say(arguments, "scoring the model beside its references")
-    made = {**outcome.report, "simulation": setting.facts}
-    scored = judged(made, spec, dealt, seed=arguments.seed)
     return finish(arguments, scored.report, clock, _found(scored))
 
 
-def _setting(arguments: argparse.Namespace) -> _Setting:
-    """Return the clients: of a file, or made up."""
+def _job(arguments: argparse.Namespace) -> ClientsJob:
+    """Return the job, over the clients of a file or made-up ones."""
     skewed, target = arguments.partition == "skewed", arguments.target or TARGET
     partition = "skewed: like labels together" if skewed else "at random"
     if arguments.data is None:
@@ -154,7 +131,8 @@ def _setting(arguments: argparse.Namespace) -> _Setting:
         "drop_out": arguments.drop_out,
         "seed": arguments.seed,
     }
-    return _Setting(dealt, target, facts)
+    options = admm_options_of(arguments)
+    return ClientsJob(dealt, target, options, arguments.drop_out, facts, arguments.seed)
 
 
 def _population(arguments: argparse.Namespace, *, skewed: bool) -> Population:

@@ -1,17 +1,14 @@
 """``colonnade simulate``: a coordinator and parties as real processes on this machine."""
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from colonnade.cli.planning_options import add_plan_options, options_of
 from colonnade.cli.progress import show_progress
-from colonnade.client.builder import JobOptions, budget_of, delta_of, job_of, plan_of
 from colonnade.core.errors import BadInput
 from colonnade.data.schema import load_schema
-from colonnade.methods.base import Plan
-from colonnade.methods.bounds_budget import BoundsBudget
 from colonnade.methods.problem import DEFAULT_CORRELATION, Loss
 from colonnade.simulate.data_options import (
     add_bounds_option,
@@ -25,13 +22,12 @@ from colonnade.simulate.federation import Site
 from colonnade.simulate.from_file import deal_columns, read_table, sites_from
 from colonnade.simulate.held_out import Divided, divide, rows_held_out
 from colonnade.simulate.parties_option import add_parties_option, parties_of
-from colonnade.simulate.run import Clock, bounded_columns, prepare, run_job, with_quality
+from colonnade.simulate.run import Clock, ColumnsJob, run_columns
 from colonnade.simulate.runs import (
     Result,
     add_file_options,
     add_run_options,
     check_file_options,
-    counted,
     finish,
     privacy_lines,
     say,
@@ -80,53 +76,16 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run(arguments: argparse.Namespace, folder: Path) -> Result:
     clock, options = Clock(), options_of(arguments)
-    divided = _sites(arguments)
-    sites, n_rows = divided.fitted, divided.n_rows
-    target = next(site.label.name for site in sites if site.label is not None)
-    plan, bounds = _plan(arguments, options, sites, n_rows=n_rows)
-    columns = sum(len(site.encoded()) for site in sites)
-    say(
-        arguments,
-        f"{counted(len(sites), 'party', 'parties')}, {n_rows} people, "
-        f"{counted(columns, 'feature')}; plan: {plan.spec.kind}, "
-        f"{counted(plan.spec.rounds, 'round')}",
-    )
-    say(arguments, bounds.note)
-    federation = prepare(folder, sites, plan.spec, prices=bounds.prices)
-    clock.mark("prepared")
-    outcome = run_job(
-        federation,
-        lambda offers: job_of(
-            plan.spec,
-            offers,
-            target=target,
-            name=f"simulated {target}",
-            delta=delta_of(options, n_rows),
-            timeout_s=60,
-        ),
+    usual = 0.0 if arguments.data is None else None
+    share = bounds_share(arguments, usual=usual)
+    report = run_columns(
+        folder,
+        ColumnsJob(_sites(arguments), options, share, arguments.seed),
         show=lambda views: show_progress(views, quiet=arguments.json),
+        say=lambda text: say(arguments, text),
         clock=clock,
     )
-    say(arguments, "scoring the model beside its references")
-    report = with_quality(outcome, divided, seed=arguments.seed)
-    report["privacy"]["bounds_note"] = bounds.note
     return finish(arguments, report, clock, _found(report))
-
-
-def _plan(
-    arguments: argparse.Namespace, options: JobOptions, sites: Sequence[Site], *, n_rows: int
-) -> tuple[Plan, BoundsBudget]:
-    """Return the plan, and what each party pays for bounds besides."""
-    units = budget_of(options, n_rows=n_rows, n_parties=len(sites))
-    share = bounds_share(arguments, usual=0.0 if arguments.data is None else None)
-    columns = bounded_columns(sites, Loss(options.loss))
-    bounds = BoundsBudget.of(columns, n_rows=n_rows, units=units, share=share)
-    features = {site.party: tuple(each.name for each in site.encoded()) for site in sites}
-    groups = {site.party: tuple(site.groups()) for site in sites if any(site.groups())}
-    owner = owner_of(arguments, tuple(features))
-    rest = units - bounds.set_aside
-    plan = plan_of(options, features, n_rows=n_rows, units=rest, owner=owner, groups=groups)
-    return plan, bounds
 
 
 def _sites(arguments: argparse.Namespace) -> Divided:

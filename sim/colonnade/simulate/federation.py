@@ -7,9 +7,10 @@ its own, so a simulation runs what a deployment runs.
 import json
 import math
 import os
+import secrets
 import socket
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,6 +43,7 @@ OPERATOR = "analyst"
 FOLDERS = ("authority", "logs", HUB, OPERATOR)  # beside those of the parties
 _ID = "simulated person"  # not what a column of somebody's file is called
 _CLIENT = "simulated client"
+_FIRST_PORT, _LAST_PORT = 15_000, 32_000
 
 
 @contextmanager
@@ -195,11 +197,16 @@ def found_federation(
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on right now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a port that nobody listens on right now.
+
+    It lies below the range from which systems take the ports of outgoing connections (RFC 6335 and
+    Linux differ, both begin above), so that none of those takes it before it is listened on.
+    """
+    while True:
+        port = _FIRST_PORT + secrets.randbelow(_LAST_PORT - _FIRST_PORT)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def _member(authority: Path, folder: Path, identity: Identity, now: datetime) -> None:

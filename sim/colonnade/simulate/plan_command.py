@@ -6,7 +6,7 @@ from typing import Any
 
 from colonnade.cli.planning_options import add_plan_options, options_of
 from colonnade.cli.text import as_text
-from colonnade.client.builder import budget_of, delta_of, plan_of
+from colonnade.client.planning import budget_of, delta_of, plan_of
 from colonnade.methods.bounds_budget import BoundsBudget
 from colonnade.privacy.accounting import epsilon_of, rho_from_units
 from colonnade.simulate.data_options import (

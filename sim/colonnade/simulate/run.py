@@ -1,4 +1,4 @@
-"""A whole simulated job: found the federation, start its processes, run, score, report."""
+"""A whole simulated job over columns: make the federation, run its processes, score, report."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -6,12 +6,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from colonnade.client.client import JobView, PartyOffer
+from colonnade.client import JobOptions, JobView, PartyOffer
+from colonnade.client.builder import job_over_columns
+from colonnade.client.planning import budget_of, delta_of, plan_of
 from colonnade.core.errors import JobEnded
+from colonnade.core.text import counted
 from colonnade.ledger.create import open_ledger
 from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.gate import Gate
-from colonnade.methods.base import MethodSpec
+from colonnade.methods.base import MethodSpec, Plan
+from colonnade.methods.bounds_budget import BoundsBudget
 from colonnade.methods.job import Job
 from colonnade.methods.problem import Loss
 from colonnade.party.data.bounds import buy_bounds
@@ -24,6 +28,7 @@ from colonnade.simulate.quality import scored
 
 MakeJob = Callable[[Sequence[PartyOffer]], Job]
 Show = Callable[[Iterable[JobView]], Iterator[JobView]]
+Say = Callable[[str], None]
 
 
 @dataclass(slots=True)
@@ -45,6 +50,76 @@ class Outcome:
     report: Mapping[str, Any]
     job: Job
     clock: Clock
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnsJob:
+    """A job over columns to simulate.
+
+    Parameters
+    ----------
+    bounds_share
+        Part of the budget that buys tighter bounds; None leaves it to the rule.
+    seed
+        Of the references that the model is compared with; noise has none.
+    """
+
+    divided: Divided
+    options: JobOptions
+    bounds_share: float | None
+    seed: int
+
+    def plan(self) -> tuple[Plan, BoundsBudget]:
+        """Return the plan, and what each party pays for bounds besides."""
+        sites, n_rows = self.divided.fitted, self.divided.n_rows
+        units = budget_of(self.options, n_rows=n_rows, n_parties=len(sites))
+        columns = bounded_columns(sites, Loss(self.options.loss))
+        bounds = BoundsBudget.of(columns, n_rows=n_rows, units=units, share=self.bounds_share)
+        features = {site.party: tuple(each.name for each in site.encoded()) for site in sites}
+        plan = plan_of(
+            self.options,
+            features,
+            n_rows=n_rows,
+            units=units - bounds.set_aside,
+            owner=self.options.label_owner,
+            groups={site.party: site.groups() for site in sites if any(site.groups())},
+        )
+        return plan, bounds
+
+
+def run_columns(
+    folder: Path, setup: ColumnsJob, *, show: Show, say: Say, clock: Clock
+) -> dict[str, Any]:
+    """Run the job in ``folder`` and return its report, with the quality of its model."""
+    sites, n_rows = setup.divided.fitted, setup.divided.n_rows
+    target = next(site.label.name for site in sites if site.label is not None)
+    plan, bounds = setup.plan()
+    columns = sum(len(site.encoded()) for site in sites)
+    say(
+        f"{counted(len(sites), 'party', 'parties')}, {n_rows} people, "
+        f"{counted(columns, 'feature')}; plan: {plan.spec.kind}, "
+        f"{counted(plan.spec.rounds, 'round')}"
+    )
+    say(bounds.note)
+    federation = prepare(folder, sites, plan.spec, prices=bounds.prices)
+    clock.mark("prepared")
+    outcome = run_job(
+        federation,
+        lambda offers: job_over_columns(
+            plan.spec,
+            offers,
+            target=target,
+            name=f"simulated {target}",
+            delta=delta_of(setup.options, n_rows),
+            timeout_s=60,
+        ),
+        show=show,
+        clock=clock,
+    )
+    say("scoring the model beside its references")
+    report = with_quality(outcome, setup.divided, seed=setup.seed)
+    report["privacy"]["bounds_note"] = bounds.note
+    return report
 
 
 def bounded_columns(sites: Sequence[Site], loss: Loss) -> dict[str, int]:
@@ -77,7 +152,7 @@ def run_job(
     *,
     show: Show,
     clock: Clock,
-    unfinished: Callable[[Mapping[str, Any]], None] | None = None,
+    unfinished: Callable[[Mapping[str, Any]], object] | None = None,
 ) -> Outcome:
     """Run a job with real processes until it ends; the processes end with it.
 
@@ -98,7 +173,7 @@ def run_job(
                 if view.rounds_done:
                     clock.mark("first_round")
             clock.mark("ended")
-            report = client.report(job_id)
+            report = client.report(job_id).document
         if view is None or view.state != "finished":
             if unfinished is not None:
                 unfinished(report)

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from colonnade.cli.run_folder import workplace, write_run
+from colonnade.cli.run_folder import file_errors, workplace
+from colonnade.client import JobReport
 from colonnade.core.errors import BadInput
+from colonnade.core.text import counted
 from colonnade.privacy.accounting import format_upper_bound
 from colonnade.simulate.from_file import FileTable
 from colonnade.simulate.run import Clock
@@ -80,18 +82,18 @@ def say(arguments: argparse.Namespace, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
-def run_folder(arguments: argparse.Namespace, report: Mapping[str, Any]) -> Path:
-    """Return where a run's files go."""
-    given: Path | None = arguments.out
-    return given or Path("runs") / report["job_id"][:12]
+def write_run(arguments: argparse.Namespace, report: Mapping[str, Any]) -> Path:
+    """Write a run's files and return where they are."""
+    folder: Path = arguments.out or Path("runs") / report["job_id"][:12]
+    with file_errors(folder):
+        return JobReport(dict(report)).write(folder)
 
 
 def finish(
     arguments: argparse.Namespace, report: Mapping[str, Any], clock: Clock, found: Result
 ) -> Result:
     """Write the run folder and return what every result has, with what was ``found`` amid it."""
-    out = run_folder(arguments, report)
-    write_run(report, out)
+    out = write_run(arguments, report)
     clock.mark("written")
     return {
         "job_id": report["job_id"],
@@ -148,8 +150,3 @@ def privacy_lines(privacy: Mapping[str, Any]) -> Iterator[str]:
         spent += "; rho adds up, epsilon does not"
     yield f"           {spent}"
     yield f"  bounds   {privacy['bounds_note']}"
-
-
-def counted(count: int, one: str, many: str | None = None) -> str:
-    """Return a count and the noun that goes with it."""
-    return f"{count} {one if count == 1 else many or one + 's'}"

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from colonnade.bench.vertical.methods import bought_bounds
+from colonnade.core.arrays import AnyArray
 from colonnade.core.fixedpoint import GRID, Bounds, quantise
 from colonnade.methods.bounds import QuantilePlan
 from colonnade.methods.bounds_budget import BoundsBudget
@@ -171,7 +172,8 @@ def _bounds(site: Site, price: int, noise: NoiseSource) -> list[Bounds]:
 
 
 def _data(sites: Sequence[Site], bounds: dict[str, list[Bounds]]) -> Data:
-    columns, splits = [], []
+    columns: list[AnyArray] = []
+    splits = []
     for site in sites:
         filled = [made for column in site.features for made in column.filled()]
         splits.append(tuple(range(len(columns), len(columns) + len(filled))))

@@ -8,11 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from colonnade.cli.progress import show_progress
-from colonnade.client.client import Client, JobView
-from colonnade.core.errors import BadIdentity, BadInput, JobEnded, StoreFailed
-from colonnade.pki.authority import load_credentials
-from colonnade.pki.identity import COORDINATOR, Identity
-from colonnade.wire.limits import split_address
+from colonnade.client import Client, JobView
+from colonnade.core.errors import BadInput, JobEnded, StoreFailed
 
 
 def add_client_options(parser: argparse.ArgumentParser, *, job: bool = False) -> None:
@@ -35,16 +32,12 @@ def open_client(arguments: argparse.Namespace) -> Client:
     address = arguments.coordinator or os.environ.get("COLONNADE_COORDINATOR")
     if not address:
         raise BadInput("say where the coordinator is: --coordinator or COLONNADE_COORDINATOR")
-    split_address(address)  # or it would be said not to answer
     if arguments.insecure:
-        return Client(address, None, identity=Identity.from_uri(arguments.insecure))
+        return Client(address, identity=arguments.insecure)
     folder = arguments.credentials or os.environ.get("COLONNADE_CREDENTIALS")
     if not folder:
         raise BadInput("say who you are: --credentials or COLONNADE_CREDENTIALS")
-    credentials = load_credentials(Path(folder))
-    if credentials.identity.role == COORDINATOR:
-        raise BadIdentity(f"{folder} is of {credentials.identity.uri}, not of an operator")
-    return Client(address, credentials)
+    return Client(address, folder)
 
 
 def follow(client: Client, job: str, *, as_json: bool) -> int:

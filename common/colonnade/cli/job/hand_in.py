@@ -8,9 +8,7 @@ from typing import Any
 from colonnade.cli.job.connection import follow
 from colonnade.cli.run_folder import file_errors
 from colonnade.cli.text import as_text, names_from
-from colonnade.client.client import Client
-from colonnade.client.description import describe
-from colonnade.wire.jobspec import job_from_bytes
+from colonnade.client import Client, JobPlan
 
 
 def add_party_options(parser: argparse.ArgumentParser) -> None:
@@ -42,17 +40,15 @@ def add_hand_in_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def hand_in(client: Client, spec: bytes, arguments: argparse.Namespace) -> int:
-    """Submit a job's bytes, or show what they would do, as the options say."""
-    job = job_from_bytes(spec)
+def hand_in(client: Client, plan: JobPlan, arguments: argparse.Namespace) -> int:
+    """Submit a job, or show what it would do, as the options say."""
     if arguments.write_spec is not None:
         with file_errors(arguments.write_spec):
-            arguments.write_spec.write_bytes(spec)
+            arguments.write_spec.write_bytes(plan.spec)
     if arguments.dry_run:
-        plan = describe(job, client.parties())
-        print(json.dumps(plan) if arguments.json else as_text(plan))
+        print(json.dumps(plan.description) if arguments.json else as_text(plan.description))
         return 0
-    name = client.submit(spec, again=arguments.again)
+    name = client.submit(plan, again=arguments.again)
     if not arguments.watch:
         print(json.dumps({"job_id": name}) if arguments.json else name)
         return 0

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from colonnade.cli.job.connection import add_client_options, open_client, print_notes
-from colonnade.cli.run_folder import write_run
+from colonnade.cli.run_folder import file_errors
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,17 +19,18 @@ def run(arguments: argparse.Namespace) -> int:
     with open_client(arguments) as client:
         report = client.report(arguments.job)
     if arguments.out is not None:
-        write_run(report, arguments.out)
+        with file_errors(arguments.out):
+            report.write(arguments.out)
     if arguments.json:
-        print(json.dumps(report))
+        print(json.dumps(report.document))
     elif arguments.out is not None:
         print(f"wrote {arguments.out}/report.html, report.json and model.json")
     else:
-        print(report["privacy"]["statement"])
+        print(report.statement)
         done = report["rounds"]["done"]
         print(
-            f"{report['state']}, {done} of {report['rounds']['planned']} rounds, "
+            f"{report.state}, {done} of {report['rounds']['planned']} rounds, "
             f"{report['uplink']['payload_bytes']} payload bytes; --out FOLDER writes all of it"
         )
-    print_notes((each["note"] for each in report["unused"]), as_json=arguments.json)
+    print_notes(report.notes, as_json=arguments.json)
     return 0

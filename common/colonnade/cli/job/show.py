@@ -14,7 +14,6 @@ from colonnade.cli.text import as_text
 from colonnade.client.description import describe
 from colonnade.core.errors import ColonnadeError
 from colonnade.privacy.accounting import rho_from_units
-from colonnade.wire.jobspec import job_from_bytes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,11 +24,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Show the job."""
     with open_client(arguments) as client:
-        view, spec = client.show(arguments.job)
+        details = client.show(arguments.job)
         offers = []
         with suppress(ColonnadeError):  # a job is shown, whatever its parties offer now
             offers = client.parties()
-    plan = describe(job_from_bytes(spec), offers)
+    view, plan = details.view, describe(details.job, offers)
     if arguments.json:
         print(json.dumps(view_as_json(view) | {"spec": plan}))
         return 0

@@ -40,12 +40,16 @@ def run(arguments: argparse.Namespace) -> int:
         model = client.solve(arguments.job, arguments.penalty, **given)
     if arguments.out is not None:
         with file_errors(arguments.out):
-            arguments.out.write_text(json.dumps(model, indent=2) + "\n", "utf-8")
+            arguments.out.write_text(model.to_json(), "utf-8")
     if arguments.json:
-        print(json.dumps(model))
+        print(json.dumps(model.to_object()))
         return 0
-    used = [feature for feature in model["features"] if feature["coef"]]
-    print(f"{len(used)} of {len(model['features'])} features, intercept {model['intercept']:.6g}")
-    for feature in sorted(used, key=lambda each: -abs(each["coef_scaled"])):
-        print(f"  {feature['party']:<16} {feature['name']:<30} {feature['coef']:.6g}")
+    used = [
+        (feature, coef)
+        for feature, coef in zip(model.features, model.coef, strict=True)
+        if feature.coef_scaled
+    ]
+    print(f"{len(used)} of {len(model.features)} features, intercept {model.intercept:.6g}")
+    for feature, coef in sorted(used, key=lambda each: -abs(each[0].coef_scaled)):
+        print(f"  {feature.party:<16} {feature.name:<30} {coef:.6g}")
     return 0

@@ -6,9 +6,7 @@ from pathlib import Path
 from colonnade.cli.job.connection import add_client_options, open_client
 from colonnade.cli.job.hand_in import add_hand_in_options, add_party_options, hand_in, who
 from colonnade.cli.planning_options import add_plan_options, options_of
-from colonnade.client.builder import author
 from colonnade.core.errors import BadInput
-from colonnade.wire.jobspec import job_to_bytes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,16 +25,15 @@ def run(arguments: argparse.Namespace) -> int:
     """Submit the job that the options ask for."""
     with open_client(arguments) as client:
         if arguments.spec is not None:
-            return hand_in(client, _read_spec(arguments.spec), arguments)
-        job = author(
-            client.parties(),
+            return hand_in(client, client.plan(_read_spec(arguments.spec)), arguments)
+        plan = client.plan(
             options_of(arguments),
             target=arguments.target,
             name=arguments.name,
             timeout_s=arguments.timeout,
             **who(arguments),
         )
-        return hand_in(client, job_to_bytes(job), arguments)
+        return hand_in(client, plan, arguments)
 
 
 def _read_spec(path: Path) -> bytes:

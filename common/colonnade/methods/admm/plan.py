@@ -1,4 +1,4 @@
-"""What a participation may cost, from what is wished for."""
+"""What a participation may cost, from the epsilon that was asked for."""
 
 import math
 
