@@ -175,7 +175,7 @@ def test_a_file_is_simulated_without_pandas_and_nothing_is_left_behind(tmp_path:
         },
     )
     assert run.returncode == 0, run.stderr
-    names = ["coef", "coef_scaled", "feature", "fill", "high", "low", "party"]
+    names = ["coef", "coef_scaled", "feature", "fill", "group", "high", "low", "party"]
     assert run.stdout.strip() == f"fitted {names}"
     assert list(scratch.iterdir()) == []
     assert sorted(path.name for path in tmp_path.iterdir() if path.name != "numba") == [
@@ -285,9 +285,9 @@ def test_a_wrong_argument_of_a_job_over_clients_is_named(
 
 
 def test_a_table_that_does_not_fit_is_refused_in_one_line() -> None:
-    assert "the data has no numeric column 'price'" in str(refused(target="price", bounds=None))
+    assert "the data has no column 'price' to learn" in str(refused(target="price", bounds=None))
     missing = {"hospital": ["age"], "laboratory": ["gold"]}
-    assert "no numeric column 'gold'" in str(refused(parties=missing))
+    assert "no column 'gold'" in str(refused(parties=missing))
     assert "no named columns" in str(refused(data=[[1.0, 2.0]]))
     assert "no such file" in str(refused(data="nowhere.csv"))
     assert "bounds" in str(refused(bounds=BOUNDS | {"age": (3, -3)}))

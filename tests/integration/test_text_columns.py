@@ -392,3 +392,51 @@ def replace_groups(job: Job, groups: tuple[str, ...]) -> Job:
     member = replace(job.members[0], groups=groups)
     part = replace(job.method.parts[0], groups=groups)  # type: ignore[type-var]
     return replace(job, members=(member,), method=replace(job.method, parts=(part,)))  # type: ignore[type-var]
+
+
+# -- a federation -------------------------------------------------------------------------------
+
+
+def test_a_federation_fits_texts_and_its_model_takes_them(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = ("--data", folder / "raw.csv", "--schema", folder / "schema.toml")
+    run = ("--target", "outcome", "--loss", "logistic", "--parties", 2, "--epsilon", 20)
+    out = ("--out", tmp_path / "run", "--keep", tmp_path / "kept", "--json")
+    assert handle("simulate", *data, *run, *out, "--holdout", 0) == 0
+    model = load_model(tmp_path / "run" / "model.json")
+    assert {(each.name, each.group) for each in model.features} == {
+        *zip(NAMES, GROUPS, strict=True)
+    }
+    assert {each.name for each in model.encodings} == {
+        "age",
+        "ward",
+        "job",
+        "smoker",
+        "admitted",
+        "pain",
+    }
+    assert model.label.levels == ("alive", "dead")
+    report = json.loads((tmp_path / "run" / "report.json").read_text())
+    assert report["model"]["features"][2]["group"] == "ward"
+    with (folder / "raw.csv").open() as file:
+        rows = list(csv.DictReader(file, delimiter=";"))
+    raw = {key: np.array([row[key] for row in rows], dtype=object) for key in rows[0]}
+    raw["age"] = np.array([row.replace(",", ".") for row in raw.pop("Age (years)")], dtype=object)
+    raw = {key: np.where(np.isin(values, ["", "?"]), None, values) for key, values in raw.items()}
+    found = model.decision_function(raw)
+    expected = np.full(N_ROWS, model.intercept_scaled)
+    for party in {each.party for each in model.features}:
+        table = Table.open(tmp_path / "kept" / party / "data" / "coarse.table")
+        coef = {each.name: each for each in model.features if each.party == party}
+        for name, bounds, column in zip(table.names, table.bounds, table.columns, strict=True):
+            if coef[name].bounds == bounds:  # not bought
+                expected += coef[name].coef_scaled * column / GRID
+            else:
+                assert name in ("age", "admitted")
+                key = name
+                encoding = next(each for each in model.encodings if each.name == key)
+                numbers = encoding.read(raw[key], N_ROWS)
+                expected += coef[name].coef_scaled * coef[name].scaled(numbers)
+    off = sum(abs(each.coef_scaled) for each in model.features) / GRID
+    np.testing.assert_allclose(found, expected, rtol=0, atol=off)

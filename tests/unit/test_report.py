@@ -439,3 +439,20 @@ def test_numbers_that_json_does_not_have_are_refused_and_nothing_is_left(tmp_pat
     with pytest.raises(ValueError, match="not JSON compliant"):
         write_report(make_report(seconds=float("nan")), tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_category_is_told_as_one_column_with_its_levels_and_baseline() -> None:
+    report = make_report()
+    kind = {
+        "type": "category",
+        "levels": ["north", "<b>south</b>"],
+        "other": "rest",
+        "baseline": "north",
+    }
+    report["model"]["encodings"] = [{"party": "hospital", "name": "ward", "kind": kind}]
+    report["model"]["label"]["levels"] = ["alive", "dead"]
+    page = Page(to_html(report))
+    assert page.says(
+        "ward is one column of texts, with the levels <b>south</b>, rest; compared with"
+    )
+    assert page.says("stay is dead at its high value")

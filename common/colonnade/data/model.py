@@ -237,7 +237,7 @@ class LinearModel:
                 _plain(feature) | {"coef": float(coef)}
                 for feature, coef in zip(self.features, self.coef, strict=True)
             ],
-            "encodings": msgspec.to_builtins(self.encodings),
+            "encodings": json.loads(msgspec.json.encode(self.encodings)),
         }
 
     def to_json(self) -> str:
@@ -303,9 +303,9 @@ def load_model(path: Path) -> LinearModel:
 
 def _plain(column: ModelLabel | ModelFeature) -> dict[str, Any]:
     facts = asdict(column)
-    return {
-        key: float(fact) if isinstance(fact, int | float) else fact for key, fact in facts.items()
-    }
+    levels = {"levels": list(facts.pop("levels"))} if "levels" in facts else {}
+    numbers = {key: fact if isinstance(fact, str) else float(fact) for key, fact in facts.items()}
+    return numbers | levels
 
 
 def _feature(table: _FeatureTable) -> ModelFeature:
