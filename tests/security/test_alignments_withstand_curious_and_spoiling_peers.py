@@ -21,7 +21,7 @@ from colonnade.methods.alignment.codec import (
     to_bytes,
 )
 from colonnade.methods.alignment.curve import hash_to_curve
-from colonnade.methods.alignment.dummies import MembershipNoise, PatternDummies
+from colonnade.methods.alignment.dummies import PatternDummies
 from colonnade.methods.alignment.exchange import pair_keys, seal_dummies, sign_count, sign_key
 from colonnade.methods.alignment.points import points_from_bytes
 from colonnade.methods.alignment.refusals import (
@@ -32,6 +32,7 @@ from colonnade.methods.alignment.refusals import (
 )
 from colonnade.methods.alignment.schedule import FIRST_WAVE, Visit
 from colonnade.methods.alignment.union import Overlap
+from colonnade.privacy.membership import MembershipNoise
 from colonnade.simulate.alignment import AlignmentRun
 from colonnade.v1 import alignment_pb2 as pb
 

@@ -11,7 +11,6 @@ from support.entropy import ShakeNoise, shake
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.methods.alignment.dummies import (
-    MembershipNoise,
     PatternDummies,
     first_member,
     patterns_led_by,
@@ -19,6 +18,7 @@ from colonnade.methods.alignment.dummies import (
 )
 from colonnade.party.methods.alignment import AlignmentParty
 from colonnade.privacy.accounting import RHO_UNIT
+from colonnade.privacy.membership import MembershipNoise
 
 LAW = MembershipNoise.within(1.0, 1e-9)
 

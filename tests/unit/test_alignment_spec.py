@@ -7,7 +7,6 @@ from support.alignment import members, prepared
 
 from colonnade.core.errors import BadMessage
 from colonnade.methods.alignment.codec import run_name, spec_from_bytes, spec_to_bytes
-from colonnade.methods.alignment.dummies import MembershipNoise
 from colonnade.methods.alignment.normalise import IdColumn, IdRule, Repeated, UnicodeForm
 from colonnade.methods.alignment.schedule import FIRST_WAVE, Schedule, Stage
 from colonnade.methods.alignment.sizes import answer_bytes, task_bytes
@@ -20,6 +19,7 @@ from colonnade.methods.alignment.spec import (
     default_chunk,
     max_chunk,
 )
+from colonnade.privacy.membership import MembershipNoise
 
 SPEC = prepared(members([range(9)] * 3)).spec
 OTHERS = [

@@ -12,19 +12,21 @@ from support.entropy import ScriptedNoise, ShakeNoise
 from colonnade.privacy import mechanisms
 from colonnade.privacy.accounting import RHO_UNIT
 from colonnade.privacy.mechanisms import (
-    MECHANISMS,
     DiscreteGaussian,
     DiscreteLaplace,
     Mechanism,
     SignedSelection,
-    mechanism_from_record,
 )
+from colonnade.privacy.membership import Covered, MembershipNoise
+from colonnade.privacy.records import MECHANISMS, mechanism_from_record
 
 positive = st.integers(1, 2**60)
 ANY: list[Mechanism] = [
     DiscreteGaussian(sigma2=1000, l2_sensitivity2=30),
     DiscreteLaplace(scale=40, l1_sensitivity=3),
     SignedSelection(scale=500, sensitivity=7),
+    MembershipNoise(scale=2, shift=45),
+    Covered(),
 ]
 
 

@@ -40,7 +40,9 @@ from colonnade.ledger.entries import (
 )
 from colonnade.ledger.receipts import verify
 from colonnade.privacy.accounting import MAX_UNITS, Budget, rho_from_units
-from colonnade.privacy.mechanisms import Mechanism, mechanism_from_record
+from colonnade.privacy.mechanisms import Mechanism
+from colonnade.privacy.membership import MEMBERSHIP, Covered, MembershipNoise
+from colonnade.privacy.records import mechanism_from_record
 
 Refusal: TypeAlias = BudgetExceeded | JobClosed | ReleaseAbandoned | ReleasePurged | RequestConflict
 REFUSALS = (BudgetExceeded, JobClosed, ReleaseAbandoned, ReleasePurged, RequestConflict)
@@ -146,7 +148,10 @@ class LedgerState:
         """Return whether ``key`` still has to be charged; refuse what must not be answered."""
         if (earlier := self.charges.get(key)) is None:
             self._check_open(key.job)
-            self._check_affordable(key, mechanism.cost)
+            if isinstance(mechanism, Covered):
+                self._check_covered(key)
+            else:
+                self._check_affordable(key, mechanism.cost)
             return True
         asked = request_sha256, mechanism.record()
         if (earlier.request_sha256, earlier.mechanism.record()) != asked:
@@ -167,6 +172,12 @@ class LedgerState:
     def _check_open(self, job: str) -> None:
         if job in self.closed:
             raise JobClosed("the job was closed at this ledger; submit a new job")
+
+    def _check_covered(self, key: ReleaseKey) -> None:
+        """Refuse what is free unless the same job's dummies were paid for by the same account."""
+        paid = self.charges.get(ReleaseKey(key.job, 0, MEMBERSHIP, key.account))
+        if paid is None or not isinstance(paid.mechanism, MembershipNoise):
+            raise ValueError("a release is said to be covered by dummies that nobody paid for")
 
     def _check_affordable(self, key: ReleaseKey, units: int) -> None:
         left = self.left.get(key.job, {}).get(key.account)

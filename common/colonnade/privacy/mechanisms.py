@@ -8,7 +8,7 @@ noise the samplers could not draw is not made at all: what was charged can be re
 import functools
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Protocol
@@ -220,23 +220,6 @@ class SignedSelection:
 @functools.lru_cache(maxsize=256)  # a release asks for it several times; fractions are slow
 def _selection_cost(mechanism: SignedSelection) -> int:
     return units_up(mechanism.epsilon**2 / 8)
-
-
-MECHANISMS: Mapping[str, type[DiscreteGaussian | DiscreteLaplace | SignedSelection]] = {
-    kind.name: kind for kind in (DiscreteGaussian, DiscreteLaplace, SignedSelection)
-}
-
-
-def mechanism_from_record(record: Mapping[str, int | str]) -> Mechanism:
-    """Rebuild the mechanism that a ledger entry names; `ValueError` if there is none such."""
-    numbers = {key: value for key, value in record.items() if key != "mechanism"}
-    kind = MECHANISMS.get(str(record.get("mechanism")))
-    if kind is None or not all(type(value) is int for value in numbers.values()):
-        raise ValueError("the entry names no known mechanism")
-    try:
-        return kind(**numbers)  # type: ignore[arg-type]
-    except TypeError:
-        raise ValueError("the entry does not fit its mechanism") from None
 
 
 def perturb_each(

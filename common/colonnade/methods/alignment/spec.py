@@ -8,8 +8,8 @@ import enum
 from dataclasses import dataclass
 from typing import ClassVar
 
-from colonnade.methods.alignment.dummies import MembershipNoise
 from colonnade.methods.alignment.normalise import IdRule
+from colonnade.privacy.membership import MembershipNoise
 
 MAX_PARTIES = 12  # there are 2**K - 1 patterns of presence, each with dummies
 MAX_NAME = 64
