@@ -13,6 +13,7 @@ class Labels(enum.Enum):
 
     SHARED = "shared"
     SKETCHED = "sketched"
+    NONE = "none"  # a job without a model has no label
 
 
 class Loss(enum.Enum):
@@ -20,6 +21,7 @@ class Loss(enum.Enum):
 
     SQUARED = "squared"
     LOGISTIC = "logistic"
+    NONE = "none"  # a job without a model minimises nothing
 
 
 @dataclass(frozen=True, slots=True)

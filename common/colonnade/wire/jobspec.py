@@ -10,7 +10,7 @@ import math
 from colonnade.core.errors import BadMessage
 from colonnade.core.fixedpoint import Bounds
 from colonnade.methods.base import Member
-from colonnade.methods.job import Job
+from colonnade.methods.job import NO_LABEL, Job
 from colonnade.methods.messages import read
 from colonnade.methods.registry import kinds, method_of
 from colonnade.v1 import job_pb2
@@ -29,7 +29,7 @@ def job_to_bytes(job: Job) -> bytes:
         population=job.population,
         delta=job.delta,
         party_timeout_s=job.party_timeout_s,
-        label=feature_to_proto(job.label, job.label_bounds),
+        label=feature_to_proto(job.label, job.label_bounds) if job.label else None,
     )
     message.method.kind, message.method.body = job.kind, method_of(job.kind).encode(job.method)
     for member in job.members:
@@ -40,6 +40,7 @@ def job_to_bytes(job: Job) -> bytes:
             features=features,
             holds_label=member.holds_label,
             clients=member.clients,
+            alignment=member.alignment,
         )
     return message.SerializeToString(deterministic=True)
 
@@ -100,7 +101,9 @@ def fill_from_proto(message: job_pb2.Feature) -> float:
 
 def _job_from_proto(message: job_pb2.JobSpec) -> Job:
     members = tuple(_member_from_proto(member) for member in message.members)
-    label, label_bounds = feature_from_proto(message.label)
+    label, label_bounds = NO_LABEL
+    if message.HasField("label"):
+        label, label_bounds = feature_from_proto(message.label)
     if message.label.HasField("fill"):
         raise ValueError("a label has no fill")
     return Job(
@@ -127,4 +130,5 @@ def _member_from_proto(message: job_pb2.Member) -> Member:
         fills=tuple(fill_from_proto(feature) for feature in message.features),
         holds_label=message.holds_label,
         clients=message.clients,
+        alignment=message.alignment,
     )

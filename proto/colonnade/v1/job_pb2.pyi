@@ -69,18 +69,20 @@ class Feature(_message.Message):
     def __init__(self, name: _Optional[str] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., fill: _Optional[float] = ...) -> None: ...
 
 class Member(_message.Message):
-    __slots__ = ("party", "dataset", "features", "holds_label", "clients")
+    __slots__ = ("party", "dataset", "features", "holds_label", "clients", "alignment")
     PARTY_FIELD_NUMBER: _ClassVar[int]
     DATASET_FIELD_NUMBER: _ClassVar[int]
     FEATURES_FIELD_NUMBER: _ClassVar[int]
     HOLDS_LABEL_FIELD_NUMBER: _ClassVar[int]
     CLIENTS_FIELD_NUMBER: _ClassVar[int]
+    ALIGNMENT_FIELD_NUMBER: _ClassVar[int]
     party: str
     dataset: str
     features: _containers.RepeatedCompositeFieldContainer[Feature]
     holds_label: bool
     clients: int
-    def __init__(self, party: _Optional[str] = ..., dataset: _Optional[str] = ..., features: _Optional[_Iterable[_Union[Feature, _Mapping]]] = ..., holds_label: _Optional[bool] = ..., clients: _Optional[int] = ...) -> None: ...
+    alignment: str
+    def __init__(self, party: _Optional[str] = ..., dataset: _Optional[str] = ..., features: _Optional[_Iterable[_Union[Feature, _Mapping]]] = ..., holds_label: _Optional[bool] = ..., clients: _Optional[int] = ..., alignment: _Optional[str] = ...) -> None: ...
 
 class Block(_message.Message):
     __slots__ = ("radius", "shares", "probability")

@@ -38,6 +38,8 @@ class AlignmentPart:
     party: str
     public_key: bytes
     max_people: int
+    features: ClassVar[tuple[str, ...]] = ()  # an alignment has no columns
+    holds_label: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.party) <= MAX_NAME or not self.party.isprintable():
