@@ -174,6 +174,7 @@ def author(
     if len(rows) != 1:
         counts = ", ".join(f"{offer.party} {offer.population}" for offer in chosen)
         raise BadInput(f"the parties have different numbers of rows: {counts}")
+    check_alignments(chosen)
     owner = _owner(chosen, target, wishes)
     (n_rows,) = rows
     features = {
@@ -191,6 +192,26 @@ def author(
     )
 
 
+def check_alignments(offers: Sequence[PartyOffer]) -> None:
+    """Refuse parties whose rows are not in one order, by name."""
+    orders: dict[str, list[str]] = {}
+    for offer in offers:
+        orders.setdefault(offer.alignment, []).append(offer.party)
+    if len(orders) > 1:
+        told = "; ".join(f"{', '.join(who)}: {_order(name)}" for name, who in orders.items())
+        raise BadInput(
+            f"the parties' rows are in different orders ({told}); have all ingest by one "
+            "alignment, or by one roster with its key"
+        )
+
+
+def _order(alignment: str) -> str:
+    if not alignment:
+        return "no alignment, and no roster with a key"
+    what = "roster" if alignment.startswith("roster-") else "alignment"
+    return f"{what} {alignment.removeprefix('roster-')[:12]}"
+
+
 def job_of(
     spec: MethodSpec,
     offers: Sequence[PartyOffer],
@@ -202,6 +223,7 @@ def job_of(
 ) -> Job:
     """Return the job that runs ``spec`` on what the parties offer."""
     by_name = {offer.party: offer for offer in offers}
+    check_alignments([by_name[part.party] for part in spec.parts])
     members = []
     for part in spec.parts:
         offer = by_name[part.party]
@@ -213,7 +235,15 @@ def job_of(
         bounds = tuple(offer.features[feature] for feature in part.features)
         fills = tuple(offer.fills[feature] for feature in part.features)
         members.append(
-            Member(part.party, offer.dataset, part.features, bounds, fills, part.holds_label)
+            Member(
+                part.party,
+                offer.dataset,
+                part.features,
+                bounds,
+                fills,
+                part.holds_label,
+                alignment=offer.alignment,
+            )
         )
     try:
         return Job(

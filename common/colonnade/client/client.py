@@ -106,6 +106,9 @@ class PartyOffer:
     unit: Unit = Unit.RECORD  # whom its ledger's accounts protect
     told_at: float = 0.0  # when it told its budget, in Unix seconds of the coordinator's clock
     bounds_units: int = 0  # what it paid for bounds of these columns; part of what it used
+    alignment: str = ""  # what the order of its rows follows: an alignment, a roster, or nothing
+    align_people: int = 0  # the most people whom it lets an alignment list
+    ledger_key: bytes = b""  # signs its messages in an alignment
 
     @property
     def left_units(self) -> int:
@@ -297,4 +300,7 @@ def _offer(party: jobs_pb2.PartyStatus) -> PartyOffer:
         unit=Unit.CLIENT if party.unit == job_pb2.UNIT_CLIENT else Unit.RECORD,
         told_at=party.told_at,
         bounds_units=party.bounds_units,
+        alignment=printable(party.alignment),
+        align_people=party.align_people,
+        ledger_key=party.ledger_key,
     )

@@ -11,6 +11,8 @@ _NAMED = 5
 
 def lack_in_columns(offer: PartyOffer) -> str:
     """Return why a party cannot take part in a job over columns, or nothing."""
+    if not offer.dataset:
+        return "has no table yet"
     if offer.unit is not Unit.RECORD:
         return "has a table that is divided among clients"
     return "" if offer.features else "offers no feature to this coordinator"
@@ -69,5 +71,8 @@ def participants(
 
 def _with_table(offer: PartyOffer) -> PartyOffer:
     if not offer.dataset:
-        raise BadInput(f"party {offer.party!r} has never been attached; what it offers is unknown")
+        raise BadInput(
+            f"party {offer.party!r} has no table yet, or has never been attached; what it offers "
+            "is unknown"
+        )
     return offer

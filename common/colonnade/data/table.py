@@ -39,6 +39,8 @@ _PAGE = 4096
 _ALIGNMENT = 64  # a cache line, so that kernels read each column from an aligned start
 _NO_DIGEST = "0" * (2 * _DIGEST_BYTES)
 
+_OPTIONAL = ("alignment", "n_absent", "n_left_out")
+
 Role = Literal["feature", "label"]
 
 
@@ -69,6 +71,12 @@ class TableHeader:
     client_ids
         The rule by which ids are the same client's, if the rows are divided among clients; empty
         if they are not.
+    alignment
+        What the order of the rows follows: the name of an alignment, ``roster-`` and a MAC of a
+        roster under a key that parties share, or empty. Public.
+    n_absent, n_left_out
+        People of that order whom the source lacks, and rows of the source that it lacks. Facts
+        about the rows: they stay with the party.
     """
 
     schema_digest: str
@@ -79,6 +87,9 @@ class TableHeader:
     fine_digest: str = _NO_DIGEST
     dataset_version: str = ""
     client_ids: str = ""
+    alignment: str = ""
+    n_absent: int = 0
+    n_left_out: int = 0
 
     def __post_init__(self) -> None:
         roles = [column.role for column in self.columns]
@@ -88,6 +99,10 @@ class TableHeader:
             raise ValueError("a table has rows, features, and at most one label, which comes last")
         if not re.fullmatch("([0-9a-f]{32})?", self.dataset_version):
             raise ValueError("a dataset version has 32 hex digits")
+        if not re.fullmatch("((roster-)?[0-9a-f]{64})?", self.alignment):
+            raise ValueError("an order of rows is named by 64 hex digits")
+        if self.n_absent < 0 or self.n_left_out < 0:
+            raise ValueError("counts of people are not negative")
         if self.client_ids not in ("", *CLIENT_IDS):
             raise ValueError("ids of clients are told apart by a known rule")
 
@@ -99,6 +114,8 @@ class TableHeader:
     def encode(self) -> bytes:
         """Return the file's bytes up to the first column."""
         fields = asdict(self) | {"dtype": grid_dtype(self.grid).name}
+        # As before there were orders: a table that follows none is what it was.
+        fields = {key: each for key, each in fields.items() if each or key not in _OPTIONAL}
         text = json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
         head = _PREFIX.pack(MAGIC, VERSION, len(text)) + text
         head += hashlib.sha256(head).digest()

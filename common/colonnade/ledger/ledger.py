@@ -245,7 +245,13 @@ class Ledger:
             return
         if key not in self._state.stored:
             raise BadInput(f"there is no stored release {key.kind} of round {key.round} to purge")
-        self._append([purging(key, self._state.stored[key])])
+        self.purge_many([key])
+
+    def purge_many(self, keys: Sequence[ReleaseKey]) -> None:
+        """Delete the bytes of stored releases in one commit."""
+        self._check_alive()
+        if keys:
+            self._append([purging(key, self._state.stored[key]) for key in keys])
 
     def set_cap(
         self,

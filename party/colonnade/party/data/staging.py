@@ -137,7 +137,7 @@ def _copy(
         for position, column in enumerate(schema.columns)
     ]
     if schema.id is not None:
-        picks.append(f"{_id_sql(relation, schema.id)} AS id")
+        picks.append(f"{id_sql(relation, schema.id)} AS id")
     if schema.client is not None:
         picks.append(f"{_client_sql(relation, schema.client, schema.client_ids)} AS client")
     # Numbering the source's rows costs its parallel scan; without a filter the rowid does it.
@@ -171,7 +171,8 @@ def _number_sql(relation: Relation, column: Column, *, has_codes: bool) -> str:
     return f"CASE WHEN list_contains($codes::DOUBLE[], {number}) THEN {nan} ELSE {value} END"
 
 
-def _id_sql(relation: Relation, name: str) -> str:
+def id_sql(relation: Relation, name: str) -> str:
+    """Return SQL for the text of an id."""
     position = relation.find(name)
     if relation.types[position] in _FLOATS:  # its text would be "7.0", which is on no roster
         fix = "convert it to text in a query"

@@ -52,6 +52,9 @@ def party_status(engine: Coordinator, row: PartyRow) -> jobs_pb2.PartyStatus:
         unit=offer.unit,
         told_at=row.told_at,
         bounds_units=offer.bounds_units,
+        alignment=offer.alignment,
+        align_people=offer.align_people,
+        ledger_key=row.ledger_key,
     )
     fills = {feature.name: feature.fill for feature in offer.features}
     for name, bounds in bounds_to_use(offer).items():

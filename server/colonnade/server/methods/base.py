@@ -3,16 +3,16 @@
 The engine, store, meter and report know only this; `registry` says which method has which steps.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 
 from colonnade.core.arrays import AnyArray, FloatArray, IntArray
-from colonnade.data.model import LinearModel, ModelFeature, ModelLabel
+from colonnade.data.model import LinearModel, LossName, ModelFeature, ModelLabel
 from colonnade.methods.job import Job
-from colonnade.server.store.base import IterateRow
+from colonnade.server.store.base import IterateRow, UplinkRow
 from colonnade.wire.cohort import ClientAnswers
 
 S = TypeVar("S")
@@ -62,6 +62,24 @@ class Algorithm(Protocol[S, A_contra]):
 
     def parameters(self) -> Mapping[str, Any]:
         """Return the method's public numbers, for the report."""
+
+
+class RelayAlgorithm(Algorithm[S, Bodies], Protocol[S]):
+    """The steps of a job that relays between parties, in as many rounds as they need.
+
+    A state holds what is on its way, so it is stored as a change of the one before, and what was
+    relayed is forgotten when it has arrived.
+    """
+
+    @property
+    def account(self) -> str:
+        """The ledger account that pays."""
+
+    def rounds(self, state: S) -> int:
+        """Return the rounds after the first, as far as they are known."""
+
+    def encode_change(self, before: S, after: S) -> bytes:
+        """Return the bytes of a state as a change of the one before."""
 
 
 class CohortAlgorithm(Algorithm[S, ClientAnswers], Protocol[S]):
@@ -129,15 +147,21 @@ class Findings:
         The model after so many rounds; 0 is the start.
     section
         The method's own part of the report, under the key that its `Method` names; None for none.
+    statement
+        What is promised, where it is another promise than that of a model's releases.
     round_of
         By the number of a message: the round that it belongs to, where the two differ.
+    body_bytes
+        Return the exact size of a body, where bodies of one kind differ from round to round.
     uplink
         What the method adds to the counts of bytes.
     """
 
     models: Iterable[tuple[int, LinearModel]] = ()
     section: Any = None
+    statement: str = ""
     round_of: Mapping[int, int] = field(default_factory=dict)
+    body_bytes: Callable[[UplinkRow], int] | None = None
     uplink: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -167,7 +191,7 @@ def linear_model(
     )
     return LinearModel(
         job_id=job_id,
-        loss=job.method.loss.value,
+        loss=cast("LossName", job.method.loss.value),
         label=ModelLabel(job.label, job.label_bounds.low, job.label_bounds.high),
         intercept_scaled=intercept,
         features=features,

@@ -141,6 +141,12 @@ class Store(Protocol):
     def iterates(self, job_id: str) -> Sequence[IterateRow]:
         """Return all states in order."""
 
+    def forget_messages(self, job_id: str, *, before: int) -> None:
+        """Remove the tasks and submissions of rounds before one."""
+
+    def forget_iterates(self, job_id: str, *, before: int) -> None:
+        """Remove the states before a round."""
+
     def add_uplink(self, rows: Iterable[UplinkRow]) -> None:
         """Add to the byte counts."""
 

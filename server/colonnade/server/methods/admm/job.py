@@ -6,13 +6,13 @@ Its jobs take the strategy `engine.cohort`: a round may close with those who ans
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from colonnade.core.arrays import IntArray
 from colonnade.core.errors import BadInput
-from colonnade.data.model import LinearModel, ModelFeature, ModelLabel
+from colonnade.data.model import LinearModel, LossName, ModelFeature, ModelLabel
 from colonnade.methods.admm.codec import asked_in, tasks_to_bytes, without_points
 from colonnade.methods.admm.job_spec import AdmmJobSpec
 from colonnade.methods.admm.spec import DISPLACEMENT
@@ -192,7 +192,7 @@ class FederatedAdmm:
         columns = zip(member.features, member.bounds, member.fills, coef, strict=True)
         return LinearModel(
             job_id=self.job_id,
-            loss=job.method.loss.value,
+            loss=cast("LossName", job.method.loss.value),
             label=ModelLabel(job.label, job.label_bounds.low, job.label_bounds.high),
             intercept_scaled=intercept,
             features=tuple(
