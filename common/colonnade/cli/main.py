@@ -31,6 +31,7 @@ _COMMANDS = (
     "colonnade.simulate.command",
     "colonnade.cli.plan",
     "colonnade.cli.job.verbs",
+    "colonnade.cli.align.command",
     "colonnade.cli.coordinator",
     "colonnade.cli.party.verbs",
     "colonnade.cli.pki",

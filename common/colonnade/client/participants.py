@@ -29,6 +29,7 @@ def participants(
     parties: Sequence[str] | None = None,
     without: Sequence[str] = (),
     lack: Callable[[PartyOffer], str] = lack_in_columns,
+    table: bool = True,
 ) -> list[PartyOffer]:
     """Return the offers of those who take part.
 
@@ -41,6 +42,8 @@ def participants(
         Leave these out of the default.
     lack
         Says why a party that is there cannot take part.
+    table
+        Whether those who are named must have told of a table.
     """
     by_name = {offer.party: offer for offer in offers}
     for name in (names := [*(parties or ()), *without]):
@@ -49,7 +52,8 @@ def participants(
         if name not in by_name:
             raise BadInput(f"party {name!r} is not enrolled; see colonnade job parties")
     if parties is not None:
-        return [_with_table(by_name[name]) for name in parties]
+        named = [by_name[name] for name in parties]
+        return [_with_table(offer) for offer in named] if table else named
     if not any(offer.attached for offer in offers):
         raise BadInput("no party is attached; see colonnade job parties")
     chosen = [offer for offer in offers if offer.party not in without]

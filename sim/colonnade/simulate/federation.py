@@ -18,7 +18,7 @@ from colonnade.core.fixedpoint import Bounds
 from colonnade.data.schema import parse_schema
 from colonnade.ledger.create import LedgerConfig, create_ledger
 from colonnade.ledger.files import LedgerFiles
-from colonnade.methods.registry import kinds
+from colonnade.methods.registry import kinds, method_of
 from colonnade.party.data.ingest import ingest
 from colonnade.party.data.sources import FileSource
 from colonnade.pki.authority import (
@@ -191,7 +191,7 @@ def _policy(cap_units: int) -> str:
     return f"""\
 [[allow]]
 coordinator = "spiffe://{FEDERATION}/coordinator/{HUB}"
-kinds = {json.dumps(kinds())}
+kinds = {json.dumps([kind for kind in kinds() if method_of(kind).model])}
 features = ["*"]
 label = true
 max_rho = {rho_from_units(cap_units)!r}

@@ -14,6 +14,7 @@ from colonnade.cli.party.init import register_init
 from colonnade.cli.party.run import register_run
 
 if TYPE_CHECKING:
+    from colonnade.party.alignment.store import Outcome
     from colonnade.party.data.ingest import IngestSummary
     from colonnade.party.data.sources import Source
 
@@ -50,7 +51,19 @@ def _register_ingest(verbs: "Subparsers[argparse.ArgumentParser]") -> None:
     parser.add_argument(
         "--database", metavar="D", help="DuckDB file or SQLAlchemy URL that --query reads"
     )
-    parser.add_argument("--roster", type=Path, help="agreed people, one id a line, in table order")
+    order = parser.add_mutually_exclusive_group()
+    order.add_argument("--roster", type=Path, help="agreed people, one id a line, in table order")
+    order.add_argument(
+        "--alignment",
+        metavar="NAME|FILE",
+        help="rows that an alignment gave: its file, or the beginning of its name",
+    )
+    parser.add_argument(
+        "--roster-key",
+        type=Path,
+        metavar="FILE",
+        help="hex digits that all parties hold, to compare their rosters by",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(handler=_run_ingest, usage_error=parser.error)
 
@@ -71,6 +84,8 @@ def _run_ingest(arguments: argparse.Namespace) -> int:
         _source(arguments),
         out=arguments.out,
         roster=arguments.roster,
+        roster_key=arguments.roster_key,
+        alignment=_alignment(arguments),
         # disable=None: a bar on a terminal, nothing elsewhere.
         progress=lambda columns: tqdm(
             columns, desc="ingest", unit="column", leave=False, file=sys.stderr, disable=None
@@ -78,6 +93,17 @@ def _run_ingest(arguments: argparse.Namespace) -> int:
     )
     print(_to_json(summary) if arguments.json else _to_text(summary))
     return EXIT_OK
+
+
+def _alignment(arguments: argparse.Namespace) -> "Outcome | None":
+    from colonnade.party.alignment.store import AlignmentFolder, read_outcome
+
+    if arguments.alignment is None:
+        return None
+    path = Path(arguments.alignment)
+    if not path.is_file():
+        path = AlignmentFolder.beside(arguments.out).find(arguments.alignment)
+    return read_outcome(path)
 
 
 def _source(arguments: argparse.Namespace) -> "Source":
@@ -105,9 +131,16 @@ def _clients(summary: "IngestSummary") -> list[str]:
 def _to_text(summary: "IngestSummary") -> str:
     """Lay the counts out as a small table."""
     width = max(len("column"), *(len(column.name) for column in summary.columns))
-    absent = f", {summary.n_absent} of them absent and filled" if summary.n_absent else ""
+    how = "zero rows" if summary.alignment and "roster" not in summary.alignment else "filled"
+    absent = f", {summary.n_absent} of them absent and {how}" if summary.n_absent else ""
+    matched = (
+        f"people: {summary.n_rows - summary.n_absent} matched, {summary.n_absent} absent, "
+        f"{summary.n_left_out} rows left out ({LOCAL_ONLY})"
+    )
+    ordered = summary.alignment or summary.n_absent or summary.n_left_out
     lines = [
         f"{summary.coarse}: {summary.n_rows} rows{absent}, {len(summary.columns)} columns",
+        *([matched] if ordered else []),
         *_clients(summary),
         f"Values changed ({LOCAL_ONLY}):",
         f"  {'column':<{width}}  {'role':<7}  {'clipped':>10}  {'missing':>10}",

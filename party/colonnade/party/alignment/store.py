@@ -4,7 +4,9 @@ It lies beside the party's table. A state is put in place whole or not at all; t
 replaces is overwritten with zeros, as far as a file system lets anybody do that.
 """
 
+import functools
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +32,7 @@ _OUTCOME, _STATE = ".alignment", ".state"
 _LEAST_NAME = 6
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class Outcome:
     """The rows of a party's people in an alignment that has ended."""
 
@@ -54,10 +56,16 @@ class Outcome:
         """The row of each id, ``NO_ROW`` for those whom the mode leaves out."""
         return np.frombuffer(self.state.rows, "<u4").astype(np.uint32)
 
+    @functools.cached_property
     def by_id(self) -> dict[bytes, int]:
-        """Return the row of everybody who has one."""
+        """The row of everybody who has one."""
         pairs = zip(self.ids, self.rows.tolist(), strict=True)
         return {each: row for each, row in pairs if row != NO_ROW}
+
+    def row_of(self, texts: Sequence[str | None]) -> int | None:
+        """Return the row of the person whose id columns have these texts; None for nobody's."""
+        person = self.spec.ids.encode(texts)
+        return None if person is None else self.by_id.get(person)
 
 
 @dataclass(frozen=True, slots=True)

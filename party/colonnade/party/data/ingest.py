@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from colonnade.core.arrays import AnyArray
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import FINE_GRID, GRID, quantise
 from colonnade.data.schema import Column, Schema
@@ -26,6 +27,7 @@ from colonnade.data.table import (
 )
 from colonnade.party.data.clients import forget_clients, write_clients
 from colonnade.party.data.folder import workspace
+from colonnade.party.data.order import Roster, RowsById
 from colonnade.party.data.sources import Source, connect, one_line, open_source
 from colonnade.party.data.staging import Staged, stage
 
@@ -53,7 +55,10 @@ class IngestSummary:
     Parameters
     ----------
     n_absent
-        People on the roster without a row; their fills are not counted as missing values.
+        People on the roster, or of the alignment, without a row; what stands for them is not
+        counted as missing values.
+    n_left_out
+        Rows of the source that the roster or the alignment has no place for.
     n_clients, n_respelled
         Clients that the rows are divided among, 0 for none, and those of them whose id is written
         in more than one way.
@@ -67,6 +72,8 @@ class IngestSummary:
     columns: tuple[ColumnSummary, ...]
     n_clients: int
     n_respelled: int
+    n_left_out: int = 0
+    alignment: str = ""
 
 
 def ingest(
@@ -75,6 +82,8 @@ def ingest(
     *,
     out: Path,
     roster: Path | None = None,
+    roster_key: Path | None = None,
+    alignment: RowsById | None = None,
     progress: Progress = iter,
 ) -> IngestSummary:
     """Write the rows of ``source`` as a coarse and a fine table in the folder ``out``.
@@ -84,7 +93,15 @@ def ingest(
     roster
         File of the agreed people, one id a line: the table has their rows in that order, fills
         for absent people, and nothing of anybody else. None keeps all rows in source order.
+    roster_key
+        File of the key under which parties compare their rosters.
+    alignment
+        The rows that an alignment gave, instead of a roster: absent people are zero rows.
     """
+    if roster_key is not None and roster is None:
+        raise BadInput(f"{roster_key}: is the key of a roster; give --roster too")
+    if alignment is not None and (roster is not None or schema.client is not None):
+        raise BadInput("rows follow an alignment, a roster or clients, not two of them")
     if roster is not None and schema.id is None:
         raise BadInput(f'{roster}: a roster needs the id column; add id = "..." to the schema')
     if roster is not None and schema.client is not None:
@@ -98,15 +115,22 @@ def ingest(
             connect(folder, n_columns=len(schema.columns)) as database,
         ):
             relation = open_source(database, source)
-            staged = stage(database, relation, schema=schema, roster=roster)
-            return _write(staged, schema, out=out, progress=progress)
+            staged = stage(database, relation, schema=schema, roster=roster, alignment=alignment)
+            name = "" if alignment is None else alignment.name
+            if roster is not None and staged.index is not None:
+                agreed = Roster(roster, roster_key)
+                agreed.check_first(schema.id or "", matched=bool(staged.index[0] >= 0))
+                name = agreed.name()
+            return _write(staged, schema, out=out, alignment=name, progress=progress)
     except OSError as error:
         raise BadInput(f"{out}: cannot write the table: {error.strerror}") from None
     except UnicodeEncodeError:
         raise BadInput("a path or the query is not valid UTF-8; rename the file") from None
 
 
-def _write(staged: Staged, schema: Schema, *, out: Path, progress: Progress) -> IngestSummary:
+def _write(
+    staged: Staged, schema: Schema, *, out: Path, alignment: str, progress: Progress
+) -> IngestSummary:
     """Quantise column after column into both tables and put them in place together."""
     columns = tuple(
         TableColumn(column.name, _role(column, schema), bounds=column.bounds, fill=column.fill)
@@ -123,6 +147,9 @@ def _write(staged: Staged, schema: Schema, *, out: Path, progress: Progress) -> 
             grid=grid,
             dataset_version=version,
             client_ids="" if schema.client is None else schema.client_ids,
+            alignment=alignment,
+            n_absent=staged.n_absent,
+            n_left_out=staged.n_left_out,
         )
         for grid in (GRID, FINE_GRID)
     }
@@ -137,8 +164,8 @@ def _write(staged: Staged, schema: Schema, *, out: Path, progress: Progress) -> 
             is_missing = np.isnan(values)
             filled = np.where(is_missing, column.fill, values)
             low, high = column.bounds.low, column.bounds.high
-            fine.append(quantise(filled, column.bounds, grid=FINE_GRID))
-            coarse.append(quantise(filled, column.bounds, grid=GRID))
+            fine.append(_zeroed(quantise(filled, column.bounds, grid=FINE_GRID), staged))
+            coarse.append(_zeroed(quantise(filled, column.bounds, grid=GRID), staged))
             summaries.append(
                 ColumnSummary(
                     column.name,
@@ -164,7 +191,19 @@ def _write(staged: Staged, schema: Schema, *, out: Path, progress: Progress) -> 
         columns=tuple(summaries),
         n_clients=0 if staged.division is None else len(staged.division.clients),
         n_respelled=0 if staged.division is None else staged.division.n_respelled,
+        n_left_out=staged.n_left_out,
+        alignment=alignment,
     )
+
+
+def _zeroed(values: AnyArray, staged: Staged) -> AnyArray:
+    """Return a column with zeros for people whom the party does not have.
+
+    Privacy: so that a person's absence is the replacement of a row, and every cap covers it.
+    """
+    if (absent := staged.absent) is not None:
+        values[absent] = 0
+    return values
 
 
 def _role(column: Column, schema: Schema) -> Role:

@@ -6,18 +6,20 @@ together from our own names and positions only; texts of the user are bound as p
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
 import duckdb
 import numpy as np
+from numpy.typing import NDArray
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.errors import BadInput
 from colonnade.data.schema import Column, Schema
 from colonnade.party.data.division import Division, divide
+from colonnade.party.data.order import RowsById, keep_aligned
 from colonnade.party.data.sources import MAIN, ROWS, Relation, is_number, one_line
 
 ROSTER = f"{MAIN}.roster"
@@ -50,6 +52,13 @@ class Staged:
     n_absent: int
     index: IntArray | None
     division: Division | None = None
+    n_left_out: int = 0  # rows of the source that the order of the table has no place for
+    zero_absent: bool = False  # absent people are zero rows, not fills
+
+    @property
+    def absent(self) -> NDArray[np.bool_] | None:
+        """Which rows are zero: those of absent people, if an alignment says who is."""
+        return self.index < 0 if self.zero_absent and self.index is not None else None
 
     def columns(self, n_columns: int) -> Iterator[FloatArray]:
         """Yield the columns in the order of the schema; NaN where a value is missing.
@@ -80,17 +89,35 @@ def stage(
     *,
     schema: Schema,
     roster: Path | None = None,
+    alignment: RowsById | None = None,
 ) -> Staged:
     """Copy what ``schema`` needs of ``relation`` into the staging database and check it."""
     n_roster = None if roster is None else _load_roster(database, roster)
+    ids = () if alignment is None else alignment.columns
     with one_line(relation.origin):
-        _copy(database, relation, schema=schema, has_roster=n_roster is not None)
+        _copy(database, relation, schema=schema, has_roster=n_roster is not None, ids=ids)
+    if alignment is not None:
+        index, n_left_out = keep_aligned(database, alignment)
+        _refuse_text(database, relation.origin, schema=schema, row="source_row")
+        n_absent = int(np.count_nonzero(index < 0))
+        return Staged(
+            database,
+            n_rows=alignment.n_rows,
+            n_absent=n_absent,
+            index=index,
+            n_left_out=n_left_out,
+            zero_absent=True,
+        )
     row = "rowid + 1" if n_roster is None else "source_row"
     if schema.id is not None:
         _check_ids(
             database, relation.origin, schema=schema, row=row, has_roster=n_roster is not None
         )
     staged = _arrange(database, relation.origin, n_roster=n_roster)
+    if n_roster is not None:
+        count = f"SELECT count(*), 0 FROM {relation.sql}"  # noqa: S608
+        n_source, _ = _pair(database.execute(count, dict(relation.parameters)).fetchone())
+        staged = replace(staged, n_left_out=n_source - (n_roster - staged.n_absent))
     if schema.client is not None:
         found = divide(database, relation.origin, schema=schema)
         staged = replace(staged, index=found.index, division=found)
@@ -126,7 +153,12 @@ def _load_roster(database: duckdb.DuckDBPyConnection, path: Path) -> int:
 
 
 def _copy(
-    database: duckdb.DuckDBPyConnection, relation: Relation, *, schema: Schema, has_roster: bool
+    database: duckdb.DuckDBPyConnection,
+    relation: Relation,
+    *,
+    schema: Schema,
+    has_roster: bool,
+    ids: Sequence[str] = (),
 ) -> None:
     """Create the table of staged rows; of people not on the roster nothing is written."""
     # A missing token such as -999 counts as a number: it also stands for -999.0 in a typed column.
@@ -136,12 +168,13 @@ def _copy(
         f"{_number_sql(relation, column, has_codes=bool(codes))} AS v{position}"
         for position, column in enumerate(schema.columns)
     ]
+    picks += [f"{id_sql(relation, name)} AS k{at}" for at, name in enumerate(ids)]
     if schema.id is not None:
         picks.append(f"{id_sql(relation, schema.id)} AS id")
     if schema.client is not None:
         picks.append(f"{_client_sql(relation, schema.client, schema.client_ids)} AS client")
     # Numbering the source's rows costs its parallel scan; without a filter the rowid does it.
-    number = "row_number() OVER () AS source_row, " if has_roster else ""
+    number = "row_number() OVER () AS source_row, " if has_roster or ids else ""
     chosen = f"SELECT {number}{', '.join(picks)} FROM {relation.sql}"  # noqa: S608
     if has_roster:
         chosen = f"SELECT * FROM ({chosen}) WHERE id IN (SELECT id FROM {ROSTER})"  # noqa: S608

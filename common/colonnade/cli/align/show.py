@@ -1,0 +1,68 @@
+"""``colonnade align show``: where an alignment stands, the overlap, and who learns what."""
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from colonnade.cli.job.connection import add_client_options, open_client
+
+if TYPE_CHECKING:
+    from colonnade.methods.job import Job
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's options."""
+    add_client_options(parser)
+    parser.add_argument("job", help="the job's name, or its beginning")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show the alignment."""
+    import json
+
+    from colonnade.core.errors import BadInput
+
+    with open_client(arguments) as client:
+        report = client.report(arguments.job)
+    if report["method"] != "alignment":
+        raise BadInput(f"job {report['job_id'][:12]} is no alignment; see colonnade job show")
+    if arguments.json:
+        print(json.dumps(report))
+        return 0
+    print("\n".join(report_lines(report)))
+    return 0
+
+
+def report_lines(report: dict[str, Any]) -> list[str]:
+    """Lay an alignment's report out for people."""
+    rounds, uplink = report["rounds"], report["uplink"]
+    lines = [
+        f"job        {report['job_id']}",
+        f"state      {report['state']} {report['reason']}".rstrip(),
+        f"rounds     {rounds['done']} of {rounds['planned']}",
+        f"uplink     {uplink['payload_bytes']} bytes, predicted {uplink['predicted_bytes']}",
+    ]
+    if (found := report.get("alignment")) is None:
+        return lines
+    lines += [f"alignment  {found['name']}", f"mode       {found['mode']}"]
+    if found["kept"] is not None:
+        lines.append(f"rows       {found['kept']} that jobs use")
+        lines.append("overlap, from counts with noise:")
+        for each in found["overlap"]:
+            lines.append(f"  {' and '.join(each['parties']):<40} about {each['people']}")
+    lines += [_told(each["who"], each["what"]) for each in found["learned"]]
+    return [*lines, found["promise"]]
+
+
+def learned_lines(job: "Job") -> list[str]:
+    """Say what each side learns from an alignment that is asked for."""
+    from colonnade.methods.alignment.claims import PROMISE, learned
+    from colonnade.methods.alignment.job_spec import AlignmentJobSpec
+
+    if not isinstance(job.method, AlignmentJobSpec):
+        raise TypeError("the job is no alignment")
+    spec = job.method.alignment
+    return [*(_told(who, what) for who, what in learned([spec.mode], spec.noise)), PROMISE]
+
+
+def _told(who: str, what: str) -> str:
+    return f"learns     {who}: {what}"
