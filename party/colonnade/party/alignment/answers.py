@@ -6,19 +6,17 @@ follows is a release of the same job, stored before it is sent, and replayed at 
 rounds that the coordinator has closed are purged, so no tag stays once rows have come.
 """
 
+import functools
 import secrets
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from colonnade.core.arrays import IntArray
 from colonnade.core.errors import BadMessage, DatasetChanged
-from colonnade.ledger.drafts import ReleaseRequest
 from colonnade.ledger.entries import ReleaseKey
-from colonnade.ledger.gate import Gate, request_digest
+from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
-from colonnade.ledger.state import REFUSALS
 from colonnade.methods.alignment import sizes
 from colonnade.methods.alignment.codec import from_bytes, spec_to_bytes
 from colonnade.methods.alignment.spec import AlignmentSpec
@@ -50,22 +48,17 @@ class AlignmentAnswers:
         if task.round != round_:
             raise BadMessage("a task is of another round than its message")
         after, bodies = self.party.answer(self._begun(), body)
-        requests = [
-            ReleaseRequest(self._key(round_, kind), Covered(), request_digest(body))
-            for kind in bodies
+        self._advance(after)  # before anything that follows from it is sent
+        released = [
+            self.gate.release(
+                self._key(round_, kind),
+                body,
+                Covered(),
+                functools.partial(_as_integers, made),
+                encode=_as_bytes,
+            )
+            for kind, made in bodies.items()
         ]
-
-        def compute(keys: Sequence[ReleaseKey]) -> list[IntArray]:
-            self._advance(after)  # before anything that follows from it is sent
-            return [np.frombuffer(bodies[key.kind], np.uint8).astype(np.int64) for key in keys]
-
-        if not requests:
-            self._advance(after)
-        released = []
-        for reply in self.gate.release_many(requests, compute, encode=_as_bytes):
-            if isinstance(reply, REFUSALS):
-                raise reply
-            released.append(reply)
         self._purge(before=round_)
         return Releases(released)
 
@@ -115,6 +108,10 @@ class AlignmentAnswers:
 
     def _key(self, round_: int, kind: str) -> ReleaseKey:
         return ReleaseKey(self.job_id, round_, kind, MEMBERSHIP)
+
+
+def _as_integers(body: bytes) -> IntArray:
+    return np.frombuffer(body, np.uint8).astype(np.int64)
 
 
 def _as_bytes(value: IntArray) -> bytes:
