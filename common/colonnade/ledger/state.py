@@ -141,8 +141,9 @@ class LedgerState:
         return self.spent.get(account, self.floor)
 
     def accounts(self) -> set[str]:
-        """Return the accounts, other than the default one, that an entry names."""
-        return {*self.caps, *self.spent, *(account for _, account in self.admitted)} - {""}
+        """Return the clients' accounts that an entry names: not the table's own two."""
+        named = {*self.caps, *self.spent, *(account for _, account in self.admitted)}
+        return named - {"", MEMBERSHIP}
 
     def check_charge(self, key: ReleaseKey, *, mechanism: Mechanism, request_sha256: str) -> bool:
         """Return whether ``key`` still has to be charged; refuse what must not be answered."""

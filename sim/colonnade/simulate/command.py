@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from colonnade.methods.bounds_budget import BoundsBudget
     from colonnade.simulate.federation import Site
     from colonnade.simulate.held_out import Divided
+    from colonnade.simulate.overlap import Aligned
 
 _MAX_PARTIES, _MAX_ROWS, _MAX_FEATURES = 32, 10**7, 10**4
 
@@ -50,6 +51,12 @@ def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     add_plan_options(parser, data=True)
     add_bounds_option(
         parser, "default 0; with --data 0.05, or what useful bounds need up to 0.5, else 0"
+    )
+    parser.add_argument(
+        "--overlap",
+        type=float,
+        metavar="PART",
+        help="each party has this part of the people, at random: align, ingest, then fit",
     )
     parser.set_defaults(handler=_simulate)
     register_admm(parser.add_subparsers(title="other jobs", metavar="KIND"))
@@ -80,6 +87,9 @@ def _run(arguments: argparse.Namespace, folder: Path) -> Result:
     clock, wishes = Clock(), wishes_of(arguments)
     divided = _sites(arguments)
     sites, n_rows = divided.fitted, divided.n_rows
+    aligned = _align(arguments, folder, sites, wishes) if arguments.overlap is not None else None
+    if aligned is not None:
+        n_rows = aligned.n_rows
     target = next(site.label.name for site in sites if site.label is not None)
     plan, bounds = _plan(arguments, wishes, sites, n_rows=n_rows)
     columns = sum(len(site.features) for site in sites)
@@ -90,7 +100,10 @@ def _run(arguments: argparse.Namespace, folder: Path) -> Result:
         f"{counted(plan.spec.rounds, 'round')}",
     )
     say(arguments, bounds.note)
-    federation = prepare(folder, sites, plan.spec, prices=bounds.prices)
+    if aligned is None:
+        federation = prepare(folder, sites, plan.spec, prices=bounds.prices)
+    else:
+        federation = aligned.federation
     clock.mark("prepared")
     outcome = run_job(
         federation,
@@ -108,7 +121,43 @@ def _run(arguments: argparse.Namespace, folder: Path) -> Result:
     say(arguments, "scoring the model beside its references")
     report = with_quality(outcome, divided, seed=arguments.seed)
     report["privacy"]["bounds_note"] = bounds.note
-    return finish(arguments, report, clock, _found(report))
+    found = _found(report)
+    if aligned is not None:
+        report["alignment"] = aligned.report["alignment"]
+        found["alignment"] = {
+            "part": arguments.overlap,
+            "kept": aligned.n_rows,
+            "overlap": aligned.report["alignment"]["overlap"],
+            "uplink": {
+                k: aligned.report["uplink"][k] for k in ("payload_bytes", "predicted_bytes")
+            },
+            "membership": aligned.report["alignment"]["membership"],
+        }
+    return finish(arguments, report, clock, found)
+
+
+def _align(
+    arguments: argparse.Namespace, folder: Path, sites: "Sequence[Site]", wishes: "JobOptions"
+) -> "Aligned":
+    """Deal people out, have them aligned, and ingest by the rows that they were given."""
+    from colonnade.cli.progress import show_progress
+    from colonnade.client.builder import budget_of
+    from colonnade.core.errors import BadInput
+    from colonnade.simulate.overlap import align
+
+    if arguments.data is not None and arguments.bounds_share != 0.0:
+        raise BadInput("--overlap buys no bounds; give --bounds-share 0 with --data")
+    n_people = len(sites[0].features[0].values)
+    units = budget_of(wishes, n_rows=n_people, n_parties=len(sites))
+    say(arguments, f"each party has {arguments.overlap:.0%} of {n_people} people: aligning them")
+    return align(
+        folder,
+        sites,
+        arguments.overlap,
+        cap_units=2 * units,  # the plan is for more rows, which are not known yet
+        seed=arguments.seed,
+        show=lambda views: show_progress(views, quiet=arguments.json),
+    )
 
 
 def _plan(
@@ -218,3 +267,12 @@ def _lines(result: Result) -> Iterator[str]:
     plain = f"non-private {quality['nonprivate']:.3f}"
     yield f"  {quality['metric']:<8} {scores}, {plain} ({scored_on(quality)})"
     yield from privacy_lines(privacy)
+    if (found := result.get("alignment")) is not None:
+        member = found["membership"]
+        yield (
+            f"  people   each party has {found['part']:.0%}; {found['kept']} rows; membership "
+            f"epsilon {member['epsilon']:.3g} at delta {member['delta']:.2g} besides"
+        )
+        for each in found["overlap"]:
+            if len(each["parties"]) > 1:
+                yield f"           {' and '.join(each['parties'])}: about {each['people']}"

@@ -95,16 +95,17 @@ def keep_aligned(database: duckdb.DuckDBPyConnection, order: RowsById) -> tuple[
         raise BadInput("no row of a person whom the alignment lists; compare source and id columns")
     places = sorted(staged)
     database.execute(
-        f"CREATE TABLE {_KEPT} AS SELECT unnest(?::BIGINT[]) AS at, unnest(?::BIGINT[]) AS place",
+        f"CREATE TABLE {_KEPT} AS "
+        "SELECT unnest(?::BIGINT[]) AS staged_row, unnest(?::BIGINT[]) AS target",
         [[staged[row] for row in places], places],
     )
     database.execute(
-        f"CREATE TABLE {_SORTED} AS SELECT r.*, place FROM {ROWS} r "  # noqa: S608
-        f"JOIN {_KEPT} ON r.rowid = at ORDER BY place"
+        f"CREATE TABLE {_SORTED} AS SELECT r.*, target FROM {ROWS} r "  # noqa: S608
+        f"JOIN {_KEPT} ON r.rowid = staged_row ORDER BY target"
     )
     database.execute(f"DROP TABLE {ROWS}")
-    database.execute(f"ALTER TABLE {_SORTED} RENAME TO rows")
+    database.execute(f'ALTER TABLE {_SORTED} RENAME TO "rows"')
     index = np.full(order.n_rows, -1, dtype=np.int64)
-    kept = database.execute(f"SELECT place, rowid AS staged FROM {ROWS}").fetchnumpy()  # noqa: S608
-    index[np.ma.getdata(kept["place"])] = np.ma.getdata(kept["staged"])
+    kept = database.execute(f"SELECT target, rowid AS staged FROM {ROWS}").fetchnumpy()  # noqa: S608
+    index[np.ma.getdata(kept["target"])] = np.ma.getdata(kept["staged"])
     return index, n_staged - len(places)

@@ -1,0 +1,76 @@
+"""A simulation whose parties list different people: align, ingest, then run the job.
+
+Every party has a random part of all people, in an order of its own. What follows is what a real
+federation does: parties run without tables, an operator has them aligned, each ingests its own file
+by the rows that it was given, and the job is planned for as many rows as the alignment has.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from colonnade.client.align_builder import AlignOptions, author_alignment
+from colonnade.client.client import JobView
+from colonnade.core.arrays import IntArray
+from colonnade.core.errors import BadInput
+from colonnade.privacy.membership import MembershipNoise
+from colonnade.simulate.federation import Federation, Site, found_federation, ingest_aligned
+from colonnade.simulate.run import Clock, run_job
+
+_LEAST_PEOPLE = 10
+_OPTIONS = AlignOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    """A federation whose parties have ingested by one alignment, and the alignment's report."""
+
+    federation: Federation
+    report: dict[str, Any]
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that jobs use."""
+        return int(self.report["alignment"]["kept"])
+
+
+def deal(n_people: int, parties: Sequence[str], part: float, *, seed: int) -> dict[str, IntArray]:
+    """Return whom each party lists: a random part of all people, in a random order."""
+    count = round(part * n_people)
+    if not 0.0 < part <= 1.0 or count < _LEAST_PEOPLE:
+        raise BadInput(f"--overlap leaves a party fewer than {_LEAST_PEOPLE} people, or is above 1")
+    draw = np.random.default_rng([seed, 15])
+    return {name: draw.permutation(n_people)[:count].astype(np.int64) for name in parties}
+
+
+def align(
+    folder: Path,
+    sites: Sequence[Site],
+    part: float,
+    *,
+    cap_units: int,
+    seed: int,
+    show: Callable[[Iterable[JobView]], Iterator[JobView]],
+) -> Aligned:
+    """Make a federation without tables, align its people with real processes, and ingest."""
+    n_people = len(sites[0].features[0].values)
+    names = [site.party for site in sites]
+    noise = MembershipNoise.within(_OPTIONS.epsilon, _OPTIONS.delta)
+    federation = found_federation(
+        folder,
+        sites,
+        cap_units=cap_units,
+        people=deal(n_people, names, part, seed=seed),
+        membership_units=noise.cost,
+    )
+    outcome = run_job(
+        federation,
+        lambda offers: author_alignment(offers, _OPTIONS, timeout_s=60),
+        show=show,
+        clock=Clock(),
+    )
+    ingest_aligned(federation)
+    return Aligned(federation, dict(outcome.report))
