@@ -53,6 +53,7 @@ def test_the_table_and_the_counts_are_shown(
     assert shown.err == ""  # no progress bar away from a terminal
     assert shown.out.splitlines() == [
         f"{folder}/data/coarse.table: 3 rows, 1 of them absent and filled, 2 columns",
+        "people: 2 matched, 1 absent, 0 rows left out (local only, never sent)",
         "Values changed (local only, never sent):",
         "  column  role        clipped     missing",
         "  a       feature           1           1",

@@ -28,8 +28,18 @@ PRICE = 2**40
 
 
 MEMBERS = (
-    Member("hospital", "ab" * 16, ("age", "bmi"), (Bounds(0, 120), Bounds(10, 60)), (50, 22), True),
-    Member("laboratory", "cd" * 16, ("iron",), (Bounds(-1, 1),), (0.25,), False),
+    Member(
+        "hospital",
+        "ab" * 16,
+        ("age", "bmi"),
+        (Bounds(0, 120), Bounds(10, 60)),
+        (50, 22),
+        True,
+        alignment="ef" * 32,
+    ),
+    Member(
+        "laboratory", "cd" * 16, ("iron",), (Bounds(-1, 1),), (0.25,), False, alignment="ef" * 32
+    ),
 )
 
 
