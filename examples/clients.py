@@ -5,31 +5,61 @@ with ``python examples/clients.py``.
 """
 
 import argparse
-import json
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
-from typing import Any
 
 import matplotlib as mpl
+import numpy as np
+import pandas as pd
+
+from colonnade.client import AdmmOptions
+from colonnade.simulate import Simulation, simulate_admm
+
+
+# --8<-- [start:table]
+def nights(clients: int = 500, rows: int = 60, seed: int = 5) -> pd.DataFrame:
+    """Make up nights of many people: what a device measured on the day, and how long they slept."""
+    draw = np.random.default_rng(seed)
+    table = pd.DataFrame(
+        {
+            "device": np.repeat(np.arange(clients), rows),
+            "steps": draw.normal(8000, 3000, clients * rows).clip(0),
+            "heart_rate": draw.normal(72, 9, clients * rows),
+            "coffees": draw.poisson(2.5, clients * rows),
+            "screen_hours": draw.gamma(4.0, 1.0, clients * rows),
+        }
+    )
+    slept = 8 + table["steps"] / 4000 - 0.5 * table["coffees"] - 0.4 * table["screen_hours"]
+    return table.assign(sleep_hours=slept + draw.normal(0, 0.5, len(table)))
+
+
+# What is known of each quantity without a look at the rows.
+BOUNDS = {
+    "steps": (0, 16_000),
+    "heart_rate": (50, 95),
+    "coffees": (0, 6),
+    "screen_hours": (0, 8),
+    "sleep_hours": (4, 11),
+}
+# --8<-- [end:table]
 
 
 # --8<-- [start:simulate]
-def simulate(run: Path, epsilon: float) -> dict[str, Any]:
-    """Fit one model over 500 clients of 50 rows; ``epsilon`` is each client's own."""
-    command = [sys.executable, "-m", "colonnade.cli.main", "simulate", "admm", "--json"]
-    command += ["--clients", "500", "--rounds", "10", "--epsilon", str(epsilon)]
-    command += ["--out", str(run)]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+def run(table: pd.DataFrame, epsilon: float) -> Simulation:
+    """Fit one model over all devices; ``epsilon`` is each one's own, for all of its rows."""
+    return simulate_admm(
+        table,
+        target="sleep_hours",
+        clients="device",
+        epsilon=epsilon,
+        options=AdmmOptions(rounds=10),
+        bounds=BOUNDS,
+    )
 
 
 # --8<-- [end:simulate]
 
 
-def draw(found: dict[str, dict[str, Any]], path: Path) -> None:
+def draw(found: dict[str, Simulation], path: Path) -> None:
     """Draw the score and both epsilons for each budget."""
     mpl.use("svg")
     mpl.rcParams["svg.fonttype"] = "none"
@@ -37,14 +67,15 @@ def draw(found: dict[str, dict[str, Any]], path: Path) -> None:
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.0), layout="constrained")
     names = list(found)
-    plain = next(iter(found.values()))["quality"]["nonprivate"]["score"]
-    left.bar(names, [each["quality"]["score"] for each in found.values()], color="#3949ab")
+    plain = next(iter(found.values())).quality.nonprivate
+    left.bar(names, [each.quality.ours for each in found.values()], color="#3949ab")
     left.axhline(plain, color="#666", linestyle="--", label="not private")
     left.set(ylabel="R2, held-out rows", ylim=(0, 1))
     left.legend(frameon=False, loc="lower right")
     places = range(len(names))
-    local = [each["privacy"]["local"]["max"]["epsilon"] for each in found.values()]
-    central = [each["privacy"]["central"]["epsilon"] for each in found.values()]
+    about = [each.report["clients"] for each in found.values()]
+    local = [each["local"]["max"]["epsilon"] for each in about]
+    central = [each["central"]["epsilon"] for each in about]
     right.bar(
         [place - 0.2 for place in places], local, 0.4, color="#3949ab", label="local, enforced"
     )
@@ -69,15 +100,14 @@ def main() -> None:
     """Run the federation for each budget, print and draw."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path(), help="folder for the picture")
-    parser.add_argument("--epsilons", type=float, nargs="+", default=[4.0, 16.0, 64.0])
+    parser.add_argument("--epsilons", type=float, nargs="+", default=[2.0, 4.0, 16.0])
     arguments = parser.parse_args()
-    found = {}
-    for epsilon in arguments.epsilons:
-        with tempfile.TemporaryDirectory() as folder:
-            found[f"{epsilon:g}"] = simulate(Path(folder) / "run", epsilon)
+    table = nights()
+    found = {f"{epsilon:g}": run(table, epsilon) for epsilon in arguments.epsilons}
     for name, each in found.items():
-        local, central = each["privacy"]["local"]["max"], each["privacy"]["central"]
-        print(f"budget {name}: R2 {each['quality']['score']:.3f}, {each['answers']} answers")
+        about = each.report["clients"]
+        local, central = about["local"]["max"], about["central"]
+        print(f"budget {name}: R2 {each.quality.ours:.3f}, {about['answers']} answers")
         print(f"  enforced for each client: epsilon {local['epsilon']:.3g}")
         print(f"  {central['label']}: epsilon {central['epsilon']:.3g}")
     arguments.out.mkdir(parents=True, exist_ok=True)

@@ -7,22 +7,23 @@ import sys
 from pathlib import Path
 
 # --8<-- [start:submit]
-from colonnade.client.builder import JobOptions, author
-from colonnade.client.client import Client
-from colonnade.pki.authority import load_credentials
+from colonnade.client import Client, JobOptions, JobReport
 
 
-def submit(address: str, credentials: Path, target: str) -> dict[str, object]:
+def submit(address: str, credentials: Path, target: str) -> JobReport:
     """Submit a job at joint epsilon 1, follow it, and return its report."""
-    with Client(address, load_credentials(credentials)) as client:
-        job = author(client.parties(), JobOptions(epsilon=1.0), target=target)
-        job_id = client.submit(job)
-        for view in client.watch(job_id):
-            print(view.state, view.rounds_done, "of", view.rounds)
+    with Client(address, credentials) as client:
+        plan = client.plan(JobOptions(epsilon=1.0), target=target)
+        print(f"{plan.method}, {plan.rounds} rounds; at most epsilon {plan.epsilon:.3g}")
+        job_id = client.submit(plan)
+        client.wait(job_id, on_change=lambda view: print(view.rounds_done, "of", view.rounds))
         return client.report(job_id)
 
 
 # --8<-- [end:submit]
 
 if __name__ == "__main__":
-    submit(sys.argv[1], Path(sys.argv[2]), sys.argv[3])
+    report = submit(sys.argv[1], Path(sys.argv[2]), sys.argv[3])
+    print(report.statement)
+    if report.model is not None:
+        print(report.model.coefficients())

@@ -7,7 +7,11 @@ differ from what the installed code does.
 import argparse
 import re
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any
+
+from colonnade.cli.parser import Found, load, sentence
+from colonnade.cli.table import COMMANDS, Command
 
 _MARK = re.compile(r"^<!-- generated: ([a-z-]+) -->$", re.MULTILINE)
 
@@ -18,30 +22,28 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def command_line() -> str:
-    """Return a section for every command, from the parsers."""
-    from colonnade.cli.main import build_parser
-
-    return "\n".join(_sections(build_parser(), level=2))
+    """Return a section for every command, from the table and the parsers of its verbs."""
+    return "\n".join(_sections((), COMMANDS))
 
 
-def _sections(parser: argparse.ArgumentParser, level: int) -> Iterator[str]:
-    groups = [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
-    if level > 2:
-        yield f"{'#' * (level - 1)} `{parser.prog}`\n"
-        if parser.description:
+def _sections(path: tuple[str, ...], command: Command) -> Iterator[str]:
+    for name, each in command.verbs.items():
+        found = Found((*path, name), each, ())
+        yield f"{'#' * min(len(found.path) + 1, 3)} `{found.prog}`\n"
+        if each.module:
+            _, parser = load(found)
             yield f"{parser.description}\n"
-        yield from _options(parser)
-    for group in groups:
-        for command in dict.fromkeys(group.choices.values()):
-            yield from _sections(command, min(level + 1, 4))
+            yield from _options(parser)
+        else:
+            yield f"{sentence(each.help)}\n"
+        yield from _sections(found.path, each)
 
 
 def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
     shown = [
         each
         for each in parser._actions
-        if not isinstance(each, argparse._HelpAction | argparse._SubParsersAction)
-        and each.help is not argparse.SUPPRESS
+        if not isinstance(each, argparse._HelpAction) and each.help is not argparse.SUPPRESS
     ]
     if shown:
         yield "| argument | meaning |\n|---|---|"
@@ -72,8 +74,6 @@ def _meaning(action: argparse.Action) -> str:
 
 
 def _template(module: str) -> str:
-    from importlib import import_module
-
     return f"```toml\n{import_module(module).TEMPLATE}```"
 
 

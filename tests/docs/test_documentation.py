@@ -1,6 +1,5 @@
 """The documentation says what the code does: it builds, and its commands, files and codes exist."""
 
-import functools
 import re
 import shlex
 import subprocess
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from colonnade.cli.main import build_parser
+from colonnade.cli.parser import WrongUsage, find, load
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -47,16 +46,18 @@ BLOCKS = sorted({(name(path), call) for path in READ for call in in_blocks(path.
 SPANS = sorted({(name(path), call) for path in READ for call in in_text(path.read_text())})
 
 
-parser = functools.cache(build_parser)
-
-
 def refusal(call: str, capsys: pytest.CaptureFixture[str]) -> str:
     """Return why the command line refuses a call, or nothing."""
     try:
-        parser().parse_args(shlex.split(call)[1:])
-    except SystemExit as left:
-        said = capsys.readouterr()
-        return said.err if left.code else ""
+        found = find(shlex.split(call)[1:])
+        if found.command.module:
+            load(found)[1].parse_args(found.rest)
+        elif found.rest and not found.wants_help and found.rest != ("--version",):
+            return f"{found.prog} takes a verb"
+    except WrongUsage as error:
+        return str(error)
+    except SystemExit:  # of --help
+        capsys.readouterr()
     return ""
 
 

@@ -34,9 +34,9 @@ def test_one_site(tmp_path: Path) -> None:
 def test_three_organizations(tmp_path: Path) -> None:
     said = run("three_organizations.py", tmp_path)
     assert "Whatever all others do together" in said
-    assert len(re.findall(r"^(hospital|laboratory|insurer) ", said, re.MULTILINE)) == 3
+    assert len(re.findall(r"^(hospital|laboratory|insurer) +epsilon ", said, re.MULTILINE)) == 3
     (r2,) = scores(said)
-    assert r2 > 0.3  # .704 to .710 in five runs; a useless model has 0
+    assert r2 > 0.3  # .703 to .710 in four runs; a useless model has 0
     assert "<svg" in (tmp_path / "three-organizations.svg").read_text()
 
 
@@ -45,7 +45,7 @@ def test_clients(tmp_path: Path) -> None:
     assert "enforced for each client: epsilon 32" in said
     assert "central (model-based, not enforced)" in said
     (r2,) = scores(said)
-    assert r2 > 0.3  # .697 to .708 in three runs; a useless model has 0
+    assert r2 > 0.3  # .783 to .793 in three runs; a useless model has 0
     assert "<svg" in (tmp_path / "clients.svg").read_text()
 
 

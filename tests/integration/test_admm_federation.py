@@ -1,6 +1,7 @@
 """Jobs over clients with real files, ledgers and processes."""
 
 import datetime as dt
+import html
 import json
 import os
 import signal
@@ -16,8 +17,8 @@ import numpy as np
 import pytest
 
 from colonnade.cli.main import main
-from colonnade.client.admm_builder import Frame, job_over_clients
-from colonnade.client.client import Client, PartyOffer
+from colonnade.client import Client, PartyOffer
+from colonnade.client.builder import job_over_clients
 from colonnade.core.errors import BadInput, PolicyRefused
 from colonnade.data.schema import parse_schema
 from colonnade.data.table import COARSE_NAME, Table, TableWriter
@@ -90,8 +91,15 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
         yield processes
 
 
-def frame(round_timeout_s: int = 2) -> Frame:
-    return Frame("clients", 1e-6, round_timeout_s)
+def built(spec: AdmmSpec, offers: list[PartyOffer], *, round_timeout_s: int = 2) -> Job:
+    return job_over_clients(
+        spec,
+        offers,
+        target=TARGET,
+        name="clients",
+        delta=1e-6,
+        round_timeout_s=round_timeout_s,
+    )
 
 
 def job_of(federation: Federation, **changes: Any) -> Job:
@@ -103,7 +111,7 @@ def job_of(federation: Federation, **changes: Any) -> Job:
         bounds = dict(zip(table.names, table.bounds, strict=True))
         fills, version = dict(zip(table.names, table.fills, strict=True)), version_of(table)
         offers.append(PartyOffer(party, True, version, 12, bounds, fills, label, 1, 0, Unit.CLIENT))
-    return job_over_clients(spec_of(**changes), offers, target=TARGET, frame=frame())
+    return built(spec_of(**changes), offers)
 
 
 def vault_of(federation: Federation, party: str) -> tuple[Vault, Ledger]:
@@ -358,7 +366,7 @@ def test_an_interrupted_ingest_of_a_whole_table_leaves_the_divided_one_divided(
 ) -> None:
     home = federation.folder / "host-1"
     text = (home / "schema.toml").read_text()
-    whole = parse_schema(text.replace('client = "client"', ""), origin="schema")
+    whole = parse_schema(text.replace('client = "simulated client"', ""), origin="schema")
     assert whole.client is None
     assert parse_schema(text, origin="schema").client is not None
 
@@ -381,8 +389,9 @@ def test_a_ledger_that_paid_for_clients_pays_for_no_whole_table(federation: Fede
     vault.consider(spec)
     vault.answer(job_id(spec), 1, task([3]))
     vault._dataset.close()
-    text = (home / "schema.toml").read_text().replace('client = "client"', "")
+    text = (home / "schema.toml").read_text().replace('client = "simulated client"', "")
     whole = parse_schema(text, origin="schema")
+    assert whole.client is None
     ingest(whole, FileSource(home / "table.parquet"), out=home / "data")
     with open_dataset(home / "data") as dataset:
         with pytest.raises(BadInput, match="paid for clients"):
@@ -406,10 +415,8 @@ def test_rows_without_a_client_are_refused_in_one_line(tmp_path: Path) -> None:
 
 
 def finish(client: Client, name: str) -> dict[str, Any]:
-    *_, view = client.watch(name)
-    assert view.state == "finished", view.reason
-    report: dict[str, Any] = client.report(name)
-    return report
+    client.wait(name)
+    return client.report(name).document
 
 
 def test_hosts_and_coordinator_killed_amid_a_job_lose_nothing_and_pay_once(
@@ -419,7 +426,7 @@ def test_hosts_and_coordinator_killed_amid_a_job_lose_nothing_and_pay_once(
     with Processes(federation, federation.folder / "logs") as processes:
         with processes.client() as client:
             offers = processes.wait_for_parties(client)
-            job = job_over_clients(spec, offers, target=TARGET, frame=frame())
+            job = built(spec, offers)
             name = client.submit(job)
             for view in client.watch(name):
                 if view.rounds_done >= 3:
@@ -457,8 +464,7 @@ def test_a_host_that_dies_for_good_does_not_stop_the_job(running: Processes) -> 
     spec = spec_of(rounds=4, sampled=12, minimum=3, participations=4)
     with running.client() as client:
         offers = running.wait_for_parties(client)
-        timing = frame(round_timeout_s=1)
-        name = client.submit(job_over_clients(spec, offers, target=TARGET, frame=timing))
+        name = client.submit(built(spec, offers, round_timeout_s=1))
         for view in client.watch(name):
             if view.rounds_done >= 1:
                 break
@@ -476,7 +482,7 @@ def test_the_hosts_own_log_has_every_client_round_and_kind(running: Processes) -
     spec = spec_of(rounds=4, sampled=8, participations=4)
     with running.client() as client:
         offers = running.wait_for_parties(client)
-        name = client.submit(job_over_clients(spec, offers, target=TARGET, frame=frame()))
+        name = client.submit(built(spec, offers))
         report = finish(client, name)
     for party in running.federation.parties:
         lines = read_log(running.federation.folder / party / "uplink.jsonl")
@@ -517,7 +523,7 @@ def test_one_command_runs_it_under_drop_out_and_prints_what_it_says(tmp_path: Pa
     assert (quality["rows"], quality["n_rows"]) == ("held-out", 120)  # a fifth as many again
     assert result["uplink"]["payload_bytes"] == result["uplink"]["predicted_bytes"]
     assert {path.name for path in out.iterdir()} == {"model.json", "report.json", "report.html"}
-    page = (out / "report.html").read_text()
+    page = html.unescape((out / "report.html").read_text())
     assert "model-based, not enforced" in page
     for premise in central["premises"]:
         assert premise.split(";")[0] in page
@@ -631,7 +637,7 @@ def test_an_undivided_table_is_one_client_that_pays_from_its_own_cap(tmp_path: P
         fills = dict(zip(table.names, table.fills, strict=True))
         offers.append(PartyOffer(party, True, version_of(table), 72, bounds, fills, label, 1, 0))
     two = spec_of(n_clients=2, sampled=2, minimum=1, rounds=2)
-    spec = job_to_bytes(job_over_clients(two, offers, target=TARGET, frame=frame()))
+    spec = job_to_bytes(built(two, offers))
     vault, ledger = vault_of(whole, "host-2")
     assert vault.hello().offer.unit == job_pb2.UNIT_RECORD
     assert vault.consider(spec).accepted

@@ -31,7 +31,7 @@ from support.federation import (
 from support.proxy import Fault, proxied
 
 from colonnade.cli.main import main
-from colonnade.client.client import Client
+from colonnade.client import Client
 from colonnade.core.errors import JobEnded, Unreachable
 from colonnade.ledger.create import open_ledger
 from colonnade.methods.job import Job, job_id
@@ -463,7 +463,7 @@ def test_a_killed_party_pauses_its_round_and_pays_once(
 
 def _report(address: str, name: str) -> dict[str, dict[str, list[dict[str, dict[str, int]]]]]:
     with Client(address, credentials_of(founded(), "analyst")) as client:
-        return client.report(name)
+        return client.report(name).document
 
 
 def test_a_party_that_stays_away_fails_the_job_with_the_reason_and_the_model_so_far(

@@ -24,7 +24,7 @@ from support.federation import (
     reference,
 )
 
-from colonnade.client.client import Client
+from colonnade.client import Client
 from colonnade.core.errors import (
     BadInput,
     NotEnrolled,
@@ -127,7 +127,7 @@ def test_a_federation_equals_one_process_with_the_same_noise_bit_for_bit(
 
 def _report(address: str, name: str) -> dict[str, Any]:
     with Client(address, credentials_of(founded(), "analyst")) as client:
-        return client.report(name)
+        return client.report(name).document
 
 
 def test_an_operator_submits_lists_watches_shows_and_cancels(tmp_path: Path) -> None:
@@ -150,7 +150,8 @@ def test_an_operator_submits_lists_watches_shows_and_cancels(tmp_path: Path) -> 
             views = list(client.watch(name))
             assert views[-1].state == "finished"
             assert [view.rounds_done for view in views] == sorted(v.rounds_done for v in views)
-            view, kept = client.show(name[:8])
+            shown = client.show(name[:8])
+            view, kept = shown.view, shown.spec
             assert kept == spec
             assert view == client.jobs()[0] == views[-1]
             assert view.submitted_by == f"spiffe://{FEDERATION}/operator/analyst"
@@ -188,7 +189,7 @@ def test_a_party_sees_its_own_jobs_and_submits_and_cancels_none(tmp_path: Path) 
     def look(address: str, name: str, hidden: str) -> None:
         with Client(address, credentials_of(made, names[0])) as client:
             assert [view.job_id for view in client.jobs()] == [name]
-            assert client.show(name)[1] == job_to_bytes(mine)
+            assert client.show(name).spec == job_to_bytes(mine)
             assert client.report(name)["job_id"] == name
             for call in (client.show, client.report, lambda job: list(client.watch(job))):
                 with pytest.raises(PolicyRefused, match="not in this job"):
@@ -302,7 +303,7 @@ def test_insecure_works_on_loopback_with_names_that_are_believed(tmp_path: Path)
                 assert await hub.ended(name) == "finished"
 
     asyncio.run(run())
-    with pytest.raises(BadInput, match="for this machine only"):
+    with pytest.raises(BadInput, match="without TLS only on this machine"):
         Client("hub.example.org:7443", None)
 
 

@@ -395,7 +395,7 @@ def test_a_roster_without_id_column_or_file_is_refused(tmp_path: Path) -> None:
 )
 def test_a_faulty_query_is_refused(tmp_path: Path, query: str, said: str) -> None:
     message = refuse(QuerySource(query), tmp_path / "out")
-    assert message.startswith("--query: ")
+    assert message.startswith("the query: ")
     assert said in message
 
 

@@ -11,14 +11,13 @@ import pytest
 from support.federation import NAMES, credentials_of, everyone, founded, sites
 
 from colonnade.cli.main import main
-from colonnade.client.builder import JobOptions, author
-from colonnade.client.client import Client
+from colonnade.client import Client, JobOptions
+from colonnade.client.builder import build_job
 from colonnade.core.errors import DuplicateJob, PartyAbsent
 from colonnade.privacy.accounting import units_down
 from colonnade.server.store.base import PartyRow
 from colonnade.simulate.federation import found_federation
 from colonnade.simulate.processes import Processes
-from colonnade.wire.jobspec import job_from_bytes
 
 Output = pytest.CaptureFixture[str]
 # The second party is never asked for a feature in the one round; both pay for their means.
@@ -56,7 +55,7 @@ def test_an_operator_is_asked_before_anything_is_spent_by_mistake(
         assert "lab is away" in error
         assert len(error.strip().splitlines()) == 1
         with pytest.raises(PartyAbsent):
-            author(client.parties(), JobOptions(), target="y")
+            build_job(client.parties(), JobOptions(), target="y")
         assert client.jobs() == []
 
         code, ended, _ = submit(capsys, "--without", "lab", "--watch")
@@ -66,7 +65,7 @@ def test_an_operator_is_asked_before_anything_is_spent_by_mistake(
         code, told, error = submit(capsys, "--without", "lab")
         assert (code, told["error"]) == (4, "duplicate_job")
         assert ended["job_id"][:12] in error
-        asked = job_from_bytes(client.show(ended["job_id"])[1])
+        asked = client.show(ended["job_id"]).job
         with pytest.raises(DuplicateJob):
             client.submit(replace(asked, salt=bytes(16), name="another"))
         assert len(client.jobs()) == 1
@@ -88,7 +87,7 @@ def check_notes(capsys: Output, ended: dict[str, Any], out: Path) -> None:
     (told,) = json.loads((out / "report.json").read_text())["unused"]
     assert told["spent"]["units"] == unused["spent_units"] > 0
     page = (out / "report.html").read_text()
-    assert page.index(note) < page.index("<h2")
+    assert page.index(note[1:]) < page.index('class="figure')  # above all figures
 
 
 def test_a_simulation_says_it_too(capsys: Output, tmp_path: Path) -> None:
@@ -104,8 +103,8 @@ def test_a_party_that_enrolled_and_never_came_is_missed(tmp_path: Path) -> None:
     def missed(address: str) -> None:
         with Client(address, credentials_of(made, "analyst")) as client:
             with pytest.raises(PartyAbsent, match="bank is away"):
-                author(client.parties(), JobOptions(), target="y")
-            job = author(client.parties(), JobOptions(), target="y", without=["bank"])
+                build_job(client.parties(), JobOptions(), target="y")
+            job = build_job(client.parties(), JobOptions(), target="y", without=["bank"])
             assert {member.party for member in job.members} == set(names)
 
     async def run() -> None:

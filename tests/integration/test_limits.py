@@ -24,7 +24,7 @@ from support.federation import (
 )
 from support.pki import SERVER_USE, Pki, create_pki, leaf
 
-from colonnade.client.client import Client
+from colonnade.client import Client
 from colonnade.core.errors import BadIdentity, BadInput, Unreachable
 from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.party import runtime

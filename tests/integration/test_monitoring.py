@@ -1,6 +1,8 @@
 """Health and metrics of running processes, over real sockets."""
 
 import asyncio
+import subprocess
+import sys
 import urllib.request
 from collections.abc import Callable
 from dataclasses import replace
@@ -177,3 +179,26 @@ def test_an_address_without_port_is_refused(tmp_path: Path) -> None:
     (tmp_path / "party.toml").write_text(TEMPLATE + 'metrics = "localhost"\n')
     with pytest.raises(BadInput, match="'localhost' is not host:port"):
         load_config(tmp_path / "party.toml")
+
+
+def test_a_process_shows_metrics_where_the_command_line_says(tmp_path: Path) -> None:
+    (tmp_path / "hub.toml").write_text(
+        'listen = "127.0.0.1:0"\ninsecure = true\nfederation = "study"\n'
+        'database = "sqlite:///hub.db"\n'
+    )
+    place = f"127.0.0.1:{free_port()}"
+    words = ["coordinator", "--config", str(tmp_path / "hub.toml"), "--metrics", place]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "colonnade.cli.main", *words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    try:
+        assert any(f"metrics address={place}" in line for line in process.stderr)
+        assert any(name.startswith("colonnade_build_info") for name in scrape(place))
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+    assert process.returncode == 0

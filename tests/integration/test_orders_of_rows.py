@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from tests.support.aligning import alignment_job, homes, people_of
 
-from colonnade.client.builder import JobOptions, author
-from colonnade.client.client import PartyOffer
+from colonnade.client import JobOptions, PartyOffer
+from colonnade.client.builder import build_job as author
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
 from colonnade.data.schema import parse_schema

@@ -12,7 +12,6 @@ import pytest
 from support.commands import handle
 from support.ledgers import new_ledger
 
-from colonnade.cli.party import verbs as party
 from colonnade.core.errors import (
     BadInput,
     BudgetExceeded,
@@ -64,7 +63,7 @@ ORDER = FitOrder("test", "squared", SOLVER, epsilon=2.0, penalty=ridge(1e-6))
 
 
 def run(*arguments: object) -> int:
-    return handle(party, "party", "fit", *arguments)
+    return handle("party", "fit", *arguments)
 
 
 def make_table(folder: Path, *, seed: int = 0, n_rows: int = 2000) -> Path:
@@ -283,7 +282,7 @@ def test_a_price_above_the_cap_is_told_as_it_was_asked_for(data: Path, tmp_path:
     with pytest.raises(BudgetExceeded, match="asked for: epsilon 2"):
         run(*given, "--out", tmp_path / "out")
     with pytest.raises(BudgetExceeded, match="asked for: epsilon 2 at delta 1e-06"):
-        handle(party, "party", "bounds", *given)
+        handle("party", "bounds", *given)
 
 
 @pytest.mark.parametrize(("harm", "word"), [(damaged, "damaged"), (unlabelled, "no label")])

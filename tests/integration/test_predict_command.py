@@ -12,8 +12,10 @@ import pytest
 from support.commands import handle
 
 from colonnade.cli import predict
+from colonnade.cli.parser import WrongUsage
 from colonnade.core.errors import BadInput
 from colonnade.data.model import LinearModel, ModelFeature, ModelLabel
+from colonnade.party import scoring
 
 MODEL = LinearModel(
     job_id="ab" * 32,
@@ -39,7 +41,7 @@ EXPECTED = [22.5, 36.75, 21.75]
 
 
 def run(*arguments: object) -> int:
-    return handle(predict, "predict", *arguments)
+    return handle("predict", *arguments)
 
 
 @pytest.fixture
@@ -99,7 +101,7 @@ def test_json_is_one_object(folder: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_many_chunks_give_what_one_array_gives(
     folder: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(predict, "_CHUNK_VALUES", 4096)
+    monkeypatch.setattr(scoring, "_CHUNK_VALUES", 4096)
     draw = np.random.default_rng(7)
     names = ("hospital.age", "lab.age", "glucose")
     columns = {name: np.round(draw.uniform(-10.0, 450.0, 10_000), 3) for name in names}
@@ -186,6 +188,5 @@ def test_a_wrong_file_is_named(folder: Path, changes: dict[str, str], said: str)
 @pytest.mark.parametrize("arguments", [["--json"], ["--id", "prediction"]])
 def test_a_wrong_choice_is_a_usage_error(folder: Path, arguments: list[str]) -> None:
     files = ["--model", folder / "model.json", "--data", folder / "joined.csv"]
-    with pytest.raises(SystemExit) as stopped:
+    with pytest.raises(WrongUsage):
         run(*files, *arguments)
-    assert stopped.value.code == 2

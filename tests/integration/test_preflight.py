@@ -58,7 +58,7 @@ def test_a_grid_shorter_than_an_answer_takes_is_named(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("colonnade.party.pacing.estimated_s", lambda _: estimate)
+    monkeypatch.setattr("colonnade.cli.preflight.party.estimated_s", lambda _: estimate)
     config = federation.party_config("lab")
     config.write_text(f"{config.read_text()}\nanswer_grid_ms = 20\n")
     _, found = checks(capsys, "--party", str(config))

@@ -207,7 +207,7 @@ def test_the_command_fits_with_all_three(
     assert report["privacy"]["rho"] == pytest.approx(40 * each, rel=1e-6)
     assert 19.9 < report["privacy"]["epsilon"] <= 20.0
     page = (tmp_path / "out" / "report.html").read_text()
-    assert "huber loss" in page
+    assert "<dt>Loss</dt><dd><bdi>huber</bdi></dd>" in page
     assert "mcp penalty" in page
     model = load_model(tmp_path / "out" / "model.json")
     # Noise of a step is 2 * 3 * 0.1 * sqrt(2 * 40 / (2 rho)) / 4000, below 1e-3: least squares has

@@ -57,7 +57,7 @@ def test_one_command_runs_the_job_and_writes_the_run_folder(
     assert {feature.party for feature in model.features} == {"hospital", "laboratory", "insurer"}
     page = (out / "report.html").read_text()
     assert page.count("<svg") >= 5
-    assert "simulation only" in page
+    assert "Simulation only" in page
 
 
 def test_the_seed_fixes_the_data_and_never_the_noise(
@@ -84,7 +84,7 @@ def test_the_seed_fixes_the_data_and_never_the_noise(
 @pytest.mark.parametrize(
     "options",
     [
-        ("--labels", "sketched", "--scope", "party"),
+        ("--label-owner", "laboratory", "--scope", "party"),
         ("--loss", "logistic", "--sampling", "serial"),
     ],
     ids=" ".join,
@@ -135,3 +135,54 @@ def test_an_independent_plan_shares_nothing(capsys: pytest.CaptureFixture[str]) 
     options = ["--method", "frank-wolfe", "--correlation", "0"]
     assert main(["plan", "--json", "--quick", *options]) == 0
     assert set(json.loads(capsys.readouterr().out)["shares"].values()) == {0}
+
+
+def write_rows(path: Path, n_rows: int = 600) -> Path:
+    """Write a table whose label is the sum of two columns; whose each row is stands beside it."""
+    rows = [
+        (f"p{i % 30}", i % 17, i * 7 % 23, i * 5 % 13, i % 17 + i * 7 % 23) for i in range(n_rows)
+    ]
+    lines = ["who,a,b,c,y", *(",".join(map(str, row)) for row in rows)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_columns_of_a_file_go_to_the_parties_that_are_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    data = ("--data", str(write_rows(tmp_path / "rows.csv")), "--target", "y", "--epsilon", "200")
+    named = ("--parties", "bank=b,c", "--parties", "shop=a", "--label-owner", "shop")
+    result, out, keep = simulate(capsys, tmp_path, *data, *named, "--bounds-share", "0")
+    model = load_model(out / "model.json")
+    assert {(each.party, each.name) for each in model.features} == {
+        ("bank", "b"),
+        ("bank", "c"),
+        ("shop", "a"),
+    }
+    assert result["uplink"]["payload_bytes"] == result["uplink"]["predicted_bytes"]
+    assert json.loads((out / "report.json").read_text())["labels"] == "sketched"
+    # The other party never has the label, not even in its own file.
+    assert "[label]" not in (keep / "bank" / "schema.toml").read_text()
+    assert "[label]" in (keep / "shop" / "schema.toml").read_text()
+
+
+def test_clients_of_a_file_each_have_an_account(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    keep, out = tmp_path / "kept", tmp_path / "run"
+    rows = str(write_rows(tmp_path / "rows.csv"))
+    options = ("--target", "y", "--client-column", "who", "--rounds", "3", "--hosts", "2")
+    folders = ("--out", str(out), "--keep", str(keep), "--json")
+    assert main(["simulate", "admm", "--data", rows, *options, *folders]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["method"] == "admm"
+    assert result["quality"]["n_rows"] == 120  # a fifth of the file, that no client has
+    report = json.loads((out / "report.json").read_text())
+    assert report["simulation"]["rows"] == 480
+    accounts = 0
+    for host in ("host-1", "host-2"):
+        ledger = open_ledger(LedgerFiles(keep / host / "ledger"))
+        accounts += len({key.account for key in ledger.state.stored})
+        ledger.close()
+    assert 18 <= accounts <= 30  # three rounds of six of thirty clients, none twice
+    assert result["answers"] == 18

@@ -29,8 +29,8 @@ from support.marginal.coordinator import MarginalRegression, marginal_findings
 from support.marginal.method import MARGINAL, MEANS, PRODUCTS, MarginalSpec
 from support.marginal.party import MarginalAnswers
 
-from colonnade.client.builder import JobOptions, author
-from colonnade.client.client import Client
+from colonnade.client import Client, JobOptions
+from colonnade.client.builder import build_job
 from colonnade.client.description import describe
 from colonnade.core.errors import BadMessage, Unreachable
 from colonnade.data.table import open_pair
@@ -79,7 +79,7 @@ def job(made: Federation, tmp_path_factory: pytest.TempPathFactory) -> Job:
     def plan(address: str) -> Job:
         with Client(address, credentials_of(made, "analyst")) as client:
             options = JobOptions(method=MARGINAL.kind, epsilon=2.0)
-            return author(client.parties(), options, target="y")
+            return build_job(client.parties(), options, target="y")
 
     async def run() -> Job:
         async with everyone(made, PAIR, tmp_path_factory.mktemp("planned")) as (hub, _):
@@ -119,7 +119,7 @@ def reference(made: Federation, job: Job) -> bytes:
 
 def report_of(made: Federation, address: str, name: str) -> dict[str, Any]:
     with Client(address, credentials_of(made, "analyst")) as client:
-        return client.report(name)
+        return client.report(name).document
 
 
 def test_it_is_planned_priced_and_described_by_its_own_value(job: Job) -> None:

@@ -9,7 +9,8 @@ from support.federation import NAMES, founded, make_moments_job
 from support.specs import OpenSpec
 from support.vaults import ledger_of, vault_of
 
-from colonnade.client.builder import JobOptions, plan_of
+from colonnade.client import JobOptions
+from colonnade.client.planning import plan_of
 from colonnade.core.errors import BadInput
 from colonnade.methods.job import job_id
 from colonnade.privacy.accounting import units_down

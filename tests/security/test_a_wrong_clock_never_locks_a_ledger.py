@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.ledgers import CAP, MECHANISM, digest, key
 
-from colonnade.cli.summary import describe
+from colonnade.cli.ledger.summary import describe
 from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
 from colonnade.ledger.entries import LATEST, entry_from_line
 from colonnade.ledger.export import export_lines, verify_export

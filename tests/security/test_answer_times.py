@@ -36,6 +36,7 @@ from colonnade.methods.frank_wolfe.residual import (
     TaskParameters,
 )
 from colonnade.methods.moments import rows
+from colonnade.methods.sealed import rows as sealed_rows
 from colonnade.privacy import mechanisms
 from colonnade.privacy.accounting import units_down
 from colonnade.sketching import sparse as sketch
@@ -73,6 +74,7 @@ F1, F2 = np.zeros(9), np.zeros((3, 9))
 CASES = {
     "columns into sums": Case(rows._add, (column(), 3, ints(9))),
     "sums into the ball": Case(rows._into_ball, (ints(3, 9), ints(3, 20, kind=SHORT)[:, 2:11])),
+    "buckets into steps": Case(sealed_rows._into_steps, (ints(3, 9), 16384, 40, 1700, ints(3, 9))),
     "a column into a residual": Case(residual._add_column, (column(), 0.5, F1)),
     "residual": Case(residual._finish, (F1, ints(9), 0.5, 0.5, ints(9, kind=SHORT)), ("back",)),
     "scores": Case(

@@ -3,7 +3,6 @@
 Every verb that takes a path is tried with every kind of file that is not what it wants.
 """
 
-import argparse
 import os
 import re
 import shutil
@@ -11,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from colonnade.cli.main import build_parser, main
+from colonnade.cli.main import main
+from colonnade.cli.parser import Found, load, verbs
 from colonnade.core.errors import EXIT_CODES, EXIT_INTERNAL, EXIT_OK, EXIT_USAGE
 
 Output = pytest.CaptureFixture[str]
@@ -33,6 +33,9 @@ PLACES = {
     "simulate schema": "simulate --data rows.csv --target cost --schema BAD",
     "simulate out": "simulate --rows 2000 --out BAD/x",
     "simulate keep": "simulate --rows 2000 --keep BAD/x",
+    "simulate parties": "simulate --data rows.csv --target cost --parties BAD",
+    "simulate admm data": "simulate admm --data BAD --target y --clients 5",
+    "simulate admm schema": "simulate admm --data rows.csv --target cost --clients 5 --schema BAD",
     "simulate admm out": "simulate admm --out BAD/x",
     "simulate admm keep": "simulate admm --keep BAD/x",
     "coordinator": "coordinator --config BAD",
@@ -180,26 +183,21 @@ def test_a_bad_file_is_told_in_one_line(
 
 
 def test_every_option_that_takes_a_path_is_tried() -> None:
-    # Walk the parsers: a new option of this type has to be added above.
+    # Look into every verb's parser: a new option of this type has to be added above.
     found = set[str]()
-
-    def walk(parser: argparse.ArgumentParser, names: tuple[str, ...]) -> None:
+    for path, command in verbs():
+        _, parser = load(Found(path, command, ()))
         for action in parser._actions:  # argparse has no public name for them
-            if isinstance(action, argparse._SubParsersAction):
-                for name, below in action.choices.items():
-                    walk(below, (*names, name))
-            elif action.type is Path:
+            if action.type is Path:
                 option = action.option_strings[0] if action.option_strings else ""
-                found.add(" ".join((*names, option)))
-
-    walk(build_parser(), ())
+                found.add(" ".join((*path, option)))
     tried = set[str]()
     for line in PLACES.values():
         words = line.split()
         at = next(i for i, word in enumerate(words) if re.fullmatch(r"BAD(/x)?", word))
-        verbs = [word for word in words[:2] if word.isalpha() and word.islower()]
+        names = [word for word in words[:2] if word.isalpha() and word.islower()]
         option = words[at - 1] if words[at - 1].startswith("--") else ""
-        tried.add(" ".join((*verbs, option)))
+        tried.add(" ".join((*names, option)))
     # `recover` takes what is left, whatever that is; the others need a coordinator, or are figures.
     elsewhere = ("bench", "job", "ledger recover --mirror")
     assert [each for each in found - tried if not each.startswith(elsewhere)] == []

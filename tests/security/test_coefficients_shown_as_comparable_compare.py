@@ -3,8 +3,9 @@
 import json
 import math
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from support.desk import UNITS, Desk, job_of
@@ -20,11 +21,10 @@ from colonnade.methods.moments.plan import recommend as recommend_moments
 from colonnade.methods.problem import Problem
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.simulation import SeededNoise
-from colonnade.report import Report
-from colonnade.report.fit.page import _model as fit_model_section
-from colonnade.report.html import render
-from colonnade.report.model_plots import curves_of, features_of
-from colonnade.report.model_sections import model_section
+from colonnade.report import Report, read, to_html
+from colonnade.report.schema import Model
+from colonnade.report.views.effects import curves_of, effects_of
+from colonnade.report.views.model import model_section
 from colonnade.server.engine.progress import find_job, run_of
 from colonnade.server.methods.deviations import Deviations, Spread, opening_spread, per_deviation
 from colonnade.server.methods.registry import algorithm_of, side_of
@@ -157,51 +157,54 @@ def test_a_job_without_released_deviations_says_what_its_scale_is() -> None:
     assert per_deviation(deviations_of(algorithm, state), model) is None
 
 
-def reported(**changes: Any) -> Report:
+def reported(**changes: Any) -> dict[str, Any]:
     """Run a job through the coordinator's engine and return its report."""
     desk = Desk("a", "b")
     name = desk.run(job_of("a", "b", **changes))
     run = run_of(desk.engine, desk.store, find_job(desk.engine, desk.store, name))
-    found = json.loads(json.dumps(report_of(desk.engine, desk.store, run)))
+    found: dict[str, Any] = json.loads(json.dumps(report_of(desk.engine, desk.store, run)))
     desk.store.close()
-    return cast("Report", found)
+    return found
+
+
+def sections_text(report: Report) -> str:
+    """Return all words of the section of effects, captions and headings among them."""
+    return repr(model_section(report))
 
 
 def test_the_page_compares_by_deviations_where_they_were_released() -> None:
-    report = reported(mean_units=150 * UNITS)
-    scales, model = report.get("per_deviation"), report["model"]
+    document = reported(mean_units=150 * UNITS)
+    report = read(document)
+    scales = report.per_deviation
     assert scales
-    assert model
-    sizes = [abs(each["size"]) for each in features_of(report)]
-    assert sizes == sorted((abs(each["coef"] or 0.0) for each in scales["features"]), reverse=True)
-    ends = {(party, name): values[-1] for party, name, values in curves_of(report)}
+    sizes = [abs(each.size or 0.0) for each in effects_of(report)]
+    assert sizes == sorted((abs(each.coef or 0.0) for each in scales.features), reverse=True)
+    ends = {(curve.party, curve.name): curve.values[-1] for curve in curves_of(report)}
     assert ends
-    coefs = {(each["party"], each["name"]): each["coef"] for each in scales["features"]}
+    coefs = {(each.party, each.name): each.coef for each in scales.features}
     for key, end in ends.items():
         assert end == pytest.approx(coefs[key], rel=1e-9, abs=1e-15)
-    page = render(report)
-    assert "for one standard deviation more of the feature, so that sizes compare" in page
+    page = to_html(document)
+    assert "one standard deviation more of the column, so that sizes compare" in page
     assert "After each round, per deviation." in page
     assert "Coefficients after each round, per deviation" in page
-    for each in scales["features"]:
-        assert repr(each["deviation"]) in page
-        assert repr(each["coef"]) in page
+    for each in scales.features:
+        assert repr(each.deviation) in page
+        assert repr(each.coef) in page
 
 
 def test_the_page_compares_nothing_where_they_were_not() -> None:
-    report = reported(mean_units=0)
-    assert report.get("per_deviation", ...) is None
-    page = str(model_section(report, {key: cast("Any", "plot") for key in ("coef", "path")}))
-    assert "After each round, on scaled values." in page
-    assert "This job released no deviations of features" in page
-    assert "On scaled values, whose size depends on the bounds." in page
-    assert "so that sizes compare" not in page
+    report = read(reported(mean_units=0))
+    assert report.per_deviation is None
+    text = sections_text(report)
+    assert "After each round, on scaled values." in text
+    assert "No deviations of columns were released" in text
+    assert "so that sizes compare" not in text
 
 
 def test_order_follows_deviations_and_hidden_ones_are_counted() -> None:
-    report = reported(mean_units=150 * UNITS)
-    model = report["model"]
-    assert model
+    document = reported(mean_units=150 * UNITS)
+    model = document["model"]
     first, second = model["features"][:2]
     first |= {"coef_scaled": 5.0}
     second |= {"coef_scaled": 0.1}
@@ -211,15 +214,17 @@ def test_order_follows_deviations_and_hidden_ones_are_counted() -> None:
     ]
     features[0] |= {"deviation": None, "coef": None}
     features[1] |= {"coef": 7.0}
-    report["per_deviation"] = cast("Any", {"features": features})
-    assert features_of(report)[0]["name"] == second["name"]
-    assert features_of(report)[-1]["coef_scaled"] == 5.0  # largest on scaled values, yet unknown
-    page = str(model_section(report, {"coef": cast("Any", "plot"), "path": cast("Any", "plot")}))
-    assert "Noise hides the deviation of 1 more." in page
-    assert (first["party"], first["name"]) not in [curve[:2] for curve in curves_of(report)]
+    document["per_deviation"] = {"features": features}
+    report = read(document)
+    assert effects_of(report)[0].feature.name == second["name"]
+    # Largest on scaled values, yet its deviation is not known.
+    assert effects_of(report)[-1].feature.coef_scaled == 5.0
+    assert "Noise hides the deviation of 1 more." in sections_text(report)
+    curves = [(curve.party, curve.name) for curve in curves_of(report)]
+    assert (first["party"], first["name"]) not in curves
 
 
 def test_a_fit_of_one_party_says_what_its_scale_is() -> None:
-    model = fitted("moments", rho=3.0)[2].to_object()
-    page = str(fit_model_section({"model": model}, {}))
-    assert "sizes compare only between features whose values fill their bounds" in page
+    model = msgspec.convert(fitted("moments", rho=3.0)[2].to_object(), Model)
+    report = Report(job_id="", name="", loss="squared", private=True, model=model)
+    assert "sizes compare only between columns whose values fill their" in sections_text(report)

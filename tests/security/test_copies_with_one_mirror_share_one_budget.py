@@ -137,6 +137,23 @@ def test_a_recovery_waits_for_a_copy_that_runs(copies: list[LedgerFiles]) -> Non
     ledger.close()
 
 
+def test_of_two_ledgers_that_are_made_at_once_the_later_leaves_the_mirror_alone(
+    tmp_path: Path,
+) -> None:
+    mirror = tmp_path / "head"
+
+    def other_comes_first() -> float:
+        mirror.write_bytes(b"the head of another ledger")
+        return 0.0
+
+    files = LedgerFiles(tmp_path / "late", mirror)
+    config = LedgerConfig("hospital", {"": CAP})
+    with pytest.raises(FileExistsError):
+        create_ledger(files, config, clock=other_comes_first)
+    assert mirror.read_bytes() == b"the head of another ledger"
+    assert not files.folder.exists()
+
+
 def test_looking_at_a_mirror_disturbs_nobody(copies: list[LedgerFiles]) -> None:
     ledger = open_ledger(copies[0])
     look = HeadMirror(copies[0].mirror)

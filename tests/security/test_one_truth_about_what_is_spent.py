@@ -1,6 +1,7 @@
 """Bounds, job and their total cost the same wherever it is told: terminal, files, ledger."""
 
 import dataclasses
+import html
 import json
 import re
 from html.parser import HTMLParser
@@ -12,8 +13,8 @@ from support.desk import CAP, UNITS, Desk, job_of
 from support.hosts import HUB, PARTY, a_ledger, ingest_rows, vault_on
 
 from colonnade.cli.main import main
-from colonnade.client.builder import JobOptions, author
-from colonnade.client.client import PartyOffer
+from colonnade.client import JobOptions, PartyOffer
+from colonnade.client.builder import build_job
 from colonnade.client.description import describe
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
@@ -35,6 +36,7 @@ from colonnade.privacy.accounting import (
     units_down,
 )
 from colonnade.privacy.simulation import ZeroNoise
+from colonnade.report.text import epsilon_up
 from colonnade.server.engine.offers import check_offer
 from colonnade.server.engine.progress import find_job, run_of
 from colonnade.server.results import report_of
@@ -55,8 +57,9 @@ class Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag == "data":
-            self.values.add(dict(attrs)["value"] or "")
+        found = dict(attrs)
+        exact = found.get("value") if tag == "data" else found.get("data-value")
+        self.values.add(exact or "")
 
     def handle_data(self, data: str) -> None:
         self.text += data
@@ -113,14 +116,24 @@ def test_terminal_json_report_page_and_ledger_say_the_same(
         amounts = (spend["bounds"], spend["max"], spend["spent"], *spend["total"].values())
         assert {repr(each["epsilon"]) for each in amounts} <= page.values
         assert {repr(each["rho"]) for each in amounts} <= page.values
-    (table,) = re.findall("for bounds, epsilon.*?</table>", text)
-    shown = [
-        repr(amount[kind])
-        for spend in (*privacy["parties"], privacy["joint"])
-        for amount in (spend["total"]["max"], spend["bounds"], spend["max"])
-        for kind in ("epsilon", "rho")
-    ]
-    assert re.findall('<data value="(.*?)"', table) == shown
+    (table,) = re.findall('<table id="amounts".*?</table>', text, re.DOTALL)
+    whose = [*[(each["party"], each) for each in privacy["parties"]]]
+    whose.append(("one person, jointly", privacy["joint"]))
+    for who, spend in whose:
+        for what, told_amount in (
+            ("job's maximum", spend["max"]),
+            ("spent in this job", spend["spent"]),
+            ("paid for bounds", spend["bounds"]),
+            ("total: bounds and job's maximum", spend["total"]["max"]),
+            ("total: spent on bounds and job", spend["total"]["spent"]),
+        ):
+            first, second = (
+                re.escape(html.escape(each).replace("&#x27;", "&#39;")) for each in (who, what)
+            )
+            pattern = f"<bdi>{first}</bdi></th><td[^>]*><bdi>{second}</bdi></td>(.*?)</tr>"
+            (row,) = re.findall(pattern, table)
+            exact = [repr(told_amount[kind]) for kind in ("units", "rho", "epsilon")]
+            assert re.findall('data-value="(.*?)"', row) == exact
     # A person reads the total first, and both parts of it.
     lines = "\n".join(_lines(result))
     assert f"joint epsilon {format_upper_bound(told['joint']['epsilon'], 3)} (rho " in lines
@@ -128,12 +141,10 @@ def test_terminal_json_report_page_and_ledger_say_the_same(
         f"epsilon at most {format_upper_bound(told['joint']['epsilon'], 3)} for a person"
         in page.text
     )
-    tile = (
-        f"ε ≤ {format_upper_bound(told['joint']['epsilon'], 3)}promised to a person at every party"
-    )
+    tile = f"{epsilon_up(told['joint']['epsilon'])} at most"
     assert tile in page.text
     for each in told["parties"]:
-        assert f"ε ≤ {format_upper_bound(each['epsilon'], 3)}at {each['party']}; spent" in page.text
+        assert epsilon_up(each["epsilon"]) in page.text
     for each in (told["joint"], *told["parties"]):
         for part in ("bounds", "job") if share != "0" else ():
             epsilon, rho = format_upper_bound(each[part]["epsilon"], 3), each[part]["rho"]
@@ -290,7 +301,7 @@ def test_a_dry_run_adds_what_parties_paid_before() -> None:
         )
         for party in ("a", "b")
     ]
-    job = author(offers, JobOptions(), target="y")
+    job = build_job(offers, JobOptions(), target="y")
     told = describe(job, offers)
     assert told["joint_bounds_rho"] == 2 * paid / RHO_UNIT
     total = told["joint_max_rho"] + told["joint_bounds_rho"]

@@ -14,9 +14,10 @@ from support.federation import founded, make_job
 
 from colonnade.cli import logs
 from colonnade.cli.main import main
-from colonnade.client.client import Client
+from colonnade.client import Client
 from colonnade.core.errors import BadMessage
 from colonnade.core.text import printable, printable_document
+from colonnade.data.model import LinearModel, ModelFeature, ModelLabel
 from colonnade.methods.base import Member
 from colonnade.party import session
 from colonnade.party.pacing import Pace
@@ -153,9 +154,10 @@ class Evil(jobs_pb2_grpc.JobServiceServicer):
         return jobs_pb2.GetReportResponse(report_json=json.dumps(report))
 
     def SolveJob(self, request: Any, context: Any) -> Any:
-        feature = {"party": EVIL, "name": EVIL, "coef": 1.0, "coef_scaled": 1.0}
-        model = {"features": [feature], "intercept": 0.0}
-        return jobs_pb2.SolveJobResponse(model_json=json.dumps(model))
+        feature = ModelFeature(EVIL, EVIL, low=-1.0, high=1.0, fill=0.0, coef_scaled=1.0)
+        label = ModelLabel(EVIL, -1.0, 1.0)
+        model = LinearModel("ab", "squared", label, 0.0, (feature,), private=True)
+        return jobs_pb2.SolveJobResponse(model_json=json.dumps(model.to_object()))
 
     def ListParties(self, request: Any, context: Any) -> Any:
         feature = job_pb2.Feature(name=self.column, low=0.0, high=1.0)

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from support.commands import handle
 
-from colonnade.cli import predict
 from colonnade.core.text import inert
 from colonnade.data.model import LinearModel, ModelFeature, ModelLabel
 
@@ -60,7 +59,7 @@ def test_predict_writes_ids_and_their_heading_as_text(tmp_path: Path) -> None:
             [[heading, "x"], *([cell, "0.5"] for cell in (*EVIL, *NUMBERS, "p1"))]
         )
     options = ["--model", tmp_path / "model.json", "--data", tmp_path / "t.csv"]
-    assert handle(predict, "predict", *options, "--id", heading, "--out", tmp_path / "p.csv") == 0
+    assert handle("predict", *options, "--id", heading, "--out", tmp_path / "p.csv") == 0
     with (tmp_path / "p.csv").open(newline="") as file:
         (first, _), *rows = list(csv.reader(file))
     assert first == "'=id"

@@ -87,10 +87,14 @@ def made(structure: str, correlation: float, shift: float) -> tuple[Int16Array, 
     return grid(table.columns / BOUND), label.astype(np.int16)
 
 
+# Prices, demands and the date are fractions of their ranges; days of the week are numbered.
+_BOUNDS = {"electricity": {"day": (1.0, 7.0), "": (0.0, 1.0)}, "phishing": {"": (-1.0, 1.0)}}
+
+
 @functools.cache
 def public(name: str) -> tuple[Int16Array, Int16Array]:
     header, rows = read(name)
-    known = TABLES[name].bounds if name in TABLES else {"": (-1.0, 1.0)}
+    known = TABLES[name].bounds if name in TABLES else _BOUNDS[name]
     columns = [
         quantise(
             column, Bounds(*next(b for k, b in known.items() if title.startswith(k))), grid=GRID
@@ -163,3 +167,21 @@ def test_logits_of_public_tables_have_about_their_scale(name: str) -> None:
     found = fitted(columns, label, kind="moments", epsilon=3.0, owner=None)
     check_better(found, mean=0.03)
     assert 0.5 < found.slope < 1.5
+
+
+# Much budget leaves the shape of the score as the only error of a mean probability. Normal classes
+# leave 0.024 on adult with Frank-Wolfe (rare categories) and 0.061 on electricity (prices). The
+# mean over 6,512 and 9,062 held-out rows errs by 0.005: three standard errors, and 0.03 for tails
+# of prices that no release shows.
+@pytest.mark.parametrize(
+    ("name", "kind", "mean"),
+    [
+        ("adult", "frank-wolfe", 0.015),
+        ("adult", "moments", 0.015),
+        ("electricity", "frank-wolfe", 0.015),
+        ("electricity", "moments", 0.045),
+    ],
+)
+def test_much_budget_gives_skewed_tables_their_base_rate(name: str, kind: str, mean: float) -> None:
+    columns, label = public(name)
+    check_better(fitted(columns, label, kind=kind, epsilon=50.0, owner=None), mean=mean)

@@ -1,16 +1,14 @@
-"""A command's handler, called as the command line calls it."""
+"""A verb, run as the command line runs it."""
 
-import argparse
-from typing import Any
+from colonnade.cli.parser import find, load
 
 
-def handle(command: Any, *arguments: object) -> int:
-    """Parse ``arguments`` with the parser that ``command`` registers, and run what they ask for.
+def handle(*words: object) -> int:
+    """Parse ``words`` and run the verb that they name.
 
     Errors are raised, not printed: `colonnade.cli.main` is what turns them into lines.
     """
-    parser = argparse.ArgumentParser(prog="colonnade")
-    command.register(parser.add_subparsers(required=True))
-    parsed = parser.parse_args([*map(str, arguments)])
-    code: int = parsed.handler(parsed)
+    found = find([*map(str, words)])
+    module, parser = load(found)
+    code: int = module.run(parser.parse_args(found.rest))
     return code

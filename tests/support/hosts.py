@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from msgspec.structs import replace
 
-from colonnade.client.admm_builder import Frame, job_over_clients
-from colonnade.client.client import PartyOffer
+from colonnade.client import PartyOffer
+from colonnade.client.builder import job_over_clients
 from colonnade.core.fixedpoint import Bounds
 from colonnade.data.schema import parse_schema
 from colonnade.ledger.create import LedgerConfig, memory_ledger
@@ -147,7 +147,7 @@ def client_job(dataset: Dataset, *, rounds: int = 5, half_width: float = 9.0) ->
         lipschitz=0.2,
         minimum=1,
     )
-    return job_over_clients(spec, [offer], target=label.name, frame=Frame("clients", 1e-6))
+    return job_over_clients(spec, [offer], target=label.name, name="clients", delta=1e-6)
 
 
 def ask(clients: Sequence[int], *, round_: int = 1, dim: int = 2) -> bytes:

@@ -56,7 +56,8 @@ def test_pins_cover_what_the_package_needs() -> None:
     wanted = [*project["dependencies"], *extras["postgres"]]
     names = {normal(re.split(r"[\[>=<]", each)[0]) for each in wanted}
     for role in ROLES:
-        text = (DEPLOY / f"left-out-{role}.txt").read_text()
+        path = DEPLOY / f"left-out-{role}.txt"
+        text = path.read_text() if path.exists() else ""
         left_out = set(re.findall(r'^([\w.-]+) ; python_version < "0"$', text, re.MULTILINE))
         assert left_out < names
         pinned = pins(DEPLOY / f"requirements-{role}.txt").keys()

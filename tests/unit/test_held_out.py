@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from colonnade.client.builder import JobOptions, author
-from colonnade.client.client import PartyOffer
+from colonnade.client import JobOptions, PartyOffer
+from colonnade.client.builder import build_job
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
 from colonnade.methods.job import Job
@@ -44,7 +44,7 @@ def a_job(divided: Divided) -> Job:
         )
         for site in divided.fitted
     ]
-    return author(offers, JobOptions(method="moments"), target="y")
+    return build_job(offers, JobOptions(method="moments"), target="y")
 
 
 def with_labels(divided: Divided, values: Any) -> Divided:
@@ -126,7 +126,7 @@ def test_a_part_of_the_rows_is_held_out_and_never_too_many() -> None:
     counts = [rows_held_out(part, rows) for part, rows in ((0.2, 500), (0.2, 10**6), (0.0, 500))]
     assert counts == [100, MAX_ROWS, 0]
     for part in (-0.1, 1.0, float("nan")):
-        with pytest.raises(BadInput, match="--holdout"):
+        with pytest.raises(BadInput, match="holdout"):
             rows_held_out(part, 100)
-    with pytest.raises(BadInput, match="--holdout leaves 1 of 900 rows"):
+    with pytest.raises(BadInput, match="holdout leaves 1 of 900 rows"):
         divide(sites(), N_ROWS - 1, seed=0)

@@ -19,6 +19,7 @@ from colonnade.privacy.mechanisms import (
 )
 from colonnade.privacy.membership import Covered, MembershipNoise
 from colonnade.privacy.records import MECHANISMS, mechanism_from_record
+from colonnade.privacy.ring_noise import SealedCiphertext, SealedOpening, SealedReply
 
 positive = st.integers(1, 2**60)
 ANY: list[Mechanism] = [
@@ -27,6 +28,9 @@ ANY: list[Mechanism] = [
     SignedSelection(scale=500, sensitivity=7),
     MembershipNoise(scale=2, shift=45),
     Covered(),
+    SealedCiphertext(97, 4, 2, error_sigma2=22, key="ab", peers="laboratory"),
+    SealedReply(2**24, 9, 16, 5, 3, 1, 2, 4, 41, 97, low_step=32, high_step=64),
+    SealedOpening(2**24, 9, 16, 2, 97, low_step=32, high_step=64),
 ]
 
 
@@ -96,10 +100,15 @@ def test_every_mechanism_is_listed() -> None:
         {"mechanism": "discrete_gaussian", "sigma2": True, "l2_sensitivity2": 1},
         {"mechanism": "discrete_gaussian", "sigma2": 4, "l2_sensitivity2": 1, "more": 1},
         {"mechanism": "signed_selection", "sigma2": 4, "l2_sensitivity2": 1},
+        {**ANY[3].record(), "key": ""},
+        {**ANY[3].record(), "modulus": "97"},
+        {**ANY[3].record(), "polynomials": 0},
+        {**ANY[4].record(), "error": "5"},
+        {**ANY[5].record(), "move2": -9},
     ],
 )
 def test_a_record_of_no_mechanism_is_refused(record: dict[str, int | str]) -> None:
-    with pytest.raises(ValueError, match=r"entry|positive"):
+    with pytest.raises(ValueError, match=r"entry|positive|names its key"):
         mechanism_from_record(record)
 
 

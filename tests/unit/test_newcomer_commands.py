@@ -29,6 +29,7 @@ def nothing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("colonnade.simulate.run.run_job", run_job)
+    monkeypatch.setattr("colonnade.simulate.admm_job.run_job", run_job)
 
 
 def refusal(capsys: Output, *arguments: object, code: int = 3) -> str:
@@ -81,8 +82,7 @@ def test_counts_out_of_reach_are_refused(
         (["--parties", "7"], "--features"),
         (["--informative", "0"], "--informative"),
         (["--seed", "-1"], "--seed"),
-        (["--label-owner", "laboratory"], "--labels sketched"),
-        (["--labels", "sketched", "--label-owner", "bank"], "hospital, laboratory, insurer"),
+        (["--label-owner", "bank"], "hospital, laboratory, insurer"),
     ],
 )
 @pytest.mark.parametrize("command", [("plan", "--quick"), ("simulate",)])

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 from support.desk import Desk, job_of
 
-from colonnade.client.builder import JobOptions, author
-from colonnade.client.client import JobView, PartyOffer, PartyView
+from colonnade.client import JobOptions, JobView, PartyOffer, PartyView
+from colonnade.client.builder import build_job
 from colonnade.client.participants import lack_in_rows, participants
 from colonnade.core.errors import BadInput, DuplicateJob, PartyAbsent
 from colonnade.core.fixedpoint import Bounds
@@ -59,24 +59,26 @@ def test_who_is_absent_is_named_and_left_out_only_on_purpose(
 ) -> None:
     offers = [offer("hospital"), offer("lab", **changes), offer("insurer")]
     with pytest.raises(PartyAbsent, match=reason) as refused:
-        author(offers, JobOptions(), target="cost")
+        build_job(offers, JobOptions(), target="cost")
     assert len(str(refused.value).splitlines()) == 1
     for chosen in (
-        author(offers, JobOptions(), target="cost", without=["lab"]),
-        author(offers, JobOptions(), target="cost", parties=["hospital", "insurer"]),
+        build_job(offers, JobOptions(), target="cost", without=["lab"]),
+        build_job(offers, JobOptions(), target="cost", parties=["hospital", "insurer"]),
     ):
         assert [member.party for member in chosen.members] == ["hospital", "insurer"]
 
 
 def test_a_party_that_is_named_may_come_later_if_its_table_is_known() -> None:
     away = offer("lab", attached=False)
-    job = author(
+    job = build_job(
         [offer("hospital"), away], JobOptions(), target="cost", parties=["hospital", "lab"]
     )
     assert [member.party for member in job.members] == ["hospital", "lab"]
     never = offer("lab", attached=False, dataset="", population=0, features={}, label=None)
     with pytest.raises(BadInput, match="never been attached"):
-        author([offer("hospital"), never], JobOptions(), target="cost", parties=["hospital", "lab"])
+        build_job(
+            [offer("hospital"), never], JobOptions(), target="cost", parties=["hospital", "lab"]
+        )
 
 
 def test_many_absent_parties_are_counted() -> None:

@@ -166,9 +166,9 @@ def test_an_address_needs_host_and_port(tmp_path: Path, address: str) -> None:
 def test_insecure_is_for_loopback_only(tmp_path: Path, host: str) -> None:
     listening = COORDINATOR.replace("127.0.0.1", host) + "insecure = true\n"
     dialling = PARTY.replace("hub.example.org", host) + "insecure = true\n"
-    with pytest.raises(BadInput, match="for this machine only"):
+    with pytest.raises(BadInput, match="without TLS only on this machine"):
         coordinator.load_config(write(tmp_path, listening))
-    with pytest.raises(BadInput, match="for this machine only"):
+    with pytest.raises(BadInput, match="without TLS only on this machine"):
         party.load_config(write(tmp_path, dialling))
 
 

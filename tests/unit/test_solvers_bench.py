@@ -1,6 +1,5 @@
 """The solvers' benchmark measures what it says."""
 
-import argparse
 import json
 import shutil
 import subprocess
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.commands import handle
 
 from colonnade.bench.solvers import (
     cases,
@@ -22,8 +22,8 @@ from colonnade.bench.solvers import (
     table2,
     tuning,
 )
-from colonnade.bench.solvers import command as bench_solvers
-from colonnade.core.errors import BadInput
+from colonnade.cli.parser import WrongUsage
+from colonnade.core.arguments import BadArgument
 from colonnade.linear.losses import LOGISTIC, SQUARED
 from colonnade.linear.penalties import lasso, ridge
 from colonnade.solvers.coordinate import CoordinateDescent
@@ -221,9 +221,9 @@ def test_a_library_that_is_not_there_or_does_not_load_is_said_so() -> None:
 
 
 def test_a_table_that_is_not_at_hand_is_asked_for(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="--data"):
+    with pytest.raises(BadArgument, match="data must name"):
         cases.load_case("california raw", tmp_path)
-    with pytest.raises(BadInput, match="--data"):
+    with pytest.raises(BadArgument, match="data must name"):
         others.greedy_rows(None, seeds=1, progress=quiet)
 
 
@@ -256,12 +256,9 @@ def test_the_command_prints_its_rows_and_writes_the_figure(
         for passes in (2, 5)
     ]
     monkeypatch.setattr(table2, "table2", lambda *_, **__: rows)
-    parser = argparse.ArgumentParser()
-    bench_solvers.register_solvers(parser.add_subparsers())
-    options = ["solvers", "--paper", "dpcd", "--out", str(tmp_path / "out")]
+    options = ["bench", "solvers", "--paper", "dpcd", "--out", str(tmp_path / "out")]
     for more in ([], ["--json"]):
-        parsed = parser.parse_args([*options, *more])
-        assert parsed.handler(parsed) == 0
+        assert handle(*options, *more) == 0
     shown = capsys.readouterr().out.splitlines()
     assert "sgd batches" in "".join(shown)
     assert json.loads(shown[-1]) == {"table2": rows}
@@ -270,11 +267,9 @@ def test_the_command_prints_its_rows_and_writes_the_figure(
     table = (tmp_path / "out" / "table2.md").read_text().splitlines()
     assert "| small (0.500) | cd | 0.0500 ± 0.0000 [0.2000] | 0.0200 ± 0.0000 [0.2000] |" in table
     assert not (tmp_path / "out" / "tuned.json").exists()
-    parsed = parser.parse_args([*options, "--tune"])
-    assert parsed.handler(parsed) == 0
+    assert handle(*options, "--tune") == 0
     found = json.loads((tmp_path / "out" / "tuned.json").read_text())
     assert found["table2"]["small"]["dual"] == [[1.0, 1.0]] * 2
-    parsed = parser.parse_args(["solvers", "--tune"])
-    with pytest.raises(SystemExit):
-        parsed.handler(parsed)
+    with pytest.raises(WrongUsage):
+        handle("bench", "solvers", "--tune")
     assert set(figures._SHOWN) == set(table2.SOLVERS)

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from colonnade.core.errors import BadInput
+
 
 def add_bench_options(parser: argparse.ArgumentParser, parts: Sequence[str]) -> None:
     """Add the options of a benchmark in several parts."""
@@ -17,15 +19,19 @@ def add_bench_options(parser: argparse.ArgumentParser, parts: Sequence[str]) -> 
     parser.add_argument(
         "--data", type=Path, help="folder of the public tables; default COLONNADE_DATA"
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--folder", type=Path, help="where to put scratch files")
+    add_folder_option(parser)
+
+
+def add_folder_option(parser: argparse.ArgumentParser) -> None:
+    """Add where scratch files go, which `scratch` takes."""
+    parser.add_argument(
+        "--folder", type=Path, help="where to put scratch files: measure the ledger's disk"
+    )
 
 
 @contextmanager
 def scratch(parent: Path | None) -> Iterator[Path]:
     """Make a folder below ``parent``, or where the system puts temporary files."""
-    from colonnade.core.errors import BadInput
-
     if parent is not None and not parent.is_dir():
         raise BadInput(f"{parent} is no folder; name one on the disk to measure")
     with tempfile.TemporaryDirectory(prefix="colonnade-bench-", dir=parent) as folder:

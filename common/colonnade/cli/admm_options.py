@@ -1,36 +1,10 @@
-"""The options of a job over clients, and the specification that they ask for.
-
-What is wrong with an option is said before anything heavy is imported.
-"""
+"""The options of a job over clients."""
 
 import argparse
-from typing import TYPE_CHECKING
+from dataclasses import fields
 
-from colonnade.cli.caps import delta_of
-from colonnade.core.errors import BadInput
-
-if TYPE_CHECKING:
-    from colonnade.linear.penalties import Penalty
-    from colonnade.methods.admm.spec import AdmmSpec
-
-REGULARISERS = ("none", "l1", "l2", "elastic-net", "box")
-_MAX_STRENGTH = 1e6  # far beyond what leaves any coefficient
-_LEAST, _MOST = 2.0**-40, 2.0**40
-
-
-def add_problem_options(parser: argparse.ArgumentParser) -> None:
-    """Add what describes the made-up clients."""
-    parser.add_argument("--clients", type=int, default=500, help="default 500")
-    parser.add_argument("--rows-per-client", type=int, default=50, help="default 50")
-    parser.add_argument("--features", type=int, default=10, help="default 10")
-    parser.add_argument("--loss", choices=("squared", "logistic"), default="squared")
-    parser.add_argument(
-        "--partition",
-        choices=("iid", "skewed"),
-        default="iid",
-        help="skewed: each client has rows of like labels; default iid",
-    )
-    parser.add_argument("--seed", type=int, default=0, help="of the made-up rows; default 0")
+from colonnade.client import AdmmOptions
+from colonnade.client.planning import REGULARISERS
 
 
 def add_method_options(parser: argparse.ArgumentParser) -> None:
@@ -55,98 +29,6 @@ def add_method_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--delta", type=float, help="default min(1e-6, 1 / (10 clients))")
 
 
-def check_method(arguments: argparse.Namespace) -> None:
-    """Refuse numbers that no job over clients can have, each by its option."""
-    given = vars(arguments)
-    ranges = {
-        "--epsilon": (0.0 < given["epsilon"] < 1000.0, "above 0 and below 1000"),
-        "--gamma": (_LEAST <= given["gamma"] <= _MOST, "between 2**-40 and 2**40"),
-        "--lipschitz": (_LEAST <= given["lipschitz"] <= _MOST, "between 2**-40 and 2**40"),
-        "--step": (2.0**-17 < given["step"] <= 1.0, "above 2**-17 and not above 1"),
-        "--dual-weight": (0.0 <= given["dual_weight"] <= 1.0, "between 0 and 1"),
-        "--rounds": (1 <= given["rounds"] <= 10**6, "between 1 and 1000000"),
-        "--strength": (
-            given["strength"] is None or 0.0 <= given["strength"] <= _MAX_STRENGTH,
-            f"between 0 and {_MAX_STRENGTH:.0f}",
-        ),
-    }
-    for option, (fits, where) in ranges.items():
-        if not fits:
-            raise BadInput(f"{option} must lie {where}")
-    delta_of(arguments)
-    if arguments.strength is not None and arguments.regulariser == "none":
-        raise BadInput("--strength needs a --regulariser")
-
-
-def sizes_of(arguments: argparse.Namespace, clients: int) -> tuple[int, int]:
-    """Return how many clients a round draws and how many answers it needs."""
-    sampled = max(1, clients // 5) if arguments.sampled is None else arguments.sampled
-    if not 1 <= sampled <= clients:
-        raise BadInput(f"--sampled must lie between 1 and the {clients} clients")
-    minimum = max(1, sampled // 2) if arguments.minimum is None else arguments.minimum
-    if not 1 <= minimum <= sampled:
-        raise BadInput(f"--minimum must lie between 1 and the {sampled} clients of a round")
-    return sampled, minimum
-
-
-def _limit(rounds: int, sampled: int, minimum: int, clients: int) -> int:
-    """Return how often a client may answer: the least with which every round has its minimum.
-
-    Before the last round ``(rounds - 1) sampled`` answers came, so at most that many over the limit
-    of the clients are at it, however the drawings fell; the minimum must be left.
-    """
-    from colonnade.methods.admm.plan import participations_of
-
-    limit = participations_of(rounds, sampled, clients)
-    while limit < rounds and clients - (rounds - 1) * sampled // limit < minimum:
-        limit += 1
-    return limit
-
-
-def spec_of(arguments: argparse.Namespace, *, clients: int, features: int) -> "AdmmSpec":
-    """Return the specification that the options ask for."""
-    check_method(arguments)
-    sampled, minimum = sizes_of(arguments, clients)
-    from colonnade.linear.losses import LOSSES
-    from colonnade.methods.admm.plan import release_units
-    from colonnade.methods.admm.spec import AdmmSpec, Sampling
-
-    most = _limit(arguments.rounds, sampled, minimum, clients)
-    try:
-        return AdmmSpec(
-            n_clients=clients,
-            n_features=features,
-            rounds=arguments.rounds,
-            sampled=sampled,
-            release_units=release_units(arguments.epsilon, delta_of(arguments, clients), most),
-            gamma=arguments.gamma,
-            lipschitz=arguments.lipschitz,
-            step=arguments.step,
-            loss=LOSSES[arguments.loss],
-            penalty=_penalty(arguments),
-            intercept=True,
-            sampling=Sampling(arguments.sampling),
-            minimum=minimum,
-            participations=most,
-            dual_weight=arguments.dual_weight,
-        )
-    except ValueError as error:
-        raise BadInput(str(error)) from None
-
-
-def _penalty(arguments: argparse.Namespace) -> "Penalty":
-    from colonnade.linear.penalties import Penalty
-
-    default = 1.0 if arguments.regulariser == "box" else 1e-3
-    strength = default if arguments.strength is None else arguments.strength
-    match arguments.regulariser:
-        case "none":
-            return Penalty()
-        case "l1":
-            return Penalty(l1=strength)
-        case "l2":
-            return Penalty(l2=strength)
-        case "elastic-net":
-            return Penalty(l1=strength / 2.0, l2=strength / 2.0)
-        case _:
-            return Penalty(bound=strength)
+def admm_options_of(arguments: argparse.Namespace) -> AdmmOptions:
+    """Return what was asked for."""
+    return AdmmOptions(**{each.name: getattr(arguments, each.name) for each in fields(AdmmOptions)})

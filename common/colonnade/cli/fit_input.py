@@ -2,15 +2,28 @@
 
 import argparse
 import json
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-if TYPE_CHECKING:
-    from colonnade.linear.penalties import AnyPenalty
-    from colonnade.party.fit_order import FitOrder, FitTable
-    from colonnade.solvers.registry import Solver
+from colonnade.cli.amounts import told_as_epsilon
+from colonnade.cli.run_folder import check_out
+from colonnade.core.errors import BadInput, BudgetExceeded, NotBound
+from colonnade.data.model import load_model
+from colonnade.data.schema import load_schema
+from colonnade.data.table import Table
+from colonnade.linear.losses import find_loss
+from colonnade.linear.penalties import AnyPenalty, Penalty, make_penalty
+from colonnade.linear.registry import find_entry
+from colonnade.party.data.dataset import open_dataset
+from colonnade.party.data.ingest import ingest
+from colonnade.party.data.sources import FileSource
+from colonnade.party.fit_order import FitOrder, FitTable, file_table, folder_table
+from colonnade.solvers.iteration import Diverged
+from colonnade.solvers.registry import SOLVERS, Solver
 
 _TYPES = {int: "a whole number", float: "a number", bool: "true or false"}
 
@@ -63,15 +76,10 @@ def add_fit_options(parser: argparse.ArgumentParser) -> None:
         "the record",
     )
     parser.add_argument("--name", default="fit", help="of the run; another one is a new fit")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
-def read_order(arguments: argparse.Namespace, *, noise: Any) -> "FitOrder":
+def read_order(arguments: argparse.Namespace, *, noise: Any) -> FitOrder:
     """Return what is asked for, and could be written."""
-    from colonnade.cli.run_folder import check_out
-    from colonnade.linear.losses import find_loss
-    from colonnade.party.fit_order import FitOrder
-
     check_out(arguments.out)
     if arguments.ledger is None:  # a fit without a ledger is a new one every time
         check_place(arguments.out, job_id=None)
@@ -90,9 +98,6 @@ def read_order(arguments: argparse.Namespace, *, noise: Any) -> "FitOrder":
 
 def check_place(out: Path, *, job_id: str | None) -> None:
     """Refuse a folder that something is in, unless it is this very job's, which is replayed."""
-    from colonnade.core.errors import BadInput
-    from colonnade.data.model import load_model
-
     if not out.exists() or not any(out.iterdir()):
         return
     try:
@@ -103,9 +108,7 @@ def check_place(out: Path, *, job_id: str | None) -> None:
     raise BadInput(f"{out} is not empty and holds no replay of this fit; name a new folder")
 
 
-def _penalty(arguments: argparse.Namespace) -> "AnyPenalty":
-    from colonnade.linear.penalties import Penalty, make_penalty
-
+def _penalty(arguments: argparse.Namespace) -> AnyPenalty:
     if arguments.penalty is None:
         return Penalty(arguments.l1, arguments.l2, arguments.box)
     if (arguments.l1, arguments.l2, arguments.box) != (0.0, 0.0, float("inf")):
@@ -118,14 +121,8 @@ def _penalty(arguments: argparse.Namespace) -> "AnyPenalty":
     return make_penalty(name, amount)
 
 
-def make_solver(name: str, settings: list[str]) -> "Solver":
+def make_solver(name: str, settings: list[str]) -> Solver:
     """Make the solver; a hyperparameter is a whole number, a number, true, false or a word."""
-    from dataclasses import fields
-    from typing import get_type_hints
-
-    from colonnade.linear.registry import find_entry
-    from colonnade.solvers.registry import SOLVERS
-
     kind = find_entry(SOLVERS, "solver", name)
     hints = get_type_hints(kind)
     known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
@@ -142,8 +139,6 @@ def make_solver(name: str, settings: list[str]) -> "Solver":
 
 def _read_setting(key: str, text: str, hint: Any) -> Any:
     """Read a value as one of the types, or one of the words, that its annotation allows."""
-    from typing import Literal, get_args, get_origin
-
     allowed = list(get_args(hint)) if get_origin(hint) is not Literal else [hint]
     allowed = allowed or [hint]
     words = [word for each in allowed if get_origin(each) is Literal for word in get_args(each)]
@@ -163,18 +158,8 @@ def _read_setting(key: str, text: str, hint: Any) -> Any:
 
 
 @contextmanager
-def open_table(arguments: argparse.Namespace) -> "Iterator[FitTable]":
+def open_table(arguments: argparse.Namespace) -> Iterator[FitTable]:
     """Open an ingested table, or ingest a file into a private folder for the time of the fit."""
-    import tempfile
-
-    from colonnade.core.errors import BadInput
-    from colonnade.data.schema import load_schema
-    from colonnade.data.table import Table
-    from colonnade.party.data.dataset import open_dataset
-    from colonnade.party.data.ingest import ingest
-    from colonnade.party.data.sources import FileSource
-    from colonnade.party.fit_order import file_table, folder_table
-
     if arguments.data.is_dir():
         with open_dataset(arguments.data) as dataset:
             yield folder_table(dataset)
@@ -190,29 +175,8 @@ def open_table(arguments: argparse.Namespace) -> "Iterator[FitTable]":
 
 
 @contextmanager
-def step_bar(total: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar of steps on a terminal, nothing elsewhere; yield what tells it how many."""
-    import sys
-
-    from tqdm import tqdm
-
-    with tqdm(
-        total=total, desc="fit", unit="step", leave=False, file=sys.stderr, disable=None
-    ) as bar:
-
-        def show(done: int) -> None:
-            bar.update(done - bar.n)
-
-        yield show
-
-
-@contextmanager
 def fit_errors(arguments: argparse.Namespace) -> Iterator[None]:
     """Turn what a solver refuses into one line, and tell a price as it was stated."""
-    from colonnade.cli.caps import told_as_epsilon
-    from colonnade.core.errors import BadInput, BudgetExceeded
-    from colonnade.solvers.iteration import Diverged
-
     try:
         yield
     except Diverged as error:
@@ -221,5 +185,7 @@ def fit_errors(arguments: argparse.Namespace) -> Iterator[None]:
         ) from None
     except BudgetExceeded as error:
         raise BudgetExceeded(told_as_epsilon(error, arguments)) from None
+    except NotBound as error:
+        raise NotBound(f"{error}; here --bind REASON says so") from None
     except ValueError as error:  # names, strengths, epsilon and delta are checked where used
         raise BadInput(f"cannot fit: {error}") from None

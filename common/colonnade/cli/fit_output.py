@@ -5,13 +5,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from colonnade.party.fit import LocalModel
-    from colonnade.party.fit_order import LocalFit
+from colonnade.core.errors import EXIT_OK, BadInput
+from colonnade.party.fit import LocalModel
+from colonnade.party.fit_order import LocalFit
+from colonnade.privacy.accounting import format_upper_bound
+from colonnade.report import FIT_FORMAT, VERSION, to_html
 
-FORMAT, VERSION = "colonnade fit report", 1
 NOT_PRIVATE = "NOT PRIVATE: such noise is for experiments; publish nothing of this model."
 NO_NOISE = (
     "Default settings are for private fits: without noise they may stop short, and clip too much."
@@ -23,10 +24,8 @@ PATH_FEATURES = 40
 _MAX_PRINTED = 20
 
 
-def finish(arguments: argparse.Namespace, fit: "LocalFit", made: "LocalModel") -> int:
+def finish(arguments: argparse.Namespace, fit: LocalFit, made: LocalModel) -> int:
     """Write the run folder and print what was done."""
-    from colonnade.core.errors import EXIT_OK
-
     report = to_report(fit, made)
     files = _write(arguments.out, report, made)
     text = json.dumps(report) if arguments.json else _to_text(arguments.out, files, report, fit)
@@ -34,7 +33,7 @@ def finish(arguments: argparse.Namespace, fit: "LocalFit", made: "LocalModel") -
     return EXIT_OK
 
 
-def to_report(fit: "LocalFit", made: "LocalModel") -> dict[str, Any]:
+def to_report(fit: LocalFit, made: LocalModel) -> dict[str, Any]:
     """Return the report: releases, functions of them, and public declarations.
 
     Its keys: format, version; job_id (SHA-256 of the order), name, n_rows, loss, penalty,
@@ -44,7 +43,7 @@ def to_report(fit: "LocalFit", made: "LocalModel") -> dict[str, Any]:
     """
     order, charge = fit.order, made.charge
     return {
-        "format": FORMAT,
+        "format": FIT_FORMAT,
         "version": VERSION,
         "job_id": made.job_id,
         "name": order.name,
@@ -67,9 +66,8 @@ def to_report(fit: "LocalFit", made: "LocalModel") -> dict[str, Any]:
     }
 
 
-def _statement(made: "LocalModel") -> str:
+def _statement(made: LocalModel) -> str:
     claim = made.claim
-    from colonnade.privacy.accounting import format_upper_bound
 
     if not claim.private:
         return "Nothing is promised: the noise of this fit was not exact and secret."
@@ -86,7 +84,7 @@ def _statement(made: "LocalModel") -> str:
     )
 
 
-def _path(made: "LocalModel") -> dict[str, Any]:
+def _path(made: LocalModel) -> dict[str, Any]:
     features = made.model.features
     order = sorted(range(len(features)), key=lambda j: -abs(features[j].coef_scaled))
     shown = order[:PATH_FEATURES]
@@ -97,15 +95,12 @@ def _path(made: "LocalModel") -> dict[str, Any]:
     }
 
 
-def _write(out: Path, report: Mapping[str, Any], made: "LocalModel") -> list[str]:
+def _write(out: Path, report: Mapping[str, Any], made: LocalModel) -> list[str]:
     """Write the files and return their names."""
-    from colonnade.core.errors import BadInput
-    from colonnade.report.fit.page import render
-
     texts = {
         "model.json": made.model.to_json(),
         "report.json": json.dumps(report, indent=1, allow_nan=False) + "\n",
-        "report.html": render(report),
+        "report.html": to_html(report),
     }
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -116,8 +111,7 @@ def _write(out: Path, report: Mapping[str, Any], made: "LocalModel") -> list[str
     return list(texts)
 
 
-def _to_text(out: Path, files: list[str], report: Mapping[str, Any], fit: "LocalFit") -> str:
-    from colonnade.privacy.accounting import format_upper_bound
+def _to_text(out: Path, files: list[str], report: Mapping[str, Any], fit: LocalFit) -> str:
 
     privacy, ledger = report["privacy"], report["ledger"]
     features = sorted(report["model"]["features"], key=lambda each: -abs(each["coef_scaled"]))

@@ -1,40 +1,48 @@
 """The long-running commands: how they start, and what they log."""
 
 import argparse
+import asyncio
+import gc
 import json
 import logging
 import sys
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
+
+from msgspec.structs import replace
 
 from colonnade.cli.streams import announce
 from colonnade.core.text import printable
-
-if TYPE_CHECKING:
-    from colonnade.wire.monitoring import Addresses
+from colonnade.wire.limits import split_address
 
 
 class Configured(Protocol):
     """What the configurations of both roles have."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
     def credentials(self) -> Path | None:
         """The folder of key and certificate; None without TLS."""
 
     @property
-    def monitoring(self) -> "Addresses":
-        """Where metrics and health are shown."""
+    def metrics(self) -> str | None:
+        """Where metrics are shown."""
 
 
 C = TypeVar("C", bound=Configured)
 
 
-def add_metrics(parser: argparse.ArgumentParser) -> None:
-    """Add the option for what only the place of a process can know: its address in a container."""
+def add_config_options(parser: argparse.ArgumentParser, whose: str) -> None:
+    """Add the configuration file, or the wish for a commented one."""
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--config", type=Path, help=f"{whose} configuration file (TOML)")
+    which.add_argument("--template", action="store_true", help="print a commented file and exit")
+
+
+def add_process_options(parser: argparse.ArgumentParser, whose: str) -> None:
+    """Add what a process that serves is told."""
+    add_config_options(parser, whose)
     parser.add_argument(
         "--metrics",
         metavar="HOST:PORT",
@@ -91,9 +99,6 @@ def run_process(
     serve: Callable[[C], Coroutine[Any, Any, None]],
 ) -> int:
     """Serve from a configuration file until told to stop, or print a commented one."""
-    import asyncio
-    import gc
-
     if arguments.template:
         print(template, end="")
         return 0
@@ -108,11 +113,8 @@ def run_process(
 
 
 def _with_metrics(config: C, address: str | None) -> C:
-    from dataclasses import replace
-
-    from colonnade.wire.limits import split_address
-
     if address is None:
         return config
     split_address(address)
-    return replace(config, monitoring=replace(config.monitoring, metrics=address))
+    changed: C = replace(config, metrics=address)  # type: ignore[type-var]
+    return changed

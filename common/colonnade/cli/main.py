@@ -1,24 +1,21 @@
-"""The ``colonnade`` command.
-
-Start-up imports nothing heavy: each command module at the top level needs argparse only, and its
-handler imports what it uses.
-"""
+"""The ``colonnade`` command: run a verb and turn what went wrong into one line and an exit code."""
 
 import argparse
-import importlib
 import json
 import os
 import signal
 import sys
-import textwrap
 from collections.abc import Sequence
 
+from colonnade.cli.parser import NotInstalled, WrongUsage, find, group_help, load
 from colonnade.cli.stopping import Stopped, stoppable
 from colonnade.cli.streams import OutputLost, drop_output, prepare_streams, say
+from colonnade.cli.table import ELSEWHERE
+from colonnade.core.arguments import BadArgument
 from colonnade.core.errors import (
     EXIT_BAD_INPUT,
-    EXIT_CODES,
     EXIT_INTERNAL,
+    EXIT_OK,
     EXIT_SIGNAL,
     EXIT_USAGE,
     BadInput,
@@ -26,118 +23,84 @@ from colonnade.core.errors import (
 )
 from colonnade.core.text import printable
 
-# In the order in which help lists them. Images for one role lack some of the modules.
-_COMMANDS = (
-    "colonnade.simulate.command",
-    "colonnade.cli.plan",
-    "colonnade.cli.job.verbs",
-    "colonnade.cli.align.command",
-    "colonnade.cli.coordinator",
-    "colonnade.cli.party.verbs",
-    "colonnade.cli.pki",
-    "colonnade.cli.preflight",
-    "colonnade.cli.health",
-    "colonnade.cli.ledger",
-    "colonnade.cli.fit",
-    "colonnade.cli.predict",
-    "colonnade.bench.command",
-)
-# What an image for one role leaves out, and where it is.
-_ELSEWHERE = {
-    "colonnade.server": "the coordinator's image",
-    "colonnade.party": "the party's image",
-    "colonnade.simulate": "the simulation's image",
-    "colonnade.bench": "a full installation",
-}
 # The packages that only some commands need, by the extra that has them.
 _EXTRAS = {
     "[postgres]": ("psycopg",),
     "[sklearn]": ("sklearn", "dp_accounting"),
     "[bench]": ("opendp",),
+    "[sealed]": ("seal",),
+}
+# The options that the library's errors leave to us to name.
+_HINTS = {
+    "duplicate_job": "--again",
+    "party_absent": "--parties says who takes part, --without who does not",
 }
 _NOT_TEXT = "an argument or a name is not valid UTF-8; spell it otherwise"
 _CLOSED = "the reader of standard output went away before all was written"
 
 
-def _epilog() -> str:
-    lines = (
-        textwrap.fill(meaning, 76, initial_indent=f"  {code:>3}  ", subsequent_indent=" " * 7)
-        for code, meaning in EXIT_CODES.items()
-    )
-    return "\n".join(("exit codes:", *lines))
-
-
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command line."""
-    parser = argparse.ArgumentParser(
-        prog="colonnade",
-        description="Private learning across organizations that hold different columns.",
-        epilog=_epilog(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--version", action="store_true", help="print the version and exit")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for name in _COMMANDS:
-        try:
-            module = importlib.import_module(name)
-        except ModuleNotFoundError as error:
-            if not name.startswith(error.name or "?"):
-                raise
-            continue  # an image for one role
-        module.register(commands)
-    return parser
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     prepare_streams()
-    arguments = argparse.Namespace()
+    words = sys.argv[1:] if argv is None else list(argv)
+    as_json = "--json" in words  # known before a parser is, for whoever reports a failure
     try:
         with stoppable():
-            code = _run(arguments, argv)
+            code = _run(words)
             sys.stdout.flush()  # here, where it can still be told that it fails
     except ColonnadeError as error:
-        return _report(arguments, error.code, str(error), error.exit_code)
+        return _report(error.code, _said(error), error.exit_code, as_json=as_json)
     except ModuleNotFoundError as error:
-        return _report(arguments, "not_installed", _absent(error), EXIT_USAGE)
+        return _report(NotInstalled.code, _absent(error), EXIT_USAGE, as_json=as_json)
     except UnicodeEncodeError:
-        return _report(arguments, BadInput.code, _NOT_TEXT, BadInput.exit_code)
+        return _report(BadInput.code, _NOT_TEXT, BadInput.exit_code, as_json=as_json)
     except (Stopped, KeyboardInterrupt) as stopped:
         number = stopped.signal if isinstance(stopped, Stopped) else signal.SIGINT
         text = f"stopped by {signal.Signals(number).name}"
-        return _report(arguments, "stopped", text, EXIT_SIGNAL + number)
+        return _report("stopped", text, EXIT_SIGNAL + number, as_json=as_json)
     except BrokenPipeError:
-        return _report(arguments, "closed", _CLOSED, EXIT_SIGNAL + signal.SIGPIPE)
+        return _report("closed", _CLOSED, EXIT_SIGNAL + signal.SIGPIPE, as_json=as_json)
     except OSError as error:
         if os.environ.get("COLONNADE_DEBUG"):
             raise
-        return _report(arguments, BadInput.code, _system(error), EXIT_BAD_INPUT)
+        return _report(BadInput.code, _system(error), EXIT_BAD_INPUT, as_json=as_json)
     except Exception as error:
         if os.environ.get("COLONNADE_DEBUG"):
             raise
         text = f"internal error ({type(error).__name__}); set COLONNADE_DEBUG=1 for the traceback"
-        return _report(arguments, "internal", text, EXIT_INTERNAL)
+        return _report("internal", text, EXIT_INTERNAL, as_json=as_json)
     return code
 
 
-def _run(arguments: argparse.Namespace, argv: Sequence[str] | None) -> int:
-    """Parse into ``arguments``, which are then known to whoever reports a failure, and run them."""
-    parser = build_parser()
+def _run(words: Sequence[str]) -> int:
+    """Print help or the version, or run the verb that the words name."""
+    found = find(words)
+    if not found.path and found.rest[:1] == ("--version",):
+        from importlib.metadata import version  # noqa: PLC0415 - as slow as the rest of help
+
+        print(f"colonnade {version('colonnade')}")
+        return EXIT_OK
+    if found.wants_help or (not found.rest and not found.command.module):
+        print(group_help(found), end="")
+        return EXIT_OK if found.rest else EXIT_USAGE
+    if not found.command.module:
+        raise WrongUsage(f"{found.prog} has no option {found.rest[0]}; see '{found.prog} --help'")
+    module, parser = load(found)
+    arguments = argparse.Namespace()
     try:
-        parser.parse_args(argv, arguments)
-        if arguments.version:
-            from importlib.metadata import version
-
-            print(f"colonnade {version('colonnade')}")
-            return 0
-        if not hasattr(arguments, "handler"):
-            parser.print_help()
-            return EXIT_USAGE
-        code: int = arguments.handler(arguments)
-    except SystemExit:  # of argparse, which has printed help or what is wrong
-        sys.stdout.flush()
-        raise
+        parser.parse_args(found.rest, arguments)
+    except SystemExit:  # of argparse, which has printed help
+        return EXIT_OK
+    code: int = module.run(arguments)
     return code
+
+
+def _said(error: ColonnadeError) -> str:
+    """Return an error's text; the library names parameters, people here set them by options."""
+    if isinstance(error, BadArgument):
+        return f"--{error.parameter.replace('_', '-')} {error.problem}"
+    hint = _HINTS.get(error.code)
+    return str(error) if hint is None else f"{error}: {hint}"
 
 
 def _system(error: OSError) -> str:
@@ -149,17 +112,16 @@ def _system(error: OSError) -> str:
 def _absent(error: ModuleNotFoundError) -> str:
     """Say which part or package this installation lacks, and where it is."""
     name = error.name or "a package"
-    where = _ELSEWHERE.get(".".join(name.split(".")[:2]))
-    if where is not None:
-        return f"this installation leaves out {name}; use {where}"
+    if (part := ".".join(name.split(".")[:2])) in ELSEWHERE:
+        return str(NotInstalled(part))
     package = name.split(".")[0]
     extra = next((extra for extra, has in _EXTRAS.items() if package in has), "")
     return f"{package} is not installed: pip install 'colonnade{extra}'"
 
 
-def _report(arguments: argparse.Namespace, code: str, text: str, exit_code: int) -> int:
+def _report(code: str, text: str, exit_code: int, *, as_json: bool) -> int:
     try:
-        if getattr(arguments, "json", False):
+        if as_json:
             print(json.dumps({"error": code, "message": text}))
         sys.stdout.flush()
     except (OSError, OutputLost):

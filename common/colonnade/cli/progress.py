@@ -1,35 +1,57 @@
-"""Progress of a job: a bar on a terminal, plain lines elsewhere."""
+"""Progress: a bar on a terminal; of a job plain lines elsewhere, of the rest nothing."""
 
 import sys
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
 
-if TYPE_CHECKING:
-    from colonnade.client.client import JobView
+from tqdm import tqdm
+
+if TYPE_CHECKING:  # bars need no network
+    from colonnade.client import JobView
+
+T = TypeVar("T")
+
+
+def bar(steps: Iterable[T], *, what: str, unit: str = "step") -> Iterable[T]:
+    """Show on a terminal how far the work on ``steps`` has come."""
+    # disable=None: a bar on a terminal, nothing elsewhere.
+    return tqdm(steps, desc=what, unit=unit, leave=False, file=sys.stderr, disable=None)
+
+
+@contextmanager
+def counter(total: int, *, what: str, unit: str = "step") -> Iterator[Callable[[int], None]]:
+    """Yield what says how many of ``total`` are done."""
+    with tqdm(
+        total=total, desc=what, unit=unit, leave=False, file=sys.stderr, disable=None
+    ) as shown:
+
+        def show(done: int) -> None:
+            shown.update(done - shown.n)
+
+        yield show
 
 
 def show_progress(views: "Iterable[JobView]", *, quiet: bool) -> "Iterator[JobView]":
     """Show each view and yield it."""
-    from tqdm import tqdm
-
     if quiet:
         yield from views
         return
     terminal = sys.stderr.isatty()
-    bar = None
+    rounds = None
     told = None
     for view in views:
         if terminal:
-            if bar is None:
-                bar = tqdm(total=view.rounds, desc="rounds", unit="round", file=sys.stderr)
-            bar.n = view.rounds_done
-            bar.set_postfix_str(summary(view), refresh=True)
+            if rounds is None:
+                rounds = tqdm(total=view.rounds, desc="rounds", unit="round", file=sys.stderr)
+            rounds.n = view.rounds_done
+            rounds.set_postfix_str(summary(view), refresh=True)
         elif (line := f"{view.state} {summary(view)}") != told:
             told = line
             print(f"round {view.rounds_done}/{view.rounds}  {line}", file=sys.stderr)
         yield view
-    if bar is not None:
-        bar.close()
+    if rounds is not None:
+        rounds.close()
 
 
 def summary(view: "JobView") -> str:

@@ -1,24 +1,12 @@
 """Folders of a run: where it happens, and what is written of it."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from colonnade.core.errors import BadInput, JobEnded, Unreachable
-
-
-def write_run(report: Mapping[str, Any], folder: Path) -> None:
-    """Write ``model.json``, ``report.json`` and ``report.html``."""
-    from colonnade.data.model import LinearModel
-    from colonnade.report import write_report
-
-    with file_errors(folder):
-        write_report(report, folder)
-        if report["model"] is not None:
-            model = LinearModel.from_object(report["model"])
-            (folder / "model.json").write_text(model.to_json(), "utf-8")
+from colonnade.core.scratch import passing_folder
 
 
 @contextmanager
@@ -56,8 +44,6 @@ def workplace(*, keep: Path | None, out: Path | None) -> Iterator[Path]:
         with _logs(f"see {keep}/logs"):
             yield keep
         return
-    from colonnade.core.scratch import passing_folder
-
     # The processes' logs are gone with the folder.
     with _logs("--keep FOLDER keeps the logs"), passing_folder() as folder:
         yield folder

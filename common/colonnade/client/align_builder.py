@@ -4,8 +4,8 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from colonnade.client.client import PartyOffer
 from colonnade.client.participants import participants
+from colonnade.client.views import PartyOffer
 from colonnade.core.errors import BadInput
 from colonnade.methods.alignment.job_spec import AlignmentJobSpec
 from colonnade.methods.alignment.normalise import IdColumn, IdRule, Repeated, UnicodeForm

@@ -1,156 +1,28 @@
-"""From what parties offer and what is wished for to a job, with the planner's help.
-
-What is not wished for is planned:
-
-    job = author(client.parties(), Wishes(epsilon=1.0), target="cost")
-    client.submit(job)
-"""
+"""From what parties offer and what is asked for to a job, with the planner's help."""
 
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 
-from colonnade.client.client import PartyOffer
-from colonnade.client.participants import participants
+from colonnade.client.options import AdmmOptions, JobOptions
+from colonnade.client.participants import lack_in_rows, participants
+from colonnade.client.planning import admm_spec, budget_of, check_admm, delta_of, plan_of
+from colonnade.client.views import PartyOffer
+from colonnade.core.arguments import BadArgument
 from colonnade.core.errors import BadInput, BudgetExceeded
 from colonnade.core.fixedpoint import Bounds
 from colonnade.core.text import listed
-from colonnade.methods.base import Member, MethodSpec, Plan
-from colonnade.methods.choice import choose_method
+from colonnade.methods.admm.job_spec import AdmmJobSpec, ClientPart
+from colonnade.methods.admm.spec import AdmmSpec
+from colonnade.methods.base import Member, MethodSpec
 from colonnade.methods.job import Job
-from colonnade.methods.problem import Labels, Loss, Problem
-from colonnade.methods.registry import kinds, method_of
-from colonnade.privacy.accounting import delta_for, rho_from_units, rho_of, units_down
+from colonnade.methods.problem import Loss
+from colonnade.privacy.accounting import rho_from_units
 
 
-@dataclass(frozen=True, slots=True)
-class JobOptions:
-    """What is wished of a job; what is not given is recommended."""
-
-    method: str | None = None  # a kind of the registry
-    epsilon: float = 1.0
-    delta: float | None = None  # default min(1e-6, 1 / (10 rows))
-    scope: str = "joint"  # or "party": whether epsilon is for all parties together or for each
-    loss: str = "squared"
-    labels: str | None = None  # shared or sketched
-    label_owner: str | None = None
-    correlation: float | None = None  # expected between columns of different parties
-    sketch_dim: int | None = None
-    radius: float | None = None
-    directions: int | None = None  # moments: that each party shares
-    keep_features: int | None = None  # moments: that a wide party keeps
-    rounds: int | None = None  # this and all below: Frank-Wolfe
-    shares: int | None = None
-    sampling: str = "all"
-    parties_per_round: int | None = None
-    features_per_round: int = 0
-
-    def given(self, names: Sequence[str]) -> list[str]:
-        """Return those of ``names`` that were asked for."""
-        default = JobOptions()
-        return [name for name in names if getattr(self, name) != getattr(default, name)]
-
-
-# Least and most of what is counted.
-_COUNTS = {
-    "sketch_dim": (1, 2**31 - 1),
-    "directions": (1, 10**4),
-    "keep_features": (1, 10**6),
-    "rounds": (1, 10**6),
-    "shares": (0, 10**6),
-    "parties_per_round": (1, 256),
-    "features_per_round": (0, 10**6),
-}
-
-
-def delta_of(wishes: JobOptions, n_rows: int) -> float:
-    """Return the delta that was asked for, or the default."""
-    try:
-        return delta_for(wishes.delta, n_rows)
-    except ValueError as error:
-        raise BadInput(f"--{error}") from None
-
-
-def budget_of(wishes: JobOptions, *, n_rows: int, n_parties: int) -> int:
-    """Return what the job may cost all parties together, in units."""
-    if not 0.0 < wishes.epsilon < 1000.0:
-        raise BadInput("--epsilon must lie between 0 and 1000")
-    units = units_down(rho_of(wishes.epsilon, delta_of(wishes, n_rows)))
-    return units * (n_parties if wishes.scope == "party" else 1)
-
-
-def plan_of(
-    wishes: JobOptions,
-    features: Mapping[str, Sequence[str]],
-    *,
-    n_rows: int,
-    units: int,
-    owner: str | None,
-) -> Plan:
-    """Return the recommended plan, with what was asked for in its place.
-
-    ``owner`` alone holds the label, or with None every party does. With ``--scope party`` no party
-    may pay more than its part of ``units``: one that has more to release (the label) would, so the
-    whole plan is made smaller until it does not.
-    """
-    _check_counts(wishes)
-    asked = units
-    for _ in range(50):
-        plan = _planned(wishes, features, n_rows=n_rows, units=asked, owner=owner)
-        most = max(plan.spec.max_units(party) for party in features)
-        if wishes.scope == "joint" or most * len(features) <= units:
-            return plan
-        asked = asked * units // (most * len(features) + 1)
-    raise BadInput("no plan keeps every party within its epsilon; use --scope joint")
-
-
-def _check_counts(wishes: JobOptions) -> None:
-    for name, (least, most) in _COUNTS.items():
-        count = getattr(wishes, name)
-        if count is not None and not least <= count <= most:
-            option = name.replace("_", "-")
-            raise BadInput(f"--{option} must lie between {least} and {most}")
-
-
-def _planned(
-    wishes: JobOptions,
-    features: Mapping[str, Sequence[str]],
-    *,
-    n_rows: int,
-    units: int,
-    owner: str | None,
-) -> Plan:
-    try:
-        problem = Problem(
-            n_rows=n_rows,
-            features=features,
-            rho_units=units,
-            label_owner=owner,
-            loss=Loss(wishes.loss),
-            correlation=wishes.correlation,
-        )
-        kind = _kind(wishes, problem)
-        if (plan := method_of(kind).plan) is None:
-            raise BadInput(f"jobs of kind {kind} are not planned from columns")
-        return plan(problem, wishes)
-    except ValueError as error:
-        raise BadInput(f"no such plan: {error}") from None
-
-
-def _kind(wishes: JobOptions, problem: Problem) -> str:
-    """Return the method that was asked for by name or by its options, or the better one."""
-    own = {kind: wishes.given(method_of(kind).options) for kind in kinds()}
-    asked = [kind for kind, given in own.items() if given]
-    kind = wishes.method or (asked[0] if asked else choose_method(problem))
-    if others := [name for other in asked if other != kind for name in own[other]]:
-        option = others[0].replace("_", "-")
-        raise BadInput(f"--{option} is not an option of the method {kind}; see --method")
-    return kind
-
-
-def author(
+def build_job(
     offers: Sequence[PartyOffer],
-    wishes: JobOptions,
+    options: JobOptions,
     *,
     target: str,
     parties: Sequence[str] | None = None,
@@ -158,7 +30,7 @@ def author(
     name: str | None = None,
     timeout_s: int = 3600,
 ) -> Job:
-    """Return a job that predicts ``target`` from what the parties offer.
+    """Return a job that predicts ``target`` from the columns that the parties offer.
 
     Parameters
     ----------
@@ -175,19 +47,55 @@ def author(
         counts = ", ".join(f"{offer.party} {offer.population}" for offer in chosen)
         raise BadInput(f"the parties have different numbers of rows: {counts}")
     check_alignments(chosen)
-    owner = _owner(chosen, target, wishes)
+    owner = _owner(chosen, target, options)
     (n_rows,) = rows
     features = {
         offer.party: tuple(each for each in offer.features if each != target) for offer in chosen
     }
-    units = budget_of(wishes, n_rows=n_rows, n_parties=len(chosen))
-    plan = plan_of(wishes, features, n_rows=n_rows, units=units, owner=owner)
-    return job_of(
+    units = budget_of(options, n_rows=n_rows, n_parties=len(chosen))
+    plan = plan_of(options, features, n_rows=n_rows, units=units, owner=owner)
+    return job_over_columns(
         plan.spec,
         chosen,
         target=target,
         name=name or f"{target} from {len(chosen)} parties",
-        delta=delta_of(wishes, n_rows),
+        delta=delta_of(options, n_rows),
+        timeout_s=timeout_s,
+    )
+
+
+def build_admm_job(
+    offers: Sequence[PartyOffer],
+    options: AdmmOptions,
+    *,
+    target: str,
+    parties: Sequence[str] | None = None,
+    without: Sequence[str] = (),
+    name: str | None = None,
+    round_timeout_s: int = 60,
+    timeout_s: int = 3600,
+) -> Job:
+    """Return a job that predicts ``target`` over the clients of the parties, by federated ADMM.
+
+    Parameters
+    ----------
+    parties, without
+        As for `build_job`.
+    round_timeout_s
+        Seconds until a round closes.
+    timeout_s
+        Seconds that a round may stay open.
+    """
+    check_admm(options)
+    chosen = participants(offers, lack=lack_in_rows, parties=parties, without=without)
+    clients = sum(offer.clients for offer in chosen)
+    return job_over_clients(
+        admm_spec(options, clients=clients, features=len(chosen[0].features)),
+        chosen,
+        target=target,
+        name=name or f"{target} over {clients} clients",
+        delta=delta_of(options, clients),
+        round_timeout_s=round_timeout_s,
         timeout_s=timeout_s,
     )
 
@@ -212,7 +120,7 @@ def _order(alignment: str) -> str:
     return f"{what} {alignment.removeprefix('roster-')[:12]}"
 
 
-def job_of(
+def job_over_columns(
     spec: MethodSpec,
     offers: Sequence[PartyOffer],
     *,
@@ -260,7 +168,59 @@ def job_of(
         raise BadInput(f"no such job: {error}") from None
 
 
-def _owner(offers: Sequence[PartyOffer], target: str, wishes: JobOptions) -> str | None:
+def job_over_clients(
+    spec: AdmmSpec,
+    offers: Sequence[PartyOffer],
+    *,
+    target: str,
+    name: str,
+    delta: float,
+    round_timeout_s: int = 60,
+    timeout_s: int = 3600,
+) -> Job:
+    """Return the job that runs ``spec`` on all clients of the parties.
+
+    A party whose table is not divided is one client. All parties must offer the same columns under
+    the same bounds and with the same fills; how many clients there are follows from the offers.
+    """
+    first = offers[0]
+    for offer in offers:
+        if offer.label is None or offer.label[0] != target:
+            there = "no label" if offer.label is None else repr(offer.label[0])
+            raise BadInput(
+                f"party {offer.party} does not offer the label {target!r}; it offers {there}"
+            )
+        ours, theirs = ((o.features, o.fills, o.label) for o in (first, offer))
+        if ours != theirs:
+            raise BadInput(
+                f"parties {first.party} and {offer.party} offer other columns, bounds or fills; a "
+                "job over clients needs the same everywhere"
+            )
+    features, bounds = tuple(first.features), tuple(first.features.values())
+    fills = tuple(first.fills[each] for each in features)
+    counts = {offer.party: offer.clients for offer in offers}
+    members = tuple(
+        Member(offer.party, offer.dataset, features, bounds, fills, True, counts[offer.party])
+        for offer in offers
+    )
+    parts = tuple(ClientPart(party, features, count) for party, count in counts.items())
+    try:
+        sized = replace(spec, n_clients=sum(counts.values()), n_features=len(features))
+        return Job(
+            name=name,
+            salt=secrets.token_bytes(16),
+            delta=delta,
+            party_timeout_s=timeout_s,
+            members=members,
+            label=target,
+            label_bounds=first.label[1] if first.label is not None else bounds[0],
+            method=AdmmJobSpec(parts, sized, round_timeout_s),
+        )
+    except ValueError as error:
+        raise BadInput(f"no such job: {error}") from None
+
+
+def _owner(offers: Sequence[PartyOffer], target: str, options: JobOptions) -> str | None:
     """Return who alone holds the label, or None if every party uses its own copy."""
     holders = [
         offer.party for offer in offers if offer.label is not None and offer.label[0] == target
@@ -270,17 +230,11 @@ def _owner(offers: Sequence[PartyOffer], target: str, wishes: JobOptions) -> str
         raise BadInput(
             f"no party offers the label {target!r}; they offer {listed(there) or 'no label'}"
         )
-    everyone = len(holders) == len(offers)
-    labels = wishes.labels or ("shared" if everyone else "sketched")
-    if labels == Labels.SHARED.value:
-        if not everyone:
-            raise BadInput(f"--labels shared needs {target!r} at every party")
-        if wishes.label_owner is not None:
-            raise BadInput("--label-owner needs --labels sketched")
-        return None
-    owner = wishes.label_owner or holders[0]
+    owner = options.label_owner
+    if owner is None:
+        return None if len(holders) == len(offers) else holders[0]
     if owner not in holders:
-        raise BadInput(f"party {owner!r} does not hold the label {target!r}")
+        raise BadArgument("label_owner", f"must hold the label {target!r}, as {listed(holders)} do")
     return owner
 
 

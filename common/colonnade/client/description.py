@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from colonnade.client.client import PartyOffer
+from colonnade.client.views import PartyOffer
 from colonnade.methods.base import payload
 from colonnade.methods.job import Job
 from colonnade.methods.registry import method_of

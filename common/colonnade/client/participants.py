@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
-from colonnade.client.client import PartyOffer
+from colonnade.client.views import PartyOffer
 from colonnade.core.errors import BadInput, PartyAbsent
+from colonnade.core.text import listed
 from colonnade.methods.base import Unit
 
 _NAMED = 5
@@ -50,15 +51,16 @@ def participants(
         if names.count(name) > 1:  # it would count as several where each has an epsilon
             raise BadInput(f"party {name!r} is named more than once")
         if name not in by_name:
-            raise BadInput(f"party {name!r} is not enrolled; see colonnade job parties")
+            there = listed(tuple(by_name)) or "nobody"
+            raise BadInput(f"party {name!r} is not enrolled with the coordinator; {there} is")
     if parties is not None:
         named = [by_name[name] for name in parties]
         return [_with_table(offer) for offer in named] if table else named
     if not any(offer.attached for offer in offers):
-        raise BadInput("no party is attached; see colonnade job parties")
+        raise BadInput("no party is attached to the coordinator")
     chosen = [offer for offer in offers if offer.party not in without]
     if not chosen:
-        raise BadInput("every party is left out; see colonnade job parties")
+        raise BadInput("every party is left out")
     reasons = [
         f"{offer.party} {reason}"
         for offer in chosen
@@ -68,7 +70,7 @@ def participants(
         more = [f"{len(reasons) - _NAMED} more"] if len(reasons) > _NAMED else []
         raise PartyAbsent(
             f"not everybody takes part: {'; '.join([*reasons[:_NAMED], *more])}. Wait for them, "
-            "name who takes part (--parties), or leave them out on purpose (--without)"
+            "name who takes part, or leave them out on purpose"
         )
     return chosen
 

@@ -53,3 +53,8 @@ def listed(names: Sequence[str]) -> str:
     more = len(names) - _MAX_NAMES
     shown = ", ".join(repr(name) for name in names[:_MAX_NAMES])
     return shown + (f" and {more} more" if more > 0 else "")
+
+
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """Return a count and the noun that goes with it."""
+    return f"{count} {one if count == 1 else many or one + 's'}"

@@ -15,10 +15,10 @@ Everything in a model is a function of releases and of public declarations.
 import json
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from msgspec.structs import asdict, astuple
@@ -27,6 +27,10 @@ from colonnade.core.arrays import FloatArray
 from colonnade.core.config import Finite, Strict, Text, convert, parse_json, read_text
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds, scaled
+from colonnade.data.frames import Frame, as_frame, numbers, tabulated
+
+if TYPE_CHECKING:
+    from colonnade.data.fitted import FittedClassifier, FittedRegressor
 
 FORMAT, VERSION = "colonnade model", 2
 LossName: TypeAlias = Literal["squared", "logistic", "hinge"]
@@ -107,6 +111,16 @@ class LinearModel:
         Score of a row whose values all lie in the middle of their bounds.
     private
         Whether the noise was exact and secret; False for simulations with other noise.
+
+    Examples
+    --------
+    >>> age = ModelFeature("hospital", "age", low=0.0, high=100.0, fill=50.0, coef_scaled=0.5)
+    >>> label = ModelLabel("cost", low=0.0, high=1000.0)
+    >>> model = LinearModel("ab12", "squared", label, 0.0, (age,), private=True)
+    >>> model.predict({"age": [50.0, 100.0, 200.0, float("nan")]})
+    array([500., 750., 750., 500.])
+    >>> model.coefficients()["coef"].tolist()  # a data frame
+    [5.0]
     """
 
     job_id: str
@@ -178,20 +192,19 @@ class LinearModel:
             raise BadInput(f"{origin}: no column {', '.join(missing[:_MAX_NAMES])}{rest}{told}")
         return found
 
-    def predict(
-        self, columns: Mapping[str, FloatArray], *, n_rows: int | None = None
-    ) -> FloatArray:
+    def predict(self, frame: Frame, *, n_rows: int | None = None) -> FloatArray:
         """Return a prediction for each row of a joined table.
 
-        A missing value (NaN) becomes the feature's fill, and values are clipped to the bounds, as
-        in training.
+        A missing value becomes the feature's fill, and values are clipped to the bounds, as in
+        training.
 
         Parameters
         ----------
-        columns
-            By name, as ``match`` finds them; others are ignored.
+        frame
+            A pandas or Polars frame, an Arrow table, or a mapping from names to arrays. Columns are
+            found by name, as ``match`` does; others are ignored.
         n_rows
-            Needed only when ``columns`` is empty.
+            Needed only when the table has no column of the model and does not know its length.
 
         Returns
         -------
@@ -199,14 +212,7 @@ class LinearModel:
             For squared error in the label's units (it may pass the label's bounds); for logistic
             the probability that the label has its high value; for hinge its high or low value.
         """
-        lengths = {len(values) for values in columns.values()}
-        if n_rows is not None:
-            lengths.add(n_rows)
-        if len(lengths) != 1:
-            raise ValueError("columns must have one length, which n_rows gives if there are none")
-        score: FloatArray = np.full(lengths.pop(), self.intercept_scaled)
-        for name, feature in self.match(columns).items():
-            score += feature.coef_scaled * feature.scaled(columns[name])
+        score = self.decision_function(frame, n_rows=n_rows)
         if self.loss == "logistic":
             tail = np.exp(-np.abs(score))  # never overflows
             score = np.where(score >= 0.0, 1.0, tail) / (1.0 + tail)
@@ -215,6 +221,38 @@ class LinearModel:
         else:
             score = self._offset + self._scale * score
         return score
+
+    def predict_proba(self, frame: Frame, *, n_rows: int | None = None) -> FloatArray:
+        """Return the probabilities of the label's low and high value, shape ``(n_rows, 2)``."""
+        if self.loss != "logistic":
+            raise BadInput(f"a model with {self.loss} loss predicts no probabilities")
+        high = self.predict(frame, n_rows=n_rows)
+        return np.column_stack([1.0 - high, high])
+
+    def decision_function(self, frame: Frame, *, n_rows: int | None = None) -> FloatArray:
+        """Return the score of each row, in half widths of the label or as log-odds."""
+        names = {name for each in self.features for name in (each.name, each.full_name)}
+        columns, n_rows = tabulated(frame, names, n_rows)
+        score: FloatArray = np.full(n_rows, self.intercept_scaled)
+        for name, feature in self.match(columns).items():
+            values = numbers(columns[name], what=f"column {name!r}")
+            score += feature.coef_scaled * feature.scaled(values)
+        return score
+
+    def to_sklearn(self) -> "FittedRegressor | FittedClassifier":
+        """Return a fitted estimator of scikit-learn, for pipelines and metrics."""
+        from colonnade.data.fitted import fitted  # noqa: PLC0415 (scikit-learn is an extra)
+
+        return fitted(self)
+
+    def coefficients(self) -> Any:
+        """Return the coefficients as a data frame; as a dict of columns where pandas is absent."""
+        rows = [
+            {"party": each.party, "feature": each.name, "coef": coef, **_plain(each)}
+            for each, coef in zip(self.features, self.coef, strict=True)
+        ]
+        names = ("party", "feature", "coef", "coef_scaled", "low", "high", "fill")
+        return as_frame({name: [row[name] for row in rows] for name in names})
 
     def to_object(self) -> dict[str, Any]:
         """Return the model as plain values for JSON."""

@@ -80,7 +80,8 @@ def create_ledger(
         draft.rename(files.folder)
     except BaseException as error:
         shutil.rmtree(draft, ignore_errors=True)
-        if files.mirror_at is not None:
+        # One that was there before is another ledger's, which came first.
+        if files.mirror_at is not None and not isinstance(error, FileExistsError):
             files.mirror_at.unlink(missing_ok=True)
         if isinstance(error, apsw.Error):  # of a disk, for the database is a new one
             number = errno.ENOSPC if isinstance(error, apsw.FullError) else errno.EIO
@@ -97,8 +98,7 @@ def open_ledger(files: LedgerFiles, *, clock: Clock = time.time) -> Ledger:
     except (apsw.Error, ValueError):  # ValueError: text that is none
         storage.abandon()
         raise LedgerDamaged(
-            f"the ledger database {files.database} is damaged; "
-            "see 'colonnade ledger recover --help'"
+            f"the ledger database {files.database} is damaged; see 'colonnade ledger recover'"
         ) from None
     except BaseException:
         storage.abandon()

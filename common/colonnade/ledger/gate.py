@@ -16,6 +16,15 @@ Many releases go through the door together, and one is many of one: all are char
 then all are read, then each has noise of its own, then all are stored in one commit, and none is
 handed out before. One that its account cannot afford is refused by itself; its data is not read.
 One that cannot be made takes those with it that were to be made in the same call.
+
+A sealed exchange has one more way for noise to enter, through the same door: on raw coefficients of
+a ring (`privacy.ring_noise`). What is computed is then a vector of coefficients as they are, of a
+ciphertext without its error, of products under encryption, or decrypted; nothing has rounded,
+split, wrapped or clipped them. The mechanism adds its noise to these, and only ``encode``, which
+sees noisy values, makes numbers of them. A ciphertext costs nothing and is charged all the same, in
+a job that was admitted: the entry says which key, which parameters and which peers, its bytes are
+stored before they are sent, and a retry replays them, so that no key and index serve twice. Keys
+and masks are random but not noise; they come from the same source (`Gate.noise`).
 """
 
 import enum
@@ -75,6 +84,11 @@ class Gate:
                 "seeded or scripted noise cannot open a real ledger; make a simulation ledger"
             )
         self._ledger, self._noise, self._at = ledger, noise, at
+
+    @property
+    def noise(self) -> NoiseSource:
+        """The source of randomness, for what is random beside noise: keys and masks."""
+        return self._noise
 
     def release(
         self,

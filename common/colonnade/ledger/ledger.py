@@ -140,7 +140,7 @@ class Ledger:
         )
         # A restart must not forget it, nor a recovery.
         self._storage.stop(f"{reason}\n{evidence_line(evidence)}")
-        raise LedgerRolledBack(f"{reason}; see 'colonnade ledger recover --help'")
+        raise LedgerRolledBack(f"{reason}; see 'colonnade ledger recover'")
 
     # -- writing ---------------------------------------------------------------------------------
 

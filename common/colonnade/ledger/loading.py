@@ -33,7 +33,7 @@ def load_state(storage: Rows) -> LedgerState:
     if not state.on_chain(witnessed.seq, witnessed.chain_hash):
         raise LedgerRolledBack(
             f"the head mirror knows entry {witnessed.seq} but the ledger ends at {state.head.seq} "
-            "or differs there: it was restored or damaged; see 'colonnade ledger recover --help'"
+            "or differs there: it was restored or damaged; see 'colonnade ledger recover'"
         )
     seq, row = 0, None
     for key, kept in state.stored.items():

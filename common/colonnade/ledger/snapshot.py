@@ -47,15 +47,14 @@ def read_snapshot(files: LedgerFiles) -> Snapshot:
         raise BadInput(f"there is no ledger in {files.folder}; make one with 'party init'")
     if files.stopped.exists():
         raise LedgerRolledBack(
-            f"the ledger in {files.folder} was stopped for good; "
-            "see 'colonnade ledger recover --help'"
+            f"the ledger in {files.folder} was stopped for good; see 'colonnade ledger recover'"
         )
     try:
         copied = _copy(files)
     except FileNotFoundError as error:
         raise LedgerDamaged(
             f"{error.filename} is missing; name the head mirror if it is kept elsewhere, else see "
-            "'colonnade ledger recover --help'"
+            "'colonnade ledger recover'"
         ) from None
     except OSError as error:
         raise BadInput(
@@ -66,8 +65,7 @@ def read_snapshot(files: LedgerFiles) -> Snapshot:
         return _fold(copied, files)
     except (apsw.Error, ValueError):  # ValueError: text that is none
         raise LedgerDamaged(
-            f"the ledger database {files.database} is damaged; "
-            "see 'colonnade ledger recover --help'"
+            f"the ledger database {files.database} is damaged; see 'colonnade ledger recover'"
         ) from None
 
 

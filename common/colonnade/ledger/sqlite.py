@@ -91,7 +91,7 @@ class SqliteStorage:
             os.close(self._lock)
             raise LedgerDamaged(
                 f"the ledger in {files.folder} cannot be opened: a file is missing, damaged or "
-                "read-only; see 'colonnade ledger recover --help'"
+                "read-only; see 'colonnade ledger recover'"
             ) from None
         except BaseException:
             os.close(self._lock)
@@ -102,7 +102,7 @@ class SqliteStorage:
         if self._files.stopped.exists() or self._mirror.mark is not Mark.LIVE:
             raise LedgerRolledBack(
                 f"the ledger in {self._files.folder} was stopped for good; "
-                "see 'colonnade ledger recover --help'"
+                "see 'colonnade ledger recover'"
             )
 
     @staticmethod
@@ -223,7 +223,7 @@ class SqliteStorage:
             self._mirror.end(Mark.STOPPED, head)
         except OSError as error:
             return self._failure(error)
-        return LedgerFailed(f"{reason}; see 'colonnade ledger recover --help'")
+        return LedgerFailed(f"{reason}; see 'colonnade ledger recover'")
 
     def _failure(self, error: Exception) -> LedgerFailed:
         return LedgerFailed(
@@ -283,5 +283,5 @@ def check_database(
         if wanted is not None and got != wanted:
             raise LedgerDamaged(
                 f"the ledger database {path} fails its check '{pragma}'; "
-                "see 'colonnade ledger recover --help'"
+                "see 'colonnade ledger recover'"
             )

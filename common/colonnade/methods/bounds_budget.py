@@ -44,7 +44,7 @@ class BoundsBudget:
             Part of ``units`` for bounds; None leaves it to the rule, 0 buys none.
         """
         if share == 0.0:
-            return cls("declared bounds are used; --bounds-share buys tighter ones")
+            return cls("declared bounds are used; a share of the budget buys tighter ones")
         widest, parties = max(columns.values()), len(columns)
         least = QuantilePlan(widest, n_rows).least_units
         needed, most = least * parties / units, MAX_SHARE if share is None else share

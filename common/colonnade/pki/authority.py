@@ -208,7 +208,7 @@ def load_credentials(folder: Path, *, now: datetime | None = None) -> Credential
     with file_faults(folder):
         for name, verb in ((KEY, "request"), (CERTIFICATE, "install"), (ROOT, "install")):
             if not (folder / name).exists():
-                raise BadInput(f"{folder / name} is missing; see colonnade pki {verb} --help")
+                raise BadInput(f"{folder / name} is missing; see colonnade pki {verb}")
         key = read_key(folder / KEY)
         pem = read_bounded(folder / CERTIFICATE)
         chain = certificates_from_pem(pem, folder / CERTIFICATE)
@@ -219,8 +219,8 @@ def load_credentials(folder: Path, *, now: datetime | None = None) -> Credential
         check_window(chain[0], identity.uri, now=now or datetime.now(UTC))
     except CertificateExpired as error:
         raise CertificateExpired(
-            f"{error}; unless this machine's clock is wrong, renew: colonnade pki request "
-            f"--folder {folder}, then approve and install"
+            f"{error}; unless this machine's clock is wrong, renew what is in {folder}: "
+            "colonnade pki request, then approve and install"
         ) from None
     return Credentials(
         key_pem=key_pem(key),

@@ -45,6 +45,8 @@ class MembershipNoise:
     shift: int
 
     def __post_init__(self) -> None:
+        if type(self.scale) is not int or type(self.shift) is not int:
+            raise ValueError("a mechanism takes positive integers")
         if not 1 <= self.scale <= MAX_SCALE or not self.scale <= self.shift <= MAX_SHIFT:
             raise ValueError(
                 f"dummies need a scale of 1 to {MAX_SCALE} and a shift of at least the scale and "

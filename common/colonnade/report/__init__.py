@@ -53,6 +53,15 @@ The report object (``schema.Report`` has its types)::
                          explained: share of the label's variance, as releases tell, and error:
                              a standard deviation of it
 
+    evaluation           where it was bought: metric, value and standard error on n_rows people kept
+                         out of the fit, epsilon it cost, party that released it, calibration:
+                         predicted, observed and error of groups
+    contribution         where it is known, by party: the share that its columns explain alone, and
+                         that all others explain without them, with standard errors
+
+The report of a fit at one site (``"colonnade fit report"``; `colonnade.cli.fit_output` lists its
+fields) is read into the same `Report`.
+
 A job over clients has ``n_clients`` instead of ``n_rows``, and ``clients``: how many, how many
 declined, answered and are ``at_limit``; ``rounds``, each with its answers (at least the ``minimum``
 if it is done), how many it asked and in how many drawings; ``unused``, answers of an unfinished
@@ -76,15 +85,24 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
+
+import msgspec
 
 from colonnade.methods.base import Unit
-from colonnade.report.cost_sections import promised
-from colonnade.report.html import render
-from colonnade.report.markup import at_most, short
-from colonnade.report.schema import FORMAT, VERSION, Privacy, Report
+from colonnade.report.schema import FIT_FORMAT, FORMAT, VERSION, Privacy, Report, read
+from colonnade.report.text import at_most, short
 
-__all__ = ["FORMAT", "VERSION", "Report", "state_promise", "write_report"]
+__all__ = [
+    "FIT_FORMAT",
+    "FORMAT",
+    "VERSION",
+    "Report",
+    "read",
+    "state_promise",
+    "to_html",
+    "write_report",
+]
 
 
 def write_report(report: Mapping[str, Any], folder: Path) -> None:
@@ -92,44 +110,49 @@ def write_report(report: Mapping[str, Any], folder: Path) -> None:
 
     The same report gives the same bytes.
     """
-    if (report.get("format"), report.get("version")) != (FORMAT, VERSION):
-        raise ValueError(f"a report has format {FORMAT!r} and version {VERSION}")
+    page = to_html(report)
+    text = json.dumps(report, indent=1, allow_nan=False) + "\n"
     folder.mkdir(parents=True, exist_ok=True)
-    _write(folder / "report.json", json.dumps(report, indent=1, allow_nan=False) + "\n")
-    _write(folder / "report.html", render(cast("Report", report)))
+    _write(folder / "report.json", text)
+    _write(folder / "report.html", page)
 
 
-def state_promise(privacy: Privacy, unit: Unit = Unit.RECORD) -> str:
+def to_html(report: Mapping[str, Any]) -> str:
+    """Return the page for people of the object of a job's or a fit's ``report.json``."""
+    from colonnade.report.render import render
+
+    return render(read(report))
+
+
+def state_promise(privacy: Mapping[str, Any], unit: Unit = Unit.RECORD) -> str:
     """Return the promise of a job in one sentence, for ``privacy["statement"]``."""
-    joint, delta = privacy["joint"], f"(delta {short(privacy['delta'], 3)})"
+    found = msgspec.convert(privacy, Privacy)
+    joint, delta = found.joint, f"(delta {short(found.delta, 3)})"
     if unit is Unit.CLIENT:
-        most = at_most(promised(joint)["max"]["epsilon"])
         return (
             "Whatever all others do together, all that this job may make anybody send about one"
-            f" client is differentially private with epsilon at most {most} for the replacement of"
-            f" all the client's rows {delta}."
+            f" client is differentially private with epsilon at most"
+            f" {at_most(joint.promised.max.epsilon)} for the replacement of all the client's rows"
+            f" {delta}."
         )
     each = ", ".join(
-        f"{party['party']} {at_most(promised(party)['max']['epsilon'])}"
-        for party in privacy["parties"]
+        f"{party.party} {at_most(party.promised.max.epsilon)}" for party in found.parties
     )
-    bought = joint["bounds"]
-    with_bounds = bought is not None and bought["units"] > 0
     what = "all that this job may make the parties send is"
-    if with_bounds:
+    if joint.bought is not None:
         what = (
             "what the parties sent to buy bounds and all that this job may make them send are"
             " together"
         )
     told = (
         f"Whatever all others do together, {what} differentially private with epsilon at most"
-        f" {at_most(promised(joint)['max']['epsilon'])} for a person whose row is at every party"
+        f" {at_most(joint.promised.max.epsilon)} for a person whose row is at every party"
         f" and, for a row at one party alone, with epsilon at most: {each} {delta}."
     )
-    if bought is not None and with_bounds:
+    if joint.bought is not None:
         told += (
-            f" Of the joint rho, {short(bought['rho'])} paid for bounds and"
-            f" {short(joint['max']['rho'])} is the job's maximum."
+            f" Of the joint rho, {short(joint.bought.rho)} paid for bounds and"
+            f" {short(joint.max.rho)} is the job's maximum."
         )
     return told
 

@@ -1,41 +1,63 @@
-"""The types of the report object; ``colonnade.report`` says what each field means."""
+"""The types of a report; ``colonnade.report`` says what each field means.
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NotRequired, TypedDict
+``read`` makes one `Report` from the object of a job's or of a fit's ``report.json``. Fields that
+this version does not know are ignored; sections that a report does not have are None or empty.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from colonnade.report.schema_parts import (
+    Amount,
+    Clients,
+    Contribution,
+    Evaluation,
+    Fit,
+    Moments,
+    Quality,
+    Value,
+)
 
 FORMAT = "colonnade report"
+FIT_FORMAT = "colonnade fit report"
 VERSION = 1
 
-
-class Amount(TypedDict):
-    """A privacy amount: exact units of ``2**-50`` rho, and the same as rho and as epsilon."""
-
-    units: int
-    rho: float
-    epsilon: float
+Setting = int | float | str | bool | None
 
 
-class Spend(TypedDict):
+class Spend(Value, frozen=True):
     """What may be spent at most, and what was."""
 
     max: Amount
     spent: Amount
 
 
-class JobSpend(Spend):
+class JobSpend(Spend, frozen=True):
     """The same of a job alone, of bounds bought before it, and of both; None where not known."""
 
-    bounds: Amount | None
-    total: Spend | None
+    bounds: Amount | None = None
+    total: Spend | None = None
+
+    @property
+    def promised(self) -> Spend:
+        """What a promise covers: bounds and job; the job alone if bounds are not known."""
+        return self if self.total is None else self.total
+
+    @property
+    def bought(self) -> Amount | None:
+        """What bounds cost, if they cost anything."""
+        return self.bounds if self.bounds is not None and self.bounds.units else None
 
 
-class LabelSpend(JobSpend):
+class LabelSpend(JobSpend, frozen=True):
     """What the label costs; ``who`` says whose releases depend on it."""
 
-    who: str
+    who: str = ""
 
 
-class KindSpend(TypedDict):
+class KindSpend(Value, frozen=True):
     """What a party spent on one kind of release."""
 
     kind: str
@@ -43,23 +65,23 @@ class KindSpend(TypedDict):
     spent: Amount
 
 
-class PartySpend(JobSpend):
+class PartySpend(JobSpend, frozen=True, kw_only=True):
     """What a party promised and spent; cap and ledger are None where it did not tell them."""
 
     party: str
-    cap: Amount | None
-    ledger_spent: Amount | None
-    by_kind: Sequence[KindSpend]
+    cap: Amount | None = None
+    ledger_spent: Amount | None = None
+    by_kind: tuple[KindSpend, ...] = ()
 
 
-class RoundSpend(TypedDict):
+class RoundSpend(Value, frozen=True):
     """Units charged in one round, by party: not cumulative."""
 
     round: int
-    spent: Mapping[str, int]
+    spent: dict[str, int]
 
 
-class Privacy(TypedDict):
+class Privacy(Value, frozen=True):
     """What is promised to whom, and what it cost."""
 
     delta: float
@@ -67,11 +89,11 @@ class Privacy(TypedDict):
     bounds_note: str
     joint: JobSpend
     label: LabelSpend
-    parties: Sequence[PartySpend]
-    by_round: Sequence[RoundSpend]
+    parties: tuple[PartySpend, ...]
+    by_round: tuple[RoundSpend, ...]
 
 
-class UplinkRow(TypedDict):
+class UplinkRow(Value, frozen=True):
     """Bytes of one round, party and kind."""
 
     round: int
@@ -84,161 +106,65 @@ class UplinkRow(TypedDict):
     retry_bytes: int
 
 
-class ClientUplink(TypedDict):
+class ClientUplink(Value, frozen=True):
     """What each client sent, by party in its clients' own order; an answer has ``body_bytes``."""
 
     kind: str
     body_bytes: int
-    answers: Mapping[str, Sequence[int]]
-    payload_bytes: Mapping[str, Sequence[int]]
+    answers: dict[str, tuple[int, ...]]
+    payload_bytes: dict[str, tuple[int, ...]]
 
 
-class Uplink(TypedDict):
+class Uplink(Value, frozen=True):
     """Bytes from the parties to the coordinator; the totals are the sums of the rows."""
 
     payload_bytes: int
     predicted_bytes: int
     wire_bytes: int
     retry_bytes: int
-    rows: Sequence[UplinkRow]
-    predicted_most_bytes: NotRequired[int]  # of a job over clients, as are the next
-    clients: NotRequired[ClientUplink]
+    rows: tuple[UplinkRow, ...]
+    predicted_most_bytes: int = 0
+    clients: ClientUplink | None = None
 
 
-class PathPoint(TypedDict):
-    """The scaled coefficients after one round, by party, in the model's order."""
+class ModelLabel(Value, frozen=True):
+    """The label and its bounds."""
 
-    round: int
-    coef: Mapping[str, Sequence[float]]
-
-
-class Score(TypedDict):
-    """One more measure of the three models."""
-
-    metric: str
-    ours: float
-    central: float
-    nonprivate: float
+    name: str
+    low: float
+    high: float
 
 
-class Probabilities(TypedDict):
-    """A classifier's probabilities beside the base rate, on the rows that quality is about."""
-
-    mean_probability: float
-    base_rate: float
-    log_loss: float
-    base_rate_log_loss: float  # of the base rate as everybody's probability
-
-
-class Quality(TypedDict):
-    """Accuracy on known data, which only a simulation has."""
-
-    simulation_only: Literal[True]
-    metric: Literal["r2", "auc"]
-    ours: float
-    nonprivate: float
-    central: float
-    by_round: Sequence[float]
-    rows: Literal["held-out", "fitted"]  # what it was computed on, and how many there were
-    n_rows: int
-    central_is: str  # what protects whom in the private reference
-    nonprivate_is: str  # how the other reference was fitted
-    others: NotRequired[Sequence[Score]]
-    probabilities: NotRequired[Probabilities]
-
-
-class PlainName(TypedDict):
-    """A feature by its party and name."""
+class ModelFeature(Value, frozen=True):
+    """A feature of the model."""
 
     party: str
     name: str
+    low: float
+    high: float
+    fill: float
+    coef: float
+    coef_scaled: float
 
 
-class MomentsPath(TypedDict):
-    """LASSO solutions in standard deviations, one row of coefficients for each penalty."""
+class Model(Value, frozen=True):
+    """The object of ``model.json``."""
 
-    penalties: Sequence[float]
-    coefs: Sequence[Sequence[float]]
-    chosen: float
-
-
-class MomentsIntervals(TypedDict):
-    """Coefficients without penalty, in standard deviations, with errors and intervals."""
-
-    level: float
-    coef: Sequence[float]
-    error: Sequence[float]
-    low: Sequence[float]
-    high: Sequence[float]
+    loss: str
+    label: ModelLabel
+    intercept: float
+    intercept_scaled: float
+    features: tuple[ModelFeature, ...]
 
 
-class MomentsExplained(TypedDict):
-    """The share of the label's variance that releases say the model explains, and its error."""
-
-    share: float
-    error: float
-
-
-class Moments(TypedDict):
-    """What else the releases of a moments job tell."""
-
-    features: Sequence[PlainName]
-    left_out: int
-    path: MomentsPath
-    correlations: Sequence[Sequence[float]]
-    intervals: MomentsIntervals | None
-    explained: MomentsExplained | None
-
-
-class LocalClients(TypedDict):
-    """What clients' own accounts enforce."""
-
-    enforced: Literal[True]
-    max: Amount
-    median: Amount
-    promised: Amount
-
-
-class CentralModel(TypedDict):
-    """What the published models alone reveal, if all premises hold."""
-
-    enforced: Literal[False]
-    label: str
-    epsilon: float | None
-    note: str
-    premises: Sequence[str]
-
-
-class RoundCount(TypedDict):
-    """A round over clients: how many it asked in how many drawings; ``done`` with its minimum."""
+class PathPoint(Value, frozen=True):
+    """The scaled coefficients after one round, by party, in the model's order."""
 
     round: int
-    asked: int
-    answers: int
-    drawings: int
-    done: bool
+    coef: dict[str, tuple[float, ...]]
 
 
-class Clients(TypedDict):
-    """What a job over clients cost each of them."""
-
-    count: int
-    declined: int
-    answers: int
-    minimum: int
-    sampled: int
-    limit: int
-    at_limit: int
-    rounds: Sequence[RoundCount]
-    unused: int
-    local: LocalClients
-    central: CentralModel
-    curves: Sequence[Mapping[str, float | int | None]]
-    body_bytes: int
-    answers_by_client: Mapping[str, Sequence[int]]
-
-
-class Unused(TypedDict):
+class Unused(Value, frozen=True):
     """A party that paid for a model which uses none of its features."""
 
     party: str
@@ -246,7 +172,7 @@ class Unused(TypedDict):
     note: str
 
 
-class FeaturePerDeviation(TypedDict):
+class FeaturePerDeviation(Value, frozen=True):
     """A feature's deviation in its unit, and its coefficient for one; None if noise hides it."""
 
     party: str
@@ -255,51 +181,73 @@ class FeaturePerDeviation(TypedDict):
     coef: float | None
 
 
-class PerDeviation(TypedDict):
+class PerDeviation(Value, frozen=True):
     """Coefficients on the scale of released deviations, in the model's order."""
 
-    features: Sequence[FeaturePerDeviation]
+    features: tuple[FeaturePerDeviation, ...]
 
 
-class Rounds(TypedDict):
+class Rounds(Value, frozen=True):
     """How far the job came."""
 
     planned: int
     done: int
 
 
-class Report(TypedDict):
-    """All that a report tells."""
+class Report(Value, frozen=True):
+    """All that a report says."""
 
-    format: Literal["colonnade report"]
-    version: Literal[1]
     job_id: str
     name: str
-    method: str
-    state: Literal["finished", "failed", "cancelled", "running", "proposed"]
-    reason: str
-    private: bool
-    submitted_at: str
-    ended_at: str | None
-    seconds: float
-    n_rows: NotRequired[int]  # of a job over columns
-    n_clients: NotRequired[int]  # of a job over clients
     loss: str
-    labels: Literal["shared", "sketched"]
-    rounds: Rounds
-    parameters: Mapping[str, float | str]
-    privacy: Privacy
-    uplink: Uplink
-    model: Mapping[str, Any] | None
-    per_deviation: NotRequired[PerDeviation | None]
-    path: Sequence[PathPoint]
-    unused: Sequence[Unused]
-    quality: Quality | None
-    clients: NotRequired[Clients]  # of a job over clients
-    simulation: NotRequired[Mapping[str, float | str]]  # what was made up, by name
-    moments: NotRequired[Moments | None]
+    private: bool
+    model: Model | None
+    method: str = "fit"
+    state: str = "finished"
+    reason: str = ""
+    submitted_at: str = ""
+    ended_at: str | None = None
+    seconds: float = 0.0
+    n_rows: int = 0  # of a job over columns
+    n_clients: int = 0  # of a job over clients
+    labels: str = ""
+    rounds: Rounds = Rounds(planned=0, done=0)
+    parameters: dict[str, Setting] = msgspec.field(default_factory=dict)
+    privacy: Privacy | None = None
+    uplink: Uplink | None = None
+    per_deviation: PerDeviation | None = None
+    path: tuple[PathPoint, ...] = ()
+    unused: tuple[Unused, ...] = ()
+    quality: Quality | None = None
+    clients: Clients | None = None
+    simulation: dict[str, Setting] = msgspec.field(default_factory=dict)
+    moments: Moments | None = None
+    contribution: dict[str, Contribution] | None = None
+    evaluation: Evaluation | None = None
+    fit: Fit | None = None
+
+    @property
+    def over_clients(self) -> bool:
+        """Whether the unit of privacy is a client and not a row."""
+        return bool(self.n_clients)
+
+    @property
+    def parties(self) -> list[str]:
+        """All parties, in the order of the job."""
+        names = [party.party for party in self.privacy.parties] if self.privacy else []
+        names += [row.party for row in self.uplink.rows] if self.uplink else []
+        if not self.over_clients and self.fit is None and self.model is not None:
+            names += [feature.party for feature in self.model.features]
+        return list(dict.fromkeys(names))
 
 
-def is_over_clients(report: Report) -> bool:
-    """Return whether the unit of privacy is a client and not a record."""
-    return "n_clients" in report
+def read(document: Mapping[str, Any]) -> Report:
+    """Return the report of a job or of a fit from the object of its ``report.json``."""
+    if document.get("version") != VERSION or document.get("format") not in (FORMAT, FIT_FORMAT):
+        raise ValueError(f"a report has format {FORMAT!r} or {FIT_FORMAT!r} and version {VERSION}")
+    if document["format"] == FORMAT:
+        return msgspec.convert(document, Report)
+    found = msgspec.convert(document, Fit)
+    shared = {key: document[key] for key in ("job_id", "name", "loss", "n_rows", "model")}
+    whole = msgspec.convert(shared | {"private": found.privacy.private}, Report)
+    return msgspec.structs.replace(whole, fit=found)

@@ -67,4 +67,4 @@ def split_address(address: str) -> tuple[str, int]:
 def require_loopback(address: str) -> None:
     """Refuse an address that is not this machine: nothing else is spoken to without TLS."""
     if split_address(address)[0] not in ("127.0.0.1", "::1", "localhost"):
-        raise BadInput(f"--insecure is for this machine only; {address} is not a loopback address")
+        raise BadInput(f"without TLS only on this machine: {address} is not a loopback address")

@@ -15,7 +15,7 @@ from colonnade.core.errors import NotPrivate, ReleaseAbandoned, RequestConflict
 from colonnade.data.model import LinearModel, ModelFeature, ModelLabel
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
-from colonnade.party.data.binding import bind, check_binding, claim
+from colonnade.party.data.binding import bind, check_binding, claim, note_use
 from colonnade.party.data.clients import refuse_clients
 from colonnade.party.data.purchases import bounds_job
 from colonnade.party.fit_order import LocalFit
@@ -104,7 +104,10 @@ def fit_charged(
     except (Diverged, ReleaseAbandoned):
         _close(ledger, job)  # nothing more will be asked
         raise
-    _close(ledger, job)
+    else:
+        _close(ledger, job)
+    finally:
+        note_use(table.rows, ledger)
     budget, reserved = ledger.budget(), ledger.state.reserved.get("", 0)
     charge = Charge(
         ledger.opened.ledger_id,

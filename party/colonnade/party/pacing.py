@@ -38,13 +38,14 @@ class Pace:
         """Return how long an answer still waits; say once a job if it took longer than the grid."""
         if 0.0 < self._grid_s < elapsed:
             self.late += 1
+            job = public_text(job, 12)
             if job not in self._told:
                 self._told[job] = None
                 if len(self._told) > _REMEMBERED:
                     self._told.popitem(last=False)
                 logger.warning(
                     "answer_exceeds_grid job=%s ms=%.0f grid_ms=%.0f advice=%s",
-                    public_text(job, 12),
+                    job,
                     1000.0 * elapsed,
                     1000.0 * self._grid_s,
                     f"set answer_grid_ms to {advised_ms(elapsed)} so that answer times say nothing",

@@ -23,7 +23,7 @@ from colonnade.ledger.ledger import Ledger
 from colonnade.methods.registry import method_of
 from colonnade.party.alignment.store import AlignmentFolder
 from colonnade.party.config import PartyConfig
-from colonnade.party.data.binding import claim, rows_of
+from colonnade.party.data.binding import claim, note_use, rows_of
 from colonnade.party.data.dataset import Dataset, open_dataset
 from colonnade.party.data.units import units_of
 from colonnade.party.meter import Meter
@@ -95,6 +95,7 @@ class Party:
         finally:
             stopping.cancel()
             if dataset is not None:
+                note_use(rows_of(dataset), self._ledger)
                 dataset.close()
 
     def _open_dataset(self) -> Dataset | None:

@@ -185,12 +185,23 @@ class _Session:
         await self._send(message)
 
     async def _send(self, message: pb.AttachRequest) -> None:
-        self._meter.note(message)  # before it leaves: nothing leaves unnoted
+        await self._note(message)  # before it leaves: nothing leaves unnoted
         try:
             await self._call.write(message)
         except asyncio.InvalidStateError:  # the stream ended while the answer was made
             await self._call.read()  # raises what ended it
             raise Unreachable("the coordinator ended the session") from None
+
+    async def _note(self, message: pb.AttachRequest) -> None:
+        """Note what is about to leave, once there is room on the disk for it."""
+        while True:
+            try:
+                self._meter.note(message)
+            except LowDisk as error:
+                logger.warning("low_disk %s", error)
+                await asyncio.sleep(_LOW_DISK_S)
+            else:
+                return
 
 
 async def check_coordinator(address: str, credentials: Credentials) -> pb.CheckResponse:

@@ -6,7 +6,7 @@ The shape is described in `colonnade.report`.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 
 from colonnade.core.errors import BadInput
 from colonnade.data.model import LinearModel
@@ -15,7 +15,6 @@ from colonnade.methods.registry import method_of
 from colonnade.privacy.accounting import epsilon_of, rho_from_units
 from colonnade.privacy.membership import MEMBERSHIP
 from colonnade.report import state_promise
-from colonnade.report.schema import Privacy
 from colonnade.server.engine.coordinator import Coordinator
 from colonnade.server.engine.metering import CONTROL
 from colonnade.server.engine.rounds import Run, states_of
@@ -172,8 +171,7 @@ def _privacy(engine: Coordinator, run: Run, rows: Sequence[UplinkRow], statement
         "parties": parties,
         "by_round": [{"round": number, "spent": by_round[number]} for number in sorted(by_round)],
     }
-    promise = statement or state_promise(cast("Privacy", found), job.unit)
-    return found | {"statement": promise}
+    return found | {"statement": statement or state_promise(found, job.unit)}
 
 
 def _offer(engine: Coordinator, party: str) -> federation_pb2.Offer:
@@ -215,8 +213,7 @@ def _ledger_spent(row: PartyRow, run: Run) -> int:
     """
     offer = federation_pb2.Offer.FromString(row.offer)
     newest = release_pb2.Release.FromString(row.latest)
-    account = method_of(run.job.kind).account
-    if account:  # its own spending is what this coordinator has seen
+    if method_of(run.job.kind).account:  # its own spending is what this coordinator has seen
         return run.spent(row.name)
     told = 0 if newest.key.account == MEMBERSHIP else newest.receipt.spent_units
     return max(offer.spent_units, told, run.spent(row.name))

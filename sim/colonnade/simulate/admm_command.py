@@ -3,120 +3,174 @@
 import argparse
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from colonnade.cli.admm_options import (
-    add_method_options,
-    add_problem_options,
-    check_method,
-    sizes_of,
-    spec_of,
-)
-from colonnade.cli.caps import delta_of
+from colonnade.cli.admm_options import add_method_options, admm_options_of
+from colonnade.cli.progress import show_progress
+from colonnade.client.planning import check_admm, cohort_sizes
+from colonnade.core.arguments import BadArgument
+from colonnade.core.errors import BadInput
+from colonnade.core.text import counted
+from colonnade.data.schema import load_schema
+from colonnade.methods.problem import Loss
+from colonnade.simulate.admm_file import people_from
+from colonnade.simulate.admm_job import ClientsJob, run_clients
+from colonnade.simulate.admm_run import TARGET, Dealt, Judged, Population, people
+from colonnade.simulate.data_options import check_seed
+from colonnade.simulate.from_file import read_table
+from colonnade.simulate.held_out import rows_held_out
+from colonnade.simulate.run import Clock
 from colonnade.simulate.runs import (
     Result,
+    add_file_options,
     add_run_options,
-    counted,
+    check_file_options,
     finish,
-    run_folder,
     say,
     scored_on,
     simulate,
+    write_run,
 )
 
-if TYPE_CHECKING:
-    from colonnade.simulate.admm_run import Judged, Population
+_CLIENTS, _ROWS_PER_CLIENT, _FEATURES = 500, 50, 10
+_MADE_UP = ("rows_per_client", "features")
 
 
-def register_admm(kinds: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the kind."""
-    parser = kinds.add_parser(
-        "admm",
-        help="many clients with rows each: federated ADMM with client sampling",
-        description="Start a coordinator and hosts of made-up clients as processes on loopback, "
-        "with real TLS, a ledger account for every client and exact noise; fit one model by "
-        "federated private ADMM and write model.json, report.json and report.html. Epsilon is "
-        "each client's own, for all its rows, enforced by its account.",
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's options."""
+    parser.description = (
+        "Start a coordinator and hosts of clients as processes on loopback, with real TLS, a "
+        "ledger account for every client and exact noise; fit one model by federated private ADMM "
+        "and write model.json, report.json and report.html. Epsilon is each client's own, for all "
+        "its rows, enforced by its account."
     )
-    add_problem_options(parser)
+    add_file_options(parser)
+    parser.add_argument(
+        "--client-column",
+        metavar="NAME",
+        help="with --data: whose each row is; default: rows are dealt out to --clients",
+    )
+    parser.add_argument("--clients", type=int, help=f"default {_CLIENTS}")
+    parser.add_argument("--rows-per-client", type=int, help=f"default {_ROWS_PER_CLIENT}")
+    parser.add_argument("--features", type=int, help=f"default {_FEATURES}")
+    parser.add_argument("--loss", choices=("squared", "logistic"), default="squared")
+    parser.add_argument(
+        "--partition",
+        choices=("iid", "skewed"),
+        default="iid",
+        help="skewed: each client has rows of like labels; default iid",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of rows and their partition; 0")
     add_method_options(parser)
     parser.add_argument("--drop-out", type=float, default=0.0, help="chance that a client is away")
     parser.add_argument("--hosts", type=int, default=1, help="processes; default 1")
     add_run_options(parser)
-    parser.set_defaults(handler=_simulate)
 
 
-def _simulate(arguments: argparse.Namespace) -> int:
-    check_method(arguments)  # before anything heavy is imported
-    if arguments.clients > 0:
-        sizes_of(arguments, arguments.clients)
+def run(arguments: argparse.Namespace) -> int:
+    """Simulate a job over clients."""
+    options = admm_options_of(arguments)
+    check_admm(options)
+    _check_source(arguments)
+    if arguments.client_column is None:
+        if arguments.clients is None:
+            arguments.clients = _CLIENTS
+        if arguments.clients > 0:
+            cohort_sizes(options, arguments.clients)
     return simulate(arguments, _run, _lines)
 
 
+def _check_source(arguments: argparse.Namespace) -> None:
+    """Refuse options that describe other rows than those that are used."""
+    check_file_options(arguments)
+    check_seed(arguments.seed)
+    if not 0.0 <= arguments.drop_out < 1.0:
+        raise BadArgument("drop_out", "must be at least 0 and below 1")
+    if arguments.data is None:
+        if arguments.client_column is not None:
+            raise BadInput("--client-column is a column of --data; give both")
+        return
+    for name in _MADE_UP:
+        if getattr(arguments, name) is not None:
+            raise BadArgument(name, "is for made-up rows; a file has its own")
+    if arguments.client_column is not None and arguments.clients is not None:
+        raise BadArgument("clients", "follows from the column of clients; leave it out")
+
+
 def _run(arguments: argparse.Namespace, folder: Path) -> Result:
-    from colonnade.cli.progress import show_progress
-    from colonnade.cli.run_folder import write_run
-    from colonnade.client.admm_builder import Frame, job_over_clients
-    from colonnade.simulate.admm_run import TARGET, found, judged, people
-    from colonnade.simulate.run import Clock, run_job
-
-    clients, clock = arguments.clients, Clock()
-    population = _population(arguments)
-    spec = spec_of(arguments, clients=clients, features=arguments.features)
-    most = counted(spec.max_participations, "time")
-    say(
-        arguments,
-        f"{counted(clients, 'client')} at {counted(population.hosts, 'host')}; plan: admm, "
-        f"{counted(spec.rounds, 'round')} of {spec.sampled}; each answers at most {most}",
-    )
-    dealt = people(population)
-    federation = found(folder, dealt, cap_units=spec.max_units, drop_out=population.drop_out)
-    clock.mark("prepared")
-    frame = Frame(f"simulated {TARGET} over clients", delta_of(arguments, clients), 30, 120)
-    outcome = run_job(
-        federation,
-        lambda offers: job_over_clients(spec, offers, target=TARGET, frame=frame),
+    clock = Clock()
+    scored = run_clients(
+        folder,
+        _job(arguments),
         show=lambda views: show_progress(views, quiet=arguments.json),
+        say=lambda text: say(arguments, text),
         clock=clock,
-        unfinished=lambda report: write_run(report, run_folder(arguments, report)),
+        unfinished=lambda report: write_run(arguments, report),
     )
-    say(arguments, "scoring the model beside its references")
-    made = {**outcome.report, "simulation": _made(population)}
-    found_ = judged(made, spec, dealt, seed=arguments.seed)
-    return finish(arguments, found_.report, clock, _found(found_))
+    return finish(arguments, scored.report, clock, _found(scored))
 
 
-def _made(population: "Population") -> dict[str, float | str]:
-    """Return what was made up, for the report."""
-    return {
-        "rows_per_client": population.rows_per_client,
-        "features": population.features,
-        "hosts": population.hosts,
-        "partition": "skewed: like labels together" if population.skewed else "at random",
-        "drop_out": population.drop_out,
-        "seed": population.seed,
+def _job(arguments: argparse.Namespace) -> ClientsJob:
+    """Return the job, over the clients of a file or made-up ones."""
+    skewed, target = arguments.partition == "skewed", arguments.target or TARGET
+    partition = "skewed: like labels together" if skewed else "at random"
+    if arguments.data is None:
+        population = _population(arguments, skewed=skewed)
+        dealt = people(population)
+        sizes: dict[str, float | str] = {"rows_per_client": population.rows_per_client}
+    else:
+        dealt = _from_file(arguments, skewed=skewed)
+        sizes = {"rows": sum(client.label.size for client in dealt.clients)}
+        if arguments.client_column is not None:
+            partition = f"by the column {arguments.client_column}"
+    facts = {
+        **sizes,
+        "features": len(dealt.sites[0].features),
+        "hosts": arguments.hosts,
+        "partition": partition,
+        "drop_out": arguments.drop_out,
+        "seed": arguments.seed,
     }
+    options = admm_options_of(arguments)
+    return ClientsJob(dealt, target, options, arguments.drop_out, facts, arguments.seed)
 
 
-def _population(arguments: argparse.Namespace) -> "Population":
-    from colonnade.methods.problem import Loss
-    from colonnade.simulate.admm_run import Population
-    from colonnade.simulate.held_out import rows_held_out
-
+def _population(arguments: argparse.Namespace, *, skewed: bool) -> Population:
+    rows, features = arguments.rows_per_client, arguments.features
+    rows = _ROWS_PER_CLIENT if rows is None else rows
     return Population(
         clients=arguments.clients,
-        rows_per_client=arguments.rows_per_client,
-        features=arguments.features,
+        rows_per_client=rows,
+        features=_FEATURES if features is None else features,
         loss=Loss(arguments.loss),
-        skewed=arguments.partition == "skewed",
+        skewed=skewed,
         hosts=arguments.hosts,
         drop_out=arguments.drop_out,
         seed=arguments.seed,
-        held_out=rows_held_out(arguments.holdout, arguments.clients * arguments.rows_per_client),
+        held_out=rows_held_out(arguments.holdout, arguments.clients * rows),
     )
 
 
-def _found(judged: "Judged") -> Result:
+def _from_file(arguments: argparse.Namespace, *, skewed: bool) -> Dealt:
+    table = read_table(
+        arguments.data,
+        arguments.target,
+        loss=Loss(arguments.loss),
+        schema=load_schema(arguments.schema) if arguments.schema else None,
+        client_column=arguments.client_column,
+    )
+    if table.skipped:
+        say(arguments, f"no numbers, left out: {', '.join(table.skipped)}")
+    return people_from(
+        table,
+        clients=arguments.clients,
+        hosts=arguments.hosts,
+        skewed=skewed,
+        held_out=rows_held_out(arguments.holdout, table.n_rows),
+        seed=arguments.seed,
+    )
+
+
+def _found(judged: Judged) -> Result:
     """Return what clients did, quality and privacy."""
     report, ours, best = judged.report, judged.ours, judged.best
     about, classifies = report["clients"], report["loss"] == "logistic"

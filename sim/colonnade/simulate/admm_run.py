@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from colonnade.core.arguments import BadArgument
 from colonnade.core.arrays import FloatArray
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
@@ -23,6 +24,8 @@ from colonnade.simulate.quality import NOTE
 from colonnade.simulate.synthetic import BOUND, make
 
 TARGET = "y"
+MAX_HOSTS = 16
+_MAX_VALUES = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +43,19 @@ class Population:
     held_out: int = 0  # more rows, that no client has
 
     def __post_init__(self) -> None:
-        sizes = (self.clients, self.rows_per_client, self.features)
-        if min(sizes) < 1 or not 2 <= math.prod(sizes) <= 10**9:
-            raise BadInput(
-                "--clients, --rows-per-client and --features must be positive, and their product "
-                "at most 1000000000"
-            )
-        if not 1 <= self.hosts <= min(self.clients, 16):
-            raise BadInput("--hosts must lie between 1 and 16, and not above --clients")
+        sizes = {name: getattr(self, name) for name in ("clients", "rows_per_client", "features")}
+        for name, size in sizes.items():
+            if not 1 <= size <= _MAX_VALUES:
+                raise BadArgument(name, f"must lie between 1 and {_MAX_VALUES}")
+        if not 2 <= math.prod(sizes.values()) <= _MAX_VALUES:
+            raise BadInput(f"clients times rows times features must lie in 2 .. {_MAX_VALUES}")
+        if not 1 <= self.hosts <= min(self.clients, MAX_HOSTS):
+            text = f"must lie between 1 and {MAX_HOSTS}, and not above the clients"
+            raise BadArgument("hosts", text)
         if not 0.0 <= self.drop_out < 1.0:
-            raise BadInput("--drop-out must be at least 0 and below 1")
+            raise BadArgument("drop_out", "must be at least 0 and below 1")
         if self.seed < 0:
-            raise BadInput("--seed cannot be negative")
+            raise BadArgument("seed", "cannot be negative")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

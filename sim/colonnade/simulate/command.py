@@ -1,54 +1,58 @@
 """``colonnade simulate``: a coordinator and parties as real processes on this machine."""
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from colonnade.cli.planning_options import (
+from colonnade.cli.planning_options import add_plan_options, options_of
+from colonnade.cli.progress import show_progress
+from colonnade.client import JobView
+from colonnade.core.errors import BadInput
+from colonnade.data.schema import load_schema
+from colonnade.methods.problem import DEFAULT_CORRELATION, Loss
+from colonnade.simulate.data_options import (
     add_bounds_option,
-    add_plan_options,
+    add_data_options,
     bounds_share,
     check_data_options,
+    check_seed,
     owner_of,
-    wishes_of,
 )
-from colonnade.simulate.admm_command import register_admm
+from colonnade.simulate.federation import Site
+from colonnade.simulate.from_file import deal_columns, read_table, sites_from
+from colonnade.simulate.held_out import Divided, divide, rows_held_out
+from colonnade.simulate.overlap import run_overlapping
+from colonnade.simulate.parties_option import add_parties_option, parties_of
+from colonnade.simulate.run import Clock, ColumnsJob, run_columns
 from colonnade.simulate.runs import (
     Result,
+    add_file_options,
     add_run_options,
-    counted,
+    check_file_options,
     finish,
     privacy_lines,
     say,
     scored_on,
     simulate,
 )
+from colonnade.simulate.story import even_split, sites_of
+from colonnade.simulate.synthetic import make
 
-if TYPE_CHECKING:
-    from colonnade.client.builder import JobOptions
-    from colonnade.methods.base import Plan
-    from colonnade.methods.bounds_budget import BoundsBudget
-    from colonnade.simulate.federation import Site
-    from colonnade.simulate.held_out import Divided
-    from colonnade.simulate.overlap import Aligned
-
-_MAX_PARTIES, _MAX_ROWS, _MAX_FEATURES = 32, 10**7, 10**4
+_MAX_ROWS, _MAX_FEATURES = 10**7, 10**4
 
 
-def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "simulate",
-        help="run a whole federation on this machine, with one command",
-        description="Start a coordinator and parties as processes on loopback, with real TLS, "
-        "ledgers and noise, fit one model, and write model.json, report.json and report.html.",
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.description = (
+        "Start a coordinator and parties as processes on loopback, with real TLS, ledgers and "
+        "noise, fit one model, and write model.json, report.json and report.html."
     )
     add_run_options(parser)
-    parser.add_argument("--data", type=Path, help="CSV or Parquet whose columns are split")
-    parser.add_argument("--target", help="with --data: the label's column")
-    parser.add_argument("--schema", type=Path, help="with --data: declared bounds (TOML)")
-    add_plan_options(parser, data=True)
+    add_file_options(parser)
+    add_parties_option(parser)
+    add_data_options(parser)
+    add_plan_options(parser)
     add_bounds_option(
         parser, "default 0; with --data 0.05, or what useful bounds need up to 0.5, else 0"
     )
@@ -58,159 +62,82 @@ def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         metavar="PART",
         help="each party has this part of the people, at random: align, ingest, then fit",
     )
-    parser.set_defaults(handler=_simulate)
-    register_admm(parser.add_subparsers(title="other jobs", metavar="KIND"))
 
 
-def _simulate(arguments: argparse.Namespace) -> int:
-    from colonnade.core.errors import BadInput
-
-    if (arguments.data is None) != (arguments.target is None):
-        raise BadInput("--data and --target go together")
-    if arguments.schema is not None and arguments.data is None:
-        raise BadInput("--schema declares the bounds of --data; give both")
-    check_data_options(
-        arguments,
-        max_parties=_MAX_PARTIES,
-        max_rows=_MAX_ROWS,
-        max_features=_MAX_FEATURES,
-        made_up=arguments.data is None,
-    )
+def run(arguments: argparse.Namespace) -> int:
+    """Simulate a job over columns."""
+    check_file_options(arguments)
+    arguments.parties = parties_of(arguments.parties)
+    check_seed(arguments.seed)
+    if arguments.data is None:
+        if isinstance(arguments.parties, Mapping):
+            raise BadInput("--parties gives columns of --data to parties; name the file")
+        check_data_options(
+            arguments,
+            parties=len(arguments.parties),
+            max_rows=_MAX_ROWS,
+            max_features=_MAX_FEATURES,
+        )
     return simulate(arguments, _run, _lines)
 
 
 def _run(arguments: argparse.Namespace, folder: Path) -> Result:
-    from colonnade.cli.progress import show_progress
-    from colonnade.client.builder import delta_of, job_of
-    from colonnade.simulate.run import Clock, prepare, run_job, with_quality
+    clock, options = Clock(), options_of(arguments)
+    usual = 0.0 if arguments.data is None else None
+    share = bounds_share(arguments, usual=usual)
+    setup = ColumnsJob(_sites(arguments), options, share, arguments.seed)
 
-    clock, wishes = Clock(), wishes_of(arguments)
-    divided = _sites(arguments)
-    sites, n_rows = divided.fitted, divided.n_rows
-    aligned = _align(arguments, folder, sites, wishes) if arguments.overlap is not None else None
-    if aligned is not None:
-        n_rows = aligned.n_rows
-    target = next(site.label.name for site in sites if site.label is not None)
-    plan, bounds = _plan(arguments, wishes, sites, n_rows=n_rows)
-    columns = sum(len(site.features) for site in sites)
-    say(
-        arguments,
-        f"{counted(len(sites), 'party', 'parties')}, {n_rows} people, "
-        f"{counted(columns, 'feature')}; plan: {plan.spec.kind}, "
-        f"{counted(plan.spec.rounds, 'round')}",
-    )
-    say(arguments, bounds.note)
-    if aligned is None:
-        federation = prepare(folder, sites, plan.spec, prices=bounds.prices)
-    else:
-        federation = aligned.federation
-    clock.mark("prepared")
-    outcome = run_job(
-        federation,
-        lambda offers: job_of(
-            plan.spec,
-            offers,
-            target=target,
-            name=f"simulated {target}",
-            delta=delta_of(wishes, n_rows),
-            timeout_s=60,
-        ),
-        show=lambda views: show_progress(views, quiet=arguments.json),
-        clock=clock,
-    )
-    say(arguments, "scoring the model beside its references")
-    report = with_quality(outcome, divided, seed=arguments.seed)
-    report["privacy"]["bounds_note"] = bounds.note
-    found = _found(report)
-    if aligned is not None:
-        report["alignment"] = aligned.report["alignment"]
-        found["alignment"] = {
-            "part": arguments.overlap,
-            "kept": aligned.n_rows,
-            "overlap": aligned.report["alignment"]["overlap"],
-            "uplink": {
-                k: aligned.report["uplink"][k] for k in ("payload_bytes", "predicted_bytes")
-            },
-            "membership": aligned.report["alignment"]["membership"],
-        }
+    def show(views: Iterable[JobView]) -> Iterator[JobView]:
+        return show_progress(views, quiet=arguments.json)
+
+    def tell(text: str) -> None:
+        say(arguments, text)
+
+    if arguments.overlap is None:
+        report = run_columns(folder, setup, show=show, say=tell, clock=clock)
+        return finish(arguments, report, clock, _found(report))
+    report = run_overlapping(folder, setup, arguments.overlap, show=show, say=tell, clock=clock)
+    found = {**_found(report), "alignment": report["alignment"]}
     return finish(arguments, report, clock, found)
 
 
-def _align(
-    arguments: argparse.Namespace, folder: Path, sites: "Sequence[Site]", wishes: "JobOptions"
-) -> "Aligned":
-    """Deal people out, have them aligned, and ingest by the rows that they were given."""
-    from colonnade.cli.progress import show_progress
-    from colonnade.client.builder import budget_of
-    from colonnade.core.errors import BadInput
-    from colonnade.simulate.overlap import align
-
-    if arguments.data is not None and arguments.bounds_share != 0.0:
-        raise BadInput("--overlap buys no bounds; give --bounds-share 0 with --data")
-    n_people = len(sites[0].features[0].values)
-    units = budget_of(wishes, n_rows=n_people, n_parties=len(sites))
-    say(arguments, f"each party has {arguments.overlap:.0%} of {n_people} people: aligning them")
-    return align(
-        folder,
-        sites,
-        arguments.overlap,
-        cap_units=2 * units,  # the plan is for more rows, which are not known yet
-        seed=arguments.seed,
-        show=lambda views: show_progress(views, quiet=arguments.json),
-    )
-
-
-def _plan(
-    arguments: argparse.Namespace, wishes: "JobOptions", sites: "Sequence[Site]", *, n_rows: int
-) -> "tuple[Plan, BoundsBudget]":
-    """Return the plan, and what each party pays for bounds besides."""
-    from colonnade.client.builder import budget_of, plan_of
-    from colonnade.methods.bounds_budget import BoundsBudget
-    from colonnade.methods.problem import Loss
-    from colonnade.simulate.run import bounded_columns
-
-    units = budget_of(wishes, n_rows=n_rows, n_parties=len(sites))
-    share = bounds_share(arguments, usual=0.0 if arguments.data is None else None)
-    columns = bounded_columns(sites, Loss(wishes.loss))
-    bounds = BoundsBudget.of(columns, n_rows=n_rows, units=units, share=share)
-    features = {site.party: tuple(each.name for each in site.features) for site in sites}
-    owner = owner_of(arguments, tuple(features))
-    rest = units - bounds.set_aside
-    return plan_of(wishes, features, n_rows=n_rows, units=rest, owner=owner), bounds
-
-
-def _sites(arguments: argparse.Namespace) -> "Divided":
+def _sites(arguments: argparse.Namespace) -> Divided:
     """Return the organizations' tables, and the rows held out of them."""
-    from colonnade.data.schema import load_schema
-    from colonnade.methods.problem import DEFAULT_CORRELATION, Loss
-    from colonnade.simulate.from_file import read_table, sites_from
-    from colonnade.simulate.held_out import divide, rows_held_out
-    from colonnade.simulate.story import even_split, party_names, sites_of
-    from colonnade.simulate.synthetic import make
-
-    loss, names = Loss(arguments.loss), party_names(arguments.parties)
-    holder = owner_of(arguments, names)
-    owner = None if holder is None else names.index(holder)
+    names = tuple(arguments.parties)
+    owner = owner_of(arguments, names)
     if arguments.data is not None:
-        schema = load_schema(arguments.schema) if arguments.schema else None
-        table = read_table(arguments.data, arguments.target, loss=loss, schema=schema)
-        sites = sites_from(table, names, owner=owner)
-        if table.skipped:
-            say(arguments, f"no numbers, left out: {', '.join(table.skipped)}")
-        count = rows_held_out(arguments.holdout, table.n_rows)
+        sites, n_rows = _from_file(arguments, owner)
+        count = rows_held_out(arguments.holdout, n_rows)
         return divide(sites, count, seed=arguments.seed)
     given = arguments.correlation
     count = rows_held_out(arguments.holdout, arguments.rows)
     made = make(
         arguments.rows + count,
-        even_split(arguments.features, arguments.parties),
+        even_split(arguments.features, len(names)),
         informative=min(arguments.informative, arguments.features),
         correlation=DEFAULT_CORRELATION if given is None else given,
         noise=arguments.noise,
         seed=arguments.seed,
-        loss=loss,
+        loss=Loss(arguments.loss),
     )
-    return divide(sites_of(made, names, owner=owner), count, seed=arguments.seed)
+    place = None if owner is None else names.index(owner)
+    return divide(sites_of(made, names, owner=place), count, seed=arguments.seed)
+
+
+def _from_file(arguments: argparse.Namespace, owner: str | None) -> tuple[list[Site], int]:
+    """Return the tables that the columns of the file make, and the number of its rows."""
+    schema = load_schema(arguments.schema) if arguments.schema else None
+    loss, parties = Loss(arguments.loss), arguments.parties
+    table = read_table(arguments.data, arguments.target, loss=loss, schema=schema)
+    if not isinstance(parties, Mapping):
+        parties = deal_columns(table, parties)
+    sites = sites_from(table, parties, owner=owner)
+    if table.skipped:
+        say(arguments, f"no numbers, left out: {', '.join(table.skipped)}")
+    given = {name for names in parties.values() for name in names}
+    if unused := [each.name for each in table.features if each.name not in given]:
+        say(arguments, f"of no party, left out: {', '.join(unused)}")
+    return sites, table.n_rows
 
 
 def _found(report: dict[str, Any]) -> Result:

@@ -5,13 +5,18 @@ its own, so a simulation runs what a deployment runs.
 """
 
 import json
+import math
 import os
+import secrets
 import socket
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+import duckdb
+import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.fixedpoint import Bounds
@@ -36,9 +41,11 @@ from colonnade.privacy.membership import MEMBERSHIP
 FEDERATION = "simulation"
 HUB = "hub"
 OPERATOR = "analyst"
+FOLDERS = ("authority", "logs", HUB, OPERATOR)  # beside those of the parties
 _ID = "simulated person"  # not what a column of somebody's file is called
-_CLIENT = "client"
 _SOURCE = "table.parquet"
+_CLIENT = "simulated client"
+_FIRST_PORT, _LAST_PORT = 15_000, 32_000
 
 
 @contextmanager
@@ -159,11 +166,16 @@ def found_federation(
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on right now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a port that nobody listens on right now.
+
+    It lies below the range from which systems take the ports of outgoing connections (RFC 6335 and
+    Linux differ, both begin above), so that none of those takes it before it is listened on.
+    """
+    while True:
+        port = _FIRST_PORT + secrets.randbelow(_LAST_PORT - _FIRST_PORT)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def _member(authority: Path, folder: Path, identity: Identity, now: datetime) -> None:
@@ -202,9 +214,6 @@ def write_parquet(
     path: Path, columns: Mapping[str, FloatArray | IntArray], people: IntArray | None = None
 ) -> None:
     """Write columns, and a number for each person, as a Parquet file."""
-    import duckdb
-    import numpy as np
-
     n_rows = len(next(iter(columns.values())))
     table = {_ID: np.arange(n_rows) if people is None else people} | dict(columns)
     with duckdb.connect() as connection:
@@ -231,7 +240,7 @@ coordinator = "spiffe://{FEDERATION}/coordinator/{HUB}"
 kinds = {json.dumps([kind for kind in kinds() if method_of(kind).model])}
 features = ["*"]
 label = true
-max_rho = {rho_from_units(cap_units)!r}
+max_rho = {math.nextafter(rho_from_units(cap_units), math.inf)!r}
 max_rounds = 100000
 """
 

@@ -1,4 +1,4 @@
-"""A federation from one file: its columns are dealt out to organizations, in order.
+"""A federation from one file: its columns are given to organizations, as named or in order.
 
 For simulations only: whoever has the whole file needs no federation. Without a schema the bounds
 are taken from the file, rounded outward to powers of two, which a real party must not do.
@@ -6,21 +6,26 @@ are taken from the file, rounded outward to powers of two, which a real party mu
 
 import itertools
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import numpy as np
+from numpy.typing import NDArray
 
-from colonnade.core.arrays import FloatArray
+from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
 from colonnade.core.text import listed
 from colonnade.data.schema import Schema
 from colonnade.methods.problem import Loss
 from colonnade.party.data.sources import is_number
-from colonnade.simulate.federation import Column, Site
+from colonnade.pki.identity import check_part
+from colonnade.simulate.federation import FOLDERS, Column, Site
 
+Values = NDArray[Any]
 _LEAST_ROWS = 10
 _MAX_NAME = 200  # as in a schema
 _TYPES = ["BOOLEAN", "BIGINT", "DOUBLE", "VARCHAR"]  # no dates: "inf" is one to DuckDB
@@ -33,6 +38,7 @@ class FileTable:
     features: tuple[Column, ...]
     label: Column
     skipped: tuple[str, ...]  # columns that hold no numbers
+    clients: IntArray | None = None  # whose each row is, numbered from 0
 
     @property
     def n_rows(self) -> int:
@@ -40,9 +46,18 @@ class FileTable:
         return len(self.label.values)
 
 
-def read_table(path: Path, target: str, *, loss: Loss, schema: Schema | None = None) -> FileTable:
-    """Read a CSV (plain or gzip) or Parquet file."""
-    columns, skipped = _read(path)
+def read_table(
+    path: Path,
+    target: str,
+    *,
+    loss: Loss,
+    schema: Schema | None = None,
+    client_column: str | None = None,
+) -> FileTable:
+    """Read a CSV (plain or gzip) or Parquet file; ``client_column`` says whose each row is."""
+    found = _read(path)
+    clients = None if client_column is None else _clients(path, found, client_column)
+    columns, skipped = _numbers(found)
     declared = {} if schema is None else {each.column: each.bounds for each in schema.columns}
     for name in (target, *declared):
         if name not in columns:
@@ -72,11 +87,21 @@ def read_table(path: Path, target: str, *, loss: Loss, schema: Schema | None = N
             return Column(name, declared.get(name) or outward(values), values)
         except OverflowError:
             raise BadInput(
-                f"{path}: column {name!r} has infinite or huge values; declare bounds (--schema)"
+                f"{path}: column {name!r} has infinite or huge values; declare bounds in a schema"
             ) from None
 
     features = tuple(column(name, values) for name, values in columns.items())
-    return FileTable(features, column(target, label), tuple(skipped))
+    return FileTable(features, column(target, label), tuple(skipped), clients)
+
+
+def _clients(path: Path, found: dict[str, Values], name: str) -> IntArray:
+    """Take the column that says whose each row is, and number its values."""
+    if name not in found:
+        raise BadInput(f"{path} has no column {name!r} of clients; it has {listed(tuple(found))}")
+    values = np.ma.asarray(found.pop(name))
+    if np.ma.getmaskarray(values).any() or any(each != each for each in values.tolist()):
+        raise BadInput(f"{path}: the column of clients {name!r} has missing values")
+    return np.unique(values.astype(str), return_inverse=True)[1].astype(np.int64)
 
 
 def _there(columns: Collection[str], skipped: Sequence[str]) -> str:
@@ -87,17 +112,44 @@ def _there(columns: Collection[str], skipped: Sequence[str]) -> str:
     return f"it has {listed(tuple(columns)) or 'none'}{texts}"
 
 
-def sites_from(table: FileTable, parties: Sequence[str], *, owner: int | None) -> list[Site]:
-    """Deal the columns out in order; ``owner`` alone has the label, if given."""
-    if len(table.features) < len(parties):
-        raise BadInput(f"{len(table.features)} columns cannot be split over {len(parties)} parties")
-    cuts = [round(k * len(table.features) / len(parties)) for k in range(len(parties) + 1)]
-    return [
-        Site(party, table.features[first:last], table.label if owner in (None, k) else None)
-        for k, (party, (first, last)) in enumerate(
-            zip(parties, itertools.pairwise(cuts), strict=True)
-        )
-    ]
+def deal_columns(table: FileTable, parties: Sequence[str]) -> dict[str, list[str]]:
+    """Deal the columns out in order, equally many to each party."""
+    names = [column.name for column in table.features]
+    if len(names) < len(parties):
+        raise BadInput(f"{len(names)} columns cannot be split over {len(parties)} parties")
+    cuts = [round(k * len(names) / len(parties)) for k in range(len(parties) + 1)]
+    pairs = zip(parties, itertools.pairwise(cuts), strict=True)
+    return {party: names[first:last] for party, (first, last) in pairs}
+
+
+def sites_from(
+    table: FileTable, parties: Mapping[str, Sequence[str]], *, owner: str | None
+) -> list[Site]:
+    """Give each party the columns named for it; ``owner`` alone has the label, if given."""
+    known, given = {column.name: column for column in table.features}, set[str]()
+    sites = []
+    for party, names in parties.items():
+        _check_party(party, names)
+        for name in names:
+            if name == table.label.name:
+                raise BadInput(f"party {party}: {name!r} is the label; a label owner alone has it")
+            if name not in known:
+                there = _there(tuple(known), table.skipped)
+                raise BadInput(f"party {party}: there is no numeric column {name!r}; {there}")
+            if name in given:
+                raise BadInput(f"party {party}: column {name!r} is named more than once")
+            given.add(name)
+        label = table.label if owner in (None, party) else None
+        sites.append(Site(party, [known[name] for name in names], label))
+    return sites
+
+
+def _check_party(party: str, columns: Sequence[str]) -> None:
+    check_part("name", party)  # as its certificate will have it
+    if party in FOLDERS:
+        raise BadInput(f"a simulated party cannot be called {party}; choose another name")
+    if not columns:
+        raise BadInput(f"party {party} has no column; name at least one")
 
 
 def outward(values: FloatArray) -> Bounds:
@@ -110,9 +162,7 @@ def outward(values: FloatArray) -> Bounds:
     return Bounds(-reach if low < 0 else 0.0, reach if high > 0 else 0.0)
 
 
-def _read(path: Path) -> tuple[dict[str, FloatArray], list[str]]:
-    import duckdb
-
+def _read(path: Path) -> dict[str, Values]:
     if not path.exists():
         raise BadInput(f"{path}: no such file")
     try:
@@ -121,9 +171,13 @@ def _read(path: Path) -> tuple[dict[str, FloatArray], list[str]]:
                 relation = connection.read_parquet(str(path))
             else:
                 relation = connection.read_csv(str(path), auto_type_candidates=_TYPES)
-            found = relation.fetchnumpy()
+            return dict(relation.fetchnumpy())
     except duckdb.Error:
         raise BadInput(f"{path}: cannot be read as CSV or Parquet") from None
+
+
+def _numbers(found: Mapping[str, Values]) -> tuple[dict[str, FloatArray], list[str]]:
+    """Return the columns with numbers, and the names of the others."""
     columns, skipped = {}, []
     for name, values in found.items():
         if np.issubdtype(values.dtype, np.number) or values.dtype == np.bool_:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from colonnade.core.errors import BadInput
+from colonnade.core.arguments import BadArgument
 from colonnade.simulate.federation import Column, Site
 
 MAX_ROWS = 20_000  # the error of a score then is in its third digit
@@ -33,7 +33,7 @@ class Divided:
 def rows_held_out(part: float, n_rows: int) -> int:
     """Return how many of ``n_rows`` are to be held out."""
     if not 0.0 <= part < 1.0:
-        raise BadInput("--holdout must be at least 0 and below 1")
+        raise BadArgument("holdout", "must be at least 0 and below 1")
     return min(max(_LEAST_ROWS, round(part * n_rows)), MAX_ROWS) if part else 0
 
 
@@ -43,8 +43,8 @@ def divide(sites: Sequence[Site], count: int, *, seed: int) -> Divided:
         return Divided(sites, None)
     n_rows = len(sites[0].features[0].values)
     if n_rows - count < _LEAST_FITTED:
-        raise BadInput(
-            f"--holdout leaves {n_rows - count} of {n_rows} rows to fit; leave {_LEAST_FITTED}"
+        raise BadArgument(
+            "holdout", f"leaves {n_rows - count} of {n_rows} rows to fit; leave {_LEAST_FITTED}"
         )
     chosen = np.zeros(n_rows, bool)
     chosen[np.random.default_rng(seed).choice(n_rows, count, replace=False)] = True

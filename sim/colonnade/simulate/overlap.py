@@ -5,7 +5,7 @@ federation does: parties run without tables, an operator has them aligned, each 
 by the rows that it was given, and the job is planned for as many rows as the alignment has.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from colonnade.client.align_builder import AlignOptions, author_alignment
-from colonnade.client.client import JobView
+from colonnade.client.planning import budget_of
 from colonnade.core.arrays import IntArray
 from colonnade.core.errors import BadInput
 from colonnade.privacy.membership import MembershipNoise
 from colonnade.simulate.federation import Federation, Site, found_federation, ingest_aligned
-from colonnade.simulate.run import Clock, run_job
+from colonnade.simulate.run import Clock, ColumnsJob, Say, Show, run_columns, run_job
 
 _LEAST_PEOPLE = 10
 _OPTIONS = AlignOptions()
@@ -46,6 +46,24 @@ def deal(n_people: int, parties: Sequence[str], part: float, *, seed: int) -> di
     return {name: draw.permutation(n_people)[:count].astype(np.int64) for name in parties}
 
 
+def run_overlapping(
+    folder: Path, setup: ColumnsJob, part: float, *, show: Show, say: Say, clock: Clock
+) -> dict[str, Any]:
+    """Align people of whom each party has a part, run the job, and return its report with both."""
+    sites, n_people = setup.divided.fitted, setup.divided.n_rows
+    if setup.bounds_share != 0.0:
+        raise BadInput("--overlap buys no bounds; give --bounds-share 0 with --data")
+    units = budget_of(setup.options, n_rows=n_people, n_parties=len(sites))
+    say(f"each party has {part:.0%} of {n_people} people: aligning them")
+    # Twice the budget is the cap: the plan is for the rows that come out, which are not known yet.
+    aligned = align(folder, sites, part, cap_units=2 * units, seed=setup.seed, show=show)
+    made = (aligned.federation, aligned.n_rows)
+    report = run_columns(folder, setup, show=show, say=say, clock=clock, made=made)
+    uplink = aligned.report["uplink"]
+    sent = {name: uplink[name] for name in ("payload_bytes", "predicted_bytes")}
+    return {**report, "alignment": {**aligned.report["alignment"], **sent, "part": part}}
+
+
 def align(
     folder: Path,
     sites: Sequence[Site],
@@ -53,7 +71,7 @@ def align(
     *,
     cap_units: int,
     seed: int,
-    show: Callable[[Iterable[JobView]], Iterator[JobView]],
+    show: Show,
 ) -> Aligned:
     """Make a federation without tables, align its people with real processes, and ingest."""
     n_people = len(sites[0].features[0].values)

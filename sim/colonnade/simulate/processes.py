@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from colonnade.client.client import Client, PartyOffer
+from colonnade.client import Client, PartyOffer
 from colonnade.core.errors import JobEnded, Unreachable
 from colonnade.pki.authority import load_credentials
 from colonnade.simulate.federation import Federation, only_mine

@@ -1,4 +1,4 @@
-"""A whole simulated job: found the federation, start its processes, run, score, report."""
+"""A whole simulated job over columns: make the federation, run its processes, score, report."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -6,12 +6,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from colonnade.client.client import JobView, PartyOffer
+from colonnade.client import JobOptions, JobView, PartyOffer
+from colonnade.client.builder import job_over_columns
+from colonnade.client.planning import budget_of, delta_of, plan_of
 from colonnade.core.errors import JobEnded
+from colonnade.core.text import counted
 from colonnade.ledger.create import open_ledger
 from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.gate import Gate
-from colonnade.methods.base import MethodSpec
+from colonnade.methods.base import MethodSpec, Plan
+from colonnade.methods.bounds_budget import BoundsBudget
 from colonnade.methods.job import Job
 from colonnade.methods.problem import Loss
 from colonnade.party.data.bounds import buy_bounds
@@ -20,9 +24,11 @@ from colonnade.privacy.sampling import OsNoise
 from colonnade.simulate.federation import Federation, Site, found_federation, only_mine
 from colonnade.simulate.held_out import Divided
 from colonnade.simulate.processes import Processes
+from colonnade.simulate.quality import scored
 
 MakeJob = Callable[[Sequence[PartyOffer]], Job]
 Show = Callable[[Iterable[JobView]], Iterator[JobView]]
+Say = Callable[[str], None]
 
 
 @dataclass(slots=True)
@@ -44,6 +50,87 @@ class Outcome:
     report: Mapping[str, Any]
     job: Job
     clock: Clock
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnsJob:
+    """A job over columns to simulate.
+
+    Parameters
+    ----------
+    bounds_share
+        Part of the budget that buys tighter bounds; None leaves it to the rule.
+    seed
+        Of the references that the model is compared with; noise has none.
+    """
+
+    divided: Divided
+    options: JobOptions
+    bounds_share: float | None
+    seed: int
+
+    def plan(self, n_rows: int) -> tuple[Plan, BoundsBudget]:
+        """Return the plan, and what each party pays for bounds besides."""
+        sites = self.divided.fitted
+        units = budget_of(self.options, n_rows=n_rows, n_parties=len(sites))
+        columns = bounded_columns(sites, Loss(self.options.loss))
+        bounds = BoundsBudget.of(columns, n_rows=n_rows, units=units, share=self.bounds_share)
+        features = {site.party: tuple(each.name for each in site.features) for site in sites}
+        plan = plan_of(
+            self.options,
+            features,
+            n_rows=n_rows,
+            units=units - bounds.set_aside,
+            owner=self.options.label_owner,
+        )
+        return plan, bounds
+
+
+def run_columns(
+    folder: Path,
+    setup: ColumnsJob,
+    *,
+    show: Show,
+    say: Say,
+    clock: Clock,
+    made: tuple[Federation, int] | None = None,
+) -> dict[str, Any]:
+    """Run the job in ``folder`` and return its report, with the quality of its model.
+
+    ``made`` is a federation that is there already, and the number of its rows.
+    """
+    sites, n_rows = setup.divided.fitted, setup.divided.n_rows if made is None else made[1]
+    target = next(site.label.name for site in sites if site.label is not None)
+    plan, bounds = setup.plan(n_rows)
+    columns = sum(len(site.features) for site in sites)
+    say(
+        f"{counted(len(sites), 'party', 'parties')}, {n_rows} people, "
+        f"{counted(columns, 'feature')}; plan: {plan.spec.kind}, "
+        f"{counted(plan.spec.rounds, 'round')}"
+    )
+    say(bounds.note)
+    if made is None:
+        federation = prepare(folder, sites, plan.spec, prices=bounds.prices)
+    else:
+        federation = made[0]
+    clock.mark("prepared")
+    outcome = run_job(
+        federation,
+        lambda offers: job_over_columns(
+            plan.spec,
+            offers,
+            target=target,
+            name=f"simulated {target}",
+            delta=delta_of(setup.options, n_rows),
+            timeout_s=60,
+        ),
+        show=show,
+        clock=clock,
+    )
+    say("scoring the model beside its references")
+    report = with_quality(outcome, setup.divided, seed=setup.seed)
+    report["privacy"]["bounds_note"] = bounds.note
+    return report
 
 
 def bounded_columns(sites: Sequence[Site], loss: Loss) -> dict[str, int]:
@@ -72,7 +159,7 @@ def run_job(
     *,
     show: Show,
     clock: Clock,
-    unfinished: Callable[[Mapping[str, Any]], None] | None = None,
+    unfinished: Callable[[Mapping[str, Any]], object] | None = None,
 ) -> Outcome:
     """Run a job with real processes until it ends; the processes end with it.
 
@@ -93,7 +180,7 @@ def run_job(
                 if view.rounds_done:
                     clock.mark("first_round")
             clock.mark("ended")
-            report = client.report(job_id)
+            report = client.report(job_id).document
         if view is None or view.state != "finished":
             if unfinished is not None:
                 unfinished(report)
@@ -105,8 +192,6 @@ def run_job(
 
 def with_quality(outcome: Outcome, divided: Divided, *, seed: int) -> dict[str, Any]:
     """Return the report with the quality of the model beside its references."""
-    from colonnade.simulate.quality import scored
-
     report = outcome.report
     return {**report, "quality": scored(outcome.job, report["path"], divided, seed=seed)}
 

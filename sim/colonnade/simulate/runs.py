@@ -1,15 +1,18 @@
-"""What every simulation does around its job: a place to happen in, a run folder, a few last lines.
-
-Imports of the package stay inside the functions, so that ``colonnade --help`` is quick.
-"""
+"""What every simulation does around its job: a place for it, a run folder, a few last lines."""
 
 import argparse
+import json
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from colonnade.simulate.run import Clock
+from colonnade.cli.run_folder import file_errors, workplace
+from colonnade.client import JobReport
+from colonnade.core.errors import BadInput
+from colonnade.core.text import counted
+from colonnade.privacy.accounting import format_upper_bound
+from colonnade.simulate.run import Clock
 
 Result = dict[str, Any]
 
@@ -26,7 +29,21 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         help="rows to score on that nothing is fitted to, as a part of all, at most 20000; made-up "
         "rows are added for it; 0 scores the fitted rows; default 0.2",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def add_file_options(parser: argparse.ArgumentParser) -> None:
+    """Add the file that a simulation takes its rows from."""
+    parser.add_argument("--data", type=Path, help="CSV or Parquet; default: made-up rows")
+    parser.add_argument("--target", help="with --data: the label's column")
+    parser.add_argument("--schema", type=Path, help="with --data: declared bounds (TOML)")
+
+
+def check_file_options(arguments: argparse.Namespace) -> None:
+    """Refuse options of a file without the others."""
+    if (arguments.data is None) != (arguments.target is None):
+        raise BadInput("--data and --target go together")
+    if arguments.schema is not None and arguments.data is None:
+        raise BadInput("--schema declares the bounds of --data; give both")
 
 
 def simulate(
@@ -38,10 +55,6 @@ def simulate(
 
     A signal that asks the command to stop ends its processes and removes that folder first.
     """
-    import json
-
-    from colonnade.cli.run_folder import workplace
-
     with workplace(keep=arguments.keep, out=arguments.out) as folder:
         result = run(arguments, folder)
     print(json.dumps(result) if arguments.json else _text(result, list(lines(result))))
@@ -50,26 +63,22 @@ def simulate(
 
 def say(arguments: argparse.Namespace, text: str) -> None:
     """Tell a person what happens; a machine hears the result only."""
-    import sys
-
     if not arguments.json:
         print(text, file=sys.stderr, flush=True)
 
 
-def run_folder(arguments: argparse.Namespace, report: Mapping[str, Any]) -> Path:
-    """Return where a run's files go."""
-    given: Path | None = arguments.out
-    return given or Path("runs") / report["job_id"][:12]
+def write_run(arguments: argparse.Namespace, report: Mapping[str, Any]) -> Path:
+    """Write a run's files and return where they are."""
+    folder: Path = arguments.out or Path("runs") / report["job_id"][:12]
+    with file_errors(folder):
+        return JobReport(dict(report)).write(folder)
 
 
 def finish(
-    arguments: argparse.Namespace, report: Mapping[str, Any], clock: "Clock", found: Result
+    arguments: argparse.Namespace, report: Mapping[str, Any], clock: Clock, found: Result
 ) -> Result:
     """Write the run folder and return what every result has, with what was ``found`` amid it."""
-    from colonnade.cli.run_folder import write_run
-
-    out = run_folder(arguments, report)
-    write_run(report, out)
+    out = write_run(arguments, report)
     clock.mark("written")
     return {
         "job_id": report["job_id"],
@@ -110,7 +119,6 @@ def scored_on(quality: Mapping[str, Any]) -> str:
 
 def privacy_lines(privacy: Mapping[str, Any]) -> Iterator[str]:
     """Say what is promised in all, jointly and at each party, and what of it is for what."""
-    from colonnade.privacy.accounting import format_upper_bound
 
     def told(amount: Mapping[str, float]) -> str:
         return f"epsilon {format_upper_bound(amount['epsilon'], 3)} (rho {amount['rho']:.4g})"
@@ -127,8 +135,3 @@ def privacy_lines(privacy: Mapping[str, Any]) -> Iterator[str]:
         spent += "; rho adds up, epsilon does not"
     yield f"           {spent}"
     yield f"  bounds   {privacy['bounds_note']}"
-
-
-def counted(count: int, one: str, many: str | None = None) -> str:
-    """Return a count and the noun that goes with it."""
-    return f"{count} {one if count == 1 else many or one + 's'}"

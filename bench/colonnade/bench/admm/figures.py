@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from matplotlib.figure import Figure
+
 from colonnade.core.errors import BadInput
 
 _METHODS = {
@@ -30,8 +32,6 @@ def write_figures(result: dict[str, Any], folder: Path) -> None:
 
 
 def _utility(rows: list[dict[str, Any]], path: Path) -> None:
-    from matplotlib.figure import Figure
-
     cases = list(dict.fromkeys(row["case"] for row in rows))
     figure = Figure(figsize=(3.4 * len(cases), 3.4), layout="constrained")
     for place, case in enumerate(cases):
@@ -51,8 +51,6 @@ def _utility(rows: list[dict[str, Any]], path: Path) -> None:
 
 
 def _paper(rows: list[dict[str, Any]], path: Path) -> None:
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(4.6, 3.4), layout="constrained")
     axes = figure.add_subplot()
     epsilons = [row["central_epsilon"] for row in rows]
@@ -75,8 +73,6 @@ def _paper(rows: list[dict[str, Any]], path: Path) -> None:
 
 
 def _growth(growth: dict[str, Any], path: Path) -> None:
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(4.2, 3.2), layout="constrained")
     axes = figure.add_subplot()
     rows = growth["rows"]

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from colonnade.bench.admm.loop import loop_seconds
-from colonnade.client.admm_builder import Frame, job_over_clients
-from colonnade.client.client import Client, PartyOffer
+from colonnade.client import Client, PartyOffer
+from colonnade.client.builder import job_over_clients
 from colonnade.core.arrays import FloatArray
 from colonnade.core.errors import JobEnded
 from colonnade.methods.admm.spec import AdmmSpec
@@ -86,8 +86,9 @@ class Field:
     def _run(self, sampled: int, rounds: int) -> Timed | None:
         """Run one job; its set-up, which reads all clients' rows, is not timed."""
         spec = spec_of(self.scale, sampled=sampled, rounds=rounds)
-        frame = Frame("timed", 1e-6, round_timeout_s=60, party_timeout_s=300)
-        job = job_over_clients(spec, self.offers, target=TARGET, frame=frame)
+        job = job_over_clients(
+            spec, self.offers, target=TARGET, name="timed", delta=1e-6, timeout_s=300
+        )
         name = self.client.submit(job, again=True)
         first: tuple[float, int, dict[str, float]] | None = None
         view = None

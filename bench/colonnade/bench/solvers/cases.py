@@ -27,8 +27,8 @@ from pathlib import Path
 
 import numpy as np
 
+from colonnade.core.arguments import BadArgument
 from colonnade.core.arrays import FloatArray
-from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
 from colonnade.linear.losses import LOGISTIC, SQUARED, Loss
 from colonnade.linear.penalties import Penalty, lasso, ridge
@@ -126,7 +126,7 @@ def read_table(name: str, folder: Path | None) -> tuple[FloatArray, FloatArray]:
     """Read a public table: features, and the last column as the target."""
     path = None if folder is None else folder / f"{name}.csv.gz"
     if path is None or not path.is_file():
-        raise BadInput(f"{name}.csv.gz is not at hand; name its folder with --data")
+        raise BadArgument("data", f"must name the folder of {name}.csv.gz, which is not at hand")
     with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
         rows = csv.reader(file)
         next(rows)

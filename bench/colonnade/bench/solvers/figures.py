@@ -4,6 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
 from colonnade.bench.solvers.tuning import tuned_of
 from colonnade.core.errors import BadInput
 
@@ -74,10 +78,6 @@ def _cell(row: dict[str, Any]) -> str:
 
 
 def _draw_table(rows: list[dict[str, Any]], path: Path) -> None:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
     names = list(dict.fromkeys(row["data"] for row in rows))
     figure = Figure(figsize=(3.2 * len(names), 3.9), layout="constrained")
     FigureCanvasAgg(figure)

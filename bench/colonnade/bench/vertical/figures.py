@@ -2,13 +2,13 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 
 from colonnade.core.errors import BadInput
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _METHODS = {
     "nonprivate": "non-private",
@@ -37,9 +37,6 @@ def write_figures(result: dict[str, Any], folder: Path) -> None:
 
 
 def _figure(width: float, height: float, panels: int) -> "tuple[Figure, list[Axes]]":
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     axes = [figure.add_subplot(1, panels, place + 1) for place in range(panels)]
@@ -50,11 +47,11 @@ def _figure(width: float, height: float, panels: int) -> "tuple[Figure, list[Axe
     return figure, axes
 
 
-def _save(figure: "Figure", path: Path) -> None:
+def _save(figure: Figure, path: Path) -> None:
     figure.savefig(path, dpi=150)
 
 
-def _utility(rows: list[dict[str, Any]]) -> "Figure":
+def _utility(rows: list[dict[str, Any]]) -> Figure:
     figure, (panel,) = _figure(max(6.0, 1.9 * len(rows) + 2.0), 4.2, 1)
     width = 0.8 / len(_METHODS)
     for place, (name, title) in enumerate(_METHODS.items()):
@@ -82,7 +79,7 @@ _JOBS = {
 }
 
 
-def _methods(rows: list[dict[str, Any]]) -> "Figure":
+def _methods(rows: list[dict[str, Any]]) -> Figure:
     figure, (panel,) = _figure(max(6.0, 1.3 * len(rows) + 2.0), 4.2, 1)
     width = 0.8 / len(_JOBS)
     for place, (name, (title, colour)) in enumerate(_JOBS.items()):
@@ -102,7 +99,7 @@ def _methods(rows: list[dict[str, Any]]) -> "Figure":
     return figure
 
 
-def _scaling(scaling: dict[str, Any]) -> "Figure":
+def _scaling(scaling: dict[str, Any]) -> Figure:
     figure, (left, right) = _figure(9.0, 3.8, 2)
     parts = (
         (left, "error", "excess error", scaling["error_slope"], -2 / 3),

@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Sequence
 
-from colonnade.client.client import PartyOffer
+from colonnade.client import PartyOffer
 from colonnade.core.errors import BadInput
 from colonnade.methods.base import Member
 from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec

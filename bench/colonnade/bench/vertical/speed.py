@@ -20,7 +20,7 @@ import numpy as np
 
 from colonnade.bench.vertical.echo import Order, order_line
 from colonnade.bench.vertical.jobs import job_of
-from colonnade.client.client import Client, JobView, PartyOffer
+from colonnade.client import Client, JobView, PartyOffer
 from colonnade.core.errors import JobEnded
 from colonnade.core.fixedpoint import Bounds
 from colonnade.privacy.accounting import units_down
@@ -105,7 +105,7 @@ class Ours:
     def _wait(self, job_id: str, ready: Callable[[JobView], bool]) -> JobView:
         # Looking now and then costs the coordinator less than a watcher does.
         while True:
-            view, _ = self.client.show(job_id)
+            view = self.client.show(job_id).view
             if ready(view) or view.ended:
                 return view
             time.sleep(_LOOK_S if view.rounds_done == 0 else 5 * _LOOK_S)

@@ -1,28 +1,25 @@
 """``colonnade align show``: where an alignment stands, the overlap, and who learns what."""
 
 import argparse
-from typing import TYPE_CHECKING, Any
+import json
+from typing import Any
 
 from colonnade.cli.job.connection import add_client_options, open_client
-
-if TYPE_CHECKING:
-    from colonnade.methods.job import Job
+from colonnade.core.errors import BadInput
+from colonnade.methods.alignment.claims import PROMISE, learned
+from colonnade.methods.alignment.job_spec import AlignmentJobSpec
+from colonnade.methods.job import Job
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
-    add_client_options(parser)
-    parser.add_argument("job", help="the job's name, or its beginning")
+    add_client_options(parser, job=True)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Show the alignment."""
-    import json
-
-    from colonnade.core.errors import BadInput
-
     with open_client(arguments) as client:
-        report = client.report(arguments.job)
+        report = client.report(arguments.job).document
     if report["method"] != "alignment":
         raise BadInput(f"job {report['job_id'][:12]} is no alignment; see colonnade job show")
     if arguments.json:
@@ -53,11 +50,8 @@ def report_lines(report: dict[str, Any]) -> list[str]:
     return [*lines, found["promise"]]
 
 
-def learned_lines(job: "Job") -> list[str]:
+def learned_lines(job: Job) -> list[str]:
     """Say what each side learns from an alignment that is asked for."""
-    from colonnade.methods.alignment.claims import PROMISE, learned
-    from colonnade.methods.alignment.job_spec import AlignmentJobSpec
-
     if not isinstance(job.method, AlignmentJobSpec):
         raise TypeError("the job is no alignment")
     spec = job.method.alignment

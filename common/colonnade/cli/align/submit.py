@@ -2,8 +2,11 @@
 
 import argparse
 
-from colonnade.cli.job.connection import add_client_options, follow, open_client
-from colonnade.cli.job.submit import add_hand_in_options, add_party_options, who
+from colonnade.cli.align.show import learned_lines
+from colonnade.cli.job.connection import add_client_options, open_client
+from colonnade.cli.job.hand_in import add_hand_in_options, add_party_options, hand_in, who
+from colonnade.client.align_builder import AlignOptions, author_alignment
+from colonnade.wire.jobspec import job_to_bytes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,22 +36,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--delta", type=float, default=1e-9, help="of membership, for each party")
     parser.add_argument("--max-people", type=int, help="of each party; default: what it allows")
     parser.add_argument("--chunk", type=int, help="points in a message; default: about 1 MiB")
-    parser.add_argument("--name", help="a name for people")
     parser.add_argument("--timeout", type=int, default=3600, help="seconds a party may stay away")
     add_hand_in_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Submit the alignment that the options ask for, and say what each side learns."""
-    import json
-
-    from colonnade.cli.align.show import learned_lines
-    from colonnade.cli.plan import as_text
-    from colonnade.cli.run_folder import file_errors
-    from colonnade.client.align_builder import AlignOptions, author_alignment
-    from colonnade.client.description import describe
-    from colonnade.wire.jobspec import job_to_bytes
-
     options = AlignOptions(
         mode=arguments.mode,
         ids=tuple(arguments.id or ("plain",)),
@@ -66,18 +59,6 @@ def run(arguments: argparse.Namespace) -> int:
             timeout_s=arguments.timeout,
             **who(arguments),
         )
-        spec = job_to_bytes(job)
-        if arguments.write_spec is not None:
-            with file_errors(arguments.write_spec):
-                arguments.write_spec.write_bytes(spec)
         if not arguments.json:
             print("\n".join(learned_lines(job)))
-        if arguments.dry_run:
-            told = describe(job, client.parties())
-            print(json.dumps(told) if arguments.json else as_text(told))
-            return 0
-        name = client.submit(spec, again=arguments.again)
-        if arguments.watch:
-            return follow(client, name, as_json=arguments.json)
-        print(json.dumps({"job_id": name}) if arguments.json else name)
-        return 0
+        return hand_in(client, client.plan(job_to_bytes(job)), arguments)

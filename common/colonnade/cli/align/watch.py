@@ -7,8 +7,7 @@ from colonnade.cli.job.connection import add_client_options, follow, open_client
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
-    add_client_options(parser)
-    parser.add_argument("job", help="the job's name, or its beginning")
+    add_client_options(parser, job=True)
 
 
 def run(arguments: argparse.Namespace) -> int:

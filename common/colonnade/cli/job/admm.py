@@ -1,23 +1,18 @@
 """``colonnade job admm``: submit a job over the clients of the parties that are attached."""
 
 import argparse
-from typing import TYPE_CHECKING
 
-from colonnade.cli.admm_options import add_method_options, check_method, spec_of
-from colonnade.cli.caps import delta_of
-from colonnade.cli.job.connection import open_client
-from colonnade.cli.job.submit import add_hand_in_options, add_party_options, hand_in, who
-
-if TYPE_CHECKING:
-    from colonnade.client.client import PartyOffer
-    from colonnade.methods.job import Job
+from colonnade.cli.admm_options import add_method_options, admm_options_of
+from colonnade.cli.job.connection import add_client_options, open_client
+from colonnade.cli.job.hand_in import add_hand_in_options, add_party_options, hand_in, who
+from colonnade.client.planning import check_admm
 
 
-def add_admm_options(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
+    add_client_options(parser)
     parser.add_argument("--target", metavar="NAME", required=True, help="the label")
     add_party_options(parser)
-    parser.add_argument("--name", help="a name for people; default: the label")
     parser.add_argument("--loss", choices=("squared", "logistic"), default="squared")
     add_method_options(parser)
     parser.add_argument(
@@ -27,26 +22,17 @@ def add_admm_options(parser: argparse.ArgumentParser) -> None:
     add_hand_in_options(parser)
 
 
-def submit_admm(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Submit the job that the options ask for."""
-    check_method(arguments)
-    from colonnade.wire.jobspec import job_to_bytes
-
+    options = admm_options_of(arguments)
+    check_admm(options)  # before the coordinator is asked
     with open_client(arguments) as client:
-        return hand_in(client, job_to_bytes(_job(arguments, client.parties())), arguments)
-
-
-def _job(arguments: argparse.Namespace, offers: "list[PartyOffer]") -> "Job":
-    from colonnade.client.admm_builder import Frame, job_over_clients
-    from colonnade.client.participants import lack_in_rows, participants
-
-    chosen = participants(offers, lack=lack_in_rows, **who(arguments))
-    clients = sum(offer.clients for offer in chosen)
-    spec = spec_of(arguments, clients=clients, features=len(chosen[0].features))
-    frame = Frame(
-        arguments.name or f"{arguments.target} over {clients} clients",
-        delta_of(arguments, clients),
-        arguments.round_timeout,
-        arguments.timeout,
-    )
-    return job_over_clients(spec, chosen, target=arguments.target, frame=frame)
+        plan = client.plan_admm(
+            options,
+            target=arguments.target,
+            name=arguments.name,
+            round_timeout_s=arguments.round_timeout,
+            timeout_s=arguments.timeout,
+            **who(arguments),
+        )
+        return hand_in(client, plan, arguments)

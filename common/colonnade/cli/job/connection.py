@@ -1,16 +1,21 @@
 """What the verbs of ``colonnade job`` share: which coordinator, as whom, how a job is followed."""
 
 import argparse
+import json
+import os
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from colonnade.client.client import Client, JobView
+from colonnade.cli.progress import show_progress
+from colonnade.client import Client, JobView
+from colonnade.core.errors import BadInput, JobEnded, StoreFailed
 
 
-def add_client_options(parser: argparse.ArgumentParser) -> None:
-    """Add where the coordinator is and who asks."""
+def add_client_options(parser: argparse.ArgumentParser, *, job: bool = False) -> None:
+    """Add where the coordinator is and who asks, and with ``job`` about which job."""
+    if job:
+        parser.add_argument("job", help="the job's name, or its beginning")
     parser.add_argument("--coordinator", metavar="HOST:PORT", help="or COLONNADE_COORDINATOR")
     parser.add_argument(
         "--credentials",
@@ -22,38 +27,21 @@ def add_client_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def open_client(arguments: argparse.Namespace) -> "Client":
+def open_client(arguments: argparse.Namespace) -> Client:
     """Return a client of the coordinator that the options or the environment name."""
-    import os
-
-    from colonnade.client.client import Client
-    from colonnade.core.errors import BadIdentity, BadInput
-    from colonnade.pki.authority import load_credentials
-    from colonnade.pki.identity import COORDINATOR, Identity
-    from colonnade.wire.limits import split_address
-
     address = arguments.coordinator or os.environ.get("COLONNADE_COORDINATOR")
     if not address:
         raise BadInput("say where the coordinator is: --coordinator or COLONNADE_COORDINATOR")
-    split_address(address)  # or it would be said not to answer
     if arguments.insecure:
-        return Client(address, None, identity=Identity.from_uri(arguments.insecure))
+        return Client(address, identity=arguments.insecure)
     folder = arguments.credentials or os.environ.get("COLONNADE_CREDENTIALS")
     if not folder:
         raise BadInput("say who you are: --credentials or COLONNADE_CREDENTIALS")
-    credentials = load_credentials(Path(folder))
-    if credentials.identity.role == COORDINATOR:
-        raise BadIdentity(f"{folder} is of {credentials.identity.uri}, not of an operator")
-    return Client(address, credentials)
+    return Client(address, folder)
 
 
-def follow(client: "Client", job: str, *, as_json: bool) -> int:
+def follow(client: Client, job: str, *, as_json: bool) -> int:
     """Show progress until the job ends; a bar on a terminal, plain lines elsewhere."""
-    import json
-
-    from colonnade.cli.progress import show_progress
-    from colonnade.core.errors import JobEnded, StoreFailed
-
     last = None
     for view in show_progress(client.watch(job), quiet=as_json):
         last = view
@@ -67,14 +55,12 @@ def follow(client: "Client", job: str, *, as_json: bool) -> int:
     return 0
 
 
-def print_notes(notes: "Iterable[str]", *, as_json: bool) -> None:
+def print_notes(notes: Iterable[str], *, as_json: bool) -> None:
     """Tell a person what the numbers alone do not."""
     for note in () if as_json else notes:
         print(f"note: {note}")
 
 
-def view_as_json(view: "JobView") -> "dict[str, object]":
+def view_as_json(view: JobView) -> dict[str, object]:
     """Return where a job stands as plain values."""
-    from dataclasses import asdict
-
     return asdict(view) | {"notes": view.notes}

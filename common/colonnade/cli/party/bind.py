@@ -2,53 +2,46 @@
 
 import argparse
 import json
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from colonnade.party.data.binding import Comparison
+from colonnade.core.errors import NotBound
+from colonnade.ledger.create import open_ledger
+from colonnade.party.config import load_config
+from colonnade.party.data.binding import Comparison, bind, rows_of
+from colonnade.party.data.dataset import open_dataset
 
 
-def register_bind(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb."""
-    parser = verbs.add_parser(
-        "bind",
-        help="use a new extract about the same people with the same ledger",
-        description="Says that the table in the data folder, a new extract, is about the people "
-        "whom the ledger pays for: what was spent stays spent. Also lets a ledger take over a "
-        "table that another one was used with. The reason becomes an entry of the ledger. If the "
-        "rows are of clients, tells how many of them the ledger knows, and refuses if most are "
-        "new: then their ids are written differently, and each would have a second budget.",
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's options."""
+    parser.description = (
+        "Says that the table in the data folder, a new extract, is about the people whom the "
+        "ledger pays for: what was spent stays spent. Also lets a ledger take over a table that "
+        "another one was used with. The reason becomes an entry of the ledger. If the rows are of "
+        "clients, shows how many of them the ledger knows, and refuses if most are new: then their "
+        "ids are written differently, and each would have a second budget."
     )
     parser.add_argument("--config", type=Path, required=True, help="the party's file (TOML)")
     parser.add_argument("--reason", required=True, help="why, for the record")
     parser.add_argument(
         "--force", action="store_true", help="bind although clients or their rule differ"
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.set_defaults(handler=_bind)
 
 
-def _bind(arguments: argparse.Namespace) -> int:
-    from contextlib import closing
-
-    from colonnade.ledger.create import open_ledger
-    from colonnade.party.config import load_config
-    from colonnade.party.data.binding import bind, rows_of
-    from colonnade.party.data.dataset import open_dataset
-
+def run(arguments: argparse.Namespace) -> int:
+    """Bind the ledger to the table."""
     config = load_config(arguments.config)
-    with (
-        closing(open_ledger(config.ledger)) as ledger,
-        open_dataset(config.data) as dataset,
-    ):
-        found = bind(
-            rows_of(dataset),
-            ledger,
-            reason=arguments.reason,
-            clients=dataset.clients,
-            force=arguments.force,
-        )
+    with closing(open_ledger(config.ledger)) as ledger, open_dataset(config.data) as dataset:
+        try:
+            found = bind(
+                rows_of(dataset),
+                ledger,
+                reason=arguments.reason,
+                clients=dataset.clients,
+                force=arguments.force,
+            )
+        except NotBound as error:
+            raise NotBound(f"{error}; or add --force") from None
         bound, version = ledger.state.bound, dataset.version
     other = "" if bound is None else bound.other_ledger
     if arguments.json:
@@ -62,7 +55,7 @@ def _bind(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _counts(found: "Comparison | None") -> dict[str, int] | None:
+def _counts(found: Comparison | None) -> dict[str, int] | None:
     if found is None:
         return None
     return {"known": found.known, "new": found.new, "vanished": found.vanished}

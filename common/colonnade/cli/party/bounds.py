@@ -2,26 +2,37 @@
 
 import argparse
 import json
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from colonnade.cli.caps import delta_of, told_as_epsilon, units_of
+from colonnade.cli.amounts import (
+    amount_as_json,
+    delta_of,
+    format_amount,
+    told_as_epsilon,
+    units_of,
+)
+from colonnade.cli.progress import bar
+from colonnade.cli.text import names_from
+from colonnade.core.errors import EXIT_OK, BudgetExceeded
+from colonnade.ledger.create import open_ledger
+from colonnade.ledger.files import LedgerFiles
+from colonnade.ledger.gate import Gate
+from colonnade.party.data.bounds import BoughtBounds, buy_bounds
+from colonnade.party.data.dataset import open_dataset
+from colonnade.privacy.accounting import Budget
+from colonnade.privacy.sampling import OsNoise
 
-if TYPE_CHECKING:
-    from colonnade.party.data.bounds import BoughtBounds
-    from colonnade.privacy.accounting import Budget
 
-
-def register_bounds(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb."""
-    parser = verbs.add_parser(
-        "bounds",
-        help="buy tighter bounds for the table's columns",
-        description="Noise is proportional to the width of a column's bounds, and declared bounds "
-        "are usually wide. This buys tighter ones: the 5 % and 95 % points of columns, from noisy "
-        "counts, widened by half their distance. They are bought once for a column of an ingested "
-        "table and serve all jobs; asking again is free, and other columns can be added later. A "
-        "coordinator is told of columns that the policy lets take part.",
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's options."""
+    parser.description = (
+        "Noise is proportional to the width of a column's bounds, and declared bounds are usually "
+        "wide. This buys tighter ones: the 5 % and 95 % points of columns, from noisy counts, "
+        "widened by half their distance. They are bought once for a column of an ingested table "
+        "and serve all jobs; asking again is free, and other columns can be added later. A "
+        "coordinator learns of columns that the policy lets take part."
     )
     parser.add_argument("--data", type=Path, required=True, help="folder of the table")
     parser.add_argument("--ledger", type=Path, required=True, help="ledger folder")
@@ -31,34 +42,16 @@ def register_bounds(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]"
     price.add_argument("--epsilon", type=float, help="most to pay, as epsilon with --delta")
     parser.add_argument("--delta", type=float, help="default min(1e-6, 1 / (10 rows))")
     parser.add_argument(
-        "--columns", type=_names, metavar="NAME[,NAME]", help="default: all features of the table"
+        "--columns",
+        type=names_from,
+        metavar="NAME[,NAME]",
+        help="default: all features of the table",
     )
     parser.add_argument("--label", action="store_true", help="bounds for the label too")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.set_defaults(handler=_run_bounds)
 
 
-def _names(text: str) -> list[str]:
-    """Read names as a line of CSV, so that one with a comma can stand in quotes."""
-    import csv
-
-    return next(csv.reader([text]), [])
-
-
-def _run_bounds(arguments: argparse.Namespace) -> int:
-    import sys
-    from contextlib import closing
-
-    from tqdm import tqdm
-
-    from colonnade.core.errors import EXIT_OK, BudgetExceeded
-    from colonnade.ledger.create import open_ledger
-    from colonnade.ledger.files import LedgerFiles
-    from colonnade.ledger.gate import Gate
-    from colonnade.party.data.bounds import buy_bounds
-    from colonnade.party.data.dataset import open_dataset
-    from colonnade.privacy.sampling import OsNoise
-
+def run(arguments: argparse.Namespace) -> int:
+    """Buy the bounds and show them."""
     units_of(arguments, "price")  # what no table allows is refused before one is opened
     try:
         with (
@@ -76,10 +69,7 @@ def _run_bounds(arguments: argparse.Namespace) -> int:
                 units=units,
                 columns=arguments.columns,
                 label=arguments.label,
-                # disable=None: a bar on a terminal, nothing elsewhere.
-                progress=lambda steps: tqdm(
-                    steps, desc="bounds", unit="step", leave=False, file=sys.stderr, disable=None
-                ),
+                progress=lambda steps: bar(steps, what="bounds"),
             )
             budget, reserved = ledger.budget(), ledger.state.reserved.get("", 0)
     except BudgetExceeded as error:
@@ -90,14 +80,12 @@ def _run_bounds(arguments: argparse.Namespace) -> int:
 
 
 def _to_json(
-    bought: "BoughtBounds", budget: "Budget", *, before: int, reserved: int, delta: float
+    bought: BoughtBounds, budget: Budget, *, before: int, reserved: int, delta: float
 ) -> dict[str, Any]:
     """Return what was bought as plain values; all of it is public."""
-    from colonnade.privacy.accounting import epsilon_of, rho_from_units
 
     def amount(units: int) -> dict[str, float]:
-        rho = rho_from_units(units)
-        return {"units": units, "rho": rho, "epsilon": epsilon_of(rho, delta), "delta": delta}
+        return amount_as_json(units, delta)
 
     return {
         "dataset": bought.version,
@@ -119,7 +107,6 @@ def _to_json(
 
 def _to_text(shown: dict[str, Any]) -> str:
     """Lay the bounds out as a small table."""
-    from colonnade.cli.summary import format_amount
 
     def told(amount: dict[str, Any]) -> str:
         return format_amount(amount["rho"], amount["epsilon"], amount["delta"])

@@ -1,19 +1,23 @@
-"""``colonnade party init``: found the ledger that all of a party's releases are paid from."""
+"""``colonnade party init``: create the ledger that all of a party's releases are paid from."""
 
 import argparse
 import json
+from contextlib import closing
 from pathlib import Path
 
-from colonnade.cli.caps import add_cap_options, cap_units
+from colonnade.cli.amounts import add_cap_options, cap_units
+from colonnade.core.errors import BadInput
+from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
+from colonnade.ledger.files import LedgerFiles
+from colonnade.ledger.receipts import approver_public_key
+from colonnade.pki.identity import check_part
 
 
-def register_init(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb."""
-    parser = verbs.add_parser(
-        "init",
-        help="found the party's ledger with its cap",
-        description="Found a ledger: the account of everything this party will ever release about "
-        "its people. The cap belongs to the people, not to a file: keep one ledger for them.",
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's options."""
+    parser.description = (
+        "Create a ledger: the account of everything this party will ever release about its people. "
+        "The cap belongs to the people, not to a file: keep one ledger for them."
     )
     parser.add_argument("--ledger", type=Path, required=True, help="folder to make")
     parser.add_argument("--name", required=True, help="the party's name")
@@ -22,22 +26,15 @@ def register_init(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--approver", type=Path, help="PEM file: whose key must also sign every raise of the cap"
     )
     add_cap_options(parser)
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.set_defaults(handler=_run_init)
 
 
-def _run_init(arguments: argparse.Namespace) -> int:
-    from colonnade.core.errors import BadInput
-    from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
-    from colonnade.ledger.files import LedgerFiles
-    from colonnade.ledger.receipts import approver_public_key
-    from colonnade.pki.identity import check_part
-
+def run(arguments: argparse.Namespace) -> int:
+    """Create the ledger."""
     check_part("name", arguments.name)  # as the certificate will have it
-    units, told = cap_units(arguments)
+    units, stated = cap_units(arguments)
     approver = approver_public_key(arguments.approver) if arguments.approver else b""
     files = LedgerFiles(arguments.ledger, arguments.mirror)
-    config = LedgerConfig(arguments.name, {"": units}, reason=told, approver_key=approver)
+    config = LedgerConfig(arguments.name, {"": units}, reason=stated, approver_key=approver)
     try:
         create_ledger(files, config)
     except OSError as error:
@@ -45,13 +42,12 @@ def _run_init(arguments: argparse.Namespace) -> int:
             f"no ledger can be made in {arguments.ledger}: {error.strerror}; "
             "free some space or name another folder"
         ) from None
-    ledger = open_ledger(files)
-    name, key = ledger.opened.ledger_id, ledger.opened.public_key
-    ledger.close()
+    with closing(open_ledger(files)) as ledger:
+        name, key = ledger.opened.ledger_id, ledger.opened.public_key
     if arguments.json:
         print(json.dumps({"ledger_id": name, "public_key": key, "cap_units": units}))
     else:
         print(f"made ledger {name} for {arguments.name} in {arguments.ledger}")
-        print(f"  cap         {told}")
+        print(f"  cap         {stated}")
         print(f"  public key  {key}")
     return 0

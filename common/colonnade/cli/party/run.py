@@ -1,108 +1,22 @@
-"""``colonnade party run`` and ``policy``: an organization's process and its consent."""
+"""``colonnade party run``: dial the coordinator and answer the jobs that the policy allows."""
 
 import argparse
-from pathlib import Path
 
-from colonnade.cli.logs import add_metrics
-
-
-def register_run(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verbs."""
-    run = _register(
-        verbs,
-        "run",
-        "dial the coordinator and answer jobs that the policy allows",
-        _run,
-    )
-    add_metrics(run)
-    _register(verbs, "policy", "check the policy and say what it allows", _policy)
+from colonnade.cli.logs import add_process_options, run_process
+from colonnade.cli.streams import announce
+from colonnade.party.config import TEMPLATE, load_config
+from colonnade.party.runtime import serve
 
 
-def _register(
-    verbs: "argparse._SubParsersAction[argparse.ArgumentParser]",
-    name: str,
-    text: str,
-    handler: object,
-) -> argparse.ArgumentParser:
-    parser = verbs.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--config", type=Path, help="the party's configuration file (TOML)")
-    which.add_argument("--template", action="store_true", help="print a commented file")
-    parser.add_argument("--json", action="store_true", help="machine-readable output")
-    parser.set_defaults(handler=handler)
-    return parser
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's options."""
+    add_process_options(parser, "the party's")
 
 
-def _run(arguments: argparse.Namespace) -> int:
-    from colonnade.cli.logs import run_process
-    from colonnade.cli.streams import announce
-    from colonnade.party.config import TEMPLATE, load_config
-    from colonnade.party.runtime import serve
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until told to stop."""
 
     def attached() -> None:
         announce("attached")
 
     return run_process(arguments, TEMPLATE, load_config, lambda config: serve(config, attached))
-
-
-def _policy(arguments: argparse.Namespace) -> int:
-    import json
-
-    from colonnade.methods.alignment.claims import PROMISE, learned
-    from colonnade.party.config import load_config
-    from colonnade.party.policy import TEMPLATE, load_policy
-    from colonnade.privacy.accounting import rho_from_units
-
-    if arguments.template:
-        print(TEMPLATE, end="")
-        return 0
-    policy = load_policy(load_config(arguments.config).policy)
-    if arguments.json:
-        rows = [
-            {
-                "coordinator": each.coordinator.uri,
-                "kinds": each.kinds,
-                "features": each.features,
-                "label": each.label,
-                "max_rho": rho_from_units(each.max_units),
-                "max_rounds": each.max_rounds,
-                "until": None if each.until is None else str(each.until),
-            }
-            for each in policy.allowances
-        ]
-        aligns = [
-            {
-                "coordinator": each.coordinator.uri,
-                "peers": each.peers,
-                "modes": [mode.value for mode in each.modes],
-                "max_people": each.max_people,
-                "max_epsilon": each.max_epsilon,
-                "max_delta": each.max_delta,
-                "learned": [{"who": who, "what": what} for who, what in learned(each.modes)],
-                "until": None if each.until is None else str(each.until),
-            }
-            for each in policy.alignments
-        ]
-        print(json.dumps({"allow": rows, "align": aligns}))
-        return 0
-    if not policy.allowances and not policy.alignments:
-        print("the policy allows nothing: every job is refused")
-    for each in policy.allowances:
-        until = f", until {each.until}" if each.until else ""
-        print(f"{each.coordinator.uri} may ask for {', '.join(each.kinds)}{until}")
-        print(f"  features    {', '.join(each.features)}; label: {'yes' if each.label else 'no'}")
-        rho = rho_from_units(each.max_units)
-        print(f"  for one job rho up to {rho:.6g}, up to {each.max_rounds} rounds")
-    for grant in policy.alignments:
-        until = f", until {grant.until}" if grant.until else ""
-        modes = ", ".join(mode.value for mode in grant.modes)
-        print(f"{grant.coordinator.uri} may align with {', '.join(grant.peers)} ({modes}){until}")
-        print(
-            f"  up to {grant.max_people} people; membership for one run epsilon up to "
-            f"{grant.max_epsilon:.4g}, delta up to {grant.max_delta:.3g}"
-        )
-        for who, what in learned(grant.modes):
-            print(f"  learns      {who}: {what}")
-    if policy.alignments:
-        print(f"  {PROMISE}")
-    return 0

@@ -1,19 +1,19 @@
-"""What a participation may cost, from what is wished for."""
+"""What a participation may cost, from the epsilon that was asked for."""
 
 import math
 
-from colonnade.core.errors import BadInput
+from colonnade.core.arguments import BadArgument
 from colonnade.privacy.accounting import rho_of, units_down
 
 
 def release_units(epsilon: float, delta: float, participations: int) -> int:
     """Return the price of one participation such that all of a client's keep within epsilon."""
     if not 0.0 < epsilon < 1000.0:
-        raise BadInput("--epsilon must lie between 0 and 1000")
+        raise BadArgument("epsilon", "must lie between 0 and 1000")
     try:
         return units_down(rho_of(epsilon, delta)) // participations
     except ValueError as error:
-        raise BadInput(f"--{error}") from None
+        raise BadArgument("delta", str(error).removeprefix("delta ")) from None
 
 
 def participations_of(rounds: int, sampled: int, clients: int) -> int:

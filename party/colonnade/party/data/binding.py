@@ -22,6 +22,7 @@ from colonnade.ledger.files import sync_path
 from colonnade.ledger.ledger import Ledger
 from colonnade.party.data.clients import Clients, check_accounts
 from colonnade.party.data.dataset import Dataset
+from colonnade.party.data.witness import check_witness, leave_witness
 
 OWNER_NAME = "ledger.id"
 FIRST_USE = "first use"
@@ -72,13 +73,13 @@ def check_binding(rows: Rows, ledger: Ledger) -> None:
     if _other_owner(rows, ledger):
         raise NotBound(
             "this table was used with another ledger, which has paid for its people; use that one, "
-            "or say why this one takes over: 'colonnade party bind', or --bind of a fit"
+            "or say why this one takes over: 'colonnade party bind'"
         )
     bound = ledger.state.bound
     if bound is not None and bound.table != ledger.seal(rows.digest):
         raise NotBound(
             "these are not the rows, the columns or the clients that the ledger was used with; if "
-            "they are about the same people say so: 'colonnade party bind', or --bind of a fit"
+            "they are about the same people say so: 'colonnade party bind'"
         )
 
 
@@ -86,6 +87,7 @@ def claim(rows: Rows, ledger: Ledger) -> None:
     """Check the binding, and make it if neither side has one: before the first charge."""
     with ledger.lock:
         check_binding(rows, ledger)
+        _check_past(rows, ledger)
         if rows.folder is not None:
             owner = _owner(rows.folder)
             # Again if nothing was charged yet: what is there may not have reached the disk.
@@ -94,6 +96,7 @@ def claim(rows: Rows, ledger: Ledger) -> None:
                 check_binding(rows, ledger)  # of two ledgers that came at once, one has it
         if ledger.state.bound is None:
             ledger.bind(_entry(rows, ledger, reason=FIRST_USE))
+        note_use(rows, ledger)
 
 
 def bind(
@@ -107,15 +110,28 @@ def bind(
     _check_reason(reason)
     with ledger.lock:
         check_accounts(ledger, divided=bool(rows.client_ids))
+        _check_past(rows, ledger)
         found = None if clients is None else compare(clients, ledger)
         objection = _objection(rows, ledger, found)
         if objection is not None and not force:
-            raise NotBound(f"{objection}; or add --force")
+            raise NotBound(objection)
         # The entry first: a table is not taken from a ledger before it is written by which one.
         ledger.bind(_entry(rows, ledger, reason=reason, forced=objection is not None))
         if rows.folder is not None:
             _write_owner(rows.folder, ledger.opened.ledger_id, replace=True)
     return found
+
+
+def note_use(rows: Rows, ledger: Ledger) -> None:
+    """Leave beside the table where the ledger ends, so that a copy of the ledger is noticed."""
+    # Not that of a ledger that was refused: the owner's is there.
+    if rows.folder is not None and _owner(rows.folder) == ledger.opened.ledger_id:
+        leave_witness(rows.folder, ledger)
+
+
+def _check_past(rows: Rows, ledger: Ledger) -> None:
+    if rows.folder is not None:
+        check_witness(rows.folder, ledger)
 
 
 def compare(clients: Clients, ledger: Ledger) -> Comparison:

@@ -37,7 +37,7 @@ from colonnade.methods.bounds import (
     count_at_most,
     tight_places,
 )
-from colonnade.party.data.binding import check_binding, claim, rows_of
+from colonnade.party.data.binding import check_binding, claim, note_use, rows_of
 from colonnade.party.data.clients import refuse_clients
 from colonnade.party.data.dataset import Dataset
 from colonnade.party.data.purchases import Purchase, purchases, runs_of
@@ -136,7 +136,10 @@ def buy_bounds(
     if new := tuple(place for place in asked if place not in bought):
         purchase = Purchase(dataset.version, new)
         _check_free(purchase, dataset.coarse, ledger)
-        _buy(purchase, dataset, ledger, gate, units=units, progress=progress)
+        try:
+            _buy(purchase, dataset, ledger, gate, units=units, progress=progress)
+        finally:
+            note_use(rows_of(dataset), ledger)
     return _of(asked, dataset, ledger)
 
 

@@ -246,11 +246,11 @@ def _check_gzip(path: Path) -> None:
 
 
 def _open_query(staging: duckdb.DuckDBPyConnection, source: QuerySource) -> Relation:
-    with one_line("--query"):
+    with one_line("the query"):
         statements = staging.extract_statements(source.query)
     is_select = len(statements) == 1 and statements[0].type == duckdb.StatementType.SELECT
     if not is_select or statements[0].named_parameters:
-        raise BadInput("--query: must be one SELECT without parameters")
+        raise BadInput("the query: must be one SELECT without parameters")
     if source.database is not None:
         if not Path(source.database).is_file():
             raise BadInput(f"{source.database}: no such DuckDB database; a URL needs '://'")
@@ -258,15 +258,15 @@ def _open_query(staging: duckdb.DuckDBPyConnection, source: QuerySource) -> Rela
             attach = "ATTACH $path AS colonnade_source (READ_ONLY, TYPE duckdb)"
             staging.execute(attach, {"path": source.database})
             staging.execute("USE colonnade_source")
-    with one_line("--query"):
+    with one_line("the query"):
         staging.execute(f"CREATE TEMP VIEW colonnade_rows AS {statements[0].query}")
-    return _describe(staging, "--query", sql="colonnade_rows", parameters={})
+    return _describe(staging, "the query", sql="colonnade_rows", parameters={})
 
 
 def _copy_from_server(staging: duckdb.DuckDBPyConnection, query: str, *, url: str) -> Relation:
-    with one_line("--query"):
+    with one_line("the query"):
         names = copy_rows(staging, query, url=url, table=f"{MAIN}.copied")
-    return Relation("--query", f"{MAIN}.copied", names, ("VARCHAR",) * len(names))
+    return Relation("the query", f"{MAIN}.copied", names, ("VARCHAR",) * len(names))
 
 
 def is_number(text: str) -> bool:

@@ -40,7 +40,7 @@ def copy_rows(
     except SQLAlchemyError as error:
         kind = type(getattr(error, "orig", None) or error).__name__
         fix = "check the URL and try the query in the database's own client"
-        raise BadInput(f"--query: the database answered with {kind}; {fix}") from None
+        raise BadInput(f"the query: the database answered with {kind}; {fix}") from None
 
 
 def _create_engine(url: str) -> "Engine":
@@ -52,11 +52,11 @@ def _create_engine(url: str) -> "Engine":
         address.get_backend_name() == "sqlite" and name and not name.startswith(("file:", ":"))
     )
     if is_file and not Path(name).is_file():  # the driver would make an empty one
-        raise BadInput(f"--database: no such SQLite file: {name}")
+        raise BadInput(f"the database: no such SQLite file: {name}")
     try:
         return sqlalchemy.create_engine(address)
     except ModuleNotFoundError as error:
-        raise BadInput(f"--database: its driver is not installed: {error.name}") from None
+        raise BadInput(f"the database: its driver is not installed: {error.name}") from None
 
 
 def _copy(
@@ -69,7 +69,7 @@ def _copy(
         )
         result = options.exec_driver_sql(query)
         if not result.returns_rows:
-            raise BadInput("--query: must be one SELECT without parameters")
+            raise BadInput("the query: must be one SELECT without parameters")
         names = tuple(result.keys())
         columns = ", ".join(f"c{position} VARCHAR" for position in range(len(names)))
         staging.execute(f"CREATE TABLE {table} ({columns})")

@@ -85,5 +85,5 @@ def _told_before(row: PartyRow, *, latest: bool = True) -> Iterator[_Place]:
 def _behind(row: PartyRow, what: str, known: _Place) -> LedgerBehind:
     return LedgerBehind(
         f"the ledger of party {row.name} {what}, but its entry {known.seq} was told before: it was "
-        "restored from a backup or run twice; see 'colonnade ledger recover --help'"
+        "restored from a backup or run twice; see 'colonnade ledger recover'"
     )

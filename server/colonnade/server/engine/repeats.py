@@ -31,5 +31,5 @@ def refuse_repeated(store: Store, runs: Mapping[str, Run], spec: bytes) -> None:
         cost = f"rho {rho_from_units(unit.joint(spent)):.6g} {whose}"
         raise DuplicateJob(
             f"job {row.job_id[:12]} asked the same at {when}; it is {row.state.value} and cost "
-            f"{cost} so far; to spend again on purpose, submit it with --again (again=True)"
+            f"{cost} so far; to spend again on purpose, submit it with again=True"
         )

@@ -7,13 +7,15 @@ variance ``v`` and its covariance ``k`` with the label. If the score is normal w
 with one variance, the logit is linear in it (linear discriminant analysis), with slope
 ``gap / within``, where ``gap = k / (2 p q)`` lies between the class means and
 ``within = v - p q gap**2``: that is ``k / (2 p q v) / (1 - R2)`` with ``R2 = k**2 / (4 p q v)``.
-The constant is the one for which the mean probability is ``p``.
+The constant is the one for which the mean probability is ``p``, for a score of the shape that
+releases suggest (`server.methods.made_up_scores`).
 
-Limits: heavy tails beyond what a ball of rows keeps (prices) leave a mean probability up to 0.07
-off, and where one party alone holds the label a scale up to three times too small. At a few percent
-of positives, one party's label and little budget, a score that is mostly noise can still be
-trusted too much. What is taken off for doubt, here and in `server.moments`, was chosen on public
-tables and made-up ones; other rows of the same tables and other made-up ones agree.
+Limits: heavy tails beyond what a ball of rows keeps (prices) leave a mean probability up to 0.045
+off, classes of unlike variance in a few hundred rows up to 0.035, and where one party alone holds
+the label a scale up to three times too small. At a few percent of positives, one party's label and
+little budget, a score that is mostly noise can still be trusted too much. What is taken off for
+doubt, here and in `server.moments`, was chosen on public tables and made-up ones; other rows of the
+same tables and other made-up ones agree.
 
 Privacy: arithmetic on releases (post-processing). The map is increasing, so ranks stay.
 """
@@ -52,42 +54,54 @@ class Calibration:
 
 
 def discriminant(
-    mean: float, variance: float, covariance: float, *, error: float = 0.0
+    mean: float,
+    variance: float,
+    covariance: float,
+    *,
+    error: float = 0.0,
+    scores: FloatArray | None = None,
 ) -> Calibration:
     """Return the calibration of a score with this variance and covariance with the label.
 
     ``error`` is the standard error of the explained share. Half of it is taken off: confidence that
-    is too high costs more than confidence that is too low.
+    is too high costs more than confidence that is too low. ``scores`` have the shape of the score
+    (normal classes by default); they are brought to the variance.
     """
     mean = min(max(mean, -_MAX_MEAN), _MAX_MEAN)
     whole = 1.0 - mean**2  # 4 p q, the label's variance
     if variance <= 1e-18:
-        return Calibration(mean, 2.0 / whole, _constant(mean, 0.0, 0.0))
+        return Calibration(mean, 2.0 / whole, _normal_constant(mean, 0.0, 0.0))
     covariance = max(covariance, _LEAST_RATIO * variance)
     share = min(covariance**2 / (variance * whole), _MAX_SHARE)
     share = max(share - error / 2.0, 0.0)
     slope = 2.0 * covariance / (variance * whole) / (1.0 - share)
+    if scores is not None and (spread := float(scores.std())) > 0.0:
+        return shaped(mean, scores * (math.sqrt(variance) / spread), slope=slope)
     gap = 2.0 * math.sqrt(share * variance / whole)
     within = variance * (1.0 - share)
-    return Calibration(mean, slope, _constant(mean, slope * gap, slope * math.sqrt(within)))
+    return Calibration(mean, slope, _normal_constant(mean, slope * gap, slope * math.sqrt(within)))
 
 
-def centred(mean: float, variance: float, *, slope: float) -> Calibration:
-    """Return the calibration of a normal score of which the slope is given."""
+def shaped(mean: float, scores: FloatArray, *, slope: float) -> Calibration:
+    """Return the calibration with a given slope of a score that is distributed as ``scores``."""
     mean = min(max(mean, -_MAX_MEAN), _MAX_MEAN)
-    return Calibration(mean, slope, _constant(mean, 0.0, slope * math.sqrt(variance)))
+    weights = np.full(scores.size, 1.0 / scores.size)
+    return Calibration(mean, slope, _constant(mean, slope * (scores - scores.mean()), weights))
 
 
-def _constant(mean: float, gap: float, deviation: float) -> float:
-    """Return the constant for which logits about it have the mean probability of the base rate.
-
-    They are normal within each of two classes, whose means lie ``gap`` apart.
-    """
+def _normal_constant(mean: float, gap: float, deviation: float) -> float:
+    """Return the constant for logits that are normal within each of two classes, ``gap`` apart."""
     rate = (1.0 + mean) / 2.0
     points, weights = np.polynomial.hermite_e.hermegauss(_POINTS)
     inner = deviation * points
     logits = np.concatenate([inner + (1.0 - rate) * gap, inner - rate * gap])
     weights = np.concatenate([rate * weights, (1.0 - rate) * weights]) / weights.sum()
+    return _constant(mean, logits, weights)
+
+
+def _constant(mean: float, logits: FloatArray, weights: FloatArray) -> float:
+    """Return the constant for which logits about it have the mean probability of the base rate."""
+    rate = (1.0 + mean) / 2.0
     start, reach = math.log(rate / (1.0 - rate)), float(np.abs(logits).max())
     low, high = start - reach, start + reach
     for _ in range(_HALVINGS):

@@ -30,8 +30,9 @@ from colonnade.methods.frank_wolfe.spec import (
     decode_choice,
 )
 from colonnade.methods.problem import Loss
-from colonnade.server.methods.calibration import centred
+from colonnade.server.methods.calibration import shaped
 from colonnade.server.methods.frank_wolfe.cross_term import CrossTerm
+from colonnade.server.methods.frank_wolfe.scores import scores_of
 
 # A feature is shared if its coefficient after the local rounds is at least this part of the top.
 _FINALIST = 0.3
@@ -170,8 +171,8 @@ class FrankWolfe:
         """Return the constant term for scaled features and label; 0 for a job without one.
 
         For the logistic loss it is the logit's, for which the mean probability is the base rate.
-        Nothing that is released tells the score's covariance with the label, nor its variance but
-        for columns without correlation, so the scale stays that of the surrogate. That is too
+        Nothing that is released tells the score's covariance with the label, and its variance only
+        as far as sketches show correlations, so the scale stays that of the surrogate. That is too
         little confidence for a good model, by a factor of 1 to 3 at a base rate of a half and more
         at small ones, and too much for one that is mostly noise.
         """
@@ -179,11 +180,8 @@ class FrankWolfe:
         if self.spec.loss is not Loss.LOGISTIC:
             return own
         scales = self.cross.scales(state.means)
-        parts = [
-            state.coef[name] / COEF_UNIT * scales.features[name].deviation for name in state.coef
-        ]
-        variance = sum(float(part @ part) for part in parts)
-        found = centred(scales.label_mean, variance, slope=self.spec.output_scale)
+        scores = scores_of(self.spec, self.cross.sketch, scales, state.coef, state.shares)
+        found = shaped(scales.label_mean, scores, slope=self.spec.output_scale)
         return found.intercept(own)
 
     def _since(self, round_: int) -> int:

@@ -41,7 +41,7 @@ def local_of(spec: MomentsSpec, part: Part, bodies: Bodies) -> Local:
     """Decode a party's Gram matrix and its products with the label."""
     gram, noise = _released(spec, part, bodies)
     kept = spec.kept(part)
-    level = _level(np.diag(gram)[:kept], noise / DIAGONAL)
+    level = level_of(np.diag(gram)[:kept], noise / DIAGONAL)
     gram, noise = gram / level, noise / level
     if part.holds_label:
         target = gram[:kept, kept] / spec.label_weight
@@ -52,7 +52,7 @@ def local_of(spec: MomentsSpec, part: Part, bodies: Bodies) -> Local:
     least = max(_FLOOR, noise / OFF_DIAGONAL * kept**0.5)
     signal = shrunk(target, target_error)
     return Local(
-        gram=floored(_calmed(gram[:kept, :kept], noise), least),
+        gram=floored(calmed(gram[:kept, :kept], noise), least),
         target=signal,
         left_off=target - signal,
         diagonal_error=noise / DIAGONAL,
@@ -98,7 +98,7 @@ def unclipped(
     gram, noise = _released(spec, part, bodies)
     kept = spec.kept(part)
     left = np.diag(gram)[:kept]
-    level = _level(left, noise / DIAGONAL)
+    level = level_of(left, noise / DIAGONAL)
     weights = coef**2 / max(float(coef @ coef), 1e-30)
     error = noise / DIAGONAL * float(weights @ weights) ** 0.5
     sure = _VARIANCE_PRIOR / (_VARIANCE_PRIOR + error**2)
@@ -152,13 +152,13 @@ def shrunk(values: FloatArray, error: float) -> FloatArray:
     return values * (signal / max(signal + error**2, 1e-30))
 
 
-def _level(variances: FloatArray, error: float) -> float:
+def level_of(variances: FloatArray, error: float) -> float:
     """Return what the ball has left of the features' variances, which were 1, on average."""
     sure = _VARIANCE_PRIOR / (_VARIANCE_PRIOR + error**2 / variances.size)
     return min(max(1.0 + sure * (float(variances.mean()) - 1.0), 0.5), 1.5)
 
 
-def _calmed(gram: FloatArray, noise: float) -> FloatArray:
+def calmed(gram: FloatArray, noise: float) -> FloatArray:
     """Draw a Gram matrix towards the identity where its entries are mostly noise."""
     off = ~np.eye(len(gram), dtype=bool)
     calm = np.eye(len(gram))

@@ -16,12 +16,14 @@ from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.errors import BadInput
 from colonnade.linear.gram import within_ball
 from colonnade.methods.base import Part
+from colonnade.methods.column_moments import Moments
 from colonnade.methods.frank_wolfe.residual import COEF_UNIT, MAX_COEF
 from colonnade.methods.frank_wolfe.spec import decode_choice
 from colonnade.methods.moments.spec import SCREEN, MomentsSpec, Stage
 from colonnade.methods.moments.tasks import Task
 from colonnade.methods.problem import Labels, Loss
 from colonnade.server.methods.calibration import Calibration, discriminant
+from colonnade.server.methods.made_up_scores import joined, made_up_scores
 from colonnade.server.methods.moments.directions import (
     Directions,
     Estimate,
@@ -140,10 +142,9 @@ class MomentsSolver:
         return self.calibration(state).intercept(own) if self.spec.loss is Loss.LOGISTIC else own
 
     def calibration(self, state: MomentsState) -> Calibration:
-        """Return what turns the state's score into a logit.
+        """Return what turns the score into a logit; coefficients were fitted to noise, too.
 
-        Coefficients were fitted to the noise of products with the label too, so one standard error
-        is taken off the covariance.
+        So one standard error of products with the label is taken off the covariance.
         """
         if not state.basis:  # no coefficients yet
             return discriminant(state.intercept / COEF_UNIT, 0.0, 0.0)
@@ -157,13 +158,26 @@ class MomentsSolver:
             error = local_of(self.spec, part, state.bodies).target_error
             noise2 += (undo.covariance * error) ** 2 * float(mine @ mine)
             scaled.append(undo.variance**0.5 * mine)
-        concat = np.concatenate(scaled)
-        whole = 1.0 - scales.label_mean**2  # of a label of two classes
+        concat, whole = np.concatenate(scaled), 1.0 - scales.label_mean**2  # of two classes
         return discriminant(
             scales.label_mean,
             whole * float(concat @ found.gram @ concat),
             whole * (covariance - noise2**0.5),
             error=self.explained(state).error,
+            scores=self._scores(state, scales, found),
+        )
+
+    def _scores(self, state: MomentsState, scales: Scales, found: Estimate) -> FloatArray:
+        """Return made-up values of the score, with the shape that releases suggest."""
+        kept = {part.party: self.kept(state, part) for part in self.spec.parts}
+        known = joined((scales.features[name], kept[name]) for name in kept)
+        spread = np.sqrt(np.diag(found.gram))
+        return made_up_scores(
+            np.concatenate([state.coef[name][kept[name]] / COEF_UNIT for name in kept]),
+            Moments(known.mean, spread * known.deviation),
+            correlation=found.gram / np.outer(spread, spread),
+            label=found.target / spread,
+            rate=(1.0 + scales.label_mean) / 2.0,
         )
 
     def kept(self, state: MomentsState, part: Part) -> list[int]:

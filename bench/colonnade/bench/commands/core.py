@@ -1,0 +1,26 @@
+"""``colonnade bench core``: noise, score, sketch, selection, durable releases."""
+
+import argparse
+import json
+
+from colonnade.bench import core
+from colonnade.bench.scratch import add_folder_option, say, scratch
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's options."""
+    parser.add_argument("--quick", action="store_true", help="less of each, under 40 s")
+    add_folder_option(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure, and print the figures."""
+    with scratch(arguments.folder) as folder:
+        figures = core.run_core(core.QUICK if arguments.quick else core.FULL, folder, say)
+    if arguments.json:
+        print(json.dumps(figures))
+        return 0
+    print(f"{'':<48}{'measured':>12}  aim")
+    for name, figure, aim in core.table(figures):
+        print(f"{name:<48}{figure:>12}  {aim}")
+    return 0

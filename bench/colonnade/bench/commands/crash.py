@@ -1,0 +1,64 @@
+"""``colonnade bench crash``: kill, cut, fill and corrupt a ledger; count the harm."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+
+from tqdm import tqdm
+
+from colonnade.bench.crash.run import run_crash
+from colonnade.bench.scratch import add_folder_option, scratch
+from colonnade.core.errors import EXIT_CHECK_FAILED, BadInput
+
+HARM = (
+    "double_spent",
+    "under_counted",
+    "re_drawn",
+    "mutated_ok",
+    "stranded",
+    "opened_with_more_budget",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's options."""
+    parser.add_argument("--kills", type=int, default=1000, help="default 1000")
+    parser.add_argument("--images", type=int, default=1000, help="power cuts; default 1000")
+    parser.add_argument("--corruptions", type=int, default=2000, help="default 2000")
+    parser.add_argument("--seed", type=int, default=0, help="of the choice of faults; default 0")
+    add_folder_option(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Harm ledgers, and count what they did not withstand."""
+    if min(arguments.kills, arguments.images, arguments.corruptions, arguments.seed) < 0:
+        raise BadInput("counts and seed cannot be negative")
+    with scratch(arguments.folder) as folder:
+        result = run_crash(
+            folder,
+            kills=arguments.kills,
+            images=arguments.images,
+            corruptions=arguments.corruptions,
+            seed=arguments.seed,
+            progress=_bars,
+        )
+    if arguments.json:
+        print(json.dumps(result))
+    else:
+        print(" ".join(f"{name}={result[name]}" for name in HARM))
+        covered = ("kills", "operations_failed", "syscalls_killed", "images", "corruptions")
+        print("after " + ", ".join(f"{name}: {result[name]}" for name in covered))
+    return EXIT_CHECK_FAILED if any(result[name] for name in HARM) else 0
+
+
+def _bars(name: str) -> Callable[[int], None]:
+    """Return a counter that shows on a terminal how far a part has come."""
+    if not sys.stderr.isatty():
+        return lambda _: None
+    bar = tqdm(desc=name, unit="", leave=True)
+
+    def show(done: int) -> None:
+        bar.update(done - bar.n)
+
+    return show

@@ -1,0 +1,55 @@
+"""What ``job submit`` and ``job admm`` share: who takes part, and what is done with a job."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from colonnade.cli.job.connection import follow
+from colonnade.cli.run_folder import file_errors
+from colonnade.cli.text import as_text, names_from
+from colonnade.client import Client, JobPlan
+
+
+def add_party_options(parser: argparse.ArgumentParser) -> None:
+    """Add who takes part."""
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument(
+        "--parties", metavar="A,B", help="who takes part; default: all enrolled, none may be away"
+    )
+    chosen.add_argument("--without", metavar="A,B", help="whom to leave out of the default")
+
+
+def who(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return who was named to take part, and who not to."""
+    parties, without = arguments.parties, arguments.without
+    return {
+        "parties": None if parties is None else names_from(parties),
+        "without": () if without is None else names_from(without),
+    }
+
+
+def add_hand_in_options(parser: argparse.ArgumentParser) -> None:
+    """Add what is done with a job that was written."""
+    parser.add_argument("--name", help="a name for people; default: the label")
+    parser.add_argument("--write-spec", type=Path, help="write the specification to a file")
+    parser.add_argument("--dry-run", action="store_true", help="print the plan, submit nothing")
+    parser.add_argument("--watch", action="store_true", help="follow the job until it ends")
+    parser.add_argument(
+        "--again", action="store_true", help="spend again on a question that was asked before"
+    )
+
+
+def hand_in(client: Client, plan: JobPlan, arguments: argparse.Namespace) -> int:
+    """Submit a job, or show what it would do, as the options say."""
+    if arguments.write_spec is not None:
+        with file_errors(arguments.write_spec):
+            arguments.write_spec.write_bytes(plan.spec)
+    if arguments.dry_run:
+        print(json.dumps(plan.description) if arguments.json else as_text(plan.description))
+        return 0
+    name = client.submit(plan, again=arguments.again)
+    if not arguments.watch:
+        print(json.dumps({"job_id": name}) if arguments.json else name)
+        return 0
+    return follow(client, name, as_json=arguments.json)

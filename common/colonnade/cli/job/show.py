@@ -1,0 +1,48 @@
+"""``colonnade job show``: where a job stands, and its plan."""
+
+import argparse
+import json
+from contextlib import suppress
+
+from colonnade.cli.job.connection import (
+    add_client_options,
+    open_client,
+    print_notes,
+    view_as_json,
+)
+from colonnade.cli.text import as_text
+from colonnade.client.description import describe
+from colonnade.core.errors import ColonnadeError
+from colonnade.privacy.accounting import rho_from_units
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's options."""
+    add_client_options(parser, job=True)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show the job."""
+    with open_client(arguments) as client:
+        details = client.show(arguments.job)
+        offers = []
+        with suppress(ColonnadeError):  # a job is shown, whatever its parties offer now
+            offers = client.parties()
+    view, plan = details.view, describe(details.job, offers)
+    if arguments.json:
+        print(json.dumps(view_as_json(view) | {"spec": plan}))
+        return 0
+    print(
+        f"job        {view.job_id}\nname       {view.name}\nstate      {view.state} {view.reason}"
+    )
+    print(f"rounds     {view.rounds_done} of {view.rounds}\nsubmitted  by {view.submitted_by}")
+    for party in view.parties:
+        state = "attached" if party.attached else "away"
+        waits = ", awaited" if party.awaited else ""
+        print(
+            f"  {party.party:<16} {state}{waits}; rho {rho_from_units(party.spent_units):.6g} of "
+            f"{rho_from_units(party.max_units):.6g}; {party.payload_bytes} bytes"
+        )
+    print_notes(view.notes, as_json=False)
+    print(as_text(plan))
+    return 0

@@ -1,0 +1,1 @@
+"""``colonnade ledger``: show, verify, export, cap, recover."""

@@ -1,0 +1,47 @@
+"""``colonnade ledger export``: write all entries for an auditor."""
+
+import argparse
+import json
+import sys
+from contextlib import closing
+from pathlib import Path
+
+from colonnade.cli.ledger.place import add_place, files_of
+from colonnade.core.errors import BadInput
+from colonnade.ledger.create import open_ledger
+from colonnade.ledger.export import export_lines
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's options."""
+    add_place(parser)
+    parser.add_argument("--out", type=Path, help="file to write; standard output by default")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the entries."""
+    with closing(open_ledger(files_of(arguments))) as ledger:
+        text = "\n".join(export_lines(ledger)) + "\n"
+    if arguments.out is None:
+        sys.stdout.write(text)
+        return 0
+    _write(arguments.out, text, arguments.ledger)
+    entries = text.count("\n") - 1
+    if arguments.json:
+        print(json.dumps({"out": str(arguments.out), "entries": entries}))
+    else:
+        print(f"wrote {entries} entries to {arguments.out}")
+    return 0
+
+
+def _write(out: Path, text: str, ledger: Path) -> None:
+    """Write the file whole or not at all, and never among the ledger's own files."""
+    if out.resolve().is_relative_to(ledger.resolve()):
+        raise BadInput(f"{out} lies in the ledger's folder; name another place")
+    draft = out.with_name(f".{out.name}.partial")
+    try:
+        draft.write_text(text, encoding="ascii")
+        draft.replace(out)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise BadInput(f"{out} cannot be written: {error.strerror}; name another file") from None

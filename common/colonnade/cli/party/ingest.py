@@ -1,0 +1,111 @@
+"""``colonnade party ingest``: turn a file or a query into the party's table."""
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from colonnade.cli.parser import WrongUsage
+from colonnade.cli.progress import bar
+from colonnade.core.errors import EXIT_OK
+from colonnade.data.schema import load_schema
+from colonnade.party.alignment.store import AlignmentFolder, Outcome, read_outcome
+from colonnade.party.data.ingest import IngestSummary, ingest
+from colonnade.party.data.sources import FileSource, QuerySource, Source
+
+LOCAL_ONLY = "local only, never sent"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's options."""
+    parser.description = (
+        "Turn a CSV or Parquet file, or the result of a query, into the party's table."
+    )
+    parser.add_argument("--schema", type=Path, required=True, help="schema file (TOML)")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the table")
+    rows = parser.add_mutually_exclusive_group(required=True)
+    rows.add_argument(
+        "source", metavar="SOURCE", type=Path, nargs="?", help="CSV (plain or gzip) or Parquet"
+    )
+    rows.add_argument("--query", metavar="SQL", help="one SELECT, over files or --database")
+    parser.add_argument(
+        "--database", metavar="D", help="DuckDB file or SQLAlchemy URL that --query reads"
+    )
+    order = parser.add_mutually_exclusive_group()
+    order.add_argument("--roster", type=Path, help="agreed people, one id a line, in table order")
+    order.add_argument(
+        "--alignment",
+        metavar="NAME|FILE",
+        help="rows that an alignment gave: its file, or the beginning of its name",
+    )
+    parser.add_argument(
+        "--roster-key",
+        type=Path,
+        metavar="FILE",
+        help="hex digits that all parties hold, to compare their rosters by",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Ingest the rows and print what was changed in them."""
+    if arguments.database is not None and arguments.query is None:
+        raise WrongUsage("--database needs --query")
+    summary = ingest(
+        load_schema(arguments.schema),
+        _source(arguments),
+        out=arguments.out,
+        roster=arguments.roster,
+        roster_key=arguments.roster_key,
+        alignment=_alignment(arguments),
+        progress=lambda columns: bar(columns, what="ingest", unit="column"),
+    )
+    if arguments.json:
+        print(json.dumps(asdict(summary) | {"note": LOCAL_ONLY}, default=str))
+    else:
+        print(_to_text(summary))
+    return EXIT_OK
+
+
+def _alignment(arguments: argparse.Namespace) -> Outcome | None:
+    if arguments.alignment is None:
+        return None
+    path = Path(arguments.alignment)
+    if not path.is_file():
+        path = AlignmentFolder.beside(arguments.out).find(arguments.alignment)
+    return read_outcome(path)
+
+
+def _source(arguments: argparse.Namespace) -> Source:
+    if arguments.query is None:
+        return FileSource(arguments.source)
+    return QuerySource(arguments.query, database=arguments.database)
+
+
+def _clients(summary: IngestSummary) -> list[str]:
+    if not summary.n_clients:
+        return []
+    spelled = f", {summary.n_respelled} of them written in more than one way"
+    return [f"{summary.n_clients} clients{spelled if summary.n_respelled else ''} ({LOCAL_ONLY})"]
+
+
+def _to_text(summary: IngestSummary) -> str:
+    """Lay the counts out as a small table."""
+    width = max(len("column"), *(len(column.name) for column in summary.columns))
+    how = "zero rows" if summary.alignment and "roster" not in summary.alignment else "filled"
+    absent = f", {summary.n_absent} of them absent and {how}" if summary.n_absent else ""
+    matched = (
+        f"people: {summary.n_rows - summary.n_absent} matched, {summary.n_absent} absent, "
+        f"{summary.n_left_out} rows left out ({LOCAL_ONLY})"
+    )
+    ordered = summary.alignment or summary.n_absent or summary.n_left_out
+    lines = [
+        f"{summary.coarse}: {summary.n_rows} rows{absent}, {len(summary.columns)} columns",
+        *([matched] if ordered else []),
+        *_clients(summary),
+        f"Values changed ({LOCAL_ONLY}):",
+        f"  {'column':<{width}}  {'role':<7}  {'clipped':>10}  {'missing':>10}",
+    ]
+    for column in summary.columns:
+        counts = f"{column.n_clipped:>10}  {column.n_missing:>10}"
+        lines.append(f"  {column.name:<{width}}  {column.role:<7}  {counts}")
+    return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""``colonnade pki``: make an authority; request, approve, install and show certificates."""

@@ -1,0 +1,97 @@
+"""What would go wrong at a party."""
+
+import asyncio
+import time
+from pathlib import Path
+
+from colonnade.cli.preflight.checklist import (
+    MAX_SKEW_S,
+    Checklist,
+    check_certificate,
+    check_disk,
+)
+from colonnade.core.errors import BadInput
+from colonnade.ledger.create import open_ledger
+from colonnade.party.config import PartyConfig, load_config
+from colonnade.party.data.binding import Rows, check_binding, rows_of
+from colonnade.party.data.dataset import open_dataset
+from colonnade.party.pacing import advised_ms, estimated_s
+from colonnade.party.policy import load_policy
+from colonnade.party.session import check_coordinator
+from colonnade.pki.authority import Credentials
+from colonnade.privacy.accounting import rho_from_units
+from colonnade.v1.federation_pb2 import CheckResponse
+from colonnade.wire.channels import server_identity
+
+
+def check(checklist: Checklist, path: Path) -> None:
+    """Check a party's configuration and all that it names."""
+    if (config := checklist.config(path, load_config)) is None:
+        return
+    credentials = check_certificate(checklist, config.credentials, "party")
+    with checklist.check("policy") as say:
+        policy = load_policy(config.policy)
+        count = len(policy.allowances)
+        say(f"{count} allowances" if count else "allows nothing: every job will be refused")
+    rows = _check_data(checklist, config)
+    _check_ledger(checklist, config, credentials, rows)
+    check_disk(checklist, config.ledger.folder)
+    if credentials is not None:
+        _check_reach(checklist, config, credentials)
+
+
+def _check_data(checklist: Checklist, config: PartyConfig) -> Rows | None:
+    found: list[Rows] = []
+
+    with checklist.check("data") as say, open_dataset(config.data) as dataset:
+        table = dataset.coarse
+        label = "a label" if table.label is not None else "no label"
+        say(f"{table.n_rows} rows, {len(table.names)} features, {label}")
+        say(f"dataset {dataset.version}")
+        longest = estimated_s(table)
+        say(f"making an answer takes up to {1000.0 * longest:.1f} ms here")
+        if 0.0 < config.answer_grid_s < longest:
+            say(f"longer than answer_grid_ms: set it to {advised_ms(longest)}")
+        found.append(rows_of(dataset))
+    return found[0] if found else None
+
+
+def _check_ledger(
+    checklist: Checklist,
+    config: PartyConfig,
+    credentials: Credentials | None,
+    rows: Rows | None,
+) -> None:
+    with checklist.check("ledger") as say:
+        ledger = open_ledger(config.ledger)
+        try:
+            name, budget = ledger.opened.party, ledger.budget()
+            if credentials is not None and credentials.identity.name != name:
+                raise BadInput(f"the ledger is of party {name}, not {credentials.identity.name}")
+            if rows is not None:
+                check_binding(rows, ledger)
+            left = budget.remaining - ledger.state.reserved.get("", 0)
+            say(f"rho {rho_from_units(left):.6g} of {rho_from_units(budget.cap):.6g} is free")
+        finally:
+            ledger.close()
+
+
+def _check_reach(checklist: Checklist, config: PartyConfig, credentials: Credentials) -> None:
+
+    answers: list[CheckResponse] = []
+    with checklist.check("coordinator") as say:
+        identity = server_identity(config.coordinator, credentials)
+        say(f"{config.coordinator} is {identity.uri}")
+        load_policy(config.policy).for_coordinator(identity)
+        answers.append(asyncio.run(check_coordinator(config.coordinator, credentials)))
+        say("it accepts this certificate")
+        enrolled = answers[0].enrolled
+        say("the ledger is enrolled" if enrolled else "the ledger enrols at the first run")
+    if answers:
+        with checklist.check("clock") as say:
+            skew = time.time() - answers[0].time
+            if abs(skew) > MAX_SKEW_S:
+                raise BadInput(
+                    f"this clock differs from the coordinator's by {skew:.0f} s; set both by NTP"
+                )
+            say(f"{abs(skew):.1f} s from the coordinator's")

@@ -1,0 +1,129 @@
+"""The table of commands: the module of each verb and one line of help.
+
+Only the module of the verb that runs is imported, so help is quick and every module imports what
+it needs at its top. A verb's module has ``add_arguments(parser)`` and ``run(arguments)``, which
+returns the exit code; ``--json`` is added to all of them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+PARTY, SERVER = "colonnade.party", "colonnade.server"
+SIMULATE, BENCH = "colonnade.simulate", "colonnade.bench"
+# What an image for one role leaves out, and where it is.
+ELSEWHERE = {
+    SERVER: "the coordinator's image",
+    PARTY: "the party's image",
+    SIMULATE: "the simulation's image",
+    BENCH: "a full installation",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A verb, a group of verbs, or both."""
+
+    help: str
+    module: str = ""  # of a verb
+    needs: tuple[str, ...] = ()  # packages of ELSEWHERE
+    verbs: Mapping[str, "Command"] = field(default_factory=dict)  # of a group
+
+
+def _verbs(package: str, needs: tuple[str, ...] = (), **texts: str) -> dict[str, Command]:
+    """Return a group's verbs, each in the module of ``package`` that has its name."""
+    return {name: Command(text, f"{package}.{name}", needs) for name, text in texts.items()}
+
+
+_BOTH = (SIMULATE, SERVER, PARTY)
+_JOB = _verbs(
+    "colonnade.cli.job",
+    submit="submit a job",
+    admm="submit a job over parties' clients",
+    list="list jobs, newest first",
+    parties="list parties and what they offer",
+    watch="follow a job until it ends",
+    show="show a job",
+    cancel="stop a job; what was charged stays charged",
+    report="write a job's report and model",
+    solve="solve a finished moments job again, at no further cost",
+)
+_ALIGN = _verbs(
+    "colonnade.cli.align",
+    submit="have parties' people put in one order",
+    watch="follow an alignment until it ends",
+    show="show an alignment: its overlap, and who learns what",
+)
+_PARTY = _verbs("colonnade.cli.party", init="create the party's ledger with its cap") | _verbs(
+    "colonnade.cli.party",
+    (PARTY,),
+    ingest="turn a file or a query into the party's table",
+    bounds="buy tighter bounds for the table's columns",
+    fit="fit a private linear model on the party's own table",
+    run="dial the coordinator and answer jobs that the policy allows",
+    policy="check the policy and say what it allows",
+    bind="use a new extract about the same people with the same ledger",
+)
+_PKI = _verbs(
+    "colonnade.cli.pki",
+    init="make the authority of a federation",
+    request="make a key and a request for a certificate (again: to renew)",
+    approve="issue the certificate that a request asks for",
+    install="put an approved certificate beside its key",
+    show="show what a certificate, bundle or request says",
+)
+_LEDGER = _verbs(
+    "colonnade.cli.ledger",
+    show="cap, spending and releases; also while a party runs",
+    verify="check a ledger folder, or an export, from end to end",
+    export="write all entries for an auditor; no data, no bodies",
+    cap="set the cap: appends a signed entry",
+    recover="create a new ledger after damage or a restored backup",
+)
+_BENCH = _verbs(
+    "colonnade.bench.commands",
+    (BENCH,),
+    core="noise, score, sketch, selection, durable releases",
+    crash="kill, cut, fill and corrupt a ledger; count the harm",
+    vertical="the federation: accuracy beside its references, scaling, uplink, speed, memory",
+    solvers="the single-site solvers: the paper's errors, speed against C, growth, peers",
+    admm="jobs over clients: accuracy beside peers, throughput, 10,000 clients, growth",
+)
+_SIMULATIONS = {
+    "admm": Command(
+        "many clients with rows each: federated ADMM with client sampling",
+        "colonnade.simulate.admm_command",
+        _BOTH,
+    ),
+}
+
+COMMANDS = Command(
+    "private learning across organizations that hold different columns",
+    verbs={
+        "simulate": Command(
+            "run a whole federation on this machine, with one command",
+            "colonnade.simulate.command",
+            _BOTH,
+            _SIMULATIONS,
+        ),
+        "plan": Command(
+            "rounds, noise, bytes and accuracy to expect, before any data is read",
+            "colonnade.simulate.plan_command",
+            _BOTH,
+        ),
+        "job": Command("submit, list, watch, show, cancel, report", verbs=_JOB),
+        "align": Command("put parties' people in one order, privately", verbs=_ALIGN),
+        "coordinator": Command("run a coordinator", "colonnade.cli.coordinator", (SERVER,)),
+        "party": Command("prepare and run an organization's side", verbs=_PARTY),
+        "pki": Command("the certificates of a federation", verbs=_PKI),
+        "preflight": Command(
+            "check a party or a coordinator before it runs", "colonnade.cli.preflight.command"
+        ),
+        "health": Command(
+            "ask a coordinator or a party whether it is ready", "colonnade.cli.health"
+        ),
+        "ledger": Command("show, verify, export and recover a party's ledger", verbs=_LEDGER),
+        "fit": Command("fit a private linear model on one table", "colonnade.cli.fit", (PARTY,)),
+        "predict": Command("apply a model to a joined table", "colonnade.cli.predict", (PARTY,)),
+        "bench": Command("measure, in ratios to a peer or a floor", needs=(BENCH,), verbs=_BENCH),
+    },
+)

@@ -1,0 +1,23 @@
+"""Nested values and lists of names, as people write and read them."""
+
+import csv
+from collections.abc import Mapping
+from typing import Any
+
+
+def as_text(values: Mapping[str, Any], indent: str = "") -> str:
+    """Lay nested values out for people."""
+    lines = []
+    for name, value in values.items():
+        if isinstance(value, dict):
+            lines.append(f"{indent}{name}")
+            lines.append(as_text(value, indent + "  "))
+        else:
+            shown = f"{value:.6g}" if isinstance(value, float) else value
+            lines.append(f"{indent}{name:<22} {shown}")
+    return "\n".join(lines)
+
+
+def names_from(text: str) -> list[str]:
+    """Read names as a line of CSV, so that one with a comma can stand in quotes."""
+    return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]

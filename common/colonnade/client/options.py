@@ -1,0 +1,130 @@
+"""What a person asks of a job; what is not given is recommended."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class JobOptions:
+    """Hyperparameters of a job over columns; None leaves one to the plan.
+
+    Parameters
+    ----------
+    method
+        ``"frank-wolfe"``, ``"moments"``, or another kind of the registry; by default what the
+        other options belong to, or else the method of which more accuracy is expected.
+    epsilon
+        What the job may cost, together with ``delta``.
+    delta
+        By default ``min(1e-6, 1 / (10 rows))``.
+    scope
+        ``"joint"``: epsilon is for a person's rows at all parties together; ``"party"``: at each.
+    loss
+        ``"squared"`` or ``"logistic"``.
+    label_owner
+        The party that alone uses the label; by default every party does, if all have it.
+    correlation
+        Expected between columns of different parties, for the plan.
+    sketch_dim
+        Rows of the sketching matrix.
+    radius
+        L1 radius, in label deviations for each of a feature: of each party with Frank-Wolfe, of
+        the whole model with moments.
+    directions
+        Moments: directions that each party shares.
+    keep_features
+        Moments: features that a wide party keeps.
+    rounds
+        Frank-Wolfe: steps.
+    shares
+        Frank-Wolfe: features that each party may share.
+    sampling
+        Frank-Wolfe: parties in a round, ``"all"``, ``"serial"`` or ``"nice"``.
+    parties_per_round
+        Frank-Wolfe: how many, with ``sampling="nice"``.
+    features_per_round
+        Frank-Wolfe: candidates in a round; 0 for all.
+
+    Examples
+    --------
+    >>> options = JobOptions(epsilon=2.0, rounds=40)
+    >>> options.given(["rounds", "directions"])
+    ['rounds']
+    """
+
+    method: str | None = None
+    epsilon: float = 1.0
+    delta: float | None = None
+    scope: str = "joint"
+    loss: str = "squared"
+    label_owner: str | None = None
+    correlation: float | None = None
+    sketch_dim: int | None = None
+    radius: float | None = None
+    directions: int | None = None
+    keep_features: int | None = None
+    rounds: int | None = None
+    shares: int | None = None
+    sampling: str = "all"
+    parties_per_round: int | None = None
+    features_per_round: int = 0
+
+    def given(self, names: Sequence[str]) -> list[str]:
+        """Return those of ``names`` that were asked for."""
+        default = JobOptions()
+        return [name for name in names if getattr(self, name) != getattr(default, name)]
+
+
+@dataclass(frozen=True, slots=True)
+class AdmmOptions:
+    """Hyperparameters of a job over clients, by federated ADMM.
+
+    Parameters
+    ----------
+    epsilon
+        Of each client, for all of its rows, together with ``delta``; its account enforces it.
+    delta
+        By default ``min(1e-6, 1 / (10 clients))``.
+    loss
+        ``"squared"`` or ``"logistic"``.
+    rounds
+        How many cohorts are drawn.
+    sampled
+        Clients in a cohort; by default a fifth of all.
+    sampling
+        ``"fixed"``: exactly that many; ``"poisson"``: each client with that probability.
+    minimum
+        Answers that a round needs; by default half of ``sampled``.
+    regulariser
+        ``"none"``, ``"l1"``, ``"l2"``, ``"elastic-net"`` or ``"box"``.
+    strength
+        Of the regulariser; by default 0.001, of a box 1.
+    gamma
+        The proximal step.
+    lipschitz
+        Norm that displacements are clipped to, over ``gamma``.
+    step
+        The relaxation (lambda) of the operator splitting.
+    dual_weight
+        Of a client's dual in what it is sent; 1 is the published algorithm, which strong noise
+        throws off.
+
+    Examples
+    --------
+    >>> AdmmOptions(epsilon=16.0, rounds=20).regulariser
+    'l2'
+    """
+
+    epsilon: float = 8.0
+    delta: float | None = None
+    loss: str = "squared"
+    rounds: int = 10
+    sampled: int | None = None
+    sampling: str = "fixed"
+    minimum: int | None = None
+    regulariser: str = "l2"
+    strength: float | None = None
+    gamma: float = 5.0
+    lipschitz: float = 0.1
+    step: float = 0.5
+    dual_weight: float = 0.0

@@ -1,0 +1,1 @@
+"""A vertical job with products between parties under encryption: experimental."""

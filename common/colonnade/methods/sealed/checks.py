@@ -1,0 +1,73 @@
+"""What a sealed job's specification must satisfy: both sides check it before anything else."""
+
+from typing import TYPE_CHECKING
+
+from colonnade.methods.moments.rows import MAX_COLUMNS, MAX_ROWS
+from colonnade.methods.sealed.charges import check_key, check_reply
+from colonnade.methods.sealed.kinds import OPENINGS, REPLIES, parsed
+from colonnade.methods.sealed.packing import MAX_BODY_BYTES
+
+if TYPE_CHECKING:
+    from colonnade.methods.base import Part
+    from colonnade.methods.sealed.spec import SealedSpec
+
+
+def check_spec(spec: "SealedSpec") -> None:
+    """Raise `ValueError` unless the job can be run as it is written."""
+    names = [part.party for part in spec.parts]
+    if len(names) < 2 or len(set(names)) != len(names):
+        raise ValueError("a sealed job needs two or more parties with different names")
+    if sum(part.holds_label for part in spec.parts) != 1:
+        raise ValueError("in a sealed job one party holds the label")
+    if not 1 <= spec.n_rows <= MAX_ROWS or spec.buckets < 1:
+        raise ValueError(f"a job has 1 to {MAX_ROWS} rows, and buckets for them")
+    if any(not 1 <= len(part.features) < MAX_COLUMNS for part in spec.parts):
+        raise ValueError(f"every party needs features, fewer than {MAX_COLUMNS}")
+    if any(len(set(part.features)) != len(part.features) for part in spec.parts):
+        raise ValueError("the features of a party must have different names")
+    if spec.keep < 0 or spec.label_lanes < 1 or spec.groups < 1:
+        raise ValueError("a job keeps a number of features, and has lanes and groups")
+    _check_numbers(spec)
+    _check_prices(spec)
+    for part in spec.parts:
+        _check_keys(spec, part)
+        if max(spec.payload(part.party).values()) > MAX_BODY_BYTES:
+            raise ValueError(
+                f"a release of {part.party!r} would have more than {MAX_BODY_BYTES} bytes; "
+                "use fewer features or more lanes"
+            )
+
+
+def _check_numbers(spec: "SealedSpec") -> None:
+    reaches = (spec.reach, spec.wide_reach, spec.label_reach, spec.bucket_reach)
+    if not all(0.01 <= scale <= 100.0 for scale in (spec.radius, *reaches)):
+        raise ValueError("a radius or a reach must lie between 0.01 and 100")
+    if not (0.0 <= spec.penalty <= 100.0 and 0.01 <= spec.label_weight <= 100.0):
+        raise ValueError("the penalty lies in 0 .. 100, the label's weight in 0.01 .. 100")
+
+
+def _check_prices(spec: "SealedSpec") -> None:
+    if len(spec.prices) != len(spec.parts) or spec.mean_units < 1:
+        raise ValueError("every party needs prices, and means a price")
+    for part, prices in zip(spec.parts, spec.prices, strict=True):
+        if prices.gram < 1 or prices.cross < 1:
+            raise ValueError("Gram matrices and products between parties need a price")
+        if part in spec.wide() and prices.wide < 1:
+            raise ValueError("the Gram matrix of all features needs a price")
+        buys = part in spec.multipliers_of_label() or (
+            part.holds_label and bool(spec.multipliers_of_label())
+        )
+        if buys and prices.label < 1:
+            raise ValueError("products with the label need a price")
+
+
+def _check_keys(spec: "SealedSpec", part: "Part") -> None:
+    """Refuse what a key or a mask could not hide; a key serves one party in one stage."""
+    for base in OPENINGS:
+        kinds = [kind for kind in spec.kinds(part) if parsed(kind)[0] == base]
+        if kinds:
+            products = [spec.product(kind, part) for kind in kinds]
+            check_key(products, spec.sigma2(kinds[0], part))
+    for kind in spec.kinds(part):
+        if parsed(kind)[0] in REPLIES:
+            check_reply(spec.product(kind, part), spec.sigma2(kind, part))

@@ -1,0 +1,56 @@
+"""From standard deviations to steps: how rows of a sealed job are scaled, from public numbers.
+
+Privacy: the integers of a `RowScale` carry the bounds, whatever the numbers here are; a party
+computes them from the specification, clips its rows by them and is charged for them.
+"""
+
+import math
+from dataclasses import dataclass
+
+from colonnade.methods.moments.rows import BALL
+from colonnade.methods.sealed.rows import RowScale
+
+# A sum of products of two columns with correlation 1 and deviation 1 reaches this: 0.7 of what the
+# narrower field holds, so that a label's weight and noise fit beside it.
+_FIELD_REACH = 2.0**22.5
+_MAX_RADIUS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class RowShape:
+    """Rows of columns with known deviations: their ball, and that of their buckets."""
+
+    n_rows: int
+    buckets: int
+    weights: tuple[float, ...]  # deviations of the columns
+    reach: float  # squared radius of a row's ball over the expected square
+    bucket_reach: float  # the same for a bucket
+
+    @property
+    def ball(self) -> float:
+        """Radius of a row's ball, in standard deviations."""
+        return math.sqrt(self.reach * self._energy)
+
+    @property
+    def spread(self) -> float:
+        """What the radius of a row in steps stands for, in standard deviations of a row."""
+        if self.n_rows <= self.buckets:
+            return self.ball
+        return math.sqrt(self.bucket_reach * self._energy * self.n_rows / self.buckets)
+
+    @property
+    def scale(self) -> RowScale:
+        """How rows become steps."""
+        spread, unit = self.spread, math.sqrt(_FIELD_REACH / self.n_rows)
+        radius = max(1, min(int(unit * spread), _MAX_RADIUS))
+        ball = max(1, round(BALL * spread / self.ball)) if self.n_rows > self.buckets else BALL
+        return RowScale(self.n_rows, self.buckets, len(self.weights), ball, radius)
+
+    @property
+    def unit(self) -> float:
+        """Steps that a standard deviation of a row has."""
+        return self.scale.radius / self.spread
+
+    @property
+    def _energy(self) -> float:
+        return sum(weight**2 for weight in self.weights)

@@ -1,0 +1,164 @@
+"""Choose the numbers of a sealed job before any data is read.
+
+Every rule is a function of public counts and the budget.
+"""
+
+from dataclasses import dataclass
+
+from colonnade.methods.base import Part
+from colonnade.methods.problem import Problem
+from colonnade.methods.sealed.kinds import parsed
+from colonnade.methods.sealed.packing import Layout
+from colonnade.methods.sealed.spec import Prices, SealedSpec
+from colonnade.privacy.accounting import RHO_UNIT
+
+# Means: a noise of this many half ranges is enough; within these parts of the budget.
+_MEAN_NOISE = 0.01
+_MEAN_PARTS = (0.01, 0.1)
+# Of what is left at a party: its Gram matrix, and the rest to products between parties.
+_GRAM_PART = 0.15
+# At a party that is screened: products with the label, the Gram matrix of all features and that of
+# kept ones, and the rest to products between parties.
+_LABEL_PART, _WIDE_PART, _KEPT_PART = 0.25, 0.2, 0.1
+# A party with more features is screened; so many are kept.
+_WIDE = 24
+_KEEP = 8
+BUCKETS = 1 << 16
+_MAX_GROUPS = 8
+_LANES = (1, 2, 4, 8, 16)
+
+
+@dataclass(frozen=True, slots=True)
+class SealedPlan:
+    """A job and what follows from it."""
+
+    problem: Problem
+    spec: SealedSpec
+
+    def units(self) -> int:
+        """Return what the job costs all parties together."""
+        return sum(self.spec.max_units(part.party) for part in self.spec.parts)
+
+    def split(self) -> dict[str, float]:
+        """Return the part of the budget that each kind costs, over all parties."""
+        units: dict[str, int] = {}
+        for part in self.spec.parts:
+            for kind in self.spec.max_releases(part.party):
+                base = parsed(kind)[0]
+                units[base] = units.get(base, 0) + self.spec.cost(part.party, kind)
+        return {kind: total / self.problem.rho_units for kind, total in units.items()}
+
+    def max_bytes(self) -> dict[str, dict[str, int]]:
+        """Return the payload bytes by party and kind."""
+        return {part.party: self.spec.payload(part.party) for part in self.spec.parts}
+
+    def summary(self) -> dict[str, object]:
+        """Return what a person asks of a plan, as JSON values."""
+        return {
+            "experimental": True,
+            "rounds": len(self.spec.stages()),
+            "buckets": self.spec.buckets if self.spec.summed else 0,
+            "key_groups": self.spec.groups,
+            "kept_features": {part.party: self.spec.kept(part) for part in self.spec.parts},
+            "budget_split": self.split(),
+            "max_payload_bytes": self.max_bytes(),
+        }
+
+
+def recommend(
+    problem: Problem,
+    *,
+    buckets: int | None = None,
+    radius: float | None = None,
+    keep: int | None = None,
+) -> SealedPlan:
+    """Return a plan whose parties together can never spend more than the budget.
+
+    What is given stands; everything else is chosen around it. `ValueError` if nothing fits, or if
+    a key would open more than a key may.
+    """
+    if not problem.sketched:
+        raise ValueError("a sealed job is for a label that one of several parties holds")
+    parties = len(problem.features)
+    kept = _kept(problem) if keep is None else keep
+    parts = tuple(
+        Part(party, tuple(features), holds_label=party == problem.label_owner)
+        for party, features in problem.features.items()
+    )
+    means = _mean_units(problem)
+    # A unit for each release, because each one's price is rounded up by itself.
+    left = problem.rho_units // parties - means - 2 * parties
+    if left < 1:
+        raise ValueError("the budget is too small for this job")
+    wide = [0 < kept < len(part.features) for part in parts]
+    prices = tuple(
+        _prices(left, wide=each, opens=part.holds_label and any(wide))
+        for part, each in zip(parts, wide, strict=True)
+    )
+    optional = {} if radius is None else {"radius": radius}
+    lanes = _lanes(problem, parts, wide, buckets or BUCKETS)
+    error: ValueError | None = None
+    for groups in range(1, _MAX_GROUPS + 1):
+        try:
+            spec = SealedSpec(
+                n_rows=problem.n_rows,
+                parts=parts,
+                prices=prices,
+                mean_units=means,
+                buckets=buckets or BUCKETS,
+                keep=kept if any(wide) else 0,
+                groups=groups,
+                label_lanes=lanes,
+                loss=problem.loss,
+                **optional,
+            )
+        except ValueError as refused:  # a key that would open too much: try more keys
+            error = error or refused
+            continue
+        plan = SealedPlan(problem, spec)
+        if plan.units() > problem.rho_units:
+            raise ValueError("the budget is too small for this job")
+        return plan
+    raise error or ValueError("no plan fits")
+
+
+def _prices(left: int, *, wide: bool, opens: bool) -> Prices:
+    """Split what a party has; the label's owner buys openings even if it is not screened."""
+    if not wide and not opens:
+        gram = int(left * _GRAM_PART)
+        return Prices(max(1, gram), max(1, left - gram))
+    label, kept = int(left * _LABEL_PART), int(left * _KEPT_PART)
+    if not wide:
+        kept = int((left - label) * _GRAM_PART)
+        return Prices(max(1, kept), max(1, left - label - kept), label=max(1, label))
+    own = int(left * _WIDE_PART)
+    cross = left - label - own - kept
+    return Prices(max(1, kept), max(1, cross), wide=max(1, own), label=max(1, label))
+
+
+def _kept(problem: Problem) -> int:
+    """Return how many features wide parties keep; 0 if there is none."""
+    return _KEEP if max(map(len, problem.features.values())) > _WIDE else 0
+
+
+def _lanes(problem: Problem, parts: tuple[Part, ...], wide: list[bool], buckets: int) -> int:
+    """Return how many columns a reply to the sealed label holds: what sends least at the most.
+
+    More lanes make the sealed label larger and the replies to it smaller.
+    """
+    rows = min(problem.n_rows, buckets)
+    widest = max((len(p.features) for p, w in zip(parts, wide, strict=True) if w), default=1)
+
+    def most(lanes: int) -> int:
+        layout = Layout(rows, 1, lanes)
+        return max(sum(layout.sealed_bytes()), layout.reply_bytes(widest))
+
+    return min(_LANES, key=most)
+
+
+def _mean_units(problem: Problem) -> int:
+    """Return a price at which a mean is known well enough, within limits."""
+    count = max(map(len, problem.features.values())) + 1
+    wanted = 2.0 * count / (problem.n_rows * _MEAN_NOISE) ** 2 * RHO_UNIT
+    low, high = (part * problem.rho_units / len(problem.features) for part in _MEAN_PARTS)
+    return max(1, int(min(max(wanted, low), high)))

@@ -1,0 +1,324 @@
+"""The frozen specification of a sealed moments job, and what follows from it.
+
+A product between columns of two parties is bought under encryption: one party seals its columns,
+the other multiplies them with its own and adds noise, the first opens the sums and adds noise too.
+So it has an error of order ``1/n``, as a party's own products have, where noise on rows leaves one
+of order ``1/sqrt(n)``. Experimental, and only between parties that trust each other to follow the
+protocol (`charges`).
+
+Rounds, one stage each; those in brackets only if a party has more features than are kept:
+
+means      sums of columns and of their squares, from all parties
+[label     the label, sealed, from its owner; the Gram matrix of all features, from wide parties]
+[products  of all features with the label, from wide parties]
+[screen    these products, opened, from the label's owner]
+seal       the Gram matrix of kept features (with the label, its owner's); kept columns, sealed,
+           from all parties but the last
+reply      products with the columns of every party before it, from all parties but the first
+open       these products, opened, from all parties but the last
+
+Both sides derive mechanisms, codes and sizes from the same public numbers, never from a task.
+"""
+
+import hashlib
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+from colonnade.methods.base import Part
+from colonnade.methods.column_moments import moments_code, moments_mechanism
+from colonnade.methods.moments.rows import (
+    BALL,
+    OFF_DIAGONAL,
+    TRIANGLE_SENSITIVITY2,
+    triangle_size,
+)
+from colonnade.methods.moments.spec import NoiseAndCode
+from colonnade.methods.problem import Loss
+from colonnade.methods.sealed.charges import Product, sigma2_within
+from colonnade.methods.sealed.checks import check_spec
+from colonnade.methods.sealed.geometry import RowShape
+from colonnade.methods.sealed.kinds import (
+    GRAM,
+    LABEL,
+    MEANS,
+    OPEN,
+    OPENINGS,
+    PRODUCTS,
+    REPLIES,
+    REPLY,
+    SCREEN,
+    SEAL,
+    SEALED,
+    WIDE,
+    Stage,
+    numbered,
+    parsed,
+)
+from colonnade.methods.sealed.packing import LOW_FIELD, Layout
+from colonnade.privacy.mechanisms import DiscreteGaussian
+from colonnade.privacy.ring_noise import SealedOpening, SealedReply
+from colonnade.sketching.packing import ShareCode
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What a party spends on what, in units."""
+
+    gram: int  # of kept features
+    cross: int  # all replies and openings of kept columns together
+    wide: int = 0  # the Gram matrix of all features
+    label: int = 0  # products with the label: the reply, or all of its owner's openings
+
+
+@dataclass(frozen=True, slots=True)
+class SealedSpec:
+    """A vertical linear model from local moments and products under encryption."""
+
+    kind: ClassVar[str] = "sealed"
+
+    n_rows: int
+    parts: tuple[Part, ...]  # one holds the label
+    prices: tuple[Prices, ...]
+    mean_units: int
+    buckets: int = 1 << 16  # that rows are summed into, if there are more
+    keep: int = 0  # features that a wider party keeps; 0 for all
+    groups: int = 1  # of a party's columns, each under a key of its own
+    label_lanes: int = 1  # columns that one reply to the sealed label holds
+    loss: Loss = Loss.SQUARED
+    label_weight: float = 1.5  # of the label in a row's norm
+    reach: float = 1.6  # squared radius of a row's ball over the expected square
+    wide_reach: float = 1.3  # the same for the rows of all features
+    label_reach: float = 4.0  # the same for the label alone
+    bucket_reach: float = 2.2  # the same for a bucket of rows
+    # All below is for the coordinator's arithmetic alone: no sensitivity depends on it.
+    radius: float = 2.4  # of the default L1 ball, in standard deviations
+    penalty: float = 0.6  # on the L1 norm, in errors of a product between parties
+
+    def __post_init__(self) -> None:
+        check_spec(self)
+
+    # -- who ------------------------------------------------------------------------------------
+
+    @property
+    def owner(self) -> Part:
+        """The party that holds the label."""
+        return next(part for part in self.parts if part.holds_label)
+
+    def part(self, party: str) -> Part:
+        """Return the part of ``party``."""
+        return self.parts[self.place(party)]
+
+    def place(self, party: str) -> int:
+        """Return the place of ``party`` in the job's order."""
+        for place, part in enumerate(self.parts):
+            if part.party == party:
+                return place
+        raise ValueError("the party is not in the job")
+
+    def wide(self) -> tuple[Part, ...]:
+        """Return the parties that are screened."""
+        return tuple(part for part in self.parts if 0 < self.keep < len(part.features))
+
+    def multipliers_of_label(self) -> tuple[Part, ...]:
+        """Return the wide parties that need the label's owner to know their products with it."""
+        return tuple(part for part in self.wide() if not part.holds_label)
+
+    def peers(self, part: Part) -> tuple[str, ...]:
+        """Return the parties with which a party exchanges ciphertexts: all others."""
+        return tuple(other.party for other in self.parts if other.party != part.party)
+
+    def kept(self, part: Part) -> int:
+        """Return how many features of the party are left after screening."""
+        return min(self.keep or len(part.features), len(part.features))
+
+    def n_gram(self, part: Part) -> int:
+        """Return the columns of the party's kept Gram matrix, which are also what it seals."""
+        return self.kept(part) + part.holds_label
+
+    def n_wide(self, part: Part) -> int:
+        """Return the columns of the party's wide Gram matrix."""
+        return len(part.features) + part.holds_label
+
+    # -- rounds -----------------------------------------------------------------------------------
+
+    def stages(self) -> tuple[Stage, ...]:
+        """Return what each round is for."""
+        wide = (Stage.LABEL,) if self.wide() else ()
+        screen = (Stage.PRODUCTS, Stage.SCREEN) if self.multipliers_of_label() else ()
+        return (Stage.MEANS, *wide, *screen, Stage.SEAL, Stage.REPLY, Stage.OPEN)
+
+    @property
+    def rounds(self) -> int:
+        """Rounds after the first."""
+        return len(self.stages()) - 1
+
+    def round_of(self, stage: Stage) -> int:
+        """Return the round of a stage."""
+        return self.stages().index(stage)
+
+    def round_kinds(self, round_: int, part: Part) -> tuple[str, ...]:
+        """Return the kinds that the party releases in a round."""
+        stage, place, last = self.stages()[round_], self.place(part.party), len(self.parts) - 1
+        replies = self.multipliers_of_label()
+        if stage is Stage.MEANS:
+            return (MEANS,)
+        if stage is Stage.LABEL:
+            wide = (WIDE,) if part in self.wide() else ()
+            return (*wide, *(self._bodies(LABEL, part) if part.holds_label and replies else ()))
+        if stage is Stage.PRODUCTS:
+            owner = self.place(self.owner.party)
+            return (numbered(PRODUCTS, owner),) if part in replies else ()
+        if stage is Stage.SCREEN:
+            places = [self.place(other.party) for other in replies]
+            return tuple(numbered(SCREEN, each) for each in places) if part.holds_label else ()
+        if stage is Stage.SEAL:
+            return (GRAM, *(self._bodies(SEAL, part) if place < last else ()))
+        if stage is Stage.REPLY:
+            return tuple(numbered(REPLY, each) for each in range(place))
+        return tuple(numbered(OPEN, each) for each in range(place + 1, last + 1))
+
+    def _bodies(self, base: str, part: Part) -> tuple[str, ...]:
+        count = len(self.layout(base, part).bodies())
+        return tuple(numbered(base, each) for each in range(count))
+
+    # -- rows -------------------------------------------------------------------------------------
+
+    def seed(self, job: str) -> bytes:
+        """Return the seed of the job's public signs: a digest of its name."""
+        return hashlib.sha256(b"colonnade sealed\0" + job.encode()).digest()
+
+    @property
+    def summed(self) -> bool:
+        """Whether rows are summed into buckets."""
+        return self.n_rows > self.buckets
+
+    def rows(self, base: str, part: Part) -> RowShape:
+        """Return the shape of the rows that go into a release of the party's.
+
+        Those of a Gram matrix are the same as those that are sealed or multiplied.
+        """
+        shape = partial(RowShape, n_rows=self.n_rows, buckets=self.buckets)
+        if base == LABEL:
+            return shape(weights=(1.0,), reach=self.label_reach, bucket_reach=self.label_reach)
+        wide = base in (WIDE, PRODUCTS)
+        # The label is among the rows of products only where its owner's own Gram matrix is meant.
+        label = (self.label_weight,) if part.holds_label and base != PRODUCTS else ()
+        weights = (1.0,) * (len(part.features) if wide else self.kept(part)) + label
+        reach = self.wide_reach if wide else self.reach
+        return shape(weights=weights, reach=reach, bucket_reach=self.bucket_reach)
+
+    def layout(self, base: str, part: Part) -> Layout:
+        """Return how the columns that a party seals lie in polynomials."""
+        scale = self.rows(base, part).scale
+        if base == LABEL:
+            return Layout(scale.rows, 1, lanes=self.label_lanes)
+        return Layout(scale.rows, scale.columns, groups=min(self.groups, scale.columns))
+
+    # -- products ---------------------------------------------------------------------------------
+
+    def product(self, kind: str, part: Part) -> Product:
+        """Return the product that a reply or an opening of the party belongs to."""
+        base, place = parsed(kind)
+        other = self.parts[place]
+        sealer, multiplier = (part, other) if base in OPENINGS else (other, part)
+        seals, multiplies = (LABEL, PRODUCTS) if base in (PRODUCTS, SCREEN) else (SEAL, REPLY)
+        return Product(
+            self.rows(seals, sealer).scale,
+            self.rows(multiplies, multiplier).scale,
+            self.layout(seals, sealer),
+        )
+
+    def group(self, kind: str, part: Part) -> tuple[tuple[str, ...], int]:
+        """Return all kinds of the party that share a price with ``kind``, and that price."""
+        prices = self.prices[self.place(part.party)]
+        label = parsed(kind)[0] in (PRODUCTS, SCREEN)
+        bases = (PRODUCTS, SCREEN) if label else (REPLY, OPEN)
+        kinds = tuple(each for each in self.kinds(part) if parsed(each)[0] in bases)
+        return kinds, prices.label if label else prices.cross
+
+    def sigma2(self, kind: str, part: Part) -> int:
+        """Return the variance of the noise of a reply or an opening, in steps."""
+        kinds, units = self.group(kind, part)
+        return sigma2_within(units, [self._sensitivity2(each, part) for each in kinds])
+
+    def _sensitivity2(self, kind: str, part: Part) -> int:
+        product = self.product(kind, part)
+        return product.opening2 if parsed(kind)[0] in OPENINGS else product.reply2
+
+    def mechanism(self, kind: str, part: Part) -> SealedReply | SealedOpening:
+        """Return the mechanism of a reply or an opening."""
+        product, sigma2 = self.product(kind, part), self.sigma2(kind, part)
+        return product.opening(sigma2) if parsed(kind)[0] in OPENINGS else product.reply(sigma2)
+
+    def opening_code(self, kind: str, part: Part) -> ShareCode:
+        """Return how opened numbers cross the wire: in quarters of a deviation, over the field."""
+        product = self.product(kind, part)
+        step = max(1, math.isqrt(self.sigma2(kind, part)) // 4)
+        levels = 2 * (LOW_FIELD // 2 // step + 1)
+        count = product.layout.columns * product.multiplied.columns
+        return ShareCode(count, step, max(2, (levels - 1).bit_length()))
+
+    def made(self, part: Part, kind: str) -> NoiseAndCode:
+        """Return mechanism and code of a party's own statistics.
+
+        Privacy: sensitivities are those of `moments.rows` and, for means, of `column_moments`.
+        """
+        prices = self.prices[self.place(part.party)]
+        if kind == MEANS:
+            count = len(part.features) + part.holds_label
+            noise = moments_mechanism(count, self.mean_units)
+            return noise, moments_code(count, self.n_rows, noise)
+        wide = kind == WIDE
+        if not wide and kind != GRAM:
+            raise ValueError("the job has no numbers of that kind")
+        size = triangle_size(self.n_wide(part) if wide else self.n_gram(part))
+        units = prices.wide if wide else prices.gram
+        noise = DiscreteGaussian.within(units, l2_sensitivity2=TRIANGLE_SENSITIVITY2)
+        return noise, ShareCode.bounded(size, OFF_DIAGONAL * self.n_rows * BALL**2, noise)
+
+    # -- prices and sizes -------------------------------------------------------------------------
+
+    def kinds(self, part: Part) -> tuple[str, ...]:
+        """Return all kinds of release of a party, in the order of rounds."""
+        rounds = range(len(self.stages()))
+        return tuple(kind for round_ in rounds for kind in self.round_kinds(round_, part))
+
+    def max_releases(self, party: str) -> dict[str, int]:
+        """Return how many releases of each kind the job asks of ``party``: one."""
+        return dict.fromkeys(self.kinds(self.part(party)), 1)
+
+    def cost(self, party: str, kind: str) -> int:
+        """Return the price of a release, in units; that of a ciphertext is 0."""
+        part, base = self.part(party), parsed(kind)[0]
+        if base in SEALED:
+            return 0
+        if base in REPLIES or base in OPENINGS:
+            return self.mechanism(kind, part).cost
+        return self.made(part, kind)[0].cost
+
+    def max_units(self, party: str) -> int:
+        """Return the most that the job can ever cost ``party``: what it sets aside."""
+        return sum(self.cost(party, kind) for kind in self.max_releases(party))
+
+    def body_bytes(self, party: str, kind: str) -> int:
+        """Return the exact size of one body of ``kind`` from ``party``."""
+        part, (base, place) = self.part(party), parsed(kind)
+        if base in SEALED:
+            return self.layout(base, part).sealed_bytes()[place]
+        if base in REPLIES:
+            product = self.product(kind, part)
+            return product.layout.reply_bytes(product.multiplied.columns)
+        if base in OPENINGS:
+            return self.opening_code(kind, part).n_bytes
+        return self.made(part, kind)[1].n_bytes
+
+    def payload(self, party: str) -> dict[str, int]:
+        """Return the bytes of each kind that ``party`` sends: exact, and known beforehand."""
+        return {kind: self.body_bytes(party, kind) for kind in self.max_releases(party)}
+
+    @property
+    def output_scale(self) -> float:
+        """What turns the solver's coefficients into those of the loss: logits for the logistic."""
+        return 2.0 if self.loss is Loss.LOGISTIC else 1.0

@@ -1,1 +1,0 @@
-"""The report of a single-site fit."""

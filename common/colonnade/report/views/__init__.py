@@ -1,0 +1,1 @@
+"""What each part of the page shows of a report."""

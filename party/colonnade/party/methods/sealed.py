@@ -1,0 +1,306 @@
+"""A party's side of a sealed job: one answer a round, each through the gate.
+
+Privacy: own statistics are as in a moments job. Rows that are sealed or multiplied are scaled into
+a ball and then into steps here (`methods.sealed.rows`), whatever the coordinator or a peer sends,
+so that the sensitivities of replies and openings are public constants. Noise meets raw coefficients
+in the gate (`privacy.ring_noise`). Tasks, ciphertexts and replies are refused, before anything is
+charged, for what they say and never for what the data is; the ledger binds an answer to the digests
+of all that was relayed with its task.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+
+import numpy as np
+
+from colonnade.core.arrays import Int16Array, IntArray
+from colonnade.core.errors import BadMessage
+from colonnade.ledger.entries import ReleaseKey
+from colonnade.ledger.gate import Gate
+from colonnade.ledger.ledger import Ledger, Released
+from colonnade.methods.base import Part
+from colonnade.methods.column_moments import sums
+from colonnade.methods.moments.rows import Projection, project, triangle
+from colonnade.methods.sealed import charges
+from colonnade.methods.sealed.kinds import (
+    GRAM,
+    LABEL,
+    MEANS,
+    PRODUCTS,
+    REPLY,
+    SEAL,
+    WIDE,
+    Stage,
+    numbered,
+    parsed,
+)
+from colonnade.methods.sealed.packing import Layout, pack
+from colonnade.methods.sealed.ring import Ring
+from colonnade.methods.sealed.scheme import (
+    Ciphertexts,
+    KeyContext,
+    SecretKey,
+    multiplied,
+    opened,
+    uncovered,
+)
+from colonnade.methods.sealed.spec import SealedSpec
+from colonnade.methods.sealed.tasks import Task, check_task, digest_of, statement
+from colonnade.party.data.columns import Columns
+from colonnade.party.methods.sealed_keys import KeyStore
+from colonnade.party.methods.sealed_peers import Peers, context_of
+
+
+@dataclass(frozen=True, slots=True)
+class SealedParty:
+    """Answers the tasks of one job."""
+
+    spec: SealedSpec
+    job: str
+    part: Part
+    columns: Columns
+    gate: Gate
+    ledger: Ledger
+    peers: Peers
+    keys: KeyStore
+    ring: Ring
+
+    def answer(self, task: Task, request: bytes) -> list[Released]:
+        """Release what a task asks for; ``request`` binds the ledger to what was received."""
+        check_task(self.spec, self.part, task)
+        self._label()  # a table without it is refused before anything is charged
+        request += b"".join(hashlib.sha256(each.body).digest() for each in task.relayed)
+        answers: dict[Stage, Callable[[Task, bytes], list[Released]]] = {
+            Stage.MEANS: self._means,
+            Stage.LABEL: partial(self._tables, statistic=WIDE, sealed=LABEL),
+            Stage.PRODUCTS: partial(self._multiply, sealed=LABEL, kind=PRODUCTS),
+            Stage.SCREEN: partial(self._open, sealed=LABEL, replied=PRODUCTS),
+            Stage.SEAL: partial(self._tables, statistic=GRAM, sealed=SEAL),
+            Stage.REPLY: partial(self._multiply, sealed=SEAL, kind=REPLY),
+            Stage.OPEN: partial(self._open, sealed=SEAL, replied=REPLY),
+        }
+        return answers[self.spec.stages()[task.round]](task, request)
+
+    def end(self) -> None:
+        """Erase the job's keys."""
+        self.keys.erase(self.job)
+
+    # -- own statistics ---------------------------------------------------------------------------
+
+    def _means(self, task: Task, request: bytes) -> list[Released]:
+        """Release sums of the columns in the order of the job, label last, then of squares."""
+
+        def compute() -> IntArray:
+            label = self._label()
+            columns = [*self.columns.features, *([] if label is None else [label])]
+            pairs = [sums(column) for column in columns]
+            return np.array([part for half in zip(*pairs, strict=True) for part in half], np.int64)
+
+        return [self._statistic(task, MEANS, request, compute)]
+
+    def _tables(self, task: Task, request: bytes, *, statistic: str, sealed: str) -> list[Released]:
+        """Release a Gram matrix and seal columns, whichever the round asks for."""
+        kinds, released = self.spec.round_kinds(task.round, self.part), []
+        if statistic in kinds:
+
+            def compute() -> IntArray:
+                return triangle(self._project(task.projection))
+
+            released.append(self._statistic(task, statistic, request, compute))
+        bodies = [kind for kind in kinds if parsed(kind)[0] == sealed]
+        return [*released, *self._seal(task, sealed, bodies, request)]
+
+    def _statistic(
+        self, task: Task, kind: str, request: bytes, compute: Callable[[], IntArray]
+    ) -> Released:
+        mechanism, code = self.spec.made(self.part, kind)
+        key = ReleaseKey(self.job, task.round, kind)
+        return self.gate.release(key, request, mechanism, compute, encode=code.encode)
+
+    # -- sealing ----------------------------------------------------------------------------------
+
+    def _seal(self, task: Task, base: str, kinds: list[str], request: bytes) -> list[Released]:
+        """Release sealed columns, a body of polynomials at a time."""
+        layout = self.spec.layout(base, self.part)
+        projection = task.label if base == LABEL else task.projection
+        messages = cache(lambda: layout.messages(self._steps(base, projection)))
+        released = []
+        for kind, body in zip(kinds, layout.bodies() if kinds else (), strict=True):
+            key = ReleaseKey(self.job, task.round, kind)
+            if self.ledger.has(key):  # replayed, if it was the same request; its key may be gone
+                mechanism = self.ledger.state.charges[key].mechanism
+                released.append(self.gate.release(key, request, mechanism, _never))
+            else:
+                released.append(self._seal_body(key, request, base, body, messages))
+        return released
+
+    def _seal_body(
+        self,
+        key: ReleaseKey,
+        request: bytes,
+        base: str,
+        body: tuple[int, int, int],
+        messages: Callable[[], IntArray],
+    ) -> Released:
+        group, first, last = body
+        context = context_of(self.job, self.part, base, group)
+        secret = self._key(key, context)
+        mechanism = charges.ciphertext(
+            last - first, key=secret.name(context), peers=self.spec.peers(self.part)
+        )
+
+        def compute() -> IntArray:
+            mine = messages()[group, first:last]
+            return uncovered(secret, context, mine, first=first, ring=self.ring)
+
+        encode = partial(self._signed, key, secret.seed)
+        return self.gate.release(key, request, mechanism, compute, encode=encode)
+
+    def _key(self, release: ReleaseKey, context: KeyContext) -> SecretKey:
+        """Return the key of sealed columns, made and written before anything is sealed with it."""
+        if (found := self.keys.load(context)) is not None:
+            return found
+        if release in self.ledger.state.charges:
+            # Charged, then killed, then without its key: the entry names another than a new one.
+            raise BadMessage("the key of this exchange was erased; submit a new job")
+        made = SecretKey.draw(self.gate.noise)
+        self.keys.save(context, made)
+        return made
+
+    def _signed(self, key: ReleaseKey, head: bytes, value: IntArray, *, answers: str = "") -> bytes:
+        """Return packed coefficients after ``head``, and this ledger's signature on all of it."""
+        payload = head + pack(value)
+        said = statement(
+            job=key.job,
+            round_=key.round,
+            party=self.part.party,
+            kind=key.kind,
+            payload=payload,
+            answers=answers,
+        )
+        return payload + self.ledger.sign(said)
+
+    # -- products ---------------------------------------------------------------------------------
+
+    def _multiply(self, task: Task, request: bytes, *, sealed: str, kind: str) -> list[Released]:
+        """Release the products of own columns with what others sealed."""
+        kinds = self.spec.round_kinds(task.round, self.part)
+        sealers = [self.spec.parts[parsed(each)[1]] for each in kinds]
+        wanted = [pair for sealer in sealers for pair in self.peers.sealed_kinds(sealed, sealer)]
+        bodies = self.peers.take(task.relayed, wanted)
+        # All are checked before the first is charged.
+        found = [self.peers.ciphertexts(bodies, sealed, sealer) for sealer in sealers]
+        steps = cache(lambda: self._steps(kind, task.projection))
+        return [
+            self._reply(task, each, request, *taken, steps)
+            for each, taken in zip(kinds, found, strict=True)
+        ]
+
+    def _reply(
+        self,
+        task: Task,
+        kind: str,
+        request: bytes,
+        sealed: list[Ciphertexts],
+        answers: str,
+        steps: Callable[[], IntArray],
+    ) -> Released:
+        layout = self.spec.product(kind, self.part).layout
+
+        def compute() -> IntArray:
+            return multiplied(sealed, layout, steps(), noise=self.gate.noise, ring=self.ring)
+
+        key, mechanism = (
+            ReleaseKey(self.job, task.round, kind),
+            self.spec.mechanism(kind, self.part),
+        )
+        encode = partial(self._signed, key, b"", answers=answers)
+        return self.gate.release(key, request, mechanism, compute, encode=encode)
+
+    def _open(self, task: Task, request: bytes, *, sealed: str, replied: str) -> list[Released]:
+        """Release the products that others replied with, opened."""
+        kinds = self.spec.round_kinds(task.round, self.part)
+        repliers = [self.spec.parts[parsed(each)[1]] for each in kinds]
+        reply_kind = numbered(replied, self.spec.place(self.part.party))
+        wanted = [(replier.party, reply_kind) for replier in repliers]
+        bodies = self.peers.take(task.relayed, wanted)
+        answers = self._sealed_digest(sealed)
+        keys = self._opening_keys(sealed)
+        replies = [
+            self.peers.reply(
+                bodies[replier.party, reply_kind],
+                reply_kind,
+                replier,
+                round_=task.round - 1,
+                answers=answers,
+            )
+            for replier in repliers
+        ]
+        return [
+            self._opening(task, each, request, keys, reply)
+            for each, reply in zip(kinds, replies, strict=True)
+        ]
+
+    def _opening(
+        self, task: Task, kind: str, request: bytes, keys: list[SecretKey], reply: IntArray
+    ) -> Released:
+        product, code = self.spec.product(kind, self.part), self.spec.opening_code(kind, self.part)
+        layout: Layout = product.layout
+
+        def compute() -> IntArray:
+            return opened(keys, layout, reply, ring=self.ring).reshape(-1)
+
+        def encode(noisy: IntArray) -> bytes:
+            raw = noisy.reshape(-1, layout.slots)
+            return code.encode(layout.products(raw, product.multiplied.columns).reshape(-1))
+
+        key, mechanism = (
+            ReleaseKey(self.job, task.round, kind),
+            self.spec.mechanism(kind, self.part),
+        )
+        return self.gate.release(key, request, mechanism, compute, encode=encode)
+
+    def _sealed_digest(self, base: str) -> str:
+        """Return the digest of what this party sealed."""
+        stage = Stage.LABEL if base == LABEL else Stage.SEAL
+        round_, bodies = self.spec.round_of(stage), []
+        for _, kind in self.peers.sealed_kinds(base, self.part):
+            stored = self.ledger.stored(ReleaseKey(self.job, round_, kind))
+            if stored is None:
+                raise BadMessage("a task opens what this party has not sealed")
+            bodies.append(stored.body)
+        return digest_of(bodies)
+
+    def _opening_keys(self, base: str) -> list[SecretKey]:
+        groups = range(self.spec.layout(base, self.part).groups)
+        found = [self.keys.load(context_of(self.job, self.part, base, each)) for each in groups]
+        keys = [key for key in found if key is not None]
+        if len(keys) != len(groups):
+            raise BadMessage("the key of this exchange was erased; submit a new job")
+        return keys
+
+    # -- rows -------------------------------------------------------------------------------------
+
+    def _steps(self, base: str, projection: Projection | None) -> IntArray:
+        """Return own rows as steps, for sealing or multiplying."""
+        scale = self.spec.rows(base, self.part).scale
+        return scale.steps(self._project(projection), self.spec.seed(self.job))
+
+    def _project(self, projection: Projection | None) -> Int16Array:
+        if projection is None:
+            raise BadMessage("a task has no projection")
+        return project(self.columns.features, self._label(), projection)
+
+    def _label(self) -> Int16Array | None:
+        if not self.part.holds_label:
+            return None
+        if self.columns.label is None:
+            raise BadMessage("the job counts on this party's label but its table has none")
+        return self.columns.label
+
+
+def _never() -> IntArray:
+    """Stand for what is not computed: the release is stored."""
+    raise ValueError("a stored release is replayed")

@@ -1,0 +1,141 @@
+"""Products of columns, decoded from the releases of a sealed job, in standard deviations.
+
+Columns are scaled by their released deviations. What the ball of rows leaves of them is read off a
+party's own Gram matrix; what the ball of buckets leaves follows from public constants.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from colonnade.core.arrays import FloatArray
+from colonnade.linear.gram import floored
+from colonnade.methods.base import Part
+from colonnade.methods.column_moments import Moments, moments_of
+from colonnade.methods.moments.rows import BALL, DIAGONAL, OFF_DIAGONAL
+from colonnade.methods.sealed.kinds import (
+    GRAM,
+    LABEL,
+    MEANS,
+    OPEN,
+    PRODUCTS,
+    REPLY,
+    SCREEN,
+    SEAL,
+    WIDE,
+    numbered,
+)
+from colonnade.methods.sealed.spec import SealedSpec
+from colonnade.server.methods.moments.directions import spans_of
+from colonnade.server.methods.moments.estimates import level_of
+from colonnade.server.methods.moments.scales import Scales, clipped
+
+_FLOOR = 0.02
+
+Bodies = Mapping[str, Mapping[str, bytes]]
+
+
+def scales_of(spec: SealedSpec, bodies: Bodies) -> Scales:
+    """Decode the released means and deviations."""
+    features, label_mean, label_deviation = {}, 0.0, 1.0
+    for part in spec.parts:
+        mechanism, code = spec.made(part, MEANS)
+        found = moments_of(code.decode(bodies[part.party][MEANS]), spec.n_rows, mechanism)
+        count = len(part.features)
+        features[part.party] = Moments(found.mean[:count], found.deviation[:count])
+        if part.holds_label:
+            label_mean, label_deviation = float(found.mean[count]), float(found.deviation[count])
+    return Scales(features, label_mean, label_deviation)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnGram:
+    """A party's own products; the label's column, where it is held, is the last, with its weight.
+
+    In standard deviations that the ball has left: ``level`` is what it leaves of a variance.
+    """
+
+    gram: FloatArray
+    level: float
+    error: float  # of an entry off the diagonal
+
+
+def own_gram(spec: SealedSpec, part: Part, bodies: Bodies, *, wide: bool = False) -> OwnGram:
+    """Decode a party's Gram matrix: of kept features, or of all with ``wide``."""
+    kind = WIDE if wide else GRAM
+    mechanism, code = spec.made(part, kind)
+    size = spec.n_wide(part) if wide else spec.n_gram(part)
+    ball = spec.rows(kind, part).ball
+    upper = np.triu_indices(size)
+    weights = np.where(upper[0] == upper[1], DIAGONAL, OFF_DIAGONAL)
+    unit = ball**2 / (BALL**2 * spec.n_rows)
+    gram = np.zeros((size, size))
+    gram[upper] = code.decode(bodies[part.party][kind]) * unit / weights
+    gram = gram + np.triu(gram, 1).T
+    noise = unit * mechanism.sigma2**0.5
+    level = level_of(np.diag(gram)[: size - part.holds_label], noise / DIAGONAL)
+    return OwnGram(gram / level, level, noise / OFF_DIAGONAL / level)
+
+
+def gain(spec: SealedSpec, base: str, part: Part) -> float:
+    """Return what the ball of buckets leaves of a column: 1 if rows are not summed."""
+    if not spec.summed:
+        return 1.0
+    rows = spec.rows(base, part)
+    radius = rows.spread / math.sqrt(spec.n_rows / spec.buckets)
+    # A public constant from made-up normal rows; the first coordinate is no weighted label.
+    return float(clipped(rows.weights, radius).slope[0]) * radius
+
+
+def products(
+    spec: SealedSpec, sealer: Part, multiplier: Part, bodies: Bodies, *, label: bool = False
+) -> tuple[FloatArray, float]:
+    """Return products of the multiplier's columns with the sealer's, per row, and their error.
+
+    Shape ``(multiplier's columns, sealer's columns)``, before what rows' balls left is made up.
+    """
+    opens, seals, replies = (SCREEN, LABEL, PRODUCTS) if label else (OPEN, SEAL, REPLY)
+    kind = numbered(opens, spec.place(multiplier.party))
+    code = spec.opening_code(kind, sealer)
+    found = code.decode(bodies[sealer.party][kind]).astype(np.float64)
+    # Steps that a standard deviation of a row has.
+    steps = spec.rows(seals, sealer).unit * spec.rows(replies, multiplier).unit
+    clip = gain(spec, seals, sealer) * gain(spec, replies, multiplier)
+    unit = 1.0 / (spec.n_rows * steps * clip)
+    reply = numbered(replies, spec.place(sealer.party))
+    noise2 = spec.sigma2(kind, sealer) + spec.sigma2(reply, multiplier)
+    error2 = noise2 * unit**2 + (1.0 / spec.buckets if spec.summed else 0.0)
+    columns = spec.product(kind, sealer).layout.columns
+    return found.reshape(-1, columns) * unit, math.sqrt(error2)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """All kept features of all parties together."""
+
+    gram: FloatArray
+    target: FloatArray
+    error: float  # of a product between parties
+
+
+def estimate(spec: SealedSpec, bodies: Bodies) -> Estimate:
+    """Join all blocks; eigenvalues are raised to what noise alone would have."""
+    own = [own_gram(spec, part, bodies) for part in spec.parts]
+    spans = spans_of([len(each.gram) for each in own])
+    whole, errors = np.zeros((spans[-1].stop, spans[-1].stop)), []
+    for place, (span, each) in enumerate(zip(spans, own, strict=True)):
+        whole[span, span] = each.gram
+        for later in range(place + 1, len(own)):
+            found, error = products(spec, spec.parts[place], spec.parts[later], bodies)
+            level = math.sqrt(each.level * own[later].level)
+            whole[spans[later], span] = found / level
+            whole[span, spans[later]] = found.T / level
+            errors.append(error / level)
+    label = spans[spec.place(spec.owner.party)].stop - 1
+    features = [place for place in range(len(whole)) if place != label]
+    error = float(np.mean(errors))
+    least = max(_FLOOR, error * math.sqrt(len(features)))
+    gram = floored(whole[np.ix_(features, features)], least)
+    return Estimate(gram, whole[features, label] / spec.label_weight, error)

@@ -1,0 +1,209 @@
+"""The coordinator's side of a sealed job: pure steps over releases.
+
+Everything here is a function of public numbers and of what parties released, so nothing of it is
+private. Ciphertexts and replies are relayed as they are, to those that the round's tasks name, and
+dropped when the round is over.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from colonnade.core.arrays import FloatArray, IntArray
+from colonnade.core.errors import BadInput
+from colonnade.linear.gram import within_ball
+from colonnade.methods.base import Part
+from colonnade.methods.frank_wolfe.residual import COEF_UNIT, MAX_COEF
+from colonnade.methods.moments.rows import Projection
+from colonnade.methods.sealed.kinds import (
+    LABEL,
+    OPENINGS,
+    PRODUCTS,
+    REPLIES,
+    REPLY,
+    SEAL,
+    SEALED,
+    WIDE,
+    Stage,
+    numbered,
+    parsed,
+)
+from colonnade.methods.sealed.spec import SealedSpec
+from colonnade.methods.sealed.tasks import Relayed, Task
+from colonnade.server.methods.moments.scales import Scales
+from colonnade.server.methods.sealed.estimates import Estimate, estimate, scales_of
+from colonnade.server.methods.sealed.screening import screened
+
+_MAX_INTERCEPT = 2.0**60
+# Which relayed bodies are of no more use once a stage is over.
+_SPENT = {
+    Stage.PRODUCTS: (LABEL,),
+    Stage.SCREEN: (PRODUCTS,),
+    Stage.REPLY: (SEAL,),
+    Stage.OPEN: (REPLY,),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SealedState:
+    """The state before round ``round``; bodies are kept as received."""
+
+    round: int
+    bodies: Mapping[str, Mapping[str, bytes]]  # by party and kind
+    kept: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # of screened parties
+    coef: Mapping[str, IntArray] = field(default_factory=dict)  # by party, in COEF_UNIT
+    intercept: int = 0  # in COEF_UNIT
+
+
+@dataclass(frozen=True, slots=True)
+class SealedSolver:
+    """Steps of one job."""
+
+    spec: SealedSpec
+
+    def start(self) -> SealedState:
+        """Return the state before the first round."""
+        parts = self.spec.parts
+        coef = {part.party: np.zeros(len(part.features), np.int64) for part in parts}
+        return SealedState(round=0, bodies={part.party: {} for part in parts}, coef=coef)
+
+    def finished(self, state: SealedState) -> bool:
+        """Return whether all rounds are done."""
+        return state.round >= len(self.spec.stages())
+
+    def tasks(self, state: SealedState) -> dict[str, Task]:
+        """Return what to ask of whom; nobody, if all are done."""
+        if self.finished(state):
+            return {}
+        asked = [p for p in self.spec.parts if self.spec.round_kinds(state.round, p)]
+        if self.spec.stages()[state.round] is Stage.MEANS:
+            return {part.party: Task(state.round) for part in asked}
+        scales = scales_of(self.spec, state.bodies)
+        return {part.party: self._task(state, part, scales) for part in asked}
+
+    def check(self, state: SealedState, party: str, bodies: Mapping[str, bytes]) -> None:
+        """Raise `BadInput` unless ``bodies`` are of the kinds and sizes that are expected."""
+        part = next((part for part in self.spec.parts if part.party == party), None)
+        if part is None:
+            raise BadInput(f"party {party!r} is not in the job")
+        if self.finished(state):
+            raise BadInput("the job's rounds are over; nothing is expected")
+        expected = self.spec.round_kinds(state.round, part)
+        if set(bodies) != set(expected):
+            raise BadInput(
+                f"round {state.round} expects {', '.join(expected) or 'nothing'} of party "
+                f"{party!r}, not {', '.join(sorted(bodies)) or 'nothing'}"
+            )
+        for kind, body in bodies.items():
+            if len(body) != (size := self.spec.body_bytes(party, kind)):
+                raise BadInput(
+                    f"the {kind} of party {party!r} has {len(body)} bytes instead of {size}"
+                )
+
+    def absorb(self, state: SealedState, answers: Mapping[str, Mapping[str, bytes]]) -> SealedState:
+        """Take a round's releases and compute what follows from them."""
+        stage = self.spec.stages()[state.round]
+        spent = _SPENT.get(stage, ())
+        bodies = {
+            name: {
+                kind: body
+                for kind, body in {**held, **dict(sorted(answers.get(name, {}).items()))}.items()
+                if parsed(kind)[0] not in spent
+            }
+            for name, held in state.bodies.items()
+        }
+        state = replace(state, round=state.round + 1, bodies=bodies)
+        if stage is Stage.MEANS:
+            scales = scales_of(self.spec, bodies)
+            return replace(state, intercept=round(scales.label_mean * COEF_UNIT))
+        if self.spec.wide() and self.spec.stages()[state.round :][:1] == (Stage.SEAL,):
+            kept = {part.party: screened(self.spec, part, bodies) for part in self.spec.wide()}
+            return replace(state, kept=kept)
+        return self._solved(state) if stage is Stage.OPEN else state
+
+    def coefficients(self, state: SealedState) -> dict[str, FloatArray]:
+        """Return the coefficients on the scaled features, by party."""
+        scale = self.spec.output_scale
+        return {name: scale * coef / COEF_UNIT for name, coef in state.coef.items()}
+
+    def intercept(self, state: SealedState) -> float:
+        """Return the constant term for scaled features and label."""
+        return self.spec.output_scale * state.intercept / COEF_UNIT
+
+    def kept(self, state: SealedState, part: Part) -> tuple[int, ...]:
+        """Return the features of a party that are left after screening."""
+        return state.kept.get(part.party, tuple(range(len(part.features))))
+
+    def estimate(self, state: SealedState) -> Estimate:
+        """Return the Gram matrix of all kept features, in standard deviations."""
+        return estimate(self.spec, state.bodies)
+
+    def scaled(self, state: SealedState, x: FloatArray) -> tuple[dict[str, IntArray], int]:
+        """Turn a solution in standard deviations into fixed-point coefficients and intercept."""
+        scales = scales_of(self.spec, state.bodies)
+        coef, constant, first = {}, scales.label_mean * COEF_UNIT, 0
+        for part in self.spec.parts:
+            kept, known = list(self.kept(state, part)), scales.features[part.party]
+            whole = np.zeros(len(part.features))
+            mine = x[first : first + len(kept)]
+            whole[kept] = mine * scales.label_deviation / known.deviation[kept]
+            first += len(kept)
+            fixed = np.rint(np.clip(whole * COEF_UNIT, -MAX_COEF, MAX_COEF)).astype(np.int64)
+            coef[part.party] = fixed
+            for place in kept:
+                constant -= float(fixed[place]) * float(known.mean[place])
+        return coef, round(min(max(constant, -_MAX_INTERCEPT), _MAX_INTERCEPT))
+
+    def _solved(self, state: SealedState) -> SealedState:
+        found = self.estimate(state)
+        penalty = self.spec.penalty * found.error
+        x = within_ball(found.gram, found.target, self.spec.radius, l1=penalty)
+        coef, constant = self.scaled(state, x)
+        return replace(state, coef=coef, intercept=constant)
+
+    def _task(self, state: SealedState, part: Part, scales: Scales) -> Task:
+        spec, stage = self.spec, self.spec.stages()[state.round]
+        relayed = self._relayed(state, part)
+        if stage in (Stage.SCREEN, Stage.OPEN):
+            return Task(state.round, relayed=relayed)
+        if stage in (Stage.SEAL, Stage.REPLY):
+            projection = self._rows(
+                scales, part, self.kept(state, part), spec.rows(SEAL, part).ball
+            )
+            return Task(state.round, projection, relayed=relayed)
+        kinds = spec.round_kinds(state.round, part)
+        every, wide, label = range(len(part.features)), None, None
+        if WIDE in kinds or stage is Stage.PRODUCTS:
+            wide = self._rows(scales, part, tuple(every), spec.rows(WIDE, part).ball)
+        if any(parsed(kind)[0] == LABEL for kind in kinds):
+            label = scales.projection(
+                part, (), np.zeros((1, 0)), radius=spec.rows(LABEL, part).ball, label=np.ones(1)
+            )
+        return Task(state.round, wide, label, relayed)
+
+    def _rows(self, scales: Scales, part: Part, kept: tuple[int, ...], radius: float) -> Projection:
+        """Return the map of rows to kept features and the label, where it is held."""
+        matrix, label = np.eye(len(kept)), None
+        if part.holds_label:
+            matrix = np.vstack([matrix, np.zeros(len(kept))])
+            label = np.zeros(len(matrix))
+            label[-1] = self.spec.label_weight
+        return scales.projection(part, kept, matrix, radius=radius, label=label)
+
+    def _relayed(self, state: SealedState, part: Part) -> tuple[Relayed, ...]:
+        """Return the bodies that the round's task carries to a party, in order."""
+        spec, found = self.spec, []
+        for kind in spec.round_kinds(state.round, part):
+            base, place = parsed(kind)
+            other = spec.parts[place]
+            if base in OPENINGS:
+                names = [numbered(REPLIES[OPENINGS.index(base)], spec.place(part.party))]
+            elif base in REPLIES:
+                sealed = SEALED[REPLIES.index(base)]
+                count = len(spec.layout(sealed, other).bodies())
+                names = [numbered(sealed, each) for each in range(count)]
+            else:
+                continue
+            found += [Relayed(other.party, name, state.bodies[other.party][name]) for name in names]
+        return tuple(found)

@@ -1,0 +1,77 @@
+"""A sealed job in one process: the shipped steps of both sides, without wire or processes."""
+
+import numpy as np
+
+from colonnade.ledger.create import LedgerConfig, memory_ledger
+from colonnade.ledger.gate import Gate
+from colonnade.methods.sealed.ring import Ring, seal_ring
+from colonnade.methods.sealed.spec import SealedSpec
+from colonnade.party.data.columns import HeldColumns
+from colonnade.party.methods.sealed import SealedParty
+from colonnade.party.methods.sealed_keys import MemoryKeys
+from colonnade.party.methods.sealed_peers import Peers
+from colonnade.privacy.accounting import MAX_UNITS
+from colonnade.privacy.sampling import NoiseSource
+from colonnade.server.methods.sealed.steps import SealedSolver, SealedState
+from colonnade.simulate.inprocess import Data, Model
+
+
+def parties(
+    data: Data, spec: SealedSpec, job: str, noise: NoiseSource, *, ring: Ring | None = None
+) -> dict[str, SealedParty]:
+    """Make the parties of a sealed job, each with a simulation ledger and the others' keys."""
+    ledgers = {}
+    for part in spec.parts:
+        ledger = memory_ledger(LedgerConfig(part.party, {"": MAX_UNITS}, simulation=True))
+        ledger.admit(job, units=spec.max_units(part.party))
+        ledgers[part.party] = ledger
+    pins = {name: bytes.fromhex(ledger.opened.public_key) for name, ledger in ledgers.items()}
+    made = {}
+    for part, split in zip(spec.parts, data.splits, strict=True):
+        ledger = ledgers[part.party]
+        columns = HeldColumns(
+            np.ascontiguousarray(data.columns[list(split)]),
+            data.label if part.holds_label else None,
+        )
+        made[part.party] = SealedParty(
+            spec=spec,
+            job=job,
+            part=part,
+            columns=columns,
+            gate=Gate(ledger, noise),
+            ledger=ledger,
+            peers=Peers(spec, job, pins),
+            keys=MemoryKeys(),
+            ring=ring or seal_ring(),
+        )
+    return made
+
+
+def run(
+    data: Data, spec: SealedSpec, noise: NoiseSource, *, job: str = "job"
+) -> tuple[SealedState, dict[str, SealedParty]]:
+    """Run all rounds and return the last state and the parties."""
+    solver, members = SealedSolver(spec), parties(data, spec, job, noise)
+    state = solver.start()
+    while not solver.finished(state):
+        answers = {}
+        for name, task in solver.tasks(state).items():
+            released = members[name].answer(task, b"%d" % task.round)
+            answers[name] = {release.key.kind: release.body for release in released}
+            solver.check(state, name, answers[name])
+        state = solver.absorb(state, answers)
+    for member in members.values():
+        member.end()
+    return state, members
+
+
+def fit(data: Data, spec: SealedSpec, noise: NoiseSource, *, job: str = "job") -> Model:
+    """Run a job and return its model."""
+    state, _ = run(data, spec, noise, job=job)
+    return model_of(spec, state)
+
+
+def model_of(spec: SealedSpec, state: SealedState) -> Model:
+    """Return the model of a state."""
+    solver = SealedSolver(spec)
+    return Model(list(solver.coefficients(state).values()), solver.intercept(state))

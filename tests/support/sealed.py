@@ -1,0 +1,88 @@
+"""Small sealed jobs, a second way to multiply polynomials, and noise in parts."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+
+from colonnade.core.arrays import IntArray
+from colonnade.methods.problem import Problem
+from colonnade.methods.sealed.plan import recommend
+from colonnade.methods.sealed.ring import DEGREE, MODULUS
+from colonnade.methods.sealed.spec import SealedSpec
+from colonnade.methods.sealed.tasks import Task
+from colonnade.party.methods.sealed import SealedParty
+from colonnade.privacy.accounting import rho_of, units_down
+from colonnade.server.methods.sealed.steps import SealedSolver, SealedState
+from colonnade.simulate.inprocess import Data, grid
+from support.entropy import ShakeNoise
+
+JOB = "sealed job"
+
+
+class ErrorsOnly(ShakeNoise):
+    """Keys, errors and masks as shipped; the releases' noise left out."""
+
+    def discrete_gaussian(self, sigma2: int, size: int) -> IntArray:
+        drawn = super().discrete_gaussian(sigma2, size)
+        return drawn if sigma2 < 100 else np.zeros(size, np.int64)
+
+
+def negacyclic(polynomial: IntArray, small: IntArray) -> IntArray:
+    """Multiply modulo ``x**DEGREE + 1``, by convolutions of 18-bit limbs."""
+    total = np.zeros(DEGREE, object)
+    for place in range(3):
+        limb = (polynomial >> (18 * place)) & ((1 << 18) - 1)
+        whole = np.convolve(limb, small)
+        folded = whole[:DEGREE].copy()
+        folded[: whole.size - DEGREE] -= whole[DEGREE:]
+        total = total + folded.astype(object) * (1 << (18 * place))
+    return (total % MODULUS).astype(np.int64)
+
+
+def small_data(widths: tuple[int, ...] = (3, 2, 4), *, n_rows: int = 3000, seed: int = 1) -> Data:
+    """Return a table whose columns have a common cause; the label is the first party's."""
+    make = np.random.default_rng(seed)
+    count = sum(widths)
+    cause = make.standard_normal(n_rows)
+    columns = 0.7 * make.standard_normal((count, n_rows)) + 0.5 * cause
+    label = columns[[0, widths[0], count - 1]].sum(axis=0) + 0.5 * make.standard_normal(n_rows)
+    ends = np.cumsum((0, *widths))
+    splits = tuple(tuple(range(a, b)) for a, b in itertools.pairwise(ends.tolist()))
+    return Data(grid(columns / 4), grid(label / 8), splits)
+
+
+def problem_of(data: Data, *, epsilon: float = 1.0) -> Problem:
+    return Problem(
+        n_rows=data.label.size,
+        features={f"p{k}": [f"x{i}" for i in split] for k, split in enumerate(data.splits)},
+        rho_units=units_down(rho_of(epsilon, 1e-6)),
+        label_owner="p0",
+    )
+
+
+def small_spec(data: Data, *, epsilon: float = 1.0, **changes: object) -> SealedSpec:
+    """Return the planned job, with fewer buckets so that rows share them."""
+    changes = {"buckets": 2048, **changes}
+    keep = changes.pop("keep", None)
+    spec = recommend(problem_of(data, epsilon=epsilon), keep=keep).spec  # type: ignore[arg-type]
+    return replace(spec, **changes)  # type: ignore[arg-type]
+
+
+def before(
+    members: dict[str, SealedParty], spec: SealedSpec, round_: int
+) -> tuple[SealedState, dict[str, Task]]:
+    """Run all rounds before ``round_``; return the state and that round's tasks."""
+    solver = SealedSolver(spec)
+    state = solver.start()
+    while state.round < round_:
+        answers = {}
+        for name, task in solver.tasks(state).items():
+            released = members[name].answer(task, request_of(task))
+            answers[name] = {release.key.kind: release.body for release in released}
+        state = solver.absorb(state, answers)
+    return state, solver.tasks(state)
+
+
+def request_of(task: Task) -> bytes:
+    return b"%d" % task.round
