@@ -1,6 +1,7 @@
 """Settings for all tests."""
 
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,22 @@ from hypothesis import settings
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None, max_examples=500)
 settings.load_profile("explore" if os.environ.get("COLONNADE_EXPLORE") else "fixed")
+
+
+# Folders whose tests have a marker by where they are; elsewhere a test carries its own.
+MARKED_FOLDERS = {
+    "crash": pytest.mark.slow,
+    "e2e": pytest.mark.slow,
+    "statistical": pytest.mark.statistical,
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what `make quick` leaves out: whole folders of tests that take long."""
+    for item in items:
+        folder = item.path.relative_to(Path(__file__).parent).parts[0]
+        if folder in MARKED_FOLDERS:
+            item.add_marker(MARKED_FOLDERS[folder])
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -61,6 +61,7 @@ def refusal(call: str, capsys: pytest.CaptureFixture[str]) -> str:
     return ""
 
 
+@pytest.mark.slow
 def test_the_site_builds_strictly(tmp_path: Path) -> None:
     build = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)],

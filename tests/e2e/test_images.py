@@ -106,4 +106,4 @@ def test_without_a_place_for_temporary_files_one_line_says_so() -> None:
 
 
 def test_the_simulation_has_what_both_leave_out() -> None:
-    assert shell(SIMULATION, "python3 -c 'import colonnade.simulate.story'") == ""
+    assert shell(SIMULATION, "python3 -c 'import colonnade.simulate.data.story'") == ""

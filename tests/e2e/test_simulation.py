@@ -113,7 +113,7 @@ def report_of(finished: Finished) -> dict[str, Any]:
 def test_up_ends_with_the_jobs_status_and_shows_its_progress(finished: Finished) -> None:
     assert finished.up.returncode == 0
     lines = [line for line in finished.up.stdout.splitlines() if line.startswith("submit")]
-    assert any("round " in line and "budget left" in line for line in lines)
+    assert any("round " in line and "left of the job's price" in line for line in lines)
     assert any(f"the report is runs/{finished.folder.name}/report.html" in line for line in lines)
 
 

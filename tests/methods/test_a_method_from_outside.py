@@ -47,7 +47,7 @@ from colonnade.server.methods import registry as coordinators
 from colonnade.server.methods.registry import CoordinatorSide, algorithm_of
 from colonnade.server.store.base import State
 from colonnade.server.store.sql import Database
-from colonnade.simulate.federation import Federation, found_federation, free_port
+from colonnade.simulate.federation import Federation, create_federation, free_port
 from colonnade.wire.jobspec import job_from_bytes, job_to_bytes, question_of
 
 PAIR = NAMES[:2]
@@ -69,7 +69,7 @@ def _registered() -> Iterator[None]:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Federation:
     """Return a federation whose parties' policies allow the new kind."""
     tables = sites(n_rows=2000, names=PAIR)
-    return found_federation(tmp_path_factory.mktemp("made"), tables, cap_units=CAP, port=1)
+    return create_federation(tmp_path_factory.mktemp("made"), tables, cap_units=CAP, port=1)
 
 
 @pytest.fixture(scope="module")
@@ -175,6 +175,7 @@ def check_report(report: dict[str, Any], job: Job) -> None:
     assert report["path"][-1]["coef"][PAIR[0]][0] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True])
 def test_a_coordinator_that_dies_at_every_commit_ends_with_the_same_bits(
     made: Federation, job: Job, after: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -13,8 +13,8 @@ from colonnade.cli.main import main
 from colonnade.core.errors import EXIT_BAD_INPUT, EXIT_OK, BadInput
 from colonnade.estimators import PrivateRidge
 from colonnade.ledger.create import open_ledger
-from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.state import Head
+from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.party.policy import TEMPLATE, load_policy
 from colonnade.privacy.accounting import default_delta, delta_for, units_down
 from colonnade.v1 import job_pb2
@@ -87,6 +87,7 @@ def head(home: Path) -> Head:
     return ledger.head
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_refuses_it_and_leaves_nothing(
     home: Path, name: str, capsys: pytest.CaptureFixture[str]

@@ -15,7 +15,7 @@ from colonnade.ledger.ledger import Ledger
 from colonnade.party.data.bounds import bought_bounds, buy_bounds
 from colonnade.party.data.dataset import Dataset, open_dataset
 from colonnade.party.data.ingest import ingest
-from colonnade.party.data.sources import FileSource
+from colonnade.party.data.reading.sources import FileSource
 from colonnade.party.policy import Allowance
 from colonnade.pki.identity import Identity
 from colonnade.privacy.accounting import MAX_UNITS, units_down

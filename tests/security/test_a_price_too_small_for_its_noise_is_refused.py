@@ -19,8 +19,8 @@ from colonnade.privacy.mechanisms import (
     DiscreteLaplace,
     Mechanism,
     SignedSelection,
-    mechanism_from_record,
 )
+from colonnade.privacy.records import mechanism_from_record
 from colonnade.privacy.sampling import OsNoise
 from colonnade.wire.jobspec import job_to_bytes
 

@@ -20,13 +20,14 @@ from colonnade.core.arrays import IntArray
 from colonnade.core.errors import LedgerFailed, ReleaseAbandoned
 from colonnade.ledger.create import open_ledger
 from colonnade.ledger.drafts import ReleaseRequest
-from colonnade.ledger.entries import Abandoned, ReleaseKey, line_of
+from colonnade.ledger.entries import Abandoned, ReleaseKey
 from colonnade.ledger.export import export_lines, verify_export
-from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger, Released
+from colonnade.ledger.lines import line_of
 from colonnade.ledger.recovery import recover_ledger
-from colonnade.ledger.storage import MAX_BODY_BYTES
+from colonnade.ledger.storage.base import MAX_BODY_BYTES
+from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.party.vault import Vault
 from colonnade.privacy.sampling import OsNoise
 from colonnade.privacy.simulation import SeededNoise
@@ -137,6 +138,7 @@ def test_a_killed_process_draws_again_under_the_same_charge(ledger: Ledger) -> N
     assert ledger.budget().spent == COST
 
 
+@pytest.mark.slow
 def test_killed_at_any_write_it_is_charged_once_and_abandoned_at_the_latest_next_time(
     tmp_path: Path,
 ) -> None:

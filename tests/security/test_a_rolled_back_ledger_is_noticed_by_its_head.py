@@ -12,9 +12,9 @@ from support.vaults import vault_of
 
 from colonnade.core.errors import LedgerBehind, LedgerRolledBack, NotEnrolled
 from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
-from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.recovery import recover_ledger
+from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.party.vault import Vault
 from colonnade.privacy.accounting import units_down
 from colonnade.server.engine.coordinator import Coordinator

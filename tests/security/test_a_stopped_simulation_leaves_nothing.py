@@ -14,6 +14,8 @@ from uuid import uuid4
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 MARK = "COLONNADE_TEST_RUN"
 WAIT_S = 60.0
 VERTICAL = ("--rows", "2000", "--features", "6", "--epsilon", "8", "--bounds-share", "0.4")

@@ -16,10 +16,10 @@ from support.hosts import COLUMNS, PARTY, PRICE, a_ledger, ingest_rows
 from colonnade.cli.main import main
 from colonnade.core.errors import BadInput, NotBound
 from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
-from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.recovery import recover_ledger
+from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.party.data import binding
 from colonnade.party.data.binding import OWNER_NAME, bind, check_binding, claim, rows_of
 from colonnade.party.data.bounds import buy_bounds
@@ -28,7 +28,7 @@ from colonnade.party.fit import fit_charged
 from colonnade.party.fit_order import FitOrder, party_table
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.sampling import OsNoise
-from colonnade.solvers.coordinate import CoordinateDescent
+from colonnade.solvers.algorithms.coordinate import CoordinateDescent
 
 ORDER = FitOrder("test", "squared", CoordinateDescent(passes=1), epsilon=1.0)
 

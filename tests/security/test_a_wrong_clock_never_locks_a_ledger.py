@@ -9,9 +9,9 @@ from support.ledgers import CAP, MECHANISM, digest, key
 
 from colonnade.cli.ledger.summary import describe
 from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
-from colonnade.ledger.entries import LATEST, entry_from_line
 from colonnade.ledger.export import export_lines, verify_export
-from colonnade.ledger.files import LedgerFiles
+from colonnade.ledger.lines import LATEST, entry_from_line
+from colonnade.ledger.storage.files import LedgerFiles
 
 WRONG = [-1.0, -1e18, 1e18, math.nan, math.inf, -math.inf]
 

@@ -12,7 +12,6 @@ from support.entropy import ShakeNoise, shake
 
 from colonnade.core.errors import BadMessage, RequestConflict
 from colonnade.methods.alignment import sizes
-from colonnade.methods.alignment.chain import Segment, extend
 from colonnade.methods.alignment.codec import (
     count_to_proto,
     segment_from_proto,
@@ -20,10 +19,16 @@ from colonnade.methods.alignment.codec import (
     segments_to_bytes,
     to_bytes,
 )
-from colonnade.methods.alignment.curve import hash_to_curve
-from colonnade.methods.alignment.dummies import MembershipNoise, PatternDummies
-from colonnade.methods.alignment.exchange import pair_keys, seal_dummies, sign_count, sign_key
-from colonnade.methods.alignment.points import points_from_bytes
+from colonnade.methods.alignment.crypto.chain import Segment, extend
+from colonnade.methods.alignment.crypto.curve import hash_to_curve
+from colonnade.methods.alignment.crypto.dummies import PatternDummies
+from colonnade.methods.alignment.crypto.exchange import (
+    pair_keys,
+    seal_dummies,
+    sign_count,
+    sign_key,
+)
+from colonnade.methods.alignment.crypto.points import points_from_bytes
 from colonnade.methods.alignment.refusals import (
     BrokenChain,
     CanaryMismatch,
@@ -32,7 +37,8 @@ from colonnade.methods.alignment.refusals import (
 )
 from colonnade.methods.alignment.schedule import FIRST_WAVE, Visit
 from colonnade.methods.alignment.union import Overlap
-from colonnade.simulate.alignment import AlignmentRun
+from colonnade.privacy.membership import MembershipNoise
+from colonnade.simulate.inprocess.alignment import AlignmentRun
 from colonnade.v1 import alignment_pb2 as pb
 
 LAW = MembershipNoise.within(1.0, 1e-9)

@@ -12,7 +12,7 @@ from support.pki import SERVER_USE, create_pki, leaf
 
 from colonnade.cli.main import main
 from colonnade.core.errors import EXIT_CERTIFICATE, BadIdentity, CertificateExpired, Unreachable
-from colonnade.server.api.auth import Callers
+from colonnade.server.api.auth import Authenticator
 from colonnade.simulate.federation import FEDERATION
 from colonnade.wire.channels import server_identity
 
@@ -26,10 +26,10 @@ def test_a_running_party_outlives_its_certificate(
     async def scene() -> None:
         nonlocal ahead
         made = founded()
-        callers = Callers(FEDERATION, clock=lambda: datetime.now(UTC) + ahead)
+        authenticator = Authenticator(FEDERATION, clock=lambda: datetime.now(UTC) + ahead)
         name = made.parties[0]
         async with (
-            coordinator(made, callers=callers) as hub,
+            coordinator(made, authenticator=authenticator) as hub,
             party(made, name, hub.address, tmp_path) as member,
         ):
             await hub.attached(name)

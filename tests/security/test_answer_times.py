@@ -125,12 +125,14 @@ def code_of(name: str) -> tuple[str, str]:
     return optimised(CASES[name].kernel, CASES[name].arguments)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_no_branch_address_or_slow_instruction_depends_on_rows(name: str) -> None:
     secrets = check_steady(*code_of(name), public=CASES[name].public)
     assert secrets > 10  # it has seen them
 
 
+@pytest.mark.slow
 def test_machine_code_has_no_branches_that_the_optimised_code_has_not() -> None:
     planted = optimised(_clipped, (ints(9), ints(9)))[1]
     usual, forbidden = machine_branches([*(code_of(name)[1] for name in CASES), planted])

@@ -29,8 +29,9 @@ from colonnade.server.engine.progress import find_job, run_of
 from colonnade.server.methods.deviations import Deviations, Spread, opening_spread, per_deviation
 from colonnade.server.methods.registry import algorithm_of, side_of
 from colonnade.server.results import report_of
-from colonnade.simulate import inprocess, moments
-from colonnade.simulate.inprocess import Data
+from colonnade.simulate.inprocess import moments
+from colonnade.simulate.inprocess import vertical as inprocess
+from colonnade.simulate.inprocess.vertical import Data
 
 N_ROWS = 20_000
 DEVIATION = 2.0

@@ -10,10 +10,10 @@ from support.ledgers import CAP, MECHANISM, digest, key
 
 from colonnade.core.errors import BadInput, ColonnadeError, LedgerFailed, LedgerRolledBack
 from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
-from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.ledger import Ledger
-from colonnade.ledger.mirror import HeadMirror
 from colonnade.ledger.recovery import recover_ledger
+from colonnade.ledger.storage.files import LedgerFiles
+from colonnade.ledger.storage.mirror import HeadMirror
 
 COST = MECHANISM.cost
 ALL_ROUNDS = CAP // COST

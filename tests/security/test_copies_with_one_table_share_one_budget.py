@@ -13,10 +13,10 @@ from support.hosts import PARTY, ingest_rows
 
 from colonnade.core.errors import LedgerRolledBack, NotBound
 from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
-from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.recovery import recover_ledger
+from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.party.data.binding import bind, claim, note_use, rows_of
 from colonnade.party.data.bounds import buy_bounds
 from colonnade.party.data.dataset import open_dataset
@@ -25,7 +25,7 @@ from colonnade.party.fit import fit_charged
 from colonnade.party.fit_order import FitOrder, party_table
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.sampling import OsNoise
-from colonnade.solvers.coordinate import CoordinateDescent
+from colonnade.solvers.algorithms.coordinate import CoordinateDescent
 
 CAP = 1.0
 ORDER = FitOrder("first", "squared", CoordinateDescent(passes=1), epsilon=1.0)
@@ -107,10 +107,10 @@ def test_a_restored_backup_is_noticed_and_its_recovery_adopts_what_was_spent(
         use(ledger, (fit, data))
     recovered = LedgerFiles(tmp_path / "recovered")
     recover_ledger(LedgerFiles(ledger), recovered)
-    mended = open_ledger(recovered)
-    assert mended.budget().spent >= units_down(0.8)
-    begin(data, mended)
-    mended.close()
+    reopened = open_ledger(recovered)
+    assert reopened.budget().spent >= units_down(0.8)
+    begin(data, reopened)
+    reopened.close()
 
 
 def test_what_another_ledger_left_stops_nothing_and_a_refused_one_leaves_nothing(

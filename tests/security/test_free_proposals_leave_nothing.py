@@ -3,6 +3,7 @@
 Every proposal with other bounds once left a copy of the table on the party's disk, for ever.
 """
 
+import datetime as dt
 import gc
 import os
 from collections.abc import Iterator
@@ -15,9 +16,11 @@ from colonnade.core.errors import LowDisk
 from colonnade.core.fixedpoint import Bounds
 from colonnade.methods.frank_wolfe.codec import FrankWolfeTask, task_to_bytes
 from colonnade.methods.job import job_id
+from colonnade.party import unpaid
 from colonnade.party.data import columns as versions
 from colonnade.party.data.columns import MAX_MADE, ColumnCache
 from colonnade.party.data.dataset import Dataset, open_dataset
+from colonnade.party.vault import Vault
 from colonnade.wire.jobspec import job_to_bytes
 
 OPENING = task_to_bytes(FrankWolfeTask(None))
@@ -85,6 +88,40 @@ def test_however_many_jobs_are_open_few_have_columns_and_no_file_has_a_name(
         vault.close_job(name)
     assert nameless() == 0  # they end with their jobs
     assert files(dataset) == before
+
+
+def proposed(vault: Vault, dataset: Dataset, salt: int) -> bool:
+    """Propose a job and end it, as a coordinator may as often as it likes."""
+    spec = job_to_bytes(vertical_job(dataset, salt=salt))
+    accepted = vault.consider(spec).accepted
+    vault.close_job(job_id(spec))
+    return accepted
+
+
+def test_jobs_that_are_asked_nothing_cannot_grow_the_ledger_without_end(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unpaid, "MOST", 5)
+    ledger, day = a_ledger(), [dt.date(2026, 1, 1)]
+    vault = vault_on(dataset, ledger, today=lambda: day[0])
+    assert [proposed(vault, dataset, salt) for salt in range(8)] == [True] * 5 + [False] * 3
+    head = ledger.head
+    decision = vault.consider(job_to_bytes(vertical_job(dataset, salt=8)))
+    assert (decision.code, ledger.head) == ("policy_refused", head)
+    day[0] = dt.date(2026, 1, 2)
+    assert proposed(vault, dataset, 9)
+
+
+def test_jobs_that_are_paid_for_do_not_count(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unpaid, "MOST", 5)
+    vault = vault_on(dataset, a_ledger())
+    for salt in range(12):
+        spec = job_to_bytes(vertical_job(dataset, salt=salt))
+        assert vault.consider(spec).accepted
+        vault.answer(job_id(spec), 0, OPENING)
+        vault.close_job(job_id(spec))
 
 
 def test_columns_that_were_let_go_come_back_the_same(dataset: Dataset) -> None:

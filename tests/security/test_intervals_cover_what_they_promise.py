@@ -6,6 +6,7 @@ import pytest
 from colonnade.bench.vertical.coverage import covered, made
 
 
+@pytest.mark.slow
 def test_a_chain_of_columns_over_parties_is_covered() -> None:
     # 30 tables with 6 coefficients that are not zero. The errors of a table go together: 180 are
     # worth about 90. At a true coverage of 0.95 fewer than 0.89 has probability below 0.01
@@ -21,6 +22,7 @@ def test_a_chain_of_columns_over_parties_is_covered() -> None:
     assert np.median([job.error for job in jobs]) < 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["equicorrelated", "factors", "independent"])
 def test_other_shapes_of_tables_are_covered(shape: str) -> None:
     # 36 coefficients that are not zero, worth about 18: at a true coverage of 0.95 more than 4
@@ -33,6 +35,7 @@ def test_other_shapes_of_tables_are_covered(shape: str) -> None:
     assert np.median([job.error for job in jobs]) < 0.3
 
 
+@pytest.mark.slow
 def test_what_shrinking_takes_off_counts_where_one_party_holds_the_label() -> None:
     # Products with the label are shrunk by about a fifth here, which draws all coefficients of
     # parties without the label to zero. 12 tables with independent columns have 55 of them that

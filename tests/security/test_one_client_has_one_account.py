@@ -24,15 +24,15 @@ from colonnade.core.errors import BadInput, NotBound
 from colonnade.data.schema import CLIENT_IDS, parse_schema
 from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
 from colonnade.ledger.export import export_lines, verify_export
-from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.ledger import Ledger
+from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.methods.job import job_id
 from colonnade.party.data.binding import Comparison, bind, check_binding, claim, rows_of
 from colonnade.party.data.client_ids import client_id
 from colonnade.party.data.clients import Clients
 from colonnade.party.data.dataset import open_dataset
 from colonnade.party.data.ingest import ingest
-from colonnade.party.data.sources import QuerySource
+from colonnade.party.data.reading.sources import QuerySource
 from colonnade.wire.jobspec import job_to_bytes
 
 # -- one form ------------------------------------------------------------------------------------
@@ -230,6 +230,28 @@ def test_binding_counts_who_is_known_new_and_gone_and_refuses_if_most_are_new(
     summary = verify_export(list(export_lines(ledger)))
     assert summary.bound is not None
     assert (summary.bound.forced, summary.bound.reason) == (True, "spring")
+
+
+def test_clients_respelled_half_at_a_time_are_noticed_too(tmp_path: Path) -> None:
+    # Each binding alone has as many known clients as new ones.
+    ledger = a_ledger()
+    ingest_rows(tmp_path / "data", ["a", "b", "c", "d"])
+    use(tmp_path / "data", ledger)
+    ingest_rows(tmp_path / "data", ["dev-a", "dev-b", "c", "d"])
+    assert bound(tmp_path / "data", ledger) == Comparison(known=2, new=2, vanished=2)
+    use(tmp_path / "data", ledger)
+    ingest_rows(tmp_path / "data", ["dev-a", "dev-b", "dev-c", "dev-d"])
+    head = ledger.head
+    with pytest.raises(NotBound, match="4 of 4 clients came with earlier extracts, a part each"):
+        bound(tmp_path / "data", ledger)
+    assert ledger.head == head
+    assert bound(tmp_path / "data", ledger, force=True) == Comparison(known=2, new=2, vanished=4)
+    use(tmp_path / "data", ledger)
+    # A person said that they are others: from here on they are counted anew.
+    ingest_rows(tmp_path / "data", ["dev-a", "dev-b", "dev-c", "new"])
+    assert bound(tmp_path / "data", ledger) == Comparison(known=3, new=1, vanished=5)
+    ingest_rows(tmp_path / "data", ["dev-a", "dev-b", "new", "newer"])
+    assert bound(tmp_path / "data", ledger).known == 2
 
 
 def test_a_ledger_that_nobody_spent_from_knows_nobody_and_refuses_nobody(tmp_path: Path) -> None:

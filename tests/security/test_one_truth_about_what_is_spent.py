@@ -19,8 +19,8 @@ from colonnade.client.description import describe
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
 from colonnade.ledger.create import open_ledger
-from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.gate import Gate
+from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.methods.bounds import QuantilePlan
 from colonnade.methods.bounds_budget import MAX_SHARE, USUAL_SHARE, BoundsBudget
 from colonnade.methods.problem import Loss
@@ -41,8 +41,8 @@ from colonnade.server.engine.offers import check_offer
 from colonnade.server.engine.progress import find_job, run_of
 from colonnade.server.results import report_of
 from colonnade.simulate.command import _lines
-from colonnade.simulate.federation import Column, Site
 from colonnade.simulate.run import bounded_columns
+from colonnade.simulate.sites import Column, Site
 
 Output = pytest.CaptureFixture[str]
 
@@ -86,6 +86,7 @@ def told_twice(amounts: dict[str, Any], spend: dict[str, Any]) -> None:
         assert spend["total"][kind]["units"] == parts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["moments", "frank-wolfe"])
 @pytest.mark.parametrize("share", ["0", "0.3"])
 def test_terminal_json_report_page_and_ledger_say_the_same(
@@ -154,6 +155,7 @@ def test_terminal_json_report_page_and_ledger_say_the_same(
     assert told["bounds_note"] in page.text
 
 
+@pytest.mark.slow
 def test_too_few_rows_for_bounds_use_the_declared_ones_and_say_so(
     capsys: Output, tmp_path: Path
 ) -> None:

@@ -107,6 +107,7 @@ def one_line(ended: "subprocess.CompletedProcess[str]") -> str:
     return told
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full")
 @pytest.mark.parametrize("line", PRINTING)
 def test_a_full_standard_output_is_told(there: Path, line: str) -> None:
@@ -116,6 +117,7 @@ def test_a_full_standard_output_is_told(there: Path, line: str) -> None:
     assert f"standard output cannot be written: {os.strerror(errno.ENOSPC)}" in one_line(ended)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", PRINTING)
 def test_a_closed_standard_output_is_told(there: Path, line: str) -> None:
     ended = run(line, there, stdout=None, before=lambda: os.close(1))
@@ -123,6 +125,7 @@ def test_a_closed_standard_output_is_told(there: Path, line: str) -> None:
     assert "standard output cannot be written: it is closed" in one_line(ended)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", PRINTING)
 def test_a_reader_that_went_away_is_told(there: Path, line: str) -> None:
     reads, writes = os.pipe()
@@ -163,6 +166,7 @@ def small_files(n_bytes: int) -> Callable[[], None]:
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, n_bytes))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_bytes", [1, 1000, 10_000])
 @pytest.mark.parametrize(
     ("line", "told"),
@@ -187,6 +191,7 @@ def test_files_that_cannot_grow_are_told_and_leave_nothing(
     assert [*(tmp_path / "temporary").iterdir()] == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="unshare is not installed")
 @pytest.mark.parametrize("size", ["4k", "64k"])
 @pytest.mark.parametrize(
@@ -230,13 +235,13 @@ def test_a_full_disk_is_told_as_one(there: Path, line: str, size: str) -> None:
 # -- signals and locks --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize(
-    "line",
+@pytest.mark.slow
+@pytest.mark.parametrize(  # every signal, and every command, once
+    ("line", "number"),
     [
-        "party ingest --schema schema.toml --out new big.csv",
-        "fit --data big.csv --schema schema.toml --epsilon 1 --out new",
-        "predict --model fit/model.json --data big.csv --out new",
+        ("party ingest --schema schema.toml --out new big.csv", signal.SIGHUP),
+        ("fit --data big.csv --schema schema.toml --epsilon 1 --out new", signal.SIGINT),
+        ("predict --model fit/model.json --data big.csv --out new", signal.SIGTERM),
     ],
 )
 def test_a_stopped_command_says_so_and_leaves_no_rows(
@@ -275,6 +280,7 @@ def test_a_stopped_command_says_so_and_leaves_no_rows(
     assert [*there.glob("new*")] == []
 
 
+@pytest.mark.slow
 def test_a_second_coordinator_on_a_database_is_told_that_it_is_in_use(there: Path) -> None:
     (there / "hub.toml").write_text(
         'listen = "127.0.0.1:0"\ninsecure = true\nfederation = "study"\n'

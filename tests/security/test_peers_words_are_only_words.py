@@ -56,7 +56,7 @@ def log() -> Iterator[io.StringIO]:
 class Silent:
     """A vault, a meter and a call that do nothing."""
 
-    def close_job(self, _: str) -> None:
+    def close_job(self, _: str, *, finished: bool) -> None:
         return
 
     def note(self, _: object) -> None:

@@ -17,11 +17,11 @@ from colonnade.methods.problem import Loss, Problem
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.server.methods.frank_wolfe.steps import FrankWolfe
-from colonnade.simulate import inprocess
-from colonnade.simulate import moments as moments_inprocess
-from colonnade.simulate.inprocess import Data, Model, auc, grid
-from colonnade.simulate.quality import probabilities
-from colonnade.simulate.synthetic import BOUND, make
+from colonnade.simulate.data.synthetic import BOUND, make
+from colonnade.simulate.evaluation.quality import probabilities
+from colonnade.simulate.inprocess import moments as moments_inprocess
+from colonnade.simulate.inprocess import vertical as inprocess
+from colonnade.simulate.inprocess.vertical import Data, Model, auc, grid
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +119,7 @@ def check_better(found: Fitted, *, mean: float, above_base: bool = True) -> None
 # A mean over 12,000 held-out rows errs by at most 0.0046, the released base rate by half a percent
 # of 2 (`_MEAN_NOISE`), and a score whose classes are not normal moves it by as much again: 0.015.
 # Without calibration the error is 0.06 at these base rates of 0.12 to 0.15.
+@pytest.mark.slow
 @pytest.mark.parametrize("owner", [None, "p0"])
 @pytest.mark.parametrize("kind", ["moments", "frank-wolfe"])
 @pytest.mark.parametrize(("structure", "correlation"), [("equicorrelated", 0.3), ("ar", 0.6)])
@@ -133,6 +134,7 @@ def test_made_up_tables_have_their_base_rate(
     assert plain["mean_probability"] > plain["base_rate"] + 0.04
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("owner", [None, "p0"])
 @pytest.mark.parametrize("epsilon", [3.0, 50.0])
 @pytest.mark.parametrize("shift", [-3.0, 0.0])

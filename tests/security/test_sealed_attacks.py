@@ -39,7 +39,7 @@ from colonnade.privacy.sampling import NoiseSource
 
 pytest.importorskip("seal")
 from colonnade.methods.sealed.ring import seal_ring
-from colonnade.simulate.sealed import parties
+from colonnade.simulate.inprocess.sealed import parties
 
 RING = seal_ring()
 BALL = 1 << 14

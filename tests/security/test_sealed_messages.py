@@ -28,7 +28,7 @@ from colonnade.privacy.accounting import MAX_UNITS
 
 pytest.importorskip("seal")
 from colonnade.methods.sealed.ring import seal_ring
-from colonnade.simulate.sealed import parties
+from colonnade.simulate.inprocess.sealed import parties
 
 DATA = small_data((4, 3, 3), n_rows=4000)
 SPEC = small_spec(DATA)

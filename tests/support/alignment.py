@@ -6,9 +6,9 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from colonnade.methods.alignment.dummies import MembershipNoise
 from colonnade.methods.alignment.spec import Mode
-from colonnade.simulate.alignment import AlignmentRun, Member, simulated_spec
+from colonnade.privacy.membership import MembershipNoise
+from colonnade.simulate.inprocess.alignment import AlignmentRun, Member, simulated_spec
 from support.entropy import ShakeNoise, shake
 
 SMALL = MembershipNoise(1, 3)  # few dummies: tests of matching need no privacy

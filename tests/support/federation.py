@@ -34,21 +34,16 @@ from colonnade.pki.authority import Credentials, load_credentials
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.privacy.simulation import SeededNoise
-from colonnade.server.api.auth import Callers
+from colonnade.server.api.auth import Authenticator
 from colonnade.server.methods.frank_wolfe.steps import FrankWolfe, Iterate
 from colonnade.server.methods.moments.steps import MomentsSolver, MomentsState
 from colonnade.server.runtime import Serving, create_server
 from colonnade.server.store.base import IterateRow, Store
 from colonnade.server.store.sql import Database
-from colonnade.simulate import moments
-from colonnade.simulate.federation import (
-    FEDERATION,
-    Column,
-    Federation,
-    Site,
-    found_federation,
-)
-from colonnade.simulate.inprocess import Data, parties
+from colonnade.simulate.federation import FEDERATION, Federation, create_federation
+from colonnade.simulate.inprocess import moments
+from colonnade.simulate.inprocess.vertical import Data, parties
+from colonnade.simulate.sites import Column, Site
 from colonnade.wire.jobspec import job_to_bytes
 
 NAMES = ("hospital", "laboratory", "insurer", "registry")
@@ -88,7 +83,7 @@ def founded() -> Federation:
     warm(("frank-wolfe", "moments"))
     folder = Path(tempfile.mkdtemp(prefix="colonnade-test-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return found_federation(folder, sites(), cap_units=CAP, port=1)  # each test takes a port
+    return create_federation(folder, sites(), cap_units=CAP, port=1)  # each test takes a port
 
 
 def members_of(made: Federation, names: Sequence[str], *, sketched: bool) -> tuple[Member, ...]:
@@ -282,7 +277,7 @@ async def coordinator(
     store: Store | None = None,
     port: int = 0,
     options: list[tuple[str, int]] | None = None,
-    callers: Callers | None = None,
+    authenticator: Authenticator | None = None,
     secure: bool = True,
     **engine: Any,
 ) -> AsyncIterator[Running]:
@@ -291,7 +286,7 @@ async def coordinator(
     credentials = load_credentials(made.folder / "hub" / "pki") if secure else None
     serving = create_server(
         database,
-        callers or Callers(FEDERATION, insecure=not secure),
+        authenticator or Authenticator(FEDERATION, insecure=not secure),
         address=f"127.0.0.1:{port}",
         credentials=credentials,
         options=options,

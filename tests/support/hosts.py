@@ -2,7 +2,7 @@
 
 import asyncio
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +23,7 @@ from colonnade.methods.job import Job
 from colonnade.party.config import load_config
 from colonnade.party.data.dataset import Dataset
 from colonnade.party.data.ingest import IngestSummary, ingest
-from colonnade.party.data.sources import FileSource
+from colonnade.party.data.reading.sources import FileSource
 from colonnade.party.policy import Allowance, Policy
 from colonnade.party.runtime import Party
 from colonnade.party.vault import Vault
@@ -72,7 +72,12 @@ def a_ledger(cap: int = MAX_UNITS) -> Ledger:
     return memory_ledger(LedgerConfig(PARTY, {"": cap}, simulation=True))
 
 
-def vault_on(dataset: Dataset, ledger: Ledger, *allowed: Allowance) -> Vault:
+def vault_on(
+    dataset: Dataset,
+    ledger: Ledger,
+    *allowed: Allowance,
+    today: Callable[[], dt.date] = lambda: dt.date(2026, 1, 1),
+) -> Vault:
     kinds = ("frank-wolfe", "moments", "admm")
     all_of_it = Allowance(HUB, kinds, ("*",), True, MAX_UNITS, 1000)
     return Vault(
@@ -81,7 +86,7 @@ def vault_on(dataset: Dataset, ledger: Ledger, *allowed: Allowance) -> Vault:
         ZeroNoise(),
         policy=Policy(allowed or (all_of_it,)),
         coordinator=HUB,
-        today=lambda: dt.date(2026, 1, 1),
+        today=today,
     )
 
 

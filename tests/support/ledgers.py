@@ -8,8 +8,8 @@ import numpy as np
 from colonnade.core.arrays import IntArray
 from colonnade.ledger.create import LedgerConfig, create_ledger, memory_ledger, open_ledger
 from colonnade.ledger.entries import ReleaseKey
-from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.ledger import Ledger
+from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.mechanisms import DiscreteGaussian
 

@@ -14,7 +14,7 @@ from colonnade.methods.sealed.tasks import Task
 from colonnade.party.methods.sealed import SealedParty
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.server.methods.sealed.steps import SealedSolver, SealedState
-from colonnade.simulate.inprocess import Data, grid
+from colonnade.simulate.inprocess.vertical import Data, grid
 from support.entropy import ShakeNoise
 
 JOB = "sealed job"

@@ -10,18 +10,18 @@ from colonnade.core.fixedpoint import GRID
 from colonnade.linear.losses import SQUARED, Loss
 from colonnade.linear.penalties import no_penalty, ridge
 from colonnade.privacy.mechanisms import Mechanism, SignedSelection
-from colonnade.solvers.admm import Admm
-from colonnade.solvers.coordinate import CoordinateDescent
+from colonnade.solvers.algorithms.admm import Admm
+from colonnade.solvers.algorithms.coordinate import CoordinateDescent
+from colonnade.solvers.algorithms.dual import DualDescent
+from colonnade.solvers.algorithms.frank_wolfe import FrankWolfe
+from colonnade.solvers.algorithms.greedy import GreedyDescent
+from colonnade.solvers.algorithms.sgd import StochasticDescent
 from colonnade.solvers.defaults import with_defaults
-from colonnade.solvers.design import DenseDesign
-from colonnade.solvers.dual import DualDescent
-from colonnade.solvers.frank_wolfe import FrankWolfe
-from colonnade.solvers.greedy import GreedyDescent
+from colonnade.solvers.designs.dense import DenseDesign
+from colonnade.solvers.designs.sparse import SparseDesign
 from colonnade.solvers.problem import plain
 from colonnade.solvers.registry import Solver
-from colonnade.solvers.sgd import StochasticDescent
 from colonnade.solvers.solve import make_plan, solve
-from colonnade.solvers.sparse import SparseDesign
 
 UNIT = 1.0 / GRID
 

@@ -1,0 +1,160 @@
+"""A drafted schema: types and levels to be reviewed, no bounds, and ingest refuses what is open."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from support.commands import handle
+
+from colonnade.cli.main import main
+from colonnade.core.errors import EXIT_OK, BadInput
+from colonnade.data.kinds import Bool, Category, Date, Number
+from colonnade.data.schema import parse_schema
+from colonnade.party.data.ingest import ingest
+from colonnade.party.data.reading.sources import FileSource
+from colonnade.party.data.reading.suggest import LEAST_ROWS, suggest
+
+CANARY = "canary7e57"
+REVIEW = "to be reviewed: taken from rows"
+
+
+def rows(n_rows: int = 60) -> list[str]:
+    return [
+        f"p{i};{i % 50},5;{'north' if i % 2 else 'sønder'};{'ja' if i % 3 else 'nein'};"
+        f"{1 + i % 28:02}.{1 + i % 12:02}.2020;{'yes' if i % 5 else 'No'};{i % 3};name {i};"
+        for i in range(n_rows)
+    ]
+
+
+HEADER = "id;income;ward;kept;admitted;smoker;grade;remark;nothing"
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    # One person has a ward of her own: a draft must not show it.
+    lonely = f"p60;1,5;{CANARY};ja;01.01.2020;yes;1;x;"
+    path = tmp_path / "people.csv"
+    path.write_text("\n".join([HEADER, *rows(), lonely]) + "\n")
+    return path
+
+
+def completed(draft: str) -> str:
+    """Decide on bounds as a person would."""
+    number = draft.replace("low = ?  # a number", "low = 0 #").replace(
+        "high = ?  # a number", "high = 99 #"
+    )
+    return number.replace("low = ?  # a date", "low = 2020-01-01 #").replace(
+        "high = ?  # a date", "high = 2020-12-31 #"
+    )
+
+
+def test_a_draft_says_types_and_levels_and_is_ingested_when_complete(
+    source: Path, tmp_path: Path
+) -> None:
+    draft = suggest(source)
+    schema = parse_schema(completed(draft), origin="draft")
+    assert (schema.dialect.delimiter, schema.dialect.decimal) == (";", ",")
+    assert [(each.name, each.kind) for each in schema.features] == [
+        ("income", Number()),
+        ("ward", Category(("north", "sønder"), other="other")),
+        ("kept", Category(("ja", "nein"), other="other")),
+        ("admitted", Date(schema.features[3].kind.reference, "%d.%m.%Y")),  # type: ignore[union-attr]
+        ("smoker", Bool()),
+        ("grade", Number()),
+    ]
+    summary = ingest(schema, FileSource(source), out=tmp_path / "data")
+    assert (summary.n_rows, summary.columns[1].n_other) == (61, 1)
+
+
+def test_a_draft_has_no_bounds_and_marks_what_it_took_from_rows(source: Path) -> None:
+    draft = suggest(source)
+    assert CANARY not in draft
+    assert "name 1" not in draft
+    lines = draft.splitlines()
+    bounds = [line for line in lines if line.startswith(("low", "high"))]
+    assert len(bounds) == 6  # of income, admitted and grade
+    assert all(
+        line.split("#")[0].split() in (["low", "=", "?"], ["high", "=", "?"]) for line in bounds
+    )
+    for line in lines:
+        if line.startswith(("type", "levels", "delimiter", "decimal", "format")):
+            assert REVIEW in line
+    assert '# Left out: "remark": texts that are no levels' in draft
+    assert '# Left out: "nothing": no value in any row.' in draft
+    assert '# id = "id"' in draft
+    assert "few different values" in draft  # grade
+
+
+def test_what_is_open_is_refused_in_one_line(source: Path, tmp_path: Path) -> None:
+    handle("party", "suggest", source, "--out", tmp_path / "schema.toml")
+    words = ("--schema", tmp_path / "schema.toml", "--out", tmp_path / "data")
+    with pytest.raises(BadInput) as refused:
+        handle("party", "ingest", *words, source)
+    assert str(refused.value).endswith(
+        'low of "income" is still to be decided; write what is known of it without looking at the '
+        "rows"
+    )
+    with pytest.raises(BadInput, match="exists; name a new file"):
+        handle("party", "suggest", source, "--out", tmp_path / "schema.toml")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("encode", "said"),
+    [
+        (lambda text: text.encode("utf-16"), 'delimiter = ";"'),
+        (lambda text: text.encode("utf-16-le"), 'encoding = "utf-16-le"'),
+        (lambda text: text.encode("cp1252"), 'encoding = "cp1252"'),
+        (lambda text: gzip.compress(text.encode("utf-8-sig")), 'delimiter = ";"'),
+        (
+            lambda text: text.replace(",", ".").replace(";", ",").encode(),
+            '[[feature]]\nname = "inc',
+        ),
+        (lambda text: text.replace(";", "\t").encode(), 'delimiter = "\\t"'),
+    ],
+)
+def test_files_as_people_have_them_are_drafted(
+    source: Path, tmp_path: Path, encode: object, said: str
+) -> None:
+    path = tmp_path / "other.csv"
+    path.write_bytes(encode(source.read_text()))  # type: ignore[operator]
+    draft = suggest(path)
+    assert said in draft
+    schema = parse_schema(completed(draft), origin="draft")
+    assert isinstance(schema.features[1].kind, Category)
+    assert schema.features[1].kind.levels == ("north", "sønder")
+    assert ingest(schema, FileSource(path), out=tmp_path / "data").n_rows == 61
+
+
+def test_a_level_of_few_rows_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    for n_rare, shown in ((LEAST_ROWS - 1, False), (LEAST_ROWS, True)):
+        path.write_text("ward\n" + "north\n" * 20 + "south\n" * n_rare)
+        assert ('"south"' in suggest(path)) is shown
+
+
+def test_a_column_whose_name_is_there_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("a,b,a\n1,2,3\n")
+    with pytest.raises(BadInput, match="2 columns are named 'a'; set duplicates"):
+        suggest(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(f"17,{CANARY}\n3,x\n", "add a header line"), ("a,b\nx,y\nz,w\n", "no column holds numbers")],
+)
+def test_a_file_without_header_or_use_is_refused_and_not_shown(
+    tmp_path: Path, content: str, said: str
+) -> None:
+    (tmp_path / "x.csv").write_text(content)
+    with pytest.raises(BadInput, match=said) as refused:
+        suggest(tmp_path / "x.csv")
+    assert CANARY not in str(refused.value)
+
+
+def test_json_holds_the_draft(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["party", "suggest", str(source), "--json"]) == EXIT_OK
+    said = json.loads(capsys.readouterr().out)
+    assert said == {"out": None, "bounds_to_decide": 6, "draft": suggest(source)}

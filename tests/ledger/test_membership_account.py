@@ -1,0 +1,63 @@
+"""The account that pays for alignments: what is free is free only where dummies were paid for."""
+
+from pathlib import Path
+
+import pytest
+from support.ledgers import CAP, digest, new_ledger
+
+from colonnade.core.errors import BudgetExceeded
+from colonnade.ledger.entries import ReleaseKey
+from colonnade.ledger.export import export_lines, verify_export
+from colonnade.ledger.ledger import Ledger
+from colonnade.privacy.membership import MEMBERSHIP, Covered, MembershipNoise
+
+LAW = MembershipNoise.within(1.0, 1e-9)
+REQUEST = digest(b"a task")
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Ledger:
+    return new_ledger(request.param, tmp_path)
+
+
+def key(kind: str, round_: int = 0, *, job: str = "job", account: str = MEMBERSHIP) -> ReleaseKey:
+    return ReleaseKey(job, round_, kind, account)
+
+
+def test_what_dummies_cover_is_free_in_the_job_that_paid_for_them(ledger: Ledger) -> None:
+    ledger.admit("job", units=LAW.cost, account=MEMBERSHIP)
+    ledger.charge(key(MEMBERSHIP), LAW, request_sha256=REQUEST)
+    for round_ in range(3):
+        ledger.charge(key("points", round_), Covered(), request_sha256=REQUEST)
+        ledger.store_many({key("points", round_): b"pseudonyms"})
+    assert ledger.budget(MEMBERSHIP).spent == LAW.cost
+    assert ledger.budget().spent == 0  # of the table's own account
+
+
+@pytest.mark.parametrize(
+    "free", [key("points", job="another"), key("points", account="x"), key("points", account="")]
+)
+def test_what_nobody_paid_dummies_for_is_not_free(ledger: Ledger, free: ReleaseKey) -> None:
+    ledger.admit("job", units=LAW.cost, account=MEMBERSHIP)
+    ledger.charge(key(MEMBERSHIP), LAW, request_sha256=REQUEST)
+    with pytest.raises(ValueError, match="nobody paid for"):
+        ledger.charge(free, Covered(), request_sha256=REQUEST)
+    assert free not in ledger.state.charges
+
+
+def test_an_alignment_that_its_account_cannot_afford_is_refused(ledger: Ledger) -> None:
+    for number in range(CAP // LAW.cost):
+        ledger.admit(f"job {number}", units=LAW.cost, account=MEMBERSHIP)
+    with pytest.raises(BudgetExceeded):
+        ledger.admit("one more", units=LAW.cost, account=MEMBERSHIP)
+
+
+def test_an_export_states_the_deltas_of_all_alignments_beside_rho(ledger: Ledger) -> None:
+    for job in ("a", "b"):
+        ledger.admit(job, units=LAW.cost, account=MEMBERSHIP)
+        ledger.charge(key(MEMBERSHIP, job=job), LAW, request_sha256=REQUEST)
+        ledger.charge(key("points", job=job), Covered(), request_sha256=REQUEST)
+    accounts = {each.name: each for each in verify_export(export_lines(ledger)).accounts}
+    assert accounts[MEMBERSHIP].delta == 2 * LAW.delta > 0.0
+    assert accounts[MEMBERSHIP].spent == 2 * LAW.cost
+    assert accounts[""].delta == 0.0

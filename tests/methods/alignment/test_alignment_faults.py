@@ -1,0 +1,245 @@
+"""Alignments whose processes die: the same bytes again, one charge, one order of rows."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.aligning import (
+    Home,
+    alignment_job,
+    check_rows,
+    homes,
+    in_a_loop,
+    people_of,
+    running,
+)
+from support.dying import Died, Dying
+from support.federation import coordinator, founded
+
+from colonnade.core.errors import DatasetChanged, Unreachable
+from colonnade.ledger.create import open_ledger
+from colonnade.ledger.gate import Gate
+from colonnade.ledger.ledger import Ledger
+from colonnade.methods.alignment.job_spec import AlignmentJobSpec
+from colonnade.methods.job import Job, job_id
+from colonnade.party.alignment.answers import AlignmentAnswers
+from colonnade.party.alignment.people import AlignConfig, read_people
+from colonnade.party.alignment.store import AlignmentFolder
+from colonnade.party.methods.alignment import AlignmentParty
+from colonnade.privacy.membership import MEMBERSHIP
+from colonnade.privacy.simulation import SeededNoise
+from colonnade.server.methods.alignment_job import AlignmentJob
+from colonnade.server.store.sql import Database
+from colonnade.simulate.federation import free_port
+from colonnade.wire.jobspec import job_to_bytes
+
+PAIR = ("hospital", "laboratory")
+# Where a party may end: each of these is called at least once for most rounds.
+PLACES = [
+    (AlignmentFolder, "save"),
+    (AlignmentFolder, "keep"),
+    (Ledger, "store_many"),
+    (Ledger, "purge_many"),
+]
+
+
+class Killed(BaseException):
+    """Ends a party where no handler of the program catches it."""
+
+
+@contextmanager
+def killed_at(place: tuple[type, str], call: int, *, after: bool) -> Iterator[None]:
+    """End the process at the ``call``-th call of a function, just before or just after it."""
+    kind, name = place
+    real: Callable[..., Any] = getattr(kind, name)
+    left = [call]
+
+    def dying(self: Any, *arguments: Any, **named: Any) -> Any:
+        left[0] -= 1
+        if left[0] == 0 and not after:
+            raise Killed
+        made = real(self, *arguments, **named)
+        if left[0] == 0:
+            raise Killed
+        return made
+
+    setattr(kind, name, dying)
+    try:
+        yield
+    finally:
+        setattr(kind, name, real)
+
+
+def answers_of(home: Home, job: Job) -> AlignmentAnswers:
+    """Return a party's side as a process that has just started has it."""
+    assert isinstance(job.method, AlignmentJobSpec)
+    spec = job.method.alignment
+    config = AlignConfig(id=("person",), source=home.folder / "people.csv")
+    people = read_people(config.rows, config.id, spec.ids)
+    name, ledger = job_id(job_to_bytes(job)), home.ledger
+    ledger.admit(name, units=job.max_units(home.name), account=MEMBERSHIP)
+    return AlignmentAnswers(
+        name,
+        spec,
+        AlignmentParty(spec, home.name, ledger, people.ids),
+        people.ids,
+        config.id,
+        Gate(ledger, SeededNoise(7)),
+        ledger,
+        home.alignments,
+    )
+
+
+def restarted(home: Home, job: Job) -> AlignmentAnswers:
+    home.ledger.close()
+    home.ledger = open_ledger(home.files)
+    return answers_of(home, job)
+
+
+def run_by_hand(
+    sides: dict[str, Home], job: Job, *, place: tuple[type, str] | None, every: int, after: bool
+) -> int:
+    """Run all rounds; end the first party at every ``every``-th round and start it again.
+
+    Returns how often it died.
+    """
+    assert isinstance(job.method, AlignmentJobSpec)
+    steps = AlignmentJob.of(job, job_id(job_to_bytes(job)), job.method)
+    answers = {name: answers_of(home, job) for name, home in sides.items()}
+    state, deaths = steps.start(), 0
+    while not steps.finished(state):
+        bodies = {}
+        for name, task in steps.tasks(state).items():
+            if name == PAIR[0] and place is not None and state.round % every == 0:
+                try:
+                    with killed_at(place, 1, after=after):
+                        answers[name].answer(state.round, task)
+                except Killed:
+                    deaths += 1
+                    answers[name] = restarted(sides[name], job)
+            released = answers[name].answer(state.round, task)
+            again = answers[name].answer(state.round, task)
+            assert [each.body for each in again] == [each.body for each in released]
+            bodies[name] = {each.key.kind: each.body for each in released}
+            steps.check(state, name, bodies[name])
+        after_round = steps.absorb(state, bodies)
+        change = steps.encode_change(state, after_round)
+        state = steps.decode(change, since=state)  # as a restarted coordinator has it
+        assert state == after_round
+    return deaths
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place[1])
+def test_a_party_killed_anywhere_in_any_round_ends_with_the_same_order(
+    tmp_path: Path, place: tuple[type, str], after: bool
+) -> None:
+    people = people_of(PAIR)
+    sides = homes(tmp_path, people)
+    job = alignment_job(sides)
+    deaths = run_by_hand(sides, job, place=place, every=1, after=after)
+    assert deaths >= (1 if place[1] == "keep" else 4)
+    check_rows({name: side.rows() for name, side in sides.items()}, people, "union")
+    for side in sides.values():
+        assert side.ledger.budget(MEMBERSHIP).spent == job.max_units(side.name)
+
+
+def test_a_party_whose_people_changed_during_a_run_refuses_to_go_on(tmp_path: Path) -> None:
+    sides = homes(tmp_path, people_of(PAIR))
+    job = alignment_job(sides)
+    assert isinstance(job.method, AlignmentJobSpec)
+    steps = AlignmentJob.of(job, "", job.method)
+    answers = {name: answers_of(home, job) for name, home in sides.items()}
+    state = steps.start()
+    for _ in range(3):
+        bodies = {
+            name: {each.key.kind: each.body for each in answers[name].answer(state.round, task)}
+            for name, task in steps.tasks(state).items()
+        }
+        state = steps.absorb(state, bodies)
+    source = tmp_path / PAIR[0] / "people.csv"
+    source.write_text(source.read_text() + "somebody new,1\n")
+    changed = restarted(sides[PAIR[0]], job)
+    with pytest.raises(DatasetChanged):
+        changed.answer(state.round, steps.tasks(state)[PAIR[0]])
+
+
+@pytest.mark.slow
+def test_a_coordinator_that_dies_at_many_commits_ends_with_one_order(tmp_path: Path) -> None:
+    people = people_of(PAIR)
+    sides = homes(tmp_path, people)
+    job = alignment_job(sides)
+    made, name, port = founded(), job_id(job_to_bytes(job)), free_port()
+    url = f"sqlite:///{tmp_path}/hub.db"
+
+    async def life(store: Database) -> bool:
+        """Run one life of the coordinator; tell whether the job ended in it."""
+        try:
+            async with coordinator(made, store=store, port=port) as hub:
+                try:
+                    await hub.attached(*PAIR)
+                    await hub.submit(job)
+                    assert await hub.ended(name) == "finished"
+                except Unreachable:  # it died under this call
+                    return False
+                return True
+        except Died:
+            return False
+        finally:
+            store.close()
+
+    async def run() -> int:
+        async with AsyncExitStack() as stack:
+            for home in sides.values():
+                await stack.enter_async_context(running(home, made, f"127.0.0.1:{port}"))
+            deaths = 0
+            # Attaching takes about 6 commits, and the next round is not asked before one: the
+            # first lives, of 8 and 11 commits, cannot end the job, which has 8 rounds.
+            while not await life(Dying(url, 8 + 3 * deaths, after=bool(deaths % 2))):
+                deaths += 1
+                assert deaths < 20
+            return deaths
+
+    assert asyncio.run(run()) >= 2
+    check_rows({name: side.rows() for name, side in sides.items()}, people, "union")
+    for side in sides.values():
+        assert side.ledger.budget(MEMBERSHIP).spent == job.max_units(side.name)
+
+
+@in_a_loop
+async def test_a_party_that_is_restarted_in_many_rounds_pays_once(tmp_path: Path) -> None:
+    people = people_of(PAIR)
+    sides = homes(tmp_path, people)
+    job = alignment_job(sides, chunk=20)
+    made, store = founded(), Database("sqlite://")
+    name = job_id(job_to_bytes(job))
+    restarts = 0
+    async with (
+        coordinator(made, store=store) as hub,
+        running(sides[PAIR[1]], made, hub.address),
+    ):
+        await hub.attached(PAIR[1])
+        submitted = False
+        while name not in hub.serving.engine.ended:
+            async with running(sides[PAIR[0]], made, hub.address):
+                await hub.attached(PAIR[0])
+                if not submitted:
+                    await hub.submit(job)
+                    submitted = True
+                target = len(sides[PAIR[0]].ledger.state.stored) + 2
+
+                def moved(target: int = target) -> bool:
+                    ended = name in hub.serving.engine.ended
+                    return ended or len(sides[PAIR[0]].ledger.state.stored) > target
+
+                await hub.until(moved)
+            restarts += 1
+        assert hub.serving.engine.ended[name].value == "finished"
+    store.close()
+    assert restarts > 3
+    check_rows({each: side.rows() for each, side in sides.items()}, people, "union")
+    assert sides[PAIR[0]].ledger.budget(MEMBERSHIP).spent == job.max_units(PAIR[0])

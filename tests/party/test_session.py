@@ -1,0 +1,135 @@
+"""When a party's answers leave: what they took to make must not show."""
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import grpc
+import pytest
+
+from colonnade.core.errors import BadInput
+from colonnade.party import session
+from colonnade.party.config import TEMPLATE, load_config
+from colonnade.party.meter import Meter
+from colonnade.party.pacing import Pace, to_grid
+from colonnade.v1 import federation_pb2 as pb
+from colonnade.wire.codec import Releases
+
+GRID = 20.0
+
+
+@dataclass
+class Stand:
+    """A clock, a vault whose answers take as long as they are told, and the wire."""
+
+    takes: list[float]
+    now: float = 1000.0
+    refuses: bool = False
+    asked: list[float] = field(default_factory=list)
+    sent: list[float] = field(default_factory=list)
+
+    # the vault
+
+    def hello(self) -> pb.Hello:
+        return pb.Hello()
+
+    def standing(self) -> pb.Standing:
+        return pb.Standing()
+
+    def consider(self, _: bytes) -> pb.Decision:
+        self.now += self.takes.pop(0)
+        return pb.Decision(job_id="job")
+
+    def answer(self, *_: object) -> Releases:
+        self.now += self.takes.pop(0)
+        if self.refuses:
+            raise BadInput("no")
+        return Releases()
+
+    # the call
+
+    async def read(self) -> Any:
+        if not self.takes:
+            return grpc.aio.EOF
+        self.now += 3.0
+        self.asked.append(self.now)
+        if len(self.asked) == 1:
+            return pb.AttachResponse(proposal=pb.Proposal(spec=b"spec"))
+        return pb.AttachResponse(task=pb.Task(job_id="job", round=len(self.asked)))
+
+    async def write(self, _: pb.AttachRequest) -> None:
+        self.sent.append(self.now)
+
+    async def code(self) -> grpc.StatusCode:
+        return grpc.StatusCode.OK
+
+
+def sent_after(
+    stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pace: Pace | None = None
+) -> list[float]:
+    """Return how long after its question each answer left."""
+
+    async def sleep(seconds: float) -> None:
+        stand.now += seconds
+
+    clock = SimpleNamespace(monotonic=lambda: stand.now)
+    monkeypatch.setattr("colonnade.party.session.time", clock)
+    monkeypatch.setattr("colonnade.party.session.asyncio.sleep", sleep)
+    meter = Meter(tmp_path / "uplink.jsonl")
+    each = session._Session(stand, stand, meter, pace or Pace(GRID), None)  # type: ignore[arg-type]
+    asyncio.run(each.run(""))
+    _hello, *answers = stand.sent
+    return [sent - asked for sent, asked in zip(answers, stand.asked, strict=True)]
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+def test_answers_and_refusals_leave_after_one_of_few_lengths_of_time(
+    refuses: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand = Stand([0.0, 1.0, 7.0, 19.0, 23.0, 55.0, 79.0, 81.0], refuses=refuses)
+    lengths = [20.0, 20.0, 20.0, 20.0, 40.0, 80.0, 80.0, 160.0]
+    assert sent_after(stand, tmp_path, monkeypatch) == lengths
+
+
+def test_without_a_grid_nothing_waits() -> None:
+    assert to_grid(0.013, 0.0) == 0.0
+
+
+def test_a_party_whose_answers_exceed_its_grid_is_told_once_a_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pace = Pace(GRID)
+    stand = Stand([5.0, 20.0, 20.5, 30.0, 90.0])
+    sent_after(stand, tmp_path, monkeypatch, pace)
+    assert pace.late == 3
+    (told,) = [each for each in caplog.records if each.name == "colonnade.party.pacing"]
+    assert told.getMessage().startswith("answer_exceeds_grid job=job ms=20500 grid_ms=20000")
+    assert "set answer_grid_ms to 41000" in told.getMessage()
+    pace.wait_s(21.0, "another")
+    assert [each.name for each in caplog.records].count("colonnade.party.pacing") == 2
+
+
+def test_without_a_grid_nothing_is_late() -> None:
+    pace = Pace(0.0)
+    assert (pace.wait_s(100.0, "job"), pace.late) == (0.0, 0)
+
+
+@pytest.mark.slow
+def test_a_coordinator_that_names_any_number_of_jobs_is_not_remembered_for_ever() -> None:
+    pace = Pace(GRID)
+    for number in range(5000):
+        pace.wait_s(21.0, str(number))
+    assert pace.late == 5000
+    assert len(pace._told) <= 1000
+
+
+def test_a_party_waits_unless_its_file_says_otherwise(tmp_path: Path) -> None:
+    path = tmp_path / "party.toml"
+    path.write_text(TEMPLATE)
+    assert load_config(path).answer_grid_s == 0.02
+    path.write_text(TEMPLATE.replace("answer_grid_ms = 20", ""))
+    assert load_config(path).answer_grid_s == 0.02
+    path.write_text(TEMPLATE.replace("answer_grid_ms = 20", "answer_grid_ms = 0"))
+    assert load_config(path).answer_grid_s == 0.0
