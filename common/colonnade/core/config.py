@@ -69,8 +69,15 @@ def parse_json(text: str, *, origin: str, expected: str) -> object:
     return document
 
 
-def convert(document: object, kind: type[T], *, origin: str, folder: Path | None = None) -> T:
-    """Return a parsed document as a ``kind``."""
+def convert(
+    document: object,
+    kind: type[T],
+    *,
+    origin: str,
+    folder: Path | None = None,
+    text_dates: bool = False,
+) -> T:
+    """Return a parsed document as a ``kind``; dates are texts where the format has none."""
 
     def to_path(_: type, value: object) -> Path:
         if not isinstance(value, str):
@@ -79,7 +86,8 @@ def convert(document: object, kind: type[T], *, origin: str, folder: Path | None
 
     try:
         # A date of TOML is one; a text that looks like one is not.
-        return msgspec.convert(document, kind, builtin_types=(dt.date,), dec_hook=to_path)
+        dates = () if text_dates else (dt.date,)
+        return msgspec.convert(document, kind, builtin_types=dates, dec_hook=to_path)
     except msgspec.ValidationError as error:
         raise BadInput(f"{origin}: {_explain(str(error), kind, document)}") from None
     except UnicodeEncodeError:

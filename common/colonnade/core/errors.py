@@ -55,7 +55,7 @@ class ColonnadeError(Exception):
     code: ClassVar[str] = "internal"
     exit_code: ClassVar[int] = EXIT_INTERNAL
     public: ClassVar[bool] = False  # a class has to say that its messages name nothing local
-    sentence: ClassVar[str] = "this has to be mended at the party; its own log says more"
+    sentence: ClassVar[str] = "this has to be fixed at the party; its own log says more"
 
     @property
     def told(self) -> str:
@@ -207,7 +207,7 @@ class BadIdentity(ColonnadeError):
 
 
 class CertificateExpired(BadIdentity):
-    """The member's own certificate is out of its time; a renewed one, or a set clock, mends it."""
+    """The member's own certificate is out of its time; a renewed one, or a set clock, fixes it."""
 
     code = "certificate_expired"
     exit_code = EXIT_CERTIFICATE

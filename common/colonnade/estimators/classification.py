@@ -8,6 +8,7 @@ of a single one.
 
 # ruff: noqa: N803, N806 - X and C are what scikit-learn calls them
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
@@ -25,13 +26,14 @@ from colonnade.solvers.fit import NoiseName, Objective
 from colonnade.solvers.registry import Solver
 
 
-class PrivateClassification(ClassifierMixin, PrivateLinear):  # type: ignore[misc]
+class PrivateClassification(ClassifierMixin, PrivateLinear, ABC):  # type: ignore[misc]
     """What the classifiers share; each says what it minimises."""
 
     classes: Sequence[Any] | None
 
+    @abstractmethod
     def _objective(self, n_rows: int) -> Objective:
-        raise NotImplementedError
+        """Return what is minimised over ``n_rows`` rows."""
 
     def fit(self, X: Any, y: Any, **fit_params: Any) -> Self:
         """Fit, spending ``epsilon``.

@@ -11,6 +11,7 @@ missing (a NaN is an error).
 
 # ruff: noqa: N803, N806 - X is what scikit-learn calls it
 
+from abc import ABC, abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -22,20 +23,21 @@ from colonnade.estimators.base import FORMATS, PrivateLinear
 from colonnade.estimators.bounds import Declared, check_declared, read_bounds
 from colonnade.linear.losses import SQUARED
 from colonnade.linear.penalties import elastic_net, lasso, no_penalty, ridge
+from colonnade.solvers.algorithms.frank_wolfe import FrankWolfe
 from colonnade.solvers.fit import NoiseName, Objective
-from colonnade.solvers.frank_wolfe import FrankWolfe
 from colonnade.solvers.registry import Solver, make_solver
 
 Pair = tuple[Any, Any]
 
 
-class PrivateRegression(RegressorMixin, PrivateLinear):  # type: ignore[misc]
+class PrivateRegression(RegressorMixin, PrivateLinear, ABC):  # type: ignore[misc]
     """What the regressions share; each says what it minimises."""
 
     y_bounds: Pair | None
 
+    @abstractmethod
     def _objective(self, n_rows: int) -> Objective:
-        raise NotImplementedError
+        """Return what is minimised over ``n_rows`` rows."""
 
     def fit(self, X: Any, y: Any, **fit_params: Any) -> Self:
         """Fit, spending ``epsilon``.

@@ -21,7 +21,7 @@ from colonnade.privacy.simulation import SeededNoise
 from colonnade.solvers.budgets import Part, Plan, plan_units
 from colonnade.solvers.checks import check_one_of
 from colonnade.solvers.claims import zcdp_claim
-from colonnade.solvers.design import DenseDesign, dense_design
+from colonnade.solvers.designs.dense import DenseDesign, dense_design
 from colonnade.solvers.fit import NOISES, NoiseName
 from colonnade.solvers.iteration import Direct, Noiseless, Release
 from colonnade.solvers.solve import check_promise

@@ -7,9 +7,9 @@ from typing import Any
 
 from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import Bounds
-from colonnade.solvers.design import dense_design
+from colonnade.solvers.designs.dense import dense_design
+from colonnade.solvers.designs.sparse import sparse_design
 from colonnade.solvers.fit import Table, scaled_label, symmetric
-from colonnade.solvers.sparse import sparse_design
 
 
 def make_table(

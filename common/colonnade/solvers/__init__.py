@@ -1,23 +1,23 @@
 """Single-site private solvers: one noisy fixed-point iteration and its instances."""
 
-from colonnade.solvers.admm import Admm
+from colonnade.solvers.algorithms.admm import Admm
+from colonnade.solvers.algorithms.coordinate import CoordinateDescent
+from colonnade.solvers.algorithms.dual import DualDescent
+from colonnade.solvers.algorithms.frank_wolfe import FrankWolfe
+from colonnade.solvers.algorithms.greedy import GreedyDescent
+from colonnade.solvers.algorithms.sgd import StochasticDescent
 from colonnade.solvers.budgets import Part, Plan
 from colonnade.solvers.claims import Claim, compose_claims
 from colonnade.solvers.context import Setting
-from colonnade.solvers.coordinate import CoordinateDescent
 from colonnade.solvers.defaults import with_defaults
-from colonnade.solvers.design import DenseDesign, Rows, dense_design
-from colonnade.solvers.dual import DualDescent
+from colonnade.solvers.designs.dense import DenseDesign, Rows, dense_design
+from colonnade.solvers.designs.slopes import slopes_of
+from colonnade.solvers.designs.sparse import SparseDesign, SparseRows, sparse_design
 from colonnade.solvers.fit import Fitted, Objective, ResolvedFit, Table, fit_table, resolve_fit
-from colonnade.solvers.frank_wolfe import FrankWolfe
-from colonnade.solvers.greedy import GreedyDescent
 from colonnade.solvers.iteration import EVERYTHING, Block, Diverged, Operator, Release, iterate
 from colonnade.solvers.problem import Problem, plain
 from colonnade.solvers.registry import SOLVERS, Solver, Unsuitable, make_solver, register_solver
-from colonnade.solvers.sgd import StochasticDescent
-from colonnade.solvers.slopes import slopes_of
 from colonnade.solvers.solve import make_plan, solve
-from colonnade.solvers.sparse import SparseDesign, SparseRows, sparse_design
 
 __all__ = [
     "EVERYTHING",

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from colonnade.privacy.accounting import epsilon_of, rho_from_units
 from colonnade.privacy.mechanisms import DiscreteGaussian, Mechanism
-from colonnade.solvers.column_kernels import TOP
+from colonnade.solvers.designs.column_kernels import TOP
 
 STEP_SENSITIVITY2 = (2 * TOP) ** 2
 """Squared sensitivity of a sum of clipped integers under replacement of one row."""

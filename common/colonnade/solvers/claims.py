@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from colonnade.privacy.accounting import epsilon_of, format_upper_bound, rho_from_units
+from colonnade.solvers.algorithms.coordinate import STEP
 from colonnade.solvers.budgets import Plan, sampled_claim
-from colonnade.solvers.coordinate import STEP
 from colonnade.solvers.registry import Solver
 from colonnade.solvers.solve import sampling_rate
 
@@ -41,7 +41,7 @@ class Claim:
     Examples
     --------
     >>> from colonnade.linear.losses import SQUARED
-    >>> from colonnade.solvers.coordinate import CoordinateDescent
+    >>> from colonnade.solvers.algorithms.coordinate import CoordinateDescent
     >>> from colonnade.solvers.fit import Objective, resolve_fit
     >>> claim = resolve_fit(Objective(SQUARED), CoordinateDescent(), (1000, 4), epsilon=1.0).claim
     >>> claim.private, claim.delta, claim.sampling_rate
@@ -139,7 +139,7 @@ def compose_claims(claims: Sequence[Claim]) -> Claim:
     Examples
     --------
     >>> from colonnade.linear.losses import SQUARED
-    >>> from colonnade.solvers.coordinate import CoordinateDescent
+    >>> from colonnade.solvers.algorithms.coordinate import CoordinateDescent
     >>> from colonnade.solvers.fit import Objective, resolve_fit
     >>> fit = resolve_fit(Objective(SQUARED), CoordinateDescent(), (1000, 4), epsilon=1.0)
     >>> print(compose_claims([fit.claim, fit.claim]))  # less than twice epsilon 1

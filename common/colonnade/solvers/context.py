@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from colonnade.core.arrays import FloatArray
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.solvers.budgets import Plan
-from colonnade.solvers.design import Design
+from colonnade.solvers.designs.dense import Design
 from colonnade.solvers.iteration import Release
 from colonnade.solvers.problem import Problem
 

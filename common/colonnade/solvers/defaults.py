@@ -15,11 +15,11 @@ from dataclasses import replace
 
 from colonnade.linear.losses import Loss
 from colonnade.privacy.accounting import rho_of
-from colonnade.solvers.admm import Admm
-from colonnade.solvers.coordinate import CoordinateDescent
-from colonnade.solvers.greedy import GreedyDescent
+from colonnade.solvers.algorithms.admm import Admm
+from colonnade.solvers.algorithms.coordinate import CoordinateDescent
+from colonnade.solvers.algorithms.greedy import GreedyDescent
+from colonnade.solvers.algorithms.sgd import DEFAULT_BATCH_SIZE, StochasticDescent
 from colonnade.solvers.registry import Solver
-from colonnade.solvers.sgd import DEFAULT_BATCH_SIZE, StochasticDescent
 
 # For squared error, and for classes. Labels are scaled by bounds that they rarely fill, so that
 # residuals are small; slopes of a classifier are up to 1, and a low threshold would bias it.

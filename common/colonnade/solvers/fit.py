@@ -22,7 +22,7 @@ from colonnade.solvers.budgets import Plan
 from colonnade.solvers.checks import check_one_of
 from colonnade.solvers.claims import Claim, claim_of
 from colonnade.solvers.defaults import with_defaults
-from colonnade.solvers.design import Design
+from colonnade.solvers.designs.dense import Design
 from colonnade.solvers.iteration import Direct, Noiseless, Release, Trail
 from colonnade.solvers.problem import Problem
 from colonnade.solvers.registry import Solver, check
@@ -47,7 +47,7 @@ class Table:
 
     Examples
     --------
-    >>> from colonnade.solvers.design import dense_design
+    >>> from colonnade.solvers.designs.dense import dense_design
     >>> bounds = (Bounds(0.0, 1.0),)
     >>> design = dense_design(np.zeros((3, 1)), bounds)
     >>> Table(design, bounds, np.array([-1.0, 1.0, 1.0]), None, intercept=False).label.size
@@ -161,7 +161,7 @@ def resolve_fit(
     Examples
     --------
     >>> from colonnade.linear.losses import SQUARED
-    >>> from colonnade.solvers.coordinate import CoordinateDescent
+    >>> from colonnade.solvers.algorithms.coordinate import CoordinateDescent
     >>> fit = resolve_fit(Objective(SQUARED), CoordinateDescent(), (1000, 4), epsilon=1.0)
     >>> fit.delta, fit.solver.passes, fit.steps
     (1e-06, 11, 44)
@@ -233,8 +233,8 @@ def fit_table(
     >>> import numpy as np
     >>> from colonnade.core.fixedpoint import Bounds
     >>> from colonnade.linear.losses import SQUARED
-    >>> from colonnade.solvers.coordinate import CoordinateDescent
-    >>> from colonnade.solvers.design import dense_design
+    >>> from colonnade.solvers.algorithms.coordinate import CoordinateDescent
+    >>> from colonnade.solvers.designs.dense import dense_design
     >>> x = np.linspace(0.0, 10.0, 50)
     >>> bounds, y_bounds = (Bounds(0.0, 10.0),), Bounds(0.0, 30.0)
     >>> design = dense_design(x[:, None], bounds, intercept=True)

@@ -4,16 +4,16 @@ from dataclasses import Field, fields
 from typing import Any, ClassVar, Protocol
 
 from colonnade.linear.registry import add_entry, find_entry
-from colonnade.solvers.admm import Admm
+from colonnade.solvers.algorithms.admm import Admm
+from colonnade.solvers.algorithms.coordinate import CoordinateDescent
+from colonnade.solvers.algorithms.dual import DualDescent
+from colonnade.solvers.algorithms.frank_wolfe import FrankWolfe
+from colonnade.solvers.algorithms.greedy import GreedyDescent
+from colonnade.solvers.algorithms.sgd import StochasticDescent
 from colonnade.solvers.budgets import Part
 from colonnade.solvers.context import Setting
-from colonnade.solvers.coordinate import CoordinateDescent
-from colonnade.solvers.dual import DualDescent
-from colonnade.solvers.frank_wolfe import FrankWolfe
-from colonnade.solvers.greedy import GreedyDescent
 from colonnade.solvers.iteration import Operator
 from colonnade.solvers.problem import Problem
-from colonnade.solvers.sgd import StochasticDescent
 
 
 class Solver(Protocol):

@@ -10,14 +10,14 @@ import numpy as np
 from colonnade.core.arrays import FloatArray
 from colonnade.privacy.accounting import delta_for, rho_of, units_down
 from colonnade.privacy.sampling import NoiseSource, OsNoise
+from colonnade.solvers.algorithms.coordinate import STEP
+from colonnade.solvers.algorithms.sgd import StochasticDescent
 from colonnade.solvers.budgets import Plan, plan_sampled, plan_units
 from colonnade.solvers.context import Setting
-from colonnade.solvers.coordinate import STEP
-from colonnade.solvers.design import Design
+from colonnade.solvers.designs.dense import Design
 from colonnade.solvers.iteration import Release, Trail, iterate
 from colonnade.solvers.problem import Problem
 from colonnade.solvers.registry import Solver, check
-from colonnade.solvers.sgd import StochasticDescent
 
 MAX_RELEASES = 10**7
 """More are almost certainly a mistake: days of work, and noise that leaves nothing to learn."""
@@ -89,7 +89,7 @@ def make_plan(
 
     Examples
     --------
-    >>> from colonnade.solvers.coordinate import CoordinateDescent
+    >>> from colonnade.solvers.algorithms.coordinate import CoordinateDescent
     >>> solver = CoordinateDescent(passes=5)
     >>> one = make_plan(solver, (1000, 4), epsilon=1.0, delta=1e-6)
     >>> three = make_plan(solver, (1000, 4), epsilon=1.0, delta=1e-6, n_problems=3)
@@ -144,8 +144,8 @@ def solve(
     Examples
     --------
     >>> from colonnade.linear import SQUARED, Penalty
-    >>> from colonnade.solvers.coordinate import CoordinateDescent
-    >>> from colonnade.solvers.design import DenseDesign
+    >>> from colonnade.solvers.algorithms.coordinate import CoordinateDescent
+    >>> from colonnade.solvers.designs.dense import DenseDesign
     >>> from colonnade.solvers.iteration import Noiseless
     >>> from colonnade.solvers.problem import plain
     >>> design = DenseDesign(np.array([[-16384, 0, 16384]], np.int16), np.full(1, 2.0**-14))

@@ -13,8 +13,8 @@ import numpy as np
 from colonnade.core.arrays import AnyArray, FloatArray, Int16Array, Int32Array, IntArray
 from colonnade.core.fixedpoint import GRID, Bounds
 from colonnade.core.jit import njit
-from colonnade.solvers import column_kernels as kernels
-from colonnade.solvers.design import Moved, Rows, check_units, design_units
+from colonnade.solvers.designs import column_kernels as kernels
+from colonnade.solvers.designs.dense import Moved, Rows, check_units, design_units
 
 Lines: TypeAlias = tuple[Int16Array, Int32Array, IntArray]
 """Values line by line (a line is a column or a row), their places, and where each line starts."""

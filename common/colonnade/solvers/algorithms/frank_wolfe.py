@@ -9,16 +9,16 @@ import numpy as np
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.fixedpoint import GRID
 from colonnade.privacy.mechanisms import Mechanism, SignedSelection
+from colonnade.solvers.algorithms.coordinate import shift
+from colonnade.solvers.algorithms.greedy import SELECT
 from colonnade.solvers.budgets import Part
 from colonnade.solvers.checks import check_positive
-from colonnade.solvers.column_kernels import quantise_slopes
 from colonnade.solvers.context import Setting
-from colonnade.solvers.coordinate import shift
-from colonnade.solvers.design import Columns
-from colonnade.solvers.greedy import SELECT
+from colonnade.solvers.designs.column_kernels import quantise_slopes
+from colonnade.solvers.designs.dense import Columns
+from colonnade.solvers.designs.slopes import slopes_of
 from colonnade.solvers.iteration import EVERYTHING, Block, Release
 from colonnade.solvers.problem import Problem
-from colonnade.solvers.slopes import slopes_of
 
 
 @dataclass(frozen=True, slots=True)

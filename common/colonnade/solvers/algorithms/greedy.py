@@ -8,16 +8,16 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.privacy.mechanisms import Mechanism, SignedSelection
+from colonnade.solvers.algorithms.coordinate import STEP, shift
+from colonnade.solvers.algorithms.smoothness import Squares, mean_squares, smoothness_parts
 from colonnade.solvers.budgets import Part, Plan, gaussian_step
 from colonnade.solvers.checks import check_one_of, check_positive, chosen
-from colonnade.solvers.column_kernels import TOP
 from colonnade.solvers.context import Setting
-from colonnade.solvers.coordinate import STEP, shift
-from colonnade.solvers.design import Columns
+from colonnade.solvers.designs.column_kernels import TOP
+from colonnade.solvers.designs.dense import Columns
+from colonnade.solvers.designs.slopes import slopes_of
 from colonnade.solvers.iteration import Block, Release
 from colonnade.solvers.problem import Problem
-from colonnade.solvers.slopes import slopes_of
-from colonnade.solvers.smoothness import Squares, mean_squares, smoothness_parts
 
 SELECT = "select"
 # Public parts of a score stay clear of what a selection accepts.

@@ -10,15 +10,15 @@ from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.linear.losses import CUSTOM_CODE
 from colonnade.linear.penalties import Penalty
 from colonnade.privacy.mechanisms import Mechanism
+from colonnade.solvers.algorithms.smoothness import Squares, mean_squares, smoothness_parts
 from colonnade.solvers.budgets import Part, gaussian_step
 from colonnade.solvers.checks import check_not_negative, check_one_of, check_positive, chosen
-from colonnade.solvers.column_kernels import TOP, sweep
 from colonnade.solvers.context import Setting
-from colonnade.solvers.design import Columns, DenseDesign, Moved
+from colonnade.solvers.designs.column_kernels import TOP, sweep
+from colonnade.solvers.designs.dense import Columns, DenseDesign, Moved
+from colonnade.solvers.designs.slopes import column_gradient
 from colonnade.solvers.iteration import Block, Release
 from colonnade.solvers.problem import Problem
-from colonnade.solvers.slopes import column_gradient
-from colonnade.solvers.smoothness import Squares, mean_squares, smoothness_parts
 
 STEP = "step"
 

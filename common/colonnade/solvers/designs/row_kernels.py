@@ -14,7 +14,7 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, Int16Array, Int32Array, IntArray
 from colonnade.linear.losses import HINGE_CODE, LOGISTIC_CODE, SQUARED_CODE
-from colonnade.solvers.column_kernels import TOP, njit, sigmoid, slope
+from colonnade.solvers.designs.column_kernels import TOP, njit, sigmoid, slope
 
 _TOP = float(TOP)
 _TOP2 = TOP * TOP

@@ -10,9 +10,9 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.linear.losses import CUSTOM_CODE, Loss
-from colonnade.solvers.column_kernels import slopes
-from colonnade.solvers.design import Columns, Moved, Rows
-from colonnade.solvers.row_kernels import (
+from colonnade.solvers.designs.column_kernels import slopes
+from colonnade.solvers.designs.dense import Columns, Moved, Rows
+from colonnade.solvers.designs.row_kernels import (
     add_rows,
     gradient_rows,
     margins_of_rows,

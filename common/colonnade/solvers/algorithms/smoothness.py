@@ -14,7 +14,7 @@ from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.fixedpoint import GRID
 from colonnade.privacy.mechanisms import DiscreteGaussian, Mechanism
 from colonnade.solvers.budgets import Part, Plan
-from colonnade.solvers.design import Columns
+from colonnade.solvers.designs.dense import Columns
 from colonnade.solvers.iteration import Release
 
 KIND = "smoothness"

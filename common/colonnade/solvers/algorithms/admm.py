@@ -14,16 +14,16 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.privacy.mechanisms import Mechanism
+from colonnade.solvers.algorithms.coordinate import STEP
+from colonnade.solvers.algorithms.sgd import row_norm
 from colonnade.solvers.budgets import Part, gaussian_step
 from colonnade.solvers.checks import check_positive, chosen
-from colonnade.solvers.column_kernels import TOP
 from colonnade.solvers.context import Setting
-from colonnade.solvers.coordinate import STEP
-from colonnade.solvers.design import Rows
+from colonnade.solvers.designs.column_kernels import TOP
+from colonnade.solvers.designs.dense import Rows
+from colonnade.solvers.designs.slopes import displacements
 from colonnade.solvers.iteration import EVERYTHING, Block, Release
 from colonnade.solvers.problem import Problem
-from colonnade.solvers.sgd import row_norm
-from colonnade.solvers.slopes import displacements
 
 
 @dataclass(frozen=True, slots=True)

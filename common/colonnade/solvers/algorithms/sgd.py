@@ -12,15 +12,15 @@ from colonnade.core.fixedpoint import GRID
 from colonnade.linear.losses import LOGISTIC
 from colonnade.privacy.mechanisms import Mechanism
 from colonnade.privacy.sampling import NoiseSource
+from colonnade.solvers.algorithms.coordinate import STEP
 from colonnade.solvers.budgets import Part, gaussian_step
 from colonnade.solvers.checks import check_one_of, check_positive, chosen
-from colonnade.solvers.column_kernels import TOP
 from colonnade.solvers.context import Setting
-from colonnade.solvers.coordinate import STEP
-from colonnade.solvers.design import Design, Rows
+from colonnade.solvers.designs.column_kernels import TOP
+from colonnade.solvers.designs.dense import Design, Rows
+from colonnade.solvers.designs.slopes import batch_gradient
 from colonnade.solvers.iteration import EVERYTHING, Block, Release
 from colonnade.solvers.problem import Problem
-from colonnade.solvers.slopes import batch_gradient
 
 DEFAULT_BATCH_SIZE = 512
 

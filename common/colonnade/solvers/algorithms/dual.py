@@ -24,16 +24,16 @@ from colonnade.core.fixedpoint import GRID
 from colonnade.linear.losses import CUSTOM_CODE
 from colonnade.linear.penalties import Penalty
 from colonnade.privacy.mechanisms import DiscreteGaussian, Mechanism
+from colonnade.solvers.algorithms.coordinate import STEP
+from colonnade.solvers.algorithms.sgd import row_norm
 from colonnade.solvers.budgets import STEP_SENSITIVITY2, Part
 from colonnade.solvers.checks import check_not_negative, check_positive
-from colonnade.solvers.column_kernels import TOP
 from colonnade.solvers.context import Setting
-from colonnade.solvers.coordinate import STEP
-from colonnade.solvers.design import Rows
+from colonnade.solvers.designs.column_kernels import TOP
+from colonnade.solvers.designs.dense import Rows
+from colonnade.solvers.designs.row_kernels import dual_rows
 from colonnade.solvers.iteration import EVERYTHING, Block, Release
 from colonnade.solvers.problem import Problem
-from colonnade.solvers.row_kernels import dual_rows
-from colonnade.solvers.sgd import row_norm
 
 _SLOPE = 0.5
 

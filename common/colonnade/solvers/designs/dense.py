@@ -13,7 +13,7 @@ import numpy as np
 from colonnade.core.arrays import AnyArray, FloatArray, Int16Array, Int32Array, IntArray
 from colonnade.core.fixedpoint import GRID, Bounds, quantise
 from colonnade.linear.kernels import score
-from colonnade.solvers import column_kernels as kernels
+from colonnade.solvers.designs import column_kernels as kernels
 
 # Rows quantised at a time: what `quantise` works on stays in a processor's cache.
 _ROWS_AT_ONCE = 1 << 14

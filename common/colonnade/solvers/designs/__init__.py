@@ -1,0 +1,1 @@
+"""Design matrices, dense and sparse, and the compiled kernels over them."""
