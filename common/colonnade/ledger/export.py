@@ -16,6 +16,7 @@ from colonnade.ledger.entries import Bound, canonical
 from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.receipts import Receipt, verify
 from colonnade.ledger.state import LedgerState
+from colonnade.privacy.membership import MembershipNoise
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class Account:
     spent: int
     reserved: int
     releases: int
+    delta: float = 0.0  # of the alignments that it paid for, together; rho does not cover it
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +120,14 @@ def summarise(state: LedgerState) -> Summary:
         raise ValueError("an empty ledger has no summary")
     releases: dict[str, int] = {}
     mechanisms: dict[str, tuple[int, int]] = {}
+    deltas: dict[str, float] = {}
     for key, charge in state.charges.items():
         releases[key.account] = releases.get(key.account, 0) + 1
         name = str(charge.mechanism.record()["mechanism"])
         count, units = mechanisms.get(name, (0, 0))
         mechanisms[name] = (count + 1, units + charge.units)
+        if isinstance(charge.mechanism, MembershipNoise):
+            deltas[key.account] = deltas.get(key.account, 0.0) + charge.mechanism.delta
     names = sorted({*state.caps, *state.spent, *state.reserved})
     return Summary(
         ledger_id=opened.ledger_id,
@@ -140,6 +145,7 @@ def summarise(state: LedgerState) -> Summary:
                 state.spent_by(name),
                 state.reserved.get(name, 0),
                 releases.get(name, 0),
+                deltas.get(name, 0.0),
             )
             for name in names
         ),

@@ -28,12 +28,13 @@ from colonnade.ledger.drafts import (
     purging,
     storing,
 )
-from colonnade.ledger.entries import Bound, CapSet, Opened, ReleaseKey, entry_time, line_of
+from colonnade.ledger.entries import Bound, CapSet, Opened, ReleaseKey
 from colonnade.ledger.heads import Evidence, SignedHead, evidence_line, knows
-from colonnade.ledger.loading import load_state
+from colonnade.ledger.lines import entry_time, line_of
 from colonnade.ledger.receipts import Receipt, public_bytes
 from colonnade.ledger.state import REFUSALS, Head, LedgerState, Refusal, abandonment
-from colonnade.ledger.storage import MAX_BODY_BYTES, Row, Storage
+from colonnade.ledger.storage.base import MAX_BODY_BYTES, Row, Storage
+from colonnade.ledger.storage.loading import load_state
 from colonnade.privacy.accounting import Budget
 from colonnade.privacy.mechanisms import Mechanism
 
@@ -245,7 +246,13 @@ class Ledger:
             return
         if key not in self._state.stored:
             raise BadInput(f"there is no stored release {key.kind} of round {key.round} to purge")
-        self._append([purging(key, self._state.stored[key])])
+        self.purge_many([key])
+
+    def purge_many(self, keys: Sequence[ReleaseKey]) -> None:
+        """Delete the bytes of stored releases in one commit."""
+        self._check_alive()
+        if keys:
+            self._append([purging(key, self._state.stored[key]) for key in keys])
 
     def set_cap(
         self,

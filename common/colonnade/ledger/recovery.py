@@ -34,11 +34,11 @@ import apsw
 
 from colonnade.core.errors import BadInput, LedgerDamaged
 from colonnade.ledger.create import Clock, LedgerConfig, create_ledger
-from colonnade.ledger.files import LedgerFiles, hold_lock, stop_ledger, sync_path
 from colonnade.ledger.heads import Evidence, SignedHead, evidence_in, knows
-from colonnade.ledger.mirror import HeadMirror, Mark
 from colonnade.ledger.receipts import Receipt, ledger_key_from_file
 from colonnade.ledger.state import Head, LedgerState
+from colonnade.ledger.storage.files import LedgerFiles, hold_lock, stop_ledger, sync_path
+from colonnade.ledger.storage.mirror import HeadMirror, Mark
 from colonnade.privacy.accounting import MAX_UNITS
 
 

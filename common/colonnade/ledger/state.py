@@ -19,7 +19,6 @@ from colonnade.core.errors import (
 )
 from colonnade.ledger.caps import cap_statement
 from colonnade.ledger.entries import (
-    GENESIS,
     Abandoned,
     Admitted,
     AdmittedTogether,
@@ -35,12 +34,13 @@ from colonnade.ledger.entries import (
     ReleaseKey,
     Stored,
     StoredTogether,
-    chain,
-    entry_from_line,
 )
+from colonnade.ledger.lines import GENESIS, chain, entry_from_line
 from colonnade.ledger.receipts import verify
 from colonnade.privacy.accounting import MAX_UNITS, Budget, rho_from_units
-from colonnade.privacy.mechanisms import Mechanism, mechanism_from_record
+from colonnade.privacy.mechanisms import Mechanism
+from colonnade.privacy.membership import MEMBERSHIP, Covered, MembershipNoise
+from colonnade.privacy.records import mechanism_from_record
 
 Refusal: TypeAlias = BudgetExceeded | JobClosed | ReleaseAbandoned | ReleasePurged | RequestConflict
 REFUSALS = (BudgetExceeded, JobClosed, ReleaseAbandoned, ReleasePurged, RequestConflict)
@@ -110,6 +110,7 @@ class LedgerState:
     stored: dict[ReleaseKey, StoredRelease] = field(default_factory=dict)
     purged: set[ReleaseKey] = field(default_factory=set)
     bound: Bound | None = None  # the newest
+    founders: frozenset[str] = frozenset()  # see `confirmed`
     abandoned: set[ReleaseKey] = field(default_factory=set)
 
     @property
@@ -139,14 +140,26 @@ class LedgerState:
         return self.spent.get(account, self.floor)
 
     def accounts(self) -> set[str]:
-        """Return the accounts, other than the default one, that an entry names."""
-        return {*self.caps, *self.spent, *(account for _, account in self.admitted)} - {""}
+        """Return the clients' accounts that an entry names: not the table's own two."""
+        named = {*self.caps, *self.spent, *(account for _, account in self.admitted)}
+        return named - {"", MEMBERSHIP}
+
+    def confirmed(self) -> frozenset[str]:
+        """Return the clients' accounts that the ledger began with, or had after a forced binding.
+
+        Later ones came with bindings that nobody had to confirm, each a small step.
+        """
+        beginning = self.bound is None or self.bound.forced or not self.founders
+        return frozenset(self.accounts()) if beginning else self.founders
 
     def check_charge(self, key: ReleaseKey, *, mechanism: Mechanism, request_sha256: str) -> bool:
         """Return whether ``key`` still has to be charged; refuse what must not be answered."""
         if (earlier := self.charges.get(key)) is None:
             self._check_open(key.job)
-            self._check_affordable(key, mechanism.cost)
+            if isinstance(mechanism, Covered):
+                self._check_covered(key)
+            else:
+                self._check_affordable(key, mechanism.cost)
             return True
         asked = request_sha256, mechanism.record()
         if (earlier.request_sha256, earlier.mechanism.record()) != asked:
@@ -167,6 +180,12 @@ class LedgerState:
     def _check_open(self, job: str) -> None:
         if job in self.closed:
             raise JobClosed("the job was closed at this ledger; submit a new job")
+
+    def _check_covered(self, key: ReleaseKey) -> None:
+        """Refuse what is free unless the same job's dummies were paid for by the same account."""
+        paid = self.charges.get(ReleaseKey(key.job, 0, MEMBERSHIP, key.account))
+        if paid is None or not isinstance(paid.mechanism, MembershipNoise):
+            raise ValueError("a release is said to be covered by dummies that nobody paid for")
 
     def _check_affordable(self, key: ReleaseKey, units: int) -> None:
         left = self.left.get(key.job, {}).get(key.account)
@@ -266,7 +285,7 @@ class LedgerState:
                 self._adopt(entry)
             case Bound():
                 _check_bound(entry)
-                self.bound = entry
+                self.founders, self.bound = self.confirmed(), entry
 
     # In each of these the accounts differ, so that what holds for every one of them before the
     # first still holds for the last; and nothing changes before all is checked.

@@ -8,10 +8,10 @@ noise the samplers could not draw is not made at all: what was charged can be re
 import functools
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Protocol, get_args
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ from colonnade.core.arrays import IntArray
 from colonnade.core.constant_time import exp_down
 from colonnade.core.jit import njit
 from colonnade.privacy.accounting import RHO_UNIT, units_up
-from colonnade.privacy.ring_noise import SealedCiphertext, SealedOpening, SealedReply
 from colonnade.privacy.sampling import MAX_LOG2_SCALE, NoiseSource
 
 _MAX_NOISE = 2**MAX_LOG2_SCALE
@@ -221,29 +220,6 @@ class SignedSelection:
 @functools.lru_cache(maxsize=256)  # a release asks for it several times; fractions are slow
 def _selection_cost(mechanism: SignedSelection) -> int:
     return units_up(mechanism.epsilon**2 / 8)
-
-
-Known = (
-    DiscreteGaussian
-    | DiscreteLaplace
-    | SignedSelection
-    | SealedCiphertext
-    | SealedReply
-    | SealedOpening
-)
-MECHANISMS: Mapping[str, type[Known]] = {kind.name: kind for kind in get_args(Known)}
-
-
-def mechanism_from_record(record: Mapping[str, int | str]) -> Mechanism:
-    """Rebuild the mechanism that a ledger entry names; `ValueError` if there is none such."""
-    fields = {key: value for key, value in record.items() if key != "mechanism"}
-    kind = MECHANISMS.get(str(record.get("mechanism")))
-    if kind is None or not all(type(value) in (int, str) for value in fields.values()):
-        raise ValueError("the entry names no known mechanism")
-    try:
-        return kind(**fields)  # type: ignore[arg-type]  # each checks which of them are integers
-    except TypeError:
-        raise ValueError("the entry does not fit its mechanism") from None
 
 
 def perturb_each(

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from colonnade.ledger.loading import Rows
 from colonnade.ledger.state import Head, StoredRelease
+from colonnade.ledger.storage.loading import Rows
 
 # No body is larger.
 MAX_BODY_BYTES = 4 * 2**20

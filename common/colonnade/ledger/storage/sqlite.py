@@ -23,11 +23,11 @@ from colonnade.core.errors import (
     LedgerRolledBack,
     LowDisk,
 )
-from colonnade.ledger.files import LedgerFiles, hold_lock, identity, stop_ledger, sync_path
-from colonnade.ledger.mirror import HeadMirror, Mark, MirrorTaken
 from colonnade.ledger.state import Head, StoredRelease
-from colonnade.ledger.storage import MAX_BODY_BYTES, Row
-from colonnade.ledger.wal import CHECKPOINT_PAGES, PAGE_BYTES, grow_log, keep_log
+from colonnade.ledger.storage.base import MAX_BODY_BYTES, Row
+from colonnade.ledger.storage.files import LedgerFiles, hold_lock, identity, stop_ledger, sync_path
+from colonnade.ledger.storage.mirror import HeadMirror, Mark, MirrorTaken
+from colonnade.ledger.storage.wal import CHECKPOINT_PAGES, PAGE_BYTES, grow_log, keep_log
 
 APPLICATION_ID = 0x434F4C4E  # "COLN"
 SCHEMA_VERSION = 3

@@ -21,11 +21,11 @@ from pathlib import Path
 import apsw
 
 from colonnade.core.errors import BadInput, LedgerBusy, LedgerDamaged, LedgerRolledBack
-from colonnade.ledger.files import LedgerFiles
-from colonnade.ledger.loading import load_state
-from colonnade.ledger.mirror import HeadMirror
-from colonnade.ledger.sqlite import check_database
 from colonnade.ledger.state import Head, LedgerState
+from colonnade.ledger.storage.files import LedgerFiles
+from colonnade.ledger.storage.loading import load_state
+from colonnade.ledger.storage.mirror import HeadMirror
+from colonnade.ledger.storage.sqlite import check_database
 
 _HEADER_BYTES = 32  # of SQLite's log
 _PATIENCE_S = 10.0

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from colonnade.core.errors import LedgerBusy
-from colonnade.ledger.files import identity, try_lock
 from colonnade.ledger.state import Head
+from colonnade.ledger.storage.files import identity, try_lock
 
 
 class MirrorTaken(OSError):
