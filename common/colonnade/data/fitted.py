@@ -30,12 +30,12 @@ class FittedLinearModel(BaseEstimator):  # type: ignore[misc]
     @property
     def feature_names_in_(self) -> AnyArray:
         """The columns that an array has, in order."""
-        return np.array([each.full_name for each in self.model.features], dtype=object)
+        return np.array([each.full_names[0] for each in self.model.inputs], dtype=object)
 
     @property
     def n_features_in_(self) -> int:
         """How many columns an array has."""
-        return len(self.model.features)
+        return len(self.model.inputs)
 
     @property
     def coef_(self) -> FloatArray:

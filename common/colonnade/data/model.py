@@ -18,87 +18,45 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
-from msgspec.structs import asdict, astuple
 
 from colonnade.core.arrays import FloatArray
-from colonnade.core.config import Finite, Strict, Text, convert, parse_json, read_text
+from colonnade.core.config import convert, parse_json, read_text
 from colonnade.core.errors import BadInput
-from colonnade.core.fixedpoint import Bounds, scaled
-from colonnade.data.frames import Frame, as_frame, numbers, tabulated
+from colonnade.core.fixedpoint import Bounds
+from colonnade.data.frames import Frame, as_frame, tabulated
+from colonnade.data.model_columns import (
+    Input,
+    ModelEncoding,
+    ModelFeature,
+    ModelLabel,
+    inputs_of,
+    match,
+)
+from colonnade.data.model_file import LossName, ModelFile, plain, without_coef
 
 if TYPE_CHECKING:
     from colonnade.data.fitted import FittedClassifier, FittedRegressor
 
-FORMAT, VERSION = "colonnade model", 2
-LossName: TypeAlias = Literal["squared", "logistic", "hinge"]
+__all__ = [
+    "FORMAT",
+    "VERSION",
+    "Input",
+    "LinearModel",
+    "ModelEncoding",
+    "ModelFeature",
+    "ModelLabel",
+    "load_model",
+]
+
+FORMAT, VERSION = "colonnade model", 3
+_READABLE = (2, 3)  # before 3 there were numbers only
 
 # Both kinds of coefficient are in the file; rounding in another program's algebra may differ.
 _AGREEMENT = 1e-9
-_MAX_NAMES = 5
-
-
-class ModelLabel(Strict, frozen=True):
-    """Name the label and its public bounds."""
-
-    name: Text
-    low: Finite
-    high: Finite
-
-    @property
-    def bounds(self) -> Bounds:
-        """The declared range."""
-        return Bounds(self.low, self.high)
-
-
-class ModelFeature(Strict, frozen=True):
-    """Hold one party's feature: its public bounds and its coefficient on scaled values.
-
-    Parameters
-    ----------
-    fill
-        What stood for a missing value, as declared, in the feature's unit. Bounds may be tighter
-        than it was declared under; it is clipped to them like any value.
-    """
-
-    party: Text
-    name: Text
-    low: Finite
-    high: Finite
-    fill: Finite
-    coef_scaled: Finite
-
-    @property
-    def bounds(self) -> Bounds:
-        """The range that training clipped to."""
-        return Bounds(self.low, self.high)
-
-    @property
-    def full_name(self) -> str:
-        """The name that no two features of a model share."""
-        return f"{self.party}.{self.name}"
-
-    def scaled(self, values: FloatArray) -> FloatArray:
-        """Return values as training sees them, before rounding to the grid; NaN is missing."""
-        return scaled(np.where(np.isnan(values), self.fill, values), self.bounds)
-
-
-class _FeatureTable(ModelFeature, frozen=True):
-    coef: Finite
-
-
-class _ModelFile(Strict, frozen=True):
-    format: str
-    version: int
-    job_id: Text
-    private: bool
-    loss: LossName
-    label: ModelLabel
-    intercept_scaled: Finite
-    intercept: Finite
-    features: tuple[_FeatureTable, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +69,8 @@ class LinearModel:
         Score of a row whose values all lie in the middle of their bounds.
     private
         Whether the noise was exact and secret; False for simulations with other noise.
+    encodings
+        How raw columns become features, unless they are numbers of the same name.
 
     Examples
     --------
@@ -129,6 +89,7 @@ class LinearModel:
     intercept_scaled: float
     features: tuple[ModelFeature, ...]
     private: bool
+    encodings: tuple[ModelEncoding, ...] = ()
 
     def __post_init__(self) -> None:
         if self.loss not in ("squared", "logistic", "hinge"):
@@ -165,38 +126,28 @@ class LinearModel:
         """
         return self._offset + self._scale * (self.intercept_scaled - sum(self._shifts()))
 
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """The raw columns that features are made of, in the order of the features."""
+        return inputs_of(self.features, self.encodings)
+
     def match(
         self, names: Collection[str], *, origin: str = "the table", there: str = ""
-    ) -> dict[str, ModelFeature]:
-        """Find the columns of a joined table that prediction needs.
+    ) -> dict[str, Input]:
+        """Find the raw columns of a joined table that prediction needs.
 
-        A column is called ``party.feature``, or plainly ``feature`` if no other name can be meant.
-        Features with a coefficient of zero are not needed and not returned. ``there`` says, for
-        the message, which columns there are.
+        A column is called ``party.feature``, or plainly ``feature`` if no other name can be meant;
+        the name in the party's source does too. Columns whose features all have a coefficient of
+        zero are not needed and not returned. ``there`` says, for the message, which columns there
+        are.
         """
-        plain = Counter(feature.name for feature in self.features)
-        full = {feature.full_name for feature in self.features}
-        found, missing = {}, []
-        for feature in (feature for feature in self.features if feature.coef_scaled):
-            is_plain = plain[feature.name] == 1 and feature.name not in full
-            if feature.full_name in names:
-                found[feature.full_name] = feature
-            elif is_plain and feature.name in names:
-                found[feature.name] = feature
-            else:
-                other = f" (or {feature.name!r})" if is_plain else ""
-                missing.append(f"{feature.full_name!r}{other}")
-        if missing:
-            rest = f" and {len(missing) - _MAX_NAMES} more" if missing[_MAX_NAMES:] else ""
-            told = f"; {there}" if there else ""
-            raise BadInput(f"{origin}: no column {', '.join(missing[:_MAX_NAMES])}{rest}{told}")
-        return found
+        return match(self.inputs, names, origin=origin, there=there)
 
     def predict(self, frame: Frame, *, n_rows: int | None = None) -> FloatArray:
         """Return a prediction for each row of a joined table.
 
-        A missing value becomes the feature's fill, and values are clipped to the bounds, as in
-        training.
+        Texts and dates are read as the model's encodings say, a missing value becomes the feature's
+        fill, and values are clipped to the bounds, as in training.
 
         Parameters
         ----------
@@ -231,12 +182,11 @@ class LinearModel:
 
     def decision_function(self, frame: Frame, *, n_rows: int | None = None) -> FloatArray:
         """Return the score of each row, in half widths of the label or as log-odds."""
-        names = {name for each in self.features for name in (each.name, each.full_name)}
+        names = {name for each in self.inputs for name in (*each.plain_names, *each.full_names)}
         columns, n_rows = tabulated(frame, names, n_rows)
         score: FloatArray = np.full(n_rows, self.intercept_scaled)
-        for name, feature in self.match(columns).items():
-            values = numbers(columns[name], what=f"column {name!r}")
-            score += feature.coef_scaled * feature.scaled(values)
+        for name, needed in self.match(columns).items():
+            score += needed.score(columns[name], what=f"column {name!r}")
         return score
 
     def to_sklearn(self) -> "FittedRegressor | FittedClassifier":
@@ -248,10 +198,10 @@ class LinearModel:
     def coefficients(self) -> Any:
         """Return the coefficients as a data frame; as a dict of columns where pandas is absent."""
         rows = [
-            {"party": each.party, "feature": each.name, "coef": coef, **_plain(each)}
+            {"party": each.party, "feature": each.name, "coef": coef, **plain(each)}
             for each, coef in zip(self.features, self.coef, strict=True)
         ]
-        names = ("party", "feature", "coef", "coef_scaled", "low", "high", "fill")
+        names = ("party", "feature", "group", "coef", "coef_scaled", "low", "high", "fill")
         return as_frame({name: [row[name] for row in rows] for name in names})
 
     def to_object(self) -> dict[str, Any]:
@@ -262,13 +212,14 @@ class LinearModel:
             "job_id": self.job_id,
             "private": self.private,
             "loss": self.loss,
-            "label": _plain(self.label),
+            "label": plain(self.label),
             "intercept_scaled": float(self.intercept_scaled),
             "intercept": float(self.intercept),
             "features": [
-                _plain(feature) | {"coef": float(coef)}
+                plain(feature) | {"coef": float(coef)}
                 for feature, coef in zip(self.features, self.coef, strict=True)
             ],
+            "encodings": json.loads(msgspec.json.encode(self.encodings)),
         }
 
     def to_json(self) -> str:
@@ -286,17 +237,18 @@ class LinearModel:
         """Read a model from plain values, refusing all that is unknown, missing or at odds."""
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise BadInput(f"{origin}: not a Colonnade model; give the model.json of a job")
-        if document.get("version") != VERSION:
-            raise BadInput(f"{origin}: not of version {VERSION}, the only one this program reads")
-        file = convert(document, _ModelFile, origin=origin)
+        if document.get("version") not in _READABLE:
+            raise BadInput(f"{origin}: not of version {VERSION}, the newest this program reads")
+        file = convert(document, ModelFile, origin=origin, text_dates=True)
         try:
             read = cls(
                 job_id=file.job_id,
                 loss=file.loss,
                 label=file.label,
                 intercept_scaled=file.intercept_scaled,
-                features=tuple(ModelFeature(*astuple(table)[:-1]) for table in file.features),
+                features=tuple(map(without_coef, file.features)),
                 private=file.private,
+                encodings=file.encodings,
             )
         except ValueError as error:
             raise BadInput(f"{origin}: {error}") from None
@@ -329,8 +281,3 @@ class LinearModel:
 def load_model(path: Path) -> LinearModel:
     """Read the ``model.json`` at ``path``."""
     return LinearModel.from_json(read_text(path), origin=str(path))
-
-
-def _plain(column: ModelLabel | ModelFeature) -> dict[str, Any]:
-    facts = asdict(column)
-    return {key: fact if isinstance(fact, str) else float(fact) for key, fact in facts.items()}

@@ -18,13 +18,16 @@ import struct
 import tempfile
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, Self
+from typing import Any, BinaryIO, Final, Literal, Self
 
+import msgspec
 import numpy as np
 
 from colonnade.core.arrays import AnyArray
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import FINE_GRID, GRID, Bounds, grid_dtype
+from colonnade.data.encoding import Encoding
+from colonnade.data.kinds import Bool, Category, Ordinal
 from colonnade.data.schema import CLIENT_IDS
 
 COARSE_NAME = "coarse.table"
@@ -39,17 +42,28 @@ _PAGE = 4096
 _ALIGNMENT = 64  # a cache line, so that kernels read each column from an aligned start
 _NO_DIGEST = "0" * (2 * _DIGEST_BYTES)
 
-Role = Literal["feature", "label"]
+_OPTIONAL = ("encodings", "alignment", "n_absent", "n_left_out")
+
+Role = Literal["feature", "label", "presence"]
+PRESENCE: Final = "presence"
 
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """Describe one stored column."""
+    """Describe one stored column.
+
+    Parameters
+    ----------
+    group
+        Name that the columns of a category share, of which at most one has its upper bound in a
+        row and all others their lower bound; empty for other columns.
+    """
 
     name: str
     role: Role
     bounds: Bounds
     fill: float
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +73,8 @@ class TableHeader:
     Parameters
     ----------
     columns
-        The features, then at most one label.
+        The features, then at most one label, then at most one column of presence: ``grid`` where
+        the party has the person, 0 where it does not and the whole row stands for nobody.
     content_digest
         SHA-256 of the column bytes, in order, without padding.
     fine_digest
@@ -69,6 +84,14 @@ class TableHeader:
     client_ids
         The rule by which ids are the same client's, if the rows are divided among clients; empty
         if they are not.
+    encodings
+        How raw columns became the stored ones, unless they are numbers of the same name.
+    alignment
+        What the order of the rows follows: the name of an alignment, ``roster-`` and a MAC of a
+        roster under a key that parties share, or empty. Public.
+    n_absent, n_left_out
+        People of that order whom the source lacks, and rows of the source that it lacks. Facts
+        about the rows: they stay with the party.
     """
 
     schema_digest: str
@@ -79,26 +102,61 @@ class TableHeader:
     fine_digest: str = _NO_DIGEST
     dataset_version: str = ""
     client_ids: str = ""
+    encodings: tuple[Encoding, ...] = ()
+    alignment: str = ""
+    n_absent: int = 0
+    n_left_out: int = 0
 
     def __post_init__(self) -> None:
         roles = [column.role for column in self.columns]
         n_features = roles.count("feature")
-        known = ["feature"] * n_features + ["label"] * (len(roles) > n_features)
+        known = ["feature"] * n_features
+        known += [role for role in ("label", PRESENCE) if role in roles]
         if self.n_rows < 1 or n_features < 1 or roles != known:
-            raise ValueError("a table has rows, features, and at most one label, which comes last")
+            raise ValueError("a table has rows, features, at most one label, then presence")
         if not re.fullmatch("([0-9a-f]{32})?", self.dataset_version):
             raise ValueError("a dataset version has 32 hex digits")
+        if not re.fullmatch("((roster-)?[0-9a-f]{64})?", self.alignment):
+            raise ValueError("an order of rows is named by 64 hex digits")
+        if self.n_absent < 0 or self.n_left_out < 0:
+            raise ValueError("counts of people are not negative")
         if self.client_ids not in ("", *CLIENT_IDS):
             raise ValueError("ids of clients are told apart by a known rule")
+
+    @property
+    def label(self) -> TableColumn | None:
+        """The label's column, if there is one."""
+        return next((column for column in self.columns if column.role == "label"), None)
+
+    @property
+    def has_presence(self) -> bool:
+        """Whether the table says whom the party has. Public: it follows from the order of rows."""
+        return self.columns[-1].role == PRESENCE
 
     @property
     def stride_bytes(self) -> int:
         """Distance between the starts of two columns."""
         return _round_up(self.n_rows * grid_dtype(self.grid).itemsize, _ALIGNMENT)
 
+    def exact(self) -> set[str]:
+        """Return the columns whose values attain their bounds by declaration: 0, 1 and levels."""
+        exact = (Bool, Category, Ordinal)
+        return {
+            name
+            for encoding in self.encodings
+            for place, name in enumerate(encoding.names)
+            if isinstance(encoding.kind, exact) or place > 0  # an indicator
+        }
+
     def encode(self) -> bytes:
         """Return the file's bytes up to the first column."""
         fields = asdict(self) | {"dtype": grid_dtype(self.grid).name}
+        for column in fields["columns"]:
+            if not column["group"]:  # as it was written before there were groups
+                del column["group"]
+        fields["encodings"] = msgspec.to_builtins(self.encodings)
+        # As before there were orders and encodings: a table that has none is what it was.
+        fields = {key: each for key, each in fields.items() if each or key not in _OPTIONAL}
         text = json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
         head = _PREFIX.pack(MAGIC, VERSION, len(text)) + text
         head += hashlib.sha256(head).digest()
@@ -116,12 +174,15 @@ class Table:
         view of the mapped file.
     label
         The label, shape ``(n_rows,)``, or None.
+    presence
+        ``grid`` for people whom the party has and 0 for others; None if it has everybody.
     """
 
     path: Path
     header: TableHeader
     columns: AnyArray
     label: AnyArray | None
+    presence: AnyArray | None = None
 
     @classmethod
     def open(cls, path: Path, *, grid: int = GRID) -> Self:
@@ -140,10 +201,14 @@ class Table:
             ) from None
         except OSError as error:
             raise BadInput(f"{path}: cannot read the table: {error.strerror}") from None
-        has_label = header.columns[-1].role == "label"
-        if has_label:
-            return cls(path, header, columns=block[:-1], label=block[-1])
-        return cls(path, header, columns=block, label=None)
+        n_features = [column.role for column in header.columns].count("feature")
+        return cls(
+            path,
+            header,
+            columns=block[:n_features],
+            label=None if header.label is None else block[n_features],
+            presence=block[-1] if header.has_presence else None,
+        )
 
     @property
     def n_rows(self) -> int:
@@ -166,6 +231,11 @@ class Table:
         return tuple(column.fill for column in self.header.columns if column.role == "feature")
 
     @property
+    def groups(self) -> tuple[str, ...]:
+        """The group of each feature; empty for those that are in none."""
+        return tuple(column.group for column in self.header.columns if column.role == "feature")
+
+    @property
     def content_digest(self) -> str:
         """SHA-256 of the column bytes; a fact about the data, so it stays with the party."""
         return self.header.content_digest
@@ -176,7 +246,8 @@ class Table:
         Privacy: sensitivities rest on every entry being within ``+-grid``, so that is checked too.
         """
         digest = hashlib.sha256()
-        for column in (*self.columns, *([] if self.label is None else [self.label])):
+        last = [column for column in (self.label, self.presence) if column is not None]
+        for column in (*self.columns, *last):
             digest.update(column.data)
             if not _within(column, self.header.grid):
                 raise BadInput(f"{self.path}: values off the grid; ingest the source again")
@@ -300,7 +371,8 @@ def _parse_header(text: bytes, path: Path) -> TableHeader:
             TableColumn(**(column | {"bounds": Bounds(**column["bounds"])}))
             for column in fields.pop("columns")
         )
-        return TableHeader(columns=columns, **fields)
+        encodings = msgspec.convert(fields.pop("encodings", ()), tuple[Encoding, ...])
+        return TableHeader(columns=columns, encodings=encodings, **fields)
     except (ValueError, TypeError, KeyError, AttributeError):
         raise BadInput(f"{path}: header has unknown content; ingest the source again") from None
 

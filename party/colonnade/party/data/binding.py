@@ -18,8 +18,8 @@ from pathlib import Path
 
 from colonnade.core.errors import BadInput, NotBound
 from colonnade.ledger.entries import Bound
-from colonnade.ledger.files import sync_path
 from colonnade.ledger.ledger import Ledger
+from colonnade.ledger.storage.files import sync_path
 from colonnade.party.data.clients import Clients, check_accounts
 from colonnade.party.data.dataset import Dataset
 from colonnade.party.data.witness import check_witness, leave_witness
@@ -104,15 +104,16 @@ def bind(
 ) -> Comparison | None:
     """Bind the ledger to other rows about the same people; return how its clients compare.
 
-    Refused, unless forced, if most clients are new or the rule for their ids is another one: then
-    their ids are written differently, and each would have a second budget.
+    Refused, unless forced, if most clients are new, at once or little by little since the ledger
+    began or was last forced, or if the rule for their ids is another one: then their ids may be
+    written differently, and each would have a second budget.
     """
     _check_reason(reason)
     with ledger.lock:
         check_accounts(ledger, divided=bool(rows.client_ids))
         _check_past(rows, ledger)
         found = None if clients is None else compare(clients, ledger)
-        objection = _objection(rows, ledger, found)
+        objection = _objection(rows, ledger, clients, found)
         if objection is not None and not force:
             raise NotBound(objection)
         # The entry first: a table is not taken from a ledger before it is written by which one.
@@ -140,7 +141,9 @@ def compare(clients: Clients, ledger: Ledger) -> Comparison:
     return Comparison(len(here & before), len(here - before), len(before - here))
 
 
-def _objection(rows: Rows, ledger: Ledger, found: Comparison | None) -> str | None:
+def _objection(
+    rows: Rows, ledger: Ledger, clients: Clients | None, found: Comparison | None
+) -> str | None:
     """Return why the clients may be the same under other names, or None."""
     bound = ledger.state.bound
     if found is not None and found.mostly_new:
@@ -148,6 +151,14 @@ def _objection(rows: Rows, ledger: Ledger, found: Comparison | None) -> str | No
             f"{found.new} of {found.new + found.known} clients are new to the ledger and "
             f"{found.vanished} have vanished: their ids may be written differently; compare the "
             "client column with the last extract"
+        )
+    here = frozenset() if clients is None else frozenset(clients.accounts(ledger))
+    confirmed = ledger.state.confirmed()
+    if confirmed and 2 * len(here - confirmed) > len(here):
+        return (
+            f"{len(here - confirmed)} of {len(here)} clients came with earlier extracts, a part "
+            "each time, or with this one: their ids may be written differently; compare the client "
+            "column with the first extract"
         )
     if bound is not None and bound.client_ids != rows.client_ids and ledger.state.accounts():
         return (

@@ -25,7 +25,7 @@ from colonnade.core.errors import (
     RequestConflict,
 )
 from colonnade.core.fixedpoint import Bounds
-from colonnade.data.table import Table, TableColumn
+from colonnade.data.table import PRESENCE, Table, TableColumn
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger, Released
 from colonnade.methods.bounds import (
@@ -41,7 +41,7 @@ from colonnade.party.data.binding import check_binding, claim, note_use, rows_of
 from colonnade.party.data.clients import refuse_clients
 from colonnade.party.data.dataset import Dataset
 from colonnade.party.data.purchases import Purchase, purchases, runs_of
-from colonnade.privacy.accounting import rho_from_units
+from colonnade.privacy.accounting import epsilon_of, rho_from_units
 from colonnade.privacy.mechanisms import DiscreteGaussian
 
 Progress: TypeAlias = Callable[[Iterable[int]], Iterable[int]]
@@ -176,14 +176,25 @@ def _asked(table: Table, names: Sequence[str] | None, *, label: bool) -> tuple[i
     """Return the places of the columns asked for, in the order of the table."""
     if label and table.label is None:
         raise BadInput(f"{table.path}: has no label to find bounds for; leave it out")
-    known = {column.name: place for place, column in enumerate(table.header.columns)}
-    asked = set(range(len(table.columns)) if names is None else ())
+    columns = enumerate(table.header.columns)
+    known = {each.name: place for place, each in columns if each.role != PRESENCE}
+    exact = table.header.exact()
+    default = () if names is not None else (name for name in table.names if name not in exact)
+    asked = {known[name] for name in default}
     for name in names or ():
         if name not in known:
             raise BadInput(f"the table has no column {name!r}; it has {', '.join(known)}")
         asked.add(known[name])
     if label:
         asked.add(len(table.columns))
+    for column in (table.header.columns[place] for place in sorted(asked)):
+        if column.name in exact:
+            raise BadInput(
+                f"column {column.name!r} has the bounds that its levels give it; there are no "
+                "tighter ones to buy"
+            )
+    if not asked and names is None:
+        raise BadInput("all bounds follow from levels, so there are no tighter ones to buy")
     if not asked:
         raise BadInput("no column is named; name some, or leave the list out for all")
     return tuple(sorted(asked))
@@ -196,7 +207,9 @@ def _bought(dataset: Dataset, ledger: Ledger) -> dict[int, Places]:
         if purchase.is_done(ledger):
             plan = QuantilePlan(len(purchase.columns), dataset.coarse.n_rows)
             bodies = [release.body for release in ledger.stored_many(purchase.keys)]
-            found |= dict(zip(purchase.columns, tight_places(plan, bodies), strict=True))
+            paid = sum(ledger.state.charges[key].units for key in purchase.keys)
+            places = tight_places(plan, bodies, plan.mechanism(paid).sigma2)
+            found |= dict(zip(purchase.columns, places, strict=True))
     return found
 
 
@@ -227,10 +240,12 @@ def _check_free(purchase: Purchase, table: Table, ledger: Ledger) -> None:
 def _affordable(plan: QuantilePlan, units: int) -> DiscreteGaussian:
     """Return the noise of a step, unless it would drown what is asked."""
     if units < plan.least_units:
+        columns = f"{plan.n_columns} column{'s' * (plan.n_columns != 1)}"
+        least = rho_from_units(plan.least_units)
         raise BadInput(
-            f"bounds of {plan.n_columns} columns over {plan.n_rows} rows are lost in noise at rho "
-            f"{rho_from_units(units):.4g}; give at least rho {rho_from_units(plan.least_units):.4g}"
-            " or use the declared ones"
+            f"bounds of {columns} over {plan.n_rows} rows are lost in noise at rho "
+            f"{rho_from_units(units):.4g}; give at least rho {least:.4g} (epsilon "
+            f"{epsilon_of(least, 1e-6):.3g} at delta 1e-6) or use the declared ones"
         )
     return plan.mechanism(units)
 

@@ -44,6 +44,10 @@ class Columns(Protocol):
     def label(self) -> Int16Array | None:
         """Shape ``(n_rows,)``, or None."""
 
+    @property
+    def presence(self) -> Int16Array | None:
+        """Shape ``(n_rows,)``: above 0 for people whom the party has; None if it has everybody."""
+
 
 @dataclass(frozen=True, slots=True)
 class HeldColumns:
@@ -51,6 +55,7 @@ class HeldColumns:
 
     features: Int16Array
     label: Int16Array | None
+    presence: Int16Array | None = None
 
 
 def version_of(table: Table) -> str:
@@ -97,6 +102,11 @@ class JobColumns:
         """Shape ``(n_rows,)``, or None."""
         return self._cache.get(self).label
 
+    @property
+    def presence(self) -> Int16Array | None:
+        """Shape ``(n_rows,)``, or None."""
+        return self._cache.presence
+
 
 class ColumnCache:
     """The columns of the jobs that were answered last: whatever is proposed, few are kept."""
@@ -105,6 +115,11 @@ class ColumnCache:
         self._coarse, self._fine, self._most = coarse, fine, most
         self._made: OrderedDict[JobColumns, HeldColumns] = OrderedDict()
         self._lock = threading.Lock()
+
+    @property
+    def presence(self) -> Int16Array | None:
+        """The table's column of presence, whatever the bounds of a job."""
+        return self._coarse.presence
 
     def of_job(self, features: Sequence[str], bounds: Sequence[Bounds], label: Label) -> Columns:
         """Return the columns that a job asks for, or say which the table does not have.
@@ -168,9 +183,10 @@ def _own(wanted: Sequence[TableColumn], coarse: Table) -> HeldColumns | None:
     """Return a view of the table, if it has the columns as they are wanted."""
     stored, labelled = coarse.header.columns, wanted[-1].role == "label"
     features = wanted[:-1] if labelled else wanted
-    if features != stored[: len(features)] or (labelled and wanted[-1] != stored[-1]):
+    if features != stored[: len(features)] or (labelled and wanted[-1] != coarse.header.label):
         return None
-    return HeldColumns(coarse.columns[: len(features)], coarse.label if labelled else None)
+    label = coarse.label if labelled else None
+    return HeldColumns(coarse.columns[: len(features)], label, coarse.presence)
 
 
 def _made(wanted: Sequence[TableColumn], coarse: Table, fine: Table) -> HeldColumns:
@@ -185,8 +201,8 @@ def _made(wanted: Sequence[TableColumn], coarse: Table, fine: Table) -> HeldColu
             file.flush()
             block = _mapped(file, len(wanted), coarse.n_rows)
             if wanted[-1].role == "label":
-                return HeldColumns(block[:-1], block[-1])
-            return HeldColumns(block, None)
+                return HeldColumns(block[:-1], block[-1], coarse.presence)
+            return HeldColumns(block, None, coarse.presence)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise LowDisk("there is no room beside the table for a job's columns") from None

@@ -11,7 +11,7 @@ from colonnade.core.errors import BadInput
 from colonnade.data.schema import Schema
 from colonnade.party.data.client_ids import client_id
 from colonnade.party.data.clients import Clients
-from colonnade.party.data.sources import MAIN, ROWS
+from colonnade.party.data.reading.sources import MAIN, ROWS
 
 _CLIENTS = f"{MAIN}.clients"
 _CHUNK = 50_000

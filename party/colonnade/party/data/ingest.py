@@ -6,19 +6,22 @@ behind, and the next one removes it.
 """
 
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 
+from colonnade.core.arrays import AnyArray, FloatArray
 from colonnade.core.errors import BadInput
-from colonnade.core.fixedpoint import FINE_GRID, GRID, quantise
+from colonnade.core.fixedpoint import FINE_GRID, GRID, Bounds, grid_dtype, quantise
+from colonnade.data.kinds import Category
 from colonnade.data.schema import Column, Schema
 from colonnade.data.table import (
     COARSE_NAME,
     FINE_NAME,
+    PRESENCE,
     Role,
     TableColumn,
     TableHeader,
@@ -26,7 +29,9 @@ from colonnade.data.table import (
 )
 from colonnade.party.data.clients import forget_clients, write_clients
 from colonnade.party.data.folder import workspace
-from colonnade.party.data.sources import Source, connect, one_line, open_source
+from colonnade.party.data.order import Roster, RowsById
+from colonnade.party.data.reading.connection import connect, one_line
+from colonnade.party.data.reading.sources import Source, open_source
 from colonnade.party.data.staging import Staged, stage
 
 Progress: TypeAlias = Callable[[Sequence[Column]], Iterable[Column]]
@@ -35,12 +40,19 @@ Progress: TypeAlias = Callable[[Sequence[Column]], Iterable[Column]]
 
 @dataclass(frozen=True, slots=True)
 class ColumnSummary:
-    """Count what ingest changed in one column."""
+    """Count what ingest changed in one column of the schema.
+
+    Parameters
+    ----------
+    n_other
+        Texts that are no declared level of a category and went to its level for the rest.
+    """
 
     name: str
     role: Role
     n_clipped: int
     n_missing: int
+    n_other: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +65,10 @@ class IngestSummary:
     Parameters
     ----------
     n_absent
-        People on the roster without a row; their fills are not counted as missing values.
+        People on the roster, or of the alignment, without a row; what stands for them is not
+        counted as missing values.
+    n_left_out
+        Rows of the source that the roster or the alignment has no place for.
     n_clients, n_respelled
         Clients that the rows are divided among, 0 for none, and those of them whose id is written
         in more than one way.
@@ -67,6 +82,8 @@ class IngestSummary:
     columns: tuple[ColumnSummary, ...]
     n_clients: int
     n_respelled: int
+    n_left_out: int = 0
+    alignment: str = ""
 
 
 def ingest(
@@ -75,6 +92,8 @@ def ingest(
     *,
     out: Path,
     roster: Path | None = None,
+    roster_key: Path | None = None,
+    alignment: RowsById | None = None,
     progress: Progress = iter,
 ) -> IngestSummary:
     """Write the rows of ``source`` as a coarse and a fine table in the folder ``out``.
@@ -84,7 +103,15 @@ def ingest(
     roster
         File of the agreed people, one id a line: the table has their rows in that order, fills
         for absent people, and nothing of anybody else. None keeps all rows in source order.
+    roster_key
+        File of the key under which parties compare their rosters.
+    alignment
+        The rows that an alignment gave, instead of a roster: absent people are zero rows.
     """
+    if roster_key is not None and roster is None:
+        raise BadInput(f"{roster_key}: is the key of a roster; give the roster too")
+    if alignment is not None and (roster is not None or schema.client is not None):
+        raise BadInput("rows follow an alignment, a roster or clients, not two of them")
     if roster is not None and schema.id is None:
         raise BadInput(f'{roster}: a roster needs the id column; add id = "..." to the schema')
     if roster is not None and schema.client is not None:
@@ -97,21 +124,27 @@ def ingest(
             one_line(str(out)),
             connect(folder, n_columns=len(schema.columns)) as database,
         ):
-            relation = open_source(database, source)
-            staged = stage(database, relation, schema=schema, roster=roster)
-            return _write(staged, schema, out=out, progress=progress)
+            relation = open_source(database, source, folder=folder, dialect=schema.dialect)
+            staged = stage(database, relation, schema=schema, roster=roster, alignment=alignment)
+            name = "" if alignment is None else alignment.name
+            if roster is not None and staged.index is not None:
+                agreed = Roster(roster, roster_key)
+                agreed.check_first(schema.id or "", matched=bool(staged.index[0] >= 0))
+                name = agreed.name()
+            return _write(staged, schema, out=out, alignment=name, progress=progress)
     except OSError as error:
         raise BadInput(f"{out}: cannot write the table: {error.strerror}") from None
     except UnicodeEncodeError:
         raise BadInput("a path or the query is not valid UTF-8; rename the file") from None
 
 
-def _write(staged: Staged, schema: Schema, *, out: Path, progress: Progress) -> IngestSummary:
+def _write(
+    staged: Staged, schema: Schema, *, out: Path, alignment: str, progress: Progress
+) -> IngestSummary:
     """Quantise column after column into both tables and put them in place together."""
-    columns = tuple(
-        TableColumn(column.name, _role(column, schema), bounds=column.bounds, fill=column.fill)
-        for column in schema.columns
-    )
+    columns, encodings = table_columns(schema), schema.encodings
+    if staged.zero_absent:  # also if nobody is absent: whether somebody is, is private
+        columns = (*columns, TableColumn(PRESENCE, PRESENCE, Bounds(-1.0, 1.0), 0.0))
     # Random, because anything computed from the rows would release whether they changed. In the
     # headers, because a file beside the tables could be out of step with them after a crash.
     version = secrets.token_hex(16)
@@ -123,6 +156,10 @@ def _write(staged: Staged, schema: Schema, *, out: Path, progress: Progress) -> 
             grid=grid,
             dataset_version=version,
             client_ids="" if schema.client is None else schema.client_ids,
+            encodings=tuple(each for each in encodings if not each.plain),
+            alignment=alignment,
+            n_absent=staged.n_absent,
+            n_left_out=staged.n_left_out,
         )
         for grid in (GRID, FINE_GRID)
     }
@@ -132,21 +169,17 @@ def _write(staged: Staged, schema: Schema, *, out: Path, progress: Progress) -> 
         TableWriter(fine_path, headers[FINE_GRID]) as fine,
         TableWriter(coarse_path, headers[GRID]) as coarse,
     ):
-        contents = staged.columns(len(columns))
-        for column, values in zip(progress(schema.columns), contents, strict=True):
-            is_missing = np.isnan(values)
-            filled = np.where(is_missing, column.fill, values)
-            low, high = column.bounds.low, column.bounds.high
-            fine.append(quantise(filled, column.bounds, grid=FINE_GRID))
-            coarse.append(quantise(filled, column.bounds, grid=GRID))
-            summaries.append(
-                ColumnSummary(
-                    column.name,
-                    _role(column, schema),
-                    n_clipped=int(np.count_nonzero((filled < low) | (filled > high))),
-                    n_missing=int(np.count_nonzero(is_missing)) - staged.n_absent,
-                )
-            )
+        contents = staged.columns(encodings)
+        for column, numbers in zip(progress(schema.columns), contents, strict=True):
+            summaries.append(_summary(column, numbers, schema, n_absent=staged.n_absent))
+            grouped = bool(column.encoding().group)
+            for filled, bounds in encoded(column, numbers):
+                for table, grid in ((fine, FINE_GRID), (coarse, GRID)):
+                    absent = -grid if grouped else 0
+                    table.append(_without(quantise(filled, bounds, grid=grid), staged, absent))
+        if (places := staged.absent) is not None:
+            for table, grid in ((fine, FINE_GRID), (coarse, GRID)):
+                table.append(np.where(places, 0, grid).astype(grid_dtype(grid)))
         # Both are whole on disk before either is put in place; the digest tells a torn pair.
         digest = coarse.seal(fine_digest=fine.seal())
         if staged.division is not None:
@@ -164,7 +197,56 @@ def _write(staged: Staged, schema: Schema, *, out: Path, progress: Progress) -> 
         columns=tuple(summaries),
         n_clients=0 if staged.division is None else len(staged.division.clients),
         n_respelled=0 if staged.division is None else staged.division.n_respelled,
+        n_left_out=staged.n_left_out,
+        alignment=alignment,
     )
+
+
+def encoded(column: Column, numbers: FloatArray) -> Iterator[tuple[FloatArray, Bounds]]:
+    """Yield the columns that read values become, without missing values, and their bounds."""
+    spread = column.encoding().spread(numbers)
+    for values, fill, bounds in zip(spread, column.fills(), column.limits(), strict=True):
+        yield np.where(np.isnan(values), fill, values), bounds
+
+
+def table_columns(schema: Schema) -> tuple[TableColumn, ...]:
+    """Return the columns that a table of ``schema`` stores: features, then the label."""
+    made = []
+    for column in schema.columns:
+        encoding = column.encoding()
+        role = _role(column, schema)
+        for name, bounds, fill in zip(encoding.names, column.limits(), column.fills(), strict=True):
+            made.append(TableColumn(name, role, bounds, fill, encoding.group))
+    return tuple(made)
+
+
+def _summary(
+    column: Column, numbers: FloatArray, schema: Schema, *, n_absent: int
+) -> ColumnSummary:
+    low, high, n_clipped, n_other = column.bounds.low, column.bounds.high, 0, 0
+    if isinstance(column.kind, Category):
+        n_other = int(np.count_nonzero(numbers == len(column.kind.levels)))
+    else:
+        n_clipped = int(np.count_nonzero((numbers < low) | (numbers > high)))
+    return ColumnSummary(
+        column.name,
+        _role(column, schema),
+        n_clipped=n_clipped,
+        n_missing=int(np.count_nonzero(np.isnan(numbers))) - n_absent,
+        n_other=n_other,
+    )
+
+
+def _without(values: AnyArray, staged: Staged, absent: int) -> AnyArray:
+    """Return a column with ``absent`` for people whom the party does not have.
+
+    Privacy: so that a person's absence is the replacement of a row, and every cap covers it. It is
+    the middle of the bounds for a number, and no level for a category: in any other code all
+    columns of a category would move when a person vanishes, and `methods.groups` counts two.
+    """
+    if (places := staged.absent) is not None:
+        values[places] = absent
+    return values
 
 
 def _role(column: Column, schema: Schema) -> Role:

@@ -15,9 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from colonnade.core.errors import LedgerFailed
-from colonnade.ledger.files import sync_path
 from colonnade.ledger.heads import evidence_in, evidence_line
 from colonnade.ledger.ledger import Ledger
+from colonnade.ledger.storage.files import sync_path
 
 HEAD_NAME = "ledger.head"
 _HERE = ""  # in place of a federation: nobody but this organization is told

@@ -6,14 +6,11 @@ so none is passed on: ``one_line`` replaces each by a line that names no data.
 """
 
 import csv
-import errno
 import gzip
-import os
 import re
 import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TextIO
 
@@ -21,10 +18,10 @@ import duckdb
 
 from colonnade.core.errors import BadInput
 from colonnade.core.text import listed
-from colonnade.party.data.sql import copy_rows
-
-MEMORY_MB = 1000
-"""Memory that DuckDB may use for tables of usual width; beyond it, it spills to disk."""
+from colonnade.data.dialect import PLAIN, Dialect
+from colonnade.party.data.reading.connection import NOT_UTF8, one_line
+from colonnade.party.data.reading.sql import copy_rows
+from colonnade.party.data.reading.transcode import as_utf8
 
 MAIN = "colonnade_staging.main"
 """Catalog and schema of the staging tables; a user's query may have another default."""
@@ -32,19 +29,13 @@ MAIN = "colonnade_staging.main"
 ROWS = f"{MAIN}.rows"
 """The table of staged rows."""
 
-_MAX_THREADS = 4
-_THREAD_COLUMNS = 1000
 _GZIP_BYTES = 2**20
-_GROUP_BYTES = 2**26
-_VECTOR_ROWS = 2048
-_MAX_GROUP_VECTORS = 60  # DuckDB's default
-_DELIMITERS = (";", "\t", "|")
-_FULL = tuple(os.strerror(each) for each in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
+_DELIMITERS = (";", "\t", "|", ",")
 
 
 @dataclass(frozen=True, slots=True)
 class FileSource:
-    """Read a CSV file (comma, header line, UTF-8; plain or gzip) or a Parquet file."""
+    """Read a CSV file (with a header line; plain or gzip) or a Parquet file."""
 
     path: Path
 
@@ -78,6 +69,8 @@ class Relation:
         DuckDB type names.
     is_csv
         Whether NULL is how an empty text is read.
+    dialect
+        How numbers are written, where they are texts.
     """
 
     origin: str
@@ -86,6 +79,7 @@ class Relation:
     types: tuple[str, ...]
     parameters: Mapping[str, object] = field(default_factory=dict)
     is_csv: bool = False
+    dialect: Dialect = PLAIN
 
     def find(self, name: str) -> int:
         """Return the position of the column called exactly ``name``."""
@@ -93,7 +87,10 @@ class Relation:
         if len(found) == 1:
             return found[0]
         if found:
-            raise BadInput(f"{self.origin}: {len(found)} columns are named {name!r}; rename one")
+            how = "rename one"
+            if self.is_csv:
+                how = f"set duplicates = \"number\" and take the second for '{name} (2)'"
+            raise BadInput(f"{self.origin}: {len(found)} columns are named {name!r}; {how}")
         raise BadInput(f"{self.origin}: no column {name!r}; {self.list_names()}")
 
     def list_names(self) -> str:
@@ -101,8 +98,10 @@ class Relation:
         if self.is_csv and len(self.names) == 1:
             for delimiter in _DELIMITERS:
                 if delimiter in self.names[0]:
+                    shown = "\\t" if delimiter == "\t" else delimiter
                     return (
-                        f"its header has no comma but {delimiter!r}; separate its fields by commas"
+                        f"its header has no {self.dialect.delimiter!r} but {delimiter!r}; set "
+                        f'delimiter = "{shown}"'
                     )
         if self.is_csv and any(is_number(name) for name in self.names):
             # Without a header the first line is a person's row, which no message may show.
@@ -110,83 +109,28 @@ class Relation:
         return f"it has {listed(self.names)}"
 
 
-def connect(folder: Path, *, n_columns: int) -> duckdb.DuckDBPyConnection:
-    """Open a staging database in ``folder``; it loads no extensions and keeps row order.
-
-    Parameters
-    ----------
-    n_columns
-        Width of the rows to be staged: DuckDB holds whole groups of them in memory.
-    """
-    if "?" in str(folder):  # DuckDB takes it for the start of options
-        raise BadInput(f"{folder.parent}: a path with '?' cannot hold a table; choose another")
-    n_threads = min(_MAX_THREADS, _THREAD_COLUMNS // n_columns)  # each holds rows of its own
-    database = duckdb.connect(
-        config={
-            "autoinstall_known_extensions": "false",
-            "autoload_known_extensions": "false",
-            "python_enable_replacements": "false",  # a query must not read our variables
-            "preserve_insertion_order": "true",
-            "memory_limit": f"{max(MEMORY_MB, n_columns // 4)}MB",  # 130 kB a column are held
-            "temp_directory": str(folder / "spill"),
-            "threads": str(max(1, min(n_threads, os.cpu_count() or 1))),
-            # Takes minutes over a thousand columns, and there is nothing to share between them.
-            "disabled_optimizers": "common_subexpressions",
-        },
-    )
-    database.execute("SET enable_progress_bar = false")  # DuckDB's own, on standard output
-    n_vectors = _GROUP_BYTES // (8 * n_columns * _VECTOR_ROWS)
-    n_rows = _VECTOR_ROWS * min(max(1, n_vectors), _MAX_GROUP_VECTORS)
-    attach = f"ATTACH $path AS colonnade_staging (ROW_GROUP_SIZE {n_rows})"
-    database.execute(attach, {"path": str(folder / "staging.duckdb")})
-    return database
-
-
-def open_source(staging: duckdb.DuckDBPyConnection, source: Source) -> Relation:
-    """Make ``source`` readable from ``staging``."""
+def open_source(
+    staging: duckdb.DuckDBPyConnection,
+    source: Source,
+    *,
+    folder: Path,
+    dialect: Dialect = PLAIN,
+) -> Relation:
+    """Make ``source`` readable from ``staging``; ``folder`` is private and takes what is copied."""
     if isinstance(source, FileSource):
-        return _open_file(staging, source.path)
+        return replace(_open_file(staging, source.path, folder, dialect), dialect=dialect)
+    return replace(_open_rows(staging, source), dialect=dialect)
+
+
+def _open_rows(staging: duckdb.DuckDBPyConnection, source: QuerySource) -> Relation:
     if source.database is not None and "://" in source.database:
         return _copy_from_server(staging, source.query, url=source.database)
     return _open_query(staging, source)
 
 
-@contextmanager
-def one_line(origin: str) -> Iterator[None]:
-    """Turn a DuckDB error into one line that starts with ``origin`` and holds no data."""
-    try:
-        yield
-    except duckdb.Error as error:
-        raise BadInput(f"{origin}: {_explain(error)}") from None
-
-
-def _explain(error: duckdb.Error) -> str:
-    text = str(error)
-    if any(full in text for full in _FULL):  # of several kinds, and rarely of the source's disk
-        return "cannot be staged: a disk is full; free some space (fit and predict stage in TMPDIR)"
-    if line := re.match(r"Invalid Input Error: CSV Error on Line: (\d+)", text):
-        if "not utf-8" in text:
-            return f"line {line[1]} is not UTF-8 text; convert the file to UTF-8"
-        if counts := re.search(
-            r"^Expected Number of Columns: (\d+) Found: (\d+)$", text, re.MULTILINE
-        ):
-            return f"line {line[1]} has {counts[2]} fields where the header has {counts[1]}"
-        return f"line {line[1]} is not valid CSV; check its quotes"
-    causes = {
-        duckdb.OutOfMemoryException: "needs more memory or disk space than there is",
-        duckdb.ParserException: "is not valid SQL",
-        duckdb.CatalogException: "names a table or function that does not exist",
-        duckdb.BinderException: "names a column that does not exist, or misuses one",
-        duckdb.ConversionException: "has a value that cannot be converted as the query asks",
-        duckdb.IOException: "cannot be read: missing, damaged, or in use by another program",
-    }
-    for kind, cause in causes.items():
-        if isinstance(error, kind):
-            return cause
-    return "cannot be read; it is damaged or in an unknown format"
-
-
-def _open_file(staging: duckdb.DuckDBPyConnection, path: Path) -> Relation:
+def _open_file(
+    staging: duckdb.DuckDBPyConnection, path: Path, folder: Path, dialect: Dialect
+) -> Relation:
     try:
         with path.open("rb") as file:
             magic = file.read(4)
@@ -199,37 +143,50 @@ def _open_file(staging: duckdb.DuckDBPyConnection, path: Path) -> Relation:
         return _describe(staging, str(path), sql=reader, parameters={"path": literal})
     if path.suffix.lower() in (".parquet", ".pq"):
         raise BadInput(f"{path}: not a Parquet file, whatever its name says")
-    return _open_csv(path, literal, compressed=magic[:2] == b"\x1f\x8b")
+    compressed = magic[:2] == b"\x1f\x8b"
+    plain = as_utf8(path, folder, dialect, compressed=compressed)
+    if plain is None:
+        return _open_csv(path, path, literal, dialect, compressed=compressed)
+    return _open_csv(plain, path, str(plain), dialect, compressed=False)
 
 
-def _open_csv(path: Path, literal: str, *, compressed: bool) -> Relation:
-    names = _read_csv_names(path, compressed=compressed)
+def _open_csv(
+    path: Path, origin: Path, literal: str, dialect: Dialect, *, compressed: bool
+) -> Relation:
+    """Read ``path``, which is ``origin`` or a copy of it in UTF-8."""
+    names = _read_csv_names(path, origin, dialect, compressed=compressed)
     columns = ", ".join(f"'c{position}': 'VARCHAR'" for position in range(len(names)))
     # Nothing is guessed: a sniffer may skip odd first rows or choose another quote in silence.
     sql = (
         f"read_csv($path, columns = {{{columns}}}, auto_detect = false, header = true, skip = 0,"
-        f" delim = ',', quote = '\"', escape = '\"', strict_mode = true, null_padding = false,"
-        f" ignore_errors = false, hive_partitioning = false,"
+        f" delim = $delimiter, quote = '\"', escape = '\"', strict_mode = true,"
+        f" null_padding = false, ignore_errors = false, hive_partitioning = false,"
         f" compression = '{'gzip' if compressed else 'none'}')"
     )
     types = ("VARCHAR",) * len(names)
-    return Relation(str(path), sql, names, types, parameters={"path": literal}, is_csv=True)
+    parameters = {"path": literal, "delimiter": dialect.delimiter}
+    return Relation(str(origin), sql, names, types, parameters=parameters, is_csv=True)
 
 
-def _read_csv_names(path: Path, *, compressed: bool) -> tuple[str, ...]:
+def _read_csv_names(
+    path: Path, origin: Path, dialect: Dialect, *, compressed: bool
+) -> tuple[str, ...]:
     """Read the header line, whose names DuckDB would fold and number."""
     try:
         with _open_text(path, compressed=compressed) as file:
-            names = tuple(next(csv.reader(file, strict=True), ()))
+            reader = csv.reader(file, strict=True, delimiter=dialect.delimiter)
+            names = tuple(next(reader, ()))
         if compressed:
             _check_gzip(path)
     except UnicodeDecodeError:
-        raise BadInput(f"{path}: not UTF-8 text; convert the file to UTF-8") from None
+        raise BadInput(f"{origin}: is {NOT_UTF8}") from None
     except (csv.Error, EOFError, OSError, zlib.error):
-        raise BadInput(f"{path}: cannot be read as CSV; its header or gzip is damaged") from None
+        raise BadInput(f"{origin}: cannot be read as CSV; its header or gzip is damaged") from None
+    if any("\0" in name for name in names):
+        raise BadInput(f"{origin}: is {NOT_UTF8}")
     if not names:
-        raise BadInput(f"{path}: the first line is empty; it must name the columns")
-    return names
+        raise BadInput(f"{origin}: the first line is empty; it must name the columns")
+    return dialect.header(names)
 
 
 def _open_text(path: Path, *, compressed: bool) -> TextIO:

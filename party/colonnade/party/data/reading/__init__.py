@@ -1,0 +1,1 @@
+"""Rows as they are before ingest: files, queries, encodings and types."""

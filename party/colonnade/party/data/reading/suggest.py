@@ -1,0 +1,255 @@
+"""A first draft of a schema, from a file's header and types, for a person to complete.
+
+What a schema says is public, so nothing of the rows belongs in it that is not known without them.
+A draft has no bounds. Types and levels are taken from rows, marked so, and have to be reviewed; a
+level that few rows have is left out.
+"""
+
+import csv
+import io
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import duckdb
+
+from colonnade.core.errors import BadInput
+from colonnade.data.dialect import PLAIN, Dialect
+from colonnade.data.encoding import DEFAULT_MISSING
+from colonnade.data.kinds import NO, YES
+from colonnade.party.data.reading.connection import connect, one_line
+from colonnade.party.data.reading.sources import FileSource, Relation, is_number, open_source
+from colonnade.party.data.reading.transcode import first_text
+from colonnade.party.data.reading.values import DATES, FLOATS, NUMBERS, plain_sql
+
+MAX_LEVELS = 50
+"""Different texts of a column up to which it is drafted as a category."""
+
+LEAST_ROWS = 10
+"""Rows that a level must have to be drafted."""
+
+_REVIEW = "to be reviewed: taken from rows"
+_FORMATS = ("", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%Y%m%d")
+_ISO = "%Y-%m-%d"
+_SOURCE = "colonnade_staging.main.drafted"
+
+
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    """What a column of a file seems to hold."""
+
+    name: str
+    type: str  # of a schema, or empty for texts that are no levels
+    levels: tuple[str, ...] = ()
+    n_rare: int = 0  # texts that too few rows have
+    format: str = ""
+    note: str = ""
+
+
+def suggest(
+    path: Path,
+    *,
+    dialect: Dialect | None = None,
+    ids: Sequence[str] = (),
+    label: str | None = None,
+) -> str:
+    """Return a draft of the schema of a CSV or Parquet file; a dialect not given is guessed.
+
+    Parameters
+    ----------
+    ids
+        Columns that tell people apart, which are no features.
+    label
+        The column that is the label.
+    """
+    dialect = dialect or guess_dialect(path)
+    with (
+        tempfile.TemporaryDirectory(prefix="colonnade-suggest-") as folder,  # mode 0700
+        one_line(str(path)),
+        connect(Path(folder), n_columns=100) as database,
+    ):
+        relation = open_source(database, FileSource(path), folder=Path(folder), dialect=dialect)
+        if len({*relation.names}) != len(relation.names):
+            twice = next(name for name in relation.names if relation.names.count(name) > 1)
+            relation.find(twice)  # says how to tell them apart
+        for name in (*ids, *([] if label is None else [label])):
+            relation.find(name)
+        if relation.is_csv and (dialect.decimal, dialect.thousands) == (".", ""):
+            dialect = replace(dialect, decimal=_decimal(database, relation))
+            relation = replace(relation, dialect=dialect)
+        if relation.is_csv and any(map(is_number, relation.names)):
+            raise BadInput(f"{path}: {relation.list_names()}")
+        columns = [_draft(database, relation, place) for place in range(len(relation.names))]
+    if not any(column.type for column in columns):
+        raise BadInput(f"{path}: no column holds numbers, dates, yes and no, or levels")
+    return _text(path, columns, dialect if relation.is_csv else PLAIN, ids, label)
+
+
+def guess_dialect(path: Path) -> Dialect:
+    """Guess a file's encoding and delimiter from its beginning."""
+    text, encoding = first_text(path)
+    line = next(iter(io.StringIO(text, newline="")), "")
+    counts = {each: len(next(csv.reader([line], delimiter=each), ())) for each in ",;\t|"}
+    return Dialect(delimiter=max(counts, key=lambda each: counts[each]), encoding=encoding)
+
+
+def _decimal(database: duckdb.DuckDBPyConnection, relation: Relation) -> str:
+    """Return the decimal mark with which more cells are numbers that have a fraction."""
+    counts, n_columns = [], len(relation.names)
+    for mark in ".,":
+        pattern = f"'\\s*[+-]?[0-9]+[{mark}][0-9]+\\s*'"
+        # Of a column without any value there is no count.
+        cells = [
+            f"coalesce(count_if(regexp_full_match(c{i}, {pattern})), 0)" for i in range(n_columns)
+        ]
+        counts.append(_one(database, relation, " + ".join(cells)))
+    return "," if counts[1] > counts[0] else "."
+
+
+def _draft(database: duckdb.DuckDBPyConnection, relation: Relation, place: int) -> Drafted:
+    name, held = relation.names[place], relation.types[place].partition("(")[0]
+    if held == "BOOLEAN":
+        return Drafted(name, "bool")
+    if held in DATES:
+        return Drafted(name, "date")
+    if held in NUMBERS | FLOATS:
+        return Drafted(name, "number")
+    text = f"trim(CAST(c{place} AS VARCHAR))"
+    there = f"({text} IS NOT NULL AND NOT list_contains($missing::VARCHAR[], {text}))"
+
+    def share(test: str) -> bool:
+        """Return whether all texts pass."""
+        return _one(database, relation, f"count_if({there} AND NOT coalesce({test}, false))") == 0
+
+    if _one(database, relation, f"count_if({there})") == 0:
+        return Drafted(name, "", note="no value in any row")
+    if share(f"TRY_CAST({plain_sql(text, relation.dialect)} AS DOUBLE) IS NOT NULL"):
+        return Drafted(name, "number", note=_whole(database, relation, text, there))
+    for form in _FORMATS:
+        if share(f"try_strptime(left({text}, 10), '{form or _ISO}') IS NOT NULL"):
+            return Drafted(name, "date", format=form)
+    counts = _counts(database, relation, text, there)
+    if {level.casefold() for level in counts} <= {*YES, *NO}:
+        return Drafted(name, "bool")
+    levels = tuple(sorted(level for level, count in counts.items() if count >= LEAST_ROWS))
+    usable = all(level.isprintable() and len(level) <= 150 for level in levels)
+    if len(counts) > MAX_LEVELS or not levels or not usable:
+        return Drafted(name, "", note="texts that are no levels: too many, too rare or too long")
+    return Drafted(name, "category", levels, len(counts) - len(levels))
+
+
+def _whole(database: duckdb.DuckDBPyConnection, relation: Relation, text: str, there: str) -> str:
+    few = _one(database, relation, f"count(DISTINCT CASE WHEN {there} THEN {text} END)")
+    return "few different values: a category or an ordinal?" if few <= LEAST_ROWS else ""
+
+
+def _counts(
+    database: duckdb.DuckDBPyConnection, relation: Relation, text: str, there: str
+) -> dict[str, int]:
+    sql = (
+        f"SELECT {text}, count(*) FROM {relation.sql} WHERE {there} GROUP BY 1 "  # noqa: S608
+        f"ORDER BY 2 DESC LIMIT {MAX_LEVELS + 1}"
+    )
+    parameters = {**relation.parameters, "missing": list(DEFAULT_MISSING)}
+    return dict(database.execute(sql, parameters).fetchall())
+
+
+def _one(database: duckdb.DuckDBPyConnection, relation: Relation, expression: str) -> int:
+    parameters = dict(relation.parameters)
+    if "$missing" in expression:
+        parameters["missing"] = list(DEFAULT_MISSING)
+    sql = f"SELECT {expression} FROM {relation.sql}"  # noqa: S608 (our own SQL)
+    (count,) = database.execute(sql, parameters).fetchone() or (0,)
+    return int(count or 0)
+
+
+def _text(
+    path: Path,
+    columns: list[Drafted],
+    dialect: Dialect,
+    named_ids: Sequence[str],
+    label: str | None,
+) -> str:
+    lines = [
+        f"# A draft of the schema of {path.name}, for a person to complete.",
+        "# A schema is public: it says only what is known without looking at the rows.",
+        f'# Replace every "?", and review all that is marked "{_REVIEW}".',
+        "",
+    ]
+    lines += [
+        f"{key} = {json.dumps(value)}  # {_REVIEW}"
+        for key in ("delimiter", "decimal", "encoding", "duplicates")
+        if (value := getattr(dialect, key)) != getattr(PLAIN, key)
+    ]
+    known = [each.name for each in columns if each.name.casefold() in ("id", "person", "patient")]
+    ids = tuple(named_ids) or tuple(known[:1])
+    named = json.dumps(ids[0], ensure_ascii=False) if ids else '"..."'
+    mark = "" if len(named_ids) == 1 else "# "
+    lines += [f"{mark}id = {named}  # the column that names the person, for a roster", ""]
+    for column in columns:
+        if column.name not in (*ids, label):
+            lines += [*_block(column), ""]
+    if label is not None:
+        lines += [*_label(next(each for each in columns if each.name == label)), ""]
+    else:
+        lines += [
+            "# [label]  # at most one: change the [[feature]] above it is, and move it to the end",
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def _label(column: Drafted) -> Iterator[str]:
+    """Draft the label; texts must be of two levels, of which the first is 0."""
+    if not column.type or (column.type == "category" and len(column.levels) != 2):
+        raise BadInput(
+            f"the label {column.name!r} holds neither numbers nor two levels that "
+            f"{LEAST_ROWS} rows have"
+        )
+    for line in _block(column):
+        if line == "[[feature]]":
+            yield "[label]  # 1 is the second level" if column.type == "category" else "[label]"
+        elif not line.startswith(("other =", "# baseline")):
+            yield line
+
+
+def _block(column: Drafted) -> Iterator[str]:
+    name = json.dumps(column.name, ensure_ascii=False)
+    if not column.type:
+        yield f"# Left out: {name}: {column.note}."
+        return
+    yield "[[feature]]"
+    yield f"name = {name}"
+    if column.type != "number" or column.note:
+        mark = f"{_REVIEW}; {column.note}" if column.note else _REVIEW
+        yield f'type = "{column.type}"  # {mark}'
+    if column.type == "category":
+        yield f"levels = [  # {_REVIEW}; keep what is public"
+        yield from (f"    {json.dumps(level, ensure_ascii=False)}," for level in column.levels)
+        yield "]"
+        yield f'other = "{_other(column.levels)}"  # {_rare(column)}'
+        yield "# baseline = ?  # the level that others are compared with; default: none"
+    if column.type in ("number", "date"):
+        bound = "a date" if column.type == "date" else "a number"
+        yield f"low = ?  # {bound} known without the rows; values below it are clipped to it"
+        yield f"high = ?  # {bound} known without the rows"
+    if column.format:
+        yield f"format = {json.dumps(column.format)}  # {_REVIEW}"
+
+
+def _rare(column: Drafted) -> str:
+    return "every other text" + (
+        f"; the file has some that fewer than {LEAST_ROWS} rows have" if column.n_rare else ""
+    )
+
+
+def _other(levels: tuple[str, ...]) -> str:
+    return next(name for name in ("other", "any other", "none of these") if name not in levels)
+
+
+def check_new(path: Path) -> None:
+    """Refuse to write over a file."""
+    if path.exists():
+        raise BadInput(f"{path}: exists; name a new file")
