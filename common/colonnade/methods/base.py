@@ -13,10 +13,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from colonnade.core.fixedpoint import Bounds
+from colonnade.data.encoding import Encoding
+from colonnade.methods.groups import check_groups
 from colonnade.methods.problem import Labels, Loss, Problem
 
 MAX_PARTIES = 256
 MAX_MEMBER_NAME = 64
+MAX_ALIGNMENT_NAME = 80
 MAX_FEATURES = 2**20
 MAX_POPULATION = 10**9
 MAX_CLIENTS = 2**20
@@ -53,17 +56,26 @@ class Member:
     fills: tuple[float, ...]  # stand for missing values, as declared; clipped to the bounds
     holds_label: bool
     clients: int = 0  # whose rows it holds, where the unit of privacy is a client
+    groups: tuple[str, ...] = ()  # of the features, empty for those in none; () for no groups
+    encodings: tuple[Encoding, ...] = ()  # of raw columns that are no numbers of the same name
+    alignment: str = ""  # what the order of its rows follows; the same for all in a job
 
     def __post_init__(self) -> None:
-        for name in (self.party, self.dataset):
+        for name in (self.party, *([self.dataset] if self.features else [])):
             if not 1 <= len(name) <= MAX_MEMBER_NAME or not name.isprintable():
                 raise ValueError(
                     f"parties and versions have 1 to {MAX_MEMBER_NAME} printable characters"
                 )
+        if len(self.alignment) > MAX_ALIGNMENT_NAME or not self.alignment.isascii():
+            raise ValueError("the name of an alignment or a roster is too long")
         if len(self.features) != len(self.bounds) or len(set(self.features)) != len(self.features):
             raise ValueError("a party's features need different names and bounds each")
         if len(self.fills) != len(self.features) or not all(map(math.isfinite, self.fills)):
             raise ValueError("a party's features need a finite fill each")
+        check_groups(self.features, self.groups)
+        names = [encoding.name for encoding in self.encodings]
+        if len(set(names)) != len(names):
+            raise ValueError("a raw column is encoded twice")
 
 
 class PartLike(Protocol):
@@ -89,6 +101,10 @@ class Part:
     party: str
     features: tuple[str, ...]
     holds_label: bool
+    groups: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_groups(self.features, self.groups)
 
 
 class MethodSpec(Protocol):
@@ -184,6 +200,11 @@ class Method(Generic[S]):
         Run each compiled kernel of the method once, on zeros.
     section
         Key of the method's own part of a report, or empty.
+    model
+        Whether a job ends in a model. One that does not has no features, no label and nobody's
+        table; what it ends in is the method's own.
+    account
+        The ledger account that pays, where the unit of privacy is a record.
     """
 
     kind: str
@@ -198,6 +219,8 @@ class Method(Generic[S]):
     with_rows: Callable[[S, int], S] | None = None
     warm: Callable[[], None] = lambda: None
     section: str = ""
+    model: bool = True
+    account: str = ""
 
 
 def payload(spec: MethodSpec, party: str) -> dict[str, int]:

@@ -38,6 +38,7 @@ At 1/4 three times as many rows are clipped; 3/4 has a quarter more noise for ha
 """
 
 _MARGIN = 3  # standard deviations of a count that must fit between a level and the nearer end
+_EXTREME = 4  # of a count, beyond which the extreme of a few of the same rows hardly lies
 _MAX_STEPS = FINE_GRID.bit_length()  # then a quantile is one or two places of the grid
 _BLOCK = 16384  # rows of a column that stay in cache while all levels pass by
 
@@ -199,19 +200,45 @@ Places: TypeAlias = tuple[int, int]
 DECLARED: Places = (-FINE_GRID, FINE_GRID)
 
 
-def tight_places(plan: QuantilePlan, bodies: Sequence[bytes]) -> list[Places]:
+def tight_places(plan: QuantilePlan, bodies: Sequence[bytes], sigma2: int) -> list[Places]:
     """Return where the releases ``bodies`` put the bounds of each column.
 
     The interval between the outer quantiles is widened by `WIDEN` of its length on both sides. A
     column whose quantiles coincide, because nearly all its values are equal, keeps its declared
-    bounds: the few other values may be what matters.
+    bounds: the few other values may be what matters. So does one whose quantiles coincide as far
+    as noise lets tell: between a flag's two values every count is the same, and where that is near
+    a level the noise, of variance ``sigma2``, alone would decide where the bisection ends.
 
     Privacy: a function of public numbers and of released bytes; of a column, of its own counts.
     """
     if len(bodies) != plan.steps:
         raise ValueError("bounds need an answer to each step")
-    cells = plan.result(bodies).tolist()
-    return [_widen(levels[0], levels[-1]) for levels in cells]
+    cells, alike = plan.result(bodies).tolist(), _nearly_constant(plan, bodies, sigma2)
+    return [
+        DECLARED if constant else _widen(levels[0], levels[-1])
+        for levels, constant in zip(cells, alike, strict=True)
+    ]
+
+
+def _nearly_constant(plan: QuantilePlan, bodies: Sequence[bytes], sigma2: int) -> list[bool]:
+    """Return for each column whether one value may hold all rows between the outer levels.
+
+    Just above the lowest quantile the counts of such a column reach the highest level, or just
+    below the highest one they do not exceed the lowest level, up to the noise. The extreme of ten
+    or fewer counts of the same rows lies within four deviations of them, but for one in 1,500.
+    """
+    counts = np.stack([plan.decode(body) for body in bodies])[plan.steps // 2 :]
+    first, last = (math.ceil(level * plan.n_rows) for level in (plan.levels[0], plan.levels[-1]))
+    margin = _EXTREME * sigma2**0.5
+    found = []
+    for column in range(plan.n_columns):
+        lower, upper = counts[:, column, 0], counts[:, column, -1]
+        above, below = lower[lower >= first], upper[upper < last]
+        found.append(
+            (above.size > 0 and int(above.min()) >= last - margin)
+            or (below.size > 0 and int(below.max()) < first + margin)
+        )
+    return found
 
 
 def _widen(lower: Sequence[int], upper: Sequence[int]) -> Places:
@@ -236,10 +263,10 @@ def bounds_at(declared: Bounds, places: Places) -> Bounds:
 
 
 def tight_bounds(
-    declared: Sequence[Bounds], plan: QuantilePlan, bodies: Sequence[bytes]
+    declared: Sequence[Bounds], plan: QuantilePlan, bodies: Sequence[bytes], sigma2: int
 ) -> tuple[Bounds, ...]:
     """Return the bounds that the releases ``bodies`` support, within the declared ones."""
-    found = zip(declared, tight_places(plan, bodies), strict=True)
+    found = zip(declared, tight_places(plan, bodies, sigma2), strict=True)
     return tuple(bounds_at(bounds, places) for bounds, places in found)
 
 

@@ -45,6 +45,8 @@ class BoundsBudget:
         """
         if share == 0.0:
             return cls("declared bounds are used; a share of the budget buys tighter ones")
+        if not columns:
+            return cls("declared bounds are used: they are exact")
         widest, parties = max(columns.values()), len(columns)
         least = QuantilePlan(widest, n_rows).least_units
         needed, most = least * parties / units, MAX_SHARE if share is None else share

@@ -34,7 +34,9 @@ class Moments:
 
 
 def moments_mechanism(count: int, units: int) -> DiscreteGaussian:
-    """Return the noise of the sums of ``count`` columns and of their squares, for ``units``.
+    """Return the noise of sums of columns and of their squares, for ``units``.
+
+    ``count`` is the number of columns that one row can move (`methods.groups.moved_columns`).
 
     Privacy: one row moves a sum by ``|s - t|`` and its sum of squares, each square divided by
     ``GRID`` and rounded down, by ``|s**2 - t**2| / GRID`` up to rounding. The sum of the squares
@@ -55,7 +57,7 @@ def sums(column: Int16Array) -> tuple[int, int]:
     return int(wide.sum(dtype=np.int64)), int((wide * wide >> _SHIFT).sum(dtype=np.int64))
 
 
-def moments_of(noisy: IntArray, n_rows: int, mechanism: DiscreteGaussian) -> Moments:
+def moments_of(noisy: IntArray, n_rows: float, mechanism: DiscreteGaussian) -> Moments:
     """Estimate means and deviations from released sums, shrunk where they are mostly noise."""
     found = noisy.astype(np.float64) / (n_rows * GRID)
     count = found.size // 2

@@ -23,6 +23,8 @@ from colonnade.methods.problem import Labels
 from colonnade.methods.registry import method_of
 from colonnade.privacy.accounting import MAX_UNITS, delta_for
 
+NO_LABEL = ("", Bounds(0.0, 1.0))
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
@@ -33,7 +35,7 @@ class Job:
     delta: float
     party_timeout_s: int
     members: tuple[Member, ...]
-    label: str
+    label: str  # empty if the job ends in no model
     label_bounds: Bounds
     method: MethodSpec
 
@@ -56,11 +58,21 @@ class Job:
                 raise ValueError("members and the method's parts differ about the label")
         if self.unit is Unit.RECORD and any(member.clients for member in self.members):
             raise ValueError("only a job over clients has clients")
+        self._check_columns()
         method_of(self.kind).check(self.method, self.members)
         if not 1 <= self.rounds <= MAX_ROUNDS:
             raise ValueError(f"a job has 1 to {MAX_ROUNDS} rounds")
         for member in self.members:
             self._check_sizes(member)
+
+    def _check_columns(self) -> None:
+        """Refuse columns where there is no model, and rows that are not in one order."""
+        if self.unit is Unit.RECORD and len({member.alignment for member in self.members}) > 1:
+            raise ValueError("the parties' rows are in different orders: align them first")
+        model = method_of(self.kind).model
+        used = any(member.features or member.holds_label for member in self.members)
+        if bool(self.label) != model or (used and not model):
+            raise ValueError("a job has a label, and columns, if and only if it ends in a model")
 
     def _check_sizes(self, member: Member) -> None:
         """Refuse what no ledger could pay or no message carry, before anything is asked."""

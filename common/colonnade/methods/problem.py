@@ -1,8 +1,11 @@
 """What is known of a vertical job before any data is read."""
 
 import enum
+import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from colonnade.methods.groups import moved_columns
 
 # What is expected between columns of different parties if nobody says.
 DEFAULT_CORRELATION = 0.2
@@ -13,6 +16,7 @@ class Labels(enum.Enum):
 
     SHARED = "shared"
     SKETCHED = "sketched"
+    NONE = "none"  # a job without a model has no label
 
 
 class Loss(enum.Enum):
@@ -20,6 +24,7 @@ class Loss(enum.Enum):
 
     SQUARED = "squared"
     LOGISTIC = "logistic"
+    NONE = "none"  # a job without a model minimises nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,9 @@ class Problem:
     label_owner: str | None = None  # None if every party holds the label
     loss: Loss = Loss.SQUARED
     correlation: float | None = None  # expected between columns of different parties
+    groups: Mapping[str, Sequence[str]] = field(default_factory=dict)  # of the features, by party
+    presence: bool = False  # whether tables say whom a party has
+    people: Mapping[tuple[str, ...], int] = field(default_factory=dict)  # of one party or two
 
     def __post_init__(self) -> None:
         if not self.features or not all(self.features.values()):
@@ -42,6 +50,33 @@ class Problem:
             raise ValueError("the owner of the label is not a party")
         if self.correlation is not None and not 0.0 <= self.correlation < 1.0:
             raise ValueError("a correlation must lie in 0 .. 1")
+
+    def moved(self, party: str) -> int:
+        """Return how many columns of ``party`` one row can move."""
+        return moved_columns(self.features[party], self.groups.get(party, ()))
+
+    def overlap(self) -> tuple[int, ...]:
+        """Return how many people each two parties have in common, if that was told."""
+        pairs = [tuple(sorted(pair)) for pair in itertools.combinations(self.features, 2)]
+        known = {tuple(sorted(names)): count for names, count in self.people.items()}
+        if not self.presence or not all(pair in known for pair in pairs):
+            return ()
+        return tuple(min(max(known[pair], 0), self.n_rows) for pair in pairs)
+
+    @property
+    def rows_alone(self) -> int:
+        """Rows that a party's own sums are over, at the party with fewest."""
+        own = [self.people.get((party,), self.n_rows) for party in self.features]
+        return max(1, min(*own, self.n_rows))
+
+    @property
+    def rows_between(self) -> int:
+        """Rows of complete tables whose products between parties err as those of these do.
+
+        A sum over the people of two parties has the noise of all rows of one of them.
+        """
+        overlap = self.overlap()
+        return max(1, min(overlap) ** 2 // self.rows_alone) if overlap else self.n_rows
 
     @property
     def sketched(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from colonnade.core.errors import BadMessage
 from colonnade.methods.admm.method import ADMM
+from colonnade.methods.alignment.method import ALIGNMENT
 from colonnade.methods.base import Method
 from colonnade.methods.frank_wolfe.method import FRANK_WOLFE
 from colonnade.methods.moments.method import MOMENTS
@@ -36,3 +37,4 @@ def kinds() -> tuple[str, ...]:
 register(FRANK_WOLFE)
 register(MOMENTS)
 register(ADMM)
+register(ALIGNMENT)

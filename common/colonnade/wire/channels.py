@@ -61,7 +61,7 @@ def server_identity(address: str, credentials: Credentials) -> Identity:
         ):
             leaf = secure.getpeercert(binary_form=True) or b""
     except ssl.SSLCertVerificationError as error:
-        if error.verify_code in _OUT_OF_TIME:  # mended at the coordinator, so worth another try
+        if error.verify_code in _OUT_OF_TIME:  # fixed at the coordinator, so worth another try
             raise Unreachable(
                 f"{address} shows a certificate out of its time ({error.verify_message}); it has "
                 "to be renewed there, unless this machine's clock is wrong"

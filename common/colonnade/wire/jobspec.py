@@ -6,14 +6,16 @@ does not know might matter for privacy, so it is refused, at the coordinator and
 
 import hashlib
 import math
+from collections.abc import Iterable
 
 from colonnade.core.errors import BadMessage
 from colonnade.core.fixedpoint import Bounds
 from colonnade.methods.base import Member
-from colonnade.methods.job import Job
+from colonnade.methods.job import NO_LABEL, Job
 from colonnade.methods.messages import read
 from colonnade.methods.registry import kinds, method_of
 from colonnade.v1 import job_pb2
+from colonnade.wire.encodings import encoding_from_proto, encoding_to_proto
 
 VERSION = 3
 MAX_SPEC_BYTES = 4 << 20
@@ -29,17 +31,20 @@ def job_to_bytes(job: Job) -> bytes:
         population=job.population,
         delta=job.delta,
         party_timeout_s=job.party_timeout_s,
-        label=feature_to_proto(job.label, job.label_bounds),
+        label=feature_to_proto(job.label, job.label_bounds) if job.label else None,
     )
     message.method.kind, message.method.body = job.kind, method_of(job.kind).encode(job.method)
     for member in job.members:
-        features = map(feature_to_proto, member.features, member.bounds, member.fills)
+        groups = member.groups or ("",) * len(member.features)
+        features = map(feature_to_proto, member.features, member.bounds, member.fills, groups)
         message.members.add(
             party=member.party,
             dataset=member.dataset,
             features=features,
             holds_label=member.holds_label,
             clients=member.clients,
+            encodings=map(encoding_to_proto, member.encodings),
+            alignment=member.alignment,
         )
     return message.SerializeToString(deterministic=True)
 
@@ -79,15 +84,19 @@ def question_of(spec: bytes) -> bytes:
     return hashlib.sha256(asked.SerializeToString(deterministic=True)).digest()
 
 
-def feature_to_proto(name: str, bounds: Bounds, fill: float | None = None) -> job_pb2.Feature:
+def feature_to_proto(
+    name: str, bounds: Bounds, fill: float | None = None, group: str = ""
+) -> job_pb2.Feature:
     """Encode a column and its bounds; ``fill`` is a feature's, and None for a label."""
-    return job_pb2.Feature(name=name, low=bounds.low, high=bounds.high, fill=fill)
+    return job_pb2.Feature(name=name, low=bounds.low, high=bounds.high, fill=fill, group=group)
 
 
 def feature_from_proto(message: job_pb2.Feature) -> tuple[str, Bounds]:
     """Decode a column and its bounds; `ValueError` unless they are usable."""
     if not 1 <= len(message.name) <= MAX_NAME or not message.name.isprintable():
         raise ValueError(f"a column's name has 1 to {MAX_NAME} printable characters")
+    if len(message.group) > MAX_NAME or not message.group.isprintable():
+        raise ValueError(f"a group's name has up to {MAX_NAME} printable characters")
     return message.name, Bounds(message.low, message.high)
 
 
@@ -100,9 +109,13 @@ def fill_from_proto(message: job_pb2.Feature) -> float:
 
 def _job_from_proto(message: job_pb2.JobSpec) -> Job:
     members = tuple(_member_from_proto(member) for member in message.members)
-    label, label_bounds = feature_from_proto(message.label)
+    label, label_bounds = NO_LABEL
+    if message.HasField("label"):
+        label, label_bounds = feature_from_proto(message.label)
     if message.label.HasField("fill"):
         raise ValueError("a label has no fill")
+    if message.label.group:
+        raise ValueError("a label is in no group")
     return Job(
         name=message.name,
         salt=message.salt,
@@ -127,4 +140,13 @@ def _member_from_proto(message: job_pb2.Member) -> Member:
         fills=tuple(fill_from_proto(feature) for feature in message.features),
         holds_label=message.holds_label,
         clients=message.clients,
+        groups=groups_from_proto(message.features),
+        encodings=tuple(map(encoding_from_proto, message.encodings)),
+        alignment=message.alignment,
     )
+
+
+def groups_from_proto(features: Iterable[job_pb2.Feature]) -> tuple[str, ...]:
+    """Return the group of each feature; nothing if none is in a group."""
+    groups = tuple(feature.group for feature in features)
+    return groups if any(groups) else ()

@@ -5,7 +5,8 @@ from pathlib import Path
 from msgspec.structs import force_setattr, replace
 
 from colonnade.core.config import Strict, Whole, about, load_toml
-from colonnade.ledger.files import LedgerFiles
+from colonnade.ledger.storage.files import LedgerFiles
+from colonnade.party.alignment.people import AlignConfig
 from colonnade.wire.limits import require_loopback, split_address
 from colonnade.wire.monitoring import MONITORING, Addresses
 
@@ -37,7 +38,14 @@ uplink_log = "uplink.jsonl"
 # so on, so that how long one took to make says little. Best longer than any takes; 0 sends each
 # when it is made.
 answer_grid_ms = {ANSWER_GRID_MS}
-{MONITORING}"""
+{MONITORING}
+# Alignments: where the people are, as a file or a query (and its database), and the columns that
+# tell them apart. With this the party also runs before there is a table.
+# [align]
+# source = "people.csv"
+# schema = "schema.toml"  # says how the file is written: delimiter, encoding
+# id = ["person"]
+"""
 
 
 class PartyConfig(Strict, frozen=True, kw_only=True, rename={"ledger_folder": "ledger"}):
@@ -57,6 +65,7 @@ class PartyConfig(Strict, frozen=True, kw_only=True, rename={"ledger_folder": "l
     drop_out_percent: Whole = 0  # clients that a host leaves out, at random, as a trial
     metrics: str | None = None
     health: str | None = None
+    align: AlignConfig | None = None  # where the people are that alignments list
 
     def __post_init__(self) -> None:
         with about("coordinator"):

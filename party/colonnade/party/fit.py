@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from colonnade.core.errors import NotPrivate, ReleaseAbandoned, RequestConflict
-from colonnade.data.model import LinearModel, ModelFeature, ModelLabel
+from colonnade.data.model import LinearModel, ModelEncoding, ModelFeature, ModelLabel
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
 from colonnade.party.data.binding import bind, check_binding, claim, note_use
 from colonnade.party.data.clients import refuse_clients
 from colonnade.party.data.purchases import bounds_job
-from colonnade.party.fit_order import LocalFit
+from colonnade.party.fit_order import FitTable, LocalFit
 from colonnade.privacy.accounting import rho_from_units
 from colonnade.privacy.sampling import OsNoise
 from colonnade.solvers.claims import Claim
@@ -147,14 +147,30 @@ def _local_model(fit: LocalFit, fitted: Fitted, *, party: str, charge: Charge | 
     model = LinearModel(
         job_id=job_id,
         loss=fit.resolved.objective.loss.response,  # how it predicts; the report names the loss
-        label=ModelLabel(table.names[-1], label.low, label.high),
+        label=ModelLabel(table.names[-1], label.low, label.high, _classes(table)),
         intercept_scaled=fitted.intercept_scaled,
         features=tuple(
-            ModelFeature(party, name, bounds.low, bounds.high, fill, float(coef))
-            for name, bounds, fill, coef in zip(
-                table.names[:-1], table.bounds[:-1], table.fills, fitted.coef_scaled, strict=True
+            ModelFeature(party, name, bounds.low, bounds.high, fill, float(coef), group)
+            for name, bounds, fill, coef, group in zip(
+                table.names[:-1],
+                table.bounds[:-1],
+                table.fills,
+                fitted.coef_scaled,
+                table.groups,
+                strict=True,
             )
         ),
         private=fitted.claim.private,
+        encodings=tuple(
+            ModelEncoding.of(party, each)
+            for each in table.encodings
+            if each.name != table.names[-1]
+        ),
     )
     return LocalModel(job_id, table.n_rows, model, fitted.claim, fitted.trail, charge)
+
+
+def _classes(table: FitTable) -> tuple[str, ...]:
+    """Return the texts that the label's values stand for, if it was read from texts."""
+    label = table.names[-1]
+    return next((each.classes for each in table.encodings if each.name == label), ())

@@ -4,12 +4,14 @@ import hashlib
 import json
 from dataclasses import dataclass, field, replace
 
+import msgspec
 import numpy as np
 
 from colonnade.core.arrays import Int16Array
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import GRID, Bounds
-from colonnade.data.table import Table
+from colonnade.data.encoding import Encoding
+from colonnade.data.table import PRESENCE, Table
 from colonnade.ledger.ledger import Ledger
 from colonnade.linear.losses import find_loss
 from colonnade.linear.penalties import AnyPenalty, no_penalty
@@ -18,7 +20,7 @@ from colonnade.party.data.bounds import bought_bounds
 from colonnade.party.data.clients import refuse_clients
 from colonnade.party.data.columns import columns_for
 from colonnade.party.data.dataset import Dataset, rows_digest
-from colonnade.solvers.design import DenseDesign, design_units
+from colonnade.solvers.designs.dense import DenseDesign, design_units
 from colonnade.solvers.fit import NoiseName, Objective, ResolvedFit, resolve_fit
 from colonnade.solvers.fit import Table as SolverTable
 from colonnade.solvers.problem import Problem
@@ -82,6 +84,10 @@ class FitTable:
         Of the features: what stands for a missing value, as declared.
     rows
         What a ledger that pays for the fit is bound to.
+    groups
+        Of the features: name of the category that each is a level of, or empty.
+    encodings
+        How raw columns became these.
     """
 
     features: Int16Array
@@ -90,6 +96,8 @@ class FitTable:
     bounds: tuple[Bounds, ...]
     fills: tuple[float, ...]
     rows: Rows
+    groups: tuple[str, ...] = ()
+    encodings: tuple[Encoding, ...] = ()
 
     @property
     def n_rows(self) -> int:
@@ -157,6 +165,8 @@ class LocalFit:
             "delta": resolved.delta,
             "noise": resolved.noise,
         }
+        if table.encodings:
+            facts["encodings"] = msgspec.to_builtins(table.encodings)
         return json.dumps(facts, sort_keys=True, separators=(",", ":")).encode()
 
     @property
@@ -201,7 +211,7 @@ def _declared(table: Table, rows: Rows) -> FitTable:
             f"the table has {table.header.n_rows} rows; a fit needs {_LEAST_ROWS}: the noise of "
             "fewer is larger than anything that they could say"
         )
-    columns = table.header.columns
+    columns = [column for column in table.header.columns if column.role != PRESENCE]
     return FitTable(
         table.columns,
         table.label,
@@ -209,4 +219,6 @@ def _declared(table: Table, rows: Rows) -> FitTable:
         tuple(column.bounds for column in columns),
         tuple(column.fill for column in columns[:-1]),
         rows,
+        tuple(column.group for column in columns[:-1]),
+        table.header.encodings,
     )

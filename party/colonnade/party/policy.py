@@ -5,15 +5,18 @@ ask for at all: which jobs, over which columns, at which price.
 """
 
 import datetime as dt
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
 from colonnade.core.config import Count, Positive, Strict, about, load_toml
 from colonnade.core.errors import PolicyRefused
+from colonnade.methods.alignment.spec import AlignmentSpec
 from colonnade.methods.job import Job
-from colonnade.methods.registry import kinds
+from colonnade.methods.registry import kinds, method_of
+from colonnade.party.alignment.policy import TEMPLATE as ALIGN_TEMPLATE
+from colonnade.party.alignment.policy import AlignAllowance, AlignTable
 from colonnade.pki.identity import COORDINATOR, Identity
 from colonnade.privacy.accounting import delta_for, rho_from_units, rho_of, units_down
 
@@ -41,6 +44,7 @@ max_rounds = 500
 # Last day on which a job is accepted.
 # until = 2030-12-31
 """
+TEMPLATE += ALIGN_TEMPLATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +87,48 @@ class Policy:
     """All allowances of a party."""
 
     allowances: tuple[Allowance, ...]
+    alignments: tuple[AlignAllowance, ...] = ()
+
+    def with_columns(self, columns: Mapping[str, Sequence[str]]) -> "Policy":
+        """Return the policy in which a raw column's name stands for all that it becomes."""
+        return Policy(
+            tuple(
+                replace(
+                    each,
+                    features=tuple(
+                        name for named in each.features for name in columns.get(named, (named,))
+                    ),
+                )
+                for each in self.allowances
+            ),
+            self.alignments,
+        )
 
     def for_coordinator(self, coordinator: Identity) -> tuple[Allowance, ...]:
         """Return what a coordinator may ask for; refuse one that may ask for nothing."""
         found = tuple(each for each in self.allowances if each.coordinator == coordinator)
-        if not found:
+        if not found and not self._alignments_for(coordinator):
             raise PolicyRefused(f"the policy allows {coordinator.uri} nothing")
         return found
+
+    def _alignments_for(self, coordinator: Identity) -> tuple[AlignAllowance, ...]:
+        return tuple(each for each in self.alignments if each.coordinator == coordinator)
+
+    def align_people(self, coordinator: Identity) -> int:
+        """Return the most people that a coordinator may have listed in an alignment."""
+        return max((each.max_people for each in self._alignments_for(coordinator)), default=0)
+
+    def approve_alignment(
+        self, spec: AlignmentSpec, party: str, *, coordinator: Identity, today: dt.date
+    ) -> None:
+        """Refuse an alignment that fits no ``[[align]]``, with the reason."""
+        reasons = []
+        for allowance in self._alignments_for(coordinator):
+            if (reason := allowance.objection(spec, party, today)) is None:
+                return
+            reasons.append(reason)
+        told = "; ".join(dict.fromkeys(reasons))
+        raise PolicyRefused(told or "the policy has no [[align]] for this coordinator")
 
     def approve(self, job: Job, party: str, *, coordinator: Identity, today: dt.date) -> None:
         """Refuse a job that fits no allowance, with the reason."""
@@ -99,7 +138,8 @@ class Policy:
             if reason is None:
                 return
             reasons.append(reason)
-        raise PolicyRefused("; ".join(dict.fromkeys(reasons)))
+        told = "; ".join(dict.fromkeys(reasons))
+        raise PolicyRefused(told or "the policy allows this coordinator alignments alone")
 
     def offered(self, coordinator: Identity, names: Sequence[str]) -> tuple[list[str], bool]:
         """Return the features that a coordinator may ask for, and whether the label too."""
@@ -133,9 +173,11 @@ class _AllowTable(Strict, frozen=True):
             coordinator = Identity.from_uri(self.coordinator)
             if coordinator.role != COORDINATOR:
                 raise ValueError(f"{coordinator.uri} is no coordinator")
+        # An alignment is no job over columns: [[align]] allows it.
+        known = [each for each in kinds() if method_of(each).model]
         for kind in self.kinds:
-            if kind not in kinds():
-                raise ValueError(f"kinds: unknown kind {kind!r}; known kinds: {', '.join(kinds())}")
+            if kind not in known:
+                raise ValueError(f"kinds: unknown kind {kind!r}; known kinds: {', '.join(known)}")
         return Allowance(
             coordinator=coordinator,
             kinds=self.kinds,
@@ -164,8 +206,13 @@ class _AllowTable(Strict, frozen=True):
 
 class _PolicyFile(Strict, frozen=True):
     allow: tuple[_AllowTable, ...] = ()
+    align: tuple[AlignTable, ...] = ()
 
 
 def load_policy(path: Path) -> Policy:
     """Read a policy; a key that is not known refuses the file."""
-    return Policy(tuple(table.allowance() for table in load_toml(path, _PolicyFile).allow))
+    file = load_toml(path, _PolicyFile)
+    return Policy(
+        tuple(table.allowance() for table in file.allow),
+        tuple(table.allowance() for table in file.align),
+    )

@@ -17,9 +17,11 @@ from colonnade.core.errors import (
     StoreFailed,
     Unreachable,
 )
+from colonnade.data.table import COARSE_NAME
 from colonnade.ledger.create import open_ledger
 from colonnade.ledger.ledger import Ledger
 from colonnade.methods.registry import method_of
+from colonnade.party.alignment.store import AlignmentFolder
 from colonnade.party.config import PartyConfig
 from colonnade.party.data.binding import claim, note_use, rows_of
 from colonnade.party.data.dataset import Dataset, open_dataset
@@ -57,17 +59,18 @@ class Party:
         self.attached = False
 
     async def run(self, stop: asyncio.Event, said: Callable[[bool], None] | None = None) -> None:
-        """Hold sessions until ``stop`` is set; raise what another try would not mend.
+        """Hold sessions until ``stop`` is set; raise what a retry would not fix.
 
         ``said`` is told when a session opens and when it ends.
         """
-        dataset = await asyncio.to_thread(open_dataset, self._config.data)
+        dataset = await asyncio.to_thread(self._open_dataset)
         stopping = asyncio.create_task(_wait(stop))
         # A daemon: a party that is told to stop does not wait for it.
         threading.Thread(target=warm, args=(self._kinds(dataset),), daemon=True).start()
         wait = _FIRST_WAIT_S
         try:
-            claim(rows_of(dataset), self._ledger)
+            if dataset is not None:
+                claim(rows_of(dataset), self._ledger)
             while not stop.is_set():
                 began = time.monotonic()
                 session = asyncio.create_task(self._session(dataset, said or _ignore))
@@ -91,16 +94,26 @@ class Party:
                 wait = min(2 * wait, _LONGEST_WAIT_S)
         finally:
             stopping.cancel()
-            note_use(rows_of(dataset), self._ledger)
-            dataset.close()
+            if dataset is not None:
+                note_use(rows_of(dataset), self._ledger)
+                dataset.close()
 
-    def _kinds(self, dataset: Dataset) -> list[str]:
+    def _open_dataset(self) -> Dataset | None:
+        """Open the table; a party that lists people for alignments may have none yet."""
+        if self._config.align is not None and not (self._config.data / COARSE_NAME).exists():
+            logger.info("no_table_yet folder=%s", self._config.data)
+            return None
+        return open_dataset(self._config.data)
+
+    def _kinds(self, dataset: Dataset | None) -> list[str]:
         """Return the kinds of job that the policy allows and the table is made for."""
+        if dataset is None:
+            return []
         unit = units_of(dataset.coarse.n_rows, dataset.clients).unit
         allowed = {kind for allowance in self._policy.allowances for kind in allowance.kinds}
         return [kind for kind in allowed if method_of(kind).unit is unit]
 
-    async def _session(self, dataset: Dataset, said: Callable[[bool], None]) -> None:
+    async def _session(self, dataset: Dataset | None, said: Callable[[bool], None]) -> None:
         config = self._config
         # Read each time: a renewed certificate is taken up without a restart.
         credentials = load_credentials(config.credentials) if config.credentials else None
@@ -136,7 +149,8 @@ class Party:
             )
         return identity, coordinator
 
-    def _open_vault(self, dataset: Dataset, coordinator: Identity) -> Vault:
+    def _open_vault(self, dataset: Dataset | None, coordinator: Identity) -> Vault:
+        align = self._config.align
         return Vault(
             dataset,
             self._ledger,
@@ -145,6 +159,7 @@ class Party:
             coordinator=coordinator,
             today=lambda: dt.datetime.now(dt.UTC).date(),
             drop_out=self._config.drop_out,
+            align=(align, AlignmentFolder.beside(self._config.data)) if align else None,
         )
 
 

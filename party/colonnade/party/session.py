@@ -1,6 +1,7 @@
 """One session with a coordinator: dial, enrol, attach, answer until the stream ends."""
 
 import asyncio
+import functools
 import logging
 import time
 from collections.abc import AsyncIterator, Callable
@@ -130,7 +131,9 @@ class _Session:
                 job = public_text(ending.job_id, 12)
                 state = ending.state if ending.state in ENDINGS else "unknown"
                 logger.info("job_ended job=%s state=%s", job, state)
-                if await asyncio.to_thread(self._vault.close_job, ending.job_id):
+                finished = state == "finished"
+                close = functools.partial(self._vault.close_job, finished=finished)
+                if await asyncio.to_thread(close, ending.job_id):
                     standing = await asyncio.to_thread(self._vault.standing)
                     answer = pb.AttachRequest(epoch=self._epoch, standing=standing)
                     await self._reply(answer, ending.job_id)

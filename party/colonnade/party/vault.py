@@ -16,22 +16,30 @@ from colonnade.core.errors import (
     DatasetChanged,
     PolicyRefused,
 )
+from colonnade.data.table import Table
 from colonnade.ledger.gate import Gate, Step
 from colonnade.ledger.ledger import Ledger
+from colonnade.methods.base import Unit
 from colonnade.methods.job import Job, job_id
 from colonnade.methods.messages import UNITS
+from colonnade.methods.registry import method_of
+from colonnade.party.alignment.aligner import Aligner
+from colonnade.party.alignment.people import AlignConfig
+from colonnade.party.alignment.store import AlignmentFolder
 from colonnade.party.data.bounds import bought_places, bounds_price
 from colonnade.party.data.columns import ColumnCache
 from colonnade.party.data.dataset import Dataset
 from colonnade.party.data.purchases import bounds_job
-from colonnade.party.data.units import fullest, units_of
+from colonnade.party.data.units import Units, WholeTable, fullest, units_of
 from colonnade.party.methods.base import Answers, JobContext
 from colonnade.party.methods.registry import side_of
 from colonnade.party.policy import Policy
+from colonnade.party.unpaid import UnpaidJobs
 from colonnade.pki.identity import Identity
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.wire.codec import Answer, release_from_proto
+from colonnade.wire.encodings import encoding_to_proto
 from colonnade.wire.heads import head_from_proto, head_to_proto
 from colonnade.wire.jobspec import feature_to_proto, job_from_bytes
 from colonnade.wire.session import enrolment_statement
@@ -44,7 +52,7 @@ class Vault:
 
     def __init__(
         self,
-        dataset: Dataset,
+        dataset: Dataset | None,
         ledger: Ledger,
         noise: NoiseSource,
         *,
@@ -52,49 +60,98 @@ class Vault:
         coordinator: Identity,
         today: Callable[[], dt.date],
         drop_out: float = 0.0,
+        align: tuple[AlignConfig, AlignmentFolder] | None = None,
     ) -> None:
-        self._dataset, self._ledger, self._policy = dataset, ledger, policy
+        self._found, self._ledger, self._policy = dataset, ledger, policy
         self._gate = Gate(ledger, noise, at=self._at)
-        self._columns = ColumnCache(dataset.coarse, dataset.fine)
         self.coordinator, self._today = coordinator, today
         self._jobs: dict[str, Answers] = {}
         self._drop_out = drop_out
         self.party, self.ledger_id = ledger.opened.party, ledger.opened.ledger_id
-        self.table, self.version = dataset.coarse, dataset.version
-        self._units = units_of(self.table.n_rows, dataset.clients)
+        self._units: Units = WholeTable()
+        if dataset is not None:
+            encodings = dataset.coarse.header.encodings
+            self._policy = policy.with_columns({each.name: each.names for each in encodings})
+            self._columns = ColumnCache(dataset.coarse, dataset.fine)
+            self._units = units_of(dataset.coarse.n_rows, dataset.clients)
+        accounts = 1 if self._units.unit is Unit.RECORD else self._units.population
+        self._unpaid = UnpaidJobs(today, accounts=accounts)
+        self._aligner = None
+        if align is not None:
+            self._aligner = Aligner(
+                *align,
+                ledger=ledger,
+                gate=Gate(ledger, noise),
+                policy=policy,
+                coordinator=coordinator,
+                today=today,
+            )
         policy.for_coordinator(coordinator)  # one that may ask nothing is not talked to
+
+    @property
+    def _dataset(self) -> Dataset:
+        """The table; a party that has none yet answers alignments alone."""
+        if self._found is None:
+            raise PolicyRefused(f"party {self.party} has no table yet; it has to ingest one")
+        return self._found
+
+    @property
+    def table(self) -> Table:
+        """The coarse copy of the table."""
+        return self._dataset.coarse
+
+    @property
+    def version(self) -> str:
+        """The public name of the ingest."""
+        return self._dataset.version
 
     def hello(self) -> pb.Hello:
         """Return what opens a session: declarations, paid releases and prices."""
         ledger = self._ledger
-        budget, reserved = fullest(self._units, ledger)
-        names, label = self._policy.offered(self.coordinator, self.table.names)
-        columns = zip(self.table.bounds, self.table.fills, strict=True)
-        declared = dict(zip(self.table.names, columns, strict=True))
-        offer = pb.Offer(
-            dataset=self.version,
-            population=self._units.population,
-            unit=UNITS.write(self._units.unit),
-            features=[feature_to_proto(name, *declared[name]) for name in names],
-            cap_units=budget.cap,
-            spent_units=budget.spent,
-            reserved_units=reserved,
-            simulation=ledger.opened.simulation,
-        )
-        last = self.table.header.columns[-1]
-        if self.table.label is not None and label:
-            offer.label.CopyFrom(feature_to_proto(last.name, last.bounds))
-        # Of the columns that are offered, and of no others.
-        shown = [*offer.features, *([offer.label] if offer.HasField("label") else [])]
-        columns_shown = [each.name for each in shown]
-        offer.tight.extend(bought_places(self._dataset, ledger, columns_shown))
-        offer.bounds_units = bounds_price(self._dataset, ledger, columns_shown)
+        offer = self._budget_offer() if self._found is None else self._offer()
+        if self._aligner is not None and self._units.unit is Unit.RECORD:
+            offer.align_people = self._policy.align_people(self.coordinator)
         return pb.Hello(
             ledger_id=bytes.fromhex(ledger.opened.ledger_id),
             offer=offer,
             open_jobs=self._open_jobs(),
             head=self._head(),
         )
+
+    def _budget_offer(self) -> pb.Offer:
+        """Return what a party without a table tells: its budget."""
+        budget, reserved = fullest(self._units, self._ledger)
+        return pb.Offer(
+            unit=UNITS.write(self._units.unit),
+            cap_units=budget.cap,
+            spent_units=budget.spent,
+            reserved_units=reserved,
+            simulation=self._ledger.opened.simulation,
+        )
+
+    def _offer(self) -> pb.Offer:
+        ledger = self._ledger
+        offer = self._budget_offer()
+        names, label = self._policy.offered(self.coordinator, self.table.names)
+        columns = zip(self.table.bounds, self.table.fills, self.table.groups, strict=True)
+        declared = dict(zip(self.table.names, columns, strict=True))
+        offer.dataset, offer.population = self.version, self._units.population
+        offer.alignment = self.table.header.alignment
+        offer.features.extend(feature_to_proto(name, *declared[name]) for name in names)
+        last = self.table.header.label
+        if last is not None and label:
+            offer.label.CopyFrom(feature_to_proto(last.name, last.bounds))
+        # Of the columns that are offered, and of no others.
+        shown = [*offer.features, *([offer.label] if offer.HasField("label") else [])]
+        columns_shown = [each.name for each in shown]
+        offer.encodings.extend(
+            encoding_to_proto(encoding)
+            for encoding in self.table.header.encodings
+            if {*encoding.names} <= {*columns_shown}
+        )
+        offer.tight.extend(bought_places(self._dataset, ledger, columns_shown))
+        offer.bounds_units = bounds_price(self._dataset, ledger, columns_shown)
+        return offer
 
     def standing(self) -> pb.Standing:
         """Return where the ledger ends and what is left of the budget: public numbers."""
@@ -136,8 +193,8 @@ class Vault:
         """Approve a job and set its budget aside, or say why not."""
         name = job_id(spec)
         try:
-            if name not in self._jobs:
-                self._jobs[name] = self._admit(name, spec)
+            if name not in self._jobs and not self._aligns(name):
+                self._admit(name, spec)
         except FATAL:
             raise
         except ColonnadeError as error:
@@ -151,14 +208,23 @@ class Vault:
 
     def answer(self, job: str, round_: int, body: bytes) -> Answer:
         """Release what a task of an approved job asks for."""
+        if self._aligner is not None and self._aligner.has(job):
+            self._unpaid.paid(job)
+            return self._aligner.answer(job, round_, body)
         if job not in self._jobs:
             raise PolicyRefused("the job was not approved by this party")
         self._check_in_place()
         self._columns.prepare(self._jobs[job].context.columns)
-        return self._jobs[job].answer(round_, body)
+        before = self._ledger.state.total
+        answer = self._jobs[job].answer(round_, body)
+        if self._ledger.state.total > before:
+            self._unpaid.paid(job)
+        return answer
 
-    def close_job(self, job: str) -> bool:
+    def close_job(self, job: str, *, finished: bool = False) -> bool:
         """Free what an ended job had set aside; return whether it had something."""
+        if self._aligner is not None and job in self._open_jobs():
+            self._aligner.close(job, finished=finished)
         if (ended := self._jobs.pop(job, None)) is not None:
             self._columns.forget(ended.context.columns)
         with self._ledger.lock:
@@ -167,10 +233,26 @@ class Vault:
             self._ledger.close_job(job)
             return True
 
-    def _admit(self, name: str, spec: bytes) -> Answers:
+    def _aligns(self, job: str) -> bool:
+        return self._aligner is not None and self._aligner.has(job)
+
+    def _admit(self, name: str, spec: bytes) -> None:
         job = job_from_bytes(spec)
         if all(member.party != self.party for member in job.members):
             raise BadMessage(f"the job has no place for party {self.party}")
+        known = name in self._open_jobs()  # from before a start: it has its entry
+        if not known:
+            self._unpaid.check()
+        if method_of(job.kind).model:
+            self._jobs[name] = self._admit_columns(name, job)
+        elif self._aligner is None or self._units.unit is not Unit.RECORD:
+            raise PolicyRefused("this party lists no people for alignments; see [align]")
+        else:
+            self._aligner.admit(name, job)
+        if not known:
+            self._unpaid.accepted(name)
+
+    def _admit_columns(self, name: str, job: Job) -> Answers:
         self._check_in_place()
         today = self._today()
         # First, so that a refusal does not tell which of the columns that the policy hides exist.
@@ -199,19 +281,29 @@ class Vault:
         member, header = job.member(self.party), self.table.header
         if member.dataset != self.version:
             raise BadMessage(f"the job is for another version of the table of party {self.party}")
+        if member.alignment != header.alignment:
+            raise BadMessage(f"the job is for another order of the rows of party {self.party}")
         self._units.check(job, self.party)
-        fills = dict(zip(self.table.names, self.table.fills, strict=True))
-        for name, fill in zip(member.features, member.fills, strict=True):
-            if name not in fills:
+        facts = zip(self.table.fills, self.table.groups, strict=True)
+        declared = dict(zip(self.table.names, facts, strict=True))
+        groups = member.groups or ("",) * len(member.features)
+        for name, fill, group in zip(member.features, member.fills, groups, strict=True):
+            if name not in declared:
                 raise BadMessage(f"party {self.party} has no feature {name!r}")
-            if fill != fills[name]:  # the model would say something else than was trained with
+            own_fill, own_group = declared[name]
+            if fill != own_fill:  # the model would say something else than was trained with
                 raise BadMessage(
                     f"the job says that a missing {name!r} counts as {fill:g}, and the schema of "
-                    f"party {self.party} says {fills[name]:g}"
+                    f"party {self.party} says {own_fill:g}"
                 )
-        if member.holds_label and (
-            self.table.label is None or header.columns[-1].name != job.label
-        ):
+            # Noise is calibrated to how many columns a row can move, which follows from groups.
+            if group != own_group:
+                raise BadMessage(
+                    f"the job and party {self.party} disagree on the group of {name!r}"
+                )
+        if not {*member.encodings} <= {*header.encodings}:
+            raise BadMessage(f"the job encodes a column of party {self.party} in another way")
+        if member.holds_label and (header.label is None or header.label.name != job.label):
             raise BadMessage(f"party {self.party} has no label {job.label!r}")
 
     def _open_jobs(self) -> list[str]:
@@ -225,8 +317,9 @@ class Vault:
 
     def _check_in_place(self) -> None:
         """Refuse to go on if the folder holds another table by now, and tell the operator."""
+        dataset = self._dataset
         try:
-            self._dataset.check()
+            dataset.check()
         except DatasetChanged as error:
-            logger.error("dataset_changed folder=%s %s", self._dataset.folder, error)
+            logger.error("dataset_changed folder=%s %s", dataset.folder, error)
             raise

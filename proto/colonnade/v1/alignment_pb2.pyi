@@ -267,3 +267,33 @@ class AlignmentCoordinatorState(_message.Message):
     kept: int
     overlap: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, run: _Optional[bytes] = ..., round: _Optional[int] = ..., seed: _Optional[bytes] = ..., phantoms: _Optional[int] = ..., report_noise: _Optional[_Iterable[int]] = ..., keys: _Optional[_Iterable[_Union[AlignmentKey, _Mapping]]] = ..., boxes: _Optional[_Iterable[_Union[AlignmentBoxes, _Mapping]]] = ..., counts: _Optional[_Iterable[_Union[AlignmentCount, _Mapping]]] = ..., confirmations: _Optional[_Iterable[_Union[AlignmentConfirmation, _Mapping]]] = ..., n_rows: _Optional[int] = ..., kept: _Optional[int] = ..., overlap: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class AlignmentBlob(_message.Message):
+    __slots__ = ("name", "body")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    BODY_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    body: bytes
+    def __init__(self, name: _Optional[str] = ..., body: _Optional[bytes] = ...) -> None: ...
+
+class AlignmentChange(_message.Message):
+    __slots__ = ("header", "put", "drop")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    PUT_FIELD_NUMBER: _ClassVar[int]
+    DROP_FIELD_NUMBER: _ClassVar[int]
+    header: AlignmentCoordinatorState
+    put: _containers.RepeatedCompositeFieldContainer[AlignmentBlob]
+    drop: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, header: _Optional[_Union[AlignmentCoordinatorState, _Mapping]] = ..., put: _Optional[_Iterable[_Union[AlignmentBlob, _Mapping]]] = ..., drop: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class AlignmentOutcome(_message.Message):
+    __slots__ = ("spec", "state", "ids", "columns")
+    SPEC_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    IDS_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    spec: bytes
+    state: AlignmentPartyState
+    ids: _containers.RepeatedScalarFieldContainer[bytes]
+    columns: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, spec: _Optional[bytes] = ..., state: _Optional[_Union[AlignmentPartyState, _Mapping]] = ..., ids: _Optional[_Iterable[bytes]] = ..., columns: _Optional[_Iterable[str]] = ...) -> None: ...

@@ -77,7 +77,7 @@ class Standing(_message.Message):
     def __init__(self, head: _Optional[_Union[LedgerHead, _Mapping]] = ..., cap_units: _Optional[int] = ..., spent_units: _Optional[int] = ..., reserved_units: _Optional[int] = ...) -> None: ...
 
 class Offer(_message.Message):
-    __slots__ = ("dataset", "population", "features", "label", "cap_units", "spent_units", "reserved_units", "simulation", "unit", "tight", "bounds_units")
+    __slots__ = ("dataset", "population", "features", "label", "cap_units", "spent_units", "reserved_units", "simulation", "unit", "tight", "bounds_units", "encodings", "alignment", "align_people")
     DATASET_FIELD_NUMBER: _ClassVar[int]
     POPULATION_FIELD_NUMBER: _ClassVar[int]
     FEATURES_FIELD_NUMBER: _ClassVar[int]
@@ -89,6 +89,9 @@ class Offer(_message.Message):
     UNIT_FIELD_NUMBER: _ClassVar[int]
     TIGHT_FIELD_NUMBER: _ClassVar[int]
     BOUNDS_UNITS_FIELD_NUMBER: _ClassVar[int]
+    ENCODINGS_FIELD_NUMBER: _ClassVar[int]
+    ALIGNMENT_FIELD_NUMBER: _ClassVar[int]
+    ALIGN_PEOPLE_FIELD_NUMBER: _ClassVar[int]
     dataset: str
     population: int
     features: _containers.RepeatedCompositeFieldContainer[_job_pb2.Feature]
@@ -100,7 +103,10 @@ class Offer(_message.Message):
     unit: _job_pb2.Unit
     tight: _containers.RepeatedScalarFieldContainer[int]
     bounds_units: int
-    def __init__(self, dataset: _Optional[str] = ..., population: _Optional[int] = ..., features: _Optional[_Iterable[_Union[_job_pb2.Feature, _Mapping]]] = ..., label: _Optional[_Union[_job_pb2.Feature, _Mapping]] = ..., cap_units: _Optional[int] = ..., spent_units: _Optional[int] = ..., reserved_units: _Optional[int] = ..., simulation: _Optional[bool] = ..., unit: _Optional[_Union[_job_pb2.Unit, str]] = ..., tight: _Optional[_Iterable[int]] = ..., bounds_units: _Optional[int] = ...) -> None: ...
+    encodings: _containers.RepeatedCompositeFieldContainer[_job_pb2.Encoding]
+    alignment: str
+    align_people: int
+    def __init__(self, dataset: _Optional[str] = ..., population: _Optional[int] = ..., features: _Optional[_Iterable[_Union[_job_pb2.Feature, _Mapping]]] = ..., label: _Optional[_Union[_job_pb2.Feature, _Mapping]] = ..., cap_units: _Optional[int] = ..., spent_units: _Optional[int] = ..., reserved_units: _Optional[int] = ..., simulation: _Optional[bool] = ..., unit: _Optional[_Union[_job_pb2.Unit, str]] = ..., tight: _Optional[_Iterable[int]] = ..., bounds_units: _Optional[int] = ..., encodings: _Optional[_Iterable[_Union[_job_pb2.Encoding, _Mapping]]] = ..., alignment: _Optional[str] = ..., align_people: _Optional[int] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("protocol", "program", "ledger_id", "offer", "open_jobs", "head")

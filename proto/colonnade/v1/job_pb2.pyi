@@ -57,30 +57,96 @@ CLIENT_SAMPLING_FIXED: ClientSampling
 CLIENT_SAMPLING_POISSON: ClientSampling
 
 class Feature(_message.Message):
-    __slots__ = ("name", "low", "high", "fill")
+    __slots__ = ("name", "low", "high", "fill", "group")
     NAME_FIELD_NUMBER: _ClassVar[int]
     LOW_FIELD_NUMBER: _ClassVar[int]
     HIGH_FIELD_NUMBER: _ClassVar[int]
     FILL_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
     name: str
     low: float
     high: float
     fill: float
-    def __init__(self, name: _Optional[str] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., fill: _Optional[float] = ...) -> None: ...
+    group: str
+    def __init__(self, name: _Optional[str] = ..., low: _Optional[float] = ..., high: _Optional[float] = ..., fill: _Optional[float] = ..., group: _Optional[str] = ...) -> None: ...
+
+class BoolKind(_message.Message):
+    __slots__ = ("yes", "no")
+    YES_FIELD_NUMBER: _ClassVar[int]
+    NO_FIELD_NUMBER: _ClassVar[int]
+    yes: _containers.RepeatedScalarFieldContainer[str]
+    no: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, yes: _Optional[_Iterable[str]] = ..., no: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class DateKind(_message.Message):
+    __slots__ = ("reference", "format")
+    REFERENCE_FIELD_NUMBER: _ClassVar[int]
+    FORMAT_FIELD_NUMBER: _ClassVar[int]
+    reference: str
+    format: str
+    def __init__(self, reference: _Optional[str] = ..., format: _Optional[str] = ...) -> None: ...
+
+class OrdinalKind(_message.Message):
+    __slots__ = ("levels", "values", "unknown")
+    LEVELS_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_FIELD_NUMBER: _ClassVar[int]
+    levels: _containers.RepeatedScalarFieldContainer[str]
+    values: _containers.RepeatedScalarFieldContainer[float]
+    unknown: bool
+    def __init__(self, levels: _Optional[_Iterable[str]] = ..., values: _Optional[_Iterable[float]] = ..., unknown: _Optional[bool] = ...) -> None: ...
+
+class CategoryKind(_message.Message):
+    __slots__ = ("levels", "other", "baseline", "fill", "unknown")
+    LEVELS_FIELD_NUMBER: _ClassVar[int]
+    OTHER_FIELD_NUMBER: _ClassVar[int]
+    BASELINE_FIELD_NUMBER: _ClassVar[int]
+    FILL_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_FIELD_NUMBER: _ClassVar[int]
+    levels: _containers.RepeatedScalarFieldContainer[str]
+    other: str
+    baseline: str
+    fill: str
+    unknown: bool
+    def __init__(self, levels: _Optional[_Iterable[str]] = ..., other: _Optional[str] = ..., baseline: _Optional[str] = ..., fill: _Optional[str] = ..., unknown: _Optional[bool] = ...) -> None: ...
+
+class Encoding(_message.Message):
+    __slots__ = ("name", "column", "missing", "missing_indicator", "bool_kind", "date_kind", "ordinal_kind", "category_kind")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    COLUMN_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
+    MISSING_INDICATOR_FIELD_NUMBER: _ClassVar[int]
+    BOOL_KIND_FIELD_NUMBER: _ClassVar[int]
+    DATE_KIND_FIELD_NUMBER: _ClassVar[int]
+    ORDINAL_KIND_FIELD_NUMBER: _ClassVar[int]
+    CATEGORY_KIND_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    column: str
+    missing: _containers.RepeatedScalarFieldContainer[str]
+    missing_indicator: bool
+    bool_kind: BoolKind
+    date_kind: DateKind
+    ordinal_kind: OrdinalKind
+    category_kind: CategoryKind
+    def __init__(self, name: _Optional[str] = ..., column: _Optional[str] = ..., missing: _Optional[_Iterable[str]] = ..., missing_indicator: _Optional[bool] = ..., bool_kind: _Optional[_Union[BoolKind, _Mapping]] = ..., date_kind: _Optional[_Union[DateKind, _Mapping]] = ..., ordinal_kind: _Optional[_Union[OrdinalKind, _Mapping]] = ..., category_kind: _Optional[_Union[CategoryKind, _Mapping]] = ...) -> None: ...
 
 class Member(_message.Message):
-    __slots__ = ("party", "dataset", "features", "holds_label", "clients")
+    __slots__ = ("party", "dataset", "features", "holds_label", "clients", "encodings", "alignment")
     PARTY_FIELD_NUMBER: _ClassVar[int]
     DATASET_FIELD_NUMBER: _ClassVar[int]
     FEATURES_FIELD_NUMBER: _ClassVar[int]
     HOLDS_LABEL_FIELD_NUMBER: _ClassVar[int]
     CLIENTS_FIELD_NUMBER: _ClassVar[int]
+    ENCODINGS_FIELD_NUMBER: _ClassVar[int]
+    ALIGNMENT_FIELD_NUMBER: _ClassVar[int]
     party: str
     dataset: str
     features: _containers.RepeatedCompositeFieldContainer[Feature]
     holds_label: bool
     clients: int
-    def __init__(self, party: _Optional[str] = ..., dataset: _Optional[str] = ..., features: _Optional[_Iterable[_Union[Feature, _Mapping]]] = ..., holds_label: _Optional[bool] = ..., clients: _Optional[int] = ...) -> None: ...
+    encodings: _containers.RepeatedCompositeFieldContainer[Encoding]
+    alignment: str
+    def __init__(self, party: _Optional[str] = ..., dataset: _Optional[str] = ..., features: _Optional[_Iterable[_Union[Feature, _Mapping]]] = ..., holds_label: _Optional[bool] = ..., clients: _Optional[int] = ..., encodings: _Optional[_Iterable[_Union[Encoding, _Mapping]]] = ..., alignment: _Optional[str] = ...) -> None: ...
 
 class Block(_message.Message):
     __slots__ = ("radius", "shares", "probability")
@@ -133,7 +199,7 @@ class FrankWolfe(_message.Message):
     def __init__(self, rounds: _Optional[int] = ..., sketch_dim: _Optional[int] = ..., sketch_entries: _Optional[int] = ..., dense_sketch: _Optional[bool] = ..., select_units: _Optional[int] = ..., share_units: _Optional[int] = ..., label_units: _Optional[int] = ..., mean_units: _Optional[int] = ..., labels: _Optional[_Union[Labels, str]] = ..., loss: _Optional[_Union[Loss, str]] = ..., sampling: _Optional[_Union[Sampling, str]] = ..., parties_per_round: _Optional[int] = ..., features_per_round: _Optional[int] = ..., prior: _Optional[float] = ..., clip: _Optional[float] = ..., blocks: _Optional[_Iterable[_Union[Block, _Mapping]]] = ..., share_clip: _Optional[float] = ..., local_rounds: _Optional[int] = ...) -> None: ...
 
 class Moments(_message.Message):
-    __slots__ = ("mean_units", "gram_units", "share_units", "cross_units", "label_units", "marginal_units", "screen_units", "directions", "probes", "sketch_dim", "keep", "labels", "loss", "radius", "penalty", "label_weight", "reach", "share_clip", "probe_clip", "cross_clip")
+    __slots__ = ("mean_units", "gram_units", "share_units", "cross_units", "label_units", "marginal_units", "screen_units", "directions", "probes", "sketch_dim", "keep", "labels", "loss", "radius", "penalty", "label_weight", "reach", "share_clip", "probe_clip", "cross_clip", "presence", "overlap")
     MEAN_UNITS_FIELD_NUMBER: _ClassVar[int]
     GRAM_UNITS_FIELD_NUMBER: _ClassVar[int]
     SHARE_UNITS_FIELD_NUMBER: _ClassVar[int]
@@ -154,6 +220,8 @@ class Moments(_message.Message):
     SHARE_CLIP_FIELD_NUMBER: _ClassVar[int]
     PROBE_CLIP_FIELD_NUMBER: _ClassVar[int]
     CROSS_CLIP_FIELD_NUMBER: _ClassVar[int]
+    PRESENCE_FIELD_NUMBER: _ClassVar[int]
+    OVERLAP_FIELD_NUMBER: _ClassVar[int]
     mean_units: int
     gram_units: int
     share_units: int
@@ -174,7 +242,9 @@ class Moments(_message.Message):
     share_clip: float
     probe_clip: float
     cross_clip: float
-    def __init__(self, mean_units: _Optional[int] = ..., gram_units: _Optional[int] = ..., share_units: _Optional[int] = ..., cross_units: _Optional[int] = ..., label_units: _Optional[int] = ..., marginal_units: _Optional[int] = ..., screen_units: _Optional[int] = ..., directions: _Optional[int] = ..., probes: _Optional[int] = ..., sketch_dim: _Optional[int] = ..., keep: _Optional[int] = ..., labels: _Optional[_Union[Labels, str]] = ..., loss: _Optional[_Union[Loss, str]] = ..., radius: _Optional[float] = ..., penalty: _Optional[float] = ..., label_weight: _Optional[float] = ..., reach: _Optional[float] = ..., share_clip: _Optional[float] = ..., probe_clip: _Optional[float] = ..., cross_clip: _Optional[float] = ...) -> None: ...
+    presence: bool
+    overlap: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, mean_units: _Optional[int] = ..., gram_units: _Optional[int] = ..., share_units: _Optional[int] = ..., cross_units: _Optional[int] = ..., label_units: _Optional[int] = ..., marginal_units: _Optional[int] = ..., screen_units: _Optional[int] = ..., directions: _Optional[int] = ..., probes: _Optional[int] = ..., sketch_dim: _Optional[int] = ..., keep: _Optional[int] = ..., labels: _Optional[_Union[Labels, str]] = ..., loss: _Optional[_Union[Loss, str]] = ..., radius: _Optional[float] = ..., penalty: _Optional[float] = ..., label_weight: _Optional[float] = ..., reach: _Optional[float] = ..., share_clip: _Optional[float] = ..., probe_clip: _Optional[float] = ..., cross_clip: _Optional[float] = ..., presence: _Optional[bool] = ..., overlap: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Admm(_message.Message):
     __slots__ = ("rounds", "sampled", "sampling", "minimum", "round_timeout_s", "participations", "release_units", "gamma", "lipschitz", "step", "dual_weight", "loss", "l1", "l2", "box", "intercept", "radius_bits", "coarse")

@@ -13,6 +13,7 @@ from colonnade.data.model import LinearModel
 from colonnade.methods.base import Member, Unit
 from colonnade.methods.registry import method_of
 from colonnade.privacy.accounting import epsilon_of, rho_from_units
+from colonnade.privacy.membership import MEMBERSHIP
 from colonnade.report import state_promise
 from colonnade.server.engine.coordinator import Coordinator
 from colonnade.server.engine.metering import CONTROL
@@ -33,7 +34,7 @@ def report_of(engine: Coordinator, store: Store, run: Run) -> Report:
     ended = row.ended_at or None
     private = _private(engine, run)
     model, scaled_by = None, None
-    if run.state is not None:
+    if run.state is not None and method_of(job.kind).model:
         fitted = run.algorithm.model(run.state)
         model = replace(fitted, private=private).to_object()
         known = side_of(job.kind).deviations(run.algorithm, run.state)
@@ -55,9 +56,9 @@ def report_of(engine: Coordinator, store: Store, run: Run) -> Report:
         ("n_rows" if job.unit is Unit.RECORD else "n_clients"): job.population,
         "loss": job.method.loss.value,
         "labels": job.method.labels.value,
-        "rounds": {"planned": job.rounds, "done": run.rounds_done},
+        "rounds": {"planned": run.rounds, "done": run.rounds_done},
         "parameters": dict(run.algorithm.parameters()),
-        "privacy": _privacy(engine, run, store.uplink(row.job_id)),
+        "privacy": _privacy(engine, run, store.uplink(row.job_id), found.statement),
         "uplink": _uplink(run, store.uplink(row.job_id), found),
         "model": model,
         "per_deviation": scaled_by,
@@ -113,8 +114,8 @@ def _private(engine: Coordinator, run: Run) -> bool:
     return not any(_offer(engine, member.party).simulation for member in run.job.members)
 
 
-def _privacy(engine: Coordinator, run: Run, rows: Sequence[UplinkRow]) -> Report:
-    job, delta = run.job, run.job.delta
+def _privacy(engine: Coordinator, run: Run, rows: Sequence[UplinkRow], statement: str) -> Report:
+    job, delta, account = run.job, run.job.delta, method_of(run.job.kind).account
 
     def amount(units: int) -> Report:
         return _amount(units, delta)
@@ -128,7 +129,7 @@ def _privacy(engine: Coordinator, run: Run, rows: Sequence[UplinkRow]) -> Report
             {
                 "party": party,
                 **_costs(job.max_units(party), run.spent(party), bounds[party], delta),
-                "cap": amount(offer.cap_units) if offer.cap_units else None,
+                "cap": amount(offer.cap_units) if offer.cap_units and not account else None,
                 "ledger_spent": amount(_ledger_spent(engine.parties[party], run)),
                 "by_kind": [
                     {
@@ -170,7 +171,7 @@ def _privacy(engine: Coordinator, run: Run, rows: Sequence[UplinkRow]) -> Report
         "parties": parties,
         "by_round": [{"round": number, "spent": by_round[number]} for number in sorted(by_round)],
     }
-    return found | {"statement": state_promise(found, job.unit)}
+    return found | {"statement": statement or state_promise(found, job.unit)}
 
 
 def _offer(engine: Coordinator, party: str) -> federation_pb2.Offer:
@@ -179,6 +180,8 @@ def _offer(engine: Coordinator, party: str) -> federation_pb2.Offer:
 
 def _bounds_units(engine: Coordinator, member: Member) -> int | None:
     """Return what a party paid for bounds of the job's table; None if it has another one now."""
+    if not member.features:
+        return 0
     offer = _offer(engine, member.party)
     return offer.bounds_units if offer.dataset == member.dataset else None
 
@@ -210,13 +213,16 @@ def _ledger_spent(row: PartyRow, run: Run) -> int:
     """
     offer = federation_pb2.Offer.FromString(row.offer)
     newest = release_pb2.Release.FromString(row.latest)
-    return max(offer.spent_units, newest.receipt.spent_units, run.spent(row.name))
+    if method_of(run.job.kind).account:  # its own spending is what this coordinator has seen
+        return run.spent(row.name)
+    told = 0 if newest.key.account == MEMBERSHIP else newest.receipt.spent_units
+    return max(offer.spent_units, told, run.spent(row.name))
 
 
 def _uplink(run: Run, rows: Sequence[UplinkRow], found: Findings) -> Report:
     listed = dict[tuple[int, str, str], Report]()
     for row in rows:
-        size = 0 if row.kind == CONTROL else run.algorithm.body_bytes(row.party, row.kind)
+        size = 0 if row.kind == CONTROL else _body_bytes(run, row, found)
         # Several drawings may belong to one round.
         round_ = found.round_of.get(row.round, row.round)
         key = {"round": round_, "party": row.party, "kind": row.kind}
@@ -233,6 +239,12 @@ def _uplink(run: Run, rows: Sequence[UplinkRow], found: Findings) -> Report:
     sums = ("payload_bytes", "predicted_bytes", "wire_bytes", "retry_bytes")
     totals = {name: sum(row[name] for row in listed.values()) for name in sums}
     return {**totals, **found.uplink, "rows": list(listed.values())}
+
+
+def _body_bytes(run: Run, row: UplinkRow, found: Findings) -> int:
+    if found.body_bytes is not None:
+        return found.body_bytes(row)
+    return run.algorithm.body_bytes(row.party, row.kind)
 
 
 def _path(models: Iterable[tuple[int, LinearModel]]) -> list[Report]:

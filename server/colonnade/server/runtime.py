@@ -11,12 +11,12 @@ import grpc
 
 from colonnade.core.errors import BadInput, ColonnadeError, StoreFailed
 from colonnade.pki.authority import Credentials, load_credentials
-from colonnade.server.api.auth import Callers
+from colonnade.server.api.auth import Authenticator
 from colonnade.server.api.operators import JobServicer
 from colonnade.server.api.parties import FederationServicer
 from colonnade.server.config import CoordinatorConfig
 from colonnade.server.engine.coordinator import Coordinator
-from colonnade.server.engine.sessions import Switchboard
+from colonnade.server.engine.sessions import OpenSessions
 from colonnade.server.engine.worker import Worker
 from colonnade.server.metrics import readings
 from colonnade.server.store.base import Store
@@ -41,7 +41,7 @@ class Serving:
     port: int
     engine: Coordinator
     worker: Worker
-    board: Switchboard
+    board: OpenSessions
     monitoring: Addresses = NOWHERE
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -86,7 +86,7 @@ async def _wait(stop: asyncio.Event) -> None:
 
 def create_server(
     store: Store,
-    callers: Callers,
+    authenticator: Authenticator,
     *,
     address: str,
     credentials: Credentials | None,
@@ -95,8 +95,8 @@ def create_server(
     **engine_options: Any,
 ) -> Serving:
     """Return a coordinator on ``address``, unstarted, and the port it has; port 0 takes any."""
-    engine = Coordinator(store, callers.federation, **engine_options)
-    board = Switchboard()
+    engine = Coordinator(store, authenticator.federation, **engine_options)
+    board = OpenSessions()
     worker = Worker(engine, store, board.deliver)
     server = grpc.aio.server(
         interceptors=[Statuses()],
@@ -104,8 +104,8 @@ def create_server(
         maximum_concurrent_rpcs=MAX_CALLS,
         compression=grpc.Compression.NoCompression,
     )
-    federation = FederationServicer(engine, worker, board, callers)
-    jobs = JobServicer(engine, store, worker=worker, board=board, callers=callers)
+    federation = FederationServicer(engine, worker, board, authenticator)
+    jobs = JobServicer(engine, store, worker=worker, board=board, authenticator=authenticator)
     add_FederationServiceServicer_to_server(federation, server)
     add_JobServiceServicer_to_server(jobs, server)
     port = _bind(server, address, credentials)
@@ -130,12 +130,12 @@ async def serve(config: CoordinatorConfig, ready: Callable[[str], None]) -> None
     """Run a coordinator until SIGTERM or SIGINT."""
     credentials = load_credentials(config.credentials) if config.credentials else None
     federation = credentials.identity.federation if credentials else config.federation
-    callers = Callers(federation, config.denylist, insecure=credentials is None)
+    authenticator = Authenticator(federation, config.denylist, insecure=credentials is None)
     store = Database(config.database)
     try:
         serving = create_server(
             store,
-            callers,
+            authenticator,
             address=config.listen,
             credentials=credentials,
             options=server_options(

@@ -25,6 +25,8 @@ def _check(job: AdmmJobSpec, members: Sequence[Member]) -> None:
             raise ValueError("all parties of a job over clients need the same bounds")
         if member.fills != members[0].fills:
             raise ValueError("all parties of a job over clients need the same fills")
+        if (member.groups, member.encodings) != (members[0].groups, members[0].encodings):
+            raise ValueError("all parties of a job over clients need the same encodings")
 
 
 def _describe(job: AdmmJobSpec, party: str) -> dict[str, Any]:

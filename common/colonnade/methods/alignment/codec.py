@@ -7,12 +7,12 @@ from typing import TypeVar
 from google.protobuf.message import DecodeError, Message
 
 from colonnade.core.errors import BadMessage
-from colonnade.methods.alignment.chain import Proof, Segment
-from colonnade.methods.alignment.dummies import MembershipNoise
-from colonnade.methods.alignment.exchange import SignedCount, SignedKey
+from colonnade.methods.alignment.crypto.chain import Proof, Segment
+from colonnade.methods.alignment.crypto.exchange import SignedCount, SignedKey
 from colonnade.methods.alignment.normalise import IdColumn, IdRule, Repeated, UnicodeForm
 from colonnade.methods.alignment.sizes import PROOF_BYTES
 from colonnade.methods.alignment.spec import AlignmentPart, AlignmentSpec, Extension, Mode
+from colonnade.privacy.membership import MembershipNoise
 from colonnade.v1 import alignment_pb2 as pb
 
 M = TypeVar("M", bound=Message)

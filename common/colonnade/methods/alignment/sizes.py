@@ -6,7 +6,7 @@ value or its length; a value of 0 and an empty text are not written.
 
 from collections.abc import Mapping
 
-from colonnade.methods.alignment.points import POINT_BYTES
+from colonnade.methods.alignment.crypto.points import POINT_BYTES
 from colonnade.methods.alignment.schedule import FIRST_WAVE, Schedule, Stage, Visit, opening_stage
 from colonnade.methods.alignment.spec import AlignmentSpec
 

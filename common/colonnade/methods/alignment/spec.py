@@ -8,8 +8,8 @@ import enum
 from dataclasses import dataclass
 from typing import ClassVar
 
-from colonnade.methods.alignment.dummies import MembershipNoise
 from colonnade.methods.alignment.normalise import IdRule
+from colonnade.privacy.membership import MembershipNoise
 
 MAX_PARTIES = 12  # there are 2**K - 1 patterns of presence, each with dummies
 MAX_NAME = 64
@@ -38,6 +38,8 @@ class AlignmentPart:
     party: str
     public_key: bytes
     max_people: int
+    features: ClassVar[tuple[str, ...]] = ()  # an alignment has no columns
+    holds_label: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.party) <= MAX_NAME or not self.party.isprintable():

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from colonnade.core.arrays import IntArray
 from colonnade.core.errors import BadMessage
-from colonnade.methods.alignment.canary import Rows
-from colonnade.methods.alignment.shuffle import permutation
+from colonnade.methods.alignment.crypto.canary import Rows
+from colonnade.methods.alignment.crypto.shuffle import permutation
 from colonnade.methods.alignment.sizes import TAG_BYTES
 from colonnade.methods.alignment.spec import CANARIES, NO_ROW, AlignmentSpec, Mode
 

@@ -62,6 +62,7 @@ def spec_from_bytes(body: bytes, members: Sequence[Member], population: int) -> 
             shares=block.shares,
             holds_label=member.holds_label,
             probability=block.probability,
+            groups=member.groups,
         )
         for member, block in zip(members, message.blocks, strict=True)
     )

@@ -1,17 +1,19 @@
 """Frank-Wolfe as a registered method."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from colonnade.linear.kernels import score
-from colonnade.methods.base import Method, Unit
+from colonnade.methods.base import Member, Method, Unit
 from colonnade.methods.column_moments import shared_column, sums
 from colonnade.methods.frank_wolfe.codec import question, spec_from_bytes, spec_to_bytes
 from colonnade.methods.frank_wolfe.plan import Plan, recommend
 from colonnade.methods.frank_wolfe.residual import SCORE_SENSITIVITY, TaskParameters, residual
 from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec
+from colonnade.methods.groups import check_same_groups
 from colonnade.methods.problem import Problem
 from colonnade.privacy.mechanisms import DiscreteGaussian, SignedSelection
 from colonnade.privacy.sampling import OsNoise
@@ -31,6 +33,10 @@ def _plan(problem: Problem, options: Any) -> Plan:
         parties_per_round=options.parties_per_round,
         features_per_round=options.features_per_round,
     )
+
+
+def _check(spec: FrankWolfeSpec, members: Sequence[Member]) -> None:
+    check_same_groups((each.groups for each in spec.blocks), (each.groups for each in members))
 
 
 def _describe(spec: FrankWolfeSpec, party: str) -> dict[str, Any]:
@@ -70,6 +76,7 @@ FRANK_WOLFE: Method[FrankWolfeSpec] = Method(
     encode=spec_to_bytes,
     decode=spec_from_bytes,
     question=question,
+    check=_check,
     describe=_describe,
     options=("rounds", "shares", "sampling", "parties_per_round", "features_per_round"),
     plan=_plan,

@@ -175,6 +175,7 @@ def _blocks(problem: Problem, *, shares: int, radius: float | None) -> tuple[Blo
             radius=usual if radius is None else radius,
             shares=min(shares, len(features)) if parties > 1 else 0,
             holds_label=not problem.sketched or party == problem.label_owner,
+            groups=tuple(problem.groups.get(party, ())),
         )
         for party, features in problem.features.items()
     )
@@ -183,7 +184,7 @@ def _blocks(problem: Problem, *, shares: int, radius: float | None) -> tuple[Blo
 def _mean_units(problem: Problem) -> int:
     """Return a price at which a mean is known well enough, within limits."""
     parties = len(problem.features)
-    count = max(map(len, problem.features.values())) + 1
+    count = max(problem.moved(party) for party in problem.features) + 1
     wanted = 2.0 * count / (problem.n_rows * _MEAN_NOISE) ** 2 * RHO_UNIT
     low, high = (part * problem.rho_units / parties for part in _MEAN_PARTS)
     return max(1, int(min(max(wanted, low), high)))

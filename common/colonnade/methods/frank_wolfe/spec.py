@@ -16,6 +16,7 @@ from typing import ClassVar
 from colonnade.methods.base import payload
 from colonnade.methods.column_moments import moments_code, moments_mechanism
 from colonnade.methods.frank_wolfe.residual import SCORE_SENSITIVITY
+from colonnade.methods.groups import check_groups, moved_columns
 from colonnade.methods.problem import Labels, Loss
 from colonnade.privacy.mechanisms import DiscreteGaussian, SignedSelection
 from colonnade.sketching.dense import HadamardSketch
@@ -56,6 +57,10 @@ class Block:
     shares: int
     holds_label: bool
     probability: float = 1.0  # of taking part, for given sampling
+    groups: tuple[str, ...] = ()  # of the features; () for no groups
+
+    def __post_init__(self) -> None:
+        check_groups(self.features, self.groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +192,10 @@ class FrankWolfeSpec:
 
     def means(self, block: Block) -> tuple[DiscreteGaussian, ShareCode]:
         """Return mechanism and code of the party's moments, for a job with an intercept."""
-        count = len(block.features) + self.sums_label(block)
-        mechanism = moments_mechanism(count, self.mean_units)
-        return mechanism, moments_code(count, self.n_rows, mechanism)
+        summed = self.sums_label(block)
+        moved = moved_columns(block.features, block.groups) + summed
+        mechanism = moments_mechanism(moved, self.mean_units)
+        return mechanism, moments_code(len(block.features) + summed, self.n_rows, mechanism)
 
     def opening(self, block: Block) -> tuple[str, ...]:
         """Return the kinds that the party releases in round 0."""

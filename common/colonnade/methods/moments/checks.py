@@ -24,6 +24,11 @@ def check_spec(spec: "MomentsSpec") -> None:
         raise ValueError("means and Gram matrices need a price")
     if not 1 <= spec.directions <= spec.probes:
         raise ValueError("a party shares at least one direction and probes at least as many")
+    pairs = len(names) * (len(names) - 1) // 2
+    if spec.overlap and (not spec.presence or len(spec.overlap) != pairs):
+        raise ValueError("an overlap is of each two parties, in a job that knows who is present")
+    if any(not 0 <= people <= spec.n_rows for people in spec.overlap):
+        raise ValueError("two parties have at most all people in common")
     _check_numbers(spec)
     _check_labels(spec)
     _check_sharing(spec)

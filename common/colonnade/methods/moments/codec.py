@@ -19,13 +19,16 @@ from colonnade.methods.moments.spec import MomentsSpec
 from colonnade.methods.moments.tasks import Task
 from colonnade.v1 import job_pb2
 
-_NUMBERS = same_numbers(job_pb2.Moments, MomentsSpec)
+_NUMBERS = tuple(each for each in same_numbers(job_pb2.Moments, MomentsSpec) if each != "overlap")
 
 
 def spec_to_bytes(spec: MomentsSpec) -> bytes:
     """Encode a specification; who the parties are is said by the job's members."""
     message = job_pb2.Moments(
-        labels=LABELS.write(spec.labels), loss=LOSSES.write(spec.loss), **copied(spec, _NUMBERS)
+        labels=LABELS.write(spec.labels),
+        loss=LOSSES.write(spec.loss),
+        overlap=spec.overlap,
+        **copied(spec, _NUMBERS),
     )
     return message.SerializeToString(deterministic=True)
 
@@ -35,9 +38,12 @@ def spec_from_bytes(body: bytes, members: Sequence[Member], population: int) -> 
     message = read(job_pb2.Moments, body, "the job's method")
     return MomentsSpec(
         n_rows=population,
-        parts=tuple(Part(each.party, each.features, each.holds_label) for each in members),
+        parts=tuple(
+            Part(each.party, each.features, each.holds_label, each.groups) for each in members
+        ),
         labels=LABELS.read(message.labels),
         loss=LOSSES.read(message.loss),
+        overlap=tuple(message.overlap),
         **copied(message, _NUMBERS),
     )
 

@@ -1,12 +1,14 @@
 """Moments as a registered method."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from colonnade.methods.base import Method, Unit
+from colonnade.methods.base import Member, Method, Unit
 from colonnade.methods.frank_wolfe.method import FRANK_WOLFE
+from colonnade.methods.groups import check_same_groups
 from colonnade.methods.moments.codec import spec_from_bytes, spec_to_bytes
 from colonnade.methods.moments.plan import MomentsPlan, recommend
 from colonnade.methods.moments.rows import Projection, inner_products, project, triangle
@@ -30,10 +32,17 @@ def _plan(problem: Problem, options: Any) -> MomentsPlan:
     )
 
 
+def _check(spec: MomentsSpec, members: Sequence[Member]) -> None:
+    check_same_groups((each.groups for each in spec.parts), (each.groups for each in members))
+
+
 def _describe(spec: MomentsSpec, party: str) -> dict[str, Any]:
     part = spec.part(party)
     directions = spec.n_directions(part) if spec.shares() else 0
-    return {"kept_features": spec.kept(part), "directions": directions}
+    found: dict[str, Any] = {"kept_features": spec.kept(part), "directions": directions}
+    if in_common := spec.in_common(party):
+        found["people_in_common"] = in_common
+    return found
 
 
 def _with_rows(spec: MomentsSpec, rows: int) -> MomentsSpec:
@@ -59,6 +68,7 @@ MOMENTS: Method[MomentsSpec] = Method(
     unit=Unit.RECORD,
     encode=spec_to_bytes,
     decode=spec_from_bytes,
+    check=_check,
     describe=_describe,
     options=("directions", "keep_features"),
     plan=_plan,

@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass
 
 from colonnade.methods.base import MAX_TASK_ENTRIES, Part, payload
+from colonnade.methods.groups import moved_or_absent
 from colonnade.methods.moments.spec import (
     CROSS,
     GRAM,
@@ -42,6 +43,9 @@ _LEAST_SHARE = 35.0
 # The same over all parties where one alone holds the label, whose sketch needs the budget more.
 _LEAST_SKETCHED = 480.0
 _DIMS = (128, 8192)
+# The penalty counts in errors of products between parties, which absence makes several times larger
+# while products with the label stay as they are.
+_ABSENT_PENALTY = 0.12
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +110,7 @@ def recommend(
     left -= units[GRAM] * parties
     units[SHARE] = int(left * _SHARE_PART) // parties
     units[CROSS] = left // parties - units[SHARE]
-    strength = problem.n_rows * rho_from_units(units[SHARE])
+    strength = problem.rows_between * rho_from_units(units[SHARE])
     if parties == 1 or strength < (_LEAST_SKETCHED / parties if sketched else _LEAST_SHARE):
         units[SHARE] = units[CROSS] = 0
         _spend(units, left, parties, sketched=sketched)
@@ -114,7 +118,12 @@ def recommend(
     spec = MomentsSpec(
         n_rows=problem.n_rows,
         parts=tuple(
-            Part(party, tuple(features), holds_label=not sketched or party == problem.label_owner)
+            Part(
+                party,
+                tuple(features),
+                holds_label=not sketched or party == problem.label_owner,
+                groups=tuple(problem.groups.get(party, ())),
+            )
             for party, features in problem.features.items()
         ),
         mean_units=units[MEANS],
@@ -131,6 +140,9 @@ def recommend(
         marginal_units=units[MARGINALS],
         keep=kept if wide else 0,
         screen_units=units[SCREEN],
+        presence=problem.presence,
+        overlap=problem.overlap(),
+        **({"penalty": _ABSENT_PENALTY} if problem.presence else {}),
         **({} if radius is None else {"radius": radius}),
     )
     plan = MomentsPlan(problem, spec)
@@ -151,8 +163,11 @@ def _spend(units: dict[str, int], left: int, parties: int, *, sketched: bool) ->
 
 def _mean_units(problem: Problem) -> int:
     """Return a price at which a mean is known well enough, within limits."""
-    count = max(map(len, problem.features.values())) + 1
-    wanted = 2.0 * count / (problem.n_rows * _MEAN_NOISE) ** 2 * RHO_UNIT
+    count = max(problem.moved(party) for party in problem.features) + 1
+    if problem.presence:
+        widest = max(len(features) for features in problem.features.values())
+        count = moved_or_absent(widest + 2, count)
+    wanted = 2.0 * count / (problem.rows_alone * _MEAN_NOISE) ** 2 * RHO_UNIT
     low, high = (part * problem.rho_units / len(problem.features) for part in _MEAN_PARTS)
     return max(1, int(min(max(wanted, low), high)))
 
@@ -162,7 +177,7 @@ def _gram_units(problem: Problem, keep: int, left: int) -> int:
     widest = max(min(keep or len(f), len(f)) for f in problem.features.values())
     # An error of ball**2 / (weight sqrt(2 rho) n), for the spec's own ball and weight.
     ball2 = 1.6 * (widest + 1.5**2)
-    rho = (ball2 / (1.5 * _GRAM_ERROR * problem.n_rows)) ** 2 / 2.0
+    rho = (ball2 / (1.5 * _GRAM_ERROR * problem.rows_alone)) ** 2 / 2.0
     low, high = (part * left / len(problem.features) for part in _GRAM_PARTS)
     return max(1, int(min(max(rho * RHO_UNIT, low), high)))
 
@@ -176,7 +191,7 @@ def _directions(problem: Problem, share: int) -> int:
     """Return how many directions are shared: more where each is seen through less noise."""
     if not share:
         return 1
-    strength = rho_from_units(share) * problem.n_rows / 400.0
+    strength = rho_from_units(share) * problem.rows_between / 400.0
     wanted = 2.0 * math.pow(strength, 0.5 if strength < 1.0 else 0.25)
     return round(min(max(wanted, 1.0), 6.0))
 

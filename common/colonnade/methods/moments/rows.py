@@ -177,8 +177,18 @@ def _scaled(value: np.int32, length: float, inverse: float) -> np.int16:
     return np.int16(np.int32(quotient * kept))
 
 
-def project(features: Int16Array, label: Int16Array | None, projection: Projection) -> Int16Array:
+def project(
+    features: Int16Array,
+    label: Int16Array | None,
+    projection: Projection,
+    *,
+    presence: Int16Array | None = None,
+) -> Int16Array:
     """Return every row's image in the ball, shape ``(n_outputs, n_rows)``.
+
+    Rows whose ``presence`` is not above 0 become 0, offset and all: nobody is no average person.
+    Privacy: that is a function of the row, into the ball, as any other; a person who comes or goes
+    is the replacement of a row.
 
     Integer arithmetic throughout: the same on every machine, however rows are split over threads.
     """
@@ -198,6 +208,8 @@ def project(features: Int16Array, label: Int16Array | None, projection: Projecti
                 for place in np.flatnonzero(projection.coef[output]):
                     coef = int(projection.coef[output, place])
                     _add(columns[place][begin:end], coef, sums[output])
+            if presence is not None:
+                sums *= presence[begin:end] > 0  # the same multiplications for every row
             _into_ball(sums, out[:, begin:end])
 
     over_ranges(part, n_rows)

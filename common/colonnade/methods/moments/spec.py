@@ -23,6 +23,7 @@ Both sides derive mechanisms, codes and sizes from the same public numbers, neve
 
 import enum
 import hashlib
+import itertools
 import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -31,6 +32,7 @@ from colonnade.methods.base import Part
 from colonnade.methods.column_moments import moments_code, moments_mechanism
 from colonnade.methods.frank_wolfe.residual import SCORE_SENSITIVITY
 from colonnade.methods.frank_wolfe.spec import SELECT_BYTES
+from colonnade.methods.groups import moved_columns, moved_or_absent
 from colonnade.methods.moments.checks import check_spec
 from colonnade.methods.moments.rows import (
     BALL,
@@ -85,7 +87,9 @@ class MomentsSpec:
     marginal_units: int = 0
     keep: int = 0  # features that a wider party keeps; 0 for all
     screen_units: int = 0  # of one choice
+    presence: bool = False  # whether tables say whom a party has: sums are over those people
     # All below is for the coordinator's arithmetic alone: no sensitivity depends on it.
+    overlap: tuple[int, ...] = ()  # people at each two parties, 1 and 2, 1 and 3, ..., if told
     radius: float = 2.4  # of the default L1 ball, in standard deviations
     penalty: float = 0.3  # on the L1 norm, in errors of an inner product between parties
     label_weight: float = 1.5  # of the label in a row's norm
@@ -116,6 +120,17 @@ class MomentsSpec:
     def others(self, part: Part) -> tuple[Part, ...]:
         """Return all parties but one, in order."""
         return tuple(other for other in self.parts if other.party != part.party)
+
+    def in_common(self, party: str) -> dict[str, int]:
+        """Return how many people the party has in common with each other one, as far as told."""
+        names = [part.party for part in self.parts]
+        pairs = zip(itertools.combinations(names, 2), self.overlap, strict=False)
+        return {
+            other: count
+            for pair, count in pairs
+            for other in pair
+            if party in pair and other != party
+        }
 
     def wide(self) -> tuple[Part, ...]:
         """Return the parties that are screened."""
@@ -192,8 +207,11 @@ class MomentsSpec:
         `methods.column_moments`.
         """
         if kind == MEANS:
-            count = len(part.features) + self.sums_label(part)
-            noise = moments_mechanism(count, self.mean_units)
+            summed = self.sums_label(part)
+            moved = moved_columns(part.features, part.groups) + summed
+            count = len(part.features) + summed + self.presence
+            moved = moved_or_absent(count, moved) if self.presence else moved
+            noise = moments_mechanism(moved, self.mean_units)
             return noise, moments_code(count, self.n_rows, noise)
         if kind == GRAM:
             size = triangle_size(self.n_gram(part))

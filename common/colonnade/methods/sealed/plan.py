@@ -82,7 +82,12 @@ def recommend(
     parties = len(problem.features)
     kept = _kept(problem) if keep is None else keep
     parts = tuple(
-        Part(party, tuple(features), holds_label=party == problem.label_owner)
+        Part(
+            party,
+            tuple(features),
+            holds_label=party == problem.label_owner,
+            groups=tuple(problem.groups.get(party, ())),
+        )
         for party, features in problem.features.items()
     )
     means = _mean_units(problem)
@@ -158,7 +163,7 @@ def _lanes(problem: Problem, parts: tuple[Part, ...], wide: list[bool], buckets:
 
 def _mean_units(problem: Problem) -> int:
     """Return a price at which a mean is known well enough, within limits."""
-    count = max(map(len, problem.features.values())) + 1
+    count = max(problem.moved(party) for party in problem.features) + 1
     wanted = 2.0 * count / (problem.n_rows * _MEAN_NOISE) ** 2 * RHO_UNIT
     low, high = (part * problem.rho_units / len(problem.features) for part in _MEAN_PARTS)
     return max(1, int(min(max(wanted, low), high)))

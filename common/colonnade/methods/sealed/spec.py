@@ -28,6 +28,7 @@ from typing import ClassVar
 
 from colonnade.methods.base import Part
 from colonnade.methods.column_moments import moments_code, moments_mechanism
+from colonnade.methods.groups import moved_columns
 from colonnade.methods.moments.rows import (
     BALL,
     OFF_DIAGONAL,
@@ -267,9 +268,9 @@ class SealedSpec:
         """
         prices = self.prices[self.place(part.party)]
         if kind == MEANS:
-            count = len(part.features) + part.holds_label
-            noise = moments_mechanism(count, self.mean_units)
-            return noise, moments_code(count, self.n_rows, noise)
+            moved = moved_columns(part.features, part.groups) + part.holds_label
+            noise = moments_mechanism(moved, self.mean_units)
+            return noise, moments_code(len(part.features) + part.holds_label, self.n_rows, noise)
         wide = kind == WIDE
         if not wide and kind != GRAM:
             raise ValueError("the job has no numbers of that kind")

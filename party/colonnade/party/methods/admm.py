@@ -24,7 +24,7 @@ from colonnade.ledger.drafts import ReleaseRequest
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.gate import Gate, request_digest
 from colonnade.ledger.ledger import MAX_TOGETHER, Ledger, Released
-from colonnade.ledger.storage import MAX_BODY_BYTES
+from colonnade.ledger.storage.base import MAX_BODY_BYTES
 from colonnade.methods.admm.codec import tasks_from_bytes
 from colonnade.methods.admm.job_spec import AdmmJobSpec
 from colonnade.methods.admm.packing import pack

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from colonnade.core.arrays import IntArray
 from colonnade.core.errors import (
     BadMessage,
     DatasetChanged,
@@ -22,13 +22,14 @@ from colonnade.core.errors import (
     PolicyRefused,
     RequestConflict,
 )
-from colonnade.ledger.receipts import public_bytes
-from colonnade.methods.alignment import codec, exchange, sizes
-from colonnade.methods.alignment.canary import Rows, canary_ids, row_mac, same_mac
-from colonnade.methods.alignment.chain import Segment, check_chain, extend
-from colonnade.methods.alignment.curve import draw_scalars, hash_to_curve, multiply
-from colonnade.methods.alignment.dummies import PatternDummies, first_member, patterns_led_by
-from colonnade.methods.alignment.points import check_points, points_from_bytes
+from colonnade.ledger.receipts import verify
+from colonnade.methods.alignment import codec, sizes
+from colonnade.methods.alignment.crypto import exchange
+from colonnade.methods.alignment.crypto.canary import Rows, canary_ids, row_mac, same_mac
+from colonnade.methods.alignment.crypto.chain import Segment, check_chain, extend
+from colonnade.methods.alignment.crypto.curve import draw_scalars, hash_to_curve, multiply
+from colonnade.methods.alignment.crypto.dummies import PatternDummies, first_member, patterns_led_by
+from colonnade.methods.alignment.crypto.points import check_points, points_from_bytes
 from colonnade.methods.alignment.refusals import CanaryMismatch
 from colonnade.methods.alignment.schedule import FIRST_WAVE, Schedule, Stage, Visit, opening_stage
 from colonnade.methods.alignment.spec import NO_ROW, AlignmentSpec
@@ -65,7 +66,7 @@ class AlignmentParty:
         self,
         spec: AlignmentSpec,
         party: str,
-        signer: Ed25519PrivateKey,
+        signer: exchange.Signer,
         ids: Sequence[bytes],
         earlier: Earlier | None = None,
     ) -> None:
@@ -74,7 +75,8 @@ class AlignmentParty:
         self._run, self._people = codec.run_name(spec), People.of(ids, earlier)
         self._listed: PartyList | None = None
         self._people.check(spec, self._place)
-        if public_bytes(signer) != spec.parts[self._place].public_key:
+        trial = b"colonnade alignment signer v1\0" + self._run
+        if not verify(spec.parts[self._place].public_key, signer.sign(trial), trial):
             raise PolicyRefused(
                 f"the specification names another signing key of {party}; have the operator make "
                 "it again from the enrolled keys"
@@ -82,9 +84,18 @@ class AlignmentParty:
 
     def start(self, noise: NoiseSource, entropy: Callable[[int], bytes]) -> PartyState:
         """Draw the run's secrets. The state must be durable before the first answer is sent."""
+        zeros = np.zeros(self.n_led, np.int64)
+        return self.start_with(self._spec.noise.perturb(zeros, noise), entropy)
+
+    @property
+    def n_led(self) -> int:
+        """How many sets of parties this one leads, and so draws dummies for."""
+        return len(patterns_led_by(self._place, self._spec.n_parties))
+
+    def start_with(self, counts: IntArray, entropy: Callable[[int], bytes]) -> PartyState:
+        """Draw the run's secrets beside numbers of dummies that were drawn."""
         seed = entropy(32)
         led = patterns_led_by(self._place, self._spec.n_parties)
-        counts = self._spec.noise.perturb(np.zeros(len(led), np.int64), noise)
         dummies = tuple(
             PatternDummies(pattern, _derive(seed, b"dummies %d" % pattern), int(count))
             for pattern, count in zip(led, counts, strict=True)

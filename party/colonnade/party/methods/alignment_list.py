@@ -9,10 +9,10 @@ import numpy as np
 
 from colonnade.core.arrays import IntArray
 from colonnade.core.errors import BadMessage, PolicyRefused
-from colonnade.methods.alignment.canary import Rows
-from colonnade.methods.alignment.dummies import PatternDummies
+from colonnade.methods.alignment.crypto.canary import Rows
+from colonnade.methods.alignment.crypto.dummies import PatternDummies
+from colonnade.methods.alignment.crypto.shuffle import permutation
 from colonnade.methods.alignment.refusals import RepeatedIds, UnusableIds
-from colonnade.methods.alignment.shuffle import permutation
 from colonnade.methods.alignment.spec import CANARIES, NO_ROW, AlignmentSpec
 
 

@@ -9,8 +9,8 @@ interpreter made in memory go when the process does.
 from dataclasses import dataclass
 
 from colonnade.methods.alignment.codec import from_bytes, to_bytes
-from colonnade.methods.alignment.curve import Scalars
-from colonnade.methods.alignment.dummies import PatternDummies
+from colonnade.methods.alignment.crypto.curve import Scalars
+from colonnade.methods.alignment.crypto.dummies import PatternDummies
 from colonnade.v1 import alignment_pb2 as pb
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from colonnade.core.arrays import Int16Array, IntArray
 from colonnade.core.errors import BadMessage
+from colonnade.core.fixedpoint import GRID
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger, Released
@@ -53,6 +54,7 @@ class MomentsParty:
             raise BadMessage(f"round {task.round} of this job asks nothing of this party")
         self._check_shapes(task, stages[task.round])
         self._label()  # a table without it is refused before anything is charged
+        self._presence()
         answers: dict[Stage, Callable[[Task, bytes], list[Released]]] = {
             Stage.MEANS: self._means,
             Stage.LABEL: self._sketches,
@@ -70,6 +72,9 @@ class MomentsParty:
             columns, label = list(self.columns.features), self._label()
             if label is not None and self.spec.sums_label(self.part):
                 columns.append(label)
+            if (present := self._present()) is not None:
+                columns = [column * present for column in columns]
+                columns.append(present * np.int16(GRID))
             pairs = [sums(column) for column in columns]
             return np.array([part for half in zip(*pairs, strict=True) for part in half], np.int64)
 
@@ -92,6 +97,8 @@ class MomentsParty:
 
         def compute() -> IntArray:
             rows = residual(self.columns.features, self._label(), public, self.sketch)
+            if (present := self._present()) is not None:
+                rows = rows * present
             return score(self.columns.features, rows)[allowed]
 
         def encode(choice: IntArray) -> bytes:
@@ -136,7 +143,21 @@ class MomentsParty:
     def _project(self, projection: Projection | None) -> Int16Array:
         if projection is None:
             raise BadMessage("a task has no projection")
-        return project(self.columns.features, self._label(), projection)
+        presence = self._presence()
+        return project(self.columns.features, self._label(), projection, presence=presence)
+
+    def _presence(self) -> Int16Array | None:
+        """Return whom the party has, where the job counts on it."""
+        if not self.spec.presence:
+            return None
+        if self.columns.presence is None:
+            raise BadMessage("the job asks whom this party has, but its table does not tell")
+        return self.columns.presence
+
+    def _present(self) -> Int16Array | None:
+        """Return 1 for people whom the party has and 0 for others; None if all rows count."""
+        presence = self._presence()
+        return None if presence is None else (presence > 0).astype(np.int16)
 
     def _label(self) -> Int16Array | None:
         if not self.part.holds_label:

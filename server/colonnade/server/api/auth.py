@@ -48,7 +48,7 @@ def _parse(pem: bytes) -> x509.Certificate:
 
 
 @dataclass(slots=True)
-class Callers:
+class Authenticator:
     """Decides who may call what."""
 
     federation: str

@@ -10,11 +10,11 @@ import grpc
 
 from colonnade.core.errors import PolicyRefused, Unreachable
 from colonnade.pki.identity import PARTY
-from colonnade.server.api.auth import Caller, Callers
+from colonnade.server.api.auth import Authenticator, Caller
 from colonnade.server.engine.coordinator import Coordinator
 from colonnade.server.engine.progress import find_job, party_status, run_of, status_of
 from colonnade.server.engine.rounds import Run
-from colonnade.server.engine.sessions import Switchboard
+from colonnade.server.engine.sessions import OpenSessions
 from colonnade.server.engine.worker import Worker
 from colonnade.server.results import report_of, solve_again
 from colonnade.server.store.base import JobRow, Store
@@ -38,17 +38,17 @@ class JobServicer(jobs_pb2_grpc.JobServiceServicer):
         store: Store,
         *,
         worker: Worker,
-        board: Switchboard,
-        callers: Callers,
+        board: OpenSessions,
+        authenticator: Authenticator,
     ) -> None:
         self._engine, self._store, self._worker = engine, store, worker
-        self._board, self._callers = board, callers
+        self._board, self._authenticator = board, authenticator
 
     async def SubmitJob(
         self, request: pb.SubmitJobRequest, context: Context
     ) -> pb.SubmitJobResponse:
         """Take a job."""
-        by = self._callers.operator(context).identity.uri
+        by = self._authenticator.operator(context).identity.uri
         job_id = await self._worker.do(
             lambda: self._engine.submit(request.spec, by, again=request.again)
         )
@@ -56,7 +56,7 @@ class JobServicer(jobs_pb2_grpc.JobServiceServicer):
 
     async def ListJobs(self, request: pb.ListJobsRequest, context: Context) -> pb.ListJobsResponse:
         """List jobs."""
-        caller = self._callers.anyone(context)
+        caller = self._authenticator.anyone(context)
         limit = min(request.limit or _MAX_JOBS, _MAX_JOBS)
 
         def look() -> list[pb.JobStatus]:
@@ -68,7 +68,7 @@ class JobServicer(jobs_pb2_grpc.JobServiceServicer):
 
     async def GetJob(self, request: pb.GetJobRequest, context: Context) -> pb.GetJobResponse:
         """Show a job."""
-        caller = self._callers.anyone(context)
+        caller = self._authenticator.anyone(context)
         status, row = await self._look(request.job_id, caller)
         return pb.GetJobResponse(job=status, spec=row.spec)
 
@@ -76,14 +76,14 @@ class JobServicer(jobs_pb2_grpc.JobServiceServicer):
         self, request: pb.WatchJobRequest, context: Context
     ) -> AsyncIterator[pb.WatchJobResponse]:
         """Follow a job until it ends."""
-        caller = self._callers.anyone(context)
+        caller = self._authenticator.anyone(context)
         status, row = await self._look(request.job_id, caller)
         job_id = row.job_id
         event = self._board.watch(job_id)
         try:
             while True:
                 event.clear()
-                self._callers.recheck(caller)
+                self._authenticator.recheck(caller)
                 status, _ = await self._look(job_id, caller)
                 yield pb.WatchJobResponse(job=status)
                 if status.state in _ENDED:
@@ -97,7 +97,7 @@ class JobServicer(jobs_pb2_grpc.JobServiceServicer):
         self, request: pb.CancelJobRequest, context: Context
     ) -> pb.CancelJobResponse:
         """Stop a job."""
-        caller = self._callers.operator(context)
+        caller = self._authenticator.operator(context)
         _, row = await self._look(request.job_id, caller)
         job_id = row.job_id
         await self._worker.do(lambda: self._engine.cancel(job_id, caller.identity.uri))
@@ -108,7 +108,7 @@ class JobServicer(jobs_pb2_grpc.JobServiceServicer):
         self, request: pb.GetReportRequest, context: Context
     ) -> pb.GetReportResponse:
         """Return a job's report."""
-        caller = self._callers.anyone(context)
+        caller = self._authenticator.anyone(context)
         _, row = await self._look(request.job_id, caller)
         await self._worker.do(self._engine.settle)  # so that the store has all that it counts
 
@@ -120,7 +120,7 @@ class JobServicer(jobs_pb2_grpc.JobServiceServicer):
 
     async def SolveJob(self, request: pb.SolveJobRequest, context: Context) -> pb.SolveJobResponse:
         """Solve a job again from its releases."""
-        caller = self._callers.anyone(context)
+        caller = self._authenticator.anyone(context)
         _, row = await self._look(request.job_id, caller)
         names = ("strength", "mix", "radius", "low", "high")
         given = {name: getattr(request, name) for name in names if request.HasField(name)}
@@ -135,7 +135,7 @@ class JobServicer(jobs_pb2_grpc.JobServiceServicer):
         self, request: pb.ListPartiesRequest, context: Context
     ) -> pb.ListPartiesResponse:
         """List parties and what they offer."""
-        self._callers.anyone(context)
+        self._authenticator.anyone(context)
 
         def look() -> list[pb.PartyStatus]:
             rows = sorted(self._engine.parties.values(), key=lambda row: row.name)
@@ -146,7 +146,7 @@ class JobServicer(jobs_pb2_grpc.JobServiceServicer):
     async def _changed(self, event: asyncio.Event, caller: Caller) -> None:
         """Wait until a job changes, and look at the caller's certificate meanwhile."""
         while not event.is_set():
-            self._callers.recheck(caller)
+            self._authenticator.recheck(caller)
             with suppress(TimeoutError):
                 async with asyncio.timeout(_RECHECK_S):
                     await event.wait()

@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 import grpc
 
 from colonnade.core.errors import BadInput, ColonnadeError
-from colonnade.server.api.auth import Caller, Callers
+from colonnade.server.api.auth import Authenticator, Caller
 from colonnade.server.engine.coordinator import Coordinator
-from colonnade.server.engine.sessions import Item, Switchboard
+from colonnade.server.engine.sessions import Item, OpenSessions
 from colonnade.server.engine.worker import Worker
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.v1 import federation_pb2_grpc
@@ -27,14 +27,19 @@ class FederationServicer(federation_pb2_grpc.FederationServiceServicer):
     """Serves parties."""
 
     def __init__(
-        self, engine: Coordinator, worker: Worker, board: Switchboard, callers: Callers
+        self, engine: Coordinator, worker: Worker, board: OpenSessions, authenticator: Authenticator
     ) -> None:
-        self._engine, self._worker, self._board, self._callers = engine, worker, board, callers
+        self._engine, self._worker, self._board, self._authenticator = (
+            engine,
+            worker,
+            board,
+            authenticator,
+        )
         self._farewells: set[asyncio.Task[None]] = set()
 
     async def Check(self, request: pb.CheckRequest, context: Context) -> pb.CheckResponse:
         """Say that the caller is known, and what time it is."""
-        caller = self._callers.party(context)
+        caller = self._authenticator.party(context)
         return pb.CheckResponse(
             protocol=PROTOCOL,
             program=version("colonnade"),
@@ -44,14 +49,14 @@ class FederationServicer(federation_pb2_grpc.FederationServiceServicer):
 
     async def Enrol(self, request: pb.EnrolRequest, context: Context) -> pb.EnrolResponse:
         """Register a ledger's key."""
-        caller = self._callers.party(context)
+        caller = self._authenticator.party(context)
         return await self._worker.do(lambda: self._engine.enrol(caller.identity.name, request))
 
     async def Attach(
         self, request_iterator: AsyncIterator[pb.AttachRequest], context: Context
     ) -> AsyncIterator[pb.AttachResponse]:
         """Hold a session."""
-        caller = self._callers.party(context)
+        caller = self._authenticator.party(context)
         party = caller.identity.name
         hello = await _first(request_iterator)
         # This call may be cancelled at any await; the engine must hear of its end all the same.
@@ -78,14 +83,14 @@ class FederationServicer(federation_pb2_grpc.FederationServiceServicer):
     async def _read(self, requests: AsyncIterator[pb.AttachRequest], caller: Caller) -> None:
         party = caller.identity.name
         async for message in requests:
-            self._callers.recheck(caller)
+            self._authenticator.recheck(caller)
             await self._worker.do(partial(self._engine.receive, party, message))
 
     async def _recheck(self, caller: Caller) -> None:
         """End the stream of a caller whose certificate ends or is denied, even if it is silent."""
         while True:
             await asyncio.sleep(_RECHECK_S)
-            self._callers.recheck(caller)
+            self._authenticator.recheck(caller)
 
     async def _farewell(self, party: str, attaching: "asyncio.Future[int]") -> None:
         try:

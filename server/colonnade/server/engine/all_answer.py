@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from colonnade.core.errors import BadInput
 from colonnade.server.engine.metering import release_rows
 from colonnade.server.engine.strategy import Unwritten
-from colonnade.server.methods.base import Algorithm, Bodies
+from colonnade.server.methods.base import Algorithm, Bodies, RelayAlgorithm
 from colonnade.server.store.base import IterateRow, State, Store
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.v1 import release_pb2
@@ -22,29 +22,43 @@ class AllAnswer:
 
     partial: ClassVar[bool] = False
     algorithm: Algorithm[Any, Bodies]
+    relay: RelayAlgorithm[Any] | None = None  # the same, if what it relays is to be forgotten
 
     @classmethod
     def of(cls, algorithm: Algorithm[Any, Bodies], now: float) -> "AllAnswer":
         """Make the strategy of one job."""
         return cls(algorithm)
 
+    @classmethod
+    def relayed(cls, algorithm: RelayAlgorithm[Any], now: float) -> "AllAnswer":
+        """Make the strategy of a job that relays: its states are stored as changes."""
+        return cls(algorithm, algorithm)
+
+    @property
+    def forgets(self) -> bool:
+        """Whether messages are removed from the store once they have been used."""
+        return self.relay is not None
+
     def needed(self, store: Store, latest: IterateRow) -> Sequence[IterateRow]:
-        """Return the newest iterate, which is whole."""
-        return [latest]
+        """Return the newest iterate, if it is whole, or all of them."""
+        return [latest] if self.relay is None else store.iterates(latest.job_id)
 
     def resume(self, run: "Run", store: Store) -> None:
-        """Take the open round's answers."""
+        """Take the open round's answers; make its tasks again if they follow from the state."""
+        if self.relay is not None and run.opened:
+            run.tasks = self.relay.tasks(run.state)
         for party, body in store.answers(run.row.job_id, run.round).items():
             submission = pb.Submission.FromString(body)
             run.answers[party] = self.parse(run, party, submission, run.tasks[party])
 
     def kept_task(self, task: bytes) -> bytes:
-        """Return the task: the same bytes are sent again."""
-        return task
+        """Return the task, for the same bytes are sent again, unless the state says it all."""
+        return task if self.relay is None else b""
 
     def releases(self, party: str, submission: pb.Submission) -> Sequence[release_pb2.Release]:
         """Return all releases, each of which has a receipt of its own."""
-        here = (submission.job_id, submission.round, "")
+        account = "" if self.relay is None else self.relay.account
+        here = (submission.job_id, submission.round, account)
         for release in submission.releases:
             key = release.key
             if (key.job_id, key.round, key.account) != here:
@@ -77,8 +91,10 @@ class AllAnswer:
         return self.algorithm.start()
 
     def close(self, run: "Run", now: float) -> tuple[Any, bytes]:
-        """Return the state after the round, whole."""
+        """Return the state after the round, whole or as a change."""
         state = self.algorithm.absorb(run.state, run.answers)
+        if self.relay is not None:
+            return state, self.relay.encode_change(run.state, state)
         return state, self.algorithm.encode(state)
 
     def may_close(self, run: "Run", *, expired: bool) -> bool:
@@ -108,6 +124,12 @@ class AllAnswer:
     def rounds_done(self, state: Any) -> int:
         """Return the rounds before the one that comes next, the opening not counted."""
         return max(0, self.algorithm.round_of(state) - 1)
+
+    def rounds(self, run: "Run") -> int:
+        """Return the rounds that the job asks for, or that its lists need."""
+        if self.relay is None or run.state is None:
+            return run.job.rounds
+        return self.relay.rounds(run.state)
 
     def spent(self, run: "Run", party: str, kind: str | None = None) -> int:
         """Return what a record has paid for all releases, or for those of one kind."""

@@ -183,6 +183,15 @@ class Cohort:
         """Return whether there are answers: they were paid for, so they count."""
         return bool(self.pending(run))
 
+    @property
+    def forgets(self) -> bool:
+        """Return False: late answers belong to earlier drawings."""
+        return False
+
+    def rounds(self, run: "Run") -> int:
+        """Return the rounds that the job asks for."""
+        return run.job.rounds
+
     def rounds_done(self, state: Any) -> int:
         """Return how many rounds had their minimum."""
         return self.algorithm.rounds_done(state)

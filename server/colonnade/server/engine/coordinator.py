@@ -14,10 +14,16 @@ from dataclasses import replace
 from colonnade.core.errors import BadInput, NotEnrolled, RequestConflict, StaleEpoch, UnknownJob
 from colonnade.methods.job import job_id as name_of
 from colonnade.server.engine.heads import show_known, standing_in
-from colonnade.server.engine.intake import enrolled, keep, with_session, write_answers
+from colonnade.server.engine.intake import (
+    enrolled,
+    keep,
+    same_answer,
+    with_newest,
+    with_session,
+    write_answers,
+)
 from colonnade.server.engine.metering import control_row, retry_row
 from colonnade.server.engine.outbox import Outgoing, Send
-from colonnade.server.engine.receipts import same_answer, with_newest
 from colonnade.server.engine.repeats import refuse_repeated
 from colonnade.server.engine.rounds import Run
 from colonnade.server.engine.status import job_status
@@ -225,8 +231,13 @@ class Coordinator:
         self.settle()
         stored = self._store.answers(submission.job_id, submission.round).get(party)
         if stored is None:
+            run = self.runs.get(submission.job_id)
             if submission.job_id in self.ended:
                 return  # `_run_of` has told the party
+            if run is not None and run.strategy.forgets and submission.round < run.round:
+                self._store.add_uplink([retry_row(submission, party, wire)])
+                self._out.receipted(party, submission)
+                return
             raise BadInput(f"party {party} was not asked for round {submission.round}")
         if not same_answer(stored, submission):
             raise RequestConflict(
@@ -264,6 +275,8 @@ class Coordinator:
             job_id, answered = run.row.job_id[:12], len(run.answers)
             logger.info("round_closed job=%s round=%d parties=%d", job_id, run.round, answered)
             self._store.put_iterate(run.close_round(now))
+            if run.strategy.forgets:
+                self._store.forget_messages(run.row.job_id, before=run.round)
         self._end(run, *run.strategy.outcome(run))
 
     def _settle(self, run: Run) -> None:
@@ -278,6 +291,10 @@ class Coordinator:
         run.row = replace(run.row, state=state, reason=reason, ended_at=self._clock())
         self._store.set_state(replace(run.row, outcome=job_status(run).SerializeToString()))
         logger.info("job_ended job=%s state=%s round=%d", job_id[:12], state.value, run.round)
+        if run.strategy.forgets:
+            self._store.forget_messages(job_id, before=MAX_ROUND)
+            keep = run.round if state is State.FINISHED else MAX_ROUND
+            self._store.forget_iterates(job_id, before=keep)
         del self.runs[job_id]
         self.ended[job_id] = state
         self._changed.add(job_id)

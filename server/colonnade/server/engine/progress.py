@@ -52,10 +52,14 @@ def party_status(engine: Coordinator, row: PartyRow) -> jobs_pb2.PartyStatus:
         unit=offer.unit,
         told_at=row.told_at,
         bounds_units=offer.bounds_units,
+        encodings=offer.encodings,
+        alignment=offer.alignment,
+        align_people=offer.align_people,
+        ledger_key=row.ledger_key,
     )
-    fills = {feature.name: feature.fill for feature in offer.features}
+    declared = {feature.name: (feature.fill, feature.group) for feature in offer.features}
     for name, bounds in bounds_to_use(offer).items():
-        column = feature_to_proto(name, bounds, fills.get(name))
+        column = feature_to_proto(name, bounds, *declared.get(name, ()))
         if offer.HasField("label") and name == offer.label.name:
             status.label.CopyFrom(column)
         else:

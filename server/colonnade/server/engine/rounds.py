@@ -93,6 +93,11 @@ class Run:
         """Rounds done, the opening not counted."""
         return 0 if self.state is None else self.strategy.rounds_done(self.state)
 
+    @property
+    def rounds(self) -> int:
+        """Rounds in all, the opening not counted, as far as they are known."""
+        return self.strategy.rounds(self)
+
     def awaited(self) -> list[str]:
         """Return the parties that the job waits for."""
         if self.state is None:

@@ -12,7 +12,7 @@ Item = pb.AttachResponse | BaseException | None  # an error or None ends the str
 
 
 @dataclass(slots=True)
-class Switchboard:
+class OpenSessions:
     """Queues of messages by session, and events by watched job."""
 
     _queues: dict[tuple[str, int], "asyncio.Queue[Item]"] = field(default_factory=dict)

@@ -23,7 +23,7 @@ def job_status(run: Run) -> jobs_pb2.JobStatus:
         state=_STATES[row.state],
         reason=row.reason,
         rounds_done=run.rounds_done,
-        rounds=job.rounds,
+        rounds=run.rounds,
         submitted_at=row.submitted_at,
         ended_at=row.ended_at,
         submitted_by=row.submitted_by,

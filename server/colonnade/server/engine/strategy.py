@@ -34,6 +34,10 @@ class Strategy(Protocol):
     # Whether a job goes on without those who refuse, and takes answers after a round has closed.
     partial: ClassVar[bool]
 
+    @property
+    def forgets(self) -> bool:
+        """Whether messages are removed from the store once they have been used."""
+
     # -- loading and writing
 
     def needed(self, store: Store, latest: IterateRow) -> Sequence[IterateRow]:
@@ -90,6 +94,9 @@ class Strategy(Protocol):
 
     def rounds_done(self, state: Any) -> int:
         """Return how many rounds are done, the opening not counted."""
+
+    def rounds(self, run: "Run") -> int:
+        """Return how many rounds there are, the opening not counted."""
 
     # -- costs
 

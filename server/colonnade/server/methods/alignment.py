@@ -12,7 +12,6 @@ import numpy as np
 
 from colonnade.core.errors import BadMessage
 from colonnade.methods.alignment import sizes
-from colonnade.methods.alignment.chain import check_chain
 from colonnade.methods.alignment.codec import (
     count_to_proto,
     counts_from_proto,
@@ -24,8 +23,9 @@ from colonnade.methods.alignment.codec import (
     segments_from_bytes,
     to_bytes,
 )
-from colonnade.methods.alignment.exchange import check_count, check_key
-from colonnade.methods.alignment.points import check_points, points_from_bytes
+from colonnade.methods.alignment.crypto.chain import check_chain
+from colonnade.methods.alignment.crypto.exchange import check_count, check_key
+from colonnade.methods.alignment.crypto.points import check_points, points_from_bytes
 from colonnade.methods.alignment.schedule import (
     FIRST_WAVE,
     Schedule,

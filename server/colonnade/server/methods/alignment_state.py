@@ -15,7 +15,7 @@ from colonnade.methods.alignment.codec import (
     keys_from_proto,
     to_bytes,
 )
-from colonnade.methods.alignment.exchange import SignedCount, SignedKey
+from colonnade.methods.alignment.crypto.exchange import SignedCount, SignedKey
 from colonnade.v1 import alignment_pb2 as pb
 
 Blobs = Mapping[str, bytes]

@@ -3,16 +3,18 @@
 The engine, store, meter and report know only this; `registry` says which method has which steps.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 
 from colonnade.core.arrays import AnyArray, FloatArray, IntArray
-from colonnade.data.model import LinearModel, ModelFeature, ModelLabel
+from colonnade.data.model import LinearModel, ModelEncoding, ModelFeature, ModelLabel
+from colonnade.data.model_file import LossName
+from colonnade.methods.base import Member
 from colonnade.methods.job import Job
-from colonnade.server.store.base import IterateRow
+from colonnade.server.store.base import IterateRow, UplinkRow
 from colonnade.wire.cohort import ClientAnswers
 
 S = TypeVar("S")
@@ -62,6 +64,24 @@ class Algorithm(Protocol[S, A_contra]):
 
     def parameters(self) -> Mapping[str, Any]:
         """Return the method's public numbers, for the report."""
+
+
+class RelayAlgorithm(Algorithm[S, Bodies], Protocol[S]):
+    """The steps of a job that relays between parties, in as many rounds as they need.
+
+    A state holds what is on its way, so it is stored as a change of the one before, and what was
+    relayed is forgotten when it has arrived.
+    """
+
+    @property
+    def account(self) -> str:
+        """The ledger account that pays."""
+
+    def rounds(self, state: S) -> int:
+        """Return the rounds after the first, as far as they are known."""
+
+    def encode_change(self, before: S, after: S) -> bytes:
+        """Return the bytes of a state as a change of the one before."""
 
 
 class CohortAlgorithm(Algorithm[S, ClientAnswers], Protocol[S]):
@@ -129,15 +149,21 @@ class Findings:
         The model after so many rounds; 0 is the start.
     section
         The method's own part of the report, under the key that its `Method` names; None for none.
+    statement
+        What is promised, where it is another promise than that of a model's releases.
     round_of
         By the number of a message: the round that it belongs to, where the two differ.
+    body_bytes
+        Return the exact size of a body, where bodies of one kind differ from round to round.
     uplink
         What the method adds to the counts of bytes.
     """
 
     models: Iterable[tuple[int, LinearModel]] = ()
     section: Any = None
+    statement: str = ""
     round_of: Mapping[int, int] = field(default_factory=dict)
+    body_bytes: Callable[[UplinkRow], int] | None = None
     uplink: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -159,17 +185,51 @@ def linear_model(
 ) -> LinearModel:
     """Return a job's model from coefficients on scaled features and label, by party."""
     features = tuple(
-        ModelFeature(member.party, name, bounds.low, bounds.high, fill, float(value))
+        feature
         for member in job.members
-        for name, bounds, fill, value in zip(
-            member.features, member.bounds, member.fills, coef[member.party], strict=True
-        )
+        for feature in model_features(member, member.party, coef[member.party].tolist())
     )
     return LinearModel(
         job_id=job_id,
-        loss=job.method.loss.value,
-        label=ModelLabel(job.label, job.label_bounds.low, job.label_bounds.high),
+        loss=cast("LossName", job.method.loss.value),
+        label=model_label(job),
         intercept_scaled=intercept,
         features=features,
         private=True,
+        encodings=tuple(
+            encoding
+            for member in job.members
+            for encoding in model_encodings(member, member.party, job.label)
+        ),
     )
+
+
+def model_features(member: Member, party: str, coef: Sequence[float]) -> tuple[ModelFeature, ...]:
+    """Return the features of one member as those of ``party`` in a model."""
+    groups = member.groups or ("",) * len(member.features)
+    columns = zip(member.features, member.bounds, member.fills, coef, groups, strict=True)
+    return tuple(
+        ModelFeature(party, name, bounds.low, bounds.high, fill, float(value), group)
+        for name, bounds, fill, value, group in columns
+    )
+
+
+def model_encodings(member: Member, party: str, label: str) -> tuple[ModelEncoding, ...]:
+    """Return how raw columns of one member, but for the label, become its features."""
+    return tuple(
+        ModelEncoding.of(party, encoding) for encoding in member.encodings if encoding.name != label
+    )
+
+
+def model_label(job: Job) -> ModelLabel:
+    """Return the label, with the texts that its values stand for if it has any."""
+    levels = next(
+        (
+            encoding.classes
+            for member in job.members
+            for encoding in member.encodings
+            if member.holds_label and encoding.name == job.label
+        ),
+        (),
+    )
+    return ModelLabel(job.label, job.label_bounds.low, job.label_bounds.high, levels)

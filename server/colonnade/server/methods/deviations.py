@@ -44,7 +44,7 @@ class Spread:
         return [variance**0.5 if known else None for variance, known in pairs]
 
 
-def opening_spread(noisy: IntArray, n_rows: int, mechanism: DiscreteGaussian) -> Spread:
+def opening_spread(noisy: IntArray, n_rows: float, mechanism: DiscreteGaussian) -> Spread:
     """Estimate variances from released sums and sums of squares, free of bias by noise.
 
     A mean's noise has variance ``v``, so its square is too large by ``v`` in expectation.
@@ -56,7 +56,7 @@ def opening_spread(noisy: IntArray, n_rows: int, mechanism: DiscreteGaussian) ->
     return Spread(square - mean**2 + noise2, error)
 
 
-def mean_noise2(n_rows: int, mechanism: DiscreteGaussian) -> float:
+def mean_noise2(n_rows: float, mechanism: DiscreteGaussian) -> float:
     """Return the variance of a mean's noise, in squared half ranges."""
     return mechanism.sigma2 / (n_rows * GRID) ** 2
 

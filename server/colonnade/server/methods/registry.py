@@ -7,6 +7,7 @@ from typing import Any
 from colonnade.core.errors import BadMessage
 from colonnade.data.model import LinearModel
 from colonnade.methods.admm.method import ADMM
+from colonnade.methods.alignment.method import ALIGNMENT
 from colonnade.methods.frank_wolfe.method import FRANK_WOLFE
 from colonnade.methods.job import Job
 from colonnade.methods.moments.method import MOMENTS
@@ -15,6 +16,7 @@ from colonnade.server.engine.cohort import Cohort
 from colonnade.server.engine.strategy import Strategy
 from colonnade.server.methods.admm.job import FederatedAdmm
 from colonnade.server.methods.admm.summary import admm_findings
+from colonnade.server.methods.alignment_job import AlignmentJob, alignment_findings
 from colonnade.server.methods.base import Algorithm, Findings, whole_states
 from colonnade.server.methods.deviations import Deviations
 from colonnade.server.methods.frank_wolfe.job import VerticalFrankWolfe, frank_wolfe_deviations
@@ -82,3 +84,4 @@ register(
     ),
 )
 register(ADMM.kind, CoordinatorSide(FederatedAdmm.of, Cohort.of, admm_findings))
+register(ALIGNMENT.kind, CoordinatorSide(AlignmentJob.of, AllAnswer.relayed, alignment_findings))

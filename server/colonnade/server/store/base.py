@@ -97,7 +97,7 @@ class Store(Protocol):
         """Make what is written inside durable together when it ends."""
 
     def close(self) -> None:
-        """Give the database free."""
+        """Close the database."""
 
     def put_party(self, row: PartyRow) -> None:
         """Write a party."""
@@ -140,6 +140,12 @@ class Store(Protocol):
 
     def iterates(self, job_id: str) -> Sequence[IterateRow]:
         """Return all states in order."""
+
+    def forget_messages(self, job_id: str, *, before: int) -> None:
+        """Remove the tasks and submissions of rounds before one."""
+
+    def forget_iterates(self, job_id: str, *, before: int) -> None:
+        """Remove the states before a round."""
 
     def add_uplink(self, rows: Iterable[UplinkRow]) -> None:
         """Add to the byte counts."""

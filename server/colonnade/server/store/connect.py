@@ -51,7 +51,12 @@ def engine_of(url: URL) -> sa.Engine:
     @sa.event.listens_for(engine, "connect")
     def _durable(connection: Any, _: object) -> None:
         # FULL: an acknowledged submission must survive a power cut. EXCLUSIVE: one coordinator.
-        for pragma in ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=FULL"):
+        for pragma in (
+            "locking_mode=EXCLUSIVE",
+            "journal_mode=WAL",
+            "synchronous=FULL",
+            "secure_delete=ON",
+        ):
             connection.execute(f"PRAGMA {pragma}")
 
     return engine

@@ -103,7 +103,7 @@ class Database:
             yield
 
     def close(self) -> None:
-        """Give the database free."""
+        """Close the database."""
         self._connection.close()
         self._engine.dispose()
 
@@ -175,6 +175,16 @@ class Database:
     def iterates(self, job_id: str) -> Sequence[IterateRow]:
         """Return all states in order."""
         return [IterateRow(**row) for row in self._of(ITERATES, job_id, "round")]
+
+    def forget_messages(self, job_id: str, *, before: int) -> None:
+        """Remove the tasks and submissions of rounds before one."""
+        for table in (OUTBOX, INBOX):
+            self._do(sa.delete(table).where(table.c.job_id == job_id, table.c.round < before))
+
+    def forget_iterates(self, job_id: str, *, before: int) -> None:
+        """Remove the states before a round."""
+        of_job = ITERATES.c.job_id == job_id
+        self._do(sa.delete(ITERATES).where(of_job, ITERATES.c.round < before))
 
     # -- bytes -----------------------------------------------------------------------------------
 

@@ -6,13 +6,14 @@ Its jobs take the strategy `engine.cohort`: a round may close with those who ans
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from colonnade.core.arrays import IntArray
 from colonnade.core.errors import BadInput
-from colonnade.data.model import LinearModel, ModelFeature, ModelLabel
+from colonnade.data.model import LinearModel
+from colonnade.data.model_file import LossName
 from colonnade.methods.admm.codec import asked_in, tasks_to_bytes, without_points
 from colonnade.methods.admm.job_spec import AdmmJobSpec
 from colonnade.methods.admm.spec import DISPLACEMENT
@@ -26,6 +27,7 @@ from colonnade.server.methods.admm.state import (
     encode_state,
 )
 from colonnade.server.methods.admm.steps import AdmmCoordinator
+from colonnade.server.methods.base import model_encodings, model_features, model_label
 from colonnade.wire.cohort import ClientAnswers, concat
 
 # Whose the columns of the model are: every client has them.
@@ -189,17 +191,14 @@ class FederatedAdmm:
         job, member = self.job, self.job.members[0]
         coef = self.solver.coefficients(state).tolist()
         intercept = coef.pop() if self.method.spec.intercept else 0.0
-        columns = zip(member.features, member.bounds, member.fills, coef, strict=True)
         return LinearModel(
             job_id=self.job_id,
-            loss=job.method.loss.value,
-            label=ModelLabel(job.label, job.label_bounds.low, job.label_bounds.high),
+            loss=cast("LossName", job.method.loss.value),
+            label=model_label(job),
             intercept_scaled=intercept,
-            features=tuple(
-                ModelFeature(EVERYONE, name, bounds.low, bounds.high, fill, value)
-                for name, bounds, fill, value in columns
-            ),
+            features=model_features(member, EVERYONE, coef),
             private=True,
+            encodings=model_encodings(member, EVERYONE, job.label),
         )
 
     def features_used(self, state: AdmmState) -> Mapping[str, int]:  # noqa: ARG002

@@ -9,6 +9,7 @@ from colonnade.methods.moments.spec import GRAM, MEANS, MomentsSpec
 from colonnade.server.methods.deviations import Deviations, Spread, mean_noise2, opening_spread
 from colonnade.server.methods.moments.estimates import Bodies
 from colonnade.server.methods.moments.job import VerticalMoments
+from colonnade.server.methods.moments.people import present
 from colonnade.server.methods.moments.scales import Scales, clipped
 from colonnade.server.methods.moments.steps import MomentsState
 
@@ -27,11 +28,11 @@ def gram_spread(spec: MomentsSpec, part: Part, bodies: Bodies, opened: FloatArra
     size, kept = spec.n_gram(part), spec.kept(part)
     rows, columns = np.triu_indices(size)
     diagonal = code.decode(bodies[part.party][GRAM])[rows == columns][:kept]
-    ball = spec.ball(part)
+    ball, count = spec.ball(part), present(spec, part, bodies)
     weights = (1.0,) * kept + (spec.label_weight,) * part.holds_label
     left = clipped(weights, ball).energy[:kept] * ball**2
-    unit = ball**2 / (BALL**2 * spec.n_rows) / DIAGONAL / left * opened**2
-    noise2 = mean_noise2(spec.n_rows, spec.made(part, MEANS)[0])
+    unit = ball**2 / (BALL**2 * count) / DIAGONAL / left * opened**2
+    noise2 = mean_noise2(count, spec.made(part, MEANS)[0])
     variance = diagonal * unit - noise2
     noise = mechanism.sigma2 * unit**2 + 2.0 * noise2**2
     return Spread(variance, np.sqrt(noise + (_BALL_ERROR * np.maximum(variance, 0.0)) ** 2))
@@ -47,7 +48,7 @@ def moments_deviations(algorithm: VerticalMoments, state: MomentsState) -> Devia
     for part in spec.parts:
         mechanism, code = spec.made(part, MEANS)
         noisy = code.decode(state.bodies[part.party][MEANS])
-        opening = opening_spread(noisy, spec.n_rows, mechanism)
+        opening = opening_spread(noisy, present(spec, part, state.bodies), mechanism)
         variance, error = opening.variance.copy(), opening.error.copy()
         if GRAM in state.bodies[part.party]:
             kept, opened = solver.kept(state, part), scales.features[part.party]

@@ -16,6 +16,7 @@ from colonnade.methods.base import Part
 from colonnade.methods.moments.rows import BALL
 from colonnade.methods.moments.spec import CROSS, SHARE, MomentsSpec
 from colonnade.server.methods.moments.estimates import Bodies, Local
+from colonnade.server.methods.moments.people import people
 from colonnade.server.methods.moments.scales import DecodedSketch, clipped
 
 # Fixed point of directions in the coordinator's state.
@@ -126,15 +127,15 @@ def products_of(
     spec: MomentsSpec, bodies: Bodies, directions: Sequence[Directions]
 ) -> dict[Pair, Products]:
     """Decode all inner products between directions: by places of the prober and the sharer."""
-    found, n = {}, spec.n_rows
+    found, counts = {}, people(spec, bodies)
     for place, part in enumerate(spec.parts):
         mechanism, code = spec.made(part, CROSS)
         back, probes = others_back(spec, part, bodies), spec.n_probes(part)
         own = clipped((1.0,) * probes, spec.probe_clip * probes**0.5)
-        seen = code.decode(bodies[part.party][CROSS]).reshape(probes, -1) / (n * BALL**2)
+        seen = code.decode(bodies[part.party][CROSS]).reshape(probes, -1) / BALL**2
         values = seen @ back.inverse / own.slope[:, None]
-        noise = own.energy[:, None] * back.energy[None, :] / n
-        noise = noise + mechanism.sigma2 / (n * BALL**2) ** 2
+        noise = own.energy[:, None] * back.energy[None, :] * counts[place, place]
+        noise = noise + mechanism.sigma2 / BALL**4
         variances = noise @ back.inverse**2 / own.slope[:, None] ** 2
         first = 0
         for sharer, other in enumerate(spec.parts):
@@ -143,7 +144,7 @@ def products_of(
             slope = _share_slope(spec, other)
             chosen = slice(first, first + slope.size)
             mine, theirs = directions[place], directions[sharer]
-            left = np.outer(mine.left, theirs.left[: slope.size] / slope)
+            left = np.outer(mine.left, theirs.left[: slope.size] / slope) / counts[place, sharer]
             known = np.outer(mine.aligned, theirs.aligned[: slope.size])
             found[place, sharer] = Products(
                 values[:, chosen] * left + known, variances[:, chosen] * left**2

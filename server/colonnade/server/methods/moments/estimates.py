@@ -11,6 +11,7 @@ from colonnade.linear.gram import floored
 from colonnade.methods.base import Part
 from colonnade.methods.moments.rows import BALL, DIAGONAL, OFF_DIAGONAL
 from colonnade.methods.moments.spec import GRAM, LABEL, MARGINALS, MomentsSpec
+from colonnade.server.methods.moments.people import people, present
 from colonnade.server.methods.moments.scales import DecodedSketch, clipped
 
 _FLOOR = 0.02
@@ -52,7 +53,7 @@ def local_of(spec: MomentsSpec, part: Part, bodies: Bodies) -> Local:
     least = max(_FLOOR, noise / OFF_DIAGONAL * kept**0.5)
     signal = shrunk(target, target_error)
     return Local(
-        gram=floored(calmed(gram[:kept, :kept], noise), least),
+        gram=floored(shrunk_gram(gram[:kept, :kept], noise), least),
         target=signal,
         left_off=target - signal,
         diagonal_error=noise / DIAGONAL,
@@ -67,7 +68,7 @@ def _released(spec: MomentsSpec, part: Part, bodies: Bodies) -> tuple[FloatArray
     size = spec.n_gram(part)
     upper = np.triu_indices(size)
     weights = np.where(upper[0] == upper[1], DIAGONAL, OFF_DIAGONAL)
-    unit = spec.ball(part) ** 2 / (BALL**2 * spec.n_rows)
+    unit = spec.ball(part) ** 2 / (BALL**2 * present(spec, part, bodies))
     gram = np.zeros((size, size))
     gram[upper] = code.decode(bodies[part.party][GRAM]) * unit / weights
     return gram + np.triu(gram, 1).T, unit * mechanism.sigma2**0.5
@@ -131,12 +132,15 @@ def label_back(spec: MomentsSpec, bodies: Bodies) -> DecodedSketch:
 def _marginals(spec: MomentsSpec, part: Part, bodies: Bodies) -> tuple[FloatArray, float]:
     """Decode a party's products with the label's noisy rows; return them and their error."""
     mechanism, code = spec.made(part, MARGINALS)
-    back, n = label_back(spec, bodies), spec.n_rows
+    back, places = label_back(spec, bodies), [each.party for each in spec.parts]
+    owner = next(at for at, each in enumerate(spec.parts) if each.holds_label)
+    known = people(spec, bodies)[places.index(part.party)]
+    own, n = float(known[places.index(part.party)]), float(known[owner])
     seen = code.decode(bodies[part.party][MARGINALS]) / (n * BALL**2)
     slope = float(clipped((1.0,), spec.share_clip).slope[0])
     gain = spec.ball(part) * float(back.inverse[0, 0]) / slope
     # Its own rows have mean square 1 / ball**2; the label's clipped rows are all but noise.
-    variance = float(back.energy[0]) / spec.ball(part) ** 2 / n
+    variance = float(back.energy[0]) / spec.ball(part) ** 2 * own / n**2
     variance += mechanism.sigma2 / (n * BALL**2) ** 2
     return seen * gain, gain * variance**0.5
 
@@ -158,7 +162,7 @@ def level_of(variances: FloatArray, error: float) -> float:
     return min(max(1.0 + sure * (float(variances.mean()) - 1.0), 0.5), 1.5)
 
 
-def calmed(gram: FloatArray, noise: float) -> FloatArray:
+def shrunk_gram(gram: FloatArray, noise: float) -> FloatArray:
     """Draw a Gram matrix towards the identity where its entries are mostly noise."""
     off = ~np.eye(len(gram), dtype=bool)
     calm = np.eye(len(gram))

@@ -75,9 +75,13 @@ def intervals(
     directions: Sequence[Directions],
     products: Mapping[Pair, Products],
     *,
+    n_rows: float,
     level: float = 0.95,
 ) -> Intervals:
-    """Return the unpenalised coefficients with intervals of the given level."""
+    """Return the unpenalised coefficients with intervals of the given level.
+
+    ``n_rows`` are the people of the two parties that have fewest in common.
+    """
     if not 0.0 < level < 1.0:
         raise ValueError("a level lies between 0 and 1")
     found = estimate(spec, locals_, directions, products)
@@ -87,7 +91,7 @@ def intervals(
     coef = onto_ball(plain, spec.radius)
     spans = spans_of([len(local.target) for local in locals_])
     unexplained = min(max(1.0 - float(found.target @ plain), 0.05), 1.0)
-    moved = unexplained / spec.n_rows * found.gram
+    moved = unexplained / n_rows * found.gram
     for span, local in zip(spans, locals_, strict=True):
         moved[span, span] += _own(local, coef[span])
     share = np.full(len(coef), _BIAS)

@@ -102,6 +102,7 @@ class VerticalMoments:
             "sketch_dim": spec.sketch_dim,
             "keep": spec.keep or "all",
             "radius": spec.radius,
+            "presence": spec.presence,
             "penalty": spec.penalty,
             "label_weight": spec.label_weight,
             "reach": spec.reach,

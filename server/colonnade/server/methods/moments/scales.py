@@ -24,6 +24,7 @@ from colonnade.methods.moments.rows import (
     Projection,
 )
 from colonnade.methods.moments.spec import MEANS, MomentsSpec
+from colonnade.server.methods.moments.people import present
 
 _DRAWS = 2**14
 
@@ -42,7 +43,8 @@ class Scales:
         features, label_mean, label_deviation = {}, 0.0, 1.0
         for part in spec.parts:
             mechanism, code = spec.made(part, MEANS)
-            found = moments_of(code.decode(bodies[part.party][MEANS]), spec.n_rows, mechanism)
+            count = present(spec, part, bodies)
+            found = moments_of(code.decode(bodies[part.party][MEANS]), count, mechanism)
             count = len(part.features)
             features[part.party] = Moments(found.mean[:count], found.deviation[:count])
             if spec.sums_label(part):

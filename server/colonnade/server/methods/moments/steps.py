@@ -38,6 +38,7 @@ from colonnade.server.methods.moments.directions import (
 )
 from colonnade.server.methods.moments.estimates import Local, label_back, local_of, unclipped
 from colonnade.server.methods.moments.intervals import Explained, Intervals, explained, intervals
+from colonnade.server.methods.moments.people import people
 from colonnade.server.methods.moments.scales import Scales
 from colonnade.server.methods.moments.screening import Choice, path_public
 
@@ -192,7 +193,8 @@ class MomentsSolver:
 
     def intervals(self, state: MomentsState, *, level: float = 0.95) -> Intervals:
         """Return unpenalised coefficients of all kept features with intervals."""
-        return intervals(self.spec, *self._known(state), level=level)
+        fewest = float(people(self.spec, state.bodies).min())
+        return intervals(self.spec, *self._known(state), n_rows=fewest, level=level)
 
     def explained(self, state: MomentsState) -> Explained:
         """Return the share of the label's variance that the model explains, with its error."""

@@ -8,19 +8,27 @@ boxes, one for canaries and one for MACs, bound to the run, the two places and b
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from colonnade.ledger.receipts import verify
-from colonnade.methods.alignment.dummies import SEED_BYTES, PatternDummies, patterns_led_by
-from colonnade.methods.alignment.points import check_points, points_from_bytes
+from colonnade.methods.alignment.crypto.dummies import SEED_BYTES, PatternDummies, patterns_led_by
+from colonnade.methods.alignment.crypto.points import check_points, points_from_bytes
 from colonnade.methods.alignment.refusals import BrokenChain, ListTooLong
 from colonnade.methods.alignment.spec import KEY_BYTES, AlignmentSpec
+
+
+class Signer(Protocol):
+    """Signs a party's messages: a key, or a ledger that holds one."""
+
+    def sign(self, message: bytes, /) -> bytes:
+        """Return the Ed25519 signature of ``message``."""
+
 
 _NONCE = bytes(12)  # a box's key seals one box only
 
@@ -58,12 +66,12 @@ def _count_statement(run: bytes, place: int, count: int) -> bytes:
     return b"colonnade alignment count v1\0" + run + struct.pack(">HQ", place, count)
 
 
-def sign_key(signer: Ed25519PrivateKey, run: bytes, place: int, public_key: bytes) -> SignedKey:
+def sign_key(signer: Signer, run: bytes, place: int, public_key: bytes) -> SignedKey:
     """Sign a key for exchanges."""
     return SignedKey(public_key, signer.sign(_key_statement(run, place, public_key)))
 
 
-def sign_count(signer: Ed25519PrivateKey, run: bytes, place: int, count: int) -> SignedCount:
+def sign_count(signer: Signer, run: bytes, place: int, count: int) -> SignedCount:
     """Sign the length of a list."""
     return SignedCount(count, signer.sign(_count_statement(run, place, count)))
 

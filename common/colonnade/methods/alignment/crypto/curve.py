@@ -28,7 +28,7 @@ from nacl._sodium import ffi, lib
 from numpy.typing import NDArray
 
 from colonnade.core.threads import over_ranges
-from colonnade.methods.alignment.points import POINT_BYTES, Points, check_points
+from colonnade.methods.alignment.crypto.points import POINT_BYTES, Points, check_points
 from colonnade.methods.alignment.refusals import HostilePoints
 
 ByteArray = NDArray[np.uint8]

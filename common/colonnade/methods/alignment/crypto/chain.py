@@ -12,10 +12,9 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
 from colonnade.ledger.receipts import verify
-from colonnade.methods.alignment.points import POINT_BYTES
+from colonnade.methods.alignment.crypto.exchange import Signer
+from colonnade.methods.alignment.crypto.points import POINT_BYTES
 from colonnade.methods.alignment.refusals import BrokenChain, ListTooLong
 from colonnade.methods.alignment.schedule import Schedule, Visit
 
@@ -51,7 +50,7 @@ def _statement(run: bytes, visit: Visit, digest_in: bytes, digest_out: bytes) ->
 
 
 def extend(
-    signer: Ed25519PrivateKey, run: bytes, visit: Visit, points: bytes, before: Sequence[Proof]
+    signer: Signer, run: bytes, visit: Visit, points: bytes, before: Sequence[Proof]
 ) -> Segment:
     """Return the chunk with the points that a hop gives out, and its proof added."""
     digest_in, digest_out = before[-1].digest if before else _START, digest(points)

@@ -14,7 +14,7 @@ import struct
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.methods.alignment.exchange import PairKeys
+from colonnade.methods.alignment.crypto.exchange import PairKeys
 from colonnade.methods.alignment.sizes import MAC_BYTES
 from colonnade.methods.alignment.spec import CANARIES
 

@@ -1,0 +1,1 @@
+"""The cryptographic parts of an alignment."""

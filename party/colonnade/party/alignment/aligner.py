@@ -1,0 +1,121 @@
+"""The alignments that a party takes part in, beside its jobs over a table."""
+
+import datetime as dt
+import logging
+from collections.abc import Callable
+
+from colonnade.core.errors import BadInput, BadMessage, PolicyRefused
+from colonnade.ledger.gate import Gate
+from colonnade.ledger.ledger import Ledger
+from colonnade.methods.alignment.claims import learned
+from colonnade.methods.alignment.codec import run_name
+from colonnade.methods.alignment.job_spec import AlignmentJobSpec
+from colonnade.methods.alignment.spec import AlignmentSpec
+from colonnade.methods.job import Job
+from colonnade.party.alignment.answers import AlignmentAnswers
+from colonnade.party.alignment.people import AlignConfig
+from colonnade.party.alignment.store import AlignmentFolder, Outcome, read_outcome
+from colonnade.party.methods.alignment import AlignmentParty
+from colonnade.party.policy import Policy
+from colonnade.pki.identity import Identity
+from colonnade.privacy.membership import MEMBERSHIP
+from colonnade.wire.codec import Answer
+
+logger = logging.getLogger(__name__)
+
+
+class Aligner:
+    """Approves alignments, answers their tasks and ends them."""
+
+    def __init__(
+        self,
+        config: AlignConfig,
+        folder: AlignmentFolder,
+        *,
+        ledger: Ledger,
+        gate: Gate,
+        policy: Policy,
+        coordinator: Identity,
+        today: Callable[[], dt.date],
+    ) -> None:
+        self._config, self._folder, self._ledger, self._gate = config, folder, ledger, gate
+        self._policy, self._coordinator, self._today = policy, coordinator, today
+        self._open: dict[str, AlignmentAnswers] = {}
+
+    def has(self, job: str) -> bool:
+        """Return whether a job is an alignment that was approved."""
+        return job in self._open
+
+    def admit(self, name: str, job: Job) -> None:
+        """Approve an alignment and set its price aside, or refuse it.
+
+        Privacy: the policy comes first, then the party's own list: that it cannot be used (it is
+        empty, too long, or repeats people) is told by its code alone.
+        """
+        if not isinstance(job.method, AlignmentJobSpec):
+            raise PolicyRefused(f"this party does not answer jobs of kind {job.kind!r}")
+        spec, party = job.method.alignment, self._ledger.opened.party
+        if job.delta < spec.noise.delta:
+            raise BadMessage("the job states a smaller delta than its dummies have")
+        self._policy.approve_alignment(
+            spec, party, coordinator=self._coordinator, today=self._today()
+        )
+        before = None if spec.extends is None else self._before(spec)
+        people = self._config.people(spec.ids)
+        earlier = None if before is None else before.earlier(people.ids)
+        side = AlignmentParty(spec, party, self._ledger, people.ids, earlier)
+        with self._ledger.lock:
+            self._ledger.admit(name, units=job.max_units(party), account=MEMBERSHIP)
+        self._open[name] = AlignmentAnswers(
+            name,
+            spec,
+            side,
+            people.ids,
+            self._config.id,
+            self._gate,
+            self._ledger,
+            self._folder,
+        )
+        logger.info(
+            "alignment_approved job=%s alignment=%s mode=%s epsilon=%.4g delta=%.3g",
+            name[:12],
+            run_name(spec).hex()[:12],
+            spec.mode.value,
+            float(spec.noise.epsilon),
+            spec.noise.delta,
+        )
+        for who, what in learned([spec.mode], spec.noise):
+            logger.info("alignment_tells who=%r what=%r", who, what)
+
+    def _before(self, spec: AlignmentSpec) -> Outcome:
+        """Return the alignment that is extended, or say why this one does not extend it.
+
+        Privacy: rules, parties and rows are those of the specification that this party kept, not
+        what a coordinator says of it, so nobody's row moves.
+        """
+        if spec.extends is None:
+            raise ValueError("the alignment extends none")
+        name = spec.extends.previous.hex()
+        try:
+            found = read_outcome(self._folder.find(name))
+        except BadInput:
+            raise PolicyRefused(f"this party has no alignment {name[:12]} to extend") from None
+        old = found.spec
+        same = (old.mode, old.ids) == (spec.mode, spec.ids)
+        names = [[part.party for part in each.parts] for each in (old, spec)]
+        if not same or names[0] != names[1] or spec.extends.runs != old.runs_before + 1:
+            raise PolicyRefused("an extension has the parties, mode and ids of the one before")
+        if spec.extends.n_rows != found.n_rows:
+            raise PolicyRefused("an extension begins with the rows of the one before")
+        return found
+
+    def answer(self, job: str, round_: int, body: bytes) -> Answer:
+        """Release what a task asks for."""
+        return self._open[job].answer(round_, body)
+
+    def close(self, job: str, *, finished: bool) -> None:
+        """Erase the secrets of a run that ended, and the rows of one that failed."""
+        ended = self._open.pop(job, None)
+        self._folder.erase(job, finished=finished)  # also of a run that this process never saw
+        if ended is not None and finished:
+            logger.info("alignment_kept alignment=%s", run_name(ended.spec).hex()[:12])

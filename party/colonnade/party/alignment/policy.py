@@ -1,0 +1,108 @@
+"""Whom a party lets align its people with whom: ``[[align]]`` of its policy. Absence means no."""
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from colonnade.core.config import Count, Positive, Strict, about
+from colonnade.methods.alignment.spec import MAX_ROWS, AlignmentSpec, Mode
+from colonnade.pki.identity import COORDINATOR, Identity
+
+ANY = "*"
+_People = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
+
+TEMPLATE = """\
+
+# Alignments: which coordinator may have this organization's people put in one order with whose.
+# [[align]]
+# coordinator = "spiffe://study/coordinator/hub"
+# With whom, by the names in their certificates; ["*"] for any party of the federation.
+# peers = ["laboratory", "insurer"]
+# Who may get a row: "union" tells parties nothing of each other's people, "left" tells each which
+# of its people the first party has, "inner" which of them all have.
+# modes = ["union"]
+# The most people that this organization lists.
+# max_people = 100000
+# The most that one run may cost the membership account.
+# max_epsilon = 1.0
+# max_delta = 1e-6
+# The fewest new people that an extension may bring.
+# min_new = 100
+# Last day on which an alignment is accepted.
+# until = 2030-12-31
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class AlignAllowance:
+    """Which alignments one coordinator may ask for."""
+
+    coordinator: Identity
+    peers: tuple[str, ...]
+    modes: tuple[Mode, ...]
+    max_people: int
+    max_epsilon: float
+    max_delta: float
+    min_new: int
+    until: dt.date | None = None
+
+    def objection(self, spec: AlignmentSpec, party: str, today: dt.date) -> str | None:
+        """Return why an alignment does not fit, or None."""
+        if self.until is not None and today > self.until:
+            return f"the allowance ended on {self.until}"
+        strangers = [p.party for p in spec.parts if p.party not in (party, *self.peers)]
+        if strangers and ANY not in self.peers:
+            return f"people may not be aligned with those of {strangers[0]}"
+        if spec.mode not in self.modes:
+            return f"mode {spec.mode.value} is not allowed"
+        people = spec.parts[spec.place(party)].max_people
+        if people > self.max_people:
+            return f"{people} people are more than the {self.max_people} allowed"
+        if spec.noise.epsilon > self.max_epsilon or spec.noise.delta > self.max_delta:
+            return (
+                f"membership may cost epsilon {float(spec.noise.epsilon):.4g} and delta "
+                f"{spec.noise.delta:.3g}, more than the {self.max_epsilon:.4g} and "
+                f"{self.max_delta:.3g} allowed for one run"
+            )
+        if spec.extends is not None and spec.extends.min_new < self.min_new:
+            return f"an extension takes at least {self.min_new} new people"
+        return None
+
+
+class AlignTable(Strict, frozen=True):
+    """An ``[[align]]``."""
+
+    coordinator: str
+    peers: tuple[str, ...]
+    max_people: _People
+    modes: tuple[str, ...] = (Mode.UNION.value,)
+    max_epsilon: Positive = 1.0
+    max_delta: Positive = 1e-6
+    min_new: Count = 100
+    until: dt.date | None = None
+
+    def __post_init__(self) -> None:
+        self.allowance()
+
+    def allowance(self) -> AlignAllowance:
+        """Return what the table says."""
+        with about("coordinator"):
+            coordinator = Identity.from_uri(self.coordinator)
+            if coordinator.role != COORDINATOR:
+                raise ValueError(f"{coordinator.uri} is no coordinator")
+        known = [mode.value for mode in Mode]
+        for mode in self.modes:
+            if mode not in known:
+                raise ValueError(f"modes: unknown mode {mode!r}; known modes: {', '.join(known)}")
+        return AlignAllowance(
+            coordinator=coordinator,
+            peers=self.peers,
+            modes=tuple(map(Mode, self.modes)),
+            max_people=self.max_people,
+            max_epsilon=self.max_epsilon,
+            max_delta=self.max_delta,
+            min_new=self.min_new,
+            until=self.until,
+        )

@@ -1,0 +1,181 @@
+"""The folder of a party's alignments: secrets of runs that go on, and outcomes of those that ended.
+
+It lies beside the party's table. A state is put in place whole or not at all; the file that it
+replaces is overwritten with zeros, as far as a file system lets anybody do that.
+"""
+
+import functools
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from colonnade.core.errors import BadInput
+from colonnade.core.permissions import private
+from colonnade.methods.alignment.codec import (
+    from_bytes,
+    run_name,
+    spec_from_bytes,
+    spec_to_bytes,
+    to_bytes,
+)
+from colonnade.methods.alignment.crypto.canary import Rows
+from colonnade.methods.alignment.spec import NO_ROW, AlignmentSpec
+from colonnade.party.methods.alignment_list import Earlier
+from colonnade.party.methods.alignment_state import PartyState, state_from_bytes, state_to_bytes
+from colonnade.v1 import alignment_pb2 as pb
+
+FOLDER = "alignments"
+_OUTCOME, _STATE = ".alignment", ".state"
+_LEAST_NAME = 6
+
+
+@dataclass(frozen=True, repr=False)
+class Outcome:
+    """The rows of a party's people in an alignment that has ended."""
+
+    spec: AlignmentSpec
+    state: PartyState
+    ids: tuple[bytes, ...]
+    columns: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The alignment's name."""
+        return run_name(self.spec).hex()
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that jobs use."""
+        return self.state.kept
+
+    @property
+    def rows(self) -> Rows:
+        """The row of each id, ``NO_ROW`` for those whom the mode leaves out."""
+        return np.frombuffer(self.state.rows, "<u4").astype(np.uint32)
+
+    @functools.cached_property
+    def by_id(self) -> dict[bytes, int]:
+        """The row of everybody who has one."""
+        pairs = zip(self.ids, self.rows.tolist(), strict=True)
+        return {each: row for each, row in pairs if row != NO_ROW}
+
+    def earlier(self, ids: Sequence[bytes]) -> Earlier:
+        """Return the rows that an extension starts from: those of ``ids``, and of what is carried.
+
+        Dummies and canaries are brought again with their rows, so that none is seen to vanish.
+        """
+        rows = np.array([self.by_id.get(each, NO_ROW) for each in ids], np.uint32)
+        carried = np.frombuffer(self.state.carried_rows, "<u4").astype(np.uint32)
+        return Earlier(rows, self.state.carried, carried)
+
+    def row_of(self, texts: Sequence[str | None]) -> int | None:
+        """Return the row of the person whose id columns have these texts; None for nobody's."""
+        person = self.spec.ids.encode(texts)
+        return None if person is None else self.by_id.get(person)
+
+
+@dataclass(frozen=True, slots=True)
+class AlignmentFolder:
+    """Where a party keeps its alignments."""
+
+    path: Path
+
+    @classmethod
+    def beside(cls, data: Path) -> "AlignmentFolder":
+        """Return the folder beside that of a party's table."""
+        return cls(data.resolve().parent / FOLDER)
+
+    def state(self, job: str) -> PartyState | None:
+        """Return the state of a run that goes on or has just ended."""
+        try:
+            return state_from_bytes((self.path / (job + _STATE)).read_bytes())
+        except FileNotFoundError:
+            return None
+
+    def save(self, job: str, state: PartyState) -> None:
+        """Keep a state, durably, and overwrite the one before."""
+        self._put(job + _STATE, state_to_bytes(state))
+
+    def keep(self, outcome: Outcome) -> None:
+        """Keep the rows of a run that has ended, durably."""
+        message = pb.AlignmentOutcome(
+            spec=spec_to_bytes(outcome.spec), ids=outcome.ids, columns=outcome.columns
+        )
+        message.state.ParseFromString(state_to_bytes(outcome.state))
+        self._put(outcome.name + _OUTCOME, to_bytes(message))
+
+    def erase(self, job: str, *, finished: bool) -> None:
+        """Remove the secrets that a run left and, if it did not finish, its rows."""
+        if not finished and (state := self.state(job)) is not None:
+            _shred(self.path / (state.run.hex() + _OUTCOME))
+        for name in (f"{job}{_STATE}", f".{job}{_STATE}.tmp", f".{job}{_STATE}.old"):
+            _shred(self.path / name)
+
+    def find(self, name: str) -> Path:
+        """Return the file of the one alignment whose name begins so."""
+        found = sorted(self.path.glob(f"*{_OUTCOME}")) if self.path.is_dir() else []
+        fits = [each for each in found if each.name.startswith(name)]
+        if len(name) < _LEAST_NAME or len(fits) != 1:
+            there = ", ".join(each.name[:12] for each in found) or "none"
+            raise BadInput(
+                f"{self.path}: {len(fits)} alignments begin with {name[:12]!r}; give at least "
+                f"{_LEAST_NAME} characters of one; it has {there}"
+            )
+        return fits[0]
+
+    def only(self) -> str | None:
+        """Return the name of the one alignment that there is, or None."""
+        found = sorted(self.path.glob(f"*{_OUTCOME}")) if self.path.is_dir() else []
+        return found[0].name if len(found) == 1 else None
+
+    def _put(self, name: str, body: bytes) -> None:
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        place, draft = self.path / name, self.path / f".{name}.tmp"
+        old = self.path / f".{name}.old"
+        with open(draft, "wb", opener=private) as file:
+            file.write(body)
+            file.flush()
+            os.fsync(file.fileno())
+        _shred(old)  # of a process that was killed
+        with suppress(FileNotFoundError):
+            os.link(place, old)  # a second name, by which it is overwritten
+        draft.replace(place)
+        self._sync()
+        _shred(old)
+
+    def _sync(self) -> None:
+        folder = os.open(self.path, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def read_outcome(path: Path) -> Outcome:
+    """Read the rows that an alignment gave a party's people."""
+    try:
+        message = from_bytes(pb.AlignmentOutcome, path.read_bytes(), "the file")
+        state = state_from_bytes(to_bytes(message.state))
+        spec = spec_from_bytes(message.spec)
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
+    except BadInput:
+        raise BadInput(f"{path}: is no alignment's outcome, or is damaged") from None
+    outcome = Outcome(spec, state, tuple(message.ids), tuple(message.columns))
+    if not state.ended or len(outcome.rows) != len(outcome.ids) or run_name(spec) != state.run:
+        raise BadInput(f"{path}: is no alignment's outcome, or is damaged")
+    return outcome
+
+
+def _shred(path: Path) -> None:
+    """Overwrite a file with zeros and remove it."""
+    with suppress(FileNotFoundError):
+        with path.open("r+b") as file:
+            file.write(bytes(path.stat().st_size))
+            file.flush()
+            os.fsync(file.fileno())
+        path.unlink()
