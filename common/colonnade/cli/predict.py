@@ -2,16 +2,16 @@
 
 import argparse
 import json
-import os
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
+from colonnade.cli.options.dialect import add_dialect_options, dialect_of
 from colonnade.cli.parser import WrongUsage
 from colonnade.cli.progress import counter
+from colonnade.cli.whole_file import whole_file
 from colonnade.core.errors import EXIT_OK, BadInput
 from colonnade.data.model import LinearModel, load_model
 from colonnade.party.scoring import Counter, write_predictions
@@ -28,11 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Apply a model to a joined table, one prediction a row in the table's order:"
         " the label's value, for a logistic model the probability of its high value, for a support"
         " vector machine its high or low value."
-        " A column is called party.feature, or feature where that is unique; those of features"
-        " with a coefficient of zero are not needed. A missing value (empty, NA, NaN, null) becomes"
-        " the fill that training put in its place, which model.json says; values are clipped to"
-        " the model's bounds. Other texts that a party's schema declares as missing: make them"
-        " empty first. " + NOTE
+        " A column is called party.feature, or feature where that is unique, or as in the party's"
+        " source; those of features with a coefficient of zero are not needed. Columns are raw:"
+        " texts, dates and missing values are encoded as the parties' schemas said, which"
+        " model.json carries, and values are clipped to the model's bounds. " + NOTE
     )
     parser.add_argument("--model", type=Path, required=True, help="model.json of a job")
     parser.add_argument("--data", type=Path, required=True, help="CSV (plain or gzip) or Parquet")
@@ -43,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="column to copy beside the predictions; a cell that a spreadsheet would take for a "
         "formula gets an apostrophe, numbers stay as they are",
     )
+    add_dialect_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -51,18 +51,20 @@ def run(arguments: argparse.Namespace) -> int:
         raise WrongUsage("--json needs --out, because predictions go to standard output")
     if arguments.id == "prediction":
         raise WrongUsage("--id: rename that column; 'prediction' is the column to be written")
-    model = load_model(arguments.model)
+    model, options = load_model(arguments.model), _options(arguments)
     if arguments.out is None:
-        write_predictions(model, arguments.data, sys.stdout, id_column=arguments.id, progress=_bar)
+        write_predictions(model, arguments.data, sys.stdout, **options)
         sys.stdout.flush()  # before it is called done
         print(_notes(model), file=sys.stderr)
         return EXIT_OK
     with _replacing(arguments.out, keep=(arguments.data, arguments.model)) as file:
-        n_rows = write_predictions(
-            model, arguments.data, file, id_column=arguments.id, progress=_bar
-        )
+        n_rows = write_predictions(model, arguments.data, file, **options)
     print(_summary(arguments, model, n_rows))
     return EXIT_OK
+
+
+def _options(arguments: argparse.Namespace) -> dict[str, Any]:
+    return {"id_column": arguments.id, "dialect": dialect_of(arguments), "progress": _bar}
 
 
 def _bar(n_rows: int) -> Counter:
@@ -96,13 +98,7 @@ def _replacing(out: Path, *, keep: Sequence[Path]) -> Iterator[TextIO]:
     if any(out.exists() and path.exists() and out.samefile(path) for path in keep):
         raise BadInput(f"{out}: would replace the file it is made from; choose another --out")
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{out.name}.", dir=out.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-                yield file
-            Path(name).replace(out)
-        except BaseException:
-            Path(name).unlink()
-            raise
+        with whole_file(out) as file:
+            yield file
     except OSError as error:
         raise BadInput(f"{out}: cannot write predictions: {error.strerror}") from None

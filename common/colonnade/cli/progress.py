@@ -55,7 +55,7 @@ def show_progress(views: "Iterable[JobView]", *, quiet: bool) -> "Iterator[JobVi
 
 
 def summary(view: "JobView") -> str:
-    """Return uplink, budget left for the job by party, and who is awaited."""
+    """Return uplink, what is left of the job's price by party, and who is awaited."""
     sent = sum(party.payload_bytes for party in view.parties)
     left = " ".join(
         f"{party.party} {100 * (1 - party.spent_units / party.max_units):.0f}%"
@@ -64,5 +64,5 @@ def summary(view: "JobView") -> str:
     )
     away = [party.party for party in view.parties if not party.attached and not view.ended]
     waiting = f"; waiting for {', '.join(away)}" if away else ""
-    whose = ", least of any client:" if view.over_clients else ""
-    return f"uplink {sent} B; budget left{whose} {left}{waiting}"
+    whose = ", least of any client" if view.over_clients else ""
+    return f"uplink {sent} B; left of the job's price{whose}: {left}{waiting}"

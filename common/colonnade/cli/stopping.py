@@ -28,14 +28,14 @@ def stoppable() -> Iterator[None]:
         yield
         return
     before = {number: signal.getsignal(number) for number in _SIGNALS}
-    heard = [number for number in _SIGNALS if before[number] is not signal.SIG_IGN]
+    handled = [number for number in _SIGNALS if before[number] is not signal.SIG_IGN]
     came = list[int]()
 
     def stop(number: int, _frame: FrameType | None) -> None:
         came.append(number)
         raise Stopped(number)
 
-    for number in heard:
+    for number in handled:
         signal.signal(number, stop)
     try:
         yield
@@ -44,5 +44,5 @@ def stoppable() -> Iterator[None]:
             raise Stopped(came[0]) from None
         raise
     finally:
-        for number in heard:
+        for number in handled:
             signal.signal(number, before[number])

@@ -47,9 +47,18 @@ _JOB = _verbs(
     report="write a job's report and model",
     solve="solve a finished moments job again, at no further cost",
 )
+_ALIGN = _verbs(
+    "colonnade.cli.align",
+    submit="have parties' people put in one order",
+    watch="follow an alignment until it ends",
+    show="show an alignment: its overlap, and who learns what",
+)
 _PARTY = _verbs("colonnade.cli.party", init="create the party's ledger with its cap") | _verbs(
     "colonnade.cli.party",
     (PARTY,),
+    new="make an organization's folder, and say what is left to do",
+    join="finish that folder with the certificate that came back",
+    suggest="draft a schema from a file, for a person to complete",
     ingest="turn a file or a query into the party's table",
     bounds="buy tighter bounds for the table's columns",
     fit="fit a private linear model on the party's own table",
@@ -80,12 +89,20 @@ _BENCH = _verbs(
     crash="kill, cut, fill and corrupt a ledger; count the harm",
     vertical="the federation: accuracy beside its references, scaling, uplink, speed, memory",
     solvers="the single-site solvers: the paper's errors, speed against C, growth, peers",
+    tables="real tables: alignment, partial overlap, categories, commands to a model",
     admm="jobs over clients: accuracy beside peers, throughput, 10,000 clients, growth",
 )
+_COORDINATOR = {
+    "new": Command(
+        "make a federation: authority, coordinator, operator, first approvals",
+        "colonnade.cli.coordinator_new",
+        (SERVER,),
+    ),
+}
 _SIMULATIONS = {
     "admm": Command(
         "many clients with rows each: federated ADMM with client sampling",
-        "colonnade.simulate.admm_command",
+        "colonnade.simulate.admm.command",
         _BOTH,
     ),
 }
@@ -105,7 +122,10 @@ COMMANDS = Command(
             _BOTH,
         ),
         "job": Command("submit, list, watch, show, cancel, report", verbs=_JOB),
-        "coordinator": Command("run a coordinator", "colonnade.cli.coordinator", (SERVER,)),
+        "align": Command("put parties' people in one order, privately", verbs=_ALIGN),
+        "coordinator": Command(
+            "run a coordinator", "colonnade.cli.coordinator", (SERVER,), _COORDINATOR
+        ),
         "party": Command("prepare and run an organization's side", verbs=_PARTY),
         "pki": Command("the certificates of a federation", verbs=_PKI),
         "preflight": Command(
@@ -115,7 +135,9 @@ COMMANDS = Command(
             "ask a coordinator or a party whether it is ready", "colonnade.cli.health"
         ),
         "ledger": Command("show, verify, export and recover a party's ledger", verbs=_LEDGER),
-        "fit": Command("fit a private linear model on one table", "colonnade.cli.fit", (PARTY,)),
+        "fit": Command(
+            "fit a private linear model on one table", "colonnade.cli.fit.command", (PARTY,)
+        ),
         "predict": Command("apply a model to a joined table", "colonnade.cli.predict", (PARTY,)),
         "bench": Command("measure, in ratios to a peer or a floor", needs=(BENCH,), verbs=_BENCH),
     },

@@ -1,7 +1,7 @@
 """From what parties offer and what is asked for to a job, with the planner's help."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from colonnade.client.options import AdmmOptions, JobOptions
@@ -12,6 +12,7 @@ from colonnade.core.arguments import BadArgument
 from colonnade.core.errors import BadInput, BudgetExceeded
 from colonnade.core.fixedpoint import Bounds
 from colonnade.core.text import listed
+from colonnade.data.encoding import Encoding
 from colonnade.methods.admm.job_spec import AdmmJobSpec, ClientPart
 from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.base import Member, MethodSpec
@@ -29,6 +30,7 @@ def build_job(
     without: Sequence[str] = (),
     name: str | None = None,
     timeout_s: int = 3600,
+    people: Mapping[tuple[str, ...], int] | None = None,
 ) -> Job:
     """Return a job that predicts ``target`` from the columns that the parties offer.
 
@@ -40,19 +42,32 @@ def build_job(
         Whom to leave out of the default.
     timeout_s
         Seconds that a party may stay away before the job fails.
+    people
+        How many people one party or two have, as the parties' alignment told.
     """
     chosen = participants(offers, parties=parties, without=without)
     rows = {offer.population for offer in chosen}
     if len(rows) != 1:
         counts = ", ".join(f"{offer.party} {offer.population}" for offer in chosen)
         raise BadInput(f"the parties have different numbers of rows: {counts}")
+    check_alignments(chosen)
     owner = _owner(chosen, target, options)
     (n_rows,) = rows
     features = {
         offer.party: tuple(each for each in offer.features if each != target) for offer in chosen
     }
     units = budget_of(options, n_rows=n_rows, n_parties=len(chosen))
-    plan = plan_of(options, features, n_rows=n_rows, units=units, owner=owner)
+    groups = {offer.party: _groups(offer, features[offer.party]) for offer in chosen}
+    plan = plan_of(
+        options,
+        features,
+        n_rows=n_rows,
+        units=units,
+        owner=owner,
+        groups=groups,
+        presence=knows_presence(chosen[0].alignment),
+        people=people,
+    )
     return job_over_columns(
         plan.spec,
         chosen,
@@ -99,6 +114,31 @@ def build_admm_job(
     )
 
 
+def check_alignments(offers: Sequence[PartyOffer]) -> None:
+    """Refuse parties whose rows are not in one order, by name."""
+    orders: dict[str, list[str]] = {}
+    for offer in offers:
+        orders.setdefault(offer.alignment, []).append(offer.party)
+    if len(orders) > 1:
+        told = "; ".join(f"{', '.join(who)}: {_order(name)}" for name, who in orders.items())
+        raise BadInput(
+            f"the parties' rows are in different orders ({told}); have all ingest by one "
+            "alignment, or by one roster with its key"
+        )
+
+
+def knows_presence(alignment: str) -> bool:
+    """Return whether tables in this order of rows say whom a party has: those of alignments do."""
+    return bool(alignment) and not alignment.startswith("roster-")
+
+
+def _order(alignment: str) -> str:
+    if not alignment:
+        return "no alignment, and no roster with a key"
+    what = "roster" if alignment.startswith("roster-") else "alignment"
+    return f"{what} {alignment.removeprefix('roster-')[:12]}"
+
+
 def job_over_columns(
     spec: MethodSpec,
     offers: Sequence[PartyOffer],
@@ -110,6 +150,7 @@ def job_over_columns(
 ) -> Job:
     """Return the job that runs ``spec`` on what the parties offer."""
     by_name = {offer.party: offer for offer in offers}
+    check_alignments([by_name[part.party] for part in spec.parts])
     members = []
     for part in spec.parts:
         offer = by_name[part.party]
@@ -121,7 +162,17 @@ def job_over_columns(
         bounds = tuple(offer.features[feature] for feature in part.features)
         fills = tuple(offer.fills[feature] for feature in part.features)
         members.append(
-            Member(part.party, offer.dataset, part.features, bounds, fills, part.holds_label)
+            Member(
+                part.party,
+                offer.dataset,
+                part.features,
+                bounds,
+                fills,
+                part.holds_label,
+                groups=_groups(offer, part.features),
+                encodings=_encodings(offer, part.features, target if part.holds_label else ""),
+                alignment=offer.alignment,
+            )
         )
     try:
         return Job(
@@ -160,7 +211,9 @@ def job_over_clients(
             raise BadInput(
                 f"party {offer.party} does not offer the label {target!r}; it offers {there}"
             )
-        ours, theirs = ((o.features, o.fills, o.label) for o in (first, offer))
+        ours, theirs = (
+            (o.features, o.fills, o.label, o.groups, o.encodings) for o in (first, offer)
+        )
         if ours != theirs:
             raise BadInput(
                 f"parties {first.party} and {offer.party} offer other columns, bounds or fills; a "
@@ -170,7 +223,17 @@ def job_over_clients(
     fills = tuple(first.fills[each] for each in features)
     counts = {offer.party: offer.clients for offer in offers}
     members = tuple(
-        Member(offer.party, offer.dataset, features, bounds, fills, True, counts[offer.party])
+        Member(
+            offer.party,
+            offer.dataset,
+            features,
+            bounds,
+            fills,
+            True,
+            counts[offer.party],
+            _groups(offer, features),
+            offer.encodings,
+        )
         for offer in offers
     )
     parts = tuple(ClientPart(party, features, count) for party, count in counts.items())
@@ -188,6 +251,18 @@ def job_over_clients(
         )
     except ValueError as error:
         raise BadInput(f"no such job: {error}") from None
+
+
+def _groups(offer: PartyOffer, features: Sequence[str]) -> tuple[str, ...]:
+    """Return the group of each feature; nothing if none is in a group."""
+    groups = tuple(offer.groups.get(feature, "") for feature in features)
+    return groups if any(groups) else ()
+
+
+def _encodings(offer: PartyOffer, features: Sequence[str], label: str) -> tuple[Encoding, ...]:
+    """Return the encodings of what takes part."""
+    used = {*features, label}
+    return tuple(each for each in offer.encodings if not used.isdisjoint(each.names))
 
 
 def _owner(offers: Sequence[PartyOffer], target: str, options: JobOptions) -> str | None:

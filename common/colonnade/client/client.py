@@ -1,17 +1,22 @@
 """A client of a coordinator: plan, submit, list, watch, show, cancel, report, solve."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
-from colonnade.client.builder import build_admm_job, build_job
+from colonnade.client.align_builder import people_told
+from colonnade.client.builder import build_admm_job, build_job, knows_presence
 from colonnade.client.connection import Connection, read_document
 from colonnade.client.description import describe
 from colonnade.client.options import AdmmOptions, JobOptions
 from colonnade.client.results import JobDetails, JobPlan, JobReport, read_model
 from colonnade.client.views import JobView, PartyOffer, offer_from_proto, view_from_proto
-from colonnade.core.errors import BadMessage, JobEnded, StoreFailed
+from colonnade.core.errors import BadInput, BadMessage, JobEnded, StoreFailed
 from colonnade.data.model import LinearModel
+from colonnade.methods.alignment.codec import run_name
+from colonnade.methods.alignment.job_spec import AlignmentJobSpec
+from colonnade.methods.alignment.spec import AlignmentSpec
 from colonnade.methods.job import Job
 from colonnade.methods.job import job_id as name_of
 from colonnade.pki.authority import Credentials
@@ -150,8 +155,27 @@ class Client:
                 without=without,
                 name=name,
                 timeout_s=timeout_s,
+                people=self._people(offers),
             )
         return _plan(job, offers)
+
+    def alignment(self, name: str) -> tuple[AlignmentSpec, dict[str, Any]]:
+        """Return a finished alignment by the beginning of its name, and its part of the report."""
+        for view in self.jobs():
+            method = self.show(view.job_id).job.method if view.state == "finished" else None
+            if isinstance(method, AlignmentJobSpec):
+                spec = method.alignment
+                if run_name(spec).hex().startswith(name):
+                    return spec, self.report(view.job_id).document["alignment"]
+        raise BadInput(f"the coordinator has finished no alignment {name[:12]!r}")
+
+    def _people(self, offers: Sequence[PartyOffer]) -> dict[tuple[str, ...], int]:
+        """Return how many people parties have in common, as the alignment of their rows told."""
+        orders = {offer.alignment for offer in offers if knows_presence(offer.alignment)}
+        for name in sorted(orders):
+            with suppress(BadInput):  # one that this coordinator never ran
+                return people_told(self.alignment(name)[1])
+        return {}
 
     def plan_admm(
         self,

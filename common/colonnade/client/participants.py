@@ -12,6 +12,8 @@ _NAMED = 5
 
 def lack_in_columns(offer: PartyOffer) -> str:
     """Return why a party cannot take part in a job over columns, or nothing."""
+    if not offer.dataset:
+        return "has no table yet"
     if offer.unit is not Unit.RECORD:
         return "has a table that is divided among clients"
     return "" if offer.features else "offers no feature to this coordinator"
@@ -28,6 +30,7 @@ def participants(
     parties: Sequence[str] | None = None,
     without: Sequence[str] = (),
     lack: Callable[[PartyOffer], str] = lack_in_columns,
+    table: bool = True,
 ) -> list[PartyOffer]:
     """Return the offers of those who take part.
 
@@ -40,6 +43,8 @@ def participants(
         Leave these out of the default.
     lack
         Says why a party that is there cannot take part.
+    table
+        Whether those who are named must have told of a table.
     """
     by_name = {offer.party: offer for offer in offers}
     for name in (names := [*(parties or ()), *without]):
@@ -49,7 +54,8 @@ def participants(
             there = listed(tuple(by_name)) or "nobody"
             raise BadInput(f"party {name!r} is not enrolled with the coordinator; {there} is")
     if parties is not None:
-        return [_with_table(by_name[name]) for name in parties]
+        named = [by_name[name] for name in parties]
+        return [_with_table(offer) for offer in named] if table else named
     if not any(offer.attached for offer in offers):
         raise BadInput("no party is attached to the coordinator")
     chosen = [offer for offer in offers if offer.party not in without]
@@ -71,5 +77,8 @@ def participants(
 
 def _with_table(offer: PartyOffer) -> PartyOffer:
     if not offer.dataset:
-        raise BadInput(f"party {offer.party!r} has never been attached; what it offers is unknown")
+        raise BadInput(
+            f"party {offer.party!r} has no table yet, or has never been attached; what it offers "
+            "is unknown"
+        )
     return offer

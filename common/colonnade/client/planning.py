@@ -57,12 +57,17 @@ def plan_of(
     n_rows: int,
     units: int,
     owner: str | None,
+    groups: Mapping[str, Sequence[str]] | None = None,
+    presence: bool = False,
+    people: Mapping[tuple[str, ...], int] | None = None,
 ) -> Plan:
     """Return the recommended plan, with what was asked for in its place.
 
     ``owner`` alone holds the label, or with None every party does. With the scope ``party`` none
     may pay more than its part of ``units``: one that has more to release (the label) would, so the
-    whole plan is made smaller until it does not.
+    whole plan is made smaller until it does not. ``groups`` are those of the features, by party;
+    ``presence`` says that tables know whom a party has, and ``people`` how many people one party or
+    two have, as far as an alignment told.
     """
     for name, (least, most) in _COUNTS.items():
         count = getattr(options, name)
@@ -70,7 +75,16 @@ def plan_of(
             raise BadArgument(name, f"must lie between {least} and {most}")
     asked = units
     for _ in range(50):
-        plan = _planned(options, features, n_rows=n_rows, units=asked, owner=owner)
+        plan = _planned(
+            options,
+            features,
+            n_rows=n_rows,
+            units=asked,
+            owner=owner,
+            groups=groups or {},
+            presence=presence,
+            people=people or {},
+        )
         costliest = max(plan.spec.max_units(party) for party in features)
         if options.scope == "joint" or costliest * len(features) <= units:
             return plan
@@ -85,6 +99,9 @@ def _planned(
     n_rows: int,
     units: int,
     owner: str | None,
+    groups: Mapping[str, Sequence[str]],
+    presence: bool,
+    people: Mapping[tuple[str, ...], int],
 ) -> Plan:
     try:
         problem = Problem(
@@ -94,6 +111,9 @@ def _planned(
             label_owner=owner,
             loss=Loss(options.loss),
             correlation=options.correlation,
+            groups=groups,
+            presence=presence,
+            people=people,
         )
         kind = _kind(options, problem)
         if (plan := method_of(kind).plan) is None:

@@ -1,11 +1,13 @@
 """Where jobs stand and what parties offer, as a coordinator tells it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from colonnade.core.fixedpoint import Bounds
 from colonnade.core.text import printable
+from colonnade.data.encoding import Encoding
 from colonnade.methods.base import Unit
 from colonnade.v1 import job_pb2, jobs_pb2
+from colonnade.wire.encodings import encoding_from_proto
 from colonnade.wire.jobspec import feature_from_proto
 from colonnade.wire.notes import unused_note
 from colonnade.wire.session import ENDINGS
@@ -122,6 +124,16 @@ class PartyOffer:
         When it told its budget, in Unix seconds of the coordinator's clock.
     bounds_units
         What it paid for bounds of these columns; part of what it used.
+    groups
+        Of the features that are levels of a category: its name.
+    encodings
+        How raw columns become these, unless they are numbers of the same name.
+    alignment
+        What the order of its rows follows: an alignment, a roster, or nothing.
+    align_people
+        The most people whom it lets an alignment list.
+    ledger_key
+        Signs its messages in an alignment.
 
     Examples
     --------
@@ -146,6 +158,11 @@ class PartyOffer:
     unit: Unit = Unit.RECORD
     told_at: float = 0.0
     bounds_units: int = 0
+    groups: dict[str, str] = field(default_factory=dict)
+    encodings: tuple[Encoding, ...] = ()
+    alignment: str = ""
+    align_people: int = 0
+    ledger_key: bytes = b""
 
     @property
     def left_units(self) -> int:
@@ -210,4 +227,9 @@ def offer_from_proto(party: jobs_pb2.PartyStatus) -> PartyOffer:
         unit=Unit.CLIENT if party.unit == job_pb2.UNIT_CLIENT else Unit.RECORD,
         told_at=party.told_at,
         bounds_units=party.bounds_units,
+        groups={feature.name: feature.group for feature in party.features if feature.group},
+        encodings=tuple(map(encoding_from_proto, party.encodings)),
+        alignment=printable(party.alignment),
+        align_people=party.align_people,
+        ledger_key=party.ledger_key,
     )

@@ -59,7 +59,7 @@ The report object (``schema.Report`` has its types)::
     contribution         where it is known, by party: the share that its columns explain alone, and
                          that all others explain without them, with standard errors
 
-The report of a fit at one site (``"colonnade fit report"``; `colonnade.cli.fit_output` lists its
+The report of a fit at one site (``"colonnade fit report"``; `colonnade.cli.fit.output` lists its
 fields) is read into the same `Report`.
 
 A job over clients has ``n_clients`` instead of ``n_rows``, and ``clients``: how many, how many

@@ -128,11 +128,12 @@ class Uplink(Value, frozen=True):
 
 
 class ModelLabel(Value, frozen=True):
-    """The label and its bounds."""
+    """The label, its bounds, and the texts that they stand for, if it was read from texts."""
 
     name: str
     low: float
     high: float
+    levels: tuple[str, ...] = ()
 
 
 class ModelFeature(Value, frozen=True):
@@ -145,6 +146,15 @@ class ModelFeature(Value, frozen=True):
     fill: float
     coef: float
     coef_scaled: float
+    group: str = ""  # the category that it is a level of
+
+
+class ModelEncoding(Value, frozen=True):
+    """How a raw column became features."""
+
+    party: str
+    name: str
+    kind: dict[str, Any]
 
 
 class Model(Value, frozen=True):
@@ -155,6 +165,7 @@ class Model(Value, frozen=True):
     intercept: float
     intercept_scaled: float
     features: tuple[ModelFeature, ...]
+    encodings: tuple[ModelEncoding, ...] = ()
 
 
 class PathPoint(Value, frozen=True):

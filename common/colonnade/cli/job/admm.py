@@ -2,9 +2,9 @@
 
 import argparse
 
-from colonnade.cli.admm_options import add_method_options, admm_options_of
 from colonnade.cli.job.connection import add_client_options, open_client
 from colonnade.cli.job.hand_in import add_hand_in_options, add_party_options, hand_in, who
+from colonnade.cli.options.admm import add_method_options, admm_options_of
 from colonnade.client.planning import check_admm
 
 

@@ -11,6 +11,9 @@ from colonnade.cli.progress import show_progress
 from colonnade.client import Client, JobView
 from colonnade.core.errors import BadInput, JobEnded, StoreFailed
 
+ADDRESS = "coordinator.txt"
+"""File of an operator's folder with the address that `coordinator new` wrote."""
+
 
 def add_client_options(parser: argparse.ArgumentParser, *, job: bool = False) -> None:
     """Add where the coordinator is and who asks, and with ``job`` about which job."""
@@ -29,12 +32,14 @@ def add_client_options(parser: argparse.ArgumentParser, *, job: bool = False) ->
 
 def open_client(arguments: argparse.Namespace) -> Client:
     """Return a client of the coordinator that the options or the environment name."""
+    folder = arguments.credentials or os.environ.get("COLONNADE_CREDENTIALS")
     address = arguments.coordinator or os.environ.get("COLONNADE_COORDINATOR")
+    if not address and folder and (noted := Path(folder) / ADDRESS).is_file():
+        address = noted.read_text("utf-8", "replace").strip()
     if not address:
         raise BadInput("say where the coordinator is: --coordinator or COLONNADE_COORDINATOR")
     if arguments.insecure:
         return Client(address, identity=arguments.insecure)
-    folder = arguments.credentials or os.environ.get("COLONNADE_CREDENTIALS")
     if not folder:
         raise BadInput("say who you are: --credentials or COLONNADE_CREDENTIALS")
     return Client(address, folder)

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,13 @@ def add_hand_in_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def hand_in(client: Client, plan: JobPlan, arguments: argparse.Namespace) -> int:
-    """Submit a job, or show what it would do, as the options say."""
+def hand_in(
+    client: Client,
+    plan: JobPlan,
+    arguments: argparse.Namespace,
+    ended: Callable[[str], None] | None = None,
+) -> int:
+    """Submit a job, or show what it would do, as the options say; ``ended`` is told its name."""
     if arguments.write_spec is not None:
         with file_errors(arguments.write_spec):
             arguments.write_spec.write_bytes(plan.spec)
@@ -49,7 +55,10 @@ def hand_in(client: Client, plan: JobPlan, arguments: argparse.Namespace) -> int
         print(json.dumps(plan.description) if arguments.json else as_text(plan.description))
         return 0
     name = client.submit(plan, again=arguments.again)
-    if not arguments.watch:
+    if not arguments.watch and not getattr(arguments, "out", None):
         print(json.dumps({"job_id": name}) if arguments.json else name)
         return 0
-    return follow(client, name, as_json=arguments.json)
+    code = follow(client, name, as_json=arguments.json)
+    if ended is not None:
+        ended(name)
+    return code

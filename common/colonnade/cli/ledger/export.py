@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from colonnade.cli.ledger.place import add_place, files_of
+from colonnade.cli.whole_file import whole_file
 from colonnade.core.errors import BadInput
 from colonnade.ledger.create import open_ledger
 from colonnade.ledger.export import export_lines
@@ -38,10 +39,8 @@ def _write(out: Path, text: str, ledger: Path) -> None:
     """Write the file whole or not at all, and never among the ledger's own files."""
     if out.resolve().is_relative_to(ledger.resolve()):
         raise BadInput(f"{out} lies in the ledger's folder; name another place")
-    draft = out.with_name(f".{out.name}.partial")
     try:
-        draft.write_text(text, encoding="ascii")
-        draft.replace(out)
+        with whole_file(out) as file:
+            file.write(text)
     except OSError as error:
-        draft.unlink(missing_ok=True)
         raise BadInput(f"{out} cannot be written: {error.strerror}; name another file") from None

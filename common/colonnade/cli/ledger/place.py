@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 
 from colonnade.core.errors import BadInput
-from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.receipts import Receipt
+from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.wire.codec import receipt_from_bytes
 
 

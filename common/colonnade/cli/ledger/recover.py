@@ -6,8 +6,8 @@ from pathlib import Path
 
 from colonnade.cli.ledger.place import add_place, files_of, read_receipt
 from colonnade.core.errors import BadInput
-from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.recovery import recover_ledger
+from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.privacy.accounting import rho_from_units
 
 _NAMES = {"": "default account", "*": "accounts not named"}

@@ -7,7 +7,7 @@ from colonnade.cli.amounts import add_delta, delta_of
 from colonnade.cli.ledger.place import add_place, files_of
 from colonnade.cli.ledger.summary import as_json, describe, print_summary, time_of
 from colonnade.ledger.export import summarise
-from colonnade.ledger.snapshot import read_snapshot
+from colonnade.ledger.storage.snapshot import read_snapshot
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

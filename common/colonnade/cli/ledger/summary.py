@@ -35,6 +35,7 @@ def as_json(summary: Summary, delta: float) -> dict[str, Any]:
                 "set_aside": amount(account.reserved),
                 "left": amount(account.cap - account.spent - account.reserved),
                 "releases": account.releases,
+                "delta_besides": account.delta,
             }
             for account in summary.accounts
         ],
@@ -74,6 +75,8 @@ def print_summary(summary: Summary, delta: float) -> None:
             print(f"  account {account.name}")
         print(f"  cap        {amount(account.cap)}")
         print(f"  spent      {amount(account.spent)}  in {account.releases} releases")
+        if account.delta:
+            print(f"  delta      {account.delta:.3g} besides, of alignments: it adds to the above")
         print(f"  set aside  {amount(account.reserved)}")
         print(f"  left       {amount(account.cap - account.spent - account.reserved)}")
     if many:

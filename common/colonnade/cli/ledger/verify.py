@@ -11,8 +11,8 @@ from colonnade.cli.ledger.summary import as_json, print_summary
 from colonnade.core.errors import BadInput, VerificationFailed
 from colonnade.ledger.create import open_ledger
 from colonnade.ledger.export import Summary, summarise, verify_export
-from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.receipts import Receipt
+from colonnade.ledger.storage.files import LedgerFiles
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

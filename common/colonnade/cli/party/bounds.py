@@ -17,8 +17,8 @@ from colonnade.cli.progress import bar
 from colonnade.cli.text import names_from
 from colonnade.core.errors import EXIT_OK, BudgetExceeded
 from colonnade.ledger.create import open_ledger
-from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.gate import Gate
+from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.party.data.bounds import BoughtBounds, buy_bounds
 from colonnade.party.data.dataset import open_dataset
 from colonnade.privacy.accounting import Budget
@@ -124,7 +124,8 @@ def _to_text(shown: dict[str, Any]) -> str:
             f"  {column['name']:<{width}}  {column['role']:<7}  {declared:>25}  {bought:>25}"
             f"  {share:>11.3%}"
         )
-    free = "" if shown["charged_now"]["units"] else "  paid earlier, nothing charged now"
-    return "\n".join(
-        [*lines, f"price  {told(shown['price'])}{free}", f"left   {told(shown['left'])}"]
-    )
+    now, price = shown["charged_now"], shown["price"]
+    lines.append(f"charged  {told(now)}" if now["units"] else "charged  nothing: paid earlier")
+    if price["units"] != now["units"]:
+        lines.append(f"in all   {told(price)}  for the purchases that these columns were part of")
+    return "\n".join([*lines, f"left     {told(shown['left'])}"])

@@ -9,8 +9,10 @@ from colonnade.cli.parser import WrongUsage
 from colonnade.cli.progress import bar
 from colonnade.core.errors import EXIT_OK
 from colonnade.data.schema import load_schema
+from colonnade.party.alignment.store import AlignmentFolder, Outcome, read_outcome
+from colonnade.party.config import load_config
 from colonnade.party.data.ingest import IngestSummary, ingest
-from colonnade.party.data.sources import FileSource, QuerySource, Source
+from colonnade.party.data.reading.sources import FileSource, QuerySource, Source
 
 LOCAL_ONLY = "local only, never sent"
 
@@ -20,9 +22,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Turn a CSV or Parquet file, or the result of a query, into the party's table."
     )
-    parser.add_argument("--schema", type=Path, required=True, help="schema file (TOML)")
-    parser.add_argument("--out", type=Path, required=True, help="folder for the table")
-    rows = parser.add_mutually_exclusive_group(required=True)
+    parser.add_argument(
+        "--config", type=Path, help="the party's file, which names source, schema and folder"
+    )
+    parser.add_argument("--schema", type=Path, help="schema file (TOML)")
+    parser.add_argument("--out", type=Path, help="folder for the table")
+    rows = parser.add_mutually_exclusive_group()
     rows.add_argument(
         "source", metavar="SOURCE", type=Path, nargs="?", help="CSV (plain or gzip) or Parquet"
     )
@@ -30,18 +35,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--database", metavar="D", help="DuckDB file or SQLAlchemy URL that --query reads"
     )
-    parser.add_argument("--roster", type=Path, help="agreed people, one id a line, in table order")
+    order = parser.add_mutually_exclusive_group()
+    order.add_argument("--roster", type=Path, help="agreed people, one id a line, in table order")
+    order.add_argument(
+        "--alignment",
+        metavar="NAME|FILE",
+        help="rows that an alignment gave: its file, or the beginning of its name",
+    )
+    parser.add_argument(
+        "--roster-key",
+        type=Path,
+        metavar="FILE",
+        help="hex digits that all parties hold, to compare their rosters by",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Ingest the rows and print what was changed in them."""
     if arguments.database is not None and arguments.query is None:
         raise WrongUsage("--database needs --query")
+    people = _complete(arguments)
     summary = ingest(
         load_schema(arguments.schema),
-        _source(arguments),
+        people if people is not None else _source(arguments),
         out=arguments.out,
         roster=arguments.roster,
+        roster_key=arguments.roster_key,
+        alignment=_alignment(arguments),
         progress=lambda columns: bar(columns, what="ingest", unit="column"),
     )
     if arguments.json:
@@ -49,6 +69,37 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         print(_to_text(summary))
     return EXIT_OK
+
+
+def _complete(arguments: argparse.Namespace) -> Source | None:
+    """Take from the party's file what the options leave out; return its source, if it is used."""
+    given = arguments.source is not None or arguments.query is not None
+    people = None
+    if arguments.config is not None:
+        config = load_config(arguments.config)
+        arguments.out = arguments.out or config.data
+        if config.align is not None:
+            arguments.schema = arguments.schema or config.align.schema
+            people = None if given else config.align.rows
+    needed = {
+        "--schema": arguments.schema,
+        "--out": arguments.out,
+        "SOURCE or --query": given or people,
+    }
+    if lacking := [name for name, value in needed.items() if not value]:
+        raise WrongUsage(f"say {', '.join(lacking)}, or --config with an [align] that names them")
+    return people
+
+
+def _alignment(arguments: argparse.Namespace) -> Outcome | None:
+    if arguments.alignment is None and arguments.roster is None and arguments.config is not None:
+        arguments.alignment = AlignmentFolder.beside(arguments.out).only()
+    if arguments.alignment is None:
+        return None
+    path = Path(arguments.alignment)
+    if not path.is_file():
+        path = AlignmentFolder.beside(arguments.out).find(arguments.alignment)
+    return read_outcome(path)
 
 
 def _source(arguments: argparse.Namespace) -> Source:
@@ -67,9 +118,16 @@ def _clients(summary: IngestSummary) -> list[str]:
 def _to_text(summary: IngestSummary) -> str:
     """Lay the counts out as a small table."""
     width = max(len("column"), *(len(column.name) for column in summary.columns))
-    absent = f", {summary.n_absent} of them absent and filled" if summary.n_absent else ""
+    how = "zero rows" if summary.alignment and "roster" not in summary.alignment else "filled"
+    absent = f", {summary.n_absent} of them absent and {how}" if summary.n_absent else ""
+    matched = (
+        f"people: {summary.n_rows - summary.n_absent} matched, {summary.n_absent} absent, "
+        f"{summary.n_left_out} rows left out ({LOCAL_ONLY})"
+    )
+    ordered = summary.alignment or summary.n_absent or summary.n_left_out
     lines = [
         f"{summary.coarse}: {summary.n_rows} rows{absent}, {len(summary.columns)} columns",
+        *([matched] if ordered else []),
         *_clients(summary),
         f"Values changed ({LOCAL_ONLY}):",
         f"  {'column':<{width}}  {'role':<7}  {'clipped':>10}  {'missing':>10}",

@@ -8,8 +8,8 @@ from pathlib import Path
 from colonnade.cli.amounts import add_cap_options, cap_units
 from colonnade.core.errors import BadInput
 from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
-from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.receipts import approver_public_key
+from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.pki.identity import check_part
 
 

@@ -4,8 +4,9 @@ import argparse
 import json
 
 from colonnade.cli.logs import add_config_options
+from colonnade.methods.alignment.claims import PROMISE, learned
 from colonnade.party.config import load_config
-from colonnade.party.policy import TEMPLATE, load_policy
+from colonnade.party.policy import TEMPLATE, Policy, load_policy
 from colonnade.privacy.accounting import rho_from_units
 
 
@@ -33,9 +34,22 @@ def run(arguments: argparse.Namespace) -> int:
             }
             for each in policy.allowances
         ]
-        print(json.dumps({"allow": rows}))
+        aligns = [
+            {
+                "coordinator": each.coordinator.uri,
+                "peers": each.peers,
+                "modes": [mode.value for mode in each.modes],
+                "max_people": each.max_people,
+                "max_epsilon": each.max_epsilon,
+                "max_delta": each.max_delta,
+                "learned": [{"who": who, "what": what} for who, what in learned(each.modes)],
+                "until": None if each.until is None else str(each.until),
+            }
+            for each in policy.alignments
+        ]
+        print(json.dumps({"allow": rows, "align": aligns}))
         return 0
-    if not policy.allowances:
+    if not policy.allowances and not policy.alignments:
         print("the policy allows nothing: every job is refused")
     for each in policy.allowances:
         until = f", until {each.until}" if each.until else ""
@@ -43,4 +57,21 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"  features    {', '.join(each.features)}; label: {'yes' if each.label else 'no'}")
         rho = rho_from_units(each.max_units)
         print(f"  for one job rho up to {rho:.6g}, up to {each.max_rounds} rounds")
+    _print_alignments(policy)
     return 0
+
+
+def _print_alignments(policy: Policy) -> None:
+    """Say with whom people may be aligned, and what each side then learns."""
+    for grant in policy.alignments:
+        until = f", until {grant.until}" if grant.until else ""
+        modes = ", ".join(mode.value for mode in grant.modes)
+        print(f"{grant.coordinator.uri} may align with {', '.join(grant.peers)} ({modes}){until}")
+        print(
+            f"  up to {grant.max_people} people; membership for one run epsilon up to "
+            f"{grant.max_epsilon:.4g}, delta up to {grant.max_delta:.3g}"
+        )
+        for who, what in learned(grant.modes):
+            print(f"  learns      {who}: {what}")
+    if policy.alignments:
+        print(f"  {PROMISE}")

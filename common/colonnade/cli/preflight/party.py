@@ -11,7 +11,10 @@ from colonnade.cli.preflight.checklist import (
     check_disk,
 )
 from colonnade.core.errors import BadInput
+from colonnade.data.table import COARSE_NAME
 from colonnade.ledger.create import open_ledger
+from colonnade.methods.alignment.normalise import IdColumn, IdRule, Repeated
+from colonnade.party.alignment.people import AlignConfig
 from colonnade.party.config import PartyConfig, load_config
 from colonnade.party.data.binding import Rows, check_binding, rows_of
 from colonnade.party.data.dataset import open_dataset
@@ -31,7 +34,7 @@ def check(checklist: Checklist, path: Path) -> None:
     credentials = check_certificate(checklist, config.credentials, "party")
     with checklist.check("policy") as say:
         policy = load_policy(config.policy)
-        count = len(policy.allowances)
+        count = len(policy.allowances) + len(policy.alignments)
         say(f"{count} allowances" if count else "allows nothing: every job will be refused")
     rows = _check_data(checklist, config)
     _check_ledger(checklist, config, credentials, rows)
@@ -42,18 +45,37 @@ def check(checklist: Checklist, path: Path) -> None:
 
 def _check_data(checklist: Checklist, config: PartyConfig) -> Rows | None:
     found: list[Rows] = []
-
+    if config.align is not None:
+        _check_people(checklist, config.align)
+        if not (config.data / COARSE_NAME).exists():
+            with checklist.check("data") as say:
+                say("no table yet: this party answers alignments alone; ingest by --alignment")
+            return None
     with checklist.check("data") as say, open_dataset(config.data) as dataset:
         table = dataset.coarse
         label = "a label" if table.label is not None else "no label"
         say(f"{table.n_rows} rows, {len(table.names)} features, {label}")
         say(f"dataset {dataset.version}")
+        if (order := table.header).alignment or order.n_absent or order.n_left_out:
+            matched = order.n_rows - order.n_absent
+            say(f"{matched} people matched, {order.n_absent} absent, {order.n_left_out} left out")
+            say(f"rows follow {order.alignment or 'a roster without a key: nobody compares it'}")
         longest = estimated_s(table)
         say(f"making an answer takes up to {1000.0 * longest:.1f} ms here")
         if 0.0 < config.answer_grid_s < longest:
             say(f"longer than answer_grid_ms: set it to {advised_ms(longest)}")
         found.append(rows_of(dataset))
     return found[0] if found else None
+
+
+def _check_people(checklist: Checklist, align: AlignConfig) -> None:
+    """Read the people as a plain rule writes them: an alignment may name another."""
+    with checklist.check("people") as say:
+        rule = IdRule((IdColumn(),) * len(align.id), Repeated.FIRST)
+        people = align.people(rule)
+        say(f"{len(people.ids)} people for alignments")
+        if people.unusable or people.repeated:
+            say(f"{people.unusable} rows without an id, {people.repeated} that repeat one")
 
 
 def _check_ledger(

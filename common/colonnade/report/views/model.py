@@ -178,6 +178,23 @@ def _effect_row(report: Report, effect: Effect, scale: Scale) -> Row:
     return Row(tuple(cells), party=feature.party, clear=effect.clear)
 
 
+def category_lines(report: Report) -> list[str]:
+    """Return a sentence for each category: its levels, and what they are compared with."""
+    if report.model is None:
+        return []
+    lines = []
+    for each in report.model.encodings:
+        if each.kind.get("type") == "category":
+            other, baseline = each.kind.get("other"), each.kind.get("baseline")
+            levels = [*each.kind["levels"], *([other] if other else [])]
+            shown = ", ".join(level for level in levels if level != baseline)
+            against = f"compared with {baseline}" if baseline else "none of them left out"
+            lines.append(f"{each.name} is one column of texts, with the levels {shown}; {against}.")
+    if classes := report.model.label.levels:
+        lines.append(f"{report.model.label.name} is {classes[1]} at its high value.")
+    return lines
+
+
 def _exact_table(report: Report, effects: list[Effect]) -> Table:
     apart, per = shows_parties(report), per_deviation(report)
     head = ["column", *(["held by"] if apart else []), "in the column's unit", "scaled"]
@@ -204,6 +221,7 @@ def _exact_table(report: Report, effects: list[Effect]) -> Table:
         lines.append(cells)
     unit = f"In the column's unit: {CHANGES[model_loss(report)]} for one unit more."
     error = " Error: the standard error of the effect." if errors else ""
+    error += "".join(f" {line}" for line in category_lines(report))
     return plain_table(
         "model-table",
         "The model's coefficients",

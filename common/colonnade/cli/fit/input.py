@@ -20,7 +20,7 @@ from colonnade.linear.penalties import AnyPenalty, Penalty, make_penalty
 from colonnade.linear.registry import find_entry
 from colonnade.party.data.dataset import open_dataset
 from colonnade.party.data.ingest import ingest
-from colonnade.party.data.sources import FileSource
+from colonnade.party.data.reading.sources import FileSource
 from colonnade.party.fit_order import FitOrder, FitTable, file_table, folder_table
 from colonnade.solvers.iteration import Diverged
 from colonnade.solvers.registry import SOLVERS, Solver

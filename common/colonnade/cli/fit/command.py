@@ -4,12 +4,12 @@ import argparse
 from contextlib import closing
 from pathlib import Path
 
-from colonnade.cli.fit_input import add_fit_options, check_place, fit_errors, open_table, read_order
-from colonnade.cli.fit_output import finish
+from colonnade.cli.fit.input import add_fit_options, check_place, fit_errors, open_table, read_order
+from colonnade.cli.fit.output import finish
 from colonnade.cli.parser import WrongUsage
 from colonnade.cli.progress import counter
 from colonnade.ledger.create import open_ledger
-from colonnade.ledger.files import LedgerFiles
+from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.party.fit import LocalModel, fit_charged, fit_here
 from colonnade.party.fit_order import LocalFit
 

@@ -1,0 +1,1 @@
+"""``colonnade align``: have parties' people put in one order, privately."""

@@ -1,0 +1,1 @@
+"""``colonnade fit``: options, input and output."""

@@ -1,0 +1,138 @@
+"""From what parties allow and what is wished for to an alignment."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from colonnade.client.participants import participants
+from colonnade.client.views import PartyOffer
+from colonnade.core.errors import BadInput
+from colonnade.methods.alignment.codec import run_name
+from colonnade.methods.alignment.job_spec import AlignmentJobSpec
+from colonnade.methods.alignment.normalise import IdColumn, IdRule, Repeated, UnicodeForm
+from colonnade.methods.alignment.spec import (
+    AlignmentPart,
+    AlignmentSpec,
+    Extension,
+    Mode,
+    default_chunk,
+)
+from colonnade.methods.base import Member
+from colonnade.methods.job import NO_LABEL, Job
+from colonnade.privacy.membership import MembershipNoise
+
+_RULES: dict[str, dict[str, object]] = {
+    "plain": {},
+    "fold-case": {"fold_case": True},
+    "digits-only": {"digits_only": True},
+    "no-trim": {"trim": False},
+    "nfc": {"form": UnicodeForm.NFC},
+    "as-is": {"form": UnicodeForm.NONE, "trim": False},
+}
+RULES = tuple(_RULES)
+
+
+@dataclass(frozen=True, slots=True)
+class AlignOptions:
+    """What is wished of an alignment; what is not given is taken from the parties' policies."""
+
+    mode: str = Mode.UNION.value
+    ids: tuple[str, ...] = ("plain",)  # for each id column, rules of `RULES` joined by commas
+    repeated: str = Repeated.REFUSE.value
+    epsilon: float = 1.0  # of membership, for each party
+    delta: float = 1e-9
+    max_people: int | None = None  # of each party; by default what it allows
+    chunk: int | None = None
+    rule: IdRule | None = None  # instead of ``ids`` and ``repeated``
+    extends: Extension | None = None  # an earlier alignment whose rows stay; see `extended`
+
+
+def id_rule(options: AlignOptions) -> IdRule:
+    """Return how ids are written."""
+    columns = []
+    for text in options.ids:
+        settings: dict[str, object] = {}
+        for name in (part.strip() for part in text.split(",")):
+            if name not in _RULES:
+                raise BadInput(f"ids: no rule {name!r}; the rules are {', '.join(_RULES)}")
+            settings |= _RULES[name]
+        columns.append(IdColumn(**settings))  # type: ignore[arg-type]
+    try:
+        return IdRule(tuple(columns), Repeated(options.repeated))
+    except ValueError as error:
+        raise BadInput(f"ids: {error}") from None
+
+
+def extended(
+    options: AlignOptions, earlier: AlignmentSpec, section: Mapping[str, Any], *, min_new: int
+) -> AlignOptions:
+    """Return options of an alignment that leaves everybody's row of an earlier one where it is."""
+    if section["kept"] is None:
+        raise BadInput("the alignment has not finished; there are no rows to extend")
+    try:
+        extension = Extension(
+            run_name(earlier), section["kept"], min_new=min_new, runs=earlier.runs_before + 1
+        )
+    except ValueError as error:
+        raise BadInput(f"no such extension: {error}") from None
+    return replace(options, mode=earlier.mode.value, extends=extension, rule=earlier.ids)
+
+
+def people_told(section: Mapping[str, Any]) -> dict[tuple[str, ...], int]:
+    """Return how many people one party or several have, from an alignment's part of its report."""
+    found = section["overlap"]
+    return {tuple(each["parties"]): max(0, int(each["people"])) for each in found}
+
+
+def lack_in_alignment(offer: PartyOffer) -> str:
+    """Return why a party cannot take part in an alignment, or nothing."""
+    return "" if offer.align_people else "lets nobody align its people ([align] and [[align]])"
+
+
+def author_alignment(
+    offers: Sequence[PartyOffer],
+    options: AlignOptions,
+    *,
+    parties: Sequence[str] | None = None,
+    without: Sequence[str] = (),
+    name: str | None = None,
+    timeout_s: int = 3600,
+) -> Job:
+    """Return a job that aligns the people of parties; the first of them is ``left``."""
+    chosen = participants(
+        offers, parties=parties, without=without, lack=lack_in_alignment, table=False
+    )
+    for offer in chosen:
+        if reason := lack_in_alignment(offer):
+            raise BadInput(f"party {offer.party!r} {reason}")
+        if not offer.ledger_key:
+            raise BadInput(f"the coordinator does not tell the key of party {offer.party!r}")
+    try:
+        noise = MembershipNoise.within(options.epsilon, options.delta)
+        spec = AlignmentSpec(
+            salt=secrets.token_bytes(32),
+            parts=tuple(
+                AlignmentPart(
+                    offer.party, offer.ledger_key, options.max_people or offer.align_people
+                )
+                for offer in chosen
+            ),
+            mode=Mode(options.mode),
+            ids=options.rule or id_rule(options),
+            noise=noise,
+            chunk=options.chunk or default_chunk(max(2, len(chosen))),
+            extends=options.extends,
+        )
+        members = (Member(offer.party, "", (), (), (), False) for offer in chosen)
+        return Job(
+            name or f"alignment of {len(chosen)} parties",
+            secrets.token_bytes(16),
+            noise.delta,
+            timeout_s,
+            tuple(members),
+            *NO_LABEL,
+            AlignmentJobSpec(spec),
+        )
+    except ValueError as error:
+        raise BadInput(f"no such alignment: {error}") from None
