@@ -11,15 +11,15 @@ from colonnade.core.arguments import BadArgument
 from colonnade.core.scratch import passing_folder
 from colonnade.data.frames import Frame
 from colonnade.methods.problem import Loss
-from colonnade.simulate.admm_file import people_from
-from colonnade.simulate.admm_job import ClientsJob, run_clients
-from colonnade.simulate.from_file import deal_columns, sites_from
-from colonnade.simulate.held_out import divide, rows_held_out
+from colonnade.simulate.admm.from_file import people_from
+from colonnade.simulate.admm.job import ClientsJob, run_clients
+from colonnade.simulate.data.from_file import deal_columns, sites_from
+from colonnade.simulate.data.held_out import divide, rows_held_out
+from colonnade.simulate.data.story import party_names
+from colonnade.simulate.data.table import Limits, load_table
 from colonnade.simulate.parties_option import MAX_PARTIES
 from colonnade.simulate.result import Simulation, SimulationRun
 from colonnade.simulate.run import Clock, ColumnsJob, Show, run_columns
-from colonnade.simulate.story import party_names
-from colonnade.simulate.table import Limits, load_table
 
 OnChange = Callable[[JobView], None]
 O = TypeVar("O", JobOptions, AdmmOptions)  # noqa: E741
@@ -202,7 +202,7 @@ def simulate_admm(
         )
         facts: dict[str, float | str] = {
             "rows": sum(client.label.size for client in dealt.clients),
-            "features": len(table.features),
+            "features": len(dealt.sites[0].encoded()),
             "hosts": hosts,
             "partition": partition,
             "drop_out": drop_out,
@@ -232,7 +232,7 @@ def _merged(options: O, epsilon: float | None, delta: float | None, loss: str | 
     beside = {"epsilon": epsilon, "delta": delta, "loss": loss}
     given: dict[str, Any] = {name: value for name, value in beside.items() if value is not None}
     made = replace(options, **given)
-    if made.loss not in (known := [each.value for each in Loss]):
+    if made.loss not in (known := [each.value for each in (Loss.SQUARED, Loss.LOGISTIC)]):
         raise BadArgument("loss", f"must be one of {', '.join(known)}")
     return made
 

@@ -1,15 +1,20 @@
 """``colonnade simulate``: a coordinator and parties as real processes on this machine."""
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from colonnade.cli.planning_options import add_plan_options, options_of
+from colonnade.cli.options.planning import add_plan_options, options_of
 from colonnade.cli.progress import show_progress
+from colonnade.client import JobView
 from colonnade.core.errors import BadInput
 from colonnade.data.schema import load_schema
 from colonnade.methods.problem import DEFAULT_CORRELATION, Loss
+from colonnade.simulate.data.from_file import deal_columns, read_table, sites_from
+from colonnade.simulate.data.held_out import Divided, divide, rows_held_out
+from colonnade.simulate.data.story import even_split, sites_of
+from colonnade.simulate.data.synthetic import make
 from colonnade.simulate.data_options import (
     add_bounds_option,
     add_data_options,
@@ -18,9 +23,7 @@ from colonnade.simulate.data_options import (
     check_seed,
     owner_of,
 )
-from colonnade.simulate.federation import Site
-from colonnade.simulate.from_file import deal_columns, read_table, sites_from
-from colonnade.simulate.held_out import Divided, divide, rows_held_out
+from colonnade.simulate.overlap import run_overlapping
 from colonnade.simulate.parties_option import add_parties_option, parties_of
 from colonnade.simulate.run import Clock, ColumnsJob, run_columns
 from colonnade.simulate.runs import (
@@ -31,11 +34,11 @@ from colonnade.simulate.runs import (
     finish,
     privacy_lines,
     say,
+    say_columns,
     scored_on,
     simulate,
 )
-from colonnade.simulate.story import even_split, sites_of
-from colonnade.simulate.synthetic import make
+from colonnade.simulate.sites import Site
 
 _MAX_ROWS, _MAX_FEATURES = 10**7, 10**4
 
@@ -53,6 +56,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_plan_options(parser)
     add_bounds_option(
         parser, "default 0; with --data 0.05, or what useful bounds need up to 0.5, else 0"
+    )
+    parser.add_argument(
+        "--overlap",
+        type=float,
+        metavar="PART",
+        help="each party has this part of the people, at random: align, ingest, then fit",
     )
 
 
@@ -77,14 +86,20 @@ def _run(arguments: argparse.Namespace, folder: Path) -> Result:
     clock, options = Clock(), options_of(arguments)
     usual = 0.0 if arguments.data is None else None
     share = bounds_share(arguments, usual=usual)
-    report = run_columns(
-        folder,
-        ColumnsJob(_sites(arguments), options, share, arguments.seed),
-        show=lambda views: show_progress(views, quiet=arguments.json),
-        say=lambda text: say(arguments, text),
-        clock=clock,
-    )
-    return finish(arguments, report, clock, _found(report))
+    setup = ColumnsJob(_sites(arguments), options, share, arguments.seed)
+
+    def show(views: Iterable[JobView]) -> Iterator[JobView]:
+        return show_progress(views, quiet=arguments.json)
+
+    def tell(text: str) -> None:
+        say(arguments, text)
+
+    if arguments.overlap is None:
+        report = run_columns(folder, setup, show=show, say=tell, clock=clock)
+        return finish(arguments, report, clock, _found(report))
+    report = run_overlapping(folder, setup, arguments.overlap, show=show, say=tell, clock=clock)
+    found = {**_found(report), "alignment": report["alignment"]}
+    return finish(arguments, report, clock, found)
 
 
 def _sites(arguments: argparse.Namespace) -> Divided:
@@ -118,8 +133,7 @@ def _from_file(arguments: argparse.Namespace, owner: str | None) -> tuple[list[S
     if not isinstance(parties, Mapping):
         parties = deal_columns(table, parties)
     sites = sites_from(table, parties, owner=owner)
-    if table.skipped:
-        say(arguments, f"no numbers, left out: {', '.join(table.skipped)}")
+    say_columns(arguments, table)
     given = {name for names in parties.values() for name in names}
     if unused := [each.name for each in table.features if each.name not in given]:
         say(arguments, f"of no party, left out: {', '.join(unused)}")
@@ -180,3 +194,12 @@ def _lines(result: Result) -> Iterator[str]:
     plain = f"non-private {quality['nonprivate']:.3f}"
     yield f"  {quality['metric']:<8} {scores}, {plain} ({scored_on(quality)})"
     yield from privacy_lines(privacy)
+    if (found := result.get("alignment")) is not None:
+        member = found["membership"]
+        yield (
+            f"  people   each party has {found['part']:.0%}; {found['kept']} rows; membership "
+            f"epsilon {member['epsilon']:.3g} at delta {member['delta']:.2g} besides"
+        )
+        for each in found["overlap"]:
+            if len(each["parties"]) > 1:
+                yield f"           {' and '.join(each['parties'])}: about {each['people']}"

@@ -11,21 +11,23 @@ import secrets
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
 import numpy as np
 
-from colonnade.core.arrays import FloatArray, IntArray
-from colonnade.core.fixedpoint import Bounds
-from colonnade.data.schema import parse_schema
+from colonnade.core.arrays import AnyArray, IntArray
+from colonnade.data.schema import load_schema
+from colonnade.data.schema_text import column_text
 from colonnade.ledger.create import LedgerConfig, create_ledger
-from colonnade.ledger.files import LedgerFiles
-from colonnade.methods.registry import kinds
+from colonnade.ledger.storage.files import LedgerFiles
+from colonnade.methods.registry import kinds, method_of
+from colonnade.party.alignment.store import AlignmentFolder, read_outcome
 from colonnade.party.data.ingest import ingest
-from colonnade.party.data.sources import FileSource
+from colonnade.party.data.order import RowsById
+from colonnade.party.data.reading.sources import FileSource
 from colonnade.pki.authority import (
     approve_request,
     create_authority,
@@ -34,12 +36,15 @@ from colonnade.pki.authority import (
 )
 from colonnade.pki.identity import Identity
 from colonnade.privacy.accounting import rho_from_units
+from colonnade.privacy.membership import MEMBERSHIP
+from colonnade.simulate.sites import Column, Site
 
 FEDERATION = "simulation"
 HUB = "hub"
 OPERATOR = "analyst"
 FOLDERS = ("authority", "logs", HUB, OPERATOR)  # beside those of the parties
 _ID = "simulated person"  # not what a column of somebody's file is called
+_SOURCE = "table.parquet"
 _CLIENT = "simulated client"
 _FIRST_PORT, _LAST_PORT = 15_000, 32_000
 
@@ -52,25 +57,6 @@ def only_mine() -> Iterator[None]:
         yield
     finally:
         os.umask(before)
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column in its own unit, with the bounds that its owner declares."""
-
-    name: str
-    bounds: Bounds
-    values: FloatArray
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """One organization's table."""
-
-    party: str
-    features: Sequence[Column]
-    label: Column | None
-    clients: IntArray | None = None  # whose each row is, if the table is divided among clients
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +87,7 @@ class Federation:
 
 
 @only_mine()
-def found_federation(
+def create_federation(
     folder: Path,
     sites: Sequence[Site],
     *,
@@ -109,8 +95,18 @@ def found_federation(
     port: int | None = None,
     database: str = "sqlite:///coordinator.db",
     party_settings: Mapping[str, str | int] | None = None,
+    people: Mapping[str, IntArray] | None = None,
+    membership_units: int = 0,
 ) -> Federation:
-    """Make the folders of a federation; ``cap_units`` is every party's cap, or says each one's."""
+    """Make the folders of a federation; ``cap_units`` is every party's cap, or says each one's.
+
+    Parameters
+    ----------
+    people
+        Whom each party lists, by their rows in the sites, in the party's own order. Then nothing
+        is ingested: the parties have to be aligned first (`simulate.overlap`), which their
+        membership accounts may pay ``membership_units`` for.
+    """
     port = port or free_port()
     address = f"127.0.0.1:{port}"
     now = datetime.now(UTC)
@@ -124,9 +120,14 @@ def found_federation(
         home = folder / site.party
         cap = cap_units if isinstance(cap_units, int) else cap_units[site.party]
         _member(authority, home / "pki", Identity(FEDERATION, "party", site.party), now)
-        _ingest(home, site)
+        write_source(home, site, None if people is None else people[site.party])
+        caps = {"": cap}
+        if people is None:
+            _ingest(home)
+        else:
+            caps[MEMBERSHIP] = membership_units
         files = LedgerFiles(home / "ledger")
-        create_ledger(files, LedgerConfig(site.party, {"": cap}, reason="cap of a simulation"))
+        create_ledger(files, LedgerConfig(site.party, caps, reason="cap of a simulation"))
         _write_toml(
             home / "party.toml",
             {
@@ -139,7 +140,10 @@ def found_federation(
                 **(party_settings or {}),
             },
         )
-        (home / "policy.toml").write_text(_policy(cap))
+        (home / "policy.toml").write_text(_policy(cap) + ("" if people is None else _ALIGN))
+        if people is not None:
+            with (home / "party.toml").open("a") as file:
+                file.write(f'\n[align]\nsource = "{_SOURCE}"\nid = [{json.dumps(_ID)}]\n')
     return Federation(folder, address, tuple(site.party for site in sites))
 
 
@@ -163,22 +167,39 @@ def _member(authority: Path, folder: Path, identity: Identity, now: datetime) ->
     install_certificate(folder, chain, (authority / "root.pem").read_bytes())
 
 
-def _ingest(home: Path, site: Site) -> None:
-    """Write the organization's own file and schema, and ingest them."""
+def write_source(home: Path, site: Site, people: IntArray | None = None) -> None:
+    """Write the organization's own file and schema, of ``people`` alone if they are given."""
     columns = [*site.features, *([] if site.label is None else [site.label])]
-    source, text = home / "table.parquet", _schema(site)
-    (home / "schema.toml").write_text(text, "utf-8")
-    values: dict[str, FloatArray | IntArray] = {each.name: each.values for each in columns}
+    (home / "schema.toml").write_text(_schema(site), "utf-8")
+    rows: slice | IntArray = slice(None) if people is None else people
+    values: dict[str, AnyArray] = {
+        each.name: (each.values if each.texts is None else each.texts)[rows] for each in columns
+    }
     if site.clients is not None:
         values[_CLIENT] = site.clients
-    write_parquet(source, values)
-    ingest(parse_schema(text, origin="schema.toml"), FileSource(source), out=home / "data")
+    write_parquet(home / _SOURCE, values, people)
 
 
-def write_parquet(path: Path, columns: Mapping[str, FloatArray | IntArray]) -> None:
+def _ingest(home: Path, alignment: RowsById | None = None) -> None:
+    schema = load_schema(home / "schema.toml")
+    ingest(schema, FileSource(home / _SOURCE), out=home / "data", alignment=alignment)
+
+
+@only_mine()
+def ingest_aligned(federation: Federation) -> None:
+    """Ingest every party's file by the one alignment that it has."""
+    for party in federation.parties:
+        folder = AlignmentFolder.beside(federation.folder / party / "data")
+        (path,) = folder.path.glob("*.alignment")
+        _ingest(federation.folder / party, read_outcome(path))
+
+
+def write_parquet(
+    path: Path, columns: Mapping[str, AnyArray], people: IntArray | None = None
+) -> None:
     """Write columns, and a number for each person, as a Parquet file."""
     n_rows = len(next(iter(columns.values())))
-    table = {_ID: np.arange(n_rows)} | dict(columns)
+    table = {_ID: np.arange(n_rows) if people is None else people} | dict(columns)
     with duckdb.connect() as connection:
         connection.register("made", table)
         connection.table("made").write_parquet(str(path))
@@ -186,6 +207,8 @@ def write_parquet(path: Path, columns: Mapping[str, FloatArray | IntArray]) -> N
 
 def _schema(site: Site) -> str:
     def block(head: str, column: Column) -> str:
+        if column.declared is not None:
+            return column_text(head, replace(column.declared, column=column.name))
         low, high = column.bounds.low, column.bounds.high
         return f"{head}\nname = {json.dumps(column.name)}\nlow = {low!r}\nhigh = {high!r}\n"
 
@@ -200,11 +223,19 @@ def _policy(cap_units: int) -> str:
     return f"""\
 [[allow]]
 coordinator = "spiffe://{FEDERATION}/coordinator/{HUB}"
-kinds = {json.dumps(kinds())}
+kinds = {json.dumps([kind for kind in kinds() if method_of(kind).model])}
 features = ["*"]
 label = true
 max_rho = {math.nextafter(rho_from_units(cap_units), math.inf)!r}
 max_rounds = 100000
+"""
+
+
+_ALIGN = f"""
+[[align]]
+coordinator = "spiffe://{FEDERATION}/coordinator/{HUB}"
+peers = ["*"]
+max_people = 10000000
 """
 
 

@@ -10,8 +10,8 @@ from msgspec import Meta
 from colonnade.cli.text import names_from
 from colonnade.core.arguments import BadArgument
 from colonnade.core.config import Strict, Text, load_toml
+from colonnade.simulate.data.story import party_names
 from colonnade.simulate.data_options import check_parties
-from colonnade.simulate.story import party_names
 
 MAX_PARTIES = 32
 Columns = Annotated[list[Text], Meta(min_length=1)]

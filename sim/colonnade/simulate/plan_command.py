@@ -4,11 +4,12 @@ import argparse
 import json
 from typing import Any
 
-from colonnade.cli.planning_options import add_plan_options, options_of
+from colonnade.cli.options.planning import add_plan_options, options_of
 from colonnade.cli.text import as_text
 from colonnade.client.planning import budget_of, delta_of, plan_of
 from colonnade.methods.bounds_budget import BoundsBudget
 from colonnade.privacy.accounting import epsilon_of, rho_from_units
+from colonnade.simulate.data.story import even_split, feature_names, party_names
 from colonnade.simulate.data_options import (
     add_bounds_option,
     add_data_options,
@@ -18,8 +19,7 @@ from colonnade.simulate.data_options import (
     check_seed,
     owner_of,
 )
-from colonnade.simulate.expected import expected_accuracy
-from colonnade.simulate.story import even_split, feature_names, party_names
+from colonnade.simulate.evaluation.expected import expected_accuracy
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -130,7 +130,7 @@ class Processes:
         """Return the error that a process ended with, or what it wrote last."""
         lines = (self.logs / f"{name}.log").read_text("utf-8", "replace").split("\n")
         written = [line for line in lines if line.strip()]
-        errors = [line.removeprefix(_ERROR) for line in written if line.startswith(_ERROR)]
+        errors = [line.partition(_ERROR)[2] for line in written if _ERROR in line]
         return public_text((errors or written or ["it wrote nothing"])[-1])
 
     def _tries(self) -> Iterator[None]:

@@ -12,8 +12,8 @@ from colonnade.client.planning import budget_of, delta_of, plan_of
 from colonnade.core.errors import JobEnded
 from colonnade.core.text import counted
 from colonnade.ledger.create import open_ledger
-from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.gate import Gate
+from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.methods.base import MethodSpec, Plan
 from colonnade.methods.bounds_budget import BoundsBudget
 from colonnade.methods.job import Job
@@ -21,10 +21,11 @@ from colonnade.methods.problem import Loss
 from colonnade.party.data.bounds import buy_bounds
 from colonnade.party.data.dataset import open_dataset
 from colonnade.privacy.sampling import OsNoise
-from colonnade.simulate.federation import Federation, Site, found_federation, only_mine
-from colonnade.simulate.held_out import Divided
+from colonnade.simulate.data.held_out import Divided
+from colonnade.simulate.evaluation.quality import scored
+from colonnade.simulate.federation import Federation, create_federation, only_mine
 from colonnade.simulate.processes import Processes
-from colonnade.simulate.quality import scored
+from colonnade.simulate.sites import Site
 
 MakeJob = Callable[[Sequence[PartyOffer]], Job]
 Show = Callable[[Iterable[JobView]], Iterator[JobView]]
@@ -41,6 +42,15 @@ class Clock:
     def mark(self, name: str) -> None:
         """Note the first time that something happened."""
         self.marks.setdefault(name, time.monotonic() - self.began)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A federation that is there already, the number of its rows, and who has how many people."""
+
+    federation: Federation
+    n_rows: int
+    people: Mapping[tuple[str, ...], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,38 +79,56 @@ class ColumnsJob:
     bounds_share: float | None
     seed: int
 
-    def plan(self) -> tuple[Plan, BoundsBudget]:
+    def plan(
+        self, n_rows: int, people: Mapping[tuple[str, ...], int] | None = None
+    ) -> tuple[Plan, BoundsBudget]:
         """Return the plan, and what each party pays for bounds besides."""
-        sites, n_rows = self.divided.fitted, self.divided.n_rows
+        sites = self.divided.fitted
         units = budget_of(self.options, n_rows=n_rows, n_parties=len(sites))
         columns = bounded_columns(sites, Loss(self.options.loss))
         bounds = BoundsBudget.of(columns, n_rows=n_rows, units=units, share=self.bounds_share)
-        features = {site.party: tuple(each.name for each in site.features) for site in sites}
+        features = {site.party: tuple(each.name for each in site.encoded()) for site in sites}
         plan = plan_of(
             self.options,
             features,
             n_rows=n_rows,
             units=units - bounds.set_aside,
             owner=self.options.label_owner,
+            groups={site.party: site.groups() for site in sites if any(site.groups())},
+            presence=people is not None,
+            people=people,
         )
         return plan, bounds
 
 
 def run_columns(
-    folder: Path, setup: ColumnsJob, *, show: Show, say: Say, clock: Clock
+    folder: Path,
+    setup: ColumnsJob,
+    *,
+    show: Show,
+    say: Say,
+    clock: Clock,
+    made: Made | None = None,
 ) -> dict[str, Any]:
-    """Run the job in ``folder`` and return its report, with the quality of its model."""
-    sites, n_rows = setup.divided.fitted, setup.divided.n_rows
+    """Run the job in ``folder`` and return its report, with the quality of its model.
+
+    ``made`` is a federation that is there already.
+    """
+    sites, n_rows = setup.divided.fitted, setup.divided.n_rows if made is None else made.n_rows
     target = next(site.label.name for site in sites if site.label is not None)
-    plan, bounds = setup.plan()
-    columns = sum(len(site.features) for site in sites)
+    plan, bounds = setup.plan(n_rows, None if made is None else made.people)
+    columns = sum(len(site.encoded()) for site in sites)
     say(
         f"{counted(len(sites), 'party', 'parties')}, {n_rows} people, "
         f"{counted(columns, 'feature')}; plan: {plan.spec.kind}, "
         f"{counted(plan.spec.rounds, 'round')}"
     )
     say(bounds.note)
-    federation = prepare(folder, sites, plan.spec, prices=bounds.prices)
+    if made is None:
+        federation = prepare(folder, sites, plan.spec, prices=bounds.prices)
+    else:
+        federation = made.federation
+        buy_all(federation, sites, plan.spec, prices=bounds.prices)
     clock.mark("prepared")
     outcome = run_job(
         federation,
@@ -123,7 +151,11 @@ def run_columns(
 
 def bounded_columns(sites: Sequence[Site], loss: Loss) -> dict[str, int]:
     """Return how many columns of each party may need tighter bounds: a class has its own."""
-    return {site.party: len(site.features) + _buys_label(site, loss) for site in sites}
+    counts = {
+        site.party: sum(not each.is_exact for each in site.features) + _buys_label(site, loss)
+        for site in sites
+    }
+    return {party: count for party, count in counts.items() if count}
 
 
 def prepare(
@@ -134,11 +166,18 @@ def prepare(
     ``prices`` are what parties pay for bounds of `bounded_columns`, in units; empty for none.
     """
     caps = {site.party: spec.max_units(site.party) + prices.get(site.party, 0) for site in sites}
-    federation = found_federation(folder, sites, cap_units=caps)
-    for site in sites if prices else []:
-        ledger, label = federation.ledger(site.party), _buys_label(site, spec.loss)
-        _buy(folder / site.party, ledger, prices[site.party], label=label)
+    federation = create_federation(folder, sites, cap_units=caps)
+    buy_all(federation, sites, spec, prices=prices)
     return federation
+
+
+def buy_all(
+    federation: Federation, sites: Sequence[Site], spec: MethodSpec, *, prices: Mapping[str, int]
+) -> None:
+    """Buy bounds at every party that pays for them."""
+    for site in (site for site in sites if site.party in prices):
+        ledger, label = federation.ledger(site.party), _buys_label(site, spec.loss)
+        _buy(federation.folder / site.party, ledger, prices[site.party], label=label)
 
 
 def run_job(
@@ -185,7 +224,7 @@ def with_quality(outcome: Outcome, divided: Divided, *, seed: int) -> dict[str, 
 
 
 def _buys_label(site: Site, loss: Loss) -> bool:
-    return site.label is not None and loss is Loss.SQUARED
+    return site.label is not None and loss is Loss.SQUARED and not site.label.is_exact
 
 
 @only_mine()

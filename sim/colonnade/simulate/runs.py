@@ -12,6 +12,7 @@ from colonnade.client import JobReport
 from colonnade.core.errors import BadInput
 from colonnade.core.text import counted
 from colonnade.privacy.accounting import format_upper_bound
+from colonnade.simulate.data.from_file import FileTable
 from colonnade.simulate.run import Clock
 
 Result = dict[str, Any]
@@ -35,7 +36,12 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
     """Add the file that a simulation takes its rows from."""
     parser.add_argument("--data", type=Path, help="CSV or Parquet; default: made-up rows")
     parser.add_argument("--target", help="with --data: the label's column")
-    parser.add_argument("--schema", type=Path, help="with --data: declared bounds (TOML)")
+    parser.add_argument(
+        "--schema",
+        type=Path,
+        help="with --data: declared columns (TOML); without it, bounds and levels are taken from "
+        "the file, which no party may do",
+    )
 
 
 def check_file_options(arguments: argparse.Namespace) -> None:
@@ -44,6 +50,15 @@ def check_file_options(arguments: argparse.Namespace) -> None:
         raise BadInput("--data and --target go together")
     if arguments.schema is not None and arguments.data is None:
         raise BadInput("--schema declares the bounds of --data; give both")
+
+
+def say_columns(arguments: argparse.Namespace, table: FileTable) -> None:
+    """Say which columns of a file are left out, and which were read in a way no party may."""
+    if table.skipped:
+        say(arguments, f"no numbers and no levels, left out: {', '.join(table.skipped)}")
+    if table.levelled:
+        names = ", ".join(table.levelled)
+        say(arguments, f"levels taken from the file, in a simulation only: {names}")
 
 
 def simulate(

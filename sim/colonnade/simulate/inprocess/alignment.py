@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from colonnade.ledger.receipts import public_bytes
-from colonnade.methods.alignment.dummies import MembershipNoise
 from colonnade.methods.alignment.normalise import IdRule
 from colonnade.methods.alignment.spec import (
     NO_ROW,
@@ -21,6 +20,7 @@ from colonnade.party.methods.alignment_list import Earlier
 from colonnade.party.methods.alignment_state import PartyState
 from colonnade.party.methods.alignment_state import state_from_bytes as party_state_from_bytes
 from colonnade.party.methods.alignment_state import state_to_bytes as party_state_to_bytes
+from colonnade.privacy.membership import MembershipNoise
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.server.methods.alignment import Alignment, AlignmentResult
 from colonnade.server.methods.alignment_state import (

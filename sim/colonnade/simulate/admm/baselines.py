@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
-from colonnade.methods.admm.kernels import to_grid
+from colonnade.methods.admm.grid import to_grid
 from colonnade.methods.admm.packing import pack
 from colonnade.methods.admm.prox import Client, Problems, design
 from colonnade.methods.admm.spec import MAX_STATE, AdmmSpec
@@ -17,7 +17,7 @@ from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.server.methods.admm.state import SEED_BYTES
 from colonnade.server.methods.admm.steps import AdmmCoordinator, share
-from colonnade.simulate.admm import Pool
+from colonnade.simulate.inprocess.admm import Pool
 from colonnade.wire.cohort import ClientAnswers
 
 _MAX_STEPS = 20_000

@@ -9,7 +9,7 @@ import numpy as np
 from colonnade.core.arrays import FloatArray
 from colonnade.core.errors import BadInput
 from colonnade.methods.problem import Loss
-from colonnade.simulate.inprocess import Data, Model, grid
+from colonnade.simulate.inprocess.vertical import Data, Model, grid
 
 STRUCTURES = ("equicorrelated", "independent", "ar", "factors")
 FACTORS = 3

@@ -17,11 +17,11 @@ from colonnade.core.arrays import FloatArray, Int16Array
 from colonnade.core.fixedpoint import GRID, Bounds, quantise
 from colonnade.methods.job import Job
 from colonnade.methods.problem import Loss
-from colonnade.simulate.expected import central_reference
-from colonnade.simulate.federation import Column, Site
-from colonnade.simulate.held_out import Divided
-from colonnade.simulate.inprocess import Data, Model, auc, r2
-from colonnade.simulate.linear_fit import fit_linear
+from colonnade.simulate.data.held_out import Divided
+from colonnade.simulate.evaluation.expected import central_reference
+from colonnade.simulate.evaluation.linear_fit import fit_linear
+from colonnade.simulate.inprocess.vertical import Data, Model, auc, r2
+from colonnade.simulate.sites import Column, Site
 
 NOTE = "simulation only: computed from all parties' data in one place"
 CENTRAL_IS = (
@@ -111,7 +111,7 @@ def _columns(sites: Sequence[Site], job: Job) -> list[Column]:
     """Return the columns of a job with the declared fills in place of missing values."""
     found = []
     for site, member in zip(sites, job.members, strict=True):
-        by_name = {column.name: column for column in site.features}
+        by_name = {column.name: column for column in site.encoded()}
         for name, fill in zip(member.features, member.fills, strict=True):
             values = by_name[name].values
             found.append(replace(by_name[name], values=np.where(np.isnan(values), fill, values)))

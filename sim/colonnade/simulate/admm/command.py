@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from colonnade.cli.admm_options import add_method_options, admm_options_of
+from colonnade.cli.options.admm import add_method_options, admm_options_of
 from colonnade.cli.progress import show_progress
 from colonnade.client.planning import check_admm, cohort_sizes
 from colonnade.core.arguments import BadArgument
@@ -12,12 +12,12 @@ from colonnade.core.errors import BadInput
 from colonnade.core.text import counted
 from colonnade.data.schema import load_schema
 from colonnade.methods.problem import Loss
-from colonnade.simulate.admm_file import people_from
-from colonnade.simulate.admm_job import ClientsJob, run_clients
-from colonnade.simulate.admm_run import TARGET, Dealt, Judged, Population, people
+from colonnade.simulate.admm.from_file import people_from
+from colonnade.simulate.admm.job import ClientsJob, run_clients
+from colonnade.simulate.admm.run import TARGET, Dealt, Judged, Population, people
+from colonnade.simulate.data.from_file import read_table
+from colonnade.simulate.data.held_out import rows_held_out
 from colonnade.simulate.data_options import check_seed
-from colonnade.simulate.from_file import read_table
-from colonnade.simulate.held_out import rows_held_out
 from colonnade.simulate.run import Clock
 from colonnade.simulate.runs import (
     Result,
@@ -26,6 +26,7 @@ from colonnade.simulate.runs import (
     check_file_options,
     finish,
     say,
+    say_columns,
     scored_on,
     simulate,
     write_run,
@@ -124,7 +125,7 @@ def _job(arguments: argparse.Namespace) -> ClientsJob:
             partition = f"by the column {arguments.client_column}"
     facts = {
         **sizes,
-        "features": len(dealt.sites[0].features),
+        "features": len(dealt.sites[0].encoded()),
         "hosts": arguments.hosts,
         "partition": partition,
         "drop_out": arguments.drop_out,
@@ -158,8 +159,7 @@ def _from_file(arguments: argparse.Namespace, *, skewed: bool) -> Dealt:
         schema=load_schema(arguments.schema) if arguments.schema else None,
         client_column=arguments.client_column,
     )
-    if table.skipped:
-        say(arguments, f"no numbers, left out: {', '.join(table.skipped)}")
+    say_columns(arguments, table)
     return people_from(
         table,
         clients=arguments.clients,

@@ -9,8 +9,8 @@ from colonnade.core.fixedpoint import GRID
 from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec, Sampling
 from colonnade.methods.problem import Labels, Loss
 from colonnade.privacy.simulation import SeededNoise
-from colonnade.simulate.inprocess import Data, Model, fit
-from colonnade.simulate.linear_fit import fit_linear
+from colonnade.simulate.evaluation.linear_fit import fit_linear
+from colonnade.simulate.inprocess.vertical import Data, Model, fit
 
 
 def nonprivate(data: Data, loss: Loss, *, seed: int = 0) -> Model:

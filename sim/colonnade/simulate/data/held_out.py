@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from colonnade.core.arguments import BadArgument
-from colonnade.simulate.federation import Column, Site
+from colonnade.simulate.sites import Column, Site
 
 MAX_ROWS = 20_000  # the error of a score then is in its third digit
 _LEAST_ROWS, _LEAST_FITTED = 2, 5
@@ -53,7 +53,7 @@ def divide(sites: Sequence[Site], count: int, *, seed: int) -> Divided:
 
 def _of(site: Site, rows: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> Site:
     def part(column: Column) -> Column:
-        return replace(column, values=column.values[rows])
+        return column.rows(rows)
 
     label = None if site.label is None else part(site.label)
     return replace(site, features=tuple(map(part, site.features)), label=label)

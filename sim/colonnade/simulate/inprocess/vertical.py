@@ -34,6 +34,7 @@ class Data:
     columns: Int16Array  # (n_features, n_rows)
     label: Int16Array
     splits: tuple[tuple[int, ...], ...]
+    presence: tuple[Int16Array, ...] = ()  # whom each party has, if not everybody: above 0
 
     def blocks(self, *, radius: float, shares: int, owner: int | None = None) -> tuple[Block, ...]:
         """Return a part of a job for each party; ``owner`` alone holds the label, if given."""
@@ -82,12 +83,13 @@ def seated(
 ) -> dict[str, T]:
     """Make the parties of ``job``, each with a simulation ledger in memory."""
     made = {}
-    for context, split in zip(seats, data.splits, strict=True):
+    for place, (context, split) in enumerate(zip(seats, data.splits, strict=True)):
         ledger = memory_ledger(LedgerConfig(context.party, {"": MAX_UNITS}, simulation=True))
         ledger.admit(job, units=spec.max_units(context.party))
         columns = HeldColumns(
             np.ascontiguousarray(data.columns[list(split)]),
             data.label if context.holds_label else None,
+            data.presence[place] if data.presence else None,
         )
         gate = Gate(ledger, noise)
         made[context.party] = make(spec, job, context, spec.sketch(job), columns, gate, ledger)

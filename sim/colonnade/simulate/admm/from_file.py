@@ -8,10 +8,10 @@ from colonnade.core.arguments import BadArgument
 from colonnade.core.arrays import Int16Array, IntArray
 from colonnade.core.fixedpoint import GRID, quantise
 from colonnade.methods.admm.prox import Client
-from colonnade.simulate.admm import deal
-from colonnade.simulate.admm_run import MAX_HOSTS, Dealt
-from colonnade.simulate.federation import Column, Site
-from colonnade.simulate.from_file import FileTable
+from colonnade.simulate.admm.run import MAX_HOSTS, Dealt
+from colonnade.simulate.data.from_file import FileTable
+from colonnade.simulate.inprocess.admm import deal
+from colonnade.simulate.sites import Column, Site
 
 
 def people_from(
@@ -44,7 +44,8 @@ def people_from(
         _site(f"host-{number + 1}", table, [parts[place] for place in share])
         for number, share in enumerate(shares)
     )
-    columns = np.stack([_on_grid(column) for column in table.features])
+    encoded = [made for column in table.features for made in column.filled()]
+    columns = np.stack([_on_grid(column) for column in encoded])
     label = _on_grid(table.label)
 
     def rows(part: IntArray) -> Client:
@@ -71,13 +72,9 @@ def _site(name: str, table: FileTable, parts: Sequence[IntArray]) -> Site:
     rows = np.concatenate(parts)
     owners = np.repeat(np.arange(len(parts)), [part.size for part in parts])
 
-    def of_rows(column: Column) -> Column:
-        return Column(column.name, column.bounds, column.values[rows])
-
-    return Site(name, [of_rows(each) for each in table.features], of_rows(table.label), owners)
+    return Site(name, [each.rows(rows) for each in table.features], table.label.rows(rows), owners)
 
 
 def _on_grid(column: Column) -> Int16Array:
-    """Return a column as parties ingest it: clipped, on the grid, the middle for missing values."""
-    values = np.where(np.isnan(column.values), column.bounds.middle, column.values)
-    return quantise(values, column.bounds, grid=GRID)
+    """Return a column as parties ingest it: clipped, on the grid."""
+    return quantise(column.values, column.bounds, grid=GRID)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import Bounds
 from colonnade.methods.problem import Loss
-from colonnade.simulate.federation import Column, Site
-from colonnade.simulate.synthetic import BOUND, Synthetic
+from colonnade.simulate.data.synthetic import BOUND, Synthetic
+from colonnade.simulate.sites import Column, Site
 
 # Name, centre and spread of each quantity; bounds are declared at BOUND spreads from the centre.
 _QUANTITIES: dict[str, tuple[tuple[str, float, float], ...]] = {

@@ -13,7 +13,7 @@ from colonnade.party.methods.sealed_peers import Peers
 from colonnade.privacy.accounting import MAX_UNITS
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.server.methods.sealed.steps import SealedSolver, SealedState
-from colonnade.simulate.inprocess import Data, Model
+from colonnade.simulate.inprocess.vertical import Data, Model
 
 
 def parties(

@@ -4,7 +4,7 @@ from colonnade.methods.moments.spec import MomentsSpec
 from colonnade.party.methods.moments import MomentsParty
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.server.methods.moments.steps import MomentsSolver, MomentsState
-from colonnade.simulate.inprocess import Data, Model, seated
+from colonnade.simulate.inprocess.vertical import Data, Model, seated
 
 
 def parties(data: Data, spec: MomentsSpec, job: str, noise: NoiseSource) -> dict[str, MomentsParty]:

@@ -9,7 +9,7 @@ from colonnade.client import AdmmOptions
 from colonnade.client.builder import job_over_clients
 from colonnade.client.planning import admm_spec, delta_of
 from colonnade.core.text import counted
-from colonnade.simulate.admm_run import Dealt, Judged, found, judged
+from colonnade.simulate.admm.run import Dealt, Judged, found, judged
 from colonnade.simulate.run import Clock, Say, Show, run_job
 
 _ROUND_S, _OPEN_S = 30, 120
@@ -48,7 +48,7 @@ def run_clients(
 ) -> Judged:
     """Run the job in ``folder``; return its report, with the quality of its model."""
     dealt, clients = setup.dealt, len(setup.dealt.clients)
-    spec = admm_spec(setup.options, clients=clients, features=len(dealt.sites[0].features))
+    spec = admm_spec(setup.options, clients=clients, features=len(dealt.sites[0].encoded()))
     most = counted(spec.max_participations, "time")
     say(
         f"{counted(clients, 'client')} at {counted(len(dealt.sites), 'host')}; plan: admm, "

@@ -16,12 +16,13 @@ from colonnade.methods.admm.prox import Client, factorise
 from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.problem import Loss
 from colonnade.privacy.simulation import SeededNoise
-from colonnade.simulate.admm import Pool, deal
-from colonnade.simulate.admm_baselines import centralised, optimum
-from colonnade.simulate.federation import Column, Federation, Site, found_federation
-from colonnade.simulate.inprocess import auc, r2
-from colonnade.simulate.quality import NOTE
-from colonnade.simulate.synthetic import BOUND, make
+from colonnade.simulate.admm.baselines import centralised, optimum
+from colonnade.simulate.data.synthetic import BOUND, make
+from colonnade.simulate.evaluation.quality import NOTE
+from colonnade.simulate.federation import Federation, create_federation
+from colonnade.simulate.inprocess.admm import Pool, deal
+from colonnade.simulate.inprocess.vertical import auc, r2
+from colonnade.simulate.sites import Column, Site
 
 TARGET = "y"
 MAX_HOSTS = 16
@@ -126,7 +127,7 @@ def found(
 ) -> Federation:
     """Make the federation on disk; every client's cap is exactly what the job may cost it."""
     settings = {"drop_out_percent": round(100 * drop_out), **(host_settings or {})}
-    return found_federation(folder, dealt.sites, cap_units=cap_units, party_settings=settings)
+    return create_federation(folder, dealt.sites, cap_units=cap_units, party_settings=settings)
 
 
 @dataclass(frozen=True, slots=True)

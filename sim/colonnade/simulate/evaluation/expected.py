@@ -11,10 +11,11 @@ from colonnade.methods.moments.spec import MomentsSpec
 from colonnade.methods.problem import Loss
 from colonnade.methods.registry import method_of
 from colonnade.privacy.simulation import SeededNoise
-from colonnade.simulate import inprocess, moments
-from colonnade.simulate.inprocess import Data, Model, quality
-from colonnade.simulate.references import central, central_spec
-from colonnade.simulate.synthetic import make
+from colonnade.simulate.data.synthetic import make
+from colonnade.simulate.evaluation.references import central, central_spec
+from colonnade.simulate.inprocess import moments
+from colonnade.simulate.inprocess import vertical as inprocess
+from colonnade.simulate.inprocess.vertical import Data, Model, quality
 
 # How a plan is run in one process, by its method.
 _FITS: dict[str, Callable[..., Model]] = {

@@ -13,7 +13,7 @@ from colonnade.core.scratch import passing_folder
 from colonnade.data.frames import Frame, columns_of, open_frame
 from colonnade.data.schema import load_schema
 from colonnade.methods.problem import Loss
-from colonnade.simulate.from_file import FileTable, read_table
+from colonnade.simulate.data.from_file import FileTable, read_table
 
 Limits = Mapping[str, tuple[float, float]]
 

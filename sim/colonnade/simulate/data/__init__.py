@@ -1,0 +1,1 @@
+"""Tables that simulations start from: made up, or from a file or a frame."""

@@ -1,0 +1,1 @@
+"""How good a simulated job's model is, and what it is compared with."""

@@ -1,0 +1,1 @@
+"""Jobs in one process: the shipped steps of both sides, without wire or processes."""
