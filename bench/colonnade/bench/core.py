@@ -21,8 +21,8 @@ from colonnade.core.jit import njit
 from colonnade.core.threads import cpu_count, over_ranges
 from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
 from colonnade.ledger.entries import ReleaseKey
-from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.gate import Gate
+from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.linear.kernels import score
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.mechanisms import DiscreteGaussian, SignedSelection

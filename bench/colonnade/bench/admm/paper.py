@@ -27,8 +27,8 @@ from colonnade.methods.admm.prox import Client, factorise
 from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.privacy.accounting import MAX_UNITS, units_down
 from colonnade.privacy.simulation import SeededNoise
-from colonnade.simulate.admm import Pool
-from colonnade.simulate.admm_baselines import federated, optimum
+from colonnade.simulate.admm.baselines import federated, optimum
+from colonnade.simulate.inprocess.admm import Pool
 
 DELTA = 1e-6
 FEATURES, ACTIVE, NOISE = 64, 8, 0.1

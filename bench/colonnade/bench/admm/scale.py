@@ -21,7 +21,7 @@ from colonnade.core.arrays import FloatArray
 from colonnade.core.errors import JobEnded
 from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.privacy.accounting import MAX_UNITS, units_down
-from colonnade.simulate.admm_run import TARGET, Dealt, Population, found, people
+from colonnade.simulate.admm.run import TARGET, Dealt, Population, found, people
 from colonnade.simulate.processes import Processes
 
 Say = Callable[[str], None]

@@ -25,10 +25,10 @@ from colonnade.methods.admm.prox import Client, Problems, factorise
 from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.problem import Loss
 from colonnade.privacy.simulation import SeededNoise
-from colonnade.simulate.admm import Pool, partition
-from colonnade.simulate.admm_baselines import centralised, dp_sgd, federated, optimum
-from colonnade.simulate.inprocess import Data
-from colonnade.simulate.synthetic import make
+from colonnade.simulate.admm.baselines import centralised, dp_sgd, federated, optimum
+from colonnade.simulate.data.synthetic import make
+from colonnade.simulate.inprocess.admm import Pool, partition
+from colonnade.simulate.inprocess.vertical import Data
 
 DELTA = 1e-6
 ROUNDS, PART = 10, 5  # a fifth of the clients in each round

@@ -13,10 +13,10 @@ from colonnade.bench.crash.counters import Counters
 from colonnade.bench.crash.party import answer, fresh_ledger, key_of, request_of
 from colonnade.core.errors import ColonnadeError
 from colonnade.ledger.create import open_ledger
-from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.receipts import ledger_key_from_file
-from colonnade.ledger.sqlite import SqliteStorage
+from colonnade.ledger.storage.files import LedgerFiles
+from colonnade.ledger.storage.sqlite import SqliteStorage
 
 _NAMES = ("ledger.db", "ledger.db-wal", "ledger.db-wal", "head.mirror", "ledger.key")
 _KINDS = (

@@ -25,10 +25,10 @@ from colonnade.bench.crash.party import (
 from colonnade.bench.crash.vfs import Operation, Sync, Write, hooked_storage
 from colonnade.core.errors import ColonnadeError
 from colonnade.ledger.create import open_ledger
-from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.gate import Step
 from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.receipts import ledger_key_from_file
+from colonnade.ledger.storage.files import LedgerFiles
 
 _SECTOR = 512
 # Enough for the log to be copied into the database on the way.

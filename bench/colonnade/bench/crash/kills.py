@@ -24,7 +24,7 @@ from colonnade.bench.crash.party import (
     fresh_ledger,
     run_party,
 )
-from colonnade.ledger.files import LedgerFiles
+from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.privacy.sampling import OsNoise
 
 # Rounds answered on one ledger before a new one is made: opening reads all of it.

@@ -23,13 +23,13 @@ from colonnade.core.errors import ColonnadeError, RequestConflict
 from colonnade.ledger.create import LedgerConfig, create_ledger
 from colonnade.ledger.drafts import ReleaseRequest
 from colonnade.ledger.entries import ReleaseKey
-from colonnade.ledger.files import LedgerFiles
 from colonnade.ledger.gate import Gate, Step, request_digest
 from colonnade.ledger.ledger import Ledger, Released
-from colonnade.ledger.mirror import HeadMirror
 from colonnade.ledger.receipts import ledger_key_from_file
-from colonnade.ledger.sqlite import SqliteStorage
 from colonnade.ledger.state import Head
+from colonnade.ledger.storage.files import LedgerFiles
+from colonnade.ledger.storage.mirror import HeadMirror
+from colonnade.ledger.storage.sqlite import SqliteStorage
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.privacy.sampling import OsNoise

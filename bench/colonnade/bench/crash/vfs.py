@@ -7,9 +7,9 @@ from typing import TypeAlias
 
 import apsw
 
-from colonnade.ledger.files import LedgerFiles, sync_path
-from colonnade.ledger.mirror import HeadMirror
-from colonnade.ledger.sqlite import SqliteStorage
+from colonnade.ledger.storage.files import LedgerFiles, sync_path
+from colonnade.ledger.storage.mirror import HeadMirror
+from colonnade.ledger.storage.sqlite import SqliteStorage
 
 
 @dataclass(frozen=True, slots=True)

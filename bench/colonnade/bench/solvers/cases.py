@@ -32,7 +32,7 @@ from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import Bounds
 from colonnade.linear.losses import LOGISTIC, SQUARED, Loss
 from colonnade.linear.penalties import Penalty, lasso, ridge
-from colonnade.solvers.design import DenseDesign, dense_design
+from colonnade.solvers.designs.dense import DenseDesign, dense_design
 from colonnade.solvers.problem import Problem, plain
 
 PASSES = (2, 5, 10, 20, 50)

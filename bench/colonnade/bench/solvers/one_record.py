@@ -14,9 +14,9 @@ import numpy as np
 from colonnade.bench.solvers.cases import Case
 from colonnade.core.arrays import FloatArray
 from colonnade.privacy.mechanisms import DiscreteGaussian
+from colonnade.solvers.algorithms.coordinate import STEP
 from colonnade.solvers.budgets import Plan
-from colonnade.solvers.column_kernels import TOP, njit, slope
-from colonnade.solvers.coordinate import STEP
+from colonnade.solvers.designs.column_kernels import TOP, njit, slope
 
 
 @njit

@@ -26,15 +26,15 @@ from colonnade.linear.losses import HINGE, LOGISTIC, SQUARED
 from colonnade.linear.penalties import ridge
 from colonnade.privacy.sampling import NoiseSource, OsNoise
 from colonnade.privacy.simulation import SeededNoise
+from colonnade.solvers.algorithms.coordinate import CoordinateDescent
+from colonnade.solvers.algorithms.dual import DualDescent
+from colonnade.solvers.algorithms.greedy import GreedyDescent
+from colonnade.solvers.algorithms.sgd import StochasticDescent
 from colonnade.solvers.budgets import Plan
-from colonnade.solvers.coordinate import CoordinateDescent
-from colonnade.solvers.design import dense_design
-from colonnade.solvers.dual import DualDescent
-from colonnade.solvers.greedy import GreedyDescent
+from colonnade.solvers.designs.dense import dense_design
 from colonnade.solvers.iteration import Direct, Diverged
 from colonnade.solvers.problem import Problem, plain
 from colonnade.solvers.registry import Solver
-from colonnade.solvers.sgd import StochasticDescent
 from colonnade.solvers.solve import make_plan, solve
 
 TUNING_SEEDS = 3

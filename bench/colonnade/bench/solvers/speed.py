@@ -28,10 +28,10 @@ from colonnade.linear.losses import SQUARED
 from colonnade.linear.penalties import lasso
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.privacy.sampling import OsNoise
+from colonnade.solvers.algorithms.coordinate import STEP, CoordinateDescent
 from colonnade.solvers.budgets import Plan
-from colonnade.solvers.column_kernels import TOP
-from colonnade.solvers.coordinate import STEP, CoordinateDescent
-from colonnade.solvers.design import DenseDesign
+from colonnade.solvers.designs.column_kernels import TOP
+from colonnade.solvers.designs.dense import DenseDesign
 from colonnade.solvers.iteration import Direct
 from colonnade.solvers.problem import plain
 from colonnade.solvers.solve import make_plan, solve

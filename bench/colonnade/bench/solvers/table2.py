@@ -17,13 +17,13 @@ from colonnade.bench.solvers.one_record import one_record_error
 from colonnade.bench.solvers.tuning import Setting, best_setting, grid, load_tuned
 from colonnade.privacy.sampling import NoiseSource, OsNoise
 from colonnade.privacy.simulation import SeededNoise
+from colonnade.solvers.algorithms.coordinate import CoordinateDescent
+from colonnade.solvers.algorithms.dual import DualDescent
+from colonnade.solvers.algorithms.sgd import StochasticDescent
+from colonnade.solvers.algorithms.smoothness import Squares
 from colonnade.solvers.budgets import Plan
-from colonnade.solvers.coordinate import CoordinateDescent
-from colonnade.solvers.dual import DualDescent
 from colonnade.solvers.iteration import Direct, Diverged
 from colonnade.solvers.registry import Solver
-from colonnade.solvers.sgd import StochasticDescent
-from colonnade.solvers.smoothness import Squares
 from colonnade.solvers.solve import make_plan, solve
 
 SOLVERS = ("cd", "cd private", "sgd", "sgd batches", "dual")

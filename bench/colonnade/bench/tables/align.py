@@ -17,10 +17,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
 from colonnade.methods.alignment import sizes
-from colonnade.methods.alignment.curve import clamp, hash_to_curve, multiply
-from colonnade.methods.alignment.points import Points
+from colonnade.methods.alignment.crypto.curve import clamp, hash_to_curve, multiply
+from colonnade.methods.alignment.crypto.points import Points
 from colonnade.privacy.sampling import OsNoise
-from colonnade.simulate.alignment import AlignmentRun, Member, simulated_spec
+from colonnade.simulate.inprocess.alignment import AlignmentRun, Member, simulated_spec
 
 T = TypeVar("T")
 
@@ -37,6 +37,7 @@ class AlignFigures:
     predicted_bytes_per_id: float
     ids_per_s_vs_x25519_floor: float
     cpu_vs_x25519_floor: float  # the same in processor time, which a busy machine hardly changes
+    restarts: int = 0  # of parties and coordinator, while it ran
 
 
 @dataclass
@@ -102,12 +103,20 @@ def _members(n_parties: int, n_ids: int) -> dict[str, Member]:
     }
 
 
-def measure_alignment(n_parties: int = 3, n_ids: int = 20_000) -> AlignFigures:
-    """Run an alignment in one process and time what its parties do."""
+def measure_alignment(
+    n_parties: int = 3, n_ids: int = 20_000, *, restarts: int = 0
+) -> AlignFigures:
+    """Run an alignment in one process and time what its parties do.
+
+    Parameters
+    ----------
+    restarts
+        How often somebody, the coordinator or a party in turn, is started again from what it kept.
+    """
     floor = Floor(hash_to_curve(b"bench", [b"%d" % each for each in range(2048)]))
     members = _members(n_parties, n_ids)
     run = AlignmentRun(simulated_spec(members, salt=os.urandom(32)), members, OsNoise(), os.urandom)
-    watch = Stopwatch()
+    watch, restarted = Stopwatch(), 0
     while not run.steps.finished(run.state):
         answers = {}
         for name, task in run.steps.tasks(run.state).items():
@@ -116,6 +125,10 @@ def measure_alignment(n_parties: int = 3, n_ids: int = 20_000) -> AlignFigures:
                 run.uplink[name][kind] = run.uplink[name].get(kind, 0) + len(body)
             floor.sample()
         run.state = run.steps.absorb(run.state, answers)
+        if restarted < restarts:
+            _restart(run, restarted)
+            restarted += 1
+    _check(run, members)
     up = sum(sum(kinds.values()) for kinds in run.uplink.values())
     predicted = sum(
         sum(sizes.payload(run.spec, k, run.state.lengths).values()) for k in range(n_parties)
@@ -130,7 +143,27 @@ def measure_alignment(n_parties: int = 3, n_ids: int = 20_000) -> AlignFigures:
         predicted_bytes_per_id=predicted / total,
         ids_per_s_vs_x25519_floor=floor.seconds * (n_parties + 1) * total / watch.wall,
         cpu_vs_x25519_floor=floor.cpu_seconds * (n_parties + 1) * total / watch.cpu,
+        restarts=restarted,
     )
+
+
+def _restart(run: AlignmentRun, turn: int) -> None:
+    names = list(run.uplink)
+    if turn % (len(names) + 1) == 0:
+        run.restart_coordinator()
+    else:
+        run.restart_party(names[turn % (len(names) + 1) - 1])
+
+
+def _check(run: AlignmentRun, members: dict[str, Member]) -> None:
+    """Refuse figures of a run that put one person in two rows, or two in one."""
+    found: dict[bytes, int] = {}
+    for name in members:
+        for person, row in run.rows(name).items():
+            if found.setdefault(person, row) != row:
+                raise RuntimeError("the alignment is wrong: a person has two rows")
+    if len({*found.values()}) != len(found):
+        raise RuntimeError("the alignment is wrong: two people have one row")
 
 
 def ids_per_s_vs_x25519_floor(n_parties: int = 3, n_ids: int = 20_000) -> float:

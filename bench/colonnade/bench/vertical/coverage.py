@@ -21,8 +21,8 @@ from colonnade.methods.problem import Problem
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.server.methods.moments.steps import MomentsSolver
-from colonnade.simulate.moments import run
-from colonnade.simulate.synthetic import Synthetic, make
+from colonnade.simulate.data.synthetic import Synthetic, make
+from colonnade.simulate.inprocess.moments import run
 
 Progress = Callable[[str], None]
 

@@ -26,8 +26,9 @@ from colonnade.data.table import (
     TableWriter,
 )
 from colonnade.privacy.accounting import units_down
-from colonnade.simulate.federation import Column, Federation, Site, found_federation
+from colonnade.simulate.federation import Federation, create_federation
 from colonnade.simulate.processes import Processes
+from colonnade.simulate.sites import Column, Site
 
 Progress = Callable[[str], None]
 
@@ -158,7 +159,7 @@ def _found(folder: Path, n_rows: int, n_features: int) -> Federation:
     stand_in = Column("x0", _BOUNDS, np.zeros(1))
     label = Column("y", _BOUNDS, np.zeros(1))
     sites = [Site(party, [stand_in], label) for party in (_LARGE, _SMALL)]
-    federation = found_federation(folder, sites, cap_units=_CAP)
+    federation = create_federation(folder, sites, cap_units=_CAP)
     for party, count in ((_LARGE, n_features), (_SMALL, _SMALL_FEATURES)):
         write_tables(folder / party / "data", n_rows, count)
     return federation

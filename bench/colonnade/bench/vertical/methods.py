@@ -28,11 +28,11 @@ from colonnade.methods.problem import Loss, Problem
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.privacy.simulation import SeededNoise
-from colonnade.simulate import inprocess
-from colonnade.simulate import moments as moments_inprocess
-from colonnade.simulate.expected import central_reference
-from colonnade.simulate.inprocess import Data, Model, quality
-from colonnade.simulate.synthetic import make
+from colonnade.simulate.data.synthetic import make
+from colonnade.simulate.evaluation.expected import central_reference
+from colonnade.simulate.inprocess import moments as moments_inprocess
+from colonnade.simulate.inprocess import vertical as inprocess
+from colonnade.simulate.inprocess.vertical import Data, Model, quality
 
 Progress = Callable[[str], None]
 
@@ -219,7 +219,7 @@ def with_bounds(raw: Raw, units: int, noise: NoiseSource, *, label: bool) -> tup
             declared = [raw.bounds[i] for i in split]
             if label and place == 0:
                 own, declared = [*own, raw.label], [*declared, raw.label_bounds]
-            tight, cost = _bought(own, declared, plan, price, noise)
+            tight, cost = bought_bounds(own, declared, plan, price, noise)
             paid += cost
             for i, found in zip(split, tight, strict=False):  # the label comes after the features
                 bounds[i] = found
@@ -229,7 +229,7 @@ def with_bounds(raw: Raw, units: int, noise: NoiseSource, *, label: bool) -> tup
     return Data(np.stack(columns), quantise(raw.label, label_bounds, grid=GRID), raw.splits), paid
 
 
-def _bought(
+def bought_bounds(
     columns: Sequence[FloatArray],
     declared: Sequence[Bounds],
     plan: QuantilePlan,
@@ -244,4 +244,4 @@ def _bought(
     for _ in range(STEPS):
         counts = count_at_most(fine, plan.thresholds(bodies))
         bodies.append(plan.encode(mechanism.perturb(counts.ravel(), noise)))
-    return tight_bounds(declared, plan, bodies), plan.price(mechanism)
+    return tight_bounds(declared, plan, bodies, mechanism.sigma2), plan.price(mechanism)

@@ -17,7 +17,7 @@ import numpy as np
 
 from colonnade.core.fixedpoint import GRID
 from colonnade.methods.problem import Loss
-from colonnade.simulate.inprocess import Data, Model
+from colonnade.simulate.inprocess.vertical import Data, Model
 from colonnade.sketching.sparse import SparseSketch
 
 DIM = 1024

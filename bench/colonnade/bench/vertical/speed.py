@@ -25,15 +25,9 @@ from colonnade.core.errors import JobEnded
 from colonnade.core.fixedpoint import Bounds
 from colonnade.privacy.accounting import units_down
 from colonnade.server.store.sql import Database
-from colonnade.simulate.federation import (
-    HUB,
-    Column,
-    Federation,
-    Site,
-    found_federation,
-    free_port,
-)
+from colonnade.simulate.federation import HUB, Federation, create_federation, free_port
 from colonnade.simulate.processes import Processes
+from colonnade.simulate.sites import Column, Site
 from colonnade.v1 import federation_pb2 as pb
 
 Progress = Callable[[str], None]
@@ -212,7 +206,7 @@ def found_tiny(folder: Path, parties: int) -> Federation:
         for place in range(parties)
     ]
     settings = {"answer_grid_ms": 0}  # what is timed is the work, not the waiting
-    return found_federation(folder, sites, cap_units=_CAP, party_settings=settings)
+    return create_federation(folder, sites, cap_units=_CAP, party_settings=settings)
 
 
 @contextlib.contextmanager

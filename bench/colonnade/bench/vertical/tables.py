@@ -16,7 +16,7 @@ from colonnade.core.arrays import FloatArray
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import GRID, Bounds, quantise
 from colonnade.methods.problem import Loss
-from colonnade.simulate.inprocess import Data
+from colonnade.simulate.inprocess.vertical import Data
 
 
 @dataclass(frozen=True, slots=True)
