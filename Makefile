@@ -8,7 +8,7 @@ LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --cons
     --generate-hashes --no-annotate --custom-compile-command 'make lock'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo proto check docs test bench e2e lock clean
+.PHONY: help setup demo proto quick check docs test bench e2e lock clean
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -26,6 +26,10 @@ demo: $(STAMP)   ## a hospital, a laboratory and an insurer fit one model, as re
 
 proto: $(STAMP)  ## generate the protobuf bindings again
 	$(BIN)/python proto/generate.py
+
+quick: $(STAMP)  ## lint, then the tests that are neither slow nor statistical: under a minute
+	$(BIN)/ruff check .
+	$(BIN)/pytest --numprocesses auto --maxprocesses 4 -m 'not slow and not statistical'
 
 check: $(STAMP)  ## lint, types, import layers, proto drift and lint, documentation
 	$(BIN)/ruff check .

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from colonnade.simulate.admm_run import Population, people
-from colonnade.simulate.federation import Column, Site
-from colonnade.simulate.story import even_split, party_names, sites_of
-from colonnade.simulate.synthetic import make
+from colonnade.simulate.admm.run import Population, people
+from colonnade.simulate.data.story import even_split, party_names, sites_of
+from colonnade.simulate.data.synthetic import make
+from colonnade.simulate.sites import Column, Site
 
 PARTIES, CORRELATION, INFORMATIVE = 3, 0.2, 6
 ROWS_PER_CLIENT, CLIENT_FEATURES = 50, 10
