@@ -8,7 +8,6 @@ boxes, one for canaries and one for MACs, bound to the run, the two places and b
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
@@ -16,19 +15,11 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from colonnade.ledger.receipts import verify
+from colonnade.ledger.receipts import Signer, verify
 from colonnade.methods.alignment.crypto.dummies import SEED_BYTES, PatternDummies, patterns_led_by
 from colonnade.methods.alignment.crypto.points import check_points, points_from_bytes
 from colonnade.methods.alignment.refusals import BrokenChain, ListTooLong
 from colonnade.methods.alignment.spec import KEY_BYTES, AlignmentSpec
-
-
-class Signer(Protocol):
-    """Signs a party's messages: a key, or a ledger that holds one."""
-
-    def sign(self, message: bytes, /) -> bytes:
-        """Return the Ed25519 signature of ``message``."""
-
 
 _NONCE = bytes(12)  # a box's key seals one box only
 
