@@ -218,14 +218,16 @@ class _AllowTable(Strict, frozen=True):
         return units_down(Fraction(rho_of(self.max_epsilon, delta)))
 
 
-class _PolicyFile(Strict, frozen=True):
+class PolicyFile(Strict, frozen=True):
+    """A whole policy."""
+
     allow: tuple[_AllowTable, ...] = ()
     align: tuple[AlignTable, ...] = ()
 
 
 def load_policy(path: Path) -> Policy:
     """Read a policy; a key that is not known refuses the file."""
-    file = load_toml(path, _PolicyFile)
+    file = load_toml(path, PolicyFile)
     return Policy(
         tuple(table.allowance() for table in file.allow),
         tuple(table.allowance() for table in file.align),

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from colonnade.core.arrays import FloatArray
-from colonnade.core.text import listed
 from colonnade.linear.gram import onto_ball
 from colonnade.methods.sealed.charges import MAX_KEY_BITS, opened_millibits
 from colonnade.methods.sealed.claims import EVERYBODY, PROMISE, promise_of, told
@@ -64,15 +63,16 @@ def _opened_bits(spec: SealedSpec, party: str) -> int:
 
 def sealed_promise(spec: SealedSpec, delta: float, privacy: Mapping[str, Any]) -> str:
     """Return the promise of a sealed job in words, with its amounts."""
-    names = [part.party for part in spec.parts]
+    names = ", ".join(part.party for part in spec.parts)
     alone = sum(
         spec.cost(part.party, kind)
         for part in spec.parts
         for kind in spec.kinds(part)
         if parsed(kind)[0] not in SEALED and promise_of(kind) == EVERYBODY
     )
-    premise = f"If {listed(names)} follow the protocol and are computationally bounded,"
+    premise = f"If {names} follow the protocol and are computationally bounded,"
     usual = state_promise(privacy).removeprefix("Whatever all others do together,")
+    usual = usual.replace("differentially private", "computationally differentially private", 1)
     epsilon = epsilon_of(rho_from_units(alone), delta)
     return (
         f"Experimental. {premise}{usual} Whatever all others do, the means and Gram matrices among "
