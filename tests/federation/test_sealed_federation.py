@@ -35,12 +35,13 @@ from colonnade.methods.job import Job, job_id
 from colonnade.methods.problem import Problem
 from colonnade.methods.sealed.claims import ENCRYPTED, EVERYBODY, PEERS
 from colonnade.methods.sealed.plan import recommend
+from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.party import runtime
 from colonnade.party.data.columns import columns_for
-from colonnade.party.sealed_policy import key_to_text
+from colonnade.party.sealed.policy import key_to_text
 from colonnade.privacy.accounting import units_down
 from colonnade.report import write_report
-from colonnade.server.methods.registry import algorithm_of
+from colonnade.server.methods.sealed.job import VerticalSealed
 from colonnade.server.store.sql import Database
 from colonnade.simulate.federation import Federation, create_federation, free_port
 from colonnade.wire import fragments
@@ -70,6 +71,11 @@ def job_for(made: Federation, *, salt: int = 0, **changes: Any) -> Job:
     spec = recommend(problem, keep=changes.pop("keep", None)).spec
     method = replace(spec, **{"buckets": 1024, **changes})
     return Job("a test", salt.to_bytes(16, "big"), 1e-6, 3600, members, "y", LABEL_BOUNDS, method)
+
+
+def spec_of(job: Job) -> SealedSpec:
+    assert isinstance(job.method, SealedSpec)
+    return job.method
 
 
 @dataclass
@@ -119,7 +125,8 @@ async def everyone(made: Federation, folder: Path) -> Any:
 def reference(made: Federation, job: Job) -> bytes:
     """Return the last state of the job in one process, with the noise of `seeds`."""
     name = job_id(job_to_bytes(job))
-    algorithm, noises = algorithm_of(job, name), seeds(TRIO)
+    spec, noises = spec_of(job), seeds(TRIO)
+    algorithm = VerticalSealed.of(job, name, spec)
     ledgers = {n: memory_ledger(LedgerConfig(n, {"": CAP}, simulation=True)) for n in TRIO}
     sides = {}
     for member in job.members:
@@ -127,7 +134,7 @@ def reference(made: Federation, job: Job) -> bytes:
         label = (job.label, job.label_bounds) if member.holds_label else None
         ledgers[member.party].admit(name, units=job.max_units(member.party))
         sides[member.party] = sealed_party(
-            job.method,
+            spec,
             name,
             member.party,
             columns_for(*pair, member.features, member.bounds, label),
@@ -200,7 +207,7 @@ def check_ledger(member: Member_, job: Job) -> None:
     found = verify_export(export_lines(member.ledger))
     by_name = {name: (count, units) for name, count, units in found.by_mechanism}
     party = member.ledger.opened.party
-    kinds = job.method.kinds(job.method.part(party))
+    kinds = spec_of(job).kinds(spec_of(job).part(party))
     sealed = sum(kind.startswith(("seal", "label")) for kind in kinds)
     assert by_name.get("sealed_ciphertext", (0, 0)) == (sealed, 0)
     assert sum(units for _, units in by_name.values()) == job.max_units(party)
@@ -294,7 +301,7 @@ def test_a_plan_is_sealed_by_itself_only_where_every_policy_grants_it(
     ("grant", "says"),
     [
         ("", "not granted"),
-        (f'sealed = "{PEERS}"\nsealed_columns = 9\n', "no key is pinned"),
+        (f'sealed = "{PEERS}"\nsealed_columns = 9\n', "key is not pinned"),
         (f'sealed = "{PEERS}"\nsealed_columns = 3\nPEERS', "4 columns under encryption"),
     ],
 )

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from colonnade.client.options import AdmmOptions, JobOptions
-from colonnade.client.participants import lack_in_rows, participants
+from colonnade.client.participants import lack_in_rows, participants, sealed_lack
 from colonnade.client.planning import admm_spec, budget_of, check_admm, delta_of, plan_of
 from colonnade.client.views import PartyOffer
 from colonnade.core.arguments import BadArgument
@@ -68,9 +68,9 @@ def build_job(
         groups=groups,
         presence=knows_presence(chosen[0].alignment),
         people=people,
-        sealed=not sealed_lack(chosen, features, target=target),
+        sealed=not (lack := sealed_lack(chosen, features, target=target)),
     )
-    if plan.spec.kind == SealedSpec.kind and (lack := sealed_lack(chosen, features, target=target)):
+    if lack and plan.spec.kind == SealedSpec.kind:
         raise PolicyRefused(f"not everybody grants the exchange sealed: {lack}")
     return job_over_columns(
         plan.spec,
@@ -141,24 +141,6 @@ def _order(alignment: str) -> str:
         return "no alignment, and no roster with a key"
     what = "roster" if alignment.startswith("roster-") else "alignment"
     return f"{what} {alignment.removeprefix('roster-')[:12]}"
-
-
-def sealed_lack(
-    offers: Sequence[PartyOffer], features: Mapping[str, Sequence[str]], *, target: str
-) -> str:
-    """Return what is missing for products under encryption among these parties, or nothing."""
-    for offer in offers:
-        for other in offers:
-            if other.party == offer.party:
-                continue
-            if other.party not in offer.sealed_peers:
-                return f"the policy of {offer.party} does not name {other.party}"
-            if offer.sealed_peers[other.party] != other.ledger_key:
-                return f"{offer.party} has pinned another key than the ledger of {other.party} has"
-        holds = offer.label is not None and offer.label[0] == target
-        if not 0 < len(features[offer.party]) + holds <= offer.sealed_columns:
-            return f"the policy of {offer.party} grants {offer.sealed_columns} columns"
-    return ""
 
 
 def job_over_columns(

@@ -17,8 +17,8 @@ from colonnade.methods.job import Job
 from colonnade.methods.registry import kinds, method_of
 from colonnade.party.alignment.policy import TEMPLATE as ALIGN_TEMPLATE
 from colonnade.party.alignment.policy import AlignAllowance, AlignTable
-from colonnade.party.sealed_policy import TEMPLATE as SEALED_TEMPLATE
-from colonnade.party.sealed_policy import SealedGrant, grant_of, objection_to
+from colonnade.party.sealed.policy import TEMPLATE as SEALED_TEMPLATE
+from colonnade.party.sealed.policy import SealedGrant, grant_of, objection_to
 from colonnade.pki.identity import COORDINATOR, Identity
 from colonnade.privacy.accounting import delta_for, rho_from_units, rho_of, units_down
 

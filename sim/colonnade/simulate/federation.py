@@ -30,8 +30,8 @@ from colonnade.party.alignment.store import AlignmentFolder, read_outcome
 from colonnade.party.data.ingest import ingest
 from colonnade.party.data.order import RowsById
 from colonnade.party.data.reading.sources import FileSource
-from colonnade.party.sealed_pins import pin
-from colonnade.party.sealed_policy import key_to_text
+from colonnade.party.sealed.pins import pin
+from colonnade.party.sealed.policy import key_to_text
 from colonnade.pki.authority import (
     approve_request,
     create_authority,

@@ -5,8 +5,8 @@ import json
 from pathlib import Path
 
 from colonnade.party.config import load_config
-from colonnade.party.sealed_pins import pin
-from colonnade.party.sealed_policy import fingerprint, key_from_text
+from colonnade.party.sealed.pins import pin
+from colonnade.party.sealed.policy import fingerprint, key_from_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from colonnade.methods.alignment.claims import PROMISE, learned
 from colonnade.methods.sealed.claims import PROMISE as SEALED_PROMISE
 from colonnade.party.config import load_config
 from colonnade.party.policy import TEMPLATE, Policy, load_policy
-from colonnade.party.sealed_policy import SealedGrant, key_to_text
+from colonnade.party.sealed.policy import SealedGrant, key_to_text
 from colonnade.privacy.accounting import rho_from_units
 
 
