@@ -149,6 +149,8 @@ class Findings:
         The model after so many rounds; 0 is the start.
     section
         The method's own part of the report, under the key that its `Method` names; None for none.
+    contribution
+        What each party's columns explain, as the releases tell; None if they do not.
     statement
         What is promised, where it is another promise than that of a model's releases.
     round_of
@@ -161,6 +163,7 @@ class Findings:
 
     models: Iterable[tuple[int, LinearModel]] = ()
     section: Any = None
+    contribution: Mapping[str, Any] | None = None
     statement: str = ""
     round_of: Mapping[int, int] = field(default_factory=dict)
     body_bytes: Callable[[UplinkRow], int] | None = None

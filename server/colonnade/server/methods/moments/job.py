@@ -18,6 +18,7 @@ from colonnade.server.methods.base import (
     linear_model,
     whole_states,
 )
+from colonnade.server.methods.moments.contribution import moments_contribution
 from colonnade.server.methods.moments.solutions import Wanted, moments_summary, solved
 from colonnade.server.methods.moments.state import decode_state, encode_state
 from colonnade.server.methods.moments.steps import MomentsSolver, MomentsState
@@ -128,7 +129,12 @@ def moments_findings(
     """Return what a report says of the rounds, and what else the releases tell."""
     seen = list(states)
     found = whole_states(algorithm, seen, is_open=is_open)
-    return replace(found, section=moments_summary(algorithm.solver, seen[-1][1]))
+    solver, last = algorithm.solver, seen[-1][1]
+    return replace(
+        found,
+        section=moments_summary(solver, last),
+        contribution=moments_contribution(solver, last),
+    )
 
 
 def solve_again(

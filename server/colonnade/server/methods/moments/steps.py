@@ -23,6 +23,7 @@ from colonnade.methods.moments.spec import SCREEN, MomentsSpec, Stage
 from colonnade.methods.moments.tasks import Task
 from colonnade.methods.problem import Labels, Loss
 from colonnade.server.methods.calibration import Calibration, discriminant
+from colonnade.server.methods.explained import Explained, Shares
 from colonnade.server.methods.made_up_scores import joined, made_up_scores
 from colonnade.server.methods.moments.directions import (
     Directions,
@@ -37,10 +38,11 @@ from colonnade.server.methods.moments.directions import (
     spans_of,
 )
 from colonnade.server.methods.moments.estimates import Local, label_back, local_of, unclipped
-from colonnade.server.methods.moments.intervals import Explained, Intervals, explained, intervals
+from colonnade.server.methods.moments.intervals import Intervals, intervals
 from colonnade.server.methods.moments.people import people
 from colonnade.server.methods.moments.scales import Scales
 from colonnade.server.methods.moments.screening import Choice, path_public
+from colonnade.server.methods.moments.shares import shares_of, unclipped_shares
 
 _MAX_INTERCEPT = 2.0**60
 
@@ -164,7 +166,7 @@ class MomentsSolver:
             scales.label_mean,
             whole * float(concat @ found.gram @ concat),
             whole * (covariance - noise2**0.5),
-            error=self.explained(state).error,
+            error=shares_of(self.spec, *self._known(state)).doubt(np.concatenate(x)),
             scores=self._scores(state, scales, found),
         )
 
@@ -198,8 +200,15 @@ class MomentsSolver:
 
     def explained(self, state: MomentsState) -> Explained:
         """Return the share of the label's variance that the model explains, with its error."""
-        x = self._in_deviations(state, Scales.of(self.spec, state.bodies))
-        return explained(self.spec, *self._known(state), np.concatenate(x))
+        shares, coef = self.shares(state)
+        return shares.of(shares.fitted(coef) if self.spec.loss is Loss.LOGISTIC else coef)
+
+    def shares(self, state: MomentsState) -> tuple[Shares, FloatArray]:
+        """Return what releases tell of the shares that columns explain, and the coefficients."""
+        scales = Scales.of(self.spec, state.bodies)
+        coef = np.concatenate(self._in_deviations(state, scales))
+        raw, mean = shares_of(self.spec, *self._known(state)), scales.label_mean
+        return unclipped_shares(self.spec, state.bodies, raw, coef, label_mean=mean), coef
 
     def _in_deviations(self, state: MomentsState, scales: Scales) -> list[FloatArray]:
         """Return the coefficients of kept features by party, in standard deviations."""
