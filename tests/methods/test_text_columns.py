@@ -243,8 +243,9 @@ def test_a_level_that_looks_like_a_number_may_come_as_one() -> None:
     needed = Input("p", encoding, (None, feature))
     for values in (["1", "2", None], [1, 2, None], [1.0, 2.0, np.nan]):
         given = np.array(values, dtype=object)
-        np.testing.assert_array_equal(needed.score(given), [-1.0, 1.0, -1.0])
-    np.testing.assert_array_equal(needed.score(np.array([1.0, 2.0, np.nan])), [-1.0, 1.0, -1.0])
+        assert [column.tolist() for _, column in needed.columns(given)] == [[-GRID, GRID, -GRID]]
+    ((_, column),) = needed.columns(np.array([1.0, 2.0, np.nan]))
+    assert column.tolist() == [-GRID, GRID, -GRID]
 
 
 # -- sensitivity --------------------------------------------------------------------------------
