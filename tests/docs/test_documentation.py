@@ -155,7 +155,8 @@ def test_the_readme_is_short() -> None:
 def test_every_error_code_is_in_the_reference() -> None:
     shipped = (file for file in SOURCES if file.startswith(("common", "server", "party", "sim")))
     found = (
-        re.findall(r'^    code = "(\w+)"$', (ROOT / file).read_text(), re.M) for file in shipped
+        re.findall(r'^    code = "(\w+)"$', (ROOT / file).read_text(), re.MULTILINE)
+        for file in shipped
     )
     codes = {code for each in found for code in each}
     assert len(codes) > 30
