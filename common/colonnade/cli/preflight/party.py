@@ -14,7 +14,7 @@ from colonnade.core.errors import BadInput
 from colonnade.data.table import COARSE_NAME
 from colonnade.ledger.create import open_ledger
 from colonnade.methods.alignment.normalise import IdColumn, IdRule, Repeated
-from colonnade.party.alignment.people import AlignConfig
+from colonnade.party.alignment.config import AlignConfig
 from colonnade.party.config import PartyConfig, load_config
 from colonnade.party.data.binding import Rows, check_binding, rows_of
 from colonnade.party.data.dataset import open_dataset
