@@ -26,7 +26,8 @@ from colonnade.ledger.ledger import Ledger
 from colonnade.methods.alignment.job_spec import AlignmentJobSpec
 from colonnade.methods.job import Job, job_id
 from colonnade.party.alignment.answers import AlignmentAnswers
-from colonnade.party.alignment.people import AlignConfig, read_people
+from colonnade.party.alignment.config import AlignConfig
+from colonnade.party.alignment.people import read_people
 from colonnade.party.alignment.store import AlignmentFolder
 from colonnade.party.methods.alignment import AlignmentParty
 from colonnade.privacy.membership import MEMBERSHIP
