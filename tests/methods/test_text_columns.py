@@ -471,6 +471,6 @@ def test_a_federation_fits_texts_and_its_model_takes_them(
                 key = name
                 encoding = next(each for each in model.encodings if each.name == key)
                 numbers = encoding.read(raw[key], N_ROWS)
-                expected += coef[name].coef_scaled * coef[name].scaled(numbers)
+                expected += coef[name].coef_scaled * coef[name].quantised(numbers) / GRID
     off = sum(abs(each.coef_scaled) for each in model.features) / GRID
     np.testing.assert_allclose(found, expected, rtol=0, atol=off)
