@@ -19,6 +19,7 @@ from colonnade.core.errors import (
 from colonnade.data.table import Table
 from colonnade.ledger.gate import Gate, Step
 from colonnade.ledger.ledger import Ledger
+from colonnade.methods.alignment.crypto.exchange import Attestor
 from colonnade.methods.base import Unit
 from colonnade.methods.job import Job, job_id
 from colonnade.methods.messages import UNITS
@@ -60,7 +61,7 @@ class Vault:
         coordinator: Identity,
         today: Callable[[], dt.date],
         drop_out: float = 0.0,
-        align: tuple[AlignConfig, AlignmentFolder] | None = None,
+        align: tuple[AlignConfig, AlignmentFolder, Attestor] | None = None,
     ) -> None:
         self._found, self._ledger, self._policy = dataset, ledger, policy
         self._gate = Gate(ledger, noise, at=self._at)

@@ -9,6 +9,7 @@ from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
 from colonnade.methods.alignment.claims import learned
 from colonnade.methods.alignment.codec import run_name
+from colonnade.methods.alignment.crypto.exchange import Attestor
 from colonnade.methods.alignment.job_spec import AlignmentJobSpec
 from colonnade.methods.alignment.spec import AlignmentSpec
 from colonnade.methods.job import Job
@@ -31,6 +32,7 @@ class Aligner:
         self,
         config: AlignConfig,
         folder: AlignmentFolder,
+        attestor: Attestor,
         *,
         ledger: Ledger,
         gate: Gate,
@@ -40,6 +42,7 @@ class Aligner:
     ) -> None:
         self._config, self._folder, self._ledger, self._gate = config, folder, ledger, gate
         self._policy, self._coordinator, self._today = policy, coordinator, today
+        self._attestor = attestor
         self._open: dict[str, AlignmentAnswers] = {}
 
     def has(self, job: str) -> bool:
@@ -63,7 +66,9 @@ class Aligner:
         before = None if spec.extends is None else self._before(spec)
         people = self._config.people(spec.ids)
         earlier = None if before is None else before.earlier(people.ids)
-        side = AlignmentParty(spec, party, self._ledger, people.ids, earlier)
+        side = AlignmentParty(
+            spec, party, self._ledger, people.ids, earlier, attestor=self._attestor
+        )
         with self._ledger.lock:
             self._ledger.admit(name, units=job.max_units(party), account=MEMBERSHIP)
         self._open[name] = AlignmentAnswers(
