@@ -25,7 +25,7 @@ from colonnade.methods.job import Job, job_id
 from colonnade.methods.messages import UNITS
 from colonnade.methods.registry import method_of
 from colonnade.party.alignment.aligner import Aligner
-from colonnade.party.alignment.people import AlignConfig
+from colonnade.party.alignment.config import AlignConfig
 from colonnade.party.alignment.store import AlignmentFolder
 from colonnade.party.data.bounds import bought_places, bounds_price
 from colonnade.party.data.columns import ColumnCache

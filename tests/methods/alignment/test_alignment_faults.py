@@ -27,7 +27,8 @@ from colonnade.methods.alignment.crypto.exchange import Unattested
 from colonnade.methods.alignment.job_spec import AlignmentJobSpec
 from colonnade.methods.job import Job, job_id
 from colonnade.party.alignment.answers import AlignmentAnswers
-from colonnade.party.alignment.people import AlignConfig, read_people
+from colonnade.party.alignment.config import AlignConfig
+from colonnade.party.alignment.people import read_people
 from colonnade.party.alignment.store import AlignmentFolder
 from colonnade.party.methods.alignment import AlignmentParty
 from colonnade.privacy.membership import MEMBERSHIP

@@ -17,10 +17,10 @@ from colonnade.bench.vertical.methods import DELTA, EPSILON, PARTIES, SHAPES
 from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import GRID
 from colonnade.methods.moments.plan import recommend
+from colonnade.methods.moments.solver.steps import MomentsSolver
 from colonnade.methods.problem import Problem
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.simulation import SeededNoise
-from colonnade.server.methods.moments.steps import MomentsSolver
 from colonnade.simulate.data.synthetic import Synthetic, make
 from colonnade.simulate.inprocess.moments import run
 

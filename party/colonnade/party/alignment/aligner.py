@@ -14,7 +14,7 @@ from colonnade.methods.alignment.job_spec import AlignmentJobSpec
 from colonnade.methods.alignment.spec import AlignmentSpec
 from colonnade.methods.job import Job
 from colonnade.party.alignment.answers import AlignmentAnswers
-from colonnade.party.alignment.people import AlignConfig
+from colonnade.party.alignment.config import AlignConfig
 from colonnade.party.alignment.store import AlignmentFolder, Outcome, read_outcome
 from colonnade.party.methods.alignment import AlignmentParty
 from colonnade.party.policy import Policy

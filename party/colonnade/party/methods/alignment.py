@@ -22,7 +22,7 @@ from colonnade.core.errors import (
     PolicyRefused,
     RequestConflict,
 )
-from colonnade.ledger.receipts import verify
+from colonnade.ledger.receipts import Signer, verify
 from colonnade.methods.alignment import codec, sizes
 from colonnade.methods.alignment.crypto import exchange
 from colonnade.methods.alignment.crypto.canary import Rows, canary_ids, row_mac, same_mac
@@ -68,7 +68,7 @@ class AlignmentParty:
         self,
         spec: AlignmentSpec,
         party: str,
-        signer: exchange.Signer,
+        signer: Signer,
         ids: Sequence[bytes],
         earlier: Earlier | None = None,
         *,

@@ -20,19 +20,12 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from colonnade.core.errors import BadIdentity, CertificateExpired
-from colonnade.ledger.receipts import verify
+from colonnade.ledger.receipts import Signer, verify
 from colonnade.methods.alignment.crypto.dummies import SEED_BYTES, PatternDummies, patterns_led_by
 from colonnade.methods.alignment.crypto.points import check_points, points_from_bytes
 from colonnade.methods.alignment.refusals import BrokenChain, ListTooLong
 from colonnade.methods.alignment.sizes import ATTESTATION_BYTES
 from colonnade.methods.alignment.spec import KEY_BYTES, AlignmentSpec
-
-
-class Signer(Protocol):
-    """Signs a party's messages: a key, or a ledger that holds one."""
-
-    def sign(self, message: bytes, /) -> bytes:
-        """Return the Ed25519 signature of ``message``."""
 
 
 class Attestor(Protocol):
