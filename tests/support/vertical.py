@@ -1,9 +1,9 @@
 """A vertical job in one process, and how well it does."""
 
+from colonnade.methods.frank_wolfe.solver.steps import Iterate
 from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec
 from colonnade.methods.problem import Loss, Problem
 from colonnade.privacy.accounting import rho_of, units_down
-from colonnade.server.methods.frank_wolfe.steps import Iterate
 from colonnade.simulate.inprocess.vertical import Data, grid, model_of, parties, quality, run
 
 __all__ = ["Data", "grid", "parties", "planned", "r2", "run"]

@@ -9,13 +9,13 @@ from support.vertical import planned
 from colonnade.bench.vertical.coverage import log_odds, shares_covered
 from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import GRID
+from colonnade.methods.explained import auc_of
 from colonnade.methods.moments.plan import recommend
+from colonnade.methods.moments.solver.contribution import moments_contribution, odds_ratios
+from colonnade.methods.moments.solver.solutions import moments_summary
+from colonnade.methods.moments.solver.steps import MomentsSolver, MomentsState
 from colonnade.methods.problem import Loss
 from colonnade.privacy.simulation import SeededNoise
-from colonnade.server.methods.explained import auc_of
-from colonnade.server.methods.moments.contribution import moments_contribution, odds_ratios
-from colonnade.server.methods.moments.solutions import moments_summary
-from colonnade.server.methods.moments.steps import MomentsSolver, MomentsState
 from colonnade.simulate.data.synthetic import STRUCTURES, make
 from colonnade.simulate.inprocess.moments import model_of, run
 from colonnade.simulate.inprocess.vertical import Data, quality
@@ -45,7 +45,7 @@ def finished(
 @pytest.mark.slow
 @pytest.mark.parametrize("loss", [Loss.SQUARED, Loss.LOGISTIC])
 def test_what_parties_explain_alone_and_without_each_lies_within_its_error(loss: Loss) -> None:
-    # Four shapes, eight shares a table: 32, which go together within a table and are worth about 12.
+    # Four shapes, eight shares a table: 32 that go together within a table, worth about 12.
     # At a coverage of 0.95 more than two misses of 12 have probability 0.02.
     inside = [
         shares_covered(solver, state, exact)

@@ -19,16 +19,16 @@ from colonnade.bench.vertical.methods import DELTA, EPSILON, PARTIES, SHAPES
 from colonnade.core.arrays import FloatArray, Int16Array
 from colonnade.core.fixedpoint import GRID
 from colonnade.methods.moments.plan import recommend
-from colonnade.methods.problem import Loss, Problem
-from colonnade.privacy.accounting import rho_of, units_down
-from colonnade.privacy.simulation import SeededNoise
-from colonnade.report.text import NORMAL_95
-from colonnade.server.methods.moments.contribution import (
+from colonnade.methods.moments.solver.contribution import (
     models_of,
     moments_contribution,
     odds_ratios,
 )
-from colonnade.server.methods.moments.steps import MomentsSolver, MomentsState
+from colonnade.methods.moments.solver.steps import MomentsSolver, MomentsState
+from colonnade.methods.problem import Loss, Problem
+from colonnade.privacy.accounting import rho_of, units_down
+from colonnade.privacy.simulation import SeededNoise
+from colonnade.report.text import NORMAL_95
 from colonnade.simulate.data.synthetic import Synthetic, make
 from colonnade.simulate.inprocess.moments import run
 

@@ -5,23 +5,23 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from colonnade.core.arrays import FloatArray
-from colonnade.methods.moments.spec import MomentsSpec
-from colonnade.methods.problem import Loss
-from colonnade.server.methods.explained import Shares
-from colonnade.server.methods.moments.directions import (
+from colonnade.methods.explained import Shares
+from colonnade.methods.moments.solver.directions import (
     Directions,
     Pair,
     Products,
     estimate,
     spans_of,
 )
-from colonnade.server.methods.moments.estimates import (
+from colonnade.methods.moments.solver.estimates import (
     Bodies,
     Local,
     unclipped,
     unclipped_values,
 )
-from colonnade.server.methods.moments.intervals import unknown
+from colonnade.methods.moments.solver.intervals import unknown
+from colonnade.methods.moments.spec import MomentsSpec
+from colonnade.methods.problem import Loss
 
 
 def shares_of(

@@ -7,12 +7,12 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.linear.gram import within_ball
+from colonnade.methods.explained import Explained, PartyModels, auc_of, party_models
+from colonnade.methods.moments.solver.directions import spans_of
+from colonnade.methods.moments.solver.intervals import Intervals
+from colonnade.methods.moments.solver.scales import Scales
+from colonnade.methods.moments.solver.steps import MomentsSolver, MomentsState
 from colonnade.methods.problem import Loss
-from colonnade.server.methods.explained import Explained, PartyModels, auc_of, party_models
-from colonnade.server.methods.moments.directions import spans_of
-from colonnade.server.methods.moments.intervals import Intervals
-from colonnade.server.methods.moments.scales import Scales
-from colonnade.server.methods.moments.steps import MomentsSolver, MomentsState
 
 _DIGITS = 4
 _MOST_SHARE = 0.85  # more is not believed of a model of classes
@@ -78,7 +78,7 @@ def odds_ratios(
     """Return odds ratios for one deviation more of each column, and their intervals.
 
     Least squares on two classes finds the discriminant's direction; its logit is the score times
-    ``2 / (4 p q (1 - R2))`` (linear discriminant analysis, as in `server.methods.calibration`).
+    ``2 / (4 p q (1 - R2))`` (linear discriminant analysis, as in `methods.calibration`).
     The share's error moves the slope of all columns together and is added to each one's own.
     """
     rate, whole = positive_rate(solver, state), solver.explained(state)

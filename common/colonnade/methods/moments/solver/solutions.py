@@ -13,17 +13,17 @@ import numpy as np
 from colonnade.core.arrays import FloatArray
 from colonnade.core.errors import BadInput
 from colonnade.linear.gram import elastic_net, lasso_path, ridge, within_ball, within_box
-from colonnade.methods.moments.spec import MomentsSpec
-from colonnade.methods.problem import Loss
-from colonnade.server.methods.moments.contribution import (
+from colonnade.methods.moments.solver.contribution import (
     bought_between,
     odds_ratios,
     positive_rate,
     told,
 )
-from colonnade.server.methods.moments.directions import Estimate
-from colonnade.server.methods.moments.intervals import correlations
-from colonnade.server.methods.moments.steps import MomentsSolver, MomentsState
+from colonnade.methods.moments.solver.directions import Estimate
+from colonnade.methods.moments.solver.intervals import correlations
+from colonnade.methods.moments.solver.steps import MomentsSolver, MomentsState
+from colonnade.methods.moments.spec import MomentsSpec
+from colonnade.methods.problem import Loss
 
 PENALTIES = ("ball", "l1", "ridge", "elastic-net", "box")
 _USES = {

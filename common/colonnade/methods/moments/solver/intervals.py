@@ -34,8 +34,7 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray
 from colonnade.linear.gram import onto_ball
-from colonnade.methods.moments.spec import MomentsSpec
-from colonnade.server.methods.moments.directions import (
+from colonnade.methods.moments.solver.directions import (
     Directions,
     Pair,
     Products,
@@ -44,7 +43,8 @@ from colonnade.server.methods.moments.directions import (
     orthonormal,
     spans_of,
 )
-from colonnade.server.methods.moments.estimates import Local
+from colonnade.methods.moments.solver.estimates import Local
+from colonnade.methods.moments.spec import MomentsSpec
 
 # So many directions are chosen to have something in common with others; later ones are typical.
 _LEADING = 2

@@ -10,9 +10,9 @@ from colonnade.core.arrays import FloatArray
 from colonnade.linear.gram import floored
 from colonnade.methods.base import Part
 from colonnade.methods.moments.rows import BALL, DIAGONAL, OFF_DIAGONAL
+from colonnade.methods.moments.solver.people import people, present
+from colonnade.methods.moments.solver.scales import DecodedSketch, clipped
 from colonnade.methods.moments.spec import GRAM, LABEL, MARGINALS, MomentsSpec
-from colonnade.server.methods.moments.people import people, present
-from colonnade.server.methods.moments.scales import DecodedSketch, clipped
 
 _FLOOR = 0.02
 # The most that a squared correlation is on average, and the variance of what a released deviation

@@ -16,16 +16,13 @@ from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.errors import BadInput
 from colonnade.linear.gram import within_ball
 from colonnade.methods.base import Part
+from colonnade.methods.calibration import Calibration, discriminant
 from colonnade.methods.column_moments import Moments
+from colonnade.methods.explained import Explained, Shares
 from colonnade.methods.frank_wolfe.residual import COEF_UNIT, MAX_COEF
 from colonnade.methods.frank_wolfe.spec import decode_choice
-from colonnade.methods.moments.spec import SCREEN, MomentsSpec, Stage
-from colonnade.methods.moments.tasks import Task
-from colonnade.methods.problem import Labels, Loss
-from colonnade.server.methods.calibration import Calibration, discriminant
-from colonnade.server.methods.explained import Explained, Shares
-from colonnade.server.methods.made_up_scores import joined, made_up_scores
-from colonnade.server.methods.moments.directions import (
+from colonnade.methods.made_up_scores import joined, made_up_scores
+from colonnade.methods.moments.solver.directions import (
     Directions,
     Estimate,
     Pair,
@@ -37,12 +34,15 @@ from colonnade.server.methods.moments.directions import (
     share_weights,
     spans_of,
 )
-from colonnade.server.methods.moments.estimates import Local, label_back, local_of, unclipped
-from colonnade.server.methods.moments.intervals import Intervals, intervals
-from colonnade.server.methods.moments.people import people
-from colonnade.server.methods.moments.scales import Scales
-from colonnade.server.methods.moments.screening import Choice, path_public
-from colonnade.server.methods.moments.shares import shares_of, unclipped_shares
+from colonnade.methods.moments.solver.estimates import Local, label_back, local_of, unclipped
+from colonnade.methods.moments.solver.intervals import Intervals, intervals
+from colonnade.methods.moments.solver.people import people
+from colonnade.methods.moments.solver.scales import Scales
+from colonnade.methods.moments.solver.screening import Choice, path_public
+from colonnade.methods.moments.solver.shares import shares_of, unclipped_shares
+from colonnade.methods.moments.spec import SCREEN, MomentsSpec, Stage
+from colonnade.methods.moments.tasks import Task
+from colonnade.methods.problem import Labels, Loss
 
 _MAX_INTERCEPT = 2.0**60
 
