@@ -25,6 +25,7 @@ from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.export import export_lines, verify_export
 from colonnade.methods.base import Part
 from colonnade.methods.moments.rows import project
+from colonnade.methods.moments.solver.scales import Scales
 from colonnade.methods.problem import Problem
 from colonnade.methods.sealed.kinds import (
     OPEN,
@@ -43,7 +44,6 @@ from colonnade.party.methods.sealed_keys import FileKeys, MemoryKeys
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.sampling import NoiseSource, OsNoise
 from colonnade.privacy.simulation import SeededNoise
-from colonnade.server.methods.moments.scales import Scales
 from colonnade.server.methods.sealed.screening import greedy
 from colonnade.server.methods.sealed.steps import SealedSolver
 from colonnade.simulate.inprocess.vertical import Data, quality

@@ -6,6 +6,7 @@ import json
 from colonnade.cli.logs import add_config_options
 from colonnade.methods.alignment.claims import PROMISE, learned
 from colonnade.methods.sealed.claims import PROMISE as SEALED_PROMISE
+from colonnade.party.alignment.policy import AlignAllowance
 from colonnade.party.config import load_config
 from colonnade.party.policy import TEMPLATE, Policy, load_policy
 from colonnade.party.sealed.policy import SealedGrant, key_to_text
@@ -45,7 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
                 "max_people": each.max_people,
                 "max_epsilon": each.max_epsilon,
                 "max_delta": each.max_delta,
-                "learned": [{"who": who, "what": what} for who, what in learned(each.modes)],
+                "min_new": each.min_new,
+                "learned": [{"who": who, "what": what} for who, what in _learned(each)],
                 "until": None if each.until is None else str(each.until),
             }
             for each in policy.alignments
@@ -76,6 +78,10 @@ def _sealed(grant: SealedGrant) -> dict[str, object]:
     }
 
 
+def _learned(grant: AlignAllowance) -> tuple[tuple[str, str], ...]:
+    return learned(grant.modes, extends=grant.min_new is not None)
+
+
 def _print_alignments(policy: Policy) -> None:
     """Say with whom people may be aligned, and what each side then learns."""
     for grant in policy.alignments:
@@ -86,7 +92,7 @@ def _print_alignments(policy: Policy) -> None:
             f"  up to {grant.max_people} people; membership for one run epsilon up to "
             f"{grant.max_epsilon:.4g}, delta up to {grant.max_delta:.3g}"
         )
-        for who, what in learned(grant.modes):
+        for who, what in _learned(grant):
             print(f"  learns      {who}: {what}")
     if policy.alignments:
         print(f"  {PROMISE}")

@@ -8,10 +8,10 @@ import math
 import numpy as np
 
 from colonnade.core.arrays import FloatArray
+from colonnade.methods.calibration import Calibration, discriminant
 from colonnade.methods.column_moments import Moments
-from colonnade.server.methods.calibration import Calibration, discriminant
-from colonnade.server.methods.made_up_scores import made_up_scores
-from colonnade.server.methods.moments.intervals import Explained
+from colonnade.methods.explained import Explained
+from colonnade.methods.made_up_scores import made_up_scores
 from colonnade.server.methods.sealed.estimates import Estimate
 
 _SAFETY, _SHARE_BIAS = 1.5, 0.05

@@ -14,6 +14,10 @@ from colonnade.core.arrays import FloatArray
 from colonnade.linear.gram import floored
 from colonnade.methods.base import Part
 from colonnade.methods.moments.rows import BALL, DIAGONAL, OFF_DIAGONAL
+from colonnade.methods.moments.solver.directions import spans_of
+from colonnade.methods.moments.solver.estimates import level_of
+from colonnade.methods.moments.solver.people import people, present
+from colonnade.methods.moments.solver.scales import clipped
 from colonnade.methods.sealed.kinds import (
     GRAM,
     LABEL,
@@ -26,10 +30,6 @@ from colonnade.methods.sealed.kinds import (
     numbered,
 )
 from colonnade.methods.sealed.spec import SealedSpec
-from colonnade.server.methods.moments.directions import spans_of
-from colonnade.server.methods.moments.estimates import level_of
-from colonnade.server.methods.moments.people import people, present
-from colonnade.server.methods.moments.scales import clipped
 
 _FLOOR = 0.02
 

@@ -10,17 +10,17 @@ import numpy as np
 from colonnade.core.errors import BadInput
 from colonnade.data.model import LinearModel
 from colonnade.methods.job import Job
+from colonnade.methods.models import linear_model
 from colonnade.methods.moments.method import MOMENTS
+from colonnade.methods.moments.solver.solutions import Wanted, solution
 from colonnade.methods.sealed.codec import task_to_bytes
 from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.server.methods.base import (
     Bodies,
     Findings,
     count_used,
-    linear_model,
     whole_states,
 )
-from colonnade.server.methods.moments.solutions import Wanted, solution
 from colonnade.server.methods.sealed.state import decode_state, encode_state
 from colonnade.server.methods.sealed.steps import SealedSolver, SealedState
 from colonnade.server.methods.sealed.summary import gram_part, sealed_promise, sealed_section

@@ -14,8 +14,11 @@ from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.errors import BadInput
 from colonnade.linear.gram import within_ball
 from colonnade.methods.base import Part
+from colonnade.methods.calibration import Calibration, discriminant
 from colonnade.methods.frank_wolfe.residual import COEF_UNIT, MAX_COEF
+from colonnade.methods.made_up_scores import joined
 from colonnade.methods.moments.rows import Projection
+from colonnade.methods.moments.solver.scales import Scales
 from colonnade.methods.problem import Loss
 from colonnade.methods.sealed.kinds import (
     LABEL,
@@ -29,9 +32,6 @@ from colonnade.methods.sealed.kinds import (
 from colonnade.methods.sealed.rounds import relayed_kinds
 from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.methods.sealed.tasks import Relayed, Task
-from colonnade.server.methods.calibration import Calibration, discriminant
-from colonnade.server.methods.made_up_scores import joined
-from colonnade.server.methods.moments.scales import Scales
 from colonnade.server.methods.sealed.calibration import calibration
 from colonnade.server.methods.sealed.estimates import Estimate, estimate
 from colonnade.server.methods.sealed.screening import screened

@@ -11,14 +11,14 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray
 from colonnade.linear.gram import onto_ball
+from colonnade.methods.moments.solver.people import people
+from colonnade.methods.moments.solver.solutions import gram_summary, rounded
 from colonnade.methods.sealed.charges import MAX_KEY_BITS, opened_millibits
 from colonnade.methods.sealed.claims import EVERYBODY, PROMISE, promise_of, told
 from colonnade.methods.sealed.kinds import OPENINGS, SEALED, parsed
 from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.privacy.accounting import epsilon_of, rho_from_units
 from colonnade.report import state_promise
-from colonnade.server.methods.moments.people import people
-from colonnade.server.methods.moments.solutions import gram_summary, rounded
 from colonnade.server.methods.sealed.calibration import explained
 from colonnade.server.methods.sealed.estimates import Estimate
 from colonnade.server.methods.sealed.steps import SealedSolver, SealedState
