@@ -93,17 +93,18 @@ def methods(
 def _cases(quick: bool, folder: Path | None) -> Iterator[Case]:
     for features in (40,) if quick else (40, 400):
         for shape in ("equicorrelated",) if quick else SHAPES:
-            made = functools.partial(_made, shape, features)
+            made = functools.partial(made_table, shape, features)
             yield Case(f"{shape} d={features}", Loss.SQUARED, made)
     for name, table in TABLES.items():
         if folder is not None and (name == "california" or not quick):
             yield Case(name, table.loss, functools.partial(_read, folder, name))
 
 
-def _made(shape: str, features: int, seed: int) -> Raw:
+def made_table(shape: str, features: int, seed: int, *, rows: int = 100_000) -> Raw:
+    """Make a table whose columns are declared within ten standard deviations."""
     each = features // PARTIES
     made = make(
-        100_000,
+        rows,
         (each,) * PARTIES,
         informative=6,
         correlation=SHAPES[shape],
@@ -114,7 +115,8 @@ def _made(shape: str, features: int, seed: int) -> Raw:
 
 
 @functools.cache
-def _table(folder: Path, name: str) -> Raw:
+def public_table(folder: Path, name: str) -> Raw:
+    """Read a public table and split its columns over parties in order."""
     columns, bounds, label, label_bounds = read(folder, name)
     places = np.array_split(np.arange(len(columns)), PARTIES)
     splits = tuple(tuple(part.tolist()) for part in places)
@@ -122,7 +124,7 @@ def _table(folder: Path, name: str) -> Raw:
 
 
 def _read(folder: Path, name: str, _seed: int) -> Raw:
-    return _table(folder, name)
+    return public_table(folder, name)
 
 
 def _row(case: Case, seeds: Sequence[int], *, both_labels: bool) -> dict[str, object]:
@@ -135,7 +137,7 @@ def _row(case: Case, seeds: Sequence[int], *, both_labels: bool) -> dict[str, ob
         reference = central_reference(data, loss=case.loss, rho_units=left, seed=seed)
         central.append(quality(data, reference, case.loss))
         for owner in (None, "p0") if both_labels else (None,):
-            problem = _problem(case, data, left, owner)
+            problem = problem_of(case, data, left, owner)
             chosen = chosen or choose_method(problem)
             for name, run in _jobs(problem, data, seed):
                 runs.setdefault(name, []).append(run)
@@ -162,7 +164,8 @@ def _median(values: Sequence[float]) -> float:
     return round(statistics.median(values), 3)
 
 
-def _problem(case: Case, data: Data, units: int, owner: str | None) -> Problem:
+def problem_of(case: Case, data: Data, units: int, owner: str | None) -> Problem:
+    """Return what a planner is told."""
     return Problem(
         n_rows=data.label.size,
         features={f"p{k}": [f"x{i}" for i in split] for k, split in enumerate(data.splits)},
@@ -200,8 +203,32 @@ def _run(problem: Problem, data: Data, model: Model, members: dict[str, Any], be
     return Run(quality(data, model, problem.loss), sent, seconds)
 
 
-def with_bounds(raw: Raw, units: int, noise: NoiseSource, *, label: bool) -> tuple[Data, int]:
-    """Return the table under bought bounds and what all parties paid for them, in units.
+def with_bounds(
+    raw: Raw, units: int, noise: NoiseSource, *, label: bool = True
+) -> tuple[Data, int]:
+    """Buy bounds for a part of ``units``, put the table on its grid, and say what was paid."""
+    found = priced_bounds(raw, units, noise, label=label)
+    return on_grid(raw, found), found.paid
+
+
+@dataclass(frozen=True, slots=True)
+class Bought:
+    """Bounds of a table, and what was paid for them."""
+
+    columns: Sequence[Bounds]
+    label: Bounds
+    paid: int
+
+
+def on_grid(raw: Raw, bounds: Bought) -> Data:
+    """Put a table on the grid of its bounds."""
+    pairs = zip(raw.columns, bounds.columns, strict=True)
+    columns = [quantise(values, limits, grid=GRID) for values, limits in pairs]
+    return Data(np.stack(columns), quantise(raw.label, bounds.label, grid=GRID), raw.splits)
+
+
+def priced_bounds(raw: Raw, units: int, noise: NoiseSource, *, label: bool) -> Bought:
+    """Buy bounds of all columns for a part of ``units``, or keep the declared ones.
 
     The first party buys the label's too, if ``label``. Prices follow from public counts alone.
     """
@@ -225,8 +252,7 @@ def with_bounds(raw: Raw, units: int, noise: NoiseSource, *, label: bool) -> tup
                 bounds[i] = found
             if label and place == 0:
                 label_bounds = tight[-1]
-    columns = [quantise(c, b, grid=GRID) for c, b in zip(raw.columns, bounds, strict=True)]
-    return Data(np.stack(columns), quantise(raw.label, label_bounds, grid=GRID), raw.splits), paid
+    return Bought(bounds, label_bounds, paid)
 
 
 def bought_bounds(
