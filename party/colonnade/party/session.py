@@ -96,7 +96,7 @@ class _Session:
 
     async def run(self, program: str) -> None:
         hello = await asyncio.to_thread(self._vault.hello)
-        hello.protocol, hello.program = PROTOCOL, program
+        hello.protocol, hello.program, hello.time = PROTOCOL, program, time.time()
         await self._send(pb.AttachRequest(hello=hello))
         while (message := await self._call.read()) is not grpc.aio.EOF:
             await self._take(message)
