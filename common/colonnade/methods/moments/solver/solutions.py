@@ -124,6 +124,10 @@ def moments_summary(
         "correlations": _rounded(_with_label(found)[np.ix_([*shown, -1], [*shown, -1])]),
         "intervals": _intervals(solver, state, shown, level),
         "explained": _explained(solver, state),
+        "overlap": [
+            {"parties": list(pair), "people": people}
+            for pair, people in solver.spec.overlaps().items()
+        ],
     }
 
 
