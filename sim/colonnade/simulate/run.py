@@ -45,7 +45,7 @@ class Clock:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class AlignedFederation:
     """A federation that is there already, the number of its rows, and who has how many people."""
 
     federation: Federation
@@ -108,7 +108,7 @@ def run_columns(
     show: Show,
     say: Say,
     clock: Clock,
-    made: Made | None = None,
+    made: AlignedFederation | None = None,
 ) -> dict[str, Any]:
     """Run the job in ``folder`` and return its report, with the quality of its model.
 
