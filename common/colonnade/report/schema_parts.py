@@ -115,6 +115,28 @@ class Moments(Value, frozen=True):
     overlap: tuple[Overlap, ...] = ()
 
 
+class SealedRelease(Value, frozen=True):
+    """A release of a sealed job, and on which promise it rests."""
+
+    party: str
+    kind: str
+    promise: str
+    holds: str
+    rho: float
+
+
+class Sealed(Value, frozen=True):
+    """What a sealed job promises, release by release."""
+
+    experimental: bool
+    promise: str
+    parties: tuple[str, ...]
+    buckets: int
+    max_key_bits: int
+    opened_bits: dict[str, int]
+    releases: tuple[SealedRelease, ...]
+
+
 class LocalClients(Value, frozen=True):
     """What clients' own accounts enforce."""
 
