@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
         result["expected"] = expected_accuracy(
             plan,
             informative=min(arguments.informative, arguments.features),
-            noise=arguments.noise,
+            noise=arguments.label_noise,
             seed=arguments.seed,
         )
     print(json.dumps(result) if arguments.json else as_text(result))
