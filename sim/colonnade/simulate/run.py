@@ -8,6 +8,7 @@ from typing import Any
 
 from colonnade.client import JobOptions, JobView, PartyOffer
 from colonnade.client.builder import job_over_columns
+from colonnade.client.description import expected_idle
 from colonnade.client.planning import budget_of, delta_of, plan_of
 from colonnade.core.errors import JobEnded
 from colonnade.core.text import counted
@@ -125,6 +126,8 @@ def run_columns(
         f"{counted(plan.spec.rounds, 'round')}"
     )
     say(bounds.note)
+    for each in expected_idle(plan.spec):
+        say(f"note: {each['note']}")
     if made is None:
         federation = prepare(folder, sites, plan.spec, prices=bounds.prices)
     else:
