@@ -15,7 +15,7 @@ from support.aligning import POLICY, Home, alignment_job
 from support.federation import founded
 from support.vaults import HUB
 
-from colonnade.core.errors import ColonnadeError
+from colonnade.core.errors import BadMessage, ColonnadeError
 from colonnade.methods.alignment.claims import learned
 from colonnade.methods.alignment.codec import run_name
 from colonnade.methods.alignment.job_spec import AlignmentJobSpec
@@ -25,6 +25,8 @@ from colonnade.party import runtime
 from colonnade.party.alignment.store import Outcome
 from colonnade.party.methods.alignment_state import PartyState
 from colonnade.party.vault import Vault
+from colonnade.privacy.membership import MEMBERSHIP
+from colonnade.v1 import alignment_pb2 as pb
 from colonnade.wire.jobspec import job_to_bytes
 
 KNOWN = [f"NHS {number}" for number in range(200)]
@@ -155,3 +157,16 @@ def test_an_alignment_that_is_asked_nonsense_still_counts_as_unpaid(tmp_path: Pa
             vault.answer(name, 0, b"\xff")
         vault.close_job(name)
     assert accepted == 3
+
+
+def test_an_alignment_that_begins_in_the_middle_is_charged_nothing(tmp_path: Path) -> None:
+    sides = pair(tmp_path, KNOWN[:20], POLICY)
+    vault, job = vault_of(sides["hospital"]), alignment_job(sides)
+    name = job_id(job_to_bytes(job))
+    assert vault.consider(job_to_bytes(job)).accepted
+    for task in (pb.AlignmentTask(round=4), pb.AlignmentTask(macs=b"x")):
+        with pytest.raises(BadMessage):
+            vault.answer(name, task.round, task.SerializeToString())
+    assert sides["hospital"].ledger.budget(MEMBERSHIP).spent == 0
+    vault.answer(name, 0, b"")
+    assert sides["hospital"].ledger.budget(MEMBERSHIP).spent == job.max_units("hospital")
