@@ -76,6 +76,8 @@ def _check_people(checklist: Checklist, align: AlignConfig) -> None:
         say(f"{len(people.ids)} people for alignments")
         if people.unusable or people.repeated:
             say(f"{people.unusable} rows without an id, {people.repeated} that repeat one")
+        if people.repeated:
+            say("an alignment is refused for them, unless it takes the first: --repeated first")
 
 
 def _check_ledger(
