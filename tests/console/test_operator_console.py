@@ -13,16 +13,11 @@ from support.browser import CHROMIUM, Browser, browser
 from support.federation import sites
 
 from colonnade.client import Client
+from colonnade.client.hub_views import CoordinatorView, ErrorView, PartySession
 from colonnade.client.results import JobReport
-from colonnade.client.views import (
-    CoordinatorView,
-    ErrorView,
-    JobView,
-    PartyOffer,
-    PartySession,
-    PartyView,
-)
-from colonnade.console.coordinator.view import operator_page, rounds
+from colonnade.client.views import JobView, PartyOffer, PartyView
+from colonnade.console.coordinator.rounds import rounds
+from colonnade.console.coordinator.view import operator_page
 from colonnade.console.pages import rendered
 from colonnade.privacy.accounting import units_down
 from colonnade.simulate.federation import create_federation

@@ -9,16 +9,10 @@ from colonnade.client.align_builder import people_told
 from colonnade.client.builder import build_admm_job, build_job, knows_presence
 from colonnade.client.connection import Connection, read_document
 from colonnade.client.description import describe
+from colonnade.client.hub_views import CoordinatorView, coordinator_from_proto
 from colonnade.client.options import AdmmOptions, JobOptions
 from colonnade.client.results import JobDetails, JobPlan, JobReport, read_model
-from colonnade.client.views import (
-    CoordinatorView,
-    JobView,
-    PartyOffer,
-    coordinator_from_proto,
-    offer_from_proto,
-    view_from_proto,
-)
+from colonnade.client.views import JobView, PartyOffer, offer_from_proto, view_from_proto
 from colonnade.core.errors import BadInput, BadMessage, JobEnded, StoreFailed
 from colonnade.data.model import LinearModel
 from colonnade.methods.alignment.codec import run_name
