@@ -412,6 +412,8 @@ def test_a_job_that_names_other_groups_or_encodings_is_refused(
     for groups in wrong:
         with pytest.raises(BadMessage, match="disagree on the group"):
             vault._check_table(replace_groups(job, groups))
+    with pytest.raises(BadMessage, match="another order"):
+        vault._check_table(replace(job, members=(replace(member, alignment="ab" * 32),)))
     other = replace(member, encodings=(*member.encodings[1:],))
     vault._check_table(replace(job, members=(other,)))  # saying less is allowed
     changed = parse_schema(SCHEMA.replace("north", "nord"), origin="s").encodings[1]
@@ -432,7 +434,7 @@ def test_a_methods_groups_are_those_of_the_members_which_a_party_compares(
     # The noise is made for the method's groups; were only these forged, no party would notice.
     forged = replace(part, groups=("everything",) * len(NAMES))
     with pytest.raises(ValueError, match="groups"):
-        replace(job, method=replace(job.method, **{field: (forged,)}))
+        replace(job, method=replace(job.method, **{field: (forged,)}))  # type: ignore[type-var]
 
 
 def replace_groups(job: Job, groups: tuple[str, ...]) -> Job:
