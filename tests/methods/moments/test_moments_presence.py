@@ -110,12 +110,12 @@ def test_screening_scores_do_not_depend_on_rows_of_absent_people() -> None:
     public = TaskParameters.saturated(
         np.zeros(3, np.int64), np.zeros(spec.sketch_dim), clip=1.0, offset=0.0
     )
-    scores = []
+    scores: list[Any] = []
     for table in (one, two):
         data = Data(table[:-1], table[-1], ((0, 1, 2),), (presence,))
         member = replace(parties(data, spec, "job", ZeroNoise())["p0"], gate=OpenGate())  # type: ignore[arg-type]
         scores += member._screen(Task(1, public=public), b"")
-    np.testing.assert_array_equal(*scores)
+    np.testing.assert_array_equal(scores[0], scores[1])
 
 
 def test_an_audit_of_one_persons_presence_finds_what_is_paid_for_and_no_more() -> None:
