@@ -20,9 +20,9 @@ from colonnade.core.errors import BadMessage
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger, Released
+from colonnade.linear.ball import Projection, project, triangle
+from colonnade.linear.sums import sums
 from colonnade.methods.base import Part
-from colonnade.methods.column_moments import sums
-from colonnade.methods.moments.rows import Projection, project, triangle
 from colonnade.methods.sealed import charges
 from colonnade.methods.sealed.kinds import (
     GRAM,

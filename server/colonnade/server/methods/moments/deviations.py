@@ -3,8 +3,8 @@
 import numpy as np
 
 from colonnade.core.arrays import FloatArray
+from colonnade.linear.ball import BALL, DIAGONAL
 from colonnade.methods.base import Part
-from colonnade.methods.moments.rows import BALL, DIAGONAL
 from colonnade.methods.moments.spec import GRAM, MEANS, MomentsSpec
 from colonnade.server.methods.deviations import Deviations, Spread, mean_noise2, opening_spread
 from colonnade.server.methods.moments.estimates import Bodies

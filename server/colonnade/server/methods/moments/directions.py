@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
+from colonnade.linear.ball import BALL
 from colonnade.linear.gram import floored, ridge
 from colonnade.methods.base import Part
-from colonnade.methods.moments.rows import BALL
 from colonnade.methods.moments.spec import CROSS, SHARE, MomentsSpec
 from colonnade.server.methods.moments.estimates import Bodies, Local
 from colonnade.server.methods.moments.people import people

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from colonnade.core.arrays import FloatArray
+from colonnade.linear.ball import BALL, DIAGONAL, OFF_DIAGONAL
 from colonnade.linear.gram import floored
 from colonnade.methods.base import Part
 from colonnade.methods.column_moments import Moments, moments_of
-from colonnade.methods.moments.rows import BALL, DIAGONAL, OFF_DIAGONAL
 from colonnade.methods.sealed.kinds import (
     GRAM,
     LABEL,
