@@ -25,6 +25,8 @@ from colonnade.methods.base import Part, payload
 from colonnade.methods.frank_wolfe.residual import MAX_CLIP, SCORE_SENSITIVITY, TaskParameters
 from colonnade.methods.frank_wolfe.spec import decode_choice, encode_choice
 from colonnade.methods.moments.rows import back_rows, sketch_sensitivity2
+from colonnade.methods.moments.solver.state import decode_state, encode_state
+from colonnade.methods.moments.solver.steps import MomentsSolver, MomentsState
 from colonnade.methods.moments.spec import (
     CROSS,
     GRAM,
@@ -41,8 +43,6 @@ from colonnade.methods.problem import Labels, Loss
 from colonnade.party.data.columns import HeldColumns
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.simulation import SeededNoise, ZeroNoise
-from colonnade.server.methods.moments.state import decode_state, encode_state
-from colonnade.server.methods.moments.steps import MomentsSolver, MomentsState
 from colonnade.simulate.inprocess.moments import fit, model_of, parties, run
 from colonnade.simulate.inprocess.vertical import Data, quality
 

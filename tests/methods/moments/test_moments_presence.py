@@ -27,13 +27,13 @@ from colonnade.methods.base import Member, Part
 from colonnade.methods.moments.codec import spec_from_bytes, spec_to_bytes
 from colonnade.methods.moments.plan import recommend
 from colonnade.methods.moments.rows import inner_products
+from colonnade.methods.moments.solver.people import people
 from colonnade.methods.moments.spec import MEANS, MomentsSpec
 from colonnade.methods.moments.tasks import Task
 from colonnade.methods.problem import Loss, Problem
 from colonnade.party.data.columns import HeldColumns
 from colonnade.privacy.accounting import rho_from_units, rho_of, units_down
 from colonnade.privacy.simulation import SeededNoise, ZeroNoise
-from colonnade.server.methods.moments.people import people
 from colonnade.simulate.data.synthetic import make
 from colonnade.simulate.inprocess.moments import fit, parties, run
 from colonnade.simulate.inprocess.vertical import Data, quality

@@ -5,8 +5,11 @@ import json
 
 from colonnade.cli.logs import add_config_options
 from colonnade.methods.alignment.claims import PROMISE, learned
+from colonnade.methods.sealed.claims import PROMISE as SEALED_PROMISE
+from colonnade.party.alignment.policy import AlignAllowance
 from colonnade.party.config import load_config
 from colonnade.party.policy import TEMPLATE, Policy, load_policy
+from colonnade.party.sealed.policy import SealedGrant, key_to_text
 from colonnade.privacy.accounting import rho_from_units
 
 
@@ -31,6 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
                 "max_rho": rho_from_units(each.max_units),
                 "max_rounds": each.max_rounds,
                 "until": None if each.until is None else str(each.until),
+                "sealed": None if each.sealed is None else _sealed(each.sealed),
             }
             for each in policy.allowances
         ]
@@ -42,7 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
                 "max_people": each.max_people,
                 "max_epsilon": each.max_epsilon,
                 "max_delta": each.max_delta,
-                "learned": [{"who": who, "what": what} for who, what in learned(each.modes)],
+                "min_new": each.min_new,
+                "learned": [{"who": who, "what": what} for who, what in _learned(each)],
                 "until": None if each.until is None else str(each.until),
             }
             for each in policy.alignments
@@ -57,8 +62,24 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"  features    {', '.join(each.features)}; label: {'yes' if each.label else 'no'}")
         rho = rho_from_units(each.max_units)
         print(f"  for one job rho up to {rho:.6g}, up to {each.max_rounds} rounds")
+        if each.sealed is not None:
+            peers = ", ".join(each.sealed.pins) or "nobody yet"
+            print(f"  sealed      with {peers}, up to {each.sealed.columns} columns")
+            print(f"  {SEALED_PROMISE}")
     _print_alignments(policy)
     return 0
+
+
+def _sealed(grant: SealedGrant) -> dict[str, object]:
+    return {
+        "promise": SEALED_PROMISE,
+        "peers": {name: key_to_text(key) for name, key in grant.pins.items()},
+        "columns": grant.columns,
+    }
+
+
+def _learned(grant: AlignAllowance) -> tuple[tuple[str, str], ...]:
+    return learned(grant.modes, extends=grant.min_new is not None)
 
 
 def _print_alignments(policy: Policy) -> None:
@@ -71,7 +92,7 @@ def _print_alignments(policy: Policy) -> None:
             f"  up to {grant.max_people} people; membership for one run epsilon up to "
             f"{grant.max_epsilon:.4g}, delta up to {grant.max_delta:.3g}"
         )
-        for who, what in learned(grant.modes):
+        for who, what in _learned(grant):
             print(f"  learns      {who}: {what}")
     if policy.alignments:
         print(f"  {PROMISE}")

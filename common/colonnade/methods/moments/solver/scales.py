@@ -17,8 +17,8 @@ from colonnade.linear.ball import BALL, MAX_COEF, MAX_OFFSET, UNIT, Projection
 from colonnade.methods.base import Part
 from colonnade.methods.column_moments import Moments, moments_of
 from colonnade.methods.moments.rows import MAX_SKETCH
-from colonnade.methods.moments.spec import MEANS, MomentsSpec
-from colonnade.server.methods.moments.people import present
+from colonnade.methods.moments.solver.people import MeansSpec, present
+from colonnade.methods.moments.spec import MEANS
 
 _DRAWS = 2**14
 
@@ -32,7 +32,7 @@ class Scales:
     label_deviation: float
 
     @classmethod
-    def of(cls, spec: MomentsSpec, bodies: Mapping[str, Mapping[str, bytes]]) -> "Scales":
+    def of(cls, spec: MeansSpec, bodies: Mapping[str, Mapping[str, bytes]]) -> "Scales":
         """Decode the released moments."""
         features, label_mean, label_deviation = {}, 0.0, 1.0
         for part in spec.parts:
