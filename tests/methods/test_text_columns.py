@@ -30,8 +30,8 @@ from colonnade.data.table import Table
 from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
+from colonnade.linear.sums import sums
 from colonnade.methods.base import Part
-from colonnade.methods.column_moments import sums
 from colonnade.methods.frank_wolfe.plan import recommend as recommend_frank_wolfe
 from colonnade.methods.groups import moved_columns
 from colonnade.methods.job import Job

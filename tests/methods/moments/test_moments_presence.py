@@ -13,21 +13,21 @@ from support.entropy import ShakeNoise
 from colonnade.core.arrays import Int16Array, IntArray
 from colonnade.core.errors import BadMessage
 from colonnade.core.fixedpoint import GRID, Bounds
-from colonnade.methods.base import Member, Part
-from colonnade.methods.frank_wolfe.residual import TaskParameters
-from colonnade.methods.moments.codec import spec_from_bytes, spec_to_bytes
-from colonnade.methods.moments.plan import recommend
-from colonnade.methods.moments.rows import (
+from colonnade.linear.ball import (
     BALL,
     INNER_SENSITIVITY2,
     MAX_OFFSET,
     TRIANGLE_SENSITIVITY2,
     UNIT,
     Projection,
-    inner_products,
     project,
     triangle,
 )
+from colonnade.methods.base import Member, Part
+from colonnade.methods.frank_wolfe.residual import TaskParameters
+from colonnade.methods.moments.codec import spec_from_bytes, spec_to_bytes
+from colonnade.methods.moments.plan import recommend
+from colonnade.methods.moments.rows import inner_products
 from colonnade.methods.moments.solver.people import people
 from colonnade.methods.moments.spec import MEANS, MomentsSpec
 from colonnade.methods.moments.tasks import Task
