@@ -92,6 +92,7 @@ _BENCH = _verbs(
     crash="kill, cut, fill and corrupt a ledger; count the harm",
     vertical="the federation: accuracy beside its references, scaling, uplink, speed, memory",
     solvers="the single-site solvers: the paper's errors, speed against C, growth, peers",
+    accuracy="jobs and solvers beside the best that one place can do; papers' tables",
     tables="real tables: alignment, partial overlap, categories, commands to a model",
     admm="jobs over clients: accuracy beside peers, throughput, 10,000 clients, growth",
 )
@@ -129,6 +130,7 @@ COMMANDS = Command(
         ),
         "job": Command("submit, list, watch, show, cancel, report", verbs=_JOB),
         "align": Command("put parties' people in one order, privately", verbs=_ALIGN),
+        "export": Command("write a model as SQL, ONNX or a model card", "colonnade.cli.export"),
         "coordinator": Command(
             "run a coordinator", "colonnade.cli.coordinator", (SERVER,), _COORDINATOR
         ),

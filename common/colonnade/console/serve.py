@@ -26,8 +26,8 @@ def open_socket(listen: str, published: str | None) -> tuple[socket.socket, str]
     host, port = split_address(listen)
     if published is None and not is_loopback(host):
         raise BadInput(
-            f"{listen}: a console listens on loopback only; in a container, say with --published "
-            "at which loopback address of the host it is published"
+            f"{listen}: a console listens on loopback only; in a container, say too at which "
+            "loopback address of the host it is published"
         )
     if published is not None and not is_loopback(split_address(published)[0]):
         raise BadInput(f"{published}: publish a console on loopback only, such as 127.0.0.1:8080")
