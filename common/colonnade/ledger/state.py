@@ -209,7 +209,14 @@ class LedgerState:
             if earlier != units:
                 raise RequestConflict("the job was admitted before with another limit")
             return False
-        self.unreserved(account).charge(units)
+        try:
+            self.unreserved(account).charge(units)
+        except BudgetExceeded as error:
+            if account != MEMBERSHIP:
+                raise
+            raise BudgetExceeded(
+                f"in the account {MEMBERSHIP!r}, which pays for alignments: {error}"
+            ) from None
         return True
 
     def check_cap(self, entry: CapSet) -> None:

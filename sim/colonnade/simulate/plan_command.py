@@ -7,6 +7,7 @@ from typing import Any
 
 from colonnade.cli.options.planning import add_plan_options, options_of
 from colonnade.cli.text import as_text
+from colonnade.client.description import expected_idle
 from colonnade.client.planning import budget_of, delta_of, plan_of
 from colonnade.methods.base import Plan
 from colonnade.methods.bounds_budget import BoundsBudget
@@ -85,6 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
             "joint": amounts(sum(most.values()), sum(prices.values())),
             "parties": {name: amounts(most[name], prices[name]) for name in names},
         },
+        "expected_idle": expected_idle(spec),
         **(plan.summary() | {"rounds": spec.rounds}),  # the opening is none
     }
 
@@ -92,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
         return expected_accuracy(
             plan,
             informative=min(arguments.informative, arguments.features),
-            noise=arguments.noise,
+            noise=arguments.label_noise,
             seed=arguments.seed,
         )
 

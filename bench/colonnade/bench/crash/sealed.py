@@ -15,7 +15,7 @@ from colonnade.core.arrays import IntArray
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
-from colonnade.methods.moments.rows import BALL
+from colonnade.linear.ball import BALL
 from colonnade.methods.sealed import charges
 from colonnade.methods.sealed.packing import SEED_BYTES, Layout, pack, unpack
 from colonnade.methods.sealed.ring import DEGREE, seal_ring

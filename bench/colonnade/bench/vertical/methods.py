@@ -29,7 +29,7 @@ from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.simulate.data.synthetic import make
-from colonnade.simulate.evaluation.expected import central_reference
+from colonnade.simulate.evaluation.references import central_reference
 from colonnade.simulate.inprocess import moments as moments_inprocess
 from colonnade.simulate.inprocess import vertical as inprocess
 from colonnade.simulate.inprocess.vertical import Data, Model, quality
@@ -203,32 +203,22 @@ def _run(problem: Problem, data: Data, model: Model, members: dict[str, Any], be
     return Run(quality(data, model, problem.loss), sent, seconds)
 
 
-def with_bounds(
-    raw: Raw, units: int, noise: NoiseSource, *, label: bool = True
-) -> tuple[Data, int]:
-    """Buy bounds for a part of ``units``, put the table on its grid, and say what was paid."""
-    found = priced_bounds(raw, units, noise, label=label)
-    return on_grid(raw, found), found.paid
+def with_bounds(raw: Raw, units: int, noise: NoiseSource, *, label: bool) -> tuple[Data, int]:
+    """Return the table under bought bounds and what all parties paid for them, in units."""
+    bounds, label_bounds, paid = bounds_for(raw, units, noise, label=label)
+    return on_grid(raw, bounds, label_bounds), paid
 
 
-@dataclass(frozen=True, slots=True)
-class Bought:
-    """Bounds of a table, and what was paid for them."""
-
-    columns: Sequence[Bounds]
-    label: Bounds
-    paid: int
-
-
-def on_grid(raw: Raw, bounds: Bought) -> Data:
+def on_grid(raw: Raw, bounds: Sequence[Bounds], label_bounds: Bounds) -> Data:
     """Put a table on the grid of its bounds."""
-    pairs = zip(raw.columns, bounds.columns, strict=True)
-    columns = [quantise(values, limits, grid=GRID) for values, limits in pairs]
-    return Data(np.stack(columns), quantise(raw.label, bounds.label, grid=GRID), raw.splits)
+    columns = [quantise(c, b, grid=GRID) for c, b in zip(raw.columns, bounds, strict=True)]
+    return Data(np.stack(columns), quantise(raw.label, label_bounds, grid=GRID), raw.splits)
 
 
-def priced_bounds(raw: Raw, units: int, noise: NoiseSource, *, label: bool) -> Bought:
-    """Buy bounds of all columns for a part of ``units``, or keep the declared ones.
+def bounds_for(
+    raw: Raw, units: int, noise: NoiseSource, *, label: bool
+) -> tuple[list[Bounds], Bounds, int]:
+    """Return bought bounds, the label's, and what all parties paid for them, in units.
 
     The first party buys the label's too, if ``label``. Prices follow from public counts alone.
     """
@@ -252,7 +242,7 @@ def priced_bounds(raw: Raw, units: int, noise: NoiseSource, *, label: bool) -> B
                 bounds[i] = found
             if label and place == 0:
                 label_bounds = tight[-1]
-    return Bought(bounds, label_bounds, paid)
+    return bounds, label_bounds, paid
 
 
 def bought_bounds(

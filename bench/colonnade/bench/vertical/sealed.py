@@ -2,9 +2,9 @@
 
 Bounds are bought and charged, all else is the planner's, and scores are of rows that nobody fitted:
 20,000 more made-up rows, or a fifth of a public table, drawn anew for each seed. ``central`` is the
-better of two private methods with all columns in one place at the same price: Frank-Wolfe, and a
-noisy Gram matrix. Jobs run in one process, by the steps of both sides that processes run, which is
-bit for bit the same model. Payloads are those of the party that sends most.
+better of two private methods with all columns in one place at the same price: a noisy Gram matrix
+(the solver ``gram``), and Frank-Wolfe. Jobs run in one process, by the steps of both sides that
+processes run, which is bit for bit the same model. Payloads are those of the party that sends most.
 """
 
 import functools
@@ -22,21 +22,24 @@ from colonnade.bench.vertical.methods import (
     SHAPES,
     Case,
     Raw,
+    bounds_for,
     made_table,
     on_grid,
-    priced_bounds,
     problem_of,
     public_table,
 )
 from colonnade.bench.vertical.tables import TABLES
 from colonnade.methods.moments import plan as moments
-from colonnade.methods.problem import Loss, Problem
+from colonnade.methods.problem import Loss
 from colonnade.methods.sealed import plan as sealed
 from colonnade.methods.sealed.ring import seal_ring
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.simulation import SeededNoise
-from colonnade.simulate.evaluation.expected import central_reference
-from colonnade.simulate.evaluation.references import nonprivate
+from colonnade.simulate.evaluation.references import (
+    central_reference,
+    frank_wolfe_reference,
+    nonprivate,
+)
 from colonnade.simulate.inprocess import moments as moments_inprocess
 from colonnade.simulate.inprocess import sealed as sealed_inprocess
 from colonnade.simulate.inprocess.vertical import Data, Model, quality
@@ -116,10 +119,11 @@ def _mb(size: int) -> float:
     return round(size / 1e6, 3)
 
 
-def _divided(raw: Raw, seed: int) -> tuple[Raw, Raw]:
+def _divided(case: Case, seed: int) -> tuple[Raw, Raw]:
     """Return the rows to fit and the rows held out, by the seed."""
+    raw = case.raw(seed)
     count = raw.label.size
-    held = _HELD_OUT if count > 2 * _HELD_OUT + 1000 else round(_HELD_OUT_PART * count)
+    held = round(_HELD_OUT_PART * count) if case.name in TABLES else _HELD_OUT
     order = np.random.default_rng([seed, 16]).permutation(count)
 
     def part(rows: np.ndarray) -> Raw:
@@ -129,10 +133,13 @@ def _divided(raw: Raw, seed: int) -> tuple[Raw, Raw]:
 
 
 def _scored(case: Case, seed: int) -> Score:
-    fitted, held = _divided(case.raw(seed), seed)
+    fitted, held = _divided(case, seed)
     total = units_down(rho_of(EPSILON, DELTA))
-    bounds = priced_bounds(fitted, total, SeededNoise(seed), label=case.loss is Loss.SQUARED)
-    data, other, units = on_grid(fitted, bounds), on_grid(held, bounds), total - bounds.paid
+    bounds, label, paid = bounds_for(
+        fitted, total, SeededNoise(seed), label=case.loss is Loss.SQUARED
+    )
+    data, other = on_grid(fitted, bounds, label), on_grid(held, bounds, label)
+    units = total - paid
     scores = {
         name: quality(other, model, case.loss)
         for name, model in _references(case, data, units, seed)
@@ -162,17 +169,5 @@ def _scored(case: Case, seed: int) -> Score:
 def _references(case: Case, data: Data, units: int, seed: int) -> Iterator[tuple[str, Model]]:
     """Fit without privacy, and in two private ways with all columns in one place."""
     yield "nonprivate", nonprivate(data, case.loss, seed=seed)
-    yield (
-        "central_frank_wolfe",
-        central_reference(data, loss=case.loss, rho_units=units, seed=seed),
-    )
-    order = tuple(feature for split in data.splits for feature in split)
-    problem = Problem(
-        data.label.size, {"p0": [f"x{i}" for i in order]}, units, label_owner=None, loss=case.loss
-    )
-    spec = moments.recommend(problem).spec
-    whole = moments_inprocess.fit(
-        replace(data, splits=(order,)), spec, SeededNoise(seed), job=f"central {seed}"
-    )
-    cuts = np.cumsum([len(split) for split in data.splits])[:-1]
-    yield "central_gram", Model(np.split(whole.coefs[0], cuts), whole.intercept)
+    for name, fit in (("gram", central_reference), ("frank_wolfe", frank_wolfe_reference)):
+        yield f"central_{name}", fit(data, loss=case.loss, rho_units=units, seed=seed)
