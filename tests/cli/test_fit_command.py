@@ -163,6 +163,28 @@ def test_other_noise_is_marked_and_no_ledger_takes_it(
         run(*options(folder, tmp_path, noise=noise, ledger=tmp_path / "ledger"))
 
 
+def test_a_gram_matrix_tells_a_path_and_intervals_for_the_same_price(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*options(folder, tmp_path), "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert [each["kind"] for each in report["privacy"]["releases"]] == [
+        "moments",
+        "gram",
+        "products",
+        "step",
+    ]
+    told = report["moments"]
+    assert [each["name"] for each in told["features"]] == ["age", "dose"]
+    assert len(told["path"]["penalties"]) == len(told["path"]["coefs"]) > 10
+    # 1.5 and 5 a unit, in deviations: 17.3 and 2.31 of the columns, 28.9 of the label.
+    for low, high, truth in zip(
+        told["intervals"]["low"], told["intervals"]["high"], (0.9, 0.4), strict=True
+    ):
+        assert low - 0.1 < truth < high + 0.1
+    assert "More from the same releases" in (tmp_path / "report.html").read_text()
+
+
 def test_the_page_states_the_promise_and_shows_the_path_and_the_coefficients(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,9 +7,9 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.linear.gram import within_ball
+from colonnade.linear.intervals import Intervals
 from colonnade.methods.explained import Explained, PartyModels, auc_of, party_models
 from colonnade.methods.moments.solver.directions import spans_of
-from colonnade.methods.moments.solver.intervals import Intervals
 from colonnade.methods.moments.solver.scales import Scales
 from colonnade.methods.moments.solver.steps import MomentsSolver, MomentsState
 from colonnade.methods.problem import Loss

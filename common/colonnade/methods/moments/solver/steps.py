@@ -15,6 +15,7 @@ import numpy as np
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.errors import BadInput
 from colonnade.linear.gram import within_ball
+from colonnade.linear.intervals import Intervals
 from colonnade.methods.base import Part
 from colonnade.methods.calibration import Calibration, discriminant
 from colonnade.methods.column_moments import Moments
@@ -35,7 +36,7 @@ from colonnade.methods.moments.solver.directions import (
     spans_of,
 )
 from colonnade.methods.moments.solver.estimates import Local, label_back, local_of, unclipped
-from colonnade.methods.moments.solver.intervals import Intervals, intervals
+from colonnade.methods.moments.solver.intervals import intervals
 from colonnade.methods.moments.solver.people import people
 from colonnade.methods.moments.solver.scales import Scales
 from colonnade.methods.moments.solver.screening import Choice, path_public
