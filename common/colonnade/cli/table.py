@@ -92,6 +92,7 @@ _BENCH = _verbs(
     crash="kill, cut, fill and corrupt a ledger; count the harm",
     vertical="the federation: accuracy beside its references, scaling, uplink, speed, memory",
     solvers="the single-site solvers: the paper's errors, speed against C, growth, peers",
+    accuracy="jobs and solvers beside the best that one place can do; papers' tables",
     tables="real tables: alignment, partial overlap, categories, commands to a model",
     admm="jobs over clients: accuracy beside peers, throughput, 10,000 clients, growth",
 )
@@ -100,6 +101,9 @@ _COORDINATOR = {
         "make a federation: authority, coordinator, operator, first approvals",
         "colonnade.cli.coordinator_new",
         (SERVER,),
+    ),
+    "console": Command(
+        "watch it in a browser, and ask for jobs", "colonnade.cli.coordinator_console"
     ),
 }
 _SIMULATIONS = {

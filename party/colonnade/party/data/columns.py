@@ -22,7 +22,8 @@ from colonnade.core.errors import BadInput, LowDisk
 from colonnade.core.fixedpoint import Bounds
 from colonnade.core.threads import over_ranges
 from colonnade.data.requantise import requantise
-from colonnade.data.table import Role, Table, TableColumn
+from colonnade.data.table import Table
+from colonnade.data.table_header import Role, TableColumn
 
 MAX_MADE = 8
 """Jobs whose columns are kept at once; those of others are made again when they are needed."""
