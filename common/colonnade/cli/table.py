@@ -102,6 +102,9 @@ _COORDINATOR = {
         "colonnade.cli.coordinator_new",
         (SERVER,),
     ),
+    "console": Command(
+        "watch it in a browser, and ask for jobs", "colonnade.cli.coordinator_console"
+    ),
 }
 _SIMULATIONS = {
     "admm": Command(
