@@ -102,6 +102,9 @@ _COORDINATOR = {
         "colonnade.cli.coordinator_new",
         (SERVER,),
     ),
+    "console": Command(
+        "watch it in a browser, and ask for jobs", "colonnade.cli.coordinator_console"
+    ),
 }
 _SIMULATIONS = {
     "admm": Command(
@@ -127,7 +130,9 @@ COMMANDS = Command(
         ),
         "job": Command("submit, list, watch, show, cancel, report", verbs=_JOB),
         "align": Command("put parties' people in one order, privately", verbs=_ALIGN),
-        "export": Command("write a model as SQL, ONNX or a model card", "colonnade.cli.export"),
+        "export": Command(
+            "write a model as SQL, ONNX or a model card", "colonnade.cli.model.export"
+        ),
         "coordinator": Command(
             "run a coordinator", "colonnade.cli.coordinator", (SERVER,), _COORDINATOR
         ),

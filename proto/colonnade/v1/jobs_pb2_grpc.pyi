@@ -49,6 +49,8 @@ class JobServiceStub:
     """Solve a finished job again with another penalty, from its releases alone."""
     ListParties: _grpc.UnaryUnaryMultiCallable[_jobs_pb2.ListPartiesRequest, _jobs_pb2.ListPartiesResponse]
     """List enrolled parties and what they offer."""
+    GetCoordinator: _grpc.UnaryUnaryMultiCallable[_jobs_pb2.GetCoordinatorRequest, _jobs_pb2.GetCoordinatorResponse]
+    """Say what the coordinator is and which errors it has met since it started."""
 
 @_typing.type_check_only
 class JobServiceAsyncStub(JobServiceStub):
@@ -71,6 +73,8 @@ class JobServiceAsyncStub(JobServiceStub):
     """Solve a finished job again with another penalty, from its releases alone."""
     ListParties: _aio.UnaryUnaryMultiCallable[_jobs_pb2.ListPartiesRequest, _jobs_pb2.ListPartiesResponse]  # type: ignore[assignment]
     """List enrolled parties and what they offer."""
+    GetCoordinator: _aio.UnaryUnaryMultiCallable[_jobs_pb2.GetCoordinatorRequest, _jobs_pb2.GetCoordinatorResponse]  # type: ignore[assignment]
+    """Say what the coordinator is and which errors it has met since it started."""
 
 class JobServiceServicer(metaclass=_abc_1.ABCMeta):
     """Calls that operators make."""
@@ -138,5 +142,13 @@ class JobServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_jobs_pb2.ListPartiesResponse, _abc.Awaitable[_jobs_pb2.ListPartiesResponse]]:
         """List enrolled parties and what they offer."""
+
+    @_abc_1.abstractmethod
+    def GetCoordinator(
+        self,
+        request: _jobs_pb2.GetCoordinatorRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_jobs_pb2.GetCoordinatorResponse, _abc.Awaitable[_jobs_pb2.GetCoordinatorResponse]]:
+        """Say what the coordinator is and which errors it has met since it started."""
 
 def add_JobServiceServicer_to_server(servicer: JobServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
