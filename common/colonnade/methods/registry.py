@@ -12,6 +12,7 @@ from colonnade.methods.alignment.method import ALIGNMENT
 from colonnade.methods.base import Method
 from colonnade.methods.frank_wolfe.method import FRANK_WOLFE
 from colonnade.methods.moments.method import MOMENTS
+from colonnade.methods.prediction.method import PREDICTION
 
 _METHODS: dict[str, Method[Any]] = {}
 
@@ -38,3 +39,4 @@ register(FRANK_WOLFE)
 register(MOMENTS)
 register(ADMM)
 register(ALIGNMENT)
+register(PREDICTION)
