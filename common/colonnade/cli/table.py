@@ -64,6 +64,8 @@ _PARTY = _verbs("colonnade.cli.party", init="create the party's ledger with its 
     fit="fit a private linear model on the party's own table",
     run="dial the coordinator and answer jobs that the policy allows",
     policy="check the policy and say what it allows",
+    peers="show the fingerprints to compare before a peer's key is pinned",
+    pin="pin a peer's ledger key, for sealed jobs",
     bind="use a new extract about the same people with the same ledger",
 )
 _PKI = _verbs(

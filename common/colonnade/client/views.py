@@ -133,7 +133,10 @@ class PartyOffer:
     align_people
         The most people whom it lets an alignment list.
     ledger_key
-        Signs its messages in an alignment.
+        Signs its messages in an alignment or a sealed job.
+    sealed_peers, sealed_columns
+        With whom it takes part in sealed jobs, by the ledger keys that it pinned, and with how many
+        columns at most; nobody unless its policy says so.
 
     Examples
     --------
@@ -163,6 +166,8 @@ class PartyOffer:
     alignment: str = ""
     align_people: int = 0
     ledger_key: bytes = b""
+    sealed_peers: dict[str, bytes] = field(default_factory=dict)
+    sealed_columns: int = 0
 
     @property
     def left_units(self) -> int:
@@ -232,4 +237,6 @@ def offer_from_proto(party: jobs_pb2.PartyStatus) -> PartyOffer:
         alignment=printable(party.alignment),
         align_people=party.align_people,
         ledger_key=party.ledger_key,
+        sealed_peers={printable(each.party): each.ledger_key for each in party.sealed.peers},
+        sealed_columns=party.sealed.columns,
     )

@@ -29,6 +29,7 @@ from colonnade.party.data.binding import claim, note_use, rows_of
 from colonnade.party.data.dataset import Dataset, open_dataset
 from colonnade.party.data.units import units_of
 from colonnade.party.meter import Meter
+from colonnade.party.methods.sealed_keys import FileKeys
 from colonnade.party.metrics import readings
 from colonnade.party.pacing import Pace
 from colonnade.party.policy import load_policy
@@ -168,6 +169,7 @@ class Party:
             today=lambda: dt.datetime.now(dt.UTC).date(),
             drop_out=self._config.drop_out,
             align=(align, folder, attestor) if align else None,
+            keys=FileKeys.beside(self._config.ledger_folder),
         )
 
 

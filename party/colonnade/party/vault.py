@@ -25,6 +25,7 @@ from colonnade.methods.job import Job, job_id
 from colonnade.methods.messages import UNITS
 from colonnade.methods.prediction.method import PREDICTION
 from colonnade.methods.registry import method_of
+from colonnade.methods.sealed.ring import available
 from colonnade.party.alignment.aligner import Aligner
 from colonnade.party.alignment.config import AlignConfig
 from colonnade.party.alignment.store import AlignmentFolder
@@ -35,6 +36,7 @@ from colonnade.party.data.purchases import bounds_job
 from colonnade.party.data.units import Units, WholeTable, fullest, units_of
 from colonnade.party.methods.base import Answers, JobContext
 from colonnade.party.methods.registry import side_of
+from colonnade.party.methods.sealed_keys import KeyStore
 from colonnade.party.policy import Policy
 from colonnade.party.prediction.predictor import Predictor
 from colonnade.party.unpaid import UnpaidJobs
@@ -64,12 +66,15 @@ class Vault:
         today: Callable[[], dt.date],
         drop_out: float = 0.0,
         align: tuple[AlignConfig, AlignmentFolder, Attestor] | None = None,
+        keys: KeyStore | None = None,
     ) -> None:
         self._found, self._ledger, self._policy = dataset, ledger, policy
         self._gate = Gate(ledger, noise, at=self._at)
         self.coordinator, self._today = coordinator, today
         self._jobs: dict[str, Answers] = {}
-        self._drop_out = drop_out
+        self._drop_out, self._keys = drop_out, keys
+        if keys is not None:
+            keys.erase_others(self._open_jobs())  # of jobs that ended while the party was away
         self.party, self.ledger_id = ledger.opened.party, ledger.opened.ledger_id
         self._units: Units = WholeTable()
         if dataset is not None:
@@ -162,6 +167,8 @@ class Vault:
             for encoding in self.table.header.encodings
             if {*encoding.names} <= {*columns_shown}
         )
+        if available() and (grant := self._policy.sealed_grant(self.coordinator)) is not None:
+            offer.sealed.CopyFrom(grant.to_proto())
         offer.tight.extend(bought_places(self._dataset, ledger, columns_shown))
         offer.bounds_units = bounds_price(self._dataset, ledger, columns_shown)
         return offer
@@ -246,6 +253,8 @@ class Vault:
                 side.close(job, finished=finished)
         if (ended := self._jobs.pop(job, None)) is not None:
             self._columns.forget(ended.context.columns)
+        if self._keys is not None:
+            self._keys.erase(job)  # a key serves one job
         with self._ledger.lock:
             if job not in self._open_jobs():
                 return False
@@ -286,7 +295,7 @@ class Vault:
         self._check_in_place()
         today = self._today()
         # First, so that a refusal does not tell which of the columns that the policy hides exist.
-        self._policy.approve(job, self.party, coordinator=self.coordinator, today=today)
+        allowed = self._policy.approve(job, self.party, coordinator=self.coordinator, today=today)
         side = side_of(job.kind)
         self._check_table(job)
         member = job.member(self.party)
@@ -302,6 +311,8 @@ class Vault:
             self._gate,
             self._ledger,
             units=self._units,
+            pins={} if allowed.sealed is None else allowed.sealed.pins,
+            keys=self._keys,
             drop_out=self._drop_out,
         )
         return side(job.method, context)

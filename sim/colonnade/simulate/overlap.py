@@ -60,7 +60,15 @@ def run_overlapping(
     units = budget_of(setup.options, n_rows=n_people, n_parties=len(sites))
     say(f"each party has {part:.0%} of {n_people} people: aligning them")
     # Twice the budget is the cap: the plan is for the rows that come out, which are not known yet.
-    aligned = align(folder, sites, part, cap_units=2 * units, seed=setup.seed, show=show)
+    aligned = align(
+        folder,
+        sites,
+        part,
+        cap_units=2 * units,
+        seed=setup.seed,
+        show=show,
+        sealed=setup.options.exchange == "sealed",
+    )
     made = Made(aligned.federation, aligned.n_rows, aligned.people)
     report = run_columns(folder, setup, show=show, say=say, clock=clock, made=made)
     uplink = aligned.report["uplink"]
@@ -76,6 +84,7 @@ def align(
     cap_units: int,
     seed: int,
     show: Show,
+    sealed: bool = False,
 ) -> Aligned:
     """Make a federation without tables, align its people with real processes, and ingest."""
     n_people = len(sites[0].features[0].values)
@@ -87,6 +96,7 @@ def align(
         cap_units=cap_units,
         people=deal(n_people, names, part, seed=seed),
         membership_units=noise.cost,
+        sealed=sealed,
     )
     outcome = run_job(
         federation,

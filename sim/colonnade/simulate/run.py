@@ -18,6 +18,7 @@ from colonnade.methods.base import MethodSpec, Plan
 from colonnade.methods.bounds_budget import BoundsBudget
 from colonnade.methods.job import Job
 from colonnade.methods.problem import Loss
+from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.party.data.bounds import buy_bounds
 from colonnade.party.data.dataset import open_dataset
 from colonnade.privacy.sampling import OsNoise
@@ -166,7 +167,8 @@ def prepare(
     ``prices`` are what parties pay for bounds of `bounded_columns`, in units; empty for none.
     """
     caps = {site.party: spec.max_units(site.party) + prices.get(site.party, 0) for site in sites}
-    federation = create_federation(folder, sites, cap_units=caps)
+    sealed = spec.kind == SealedSpec.kind
+    federation = create_federation(folder, sites, cap_units=caps, sealed=sealed)
     buy_all(federation, sites, spec, prices=prices)
     return federation
 

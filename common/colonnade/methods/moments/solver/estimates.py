@@ -113,6 +113,23 @@ def unclipped(
     return Unclipped(level / own, level * rows / (own * label))
 
 
+def unclipped_values(spec: MomentsSpec, part: Part, bodies: Bodies) -> Unclipped:
+    """Return the same for a label of many values, whatever the coefficients.
+
+    A correlation survives a factor for each row that depends on all columns alike (it does so
+    exactly for elliptical rows and their own norm), so a product is divided by the roots of what is
+    left of both variances: of the label's and, as `local_of` did, of the features'. Rows that meet
+    another party's label are scaled once, and not twice.
+    """
+    gram, noise = _released(spec, part, bodies)
+    kept = spec.kept(part)
+    level = level_of(np.diag(gram)[:kept], noise / DIAGONAL)
+    if not part.holds_label:
+        return Unclipped(1.0, level**-0.5)
+    label = min(max(float(gram[kept, kept]) / spec.label_weight**2, _LEFT[0]), _LEFT[1])
+    return Unclipped(1.0, (level / label) ** 0.5)
+
+
 def _two_class_slope(spec: MomentsSpec, label_mean: float) -> float:
     """Return the slope of a clipped label of two classes over that of a normal one."""
     odds = math.sqrt((1.0 + label_mean) / (1.0 - label_mean))
