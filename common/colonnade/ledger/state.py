@@ -212,7 +212,10 @@ class LedgerState:
             if earlier != units:
                 raise RequestConflict("the job was admitted before with another limit")
             return False
-        self.unreserved(account).charge(units)
+        if account != PREDICTION:
+            self.unreserved(account).charge(units)
+        elif units:
+            raise ValueError("predictions have no price: there is no guarantee to pay for")
         return True
 
     def check_cap(self, entry: CapSet) -> None:

@@ -14,6 +14,7 @@ from colonnade.core.config import Count, Strict, about
 from colonnade.ledger.entries import canonical
 from colonnade.methods.prediction.claims import COLLUSION
 from colonnade.methods.prediction.spec import PredictionSpec
+from colonnade.party.sealed.policy import key_from_text
 from colonnade.pki.identity import COORDINATOR, Identity
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -38,8 +39,8 @@ TEMPLATE = f"""\
 # models_per_row = 1
 # Parties that may be left out, their features counting as the middle of their bounds.
 # middle = []
-# The other parties' ledger keys, as `colonnade ledger show` prints them there; ask by telephone.
-# keys = {{ hospital = "00...", laboratory = "00..." }}
+# The other parties' ledger keys: compare fingerprints first (`colonnade party peers`).
+# peers = {{ hospital = "ed25519:0123...", insurer = "ed25519:4567..." }}
 """
 
 
@@ -56,7 +57,7 @@ class PredictAllowance:
     until: dt.date
     models_per_row: int
     middle: tuple[str, ...]
-    keys: Mapping[str, bytes]
+    pins: Mapping[str, bytes]  # public ledger keys by party
 
     @property
     def grant(self) -> bytes:
@@ -83,7 +84,7 @@ class PredictAllowance:
         if spec.count > self.max_rows:
             return f"{spec.count} rows are more than the {self.max_rows} granted"
         for part in spec.parts:
-            if part.party != party and self.keys.get(part.party) != part.ledger_key:
+            if part.party != party and self.pins.get(part.party) != part.ledger_key:
                 return f"the request names another ledger key of {part.party} than is pinned here"
         return None
 
@@ -96,7 +97,7 @@ class PredictTable(Strict, frozen=True):
     purpose: str
     max_rows: Count
     until: dt.date
-    keys: dict[str, str]
+    peers: dict[str, str]
     job: str = ""
     model: str = ""
     models_per_row: Count = 1
@@ -113,7 +114,10 @@ class PredictTable(Strict, frozen=True):
                 raise ValueError(f"{coordinator.uri} is no coordinator")
         if bool(self.job) == bool(self.model):
             raise ValueError("give the job whose model may be applied, or one model")
-        _check_digests(self.job or self.model, *self.keys.values())
+        if not _DIGEST.fullmatch(self.job or self.model):
+            raise ValueError("a job and a model are named by 64 hexadecimal digits")
+        with about("peers"):
+            pins = {name: key_from_text(text) for name, text in self.peers.items()}
         return PredictAllowance(
             coordinator=coordinator,
             job=self.job,
@@ -124,14 +128,8 @@ class PredictTable(Strict, frozen=True):
             until=self.until,
             models_per_row=self.models_per_row,
             middle=self.middle,
-            keys={name: bytes.fromhex(key) for name, key in self.keys.items()},
+            pins=pins,
         )
-
-
-def _check_digests(*texts: str) -> None:
-    for text in texts:
-        if not _DIGEST.fullmatch(text):
-            raise ValueError("a job, a model and a ledger's key have 64 hexadecimal digits")
 
 
 def granted(

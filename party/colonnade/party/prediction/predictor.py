@@ -73,7 +73,7 @@ class Predictor:
             raise PartyMissing(f"the grant does not allow to leave out {unwanted[0]}")
         table, member = self._dataset.coarse, trained.member(party)
         self._check_table(job, member)
-        model = computed_model(spec, trained_as, trained, ledger=self._ledger, keys=allowance.keys)
+        model = computed_model(spec, trained_as, trained, ledger=self._ledger, keys=allowance.pins)
         part = self._part(model, member, table)
         part.check(len(spec.parts))
         order = table.header.alignment or self._dataset.version
