@@ -1,6 +1,8 @@
 """A finished job and parties that may score its model, run in one process over real TLS."""
 
 import csv
+import datetime as dt
+import shutil
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -15,16 +17,23 @@ from colonnade.core.arrays import FloatArray
 from colonnade.data.model import LinearModel
 from colonnade.data.table import COARSE_NAME, Table
 from colonnade.ledger.create import LedgerConfig, memory_ledger
-from colonnade.ledger.ledger import Ledger
-from colonnade.methods.job import Job
+from colonnade.ledger.ledger import Ledger, Released
+from colonnade.methods.job import Job, job_id
+from colonnade.party.data.dataset import open_dataset
+from colonnade.party.policy import load_policy
 from colonnade.party.prediction.store import PredictionFolder
 from colonnade.party.sealed.policy import key_to_text
+from colonnade.party.vault import Vault
+from colonnade.pki.identity import Identity
 from colonnade.privacy.accounting import units_down
+from colonnade.privacy.simulation import SeededNoise
 from colonnade.server.engine.progress import find_job, releases_of, run_of
+from colonnade.server.methods.registry import algorithm_of
 from colonnade.server.results import report_of
 from colonnade.server.store.base import Store
 from colonnade.simulate.federation import FEDERATION
 from colonnade.v1 import jobs_pb2
+from colonnade.wire.codec import release_to_proto
 from colonnade.wire.jobspec import job_to_bytes
 from support.federation import (
     CAP,
@@ -195,3 +204,87 @@ def scores_in(path: Path) -> tuple[list[int], FloatArray, FloatArray]:
     assert header == ["row", "score", "prediction"]
     numbers = np.array([[float(cell) for cell in line[1:]] for line in lines])
     return [int(line[0]) for line in lines], numbers[:, 0], numbers[:, 1]
+
+
+class Tabletop:
+    """Vaults of a study around one table: no network, the coordinator's steps in between."""
+
+    def __init__(self, study: Study) -> None:
+        self.study, self.vaults = study, dict[str, Vault]()
+        for name in study.names:
+            if not (data := study.home(name) / "data").exists():
+                shutil.copytree(founded().folder / name / "data", data)
+            self.restart(name)
+
+    def restart(self, name: str, today: dt.date = dt.date(2026, 1, 1)) -> None:
+        """Open a party again: what it knows is on disk and in its ledger."""
+        home = self.study.home(name)
+        policy = self.study.policy(name)
+        usual = founded().folder / name / "policy.toml"
+        self.vaults[name] = Vault(
+            open_dataset(home / "data"),
+            self.study.ledgers[name],
+            SeededNoise(NAMES.index(name)),
+            policy=load_policy(policy if policy.exists() else usual),
+            coordinator=Identity(FEDERATION, "coordinator", "hub"),
+            today=lambda: today,
+        )
+
+    def grant(self, grants: str) -> None:
+        """Give all parties these grants, and no others."""
+        self.study.write_policies(grants)
+        for name in self.study.names:
+            self.restart(name)
+
+    def codes(self, job: Job) -> dict[str, str]:
+        """Return what each party says of a job: its code, or nothing if it accepts."""
+        spec = job_to_bytes(job)
+        return {name: vault.consider(spec).code for name, vault in self.vaults.items()}
+
+    def refused(self, job: Job) -> str:
+        """Return the one code with which every party that is in a job refuses it."""
+        codes = self.codes(job)
+        (code,) = {codes[member.party] for member in job.members}
+        assert code
+        return code
+
+    def run(self, job: Job) -> tuple[str, dict[str, list[Released]]]:
+        """Run a job to its end, and return its name and what left each party."""
+        spec = job_to_bytes(job)
+        name, sent = job_id(spec), dict[str, list[Released]]()
+        algorithm = algorithm_of(job, name)
+        assert [self.vaults[each.party].consider(spec).code for each in job.members] == [""] * len(
+            job.members
+        )
+        state = algorithm.start()
+        while not algorithm.finished(state):
+            answers = {}
+            for party_, task in algorithm.tasks(state).items():
+                released = list(self.vaults[party_].answer(name, algorithm.round_of(state), task))
+                answers[party_] = {each.key.kind: each.body for each in released}
+                algorithm.check(state, party_, answers[party_])
+                sent.setdefault(party_, []).extend(released)
+            state = algorithm.absorb(state, answers)
+        for each in job.members:
+            self.vaults[each.party].close_job(name, finished=True)
+        return name, sent
+
+    def train(self) -> None:
+        """Run the study's job."""
+        self.study.job_id, sent = self.run(self.study.job)
+        self.study.releases = [
+            jobs_pb2.PartyReleases(party=name, releases=map(release_to_proto, sent[name]))
+            for name in self.study.names
+        ]
+
+    def scores(self, name: str) -> tuple[list[int], FloatArray, FloatArray]:
+        """Return what the receiver was told."""
+        return scores_in(self.study.predictions(self.study.names[0]).scores_path(name))
+
+
+def table_of(folder: Path, names: Sequence[str] = NAMES[:3]) -> Tabletop:
+    """Return a table at which a job was run, and its model granted to the first party."""
+    table = Tabletop(Study(folder, names))
+    table.train()
+    table.grant(table.study.grant())
+    return table

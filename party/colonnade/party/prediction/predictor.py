@@ -76,7 +76,7 @@ class Predictor:
         model = computed_model(spec, trained_as, trained, ledger=self._ledger, keys=allowance.pins)
         part = self._part(model, member, table)
         part.check(len(spec.parts))
-        order = table.header.alignment or self._dataset.version
+        order = order_of(self._dataset)
         answers = PredictionAnswers(
             name,
             spec,
@@ -149,3 +149,8 @@ def _on_grid(feature: ModelFeature, declared: Bounds) -> int:
         return int(quantise(fill, declared, grid=GRID)[0])
     fine = quantise(fill, declared, grid=FINE_GRID)
     return int(requantise(fine, declared=declared, tight=feature.bounds)[0])
+
+
+def order_of(dataset: Dataset) -> str:
+    """Return what the order of a table's rows follows: row numbers mean people within it only."""
+    return dataset.coarse.header.alignment or dataset.version
