@@ -44,6 +44,7 @@ _JOB = _verbs(
     watch="follow a job until it ends",
     show="show a job",
     cancel="stop a job; what was charged stays charged",
+    retry="submit a job again that failed or was cancelled",
     report="write a job's report and model",
     solve="solve a finished moments job again, at no further cost",
 )

@@ -9,7 +9,7 @@ from colonnade.methods.base import Unit
 from colonnade.v1 import job_pb2, jobs_pb2
 from colonnade.wire.encodings import encoding_from_proto
 from colonnade.wire.jobspec import feature_from_proto
-from colonnade.wire.notes import unused_note
+from colonnade.wire.notes import advice_of, unused_note
 from colonnade.wire.session import ENDINGS
 
 
@@ -95,6 +95,11 @@ class JobView:
             if each.features_used == 0 and each.spent_units
         )
         return (*refused, *unused)
+
+    @property
+    def advice(self) -> str:
+        """What to do about a job that failed; empty if nothing is known."""
+        return advice_of(self.reason) if self.state == "failed" else ""
 
     @property
     def ended(self) -> bool:

@@ -212,10 +212,18 @@ class LedgerState:
             if earlier != units:
                 raise RequestConflict("the job was admitted before with another limit")
             return False
-        if account != PREDICTION:
+        if account == PREDICTION:
+            if units:
+                raise ValueError("predictions have no price: there is no guarantee to pay for")
+            return True
+        try:
             self.unreserved(account).charge(units)
-        elif units:
-            raise ValueError("predictions have no price: there is no guarantee to pay for")
+        except BudgetExceeded as error:
+            if account != MEMBERSHIP:
+                raise
+            raise BudgetExceeded(
+                f"in the account {MEMBERSHIP!r}, which pays for alignments: {error}"
+            ) from None
         return True
 
     def check_cap(self, entry: CapSet) -> None:

@@ -58,6 +58,8 @@ The report object (``schema.Report`` has its types)::
                              what parties have in common was not bought, as is explained
                          explained: share of the label's variance, as releases tell, and error:
                              a standard deviation of it; for classes auc and auc_error
+                         overlap: of two parties that an alignment counted, about how many people
+                             they have in common (parties, people)
 
     evaluation           where it was bought: metric, value and standard error on n_rows people kept
                          out of the fit, epsilon it cost, party that released it, calibration:

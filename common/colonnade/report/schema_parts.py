@@ -96,6 +96,13 @@ class MomentsExplained(Value, frozen=True):
     auc_error: float | None = None
 
 
+class Overlap(Value, frozen=True):
+    """About how many people two parties have in common, from an alignment's noisy counts."""
+
+    parties: tuple[str, str]
+    people: int
+
+
 class Moments(Value, frozen=True):
     """What else the releases of a moments job tell."""
 
@@ -105,6 +112,7 @@ class Moments(Value, frozen=True):
     correlations: tuple[tuple[float, ...], ...]
     intervals: MomentsIntervals | None = None
     explained: MomentsExplained | None = None
+    overlap: tuple[Overlap, ...] = ()
 
 
 class SealedRelease(Value, frozen=True):

@@ -18,7 +18,15 @@ from colonnade.core.arguments import BadArgument
 from colonnade.core.arrays import IntArray
 from colonnade.privacy.membership import MembershipNoise
 from colonnade.simulate.federation import Federation, create_federation, ingest_aligned
-from colonnade.simulate.run import Clock, ColumnsJob, Made, Say, Show, run_columns, run_job
+from colonnade.simulate.run import (
+    AlignedFederation,
+    Clock,
+    ColumnsJob,
+    Say,
+    Show,
+    run_columns,
+    run_job,
+)
 from colonnade.simulate.sites import Site
 
 _LEAST_PEOPLE = 10
@@ -69,7 +77,7 @@ def run_overlapping(
         show=show,
         sealed=setup.options.exchange == "sealed",
     )
-    made = Made(aligned.federation, aligned.n_rows, aligned.people)
+    made = AlignedFederation(aligned.federation, aligned.n_rows, aligned.people)
     report = run_columns(folder, setup, show=show, say=say, clock=clock, made=made)
     uplink = aligned.report["uplink"]
     sent = {name: uplink[name] for name in ("payload_bytes", "predicted_bytes")}

@@ -8,6 +8,7 @@ from typing import Any
 
 from colonnade.client import JobOptions, JobView, PartyOffer
 from colonnade.client.builder import job_over_columns
+from colonnade.client.description import expected_idle
 from colonnade.client.planning import budget_of, delta_of, plan_of
 from colonnade.core.errors import JobEnded
 from colonnade.core.text import counted
@@ -46,7 +47,7 @@ class Clock:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class AlignedFederation:
     """A federation that is there already, the number of its rows, and who has how many people."""
 
     federation: Federation
@@ -109,7 +110,7 @@ def run_columns(
     show: Show,
     say: Say,
     clock: Clock,
-    made: Made | None = None,
+    made: AlignedFederation | None = None,
 ) -> dict[str, Any]:
     """Run the job in ``folder`` and return its report, with the quality of its model.
 
@@ -125,6 +126,8 @@ def run_columns(
         f"{counted(plan.spec.rounds, 'round')}"
     )
     say(bounds.note)
+    for each in expected_idle(plan.spec):
+        say(f"note: {each['note']}")
     if made is None:
         federation = prepare(folder, sites, plan.spec, prices=bounds.prices)
     else:

@@ -10,6 +10,7 @@ _KINDS = {
     "screen": ("screening", "which columns have to do with the label"),
     "select": ("selection", "which column moves the model next"),
     "gram": ("products within", "how an organization's own columns move together"),
+    "marginals": ("products with the label", "how each column moves with the label"),
     "share": ("directions", "each table squeezed into a few noisy directions"),
     "cross": ("products across", "how those directions move together between organizations"),
     "displacement": ("answers", "how far a client would move the model"),

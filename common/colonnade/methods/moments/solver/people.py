@@ -18,7 +18,7 @@ from colonnade.methods.base import Part
 from colonnade.methods.moments.spec import MEANS, NoiseAndCode
 
 _HALVINGS = 60
-_MOST_PEOPLE = 1000.0  # times the rows: nobody in common
+_MAX_PEOPLE = 1000.0  # times the rows: nobody in common
 
 
 class MeansSpec(Protocol):
@@ -76,7 +76,7 @@ def _everybody(own: FloatArray, n_rows: float) -> float:
 
     Solves ``n_rows = M (1 - prod(1 - own / M))`` for ``M`` by halving; the right side grows with M.
     """
-    low, high = float(max(n_rows, own.max())), _MOST_PEOPLE * n_rows
+    low, high = float(max(n_rows, own.max())), _MAX_PEOPLE * n_rows
     for _ in range(_HALVINGS):
         middle = (low + high) / 2.0
         if middle * (1.0 - float(np.prod(1.0 - own / middle))) < n_rows:

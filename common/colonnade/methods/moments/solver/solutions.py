@@ -129,6 +129,10 @@ def moments_summary(
     return section | {
         "intervals": _intervals(solver, state, shown, level),
         "explained": _explained(solver, state),
+        "overlap": [
+            {"parties": list(pair), "people": people}
+            for pair, people in solver.spec.overlaps().items()
+        ],
     }
 
 
