@@ -28,6 +28,7 @@ from colonnade.methods.prediction.codec import announcement_to_bytes, announceme
 from colonnade.methods.prediction.refusals import ScoreTooLarge
 from colonnade.methods.prediction.spec import KEY, PART, RECEIVED, PredictionSpec
 from colonnade.party.data.columns import Columns
+from colonnade.party.prediction.people import Names
 from colonnade.party.prediction.policy import PredictAllowance
 from colonnade.party.prediction.record import Answered, answered, check_allowed, record_key
 from colonnade.party.prediction.store import PredictionFolder
@@ -87,6 +88,7 @@ class PredictionAnswers:
     gate: Gate
     ledger: Ledger
     folder: PredictionFolder
+    names: Callable[[], Names]
     _secrets: RunSecrets | None = field(default=None, repr=False)
 
     @property
@@ -168,7 +170,9 @@ class PredictionAnswers:
         sums = self.folder.sums(self.job_id, self.spec.chunks)
         scores = IntegerScores.of(self.model).score(sums)
         rows = self.spec.row_numbers()
-        place = self.folder.keep_scores(self.job_id, rows, scores, self.model.from_score(scores))
+        place = self.folder.keep_scores(
+            self.job_id, rows, scores, self.model.from_score(scores), names=self.names()
+        )
         logger.info("scores_received job=%s rows=%d file=%s", self.job_id[:12], rows.size, place)
 
     def _scores(self, chunk: int) -> IntArray:

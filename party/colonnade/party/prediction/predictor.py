@@ -1,6 +1,7 @@
 """The predictions that a party takes part in, beside its jobs."""
 
 import datetime as dt
+import functools
 import logging
 from collections.abc import Callable
 
@@ -24,6 +25,7 @@ from colonnade.party.data.dataset import Dataset
 from colonnade.party.policy import Policy
 from colonnade.party.prediction.answers import OwnPart, PredictionAnswers, table_digest
 from colonnade.party.prediction.model import computed_model, training_job
+from colonnade.party.prediction.people import names_of
 from colonnade.party.prediction.store import PredictionFolder
 from colonnade.pki.identity import Identity
 from colonnade.privacy.disclosure import PREDICTION
@@ -88,6 +90,7 @@ class Predictor:
             self._gate,
             self._ledger,
             self._folder,
+            functools.partial(names_of, self._dataset.folder, table.header.alignment),
         )
         answers.check_allowed()
         with self._ledger.lock:

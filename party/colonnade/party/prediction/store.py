@@ -9,8 +9,10 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.durable import put_whole, shred
+from colonnade.core.text import inert
 from colonnade.masking.schedule import RunSecrets
 from colonnade.methods.messages import read
+from colonnade.party.prediction.people import Names, header
 from colonnade.v1 import prediction_pb2 as pb
 
 FOLDER = "predictions"
@@ -54,13 +56,19 @@ class PredictionFolder:
         return np.frombuffer(b"".join(bodies), "<i8").astype(np.int64)
 
     def keep_scores(
-        self, job: str, rows: IntArray, scores: FloatArray, predictions: FloatArray
+        self, job: str, rows: IntArray, scores: FloatArray, predictions: FloatArray, *, names: Names
     ) -> Path:
-        """Write the receiver's file, durably: row, score and prediction."""
+        """Write the receiver's file, durably: row, who it is if known, score and prediction."""
+        columns, people = names
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(("row", "score", "prediction"))
-        writer.writerows(zip(rows.tolist(), scores.tolist(), predictions.tolist(), strict=True))
+        writer.writerow(header(columns))
+        nobody = ("",) * len(columns)
+        for row, score, prediction in zip(
+            rows.tolist(), scores.tolist(), predictions.tolist(), strict=True
+        ):
+            person = map(inert, people.get(row, nobody))
+            writer.writerow((row, *person, score, prediction))
         place = self.scores_path(job)
         put_whole(place, text.getvalue().encode())
         return place
