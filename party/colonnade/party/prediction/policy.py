@@ -9,14 +9,19 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
 
 from colonnade.core.config import Count, Strict, about
 from colonnade.ledger.entries import canonical
+from colonnade.methods.base import MAX_POPULATION
 from colonnade.methods.prediction.claims import COLLUSION
 from colonnade.methods.prediction.spec import PredictionSpec
 from colonnade.party.sealed.policy import key_from_text
 from colonnade.pki.identity import COORDINATOR, Identity
 
+_Rows = Annotated[int, Meta(ge=1, le=MAX_POPULATION)]
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 TEMPLATE = f"""\
@@ -95,7 +100,7 @@ class PredictTable(Strict, frozen=True):
     coordinator: str
     receiver: str
     purpose: str
-    max_rows: Count
+    max_rows: _Rows
     until: dt.date
     peers: dict[str, str]
     job: str = ""
