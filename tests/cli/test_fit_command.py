@@ -372,7 +372,7 @@ def test_an_unknown_name_is_refused_with_the_known_ones(
         ({"set": "passes=many"}, "a whole number"),
         ({"set": "passes"}, "write NAME=VALUE, such as passes=5"),
         ({"set": "passes=9999999"}, "releases and 10000000 are the most"),
-        ({"epsilon": 1e9}, "between 0 and 1000"),
+        ({"epsilon": 1e9}, "above 0 and below 1000"),
         ({"solver": "frank_wolfe", "loss": "hinge"}, "hinge"),
         ({"solver": "frank_wolfe", "l2": 0.1}, "radius"),
         ({"data": "."}, "no folder with an ingested table"),

@@ -15,7 +15,7 @@ from colonnade.core.errors import BadMessage, NotPrivate, RequestConflict
 from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.gate import Gate, Step
-from colonnade.methods.moments.rows import Projection
+from colonnade.linear.ball import Projection
 from colonnade.methods.sealed.kinds import SEAL, Stage
 from colonnade.methods.sealed.packing import SEED_BYTES, SIGNATURE_BYTES, pack, unpack
 from colonnade.methods.sealed.ring import DEGREE, MODULUS, Prepared

@@ -94,6 +94,7 @@ _BENCH = _verbs(
     crash="kill, cut, fill and corrupt a ledger; count the harm",
     vertical="the federation: accuracy beside its references, scaling, uplink, speed, memory",
     solvers="the single-site solvers: the paper's errors, speed against C, growth, peers",
+    accuracy="jobs and solvers beside the best that one place can do; papers' tables",
     tables="real tables: alignment, partial overlap, categories, commands to a model",
     admm="jobs over clients: accuracy beside peers, throughput, 10,000 clients, growth",
 )
@@ -102,6 +103,9 @@ _COORDINATOR = {
         "make a federation: authority, coordinator, operator, first approvals",
         "colonnade.cli.coordinator_new",
         (SERVER,),
+    ),
+    "console": Command(
+        "watch it in a browser, and ask for jobs", "colonnade.cli.coordinator_console"
     ),
 }
 _SIMULATIONS = {
@@ -128,6 +132,9 @@ COMMANDS = Command(
         ),
         "job": Command("submit, list, watch, show, cancel, report", verbs=_JOB),
         "align": Command("put parties' people in one order, privately", verbs=_ALIGN),
+        "export": Command(
+            "write a model as SQL, ONNX or a model card", "colonnade.cli.model.export"
+        ),
         "coordinator": Command(
             "run a coordinator", "colonnade.cli.coordinator", (SERVER,), _COORDINATOR
         ),

@@ -9,6 +9,7 @@ from colonnade.client.align_builder import people_told
 from colonnade.client.builder import build_admm_job, build_job, knows_presence
 from colonnade.client.connection import Connection, read_document
 from colonnade.client.description import describe
+from colonnade.client.hub_views import CoordinatorView, coordinator_from_proto
 from colonnade.client.options import AdmmOptions, JobOptions
 from colonnade.client.predict_builder import PredictOptions, author_prediction
 from colonnade.client.results import JobDetails, JobPlan, JobReport, read_model
@@ -116,6 +117,11 @@ class Client:
             return [offer_from_proto(party) for party in found.parties]
         except ValueError as error:
             raise BadMessage(f"the coordinator shows an offer that cannot be: {error}") from None
+
+    def coordinator(self) -> CoordinatorView:
+        """Return what the coordinator is, and which errors it has met since it started."""
+        request = jobs_pb2.GetCoordinatorRequest()
+        return coordinator_from_proto(self._wire.call(self._wire.stub.GetCoordinator, request))
 
     def plan(
         self,

@@ -34,13 +34,13 @@ def check_promise(epsilon: Any, delta: Any, n_rows: int | None = None) -> float:
     1e-07
     >>> check_promise(-1.0, None)
     Traceback (most recent call last):
-    ValueError: epsilon must lie between 0 and 1000
+    ValueError: epsilon must lie above 0 and below 1000
     """
     for name, value in (("epsilon", epsilon), ("delta", 0 if delta is None else delta)):
         if isinstance(value, bool) or not isinstance(value, Real):
             raise ValueError(f"{name} must be a number, not {type(value).__name__}")
     if not 0.0 < epsilon < _MAX_EPSILON:
-        raise ValueError(f"epsilon must lie between 0 and {_MAX_EPSILON:g}")
+        raise ValueError(f"epsilon must lie above 0 and below {_MAX_EPSILON:g}")
     return delta_for(delta, n_rows)
 
 

@@ -80,6 +80,11 @@ class JobServiceStub:
                 request_serializer=colonnade_dot_v1_dot_jobs__pb2.ListPartiesRequest.SerializeToString,
                 response_deserializer=colonnade_dot_v1_dot_jobs__pb2.ListPartiesResponse.FromString,
                 _registered_method=True)
+        self.GetCoordinator = channel.unary_unary(
+                '/colonnade.v1.JobService/GetCoordinator',
+                request_serializer=colonnade_dot_v1_dot_jobs__pb2.GetCoordinatorRequest.SerializeToString,
+                response_deserializer=colonnade_dot_v1_dot_jobs__pb2.GetCoordinatorResponse.FromString,
+                _registered_method=True)
 
 
 class JobServiceServicer:
@@ -149,6 +154,13 @@ class JobServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetCoordinator(self, request, context):
+        """Say what the coordinator is and which errors it has met since it started.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_JobServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -196,6 +208,11 @@ def add_JobServiceServicer_to_server(servicer, server):
                     servicer.ListParties,
                     request_deserializer=colonnade_dot_v1_dot_jobs__pb2.ListPartiesRequest.FromString,
                     response_serializer=colonnade_dot_v1_dot_jobs__pb2.ListPartiesResponse.SerializeToString,
+            ),
+            'GetCoordinator': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetCoordinator,
+                    request_deserializer=colonnade_dot_v1_dot_jobs__pb2.GetCoordinatorRequest.FromString,
+                    response_serializer=colonnade_dot_v1_dot_jobs__pb2.GetCoordinatorResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -442,6 +459,33 @@ class JobService:
             '/colonnade.v1.JobService/ListParties',
             colonnade_dot_v1_dot_jobs__pb2.ListPartiesRequest.SerializeToString,
             colonnade_dot_v1_dot_jobs__pb2.ListPartiesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetCoordinator(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/colonnade.v1.JobService/GetCoordinator',
+            colonnade_dot_v1_dot_jobs__pb2.GetCoordinatorRequest.SerializeToString,
+            colonnade_dot_v1_dot_jobs__pb2.GetCoordinatorResponse.FromString,
             options,
             channel_credentials,
             insecure,

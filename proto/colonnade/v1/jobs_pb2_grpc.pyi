@@ -51,6 +51,8 @@ class JobServiceStub:
     """Fetch all that a finished job's parties released, to compute its model again."""
     ListParties: _grpc.UnaryUnaryMultiCallable[_jobs_pb2.ListPartiesRequest, _jobs_pb2.ListPartiesResponse]
     """List enrolled parties and what they offer."""
+    GetCoordinator: _grpc.UnaryUnaryMultiCallable[_jobs_pb2.GetCoordinatorRequest, _jobs_pb2.GetCoordinatorResponse]
+    """Say what the coordinator is and which errors it has met since it started."""
 
 @_typing.type_check_only
 class JobServiceAsyncStub(JobServiceStub):
@@ -75,6 +77,8 @@ class JobServiceAsyncStub(JobServiceStub):
     """Fetch all that a finished job's parties released, to compute its model again."""
     ListParties: _aio.UnaryUnaryMultiCallable[_jobs_pb2.ListPartiesRequest, _jobs_pb2.ListPartiesResponse]  # type: ignore[assignment]
     """List enrolled parties and what they offer."""
+    GetCoordinator: _aio.UnaryUnaryMultiCallable[_jobs_pb2.GetCoordinatorRequest, _jobs_pb2.GetCoordinatorResponse]  # type: ignore[assignment]
+    """Say what the coordinator is and which errors it has met since it started."""
 
 class JobServiceServicer(metaclass=_abc_1.ABCMeta):
     """Calls that operators make."""
@@ -150,5 +154,13 @@ class JobServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_jobs_pb2.ListPartiesResponse, _abc.Awaitable[_jobs_pb2.ListPartiesResponse]]:
         """List enrolled parties and what they offer."""
+
+    @_abc_1.abstractmethod
+    def GetCoordinator(
+        self,
+        request: _jobs_pb2.GetCoordinatorRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_jobs_pb2.GetCoordinatorResponse, _abc.Awaitable[_jobs_pb2.GetCoordinatorResponse]]:
+        """Say what the coordinator is and which errors it has met since it started."""
 
 def add_JobServiceServicer_to_server(servicer: JobServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

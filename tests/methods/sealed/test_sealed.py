@@ -23,8 +23,8 @@ from colonnade.core.arrays import IntArray
 from colonnade.core.errors import BadInput, BadMessage, VerificationFailed
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.export import export_lines, verify_export
+from colonnade.linear.ball import project
 from colonnade.methods.base import Part
-from colonnade.methods.moments.rows import project
 from colonnade.methods.moments.solver.scales import Scales
 from colonnade.methods.problem import Problem
 from colonnade.methods.sealed.kinds import (

@@ -29,7 +29,7 @@ from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.simulate.data.synthetic import make
-from colonnade.simulate.evaluation.expected import central_reference
+from colonnade.simulate.evaluation.references import central_reference
 from colonnade.simulate.inprocess import moments as moments_inprocess
 from colonnade.simulate.inprocess import vertical as inprocess
 from colonnade.simulate.inprocess.vertical import Data, Model, quality
@@ -201,7 +201,16 @@ def _run(problem: Problem, data: Data, model: Model, members: dict[str, Any], be
 
 
 def with_bounds(raw: Raw, units: int, noise: NoiseSource, *, label: bool) -> tuple[Data, int]:
-    """Return the table under bought bounds and what all parties paid for them, in units.
+    """Return the table under bought bounds and what all parties paid for them, in units."""
+    bounds, label_bounds, paid = bounds_for(raw, units, noise, label=label)
+    columns = [quantise(c, b, grid=GRID) for c, b in zip(raw.columns, bounds, strict=True)]
+    return Data(np.stack(columns), quantise(raw.label, label_bounds, grid=GRID), raw.splits), paid
+
+
+def bounds_for(
+    raw: Raw, units: int, noise: NoiseSource, *, label: bool
+) -> tuple[list[Bounds], Bounds, int]:
+    """Return bought bounds, the label's, and what all parties paid for them, in units.
 
     The first party buys the label's too, if ``label``. Prices follow from public counts alone.
     """
@@ -225,8 +234,7 @@ def with_bounds(raw: Raw, units: int, noise: NoiseSource, *, label: bool) -> tup
                 bounds[i] = found
             if label and place == 0:
                 label_bounds = tight[-1]
-    columns = [quantise(c, b, grid=GRID) for c, b in zip(raw.columns, bounds, strict=True)]
-    return Data(np.stack(columns), quantise(raw.label, label_bounds, grid=GRID), raw.splits), paid
+    return bounds, label_bounds, paid
 
 
 def bought_bounds(

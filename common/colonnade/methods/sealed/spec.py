@@ -26,15 +26,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
+from colonnade.linear.ball import BALL, OFF_DIAGONAL, TRIANGLE_SENSITIVITY2, triangle_size
+from colonnade.linear.sums import moments_mechanism
 from colonnade.methods.base import Part
-from colonnade.methods.column_moments import moments_code, moments_mechanism
+from colonnade.methods.column_moments import moments_code
 from colonnade.methods.groups import moved_columns, moved_or_absent
-from colonnade.methods.moments.rows import (
-    BALL,
-    OFF_DIAGONAL,
-    TRIANGLE_SENSITIVITY2,
-    triangle_size,
-)
 from colonnade.methods.moments.spec import NoiseAndCode
 from colonnade.methods.problem import Labels, Loss
 from colonnade.methods.sealed.charges import Product, sigma2_within
@@ -264,7 +260,7 @@ class SealedSpec:
     def made(self, part: Part, kind: str) -> NoiseAndCode:
         """Return mechanism and code of a party's own statistics.
 
-        Privacy: sensitivities are those of `moments.rows` and, for means, of `column_moments`.
+        Privacy: sensitivities are those of `linear.ball` and, for means, of `linear.sums`.
         """
         prices = self.prices[self.place(part.party)]
         if kind == MEANS:

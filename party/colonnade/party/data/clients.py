@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from colonnade.core.errors import BadInput, BadMessage, PolicyRefused
-from colonnade.data.table import TableHeader
+from colonnade.data.table_header import TableHeader
 from colonnade.ledger.ledger import Ledger
 from colonnade.methods.base import Unit
 from colonnade.methods.job import Job

@@ -18,8 +18,8 @@ from colonnade.core.errors import BadMessage, PolicyRefused
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger, Released
+from colonnade.linear.ball import Projection, triangle
 from colonnade.methods.base import Part
-from colonnade.methods.moments.rows import Projection, triangle
 from colonnade.methods.sealed import charges
 from colonnade.methods.sealed.codec import task_from_bytes
 from colonnade.methods.sealed.kinds import (

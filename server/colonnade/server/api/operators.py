@@ -4,12 +4,14 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
+from importlib.metadata import version
 from typing import Any, TypeAlias
 
 import grpc
 
 from colonnade.core.errors import PolicyRefused, Unreachable
 from colonnade.pki.identity import PARTY
+from colonnade.server.api.attendance import Attendance
 from colonnade.server.api.auth import Authenticator, Caller
 from colonnade.server.engine.coordinator import Coordinator
 from colonnade.server.engine.progress import (
@@ -46,9 +48,10 @@ class JobServicer(jobs_pb2_grpc.JobServiceServicer):
         worker: Worker,
         board: OpenSessions,
         authenticator: Authenticator,
+        attendance: Attendance,
     ) -> None:
         self._engine, self._store, self._worker = engine, store, worker
-        self._board, self._authenticator = board, authenticator
+        self._board, self._authenticator, self._attendance = board, authenticator, attendance
 
     async def SubmitJob(
         self, request: pb.SubmitJobRequest, context: Context
@@ -156,7 +159,21 @@ class JobServicer(jobs_pb2_grpc.JobServiceServicer):
             rows = sorted(self._engine.parties.values(), key=lambda row: row.name)
             return [party_status(self._engine, row) for row in rows]
 
-        return pb.ListPartiesResponse(parties=await self._worker.read(look))
+        parties = map(self._attendance.describe, await self._worker.read(look))
+        return pb.ListPartiesResponse(parties=parties)
+
+    async def GetCoordinator(
+        self, request: pb.GetCoordinatorRequest, context: Context
+    ) -> pb.GetCoordinatorResponse:
+        """Say what runs here, and which errors it has met."""
+        self._authenticator.operator(context)
+        return pb.GetCoordinatorResponse(
+            federation=self._authenticator.federation,
+            program=version("colonnade"),
+            started_at=self._attendance.started_at,
+            time=self._attendance.clock(),
+            errors=self._attendance.errors,
+        )
 
     async def _changed(self, event: asyncio.Event, caller: Caller) -> None:
         """Wait until a job changes, and look at the caller's certificate meanwhile."""

@@ -3,8 +3,6 @@
 import statistics
 from collections.abc import Callable
 
-import numpy as np
-
 from colonnade.methods.base import MethodSpec, Plan
 from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec
 from colonnade.methods.moments.spec import MomentsSpec
@@ -12,7 +10,7 @@ from colonnade.methods.problem import Loss
 from colonnade.methods.registry import method_of
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.simulate.data.synthetic import make
-from colonnade.simulate.evaluation.references import central, central_spec
+from colonnade.simulate.evaluation.references import central_reference
 from colonnade.simulate.inprocess import moments
 from colonnade.simulate.inprocess import vertical as inprocess
 from colonnade.simulate.inprocess.vertical import Data, Model, quality
@@ -27,10 +25,6 @@ _FITS: dict[str, Callable[..., Model]] = {
 _MAX_ROWS = 50_000
 _MAX_VALUES = 6_000_000
 _LEAST_ROWS = 1_000
-
-# Radius of the one ball and rounds of the centralised reference: the best of a coarse search.
-_CENTRAL_RADIUS = 3.0
-_CENTRAL_ROUNDS = ((10_000, 24), (50_000, 40), (200_000, 64), (10**12, 96))
 
 
 def expected_accuracy(
@@ -78,21 +72,6 @@ def expected_accuracy(
         "rows_simulated": rows,
         "seeds": seeds,
     }
-
-
-def central_reference(data: Data, *, loss: Loss, rho_units: int, seed: int) -> Model:
-    """Fit private Frank-Wolfe with all columns in one place, at the same total cost.
-
-    What is left of a budget that buys not even its choices is the model that is zero.
-    """
-    rounds = next(count for rows, count in _CENTRAL_ROUNDS if data.label.size <= rows)
-    try:
-        spec = central_spec(
-            data, rho_units=rho_units, loss=loss, radius=_CENTRAL_RADIUS, rounds=rounds
-        )
-    except ValueError:
-        return Model([np.zeros(len(split)) for split in data.splits], 0.0)
-    return central(data, spec, seed=seed)
 
 
 def _fit(data: Data, spec: MethodSpec, *, seed: int) -> Model:

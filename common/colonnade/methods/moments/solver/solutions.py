@@ -16,6 +16,8 @@ from colonnade.core.errors import BadInput
 from colonnade.linear.gram import elastic_net, lasso_path, ridge, within_ball, within_box
 from colonnade.methods.moments.solver.contribution import (
     bought_between,
+    explained,
+    intervals_of,
     odds_ratios,
     positive_rate,
     told,
@@ -169,7 +171,7 @@ def _intervals(
 ) -> dict[str, Any] | None:
     if not bought_between(solver):
         return None  # what parties have in common is a guess here, and so would its error be
-    found = solver.intervals(state, level=level)
+    found = intervals_of(solver, state, level=level)
     lists = {
         "coef": found.coef,
         "error": found.error,
@@ -189,7 +191,7 @@ def _explained(solver: MomentsSolver, state: MomentsState) -> dict[str, float] |
         return None
     classes = solver.spec.loss is Loss.LOGISTIC
     rate = positive_rate(solver, state) if classes else None
-    found = told("share", solver.explained(state), rate)
+    found = told("share", explained(solver, state), rate)
     return {name.removeprefix("share_"): value for name, value in found.items()}
 
 
