@@ -46,7 +46,7 @@ def refusal(capsys: Output, *arguments: object, code: int = 3) -> str:
 
 
 @pytest.mark.parametrize("value", NO_NUMBERS)
-@pytest.mark.parametrize("option", ["--epsilon", "--delta", "--correlation", "--noise"])
+@pytest.mark.parametrize("option", ["--epsilon", "--delta", "--correlation", "--label-noise"])
 @pytest.mark.parametrize("command", [("plan", "--quick"), ("simulate",)])
 def test_numbers_that_are_none_are_refused(
     capsys: Output, command: Sequence[str], option: str, value: str
@@ -157,6 +157,12 @@ def test_a_table_that_is_no_use_is_refused(capsys: Output, row: Any, told: str) 
     write("people.csv", row)
     options = ("--data", "people.csv", "--target", "y", "--parties", "2")
     assert told in refusal(capsys, "simulate", *options)
+
+
+@pytest.mark.parametrize("text", ["", "a,b,c,y\n"])
+def test_a_table_without_rows_is_told_so(capsys: Output, text: str) -> None:
+    Path("people.csv").write_text(text)
+    assert "no rows" in refusal(capsys, "simulate", "--data", "people.csv", "--target", "y")
 
 
 def test_columns_without_numbers_are_named_and_left_out(capsys: Output) -> None:

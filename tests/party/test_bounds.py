@@ -23,15 +23,8 @@ from colonnade.core.errors import (
 from colonnade.core.fixedpoint import FINE_GRID, GRID, Bounds, quantise
 from colonnade.data.requantise import requantise
 from colonnade.data.schema import Column, Schema
-from colonnade.data.table import (
-    COARSE_NAME,
-    FINE_NAME,
-    Table,
-    TableColumn,
-    TableHeader,
-    TableWriter,
-    open_pair,
-)
+from colonnade.data.table import COARSE_NAME, FINE_NAME, Table, TableWriter, open_pair
+from colonnade.data.table_header import TableColumn, TableHeader
 from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.gate import Gate, Step
@@ -267,7 +260,7 @@ def test_bounds_are_bought_once_for_a_version(
     first = buy(data, ledger)
     head = ledger.head
     with monkeypatch.context() as patch:
-        patch.setattr(module, "count_at_most", no_reading)
+        patch.setattr(module, "count_rows", no_reading)
         for units in (PRICE, PRICE // 2, 10**18):
             assert buy(data, ledger, units=units) == first
     assert ledger.head == head
@@ -337,7 +330,7 @@ def test_a_price_above_what_is_left_is_refused_before_anything_is_read(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = new_ledger("memory", tmp_path, simulation=True, caps={"": PRICE - PRICE // 10})
-    monkeypatch.setattr(module, "count_at_most", no_reading)
+    monkeypatch.setattr(module, "count_rows", no_reading)
     head = ledger.head
     with pytest.raises(BudgetExceeded, match=r"left under the cap of 0\.18"):
         buy(data, ledger)
@@ -695,3 +688,17 @@ def test_a_missing_table_or_ledger_is_bad_input_and_no_price_is_wrong_usage(
     assert run(*place[:2], "--ledger", tmp_path / "none", "--rho", 0.2) == 3
     for options in ([], ["--rho", 0.2, "--epsilon", 1]):
         assert run(*place, *options) == 2
+
+
+def test_the_command_takes_table_ledger_and_mirror_from_the_party_s_file(
+    run: Callable[..., int], place: list[object], tmp_path: Path
+) -> None:
+    _, data, _, ledger, _, mirror = place
+    config = tmp_path / "party.toml"
+    config.write_text(
+        f'coordinator = "hub.example.org:7443"\ncredentials = "pki"\ndata = "{data}"\n'
+        f'ledger = "{ledger}"\nmirror = "{mirror}"\npolicy = "policy.toml"\n'
+    )
+    assert run("--config", config, "--rho", 0.2) == 0
+    assert run("--config", config, "--data", tmp_path / "none", "--rho", 0.2) == 3
+    assert run("--rho", 0.2) == 2

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from colonnade.client.admm_planning import admm_spec, check_admm
 from colonnade.client.options import AdmmOptions, JobOptions
-from colonnade.client.participants import lack_in_rows, participants
+from colonnade.client.participants import lack_in_rows, participants, sealed_lack
 from colonnade.client.planning import budget_of, delta_of, plan_of
 from colonnade.client.views import PartyOffer
 from colonnade.core.arguments import BadArgument
-from colonnade.core.errors import BadInput, BudgetExceeded
+from colonnade.core.errors import BadInput, BudgetExceeded, PolicyRefused
 from colonnade.core.fixedpoint import Bounds
 from colonnade.core.text import listed
 from colonnade.data.encoding import Encoding
@@ -19,6 +19,7 @@ from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.base import Member, MethodSpec
 from colonnade.methods.job import Job
 from colonnade.methods.problem import Loss
+from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.privacy.accounting import rho_from_units
 
 
@@ -68,7 +69,10 @@ def build_job(
         groups=groups,
         presence=knows_presence(chosen[0].alignment),
         people=people,
+        sealed=not (lack := sealed_lack(chosen, features, target=target)),
     )
+    if lack and plan.spec.kind == SealedSpec.kind:
+        raise PolicyRefused(f"not everybody grants the exchange sealed: {lack}")
     return job_over_columns(
         plan.spec,
         chosen,

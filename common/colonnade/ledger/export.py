@@ -29,6 +29,8 @@ class Account:
     reserved: int
     releases: int
     delta: float = 0.0  # of the alignments that it paid for, together; rho does not cover it
+    runs_epsilon: float = 0.0  # of those alignments, added up (basic composition)
+    runs_units: int = 0  # what they cost; less than was spent if another ledger's is adopted
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,7 @@ def summarise(state: LedgerState) -> Summary:
     releases: dict[str, int] = {}
     mechanisms: dict[str, tuple[int, int]] = {}
     deltas: dict[str, float] = {}
+    runs: dict[str, tuple[float, int]] = {}
     for key, charge in state.charges.items():
         releases[key.account] = releases.get(key.account, 0) + 1
         name = str(charge.mechanism.record()["mechanism"])
@@ -128,6 +131,8 @@ def summarise(state: LedgerState) -> Summary:
         mechanisms[name] = (count + 1, units + charge.units)
         if isinstance(charge.mechanism, MembershipNoise):
             deltas[key.account] = deltas.get(key.account, 0.0) + charge.mechanism.delta
+            epsilon, paid = runs.get(key.account, (0.0, 0))
+            runs[key.account] = epsilon + float(charge.mechanism.epsilon), paid + charge.units
     names = sorted({*state.caps, *state.spent, *state.reserved})
     return Summary(
         ledger_id=opened.ledger_id,
@@ -146,6 +151,7 @@ def summarise(state: LedgerState) -> Summary:
                 state.reserved.get(name, 0),
                 releases.get(name, 0),
                 deltas.get(name, 0.0),
+                *runs.get(name, (0.0, 0)),
             )
             for name in names
         ),

@@ -17,6 +17,7 @@ from colonnade.report.schema_parts import (
     Fit,
     Moments,
     Quality,
+    Sealed,
     Value,
 )
 
@@ -234,6 +235,7 @@ class Report(Value, frozen=True):
     clients: Clients | None = None
     simulation: dict[str, Setting] = msgspec.field(default_factory=dict)
     moments: Moments | None = None
+    sealed: Sealed | None = None
     contribution: dict[str, Contribution] | None = None
     evaluation: Evaluation | None = None
     fit: Fit | None = None
@@ -261,5 +263,6 @@ def read(document: Mapping[str, Any]) -> Report:
         return msgspec.convert(document, Report)
     found = msgspec.convert(document, Fit)
     shared = {key: document[key] for key in ("job_id", "name", "loss", "n_rows", "model")}
+    shared["moments"] = document.get("moments")
     whole = msgspec.convert(shared | {"private": found.privacy.private}, Report)
     return msgspec.structs.replace(whole, fit=found)

@@ -14,9 +14,14 @@ from colonnade.core.config import Count, Positive, Strict, about, load_toml
 from colonnade.core.errors import PolicyRefused
 from colonnade.methods.alignment.spec import AlignmentSpec
 from colonnade.methods.job import Job
+from colonnade.methods.prediction.spec import PredictionSpec
 from colonnade.methods.registry import kinds, method_of
 from colonnade.party.alignment.policy import TEMPLATE as ALIGN_TEMPLATE
 from colonnade.party.alignment.policy import AlignAllowance, AlignTable
+from colonnade.party.prediction.policy import TEMPLATE as PREDICT_TEMPLATE
+from colonnade.party.prediction.policy import PredictAllowance, PredictTable, granted
+from colonnade.party.sealed.policy import TEMPLATE as SEALED_TEMPLATE
+from colonnade.party.sealed.policy import SealedGrant, grant_of, objection_to
 from colonnade.pki.identity import COORDINATOR, Identity
 from colonnade.privacy.accounting import delta_for, rho_from_units, rho_of, units_down
 
@@ -44,7 +49,7 @@ max_rounds = 500
 # Last day on which a job is accepted.
 # until = 2030-12-31
 """
-TEMPLATE += ALIGN_TEMPLATE
+TEMPLATE += SEALED_TEMPLATE + ALIGN_TEMPLATE + PREDICT_TEMPLATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,7 @@ class Allowance:
     max_units: int
     max_rounds: int
     until: dt.date | None = None
+    sealed: SealedGrant | None = None  # whom it trusts to follow the protocol, in sealed jobs
 
     def objection(self, job: Job, party: str, today: dt.date) -> str | None:
         """Return why the job does not fit, or None."""
@@ -72,6 +78,8 @@ class Allowance:
             return f"feature {hidden[0]!r} may not take part"
         if member.holds_label and not self.label:
             return "the label may not be used"
+        if (reason := objection_to(self.sealed, job.method, party)) is not None:
+            return reason
         if job.rounds > self.max_rounds:
             return f"{job.rounds} rounds are more than the {self.max_rounds} allowed"
         if (units := job.max_units(party)) > self.max_units:
@@ -88,11 +96,13 @@ class Policy:
 
     allowances: tuple[Allowance, ...]
     alignments: tuple[AlignAllowance, ...] = ()
+    predictions: tuple[PredictAllowance, ...] = ()
 
     def with_columns(self, columns: Mapping[str, Sequence[str]]) -> "Policy":
         """Return the policy in which a raw column's name stands for all that it becomes."""
-        return Policy(
-            tuple(
+        return replace(
+            self,
+            allowances=tuple(
                 replace(
                     each,
                     features=tuple(
@@ -101,18 +111,21 @@ class Policy:
                 )
                 for each in self.allowances
             ),
-            self.alignments,
         )
 
     def for_coordinator(self, coordinator: Identity) -> tuple[Allowance, ...]:
         """Return what a coordinator may ask for; refuse one that may ask for nothing."""
         found = tuple(each for each in self.allowances if each.coordinator == coordinator)
-        if not found and not self._alignments_for(coordinator):
+        others = self._alignments_for(coordinator) or self._predictions_for(coordinator)
+        if not found and not others:
             raise PolicyRefused(f"the policy allows {coordinator.uri} nothing")
         return found
 
     def _alignments_for(self, coordinator: Identity) -> tuple[AlignAllowance, ...]:
         return tuple(each for each in self.alignments if each.coordinator == coordinator)
+
+    def _predictions_for(self, coordinator: Identity) -> tuple[PredictAllowance, ...]:
+        return tuple(each for each in self.predictions if each.coordinator == coordinator)
 
     def align_people(self, coordinator: Identity) -> int:
         """Return the most people that a coordinator may have listed in an alignment."""
@@ -130,16 +143,37 @@ class Policy:
         told = "; ".join(dict.fromkeys(reasons))
         raise PolicyRefused(told or "the policy has no [[align]] for this coordinator")
 
-    def approve(self, job: Job, party: str, *, coordinator: Identity, today: dt.date) -> None:
-        """Refuse a job that fits no allowance, with the reason."""
+    def approve_prediction(
+        self,
+        spec: PredictionSpec,
+        job: str,
+        party: str,
+        *,
+        coordinator: Identity,
+        today: dt.date,
+    ) -> PredictAllowance:
+        """Return the grant for a model of ``job``, or refuse a request that fits none."""
+        allowances = self._predictions_for(coordinator)
+        found = granted(allowances, spec, job, party=party, today=today)
+        if isinstance(found, str):
+            raise PolicyRefused(found)
+        return found
+
+    def approve(self, job: Job, party: str, *, coordinator: Identity, today: dt.date) -> Allowance:
+        """Return the allowance that a job fits; refuse one that fits none, with the reason."""
         reasons = []
         for allowance in self.for_coordinator(coordinator):
             reason = allowance.objection(job, party, today)
             if reason is None:
-                return
+                return allowance
             reasons.append(reason)
         told = "; ".join(dict.fromkeys(reasons))
-        raise PolicyRefused(told or "the policy allows this coordinator alignments alone")
+        raise PolicyRefused(told or "the policy allows this coordinator no jobs over columns")
+
+    def sealed_grant(self, coordinator: Identity) -> SealedGrant | None:
+        """Return what a coordinator's sealed jobs are granted, if anything."""
+        allowed = self.for_coordinator(coordinator)
+        return next((each.sealed for each in allowed if each.sealed is not None), None)
 
     def offered(self, coordinator: Identity, names: Sequence[str]) -> tuple[list[str], bool]:
         """Return the features that a coordinator may ask for, and whether the label too."""
@@ -164,6 +198,9 @@ class _AllowTable(Strict, frozen=True):
     max_epsilon: Positive | None = None
     delta: Positive | None = None
     until: dt.date | None = None
+    sealed: str = ""
+    sealed_peers: dict[str, str] = {}  # noqa: RUF012 - msgspec copies it
+    sealed_columns: Count | None = None
 
     def __post_init__(self) -> None:
         self.allowance()
@@ -186,6 +223,7 @@ class _AllowTable(Strict, frozen=True):
             max_units=self._max_units(),
             max_rounds=self.max_rounds,
             until=self.until,
+            sealed=grant_of(self.sealed, self.sealed_peers, self.sealed_columns, kinds=self.kinds),
         )
 
     def _max_units(self) -> int:
@@ -204,15 +242,19 @@ class _AllowTable(Strict, frozen=True):
         return units_down(Fraction(rho_of(self.max_epsilon, delta)))
 
 
-class _PolicyFile(Strict, frozen=True):
+class PolicyFile(Strict, frozen=True):
+    """A whole policy."""
+
     allow: tuple[_AllowTable, ...] = ()
     align: tuple[AlignTable, ...] = ()
+    predict: tuple[PredictTable, ...] = ()
 
 
 def load_policy(path: Path) -> Policy:
     """Read a policy; a key that is not known refuses the file."""
-    file = load_toml(path, _PolicyFile)
+    file = load_toml(path, PolicyFile)
     return Policy(
         tuple(table.allowance() for table in file.allow),
         tuple(table.allowance() for table in file.align),
+        tuple(table.allowance() for table in file.predict),
     )

@@ -21,6 +21,7 @@ from colonnade.v1 import federation_pb2 as pb
 from colonnade.v1.federation_pb2_grpc import FederationServiceStub
 from colonnade.wire.channels import claim, open_channel
 from colonnade.wire.codec import Answer
+from colonnade.wire.fragments import Assembly, fragments
 from colonnade.wire.session import ENDINGS, PROTOCOL, public_text
 from colonnade.wire.status import error_from_call
 
@@ -93,13 +94,15 @@ class _Session:
     ) -> None:
         self._call, self._vault, self._meter, self._attached = call, vault, meter, attached
         self._pace, self._asked, self._epoch = pace, 0.0, 0
+        self._assembly = Assembly(pb.AttachResponse)
 
     async def run(self, program: str) -> None:
         hello = await asyncio.to_thread(self._vault.hello)
-        hello.protocol, hello.program = PROTOCOL, program
+        hello.protocol, hello.program, hello.time = PROTOCOL, program, time.time()
         await self._send(pb.AttachRequest(hello=hello))
-        while (message := await self._call.read()) is not grpc.aio.EOF:
-            await self._take(message)
+        while (piece := await self._call.read()) is not grpc.aio.EOF:
+            if (message := self._assembly.take(piece)) is not None:
+                await self._take(message)
         status = await self._call.code()
         if status is not grpc.StatusCode.OK:
             await self._call.read()  # raises what ended the stream
@@ -187,7 +190,8 @@ class _Session:
     async def _send(self, message: pb.AttachRequest) -> None:
         await self._note(message)  # before it leaves: nothing leaves unnoted
         try:
-            await self._call.write(message)
+            for piece in fragments(message):
+                await self._call.write(piece)
         except asyncio.InvalidStateError:  # the stream ended while the answer was made
             await self._call.read()  # raises what ended it
             raise Unreachable("the coordinator ended the session") from None

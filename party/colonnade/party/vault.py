@@ -19,12 +19,15 @@ from colonnade.core.errors import (
 from colonnade.data.table import Table
 from colonnade.ledger.gate import Gate, Step
 from colonnade.ledger.ledger import Ledger
+from colonnade.methods.alignment.crypto.exchange import Attestor
 from colonnade.methods.base import Unit
 from colonnade.methods.job import Job, job_id
 from colonnade.methods.messages import UNITS
+from colonnade.methods.prediction.method import PREDICTION
 from colonnade.methods.registry import method_of
+from colonnade.methods.sealed.ring import available
 from colonnade.party.alignment.aligner import Aligner
-from colonnade.party.alignment.people import AlignConfig
+from colonnade.party.alignment.config import AlignConfig
 from colonnade.party.alignment.store import AlignmentFolder
 from colonnade.party.data.bounds import bought_places, bounds_price
 from colonnade.party.data.columns import ColumnCache
@@ -33,7 +36,9 @@ from colonnade.party.data.purchases import bounds_job
 from colonnade.party.data.units import Units, WholeTable, fullest, units_of
 from colonnade.party.methods.base import Answers, JobContext
 from colonnade.party.methods.registry import side_of
+from colonnade.party.methods.sealed_keys import KeyStore
 from colonnade.party.policy import Policy
+from colonnade.party.prediction.predictor import Predictor
 from colonnade.party.unpaid import UnpaidJobs
 from colonnade.pki.identity import Identity
 from colonnade.privacy.sampling import NoiseSource
@@ -60,13 +65,16 @@ class Vault:
         coordinator: Identity,
         today: Callable[[], dt.date],
         drop_out: float = 0.0,
-        align: tuple[AlignConfig, AlignmentFolder] | None = None,
+        align: tuple[AlignConfig, AlignmentFolder, Attestor] | None = None,
+        keys: KeyStore | None = None,
     ) -> None:
         self._found, self._ledger, self._policy = dataset, ledger, policy
         self._gate = Gate(ledger, noise, at=self._at)
         self.coordinator, self._today = coordinator, today
         self._jobs: dict[str, Answers] = {}
-        self._drop_out = drop_out
+        self._drop_out, self._keys = drop_out, keys
+        if keys is not None:
+            keys.erase_others(self._open_jobs())  # of jobs that ended while the party was away
         self.party, self.ledger_id = ledger.opened.party, ledger.opened.ledger_id
         self._units: Units = WholeTable()
         if dataset is not None:
@@ -76,7 +84,17 @@ class Vault:
             self._units = units_of(dataset.coarse.n_rows, dataset.clients)
         accounts = 1 if self._units.unit is Unit.RECORD else self._units.population
         self._unpaid = UnpaidJobs(today, accounts=accounts)
-        self._aligner = None
+        self._aligner, self._predictor = None, None
+        if dataset is not None and self._units.unit is Unit.RECORD:
+            self._predictor = Predictor(
+                dataset,
+                self._columns,
+                ledger=ledger,
+                gate=self._gate,
+                policy=policy,
+                coordinator=coordinator,
+                today=today,
+            )
         if align is not None:
             self._aligner = Aligner(
                 *align,
@@ -149,6 +167,8 @@ class Vault:
             for encoding in self.table.header.encodings
             if {*encoding.names} <= {*columns_shown}
         )
+        if available() and (grant := self._policy.sealed_grant(self.coordinator)) is not None:
+            offer.sealed.CopyFrom(grant.to_proto())
         offer.tight.extend(bought_places(self._dataset, ledger, columns_shown))
         offer.bounds_units = bounds_price(self._dataset, ledger, columns_shown)
         return offer
@@ -193,7 +213,7 @@ class Vault:
         """Approve a job and set its budget aside, or say why not."""
         name = job_id(spec)
         try:
-            if name not in self._jobs and not self._aligns(name):
+            if name not in self._jobs and self._side(name) is None:
                 self._admit(name, spec)
         except FATAL:
             raise
@@ -208,33 +228,47 @@ class Vault:
 
     def answer(self, job: str, round_: int, body: bytes) -> Answer:
         """Release what a task of an approved job asks for."""
-        if self._aligner is not None and self._aligner.has(job):
-            self._unpaid.paid(job)
-            return self._aligner.answer(job, round_, body)
+        before = self._ledger.state.total
+        try:
+            return self._answer(job, round_, body)
+        finally:
+            if self._ledger.state.total > before:  # also if what was paid for then failed
+                self._unpaid.paid(job)
+
+    def _answer(self, job: str, round_: int, body: bytes) -> Answer:
+        if (side := self._side(job)) is not None:
+            if side is self._predictor:
+                self._unpaid.paid(job)  # without a price: its grant counts rows instead
+            return side.answer(job, round_, body)
         if job not in self._jobs:
             raise PolicyRefused("the job was not approved by this party")
         self._check_in_place()
         self._columns.prepare(self._jobs[job].context.columns)
-        before = self._ledger.state.total
-        answer = self._jobs[job].answer(round_, body)
-        if self._ledger.state.total > before:
-            self._unpaid.paid(job)
-        return answer
+        return self._jobs[job].answer(round_, body)
 
     def close_job(self, job: str, *, finished: bool = False) -> bool:
         """Free what an ended job had set aside; return whether it had something."""
-        if self._aligner is not None and job in self._open_jobs():
-            self._aligner.close(job, finished=finished)
+        if job in self._open_jobs():
+            for side in self._sides:
+                side.close(job, finished=finished)
         if (ended := self._jobs.pop(job, None)) is not None:
             self._columns.forget(ended.context.columns)
+        if self._keys is not None:
+            self._keys.erase(job)  # a key serves one job
         with self._ledger.lock:
             if job not in self._open_jobs():
                 return False
             self._ledger.close_job(job)
             return True
 
-    def _aligns(self, job: str) -> bool:
-        return self._aligner is not None and self._aligner.has(job)
+    @property
+    def _sides(self) -> list[Aligner | Predictor]:
+        """The sides of jobs that end in no model of their own."""
+        return [side for side in (self._aligner, self._predictor) if side is not None]
+
+    def _side(self, job: str) -> Aligner | Predictor | None:
+        """Return the side that has approved a job, if it ends in no model."""
+        return next((side for side in self._sides if side.has(job)), None)
 
     def _admit(self, name: str, spec: bytes) -> None:
         job = job_from_bytes(spec)
@@ -245,6 +279,11 @@ class Vault:
             self._unpaid.check()
         if method_of(job.kind).model:
             self._jobs[name] = self._admit_columns(name, job)
+        elif job.kind == PREDICTION.kind:
+            if self._predictor is None:
+                raise PolicyRefused("this party has no table of records to score")
+            self._check_in_place()
+            self._predictor.admit(name, job)
         elif self._aligner is None or self._units.unit is not Unit.RECORD:
             raise PolicyRefused("this party lists no people for alignments; see [align]")
         else:
@@ -256,7 +295,7 @@ class Vault:
         self._check_in_place()
         today = self._today()
         # First, so that a refusal does not tell which of the columns that the policy hides exist.
-        self._policy.approve(job, self.party, coordinator=self.coordinator, today=today)
+        allowed = self._policy.approve(job, self.party, coordinator=self.coordinator, today=today)
         side = side_of(job.kind)
         self._check_table(job)
         member = job.member(self.party)
@@ -272,6 +311,8 @@ class Vault:
             self._gate,
             self._ledger,
             units=self._units,
+            pins={} if allowed.sealed is None else allowed.sealed.pins,
+            keys=self._keys,
             drop_out=self._drop_out,
         )
         return side(job.method, context)

@@ -6,6 +6,7 @@ The shape is described in `colonnade.report`.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from colonnade.core.errors import BadInput
@@ -13,6 +14,7 @@ from colonnade.data.model import LinearModel
 from colonnade.methods.base import Member, Unit
 from colonnade.methods.registry import method_of
 from colonnade.privacy.accounting import epsilon_of, rho_from_units
+from colonnade.privacy.disclosure import PREDICTION
 from colonnade.privacy.membership import MEMBERSHIP
 from colonnade.report import state_promise
 from colonnade.server.engine.coordinator import Coordinator
@@ -58,14 +60,16 @@ def report_of(engine: Coordinator, store: Store, run: Run) -> Report:
         "labels": job.method.labels.value,
         "rounds": {"planned": run.rounds, "done": run.rounds_done},
         "parameters": dict(run.algorithm.parameters()),
-        "privacy": _privacy(engine, run, store.uplink(row.job_id), found.statement),
+        "privacy": _privacy(engine, run, store.uplink(row.job_id), found),
         "uplink": _uplink(run, store.uplink(row.job_id), found),
         "model": model,
         "per_deviation": scaled_by,
         "path": _path(found.models),
         "unused": _unused(run),
         "quality": None,
+        "contribution": found.contribution,
         **({section: found.section} if section and found.section is not None else {}),
+        **found.also,
     }
 
 
@@ -114,7 +118,9 @@ def _private(engine: Coordinator, run: Run) -> bool:
     return not any(_offer(engine, member.party).simulation for member in run.job.members)
 
 
-def _privacy(engine: Coordinator, run: Run, rows: Sequence[UplinkRow], statement: str) -> Report:
+def _privacy(
+    engine: Coordinator, run: Run, rows: Sequence[UplinkRow], findings: Findings
+) -> Report:
     job, delta, account = run.job, run.job.delta, method_of(run.job.kind).account
 
     def amount(units: int) -> Report:
@@ -171,7 +177,8 @@ def _privacy(engine: Coordinator, run: Run, rows: Sequence[UplinkRow], statement
         "parties": parties,
         "by_round": [{"round": number, "spent": by_round[number]} for number in sorted(by_round)],
     }
-    return found | {"statement": statement or state_promise(found, job.unit)}
+    promise = findings.promise or partial(state_promise, unit=job.unit)
+    return found | {"statement": findings.statement or promise(found)}
 
 
 def _offer(engine: Coordinator, party: str) -> federation_pb2.Offer:
@@ -215,7 +222,7 @@ def _ledger_spent(row: PartyRow, run: Run) -> int:
     newest = release_pb2.Release.FromString(row.latest)
     if method_of(run.job.kind).account:  # its own spending is what this coordinator has seen
         return run.spent(row.name)
-    told = 0 if newest.key.account == MEMBERSHIP else newest.receipt.spent_units
+    told = 0 if newest.key.account in (MEMBERSHIP, PREDICTION) else newest.receipt.spent_units
     return max(offer.spent_units, told, run.spent(row.name))
 
 

@@ -11,6 +11,7 @@ from colonnade.client import JobView
 from colonnade.core.errors import BadInput
 from colonnade.data.schema import load_schema
 from colonnade.methods.problem import DEFAULT_CORRELATION, Loss
+from colonnade.report.terminal import result_lines, results_of
 from colonnade.simulate.data.from_file import deal_columns, read_table, sites_from
 from colonnade.simulate.data.held_out import Divided, divide, rows_held_out
 from colonnade.simulate.data.story import even_split, sites_of
@@ -23,8 +24,10 @@ from colonnade.simulate.data_options import (
     check_seed,
     owner_of,
 )
+from colonnade.simulate.federation import Federation
 from colonnade.simulate.overlap import run_overlapping
 from colonnade.simulate.parties_option import add_parties_option, parties_of
+from colonnade.simulate.prediction import check_receiver, run_prediction
 from colonnade.simulate.run import Clock, ColumnsJob, run_columns
 from colonnade.simulate.runs import (
     Result,
@@ -63,6 +66,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PART",
         help="each party has this part of the people, at random: align, ingest, then fit",
     )
+    parser.add_argument(
+        "--predict-to",
+        metavar="NAME",
+        help="then score all rows for this party, and compare with the joined table",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -70,6 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_file_options(arguments)
     arguments.parties = parties_of(arguments.parties)
     check_seed(arguments.seed)
+    check_receiver(arguments.predict_to, tuple(arguments.parties))
     if arguments.data is None:
         if isinstance(arguments.parties, Mapping):
             raise BadInput("--parties gives columns of --data to parties; name the file")
@@ -96,9 +105,18 @@ def _run(arguments: argparse.Namespace, folder: Path) -> Result:
 
     if arguments.overlap is None:
         report = run_columns(folder, setup, show=show, say=tell, clock=clock)
-        return finish(arguments, report, clock, _found(report))
-    report = run_overlapping(folder, setup, arguments.overlap, show=show, say=tell, clock=clock)
-    found = {**_found(report), "alignment": report["alignment"]}
+    else:
+        report = run_overlapping(folder, setup, arguments.overlap, show=show, say=tell, clock=clock)
+    found = _found(report) | results_of(report)
+    if "alignment" in report:
+        found["alignment"] = report["alignment"]
+    if arguments.predict_to is not None:
+        tell(f"scoring all rows for {arguments.predict_to}, without a joined table")
+        made = Federation.at(folder, tuple(arguments.parties))
+        sites = setup.divided.fitted
+        found["prediction"] = run_prediction(
+            made, sites, report, to=arguments.predict_to, show=show
+        )
     return finish(arguments, report, clock, found)
 
 
@@ -117,7 +135,7 @@ def _sites(arguments: argparse.Namespace) -> Divided:
         even_split(arguments.features, len(names)),
         informative=min(arguments.informative, arguments.features),
         correlation=DEFAULT_CORRELATION if given is None else given,
-        noise=arguments.noise,
+        noise=arguments.label_noise,
         seed=arguments.seed,
         loss=Loss(arguments.loss),
     )
@@ -188,11 +206,21 @@ def _amounts(spend: Mapping[str, Any], delta: float) -> dict[str, Any]:
     }
 
 
+def _prediction_line(found: Mapping[str, Any]) -> str:
+    same = "equal to" if found["equal_to_joined"] else "NOT equal to"
+    return (
+        f"  scores   of {found['rows']} rows at {found['receiver']}, {same} the joined table's bit "
+        f"for bit; {found['payload_bytes']} bytes in {found['seconds']:.2g} s; no differential "
+        "privacy"
+    )
+
+
 def _lines(result: Result) -> Iterator[str]:
     quality, privacy = result["quality"], result["privacy"]
     scores = f"ours {quality['ours']:.3f}, centralised private {quality['central']:.3f}"
     plain = f"non-private {quality['nonprivate']:.3f}"
     yield f"  {quality['metric']:<8} {scores}, {plain} ({scored_on(quality)})"
+    yield from result_lines(result)
     yield from privacy_lines(privacy)
     if (found := result.get("alignment")) is not None:
         member = found["membership"]
@@ -203,3 +231,5 @@ def _lines(result: Result) -> Iterator[str]:
         for each in found["overlap"]:
             if len(each["parties"]) > 1:
                 yield f"           {' and '.join(each['parties'])}: about {each['people']}"
+    if (prediction := result.get("prediction")) is not None:
+        yield _prediction_line(prediction)

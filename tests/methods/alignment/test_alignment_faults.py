@@ -23,10 +23,13 @@ from colonnade.core.errors import DatasetChanged, Unreachable
 from colonnade.ledger.create import open_ledger
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
+from colonnade.methods.alignment import sizes
+from colonnade.methods.alignment.crypto.exchange import Unattested
 from colonnade.methods.alignment.job_spec import AlignmentJobSpec
 from colonnade.methods.job import Job, job_id
 from colonnade.party.alignment.answers import AlignmentAnswers
-from colonnade.party.alignment.people import AlignConfig, read_people
+from colonnade.party.alignment.config import AlignConfig
+from colonnade.party.alignment.people import read_people
 from colonnade.party.alignment.store import AlignmentFolder
 from colonnade.party.methods.alignment import AlignmentParty
 from colonnade.privacy.membership import MEMBERSHIP
@@ -84,7 +87,7 @@ def answers_of(home: Home, job: Job) -> AlignmentAnswers:
     return AlignmentAnswers(
         name,
         spec,
-        AlignmentParty(spec, home.name, ledger, people.ids),
+        AlignmentParty(spec, home.name, ledger, people.ids, attestor=Unattested()),
         people.ids,
         config.id,
         Gate(ledger, SeededNoise(7)),
@@ -177,7 +180,7 @@ def test_a_coordinator_that_dies_at_many_commits_ends_with_one_order(tmp_path: P
     url = f"sqlite:///{tmp_path}/hub.db"
 
     async def life(store: Database) -> bool:
-        """Run one life of the coordinator; tell whether the job ended in it."""
+        """Run one life of the coordinator; return whether the job ended in it."""
         try:
             async with coordinator(made, store=store, port=port) as hub:
                 try:
@@ -243,3 +246,6 @@ async def test_a_party_that_is_restarted_in_many_rounds_pays_once(tmp_path: Path
     assert restarts > 3
     check_rows({each: side.rows() for each, side in sides.items()}, people, "union")
     assert sides[PAIR[0]].ledger.budget(MEMBERSHIP).spent == job.max_units(PAIR[0])
+    state = sides[PAIR[0]].ledger.state
+    kept = {key.kind for key in state.stored.keys() - state.purged}
+    assert kept <= {MEMBERSHIP, sizes.CONFIRM, sizes.ACCEPTED}  # no point and no tag stays

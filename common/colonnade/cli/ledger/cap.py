@@ -10,6 +10,7 @@ from colonnade.cli.ledger.place import add_place, files_of
 from colonnade.core.errors import BadInput
 from colonnade.ledger.create import open_ledger
 from colonnade.ledger.receipts import approver_key_from_file
+from colonnade.privacy.membership import MEMBERSHIP
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,7 +18,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_place(parser)
     add_cap_options(parser)
     parser.add_argument("--reason", required=True, help="why, for the record")
-    parser.add_argument("--account", default="", help="only this client; all by default")
+    parser.add_argument(
+        "--account",
+        default="",
+        help="only this client, or 'membership' for alignments; default: the table's own, and all "
+        "clients that have none",
+    )
     parser.add_argument(
         "--approver-key", type=Path, help="second person's key, if the ledger has one"
     )
@@ -25,6 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Set the cap."""
+    if arguments.account == MEMBERSHIP and arguments.epsilon is not None:
+        raise BadInput(
+            "alignments are priced in rho: one of epsilon E costs E*E/2, so two of epsilon 1 take "
+            "--rho 1 in all, with what is spent"
+        )
     units, stated = cap_units(arguments)
     if not arguments.reason.strip():
         raise BadInput("--reason is empty; say why, for the record")

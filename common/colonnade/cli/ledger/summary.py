@@ -1,15 +1,20 @@
 """A ledger's summary, for people and for machines."""
 
+import math
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 from colonnade.cli.amounts import amount_as_json, format_amount
-from colonnade.ledger.export import Summary
-from colonnade.privacy.accounting import epsilon_of, rho_from_units
+from colonnade.ledger.export import Account, Summary
+from colonnade.privacy.accounting import epsilon_of, format_upper_bound, rho_from_units
+from colonnade.privacy.disclosure import PREDICTION, Disclosure
+from colonnade.privacy.membership import MEMBERSHIP, Covered, MembershipNoise
 
 # More accounts than these are summed up.
 _LISTED = 4
+_OF_THE_TABLE = ("", MEMBERSHIP, PREDICTION)
+_NOT_OF_THE_CAP = (MembershipNoise.name, Covered.name, Disclosure.name)
 
 
 def as_json(summary: Summary, delta: float) -> dict[str, Any]:
@@ -36,6 +41,7 @@ def as_json(summary: Summary, delta: float) -> dict[str, Any]:
                 "left": amount(account.cap - account.spent - account.reserved),
                 "releases": account.releases,
                 "delta_besides": account.delta,
+                "runs_epsilon": account.runs_epsilon,
             }
             for account in summary.accounts
         ],
@@ -66,17 +72,23 @@ def print_summary(summary: Summary, delta: float) -> None:
     if (bound := summary.bound) is not None:
         forced = ", forced" if bound.forced else ""
         print(f"  bound to   dataset {bound.dataset or 'of a file'}{forced}: {bound.reason}")
-    clients = [account for account in summary.accounts if account.name]
+    clients = [each for each in summary.accounts if each.name not in _OF_THE_TABLE]
     many = len(clients) > _LISTED
     for account in summary.accounts:
+        if account.name == MEMBERSHIP:
+            _print_membership(account)
+            continue
+        if account.name == PREDICTION:
+            print(
+                f"  account prediction, without differential privacy: {account.releases} messages"
+            )
+            continue
         if account.name and many:
             continue
         if account.name:
             print(f"  account {account.name}")
         print(f"  cap        {amount(account.cap)}")
         print(f"  spent      {amount(account.spent)}  in {account.releases} releases")
-        if account.delta:
-            print(f"  delta      {account.delta:.3g} besides, of alignments: it adds to the above")
         print(f"  set aside  {amount(account.reserved)}")
         print(f"  left       {amount(account.cap - account.spent - account.reserved)}")
     if many:
@@ -88,10 +100,36 @@ def print_summary(summary: Summary, delta: float) -> None:
         print(f"    left     {amount(min(left))} at least")
     for name, count, units in summary.by_mechanism:
         # A sum over accounts is nobody's spending.
-        print(f"  {name:<18} {count:>6} releases{'' if clients else f'  {amount(units)}'}")
+        shown = "" if clients or name in _NOT_OF_THE_CAP else f"  {amount(units)}"
+        print(f"  {name:<18} {count:>6} releases{shown}")
     if summary.abandoned:
         print(f"  abandoned  {summary.abandoned} releases: paid for, never made")
     print(f"  chain head {summary.chain_hash}")
+
+
+def _print_membership(account: Account) -> None:
+    """Print what alignments may cost and have cost.
+
+    An alignment is priced as ``epsilon**2 / 2`` rho, so amounts read as the epsilon of one run;
+    what was spent is the sum over runs (basic composition), with the sum of their deltas.
+    """
+
+    def one_run(units: int) -> str:
+        rho = rho_from_units(units)
+        epsilon = format_upper_bound(math.sqrt(2.0 * rho))
+        return f"rho {rho:<10.6g} (one alignment of epsilon {epsilon})" if units else "nothing"
+
+    left = account.cap - account.spent - account.reserved
+    print("  account membership, for alignments alone")
+    print(f"    cap      {one_run(account.cap)}")
+    if 0 < account.spent == account.runs_units:
+        rho, epsilon = rho_from_units(account.spent), format_upper_bound(account.runs_epsilon)
+        print(f"    spent    rho {rho:<10.6g} (epsilon {epsilon} at delta {account.delta:.3g})")
+    else:  # also of a ledger that this one continues, whose runs it does not list
+        print(f"    spent    {one_run(account.spent)}")
+    if account.reserved:
+        print(f"    aside    {one_run(account.reserved)}")
+    print(f"    left     {one_run(left)}")
 
 
 def describe(entry: dict[str, Any]) -> str:

@@ -5,8 +5,13 @@ import json
 
 from colonnade.cli.logs import add_config_options
 from colonnade.methods.alignment.claims import PROMISE, learned
+from colonnade.methods.prediction.claims import PROMISE as PREDICT_PROMISE
+from colonnade.methods.prediction.claims import exposure
+from colonnade.methods.sealed.claims import PROMISE as SEALED_PROMISE
+from colonnade.party.alignment.policy import AlignAllowance
 from colonnade.party.config import load_config
 from colonnade.party.policy import TEMPLATE, Policy, load_policy
+from colonnade.party.sealed.policy import SealedGrant, key_to_text
 from colonnade.privacy.accounting import rho_from_units
 
 
@@ -31,6 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
                 "max_rho": rho_from_units(each.max_units),
                 "max_rounds": each.max_rounds,
                 "until": None if each.until is None else str(each.until),
+                "sealed": None if each.sealed is None else _sealed(each.sealed),
             }
             for each in policy.allowances
         ]
@@ -42,14 +48,15 @@ def run(arguments: argparse.Namespace) -> int:
                 "max_people": each.max_people,
                 "max_epsilon": each.max_epsilon,
                 "max_delta": each.max_delta,
-                "learned": [{"who": who, "what": what} for who, what in learned(each.modes)],
+                "min_new": each.min_new,
+                "learned": [{"who": who, "what": what} for who, what in _learned(each)],
                 "until": None if each.until is None else str(each.until),
             }
             for each in policy.alignments
         ]
-        print(json.dumps({"allow": rows, "align": aligns}))
+        print(json.dumps({"allow": rows, "align": aligns, "predict": _predictions(policy)}))
         return 0
-    if not policy.allowances and not policy.alignments:
+    if not policy.allowances and not policy.alignments and not policy.predictions:
         print("the policy allows nothing: every job is refused")
     for each in policy.allowances:
         until = f", until {each.until}" if each.until else ""
@@ -57,8 +64,58 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"  features    {', '.join(each.features)}; label: {'yes' if each.label else 'no'}")
         rho = rho_from_units(each.max_units)
         print(f"  for one job rho up to {rho:.6g}, up to {each.max_rounds} rounds")
+        if each.sealed is not None:
+            peers = ", ".join(each.sealed.pins) or "nobody yet"
+            print(f"  sealed      with {peers}, up to {each.sealed.columns} columns")
+            print(f"  {SEALED_PROMISE}")
     _print_alignments(policy)
+    _print_predictions(policy)
     return 0
+
+
+def _predictions(policy: Policy) -> list[dict[str, object]]:
+    return [
+        {
+            "coordinator": each.coordinator.uri,
+            "job": each.job,
+            "model": each.model,
+            "receiver": each.receiver,
+            "purpose": each.purpose,
+            "max_rows": each.max_rows,
+            "until": str(each.until),
+            "models_per_row": each.models_per_row,
+            "middle": each.middle,
+            "peers": {name: key_to_text(key) for name, key in each.pins.items()},
+            "promise": PREDICT_PROMISE,
+        }
+        for each in policy.predictions
+    ]
+
+
+def _print_predictions(policy: Policy) -> None:
+    """Say who may have people scored, for whom, and what is then learned."""
+    for grant in policy.predictions:
+        what = f"job {grant.job[:12]}" if grant.job else f"model {grant.model[:12]}"
+        print(f"{grant.coordinator.uri} may have rows scored by {what}, until {grant.until}")
+        print(f"  receiver    {grant.receiver}, for: {grant.purpose}")
+        print(f"  up to {grant.max_rows} rows, {grant.models_per_row} models each")
+        if grant.middle:
+            print(f"  may be left out: {', '.join(grant.middle)}")
+        print(f"  {exposure(1 + len(grant.pins))}")
+    if policy.predictions:
+        print(f"  {PREDICT_PROMISE}")
+
+
+def _sealed(grant: SealedGrant) -> dict[str, object]:
+    return {
+        "promise": SEALED_PROMISE,
+        "peers": {name: key_to_text(key) for name, key in grant.pins.items()},
+        "columns": grant.columns,
+    }
+
+
+def _learned(grant: AlignAllowance) -> tuple[tuple[str, str], ...]:
+    return learned(grant.modes, extends=grant.min_new is not None)
 
 
 def _print_alignments(policy: Policy) -> None:
@@ -71,7 +128,7 @@ def _print_alignments(policy: Policy) -> None:
             f"  up to {grant.max_people} people; membership for one run epsilon up to "
             f"{grant.max_epsilon:.4g}, delta up to {grant.max_delta:.3g}"
         )
-        for who, what in learned(grant.modes):
+        for who, what in _learned(grant):
             print(f"  learns      {who}: {what}")
     if policy.alignments:
         print(f"  {PROMISE}")

@@ -14,7 +14,7 @@ from colonnade.core.errors import BadInput
 from colonnade.data.table import COARSE_NAME
 from colonnade.ledger.create import open_ledger
 from colonnade.methods.alignment.normalise import IdColumn, IdRule, Repeated
-from colonnade.party.alignment.people import AlignConfig
+from colonnade.party.alignment.config import AlignConfig
 from colonnade.party.config import PartyConfig, load_config
 from colonnade.party.data.binding import Rows, check_binding, rows_of
 from colonnade.party.data.dataset import open_dataset
@@ -76,6 +76,8 @@ def _check_people(checklist: Checklist, align: AlignConfig) -> None:
         say(f"{len(people.ids)} people for alignments")
         if people.unusable or people.repeated:
             say(f"{people.unusable} rows without an id, {people.repeated} that repeat one")
+        if people.repeated:
+            say("an alignment is refused for them, unless it takes the first: --repeated first")
 
 
 def _check_ledger(

@@ -38,7 +38,7 @@ def planned_prices(
 
 def _budget(epsilon: float, delta: float) -> int:
     if not 0.0 < epsilon < 1000.0:
-        raise BadArgument("epsilon", "must lie between 0 and 1000")
+        raise BadArgument("epsilon", "must lie above 0 and below 1000")
     try:
         return units_down(rho_of(epsilon, delta))
     except ValueError as error:

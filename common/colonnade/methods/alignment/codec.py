@@ -62,7 +62,11 @@ def spec_to_bytes(spec: AlignmentSpec) -> bytes:
         mode=_MODES[spec.mode],
         id_columns=[
             pb.AlignmentIdColumn(
-                form=_FORMS[c.form], trim=c.trim, fold_case=c.fold_case, digits_only=c.digits_only
+                form=_FORMS[c.form],
+                trim=c.trim,
+                fold_case=c.fold_case,
+                digits_only=c.digits_only,
+                number=c.number,
             )
             for c in spec.ids.columns
         ],
@@ -93,7 +97,7 @@ def spec_from_bytes(raw: bytes) -> AlignmentSpec:
             mode=modes[message.mode],
             ids=IdRule(
                 tuple(
-                    IdColumn(forms[c.form], c.trim, c.fold_case, c.digits_only)
+                    IdColumn(forms[c.form], c.trim, c.fold_case, c.digits_only, c.number)
                     for c in message.id_columns
                 ),
                 repeated[message.repeated_ids],
@@ -150,12 +154,14 @@ def segments_from_bytes(raw: bytes) -> tuple[Segment, ...]:
 
 def key_to_proto(key: SignedKey) -> pb.AlignmentKey:
     """Return the message of a key."""
-    return pb.AlignmentKey(public_key=key.public_key, signature=key.signature)
+    return pb.AlignmentKey(
+        public_key=key.public_key, signature=key.signature, attestation=key.attestation
+    )
 
 
 def keys_from_proto(messages: Sequence[pb.AlignmentKey]) -> tuple[SignedKey, ...]:
     """Read keys."""
-    return tuple(SignedKey(key.public_key, key.signature) for key in messages)
+    return tuple(SignedKey(key.public_key, key.signature, key.attestation) for key in messages)
 
 
 def count_to_proto(count: SignedCount) -> pb.AlignmentCount:

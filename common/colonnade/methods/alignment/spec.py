@@ -21,6 +21,8 @@ MAX_RUNS = 1000
 # The chunks that a party returns in a round must fit one body, and a task one message.
 MAX_BODY_BYTES = 3 << 20
 _MAX_CHUNK = 1 << 16
+# Every chunk is a round, and every round some entries of each party's ledger, for good.
+MAX_CHUNKS = 10_000
 
 
 class Mode(enum.Enum):
@@ -54,7 +56,7 @@ class AlignmentPart:
 class Extension:
     """The earlier alignment whose rows stay where they are.
 
-    A party that brings new people brings at least ``min_new`` of them: fewer would single them out.
+    A party lists new people only if they are ``min_new`` or more: fewer would single them out.
     Dummies and canaries of the ``runs`` before are listed again where they were: whoever saw them
     vanish would know how many they had been, and so the people.
 
@@ -111,6 +113,8 @@ class AlignmentSpec:
         most = before + sum(map(self.max_count, range(self.n_parties)))
         if most + self.noise.phantoms().most > MAX_ROWS:
             raise ValueError("the parties may list more people than there can be rows")
+        if max(self.max_counts()) > MAX_CHUNKS * self.chunk:
+            raise ValueError(f"a list may have more than {MAX_CHUNKS} chunks; make chunks larger")
 
     @property
     def n_parties(self) -> int:

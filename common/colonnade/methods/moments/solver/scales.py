@@ -1,0 +1,132 @@
+"""From public numbers to a moments job's tasks, and what clipping does to what comes back.
+
+Columns are seen in standard deviations from their released means. All of it follows from releases
+and public constants; nothing here is private.
+"""
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from colonnade.core.arrays import FloatArray, IntArray
+from colonnade.core.fixedpoint import GRID
+from colonnade.linear.ball import BALL, MAX_COEF, MAX_OFFSET, UNIT, Projection
+from colonnade.methods.base import Part
+from colonnade.methods.column_moments import Moments, moments_of
+from colonnade.methods.moments.rows import MAX_SKETCH
+from colonnade.methods.moments.solver.people import MeansSpec, present
+from colonnade.methods.moments.spec import MEANS
+
+_DRAWS = 2**14
+
+
+@dataclass(frozen=True, slots=True)
+class Scales:
+    """Released means and deviations by party, and the label's, in half ranges."""
+
+    features: Mapping[str, Moments]
+    label_mean: float
+    label_deviation: float
+
+    @classmethod
+    def of(cls, spec: MeansSpec, bodies: Mapping[str, Mapping[str, bytes]]) -> "Scales":
+        """Decode the released moments."""
+        features, label_mean, label_deviation = {}, 0.0, 1.0
+        for part in spec.parts:
+            mechanism, code = spec.made(part, MEANS)
+            count = present(spec, part, bodies)
+            found = moments_of(code.decode(bodies[part.party][MEANS]), count, mechanism)
+            count = len(part.features)
+            features[part.party] = Moments(found.mean[:count], found.deviation[:count])
+            if spec.sums_label(part):
+                label_mean = float(found.mean[count])
+                label_deviation = float(found.deviation[count])
+        return cls(features, label_mean, label_deviation)
+
+    def projection(
+        self,
+        part: Part,
+        kept: Sequence[int],
+        matrix: FloatArray,
+        *,
+        radius: float,
+        label: FloatArray | None = None,
+    ) -> Projection:
+        """Return the map of rows to ``matrix`` times their standardised kept features.
+
+        ``radius`` is what the ball stands for; ``label`` are the label's coefficients, for a party
+        that holds it (none by default).
+        """
+        known, places = self.features[part.party], list(kept)
+        coef = np.zeros((len(matrix), len(part.features) + part.holds_label))
+        offset = np.zeros(len(matrix))
+        # Sums in a fixed order: a matrix product's order is the library's own.
+        for column, place in enumerate(places):
+            scaled = matrix[:, column] / float(known.deviation[place]) / radius
+            coef[:, place] = scaled
+            offset -= scaled * float(known.mean[place])
+        if label is not None:
+            coef[:, -1] = label / self.label_deviation / radius
+            offset -= coef[:, -1] * self.label_mean
+        return Projection(_fixed(coef * UNIT, MAX_COEF), _fixed(offset * GRID * UNIT, MAX_OFFSET))
+
+
+def _fixed(values: FloatArray, limit: int) -> IntArray:
+    return np.rint(np.clip(values, -float(limit), float(limit))).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Clipped:
+    """What scaling into a ball leaves of a row of independent normal coordinates."""
+
+    slope: FloatArray  # of the clipped coordinate on the plain one
+    energy: FloatArray  # mean square of the clipped coordinate, the ball having radius 1
+
+
+@functools.lru_cache(maxsize=256)
+def clipped(weights: tuple[float, ...], radius: float) -> Clipped:
+    """Return how coordinates with these deviations, over ``radius``, fare in the unit ball.
+
+    By a fixed set of made-up rows: good to a percent, and the same every time.
+    """
+    made = np.random.Generator(np.random.PCG64(0)).standard_normal((_DRAWS, len(weights)))
+    made *= np.array(weights) / radius
+    inside = made * np.minimum(1.0, 1.0 / np.sqrt((made**2).sum(axis=1)))[:, None]
+    spread = (made**2).mean(axis=0)
+    # Slopes on the coordinate before it was divided by the radius.
+    slope = (inside * made).mean(axis=0) / spread / radius
+    return Clipped(slope, (inside**2).mean(axis=0))
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedSketch:
+    """Noisy sketches, ready to be sent to a party, and how to read what comes back."""
+
+    sketches: IntArray  # (n_sketches, dim), what the task carries
+    inverse: FloatArray  # turns products with clipped rows into products with rows of ``u``
+    energy: FloatArray  # mean square of a clipped row's coordinates, the ball having radius 1
+
+    @classmethod
+    def of(cls, decoded: IntArray, clip: float) -> "DecodedSketch":
+        """Scale sketches so that a row's norm is clipped at ``clip`` times its root mean square.
+
+        ``J`` has one entry in a column, so a row of ``J' z`` is a column of ``z`` up to its sign:
+        what the clip does to rows is what it does to the columns of ``z``.
+        """
+        z = decoded.astype(np.float64)
+        # Squares are summed as integers, so that the sketches do not depend on the machine.
+        squares = [sum(value * value for value in row) for row in decoded.tolist()]
+        spread = np.array([max(math.sqrt(total / z.shape[1]), 1.0) for total in squares])
+        scale = spread * clip * math.sqrt(len(z))
+        rows = z / scale[:, None]
+        inside = rows * np.minimum(1.0, 1.0 / np.maximum(np.sqrt((rows**2).sum(axis=0)), 1e-12))
+        ridge = 1e-9 * (float(np.mean(rows**2)) * rows.shape[1] + 1.0) * np.eye(len(z))
+        slope = (inside @ rows.T) @ np.linalg.inv(rows @ rows.T + ridge)
+        return cls(
+            sketches=_fixed(rows * BALL * UNIT, MAX_SKETCH),
+            inverse=np.linalg.inv(slope + 1e-9 * np.eye(len(z))).T * (scale / BALL),
+            energy=(inside**2).mean(axis=1),
+        )

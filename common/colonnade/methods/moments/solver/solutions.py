@@ -1,0 +1,88 @@
+"""More from a finished moments job: other penalties, whole paths, intervals, correlations.
+
+Privacy: all of it is arithmetic on what was released, so none of it costs anything
+(post-processing: Dwork and Roth 2014, Proposition 2.1).
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from colonnade.core.errors import BadInput
+from colonnade.linear.solutions import Wanted, gram_summary, rounded, solution
+from colonnade.methods.moments.solver.contribution import (
+    bought_between,
+    explained,
+    intervals_of,
+    odds_ratios,
+    positive_rate,
+    told,
+)
+from colonnade.methods.moments.solver.steps import MomentsSolver, MomentsState
+from colonnade.methods.problem import Loss
+
+
+def solved(solver: MomentsSolver, state: MomentsState, wanted: Wanted) -> MomentsState:
+    """Return the state of a finished job with the coefficients that another penalty gives."""
+    if not solver.finished(state):
+        raise BadInput("the job's rounds are not over: there is no Gram matrix to solve yet")
+    found = solver.estimate(state)
+    x = solution(solver.spec, found.gram, found.target, error=found.error, wanted=wanted)
+    coef, intercept = solver.scaled(state, x)
+    return replace(state, coef=coef, intercept=intercept)
+
+
+def moments_summary(
+    solver: MomentsSolver, state: MomentsState, *, level: float = 0.95
+) -> dict[str, Any] | None:
+    """Return what a report shows of a moments job, as JSON values; None before its rounds are over.
+
+    `colonnade.report` describes it. At most the 120 features that have most to do with the
+    label are in it.
+    """
+    if not solver.finished(state):
+        return None
+    found = solver.estimate(state)
+    names = [
+        (part.party, part.features[place])
+        for part in solver.spec.parts
+        for place in solver.kept(state, part)
+    ]
+    chosen = solver.spec.penalty * found.error
+    shown, section = gram_summary(names, found.gram, found.target, chosen=chosen)
+    return section | {
+        "intervals": _intervals(solver, state, shown, level),
+        "explained": _explained(solver, state),
+        "overlap": [
+            {"parties": list(pair), "people": people}
+            for pair, people in solver.spec.overlaps().items()
+        ],
+    }
+
+
+def _intervals(
+    solver: MomentsSolver, state: MomentsState, shown: Any, level: float
+) -> dict[str, Any] | None:
+    if not bought_between(solver):
+        return None  # what parties have in common is a guess here, and so would its error be
+    found = intervals_of(solver, state, level=level)
+    lists = {
+        "coef": found.coef,
+        "error": found.error,
+        "low": found.low,
+        "high": found.high,
+        "vif": found.vif,
+    }
+    if solver.spec.loss is Loss.LOGISTIC:
+        lists |= odds_ratios(solver, state, found)
+    p_values = [float(f"{value:.3g}") for value in found.p_values()[shown]]
+    told = {name: rounded(values[shown]) for name, values in lists.items()}
+    return {"level": level, **told, "p_value": p_values}
+
+
+def _explained(solver: MomentsSolver, state: MomentsState) -> dict[str, float] | None:
+    if not bought_between(solver):
+        return None
+    classes = solver.spec.loss is Loss.LOGISTIC
+    rate = positive_rate(solver, state) if classes else None
+    found = told("share", explained(solver, state), rate)
+    return {name.removeprefix("share_"): value for name, value in found.items()}
