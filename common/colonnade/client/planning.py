@@ -128,7 +128,14 @@ def _planned(
         kind = _kind(options, problem, sealed=sealed)
         if (plan := method_of(kind).plan) is None:
             raise BadInput(f"jobs of kind {kind} are not planned from columns")
-        return plan(problem, options)
+        try:
+            return plan(problem, options)
+        except ValueError:
+            if kind != SealedSpec.kind or options.exchange or options.method:
+                raise
+            # Granted, but no such plan fits, and nobody asked for it.
+            other = method_of(choose_method(problem)).plan
+            return plan(problem, options) if other is None else other(problem, options)
     except ValueError as error:
         raise BadInput(f"no such plan: {error}") from None
 
