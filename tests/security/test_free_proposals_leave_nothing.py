@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.hosts import PRICE, a_ledger, ask, client_job, ingest_rows, vault_on, vertical_job
+from support.ledgers import spending
 
 from colonnade.core.errors import LowDisk
 from colonnade.core.fixedpoint import Bounds
@@ -62,10 +63,10 @@ def test_proposals_read_and_write_nothing(
 def test_a_refused_proposal_sets_nothing_aside_and_leaves_nothing(dataset: Dataset) -> None:
     ledger, before = a_ledger(PRICE), files(dataset)  # a job costs more
     vault = vault_on(dataset, ledger)
-    head = ledger.head
+    head = spending(ledger)
     decision = vault.consider(job_to_bytes(vertical_job(dataset, half_width=1.0)))
     assert decision.code == "budget_exceeded"
-    assert (ledger.head, files(dataset), nameless()) == (head, before, 0)
+    assert (spending(ledger), files(dataset), nameless()) == (head, before, 0)
 
 
 def test_however_many_jobs_are_open_few_have_columns_and_no_file_has_a_name(
@@ -102,6 +103,7 @@ def test_jobs_that_are_asked_nothing_cannot_grow_the_ledger_without_end(
     dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(unpaid, "MOST", 5)
+    monkeypatch.setattr(unpaid, "_LEAST", 1)
     ledger, day = a_ledger(), [dt.date(2026, 1, 1)]
     vault = vault_on(dataset, ledger, today=lambda: day[0])
     assert [proposed(vault, dataset, salt) for salt in range(8)] == [True] * 5 + [False] * 3

@@ -64,6 +64,10 @@ _PARTY = _verbs("colonnade.cli.party", init="create the party's ledger with its 
     fit="fit a private linear model on the party's own table",
     run="dial the coordinator and answer jobs that the policy allows",
     policy="check the policy and say what it allows",
+    jobs="jobs that wait for a decision, in sentences",
+    approve="agree to a job that waits",
+    hold="let a job wait, and say why",
+    refuse="refuse a job for good, also one that runs",
     bind="use a new extract about the same people with the same ledger",
 )
 _PKI = _verbs(
@@ -79,7 +83,8 @@ _LEDGER = _verbs(
     show="cap, spending and releases; also while a party runs",
     verify="check a ledger folder, or an export, from end to end",
     export="write all entries for an auditor; no data, no bodies",
-    cap="set the cap: appends a signed entry",
+    cap="set a cap: appends a signed entry",
+    approvers="show or change whose keys decide on jobs and caps",
     recover="create a new ledger after damage or a restored backup",
 )
 _BENCH = _verbs(

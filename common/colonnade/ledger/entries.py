@@ -61,7 +61,7 @@ class Opened:
     ledger_id: str
     party: str
     public_key: str
-    approver_key: str  # empty, or the key that must also sign every raise of a cap
+    approver_keys: list[str]  # of the people who decide on jobs and sign every raise of a cap
     simulation: bool
     founding_caps: int  # how many caps, set at the founding, follow this entry
     continues: list[str]  # ledgers that this one replaced after recoveries, newest first
@@ -74,15 +74,86 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True)
+class ApproversSet:
+    """Who decides from here on; signed by the ledger's key and by one who decided until now."""
+
+    type: ClassVar[str] = "approvers"
+    keys: list[str]
+    reason: str
+    signature: str
+    approver_signature: str
+
+
+@dataclass(frozen=True, slots=True)
 class CapSet:
-    """The most that an account may ever spend; the empty account is the default for all."""
+    """The most that an account may ever spend; the empty account is the default for all.
+
+    With a ``scope`` it is the most that the jobs of one operator, for one purpose or of one month
+    may cost any one account; there ``account`` names the operator, purpose or month, and the empty
+    name is the default for all of them.
+    """
 
     type: ClassVar[str] = "cap"
+    scope: str
     account: str
     units: int
     reason: str
     signature: str
     approver_signature: str
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyNoted:
+    """A policy came into use; its text is kept with the entry."""
+
+    type: ClassVar[str] = "policy"
+    version: int
+    sha256: str
+    text_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """A specification was seen, and what the policy says of it; its bytes are kept with the entry.
+
+    The job's name is their SHA-256. Of a job that the policy refuses they may not be kept.
+    """
+
+    type: ClassVar[str] = "proposed"
+    job: str
+    coordinator: str  # who proposed it
+    requested_by: str
+    purpose: str
+    name: str
+    kind: str
+    units: int  # the most that it can cost an account
+    approve: str  # "auto", "ask" or "none": whether people decide, or nobody may
+    approvals: int  # how many of them have to agree
+    policy: int  # version
+    spec_bytes: int  # 0 if they are not kept
+
+
+@dataclass(frozen=True, slots=True)
+class Declined:
+    """The party refused a job by itself: by its policy, budget or table."""
+
+    type: ClassVar[str] = "declined"
+    job: str
+    code: str
+    reason: str  # as the coordinator was told
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """An approver decided on a job that was proposed."""
+
+    type: ClassVar[str] = "decided"
+    job: str
+    verdict: str  # "approve", "hold" or "refuse"
+    reason: str
+    number: int  # of this approver's decisions on this job, from 1
+    approver: str  # public key
+    signature: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +164,7 @@ class Admitted:
     job: str
     account: str
     units: int
+    month: str  # on whose cap it counts, such as 2026-11
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +175,7 @@ class AdmittedTogether:
     job: str
     accounts: list[str]
     units: int  # of each
+    month: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +282,7 @@ class Adopted:
     """
 
     type: ClassVar[str] = "adopted"
+    scope: str  # empty, or that of a cap; then ``account`` is as there
     account: str
     units: int
     reason: str
@@ -233,7 +307,12 @@ class Bound:
 
 Entry: TypeAlias = (
     Opened
+    | ApproversSet
     | CapSet
+    | PolicyNoted
+    | Proposed
+    | Declined
+    | Decided
     | Admitted
     | AdmittedTogether
     | Charged

@@ -38,7 +38,7 @@ class Summary:
     ledger_id: str
     party: str
     public_key: str
-    approver_key: str
+    approver_keys: tuple[str, ...]
     continues: tuple[str, ...]
     simulation: bool
     entries: int
@@ -133,7 +133,7 @@ def summarise(state: LedgerState) -> Summary:
         ledger_id=opened.ledger_id,
         party=opened.party,
         public_key=opened.public_key,
-        approver_key=opened.approver_key,
+        approver_keys=state.docket.approvers,
         continues=tuple(opened.continues),
         simulation=opened.simulation,
         entries=state.head.seq,

@@ -10,18 +10,20 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
-from colonnade.core.config import Count, Positive, Strict, about, load_toml
+from colonnade.core.config import Count, Positive, Strict, about, parse_toml, read_text
 from colonnade.core.errors import PolicyRefused
+from colonnade.ledger.decisions import ASK, AUTO
 from colonnade.methods.alignment.spec import AlignmentSpec
 from colonnade.methods.job import Job
 from colonnade.methods.registry import kinds, method_of
 from colonnade.party.alignment.policy import TEMPLATE as ALIGN_TEMPLATE
-from colonnade.party.alignment.policy import AlignAllowance, AlignTable
+from colonnade.party.alignment.policy import AlignAllowance, AlignTable, Approvals, Approve
 from colonnade.pki.identity import COORDINATOR, Identity
 from colonnade.privacy.accounting import delta_for, rho_from_units, rho_of, units_down
 
 ANY = "*"
 _MAX_EPSILON = 1e4
+_NO_PURPOSE = "the job says no purpose, and the policy lists those that are allowed"
 
 TEMPLATE = """\
 # What this organization agrees to. A job must fit one [[allow]] as a whole; anything else is
@@ -43,6 +45,14 @@ delta = 1e-6
 max_rounds = 500
 # Last day on which a job is accepted.
 # until = 2030-12-31
+# "ask": such a job waits until an approver of the ledger decides (colonnade party jobs); "auto": it
+# is accepted at once.
+# approve = "ask"
+# How many approvers have to agree.
+# approvals = 1
+# For which purposes, and asked by which operators (the names in their certificates).
+# purposes = ["readmission study"]
+# operators = ["spiffe://study/operator/analyst"]
 """
 TEMPLATE += ALIGN_TEMPLATE
 
@@ -58,6 +68,15 @@ class Allowance:
     max_units: int
     max_rounds: int
     until: dt.date | None = None
+    approve: str = AUTO
+    approvals: int = 1
+    purposes: tuple[str, ...] = (ANY,)
+    operators: tuple[str, ...] = (ANY,)
+
+    @property
+    def needed(self) -> int:
+        """How many people have to agree."""
+        return self.approvals if self.approve == ASK else 0
 
     def objection(self, job: Job, party: str, today: dt.date) -> str | None:
         """Return why the job does not fit, or None."""
@@ -66,6 +85,10 @@ class Allowance:
             return f"the allowance ended on {self.until}"
         if job.kind not in self.kinds:
             return f"jobs of kind {job.kind} are not allowed"
+        if ANY not in self.purposes and job.purpose not in self.purposes:
+            return f"the purpose {job.purpose!r} is not allowed" if job.purpose else _NO_PURPOSE
+        if ANY not in self.operators and job.requested_by not in self.operators:
+            return f"{job.requested_by or 'an operator who is not named'} may not ask"
         if ANY not in self.features and (
             hidden := [name for name in member.features if name not in self.features]
         ):
@@ -88,6 +111,13 @@ class Policy:
 
     allowances: tuple[Allowance, ...]
     alignments: tuple[AlignAllowance, ...] = ()
+    text: bytes = b""  # of the file
+
+    @property
+    def needed(self) -> int:
+        """The most people who have to agree to any job."""
+        needed = [each.needed for each in self.allowances]
+        return max((*needed, *(each.needed for each in self.alignments)), default=0)
 
     def with_columns(self, columns: Mapping[str, Sequence[str]]) -> "Policy":
         """Return the policy in which a raw column's name stands for all that it becomes."""
@@ -102,6 +132,7 @@ class Policy:
                 for each in self.allowances
             ),
             self.alignments,
+            self.text,
         )
 
     def for_coordinator(self, coordinator: Identity) -> tuple[Allowance, ...]:
@@ -120,26 +151,23 @@ class Policy:
 
     def approve_alignment(
         self, spec: AlignmentSpec, party: str, *, coordinator: Identity, today: dt.date
-    ) -> None:
-        """Refuse an alignment that fits no ``[[align]]``, with the reason."""
-        reasons = []
-        for allowance in self._alignments_for(coordinator):
-            if (reason := allowance.objection(spec, party, today)) is None:
-                return
-            reasons.append(reason)
-        told = "; ".join(dict.fromkeys(reasons))
-        raise PolicyRefused(told or "the policy has no [[align]] for this coordinator")
+    ) -> int:
+        """Return how many people have to agree to an alignment.
 
-    def approve(self, job: Job, party: str, *, coordinator: Identity, today: dt.date) -> None:
-        """Refuse a job that fits no allowance, with the reason."""
-        reasons = []
-        for allowance in self.for_coordinator(coordinator):
-            reason = allowance.objection(job, party, today)
-            if reason is None:
-                return
-            reasons.append(reason)
-        told = "; ".join(dict.fromkeys(reasons))
-        raise PolicyRefused(told or "the policy allows this coordinator alignments alone")
+        One that fits no ``[[align]]`` is refused, with the reason.
+        """
+        rules = self._alignments_for(coordinator)
+        reasons = {rule: rule.objection(spec, party, today) for rule in rules}
+        return _fewest(reasons, "the policy has no [[align]] for this coordinator")
+
+    def approve(self, job: Job, party: str, *, coordinator: Identity, today: dt.date) -> int:
+        """Return how many people have to agree to a job, by the rule that needs the fewest.
+
+        One that fits no allowance is refused, with the reason.
+        """
+        rules = self.for_coordinator(coordinator)
+        reasons = {rule: rule.objection(job, party, today) for rule in rules}
+        return _fewest(reasons, "the policy allows this coordinator alignments alone")
 
     def offered(self, coordinator: Identity, names: Sequence[str]) -> tuple[list[str], bool]:
         """Return the features that a coordinator may ask for, and whether the label too."""
@@ -150,6 +178,17 @@ class Policy:
             if any(ANY in each.features or name in each.features for each in allowed)
         ]
         return features, any(each.label for each in allowed)
+
+
+def _fewest(
+    objections: Mapping[Allowance, str | None] | Mapping[AlignAllowance, str | None], nothing: str
+) -> int:
+    """Return how many people the most lenient rule needs that has no objection."""
+    fitting = [rule.needed for rule, reason in objections.items() if reason is None]
+    if not fitting:
+        told = "; ".join(dict.fromkeys(reason for reason in objections.values() if reason))
+        raise PolicyRefused(told or nothing)
+    return min(fitting)
 
 
 class _AllowTable(Strict, frozen=True):
@@ -164,6 +203,10 @@ class _AllowTable(Strict, frozen=True):
     max_epsilon: Positive | None = None
     delta: Positive | None = None
     until: dt.date | None = None
+    approve: Approve = "auto"
+    approvals: Approvals = 1
+    purposes: tuple[str, ...] = (ANY,)
+    operators: tuple[str, ...] = (ANY,)
 
     def __post_init__(self) -> None:
         self.allowance()
@@ -186,6 +229,10 @@ class _AllowTable(Strict, frozen=True):
             max_units=self._max_units(),
             max_rounds=self.max_rounds,
             until=self.until,
+            approve=self.approve,
+            approvals=self.approvals,
+            purposes=self.purposes,
+            operators=self.operators,
         )
 
     def _max_units(self) -> int:
@@ -211,8 +258,10 @@ class _PolicyFile(Strict, frozen=True):
 
 def load_policy(path: Path) -> Policy:
     """Read a policy; a key that is not known refuses the file."""
-    file = load_toml(path, _PolicyFile)
+    text = read_text(path)
+    file = parse_toml(text, _PolicyFile, origin=str(path), folder=path.resolve().parent)
     return Policy(
         tuple(table.allowance() for table in file.allow),
         tuple(table.allowance() for table in file.align),
+        text.encode(),
     )

@@ -26,6 +26,7 @@ from colonnade.party.config import PartyConfig
 from colonnade.party.data.binding import claim, note_use, rows_of
 from colonnade.party.data.dataset import Dataset, open_dataset
 from colonnade.party.data.units import units_of
+from colonnade.party.inbox import DecisionFolder
 from colonnade.party.meter import Meter
 from colonnade.party.metrics import readings
 from colonnade.party.pacing import Pace
@@ -160,6 +161,7 @@ class Party:
             today=lambda: dt.datetime.now(dt.UTC).date(),
             drop_out=self._config.drop_out,
             align=(align, AlignmentFolder.beside(self._config.data)) if align else None,
+            inbox=DecisionFolder(self._config.decisions),
         )
 
 

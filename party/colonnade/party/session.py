@@ -28,6 +28,8 @@ logger = logging.getLogger(__name__)
 _CALL_S = 20.0
 # A full disk is emptied by people.
 _LOW_DISK_S = 30.0
+# So often a party looks whether somebody decided on a job.
+_LOOK_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +100,34 @@ class _Session:
         hello = await asyncio.to_thread(self._vault.hello)
         hello.protocol, hello.program = PROTOCOL, program
         await self._send(pb.AttachRequest(hello=hello))
-        while (message := await self._call.read()) is not grpc.aio.EOF:
+        async for message in self._messages():
             await self._take(message)
         status = await self._call.code()
         if status is not grpc.StatusCode.OK:
             await self._call.read()  # raises what ended the stream
+
+    async def _messages(self) -> AsyncIterator[pb.AttachResponse]:
+        """Yield what the coordinator says; while it is silent, tell it what people decided."""
+        reading = asyncio.ensure_future(self._call.read())
+        try:
+            while True:
+                done, _ = await asyncio.wait({reading}, timeout=_LOOK_S)
+                if not done:
+                    await self._tell_decided()
+                    continue
+                if (message := await reading) is grpc.aio.EOF:
+                    return
+                yield message
+                reading = asyncio.ensure_future(self._call.read())
+        finally:
+            reading.cancel()
+
+    async def _tell_decided(self) -> None:
+        for decision in await asyncio.to_thread(self._vault.decided):
+            self._asked = time.monotonic()
+            standing = await asyncio.to_thread(self._vault.standing)
+            answer = pb.AttachRequest(epoch=self._epoch, decision=decision, standing=standing)
+            await self._reply(answer, decision.job_id)
 
     async def _take(self, message: pb.AttachResponse) -> None:
         self._asked = time.monotonic()

@@ -36,9 +36,11 @@ def run(arguments: argparse.Namespace) -> int:
         f"job        {view.job_id}\nname       {view.name}\nstate      {view.state} {view.reason}"
     )
     print(f"rounds     {view.rounds_done} of {view.rounds}\nsubmitted  by {view.submitted_by}")
+    print(f"purpose    {view.purpose or '(none said)'}")
     for party in view.parties:
         state = "attached" if party.attached else "away"
         waits = ", awaited" if party.awaited else ""
+        waits += f" ({party.waiting})" if party.waiting else ""
         print(
             f"  {party.party:<16} {state}{waits}; rho {rho_from_units(party.spent_units):.6g} of "
             f"{rho_from_units(party.max_units):.6g}; {party.payload_bytes} bytes"

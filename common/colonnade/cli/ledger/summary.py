@@ -22,7 +22,7 @@ def as_json(summary: Summary, delta: float) -> dict[str, Any]:
         "ledger_id": summary.ledger_id,
         "party": summary.party,
         "public_key": summary.public_key,
-        "approver_key": summary.approver_key,
+        "approver_keys": list(summary.approver_keys),
         "continues": list(summary.continues),
         "private": not summary.simulation,
         "entries": summary.entries,
@@ -59,8 +59,8 @@ def print_summary(summary: Summary, delta: float) -> None:
     print(f"  public key {summary.public_key}")
     if summary.simulation:
         print("  NOT PRIVATE: this is a simulation's ledger")
-    if summary.approver_key:
-        print(f"  approver   {summary.approver_key}")
+    for approver in summary.approver_keys:
+        print(f"  approver   {approver}")
     for earlier in summary.continues:
         print(f"  continues  {earlier}, whose spending it adopted")
     if (bound := summary.bound) is not None:
