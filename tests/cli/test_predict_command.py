@@ -26,7 +26,7 @@ MODEL = LinearModel(
     features=(
         ModelFeature("hospital", "age", 0.0, 100.0, 50.0, 0.5),
         ModelFeature("hospital", "unused", 0.0, 1.0, 0.5, 0.0),
-        ModelFeature("lab", "age", 0.0, 10.0, 6.0, 1.0),
+        ModelFeature("lab", "age", 0.0, 10.0, 6.25, 1.0),
         ModelFeature("lab", "glucose", 40.0, 400.0, 40.0, -0.25),
     ),
     private=True,
@@ -37,8 +37,8 @@ p2,1000,NA,40,y
 "p,3",0, ,,z
 """
 # By hand: 15 + 15 * (0.5 + 0.5 a + b - 0.25 g) for scaled (0, 0, 0), (1, fill, -1) and
-# (-1, fill, fill), the fills of the laboratory being 0.2 and -1.
-EXPECTED = [22.5, 36.75, 21.75]
+# (-1, fill, fill), the fills of the laboratory being 0.25 and -1: values on the grid.
+EXPECTED = [22.5, 37.5, 22.5]
 
 
 def run(*arguments: object) -> int:
@@ -74,7 +74,7 @@ def test_the_id_column_is_copied(folder: Path, capsys: pytest.CaptureFixture[str
     files = ["--model", folder / "model.json", "--data", folder / "joined.csv"]
     assert run(*files, "--id", "pid") == 0
     shown = capsys.readouterr()
-    assert shown.out == 'pid,prediction\np1,22.5\np2,36.75\n"p,3",21.75\n'
+    assert shown.out == 'pid,prediction\np1,22.5\np2,37.5\n"p,3",22.5\n'
     assert shown.err == predict.NOTE + "\n"
 
 

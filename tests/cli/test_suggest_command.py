@@ -9,6 +9,7 @@ from support.commands import handle
 
 from colonnade.cli.main import main
 from colonnade.core.errors import EXIT_OK, BadInput
+from colonnade.data.dialect import Dialect
 from colonnade.data.kinds import Bool, Category, Date, Number
 from colonnade.data.schema import parse_schema
 from colonnade.party.data.ingest import ingest
@@ -52,7 +53,7 @@ def completed(draft: str) -> str:
 def test_a_draft_says_types_and_levels_and_is_ingested_when_complete(
     source: Path, tmp_path: Path
 ) -> None:
-    draft = suggest(source)
+    draft = suggest(source).text
     schema = parse_schema(completed(draft), origin="draft")
     assert (schema.dialect.delimiter, schema.dialect.decimal) == (";", ",")
     assert [(each.name, each.kind) for each in schema.features] == [
@@ -68,7 +69,7 @@ def test_a_draft_says_types_and_levels_and_is_ingested_when_complete(
 
 
 def test_a_draft_has_no_bounds_and_marks_what_it_took_from_rows(source: Path) -> None:
-    draft = suggest(source)
+    draft = suggest(source).text
     assert CANARY not in draft
     assert "name 1" not in draft
     lines = draft.splitlines()
@@ -82,7 +83,7 @@ def test_a_draft_has_no_bounds_and_marks_what_it_took_from_rows(source: Path) ->
             assert REVIEW in line
     assert '# Left out: "remark": texts that are no levels' in draft
     assert '# Left out: "nothing": no value in any row.' in draft
-    assert '# id = "id"' in draft
+    assert '\nid = "id"' in draft
     assert "few different values" in draft  # grade
 
 
@@ -119,7 +120,7 @@ def test_files_as_people_have_them_are_drafted(
 ) -> None:
     path = tmp_path / "other.csv"
     path.write_bytes(encode(source.read_text()))  # type: ignore[operator]
-    draft = suggest(path)
+    draft = suggest(path).text
     assert said in draft
     schema = parse_schema(completed(draft), origin="draft")
     assert isinstance(schema.features[1].kind, Category)
@@ -131,14 +132,14 @@ def test_a_level_of_few_rows_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     for n_rare, shown in ((LEAST_ROWS - 1, False), (LEAST_ROWS, True)):
         path.write_text("ward\n" + "north\n" * 20 + "south\n" * n_rare)
-        assert ('"south"' in suggest(path)) is shown
+        assert ('"south"' in suggest(path).text) is shown
 
 
-def test_a_column_whose_name_is_there_twice_is_refused(tmp_path: Path) -> None:
+def test_a_name_that_is_there_twice_is_refused_if_one_says_so(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text("a,b,a\n1,2,3\n")
     with pytest.raises(BadInput, match="2 columns are named 'a'; set duplicates"):
-        suggest(path)
+        suggest(path, dialect=Dialect())
 
 
 @pytest.mark.parametrize(
@@ -157,4 +158,26 @@ def test_a_file_without_header_or_use_is_refused_and_not_shown(
 def test_json_holds_the_draft(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["party", "suggest", str(source), "--json"]) == EXIT_OK
     said = json.loads(capsys.readouterr().out)
-    assert said == {"out": None, "bounds_to_decide": 6, "draft": suggest(source)}
+    assert said == {"out": None, "bounds_to_decide": 6, "draft": suggest(source).text}
+
+
+def test_a_header_with_a_name_twice_is_drafted_with_numbers(tmp_path: Path) -> None:
+    rows = "".join(f"P{i};{i % 7};{i % 5};same;yes\n" for i in range(40))
+    path = tmp_path / "visits.csv"
+    path.write_text(f"Patient No;visits;visits;ward;seen\n{rows}")
+    draft = suggest(path)
+    assert draft.ids == ("Patient No",)
+    assert 'duplicates = "number"' in draft.text
+    assert 'name = "visits (2)"' in draft.text
+    # What is the same in every row says nothing, and its coefficient would be noise.
+    assert '# Left out: "ward": the same text in every row.' in draft.text
+    assert '# Left out: "seen": the same text in every row.' in draft.text
+
+
+def test_the_command_drafts_the_label_that_it_is_told(
+    source: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["party", "suggest", str(source), "--id", "id", "--label", "income"]) == 0
+    draft = capsys.readouterr().out
+    assert draft.index("[label]") < draft.index('name = "income"')
+    assert '\nid = "id"' in draft

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import GRID, Bounds, quantise
+from colonnade.data.integer_scores import IntegerScores, add_products, model_digest
 from colonnade.data.model import LinearModel, ModelFeature, ModelLabel, load_model
 from colonnade.data.model_file import LossName
 
@@ -52,8 +54,9 @@ def test_both_units_give_the_same_predictions(loss: LossName) -> None:
         coef * columns[f.full_name] for coef, f in zip(model.coef, model.features, strict=True)
     )
     expected = linear if loss == "squared" else 1.0 / (1.0 + np.exp(-linear))
-    # Six terms of at most about 1e3: rounding is below 1e-12 of them.
-    np.testing.assert_allclose(model.predict(columns), expected, rtol=0, atol=1e-9)
+    # Half a grid step for each feature, in the label's unit; a logistic function is no steeper.
+    step = 5.5 * sum(abs(f.coef_scaled) for f in model.features) / (2 * GRID)
+    np.testing.assert_allclose(model.predict(columns), expected, rtol=0, atol=1.01 * step)
 
 
 def test_a_hinge_model_predicts_the_labels_two_values() -> None:
@@ -78,7 +81,7 @@ def test_coefficients_follow_the_stated_algebra() -> None:
     assert logit.intercept == pytest.approx(-0.25 - shift)
 
 
-def test_prediction_sees_what_training_saw_up_to_the_grid() -> None:
+def test_prediction_sees_what_training_saw() -> None:
     model = random_model(3, "squared")
     draw = np.random.default_rng(4)
     columns = {f.full_name: draw.normal(f.low, 2 * (f.high - f.low), 500) for f in model.features}
@@ -86,10 +89,59 @@ def test_prediction_sees_what_training_saw_up_to_the_grid() -> None:
         f.coef_scaled * quantise(columns[f.full_name], f.bounds, grid=GRID) / GRID
         for f in model.features
     )
-    # Half a grid step for each feature.
-    step = sum(abs(f.coef_scaled) for f in model.features) / (2 * GRID)
-    predicted = (model.predict(columns) - 2.5) / 5.5
-    assert np.abs(predicted - trained).max() <= 1.01 * step
+    # Coefficients are rounded to 2**-36 or finer here: far below half a grid step, 2**-15.
+    np.testing.assert_allclose(model.decision_function(columns), trained, rtol=0, atol=2e-10)
+
+
+def test_a_score_has_the_same_bits_however_its_columns_are_split() -> None:
+    model = random_model(5, "logistic")
+    draw = np.random.default_rng(6)
+    columns = {
+        f.full_name: draw.normal(f.low, 2 * (f.high - f.low), 70_000) for f in model.features
+    }
+    integers = IntegerScores.of(model)
+    parts = []
+    for chosen in ([4], [5, 0, 2], [1, 3]):
+        total = np.zeros(70_000, np.int64)
+        held = np.array([model.features[at].quantised(columns[NAMES[at]]) for at in chosen])
+        add_products(total, held, [integers.coef[at] for at in chosen])
+        parts.append(total)
+    whole = integers.score(sum(parts[::-1], np.zeros(70_000, np.int64)))
+    assert whole.tobytes() == model.decision_function(columns).tobytes()
+    assert model.from_score(whole).tobytes() == model.predict(columns).tobytes()
+
+
+NAMES = [f.full_name for f in random_model(5, "logistic").features]
+
+
+@given(
+    st.lists(st.floats(-1e300, 1e300, allow_subnormal=False), min_size=1, max_size=40),
+    st.floats(-1e300, 1e300),
+)
+def test_no_part_of_256_overflows_whatever_the_coefficients(
+    coef: list[float], intercept: float
+) -> None:
+    features = tuple(
+        ModelFeature("p", f"f{at}", -1.0, 1.0, 0.0, each) for at, each in enumerate(coef)
+    )
+    integers = IntegerScores.of(replace(MODEL, features=features, intercept_scaled=intercept))
+    extreme = GRID * sum(map(abs, (integers.intercept, *integers.coef)))
+    assert extreme < 2**62 // 256
+
+
+def test_models_that_differ_in_one_bit_have_other_digests() -> None:
+    first = MODEL.features[0]
+    nudged = msgspec.structs.replace(first, coef_scaled=float(np.nextafter(0.5, 1.0)))
+    others = [
+        replace(MODEL, features=(nudged, *MODEL.features[1:])),
+        replace(MODEL, intercept_scaled=float(np.nextafter(-0.25, 0.0))),
+        replace(MODEL, features=(msgspec.structs.replace(first, fill=45.0), *MODEL.features[1:])),
+        replace(MODEL, loss="logistic"),
+        replace(MODEL, job_id="cd" * 32),
+    ]
+    assert len({model_digest(each) for each in (MODEL, *others)}) == 6
+    assert model_digest(replace(MODEL, private=False)) == model_digest(MODEL)
+    assert model_digest(LinearModel.from_json(MODEL.to_json())) == model_digest(MODEL)
 
 
 def test_values_are_clipped_and_missing_ones_become_the_fill_clipped_too() -> None:
@@ -100,7 +152,8 @@ def test_values_are_clipped_and_missing_ones_become_the_fill_clipped_too() -> No
     }
     found = (MODEL.predict(columns) - 15.0) / 15.0
     missing = -0.25 + 0.5 * (44.0 - 55.0) / 55.0 + 0.3  # a fill of 500 is drawn to 400
-    np.testing.assert_allclose(found, [0.25, -0.75, -0.375, missing], atol=1e-12)
+    step = (0.5 + 0.125 + 0.3) / (2 * GRID)  # half a grid step for each feature
+    np.testing.assert_allclose(found, [0.25, -0.75, -0.375, missing], atol=step)
     assert columns["hospital.age"][0] == 200.0  # the caller's arrays stay as they are
 
 

@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from colonnade.core.errors import BadInput
+from colonnade.core.fixedpoint import GRID
 from colonnade.data.frames import columns_of, is_frame
 from colonnade.data.model import LinearModel, ModelFeature, ModelLabel
 
@@ -79,7 +80,7 @@ def model(loss: Any = "squared", label: ModelLabel | None = None) -> LinearModel
 
 
 def expected() -> Any:
-    return 0.1 + SCALED @ np.array([0.5, -0.25, 0.125])
+    return 0.1 + (np.rint(SCALED * GRID) / GRID) @ np.array([0.5, -0.25, 0.125])
 
 
 @pytest.mark.parametrize("table", TABLES)

@@ -45,7 +45,7 @@ def test_columns_of_other_kinds_are_declared_as_documented() -> None:
     category = Category(("surgery", "medicine"), other="elsewhere", baseline="medicine")
     date = Date(dt.date(2015, 1, 1), "%d.%m.%Y")
     assert parse(example(2)) == Schema(
-        dialect=Dialect(delimiter=";", encoding="cp1252"),
+        dialect=Dialect(delimiter=";", encoding="cp1252", duplicates="number"),
         features=(
             Column("ward", "ward", unit, 0.0, category),
             Column("smoker", "smoker", unit, 0.5, Bool(("J",), ("N",)), missing_indicator=True),

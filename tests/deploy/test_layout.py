@@ -49,6 +49,13 @@ def test_the_command_line_starts_without_heavy_imports() -> None:
         assert ours <= {"colonnade.cli", "colonnade.core", *LIGHT}, words
 
 
+def test_a_running_party_starts_without_the_engine_that_reads_files() -> None:
+    # It is needed once an alignment lists people; at exit it may write lines of its own.
+    code = "import sys, colonnade.party.runtime; print('duckdb' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ran.stdout == "False\n", ran.stderr
+
+
 def test_nothing_unpickles_or_evaluates() -> None:
     banned = ("pickle", "marshal", "shelve", "eval(", "exec(", "allow_pickle", "yaml.load")
     sources = [

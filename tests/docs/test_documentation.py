@@ -150,3 +150,15 @@ def test_the_readme_is_short() -> None:
     assert 300 < len(text.split()) <= 700
     for term in ("vertical federated learning", "record-level", "threat model"):
         assert term in text.lower()
+
+
+def test_every_error_code_is_in_the_reference() -> None:
+    shipped = (file for file in SOURCES if file.startswith(("common", "server", "party", "sim")))
+    found = (
+        re.findall(r'^    code = "(\w+)"$', (ROOT / file).read_text(), re.MULTILINE)
+        for file in shipped
+    )
+    codes = {code for each in found for code in each}
+    assert len(codes) > 30
+    page = (ROOT / "docs/reference/errors.md").read_text()
+    assert not {code for code in codes if f"`{code}`" not in page}

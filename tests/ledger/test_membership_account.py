@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 from support.ledgers import CAP, digest, new_ledger
 
+from colonnade.cli.ledger.summary import as_json, print_summary
 from colonnade.core.errors import BudgetExceeded
 from colonnade.ledger.entries import ReleaseKey
-from colonnade.ledger.export import export_lines, verify_export
+from colonnade.ledger.export import export_lines, summarise, verify_export
 from colonnade.ledger.ledger import Ledger
 from colonnade.privacy.membership import MEMBERSHIP, Covered, MembershipNoise
 
@@ -61,3 +62,17 @@ def test_an_export_states_the_deltas_of_all_alignments_beside_rho(ledger: Ledger
     assert accounts[MEMBERSHIP].delta == 2 * LAW.delta > 0.0
     assert accounts[MEMBERSHIP].spent == 2 * LAW.cost
     assert accounts[""].delta == 0.0
+
+
+def test_a_run_of_epsilon_1_is_shown_as_epsilon_1(
+    ledger: Ledger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Read as rho at a delta, the half that a run of epsilon 1 costs would be epsilon 5.2.
+    ledger.admit("job", units=LAW.cost, account=MEMBERSHIP)
+    ledger.charge(key(MEMBERSHIP), LAW, request_sha256=REQUEST)
+    summary = summarise(ledger.state)
+    print_summary(summary, 1e-6)
+    (spent,) = [line for line in capsys.readouterr().out.splitlines() if "    spent" in line]
+    assert f"(epsilon 1 at delta {LAW.delta:.3g})" in spent
+    (account,) = [each for each in as_json(summary, 1e-6)["accounts"] if each["account"]]
+    assert account["runs_epsilon"] == 1.0

@@ -5,14 +5,14 @@ import math
 import numpy as np
 import pytest
 
+from colonnade.methods.calibration import discriminant, shaped
 from colonnade.methods.column_moments import Moments, shared_column
 from colonnade.methods.frank_wolfe import plan as frank_wolfe
+from colonnade.methods.frank_wolfe.solver.scores import correlations
+from colonnade.methods.made_up_scores import bounded, made_up_scores
 from colonnade.methods.problem import Loss, Problem
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.simulation import SeededNoise
-from colonnade.server.methods.calibration import discriminant, shaped
-from colonnade.server.methods.frank_wolfe.scores import correlations
-from colonnade.server.methods.made_up_scores import bounded, made_up_scores
 from colonnade.simulate.evaluation.quality import probabilities
 from colonnade.simulate.inprocess.vertical import grid
 

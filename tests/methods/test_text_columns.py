@@ -243,8 +243,9 @@ def test_a_level_that_looks_like_a_number_may_come_as_one() -> None:
     needed = Input("p", encoding, (None, feature))
     for values in (["1", "2", None], [1, 2, None], [1.0, 2.0, np.nan]):
         given = np.array(values, dtype=object)
-        np.testing.assert_array_equal(needed.score(given), [-1.0, 1.0, -1.0])
-    np.testing.assert_array_equal(needed.score(np.array([1.0, 2.0, np.nan])), [-1.0, 1.0, -1.0])
+        assert [column.tolist() for _, column in needed.columns(given)] == [[-GRID, GRID, -GRID]]
+    ((_, column),) = needed.columns(np.array([1.0, 2.0, np.nan]))
+    assert column.tolist() == [-GRID, GRID, -GRID]
 
 
 # -- sensitivity --------------------------------------------------------------------------------
@@ -470,6 +471,6 @@ def test_a_federation_fits_texts_and_its_model_takes_them(
                 key = name
                 encoding = next(each for each in model.encodings if each.name == key)
                 numbers = encoding.read(raw[key], N_ROWS)
-                expected += coef[name].coef_scaled * coef[name].scaled(numbers)
+                expected += coef[name].coef_scaled * coef[name].quantised(numbers) / GRID
     off = sum(abs(each.coef_scaled) for each in model.features) / GRID
     np.testing.assert_allclose(found, expected, rtol=0, atol=off)

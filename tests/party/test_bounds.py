@@ -695,3 +695,17 @@ def test_a_missing_table_or_ledger_is_bad_input_and_no_price_is_wrong_usage(
     assert run(*place[:2], "--ledger", tmp_path / "none", "--rho", 0.2) == 3
     for options in ([], ["--rho", 0.2, "--epsilon", 1]):
         assert run(*place, *options) == 2
+
+
+def test_the_command_takes_table_ledger_and_mirror_from_the_party_s_file(
+    run: Callable[..., int], place: list[object], tmp_path: Path
+) -> None:
+    _, data, _, ledger, _, mirror = place
+    config = tmp_path / "party.toml"
+    config.write_text(
+        f'coordinator = "hub.example.org:7443"\ncredentials = "pki"\ndata = "{data}"\n'
+        f'ledger = "{ledger}"\nmirror = "{mirror}"\npolicy = "policy.toml"\n'
+    )
+    assert run("--config", config, "--rho", 0.2) == 0
+    assert run("--config", config, "--data", tmp_path / "none", "--rho", 0.2) == 3
+    assert run("--rho", 0.2) == 2

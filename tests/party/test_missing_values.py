@@ -14,7 +14,7 @@ from support.vaults import ME, ledger_of, vault_of
 
 from colonnade.core.arrays import FloatArray
 from colonnade.core.errors import BadInput, BadMessage
-from colonnade.core.fixedpoint import GRID, Bounds
+from colonnade.core.fixedpoint import Bounds
 from colonnade.data.model import load_model
 from colonnade.data.schema import parse_schema
 from colonnade.data.table import COARSE_NAME, Table, open_pair
@@ -115,7 +115,7 @@ def test_prediction_scales_every_value_to_the_integer_that_training_read(
     model = algorithm.model(algorithm.start())
     trained = columns_for(*open_pair(data / "data"), NAMES_, BOUNDS[which], None).features
     for feature, column, values in zip(model.features, trained, raw().values(), strict=True):
-        scored = np.rint(feature.scaled(values) * GRID).astype(np.int16)
+        scored = feature.quantised(values)
         assert np.isnan(values).any()
         np.testing.assert_array_equal(scored, column)
 

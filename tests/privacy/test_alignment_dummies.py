@@ -16,6 +16,7 @@ from colonnade.methods.alignment.crypto.dummies import (
     patterns_led_by,
     patterns_with,
 )
+from colonnade.methods.alignment.crypto.exchange import Unattested
 from colonnade.party.methods.alignment import AlignmentParty
 from colonnade.privacy.accounting import RHO_UNIT
 from colonnade.privacy.membership import MembershipNoise
@@ -130,7 +131,9 @@ def test_sensitivities_are_those_that_the_claim_names() -> None:
 
 def test_parties_draw_their_dummies_by_the_law() -> None:
     run = prepared(members([range(3)] * 3), noise=LAW)
-    party = AlignmentParty(run.spec, "p0", signer("p0"), run.members["p0"].ids)
+    party = AlignmentParty(
+        run.spec, "p0", signer("p0"), run.members["p0"].ids, attestor=Unattested()
+    )
     noise, entropy, drawn = ShakeNoise("parties"), shake("parties"), []
     for _ in range(250):
         secrets = party.start(noise, entropy).secrets

@@ -23,6 +23,7 @@ from colonnade.methods.alignment.crypto.chain import Segment, extend
 from colonnade.methods.alignment.crypto.curve import hash_to_curve
 from colonnade.methods.alignment.crypto.dummies import PatternDummies
 from colonnade.methods.alignment.crypto.exchange import (
+    Unattested,
     pair_keys,
     seal_dummies,
     sign_count,
@@ -189,7 +190,7 @@ def test_an_exchange_key_of_low_order_is_refused() -> None:
     run = up_to(prepared(members(TWO)), 1)
 
     def edit(task: pb.AlignmentTask) -> None:
-        key = sign_key(signer("p0"), run.steps.run, 0, bytes(32))
+        key = sign_key(signer("p0"), Unattested(), run.steps.run, 0, bytes(32))
         task.keys[0].public_key, task.keys[0].signature = key.public_key, key.signature
 
     with pytest.raises(HostilePoints):

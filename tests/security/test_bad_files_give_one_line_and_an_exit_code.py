@@ -39,6 +39,14 @@ PLACES = {
     "simulate admm out": "simulate admm --out BAD/x",
     "simulate admm keep": "simulate admm --keep BAD/x",
     "coordinator": "coordinator --config BAD",
+    "coordinator new folder": "coordinator new study --host a --folder BAD/x",
+    "coordinator new approve": "coordinator new study --host a --approve BAD",
+    "party new data": "party new lab --federation study --coordinator a:1 --data BAD --id id",
+    "party new folder": "party new lab --federation study --coordinator a:1 --folder BAD/x",
+    "party join bundle": "party join BAD --folder enrolled --epsilon 1",
+    "party join folder": "party join member.pem --folder BAD --epsilon 1",
+    "party join mirror": "party join enrolled.pem --folder enrolled --epsilon 1 --mirror BAD/x",
+    "party ingest config": "party ingest --config BAD",
     "party suggest source": "party suggest BAD",
     "party suggest out": "party suggest rows.csv --out BAD/x",
     "party init approver": "party init --ledger new --name lab --rho 1 --approver BAD",
@@ -110,6 +118,10 @@ MAY_WORK = (
         for place in ("party init ledger", "party init mirror", "pki init", "pki request")
     }
     | {("ledger recover into", "folder"), ("ledger recover new mirror", "folder")}
+    | {
+        (place, "folder")
+        for place in ("coordinator new folder", "party new folder", "party join mirror")
+    }
 )
 
 
@@ -132,6 +144,8 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "pki request --folder member --role operator --federation study --name ann",
             "pki approve member/request.csr --authority ca --out member.pem",
             "pki install --folder member member.pem",
+            "party new lab --federation study --coordinator a:1 --folder enrolled",
+            "pki approve enrolled/lab.csr --authority ca --out enrolled.pem",
         ):
             assert main(line.split()) == 0
         assert main(["fit", *MODEL_FIT]) == 0

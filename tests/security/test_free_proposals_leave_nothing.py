@@ -102,8 +102,7 @@ def proposed(vault: Vault, dataset: Dataset, salt: int) -> bool:
 def test_jobs_that_are_asked_nothing_cannot_grow_the_ledger_without_end(
     dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unpaid, "MOST", 5)
-    monkeypatch.setattr(unpaid, "_LEAST", 1)
+    monkeypatch.setattr(unpaid, "MAX_UNPAID", 5)
     ledger, day = a_ledger(), [dt.date(2026, 1, 1)]
     vault = vault_on(dataset, ledger, today=lambda: day[0])
     assert [proposed(vault, dataset, salt) for salt in range(8)] == [True] * 5 + [False] * 3
@@ -117,7 +116,7 @@ def test_jobs_that_are_asked_nothing_cannot_grow_the_ledger_without_end(
 def test_jobs_that_are_paid_for_do_not_count(
     dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unpaid, "MOST", 5)
+    monkeypatch.setattr(unpaid, "MAX_UNPAID", 5)
     vault = vault_on(dataset, a_ledger())
     for salt in range(12):
         spec = job_to_bytes(vertical_job(dataset, salt=salt))

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -327,7 +328,11 @@ def test_the_coordinator_says_for_whom_it_waits_and_everybody_may_start_again(
         f'coordinator = "127.0.0.1:1"\ncredentials = "{made.folder / one / "pki"}"\ndata = "d"\n'
         f'ledger = "{files.folder}"\npolicy = "{policy}"\n'
     )
-    changes = {"policy": policy, "ledger_folder": files.folder, "decisions": tmp_path / "decisions"}
+    changes: dict[str, Any] = {
+        "policy": policy,
+        "ledger_folder": files.folder,
+        "decisions": tmp_path / "decisions",
+    }
     store = Database(f"sqlite:///{tmp_path}/hub.db")
     job = replace(make_job(made, (one, two)), purpose="a study")
 

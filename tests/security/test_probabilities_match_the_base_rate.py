@@ -12,11 +12,11 @@ from colonnade.core.arrays import FloatArray, Int16Array
 from colonnade.core.fixedpoint import GRID, Bounds, quantise
 from colonnade.methods.frank_wolfe import plan as frank_wolfe
 from colonnade.methods.frank_wolfe.residual import COEF_UNIT
+from colonnade.methods.frank_wolfe.solver.steps import FrankWolfe
 from colonnade.methods.moments import plan as moments
 from colonnade.methods.problem import Loss, Problem
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.simulation import SeededNoise
-from colonnade.server.methods.frank_wolfe.steps import FrankWolfe
 from colonnade.simulate.data.synthetic import BOUND, make
 from colonnade.simulate.evaluation.quality import probabilities
 from colonnade.simulate.inprocess import moments as moments_inprocess

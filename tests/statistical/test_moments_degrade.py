@@ -14,11 +14,11 @@ import pytest
 
 from colonnade.core.arrays import FloatArray
 from colonnade.methods.moments.plan import recommend
+from colonnade.methods.moments.solver.solutions import moments_summary
+from colonnade.methods.moments.solver.steps import MomentsSolver
 from colonnade.methods.problem import Loss, Problem
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.simulation import SeededNoise
-from colonnade.server.methods.moments.solutions import moments_summary
-from colonnade.server.methods.moments.steps import MomentsSolver
 from colonnade.simulate.inprocess.moments import model_of, run
 from colonnade.simulate.inprocess.vertical import Data, grid, quality
 

@@ -22,7 +22,7 @@ from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.methods.job import Job
 from colonnade.party import runtime
-from colonnade.party.alignment.people import AlignConfig
+from colonnade.party.alignment.config import AlignConfig
 from colonnade.party.alignment.store import AlignmentFolder, Outcome, read_outcome
 from colonnade.party.config import PartyConfig
 from colonnade.party.config import load_config as party_config

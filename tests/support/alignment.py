@@ -36,7 +36,8 @@ def prepared(
     **options: Any,
 ) -> AlignmentRun:
     """Return a run that has not begun; hooks of the run and fields of its specification by name."""
-    hooks = {name: options.pop(name) for name in ("tamper", "tamper_task") if name in options}
+    names = ("tamper", "tamper_task", "attestor")
+    hooks = {name: options.pop(name) for name in names if name in options}
     salt = hashlib.sha256(seed.encode()).digest()
     spec = simulated_spec(people, salt=salt, mode=mode, noise=noise, chunk=chunk, **options)
     return AlignmentRun(spec, people, ShakeNoise(seed), shake(seed), **hooks)

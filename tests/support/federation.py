@@ -19,8 +19,10 @@ from colonnade.data.table import COARSE_NAME, Table, open_pair
 from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.ledger import Ledger
 from colonnade.methods.base import Member, MethodSpec, Part
+from colonnade.methods.frank_wolfe.solver.steps import FrankWolfe, Iterate
 from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec
 from colonnade.methods.job import Job, job_id
+from colonnade.methods.moments.solver.steps import MomentsSolver, MomentsState
 from colonnade.methods.moments.spec import MomentsSpec
 from colonnade.methods.problem import Labels
 from colonnade.party import runtime
@@ -35,8 +37,6 @@ from colonnade.privacy.accounting import units_down
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.server.api.auth import Authenticator
-from colonnade.server.methods.frank_wolfe.steps import FrankWolfe, Iterate
-from colonnade.server.methods.moments.steps import MomentsSolver, MomentsState
 from colonnade.server.runtime import Serving, create_server
 from colonnade.server.store.base import IterateRow, Store
 from colonnade.server.store.sql import Database

@@ -112,6 +112,8 @@ def moments() -> MomentsSpec:
         share_clip=0.5,
         probe_clip=1.1,
         cross_clip=0.9,
+        presence=True,
+        overlap=(700,),
     )
 
 

@@ -42,7 +42,6 @@ class AlignOptions:
     repeated: str = Repeated.REFUSE.value
     epsilon: float = 1.0  # of membership, for each party
     delta: float = 1e-9
-    max_people: int | None = None  # of each party; by default what it allows
     chunk: int | None = None
     rule: IdRule | None = None  # instead of ``ids`` and ``repeated``
     extends: Extension | None = None  # an earlier alignment whose rows stay; see `extended`
@@ -113,10 +112,7 @@ def author_alignment(
         spec = AlignmentSpec(
             salt=secrets.token_bytes(32),
             parts=tuple(
-                AlignmentPart(
-                    offer.party, offer.ledger_key, options.max_people or offer.align_people
-                )
-                for offer in chosen
+                AlignmentPart(offer.party, offer.ledger_key, offer.align_people) for offer in chosen
             ),
             mode=Mode(options.mode),
             ids=options.rule or id_rule(options),

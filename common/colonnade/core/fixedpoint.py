@@ -64,7 +64,7 @@ def grid_dtype(grid: int) -> np.dtype[np.signedinteger]:
 def scaled(values: FloatArray, bounds: Bounds) -> FloatArray:
     """Clip ``values`` to ``bounds``, centre them on the middle and scale them to ``[-1, 1]``.
 
-    NaN stays NaN. What is fitted sees these values on a grid, and predictions as they are.
+    NaN stays NaN. What is fitted sees these values on a grid, and so do predictions.
     """
     found = np.clip(np.asarray(values, dtype=np.float64), bounds.low, bounds.high)
     found -= bounds.middle

@@ -1,8 +1,9 @@
 """A fitted linear model: what it says, as a file and as predictions.
 
 Training sees each value clipped to its public bounds, centred on their middle and divided by
-their half width, and for a missing value the declared fill, clipped and scaled alike. So a model is
-a list of coefficients on scaled values in ``[-1, 1]``::
+their half width, rounded to a grid, and for a missing value the declared fill, treated alike. So a
+model is a list of coefficients on scaled values in ``[-1, 1]``, and predictions see values as
+training does (`data.integer_scores`)::
 
     score = intercept_scaled + sum of coef_scaled * scaled value
     squared:   middle of the label + half width of the label * score
@@ -28,6 +29,7 @@ from colonnade.core.config import convert, parse_json, read_text
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
 from colonnade.data.frames import Frame, as_frame, tabulated
+from colonnade.data.integer_scores import IntegerScores, add_products
 from colonnade.data.model_columns import (
     Input,
     ModelEncoding,
@@ -163,15 +165,7 @@ class LinearModel:
             For squared error in the label's units (it may pass the label's bounds); for logistic
             the probability that the label has its high value; for hinge its high or low value.
         """
-        score = self.decision_function(frame, n_rows=n_rows)
-        if self.loss == "logistic":
-            tail = np.exp(-np.abs(score))  # never overflows
-            score = np.where(score >= 0.0, 1.0, tail) / (1.0 + tail)
-        elif self.loss == "hinge":
-            score = np.where(score > 0.0, self.label.high, self.label.low)
-        else:
-            score = self._offset + self._scale * score
-        return score
+        return self.from_score(self.decision_function(frame, n_rows=n_rows))
 
     def predict_proba(self, frame: Frame, *, n_rows: int | None = None) -> FloatArray:
         """Return the probabilities of the label's low and high value, shape ``(n_rows, 2)``."""
@@ -184,10 +178,22 @@ class LinearModel:
         """Return the score of each row, in half widths of the label or as log-odds."""
         names = {name for each in self.inputs for name in (*each.plain_names, *each.full_names)}
         columns, n_rows = tabulated(frame, names, n_rows)
-        score: FloatArray = np.full(n_rows, self.intercept_scaled)
+        integers = IntegerScores.of(self)
+        coef = dict(zip((f.full_name for f in self.features), integers.coef, strict=True))
+        total = np.zeros(n_rows, np.int64)
         for name, needed in self.match(columns).items():
-            score += needed.score(columns[name], what=f"column {name!r}")
-        return score
+            for feature, column in needed.columns(columns[name], what=f"column {name!r}"):
+                add_products(total, column[None, :], [coef[feature.full_name]])
+        return integers.score(total)
+
+    def from_score(self, score: FloatArray) -> FloatArray:
+        """Return the predictions that belong to scores, as `predict` does."""
+        if self.loss == "logistic":
+            tail = np.exp(-np.abs(score))  # never overflows
+            return np.where(score >= 0.0, 1.0, tail) / (1.0 + tail)
+        if self.loss == "hinge":
+            return np.where(score > 0.0, self.label.high, self.label.low)
+        return self._offset + self._scale * score
 
     def to_sklearn(self) -> "FittedRegressor | FittedClassifier":
         """Return a fitted estimator of scikit-learn, for pipelines and metrics."""

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from colonnade.core.arrays import AnyArray, FloatArray
+from colonnade.core.arrays import AnyArray, FloatArray, Int16Array
 from colonnade.core.config import Finite, Strict, Text
 from colonnade.core.errors import BadInput
-from colonnade.core.fixedpoint import Bounds, scaled
+from colonnade.core.fixedpoint import GRID, Bounds, quantise
 from colonnade.data.encoding import Encoding
 from colonnade.data.frames import numbers
 from colonnade.data.kinds import UNKNOWN, Number
@@ -70,9 +70,10 @@ class ModelFeature(Strict, frozen=True):
         """The name that no two features of a model share."""
         return f"{self.party}.{self.name}"
 
-    def scaled(self, values: FloatArray) -> FloatArray:
-        """Return values as training sees them, before rounding to the grid; NaN is missing."""
-        return scaled(np.where(np.isnan(values), self.fill, values), self.bounds)
+    def quantised(self, values: FloatArray) -> Int16Array:
+        """Return values as training sees them, on the grid; NaN is missing."""
+        filled = np.where(np.isnan(values), self.fill, values)
+        return quantise(filled, self.bounds, grid=GRID)
 
 
 class ModelEncoding(Encoding, frozen=True, kw_only=True):
@@ -115,14 +116,14 @@ class Input:
         """The names that the column may have in any table."""
         return tuple(f"{self.party}.{name}" for name in self.plain_names)
 
-    def score(self, values: AnyArray, *, what: str = "a column") -> FloatArray:
-        """Return what raw values add to the score; refuse a text that is not known."""
-        total: FloatArray = np.zeros(len(values))
+    def columns(
+        self, values: AnyArray, *, what: str = "a column"
+    ) -> Iterator[tuple[ModelFeature, Int16Array]]:
+        """Yield the features that are needed, on the grid; refuse a text that is not known."""
         spread = self.encoding.spread(self.numbers(np.asarray(values), what=what))
         for feature, column in zip(self.features, spread, strict=True):
             if feature is not None:
-                total += feature.coef_scaled * feature.scaled(column)
-        return total
+                yield feature, feature.quantised(column)
 
     def numbers(self, values: AnyArray, *, what: str) -> FloatArray:
         """Return what raw values are read as; NaN is missing."""

@@ -15,6 +15,7 @@ from colonnade.core.errors import LedgerDamaged, VerificationFailed
 from colonnade.ledger.entries import Bound, canonical
 from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.receipts import Receipt, verify
+from colonnade.ledger.scopes import ScopedBudget
 from colonnade.ledger.state import LedgerState
 from colonnade.privacy.membership import MembershipNoise
 
@@ -29,6 +30,13 @@ class Account:
     reserved: int
     releases: int
     delta: float = 0.0  # of the alignments that it paid for, together; rho does not cover it
+    runs_epsilon: float = 0.0  # of those alignments, added up (basic composition)
+    runs_units: int = 0  # what they cost; less than was spent if another ledger's is adopted
+
+    @property
+    def left(self) -> int:
+        """What it may still spend beside what is set aside."""
+        return self.cap - self.spent - self.reserved
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +53,7 @@ class Summary:
     chain_hash: str
     accounts: tuple[Account, ...]
     by_mechanism: tuple[tuple[str, int, int], ...]  # name, releases, units
+    scoped: tuple[ScopedBudget, ...]  # by operator, purpose and month
     bound: Bound | None  # the table that is paid for
     abandoned: int  # releases that were paid for and never made
 
@@ -121,6 +130,7 @@ def summarise(state: LedgerState) -> Summary:
     releases: dict[str, int] = {}
     mechanisms: dict[str, tuple[int, int]] = {}
     deltas: dict[str, float] = {}
+    runs: dict[str, tuple[float, int]] = {}
     for key, charge in state.charges.items():
         releases[key.account] = releases.get(key.account, 0) + 1
         name = str(charge.mechanism.record()["mechanism"])
@@ -128,6 +138,8 @@ def summarise(state: LedgerState) -> Summary:
         mechanisms[name] = (count + 1, units + charge.units)
         if isinstance(charge.mechanism, MembershipNoise):
             deltas[key.account] = deltas.get(key.account, 0.0) + charge.mechanism.delta
+            epsilon, paid = runs.get(key.account, (0.0, 0))
+            runs[key.account] = epsilon + float(charge.mechanism.epsilon), paid + charge.units
     names = sorted({*state.caps, *state.spent, *state.reserved})
     return Summary(
         ledger_id=opened.ledger_id,
@@ -146,10 +158,12 @@ def summarise(state: LedgerState) -> Summary:
                 state.reserved.get(name, 0),
                 releases.get(name, 0),
                 deltas.get(name, 0.0),
+                *runs.get(name, (0.0, 0)),
             )
             for name in names
         ),
         by_mechanism=tuple((name, *mechanisms[name]) for name in sorted(mechanisms)),
+        scoped=tuple(state.scoped.budgets()),
         bound=state.bound,
         abandoned=len(state.abandoned),
     )

@@ -12,7 +12,7 @@ the head mirror on another disk against that.
 import struct
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
@@ -22,6 +22,13 @@ from colonnade.core.errors import BadInput, LedgerDamaged
 
 # What reading a key from a file that holds none may raise.
 _NO_KEY = (OSError, ValueError, TypeError, UnsupportedAlgorithm)
+
+
+class Signer(Protocol):
+    """Signs a party's messages: a key, or a ledger that holds one."""
+
+    def sign(self, message: bytes, /) -> bytes:
+        """Return the Ed25519 signature of ``message``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,15 +10,17 @@ The month is the one that the machine's clock said when the job was admitted, as
 A clock that is wrong moves spending to another month; the table's cap does not know months.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from colonnade.core.errors import BudgetExceeded
-from colonnade.privacy.accounting import Budget, rho_from_units
+from colonnade.privacy.accounting import Budget, format_units
 from colonnade.privacy.membership import MEMBERSHIP
 
 OPERATOR, PURPOSE, MONTH = "operator", "purpose", "month"
 SCOPES = (OPERATOR, PURPOSE, MONTH)
+MONTHS = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
 
 Place = tuple[str, str]  # a scope and the operator, purpose or month
 
@@ -32,6 +34,11 @@ class ScopedBudget:
     cap: int | None  # None without one
     spent: int  # by the account that paid most
     reserved: int
+
+    @property
+    def left(self) -> int:
+        """What the cap leaves room for."""
+        return max(0, (self.cap or 0) - self.spent - self.reserved)
 
 
 @dataclass(slots=True)
@@ -56,9 +63,9 @@ class ScopedCaps:
             used = self._used(place, _people(account))
             if units > cap - used:
                 raise BudgetExceeded(
-                    f"the job may cost rho {rho_from_units(units):.6g} but "
-                    f"{rho_from_units(max(0, cap - used)):.6g} is left under the cap of "
-                    f"{rho_from_units(cap):.6g} of {told(place)}; ask for less or raise that cap"
+                    f"the job may cost {format_units(units)} but "
+                    f"{format_units(max(0, cap - used), left=True)} is left under the cap of "
+                    f"{format_units(cap, left=True)} of {told(place)}; ask for less or raise it"
                 )
 
     def check_cap(self, place: Place, units: int) -> None:
@@ -66,6 +73,8 @@ class ScopedCaps:
         scope, name = place
         if scope not in SCOPES or not name.isprintable():
             raise ValueError("a cap is of no operator, purpose or month")
+        if scope == MONTH and name and not MONTHS.fullmatch(name):
+            raise ValueError("a cap is of no month")
         Budget(units, self._used(place, ""))
         for other in {*self.spent, *self.reserved, *self.floors}:
             if other == place or (other[0] == scope and not name and other not in self.caps):

@@ -5,7 +5,6 @@ The same rules run when a ledger opens, when it grows and when an auditor reads 
 
 import hashlib
 import operator
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
@@ -45,8 +44,8 @@ from colonnade.ledger.entries import (
 )
 from colonnade.ledger.lines import GENESIS, chain, entry_from_line
 from colonnade.ledger.receipts import verify
-from colonnade.ledger.scopes import MONTH, OPERATOR, PURPOSE, Place, ScopedCaps
-from colonnade.privacy.accounting import MAX_UNITS, Budget, rho_from_units
+from colonnade.ledger.scopes import MONTH, MONTHS, OPERATOR, PURPOSE, Place, ScopedCaps
+from colonnade.privacy.accounting import MAX_UNITS, Budget, format_units
 from colonnade.privacy.mechanisms import Mechanism
 from colonnade.privacy.membership import MEMBERSHIP, Covered, MembershipNoise
 from colonnade.privacy.records import mechanism_from_record
@@ -67,7 +66,6 @@ REFUSALS = (
     ReleasePurged,
     RequestConflict,
 )
-_MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,8 +218,8 @@ class LedgerState:
             self.scoped.check_outside(key.job, key.account, units)
         elif units > left:
             raise BudgetExceeded(
-                f"the release costs rho {rho_from_units(units):.6g} but "
-                f"{rho_from_units(left):.6g} is left of what the job was admitted with"
+                f"the release costs {format_units(units)} but {format_units(left, left=True)} is "
+                "left of what the job was admitted with"
             )
 
     def unreserved(self, account: str) -> Budget:
@@ -339,7 +337,7 @@ class LedgerState:
 
     def _admit(self, job: str, accounts: Sequence[str], units: int, month: str) -> None:
         _check_lists(accounts)
-        if not _MONTH.fullmatch(month):
+        if not MONTHS.fullmatch(month):
             raise ValueError("a job is admitted in no month")
         admitted = (self.check_admission(job, each, units, month=month) for each in accounts)
         if not all(admitted):

@@ -48,16 +48,19 @@ The report object (``schema.Report`` has its types)::
                              more there are, that have less to do with the label
                          path: penalties (decreasing), coefs (a row for each), chosen: the job's own
                          correlations: of all features and, last, the label
-                         intervals: level, coef (without penalty), error, low, high; None if what
-                             parties have in common was not bought, as is explained
+                         intervals: level, coef (without penalty), error, low, high, p_value (of
+                             both kinds of error), vif (variance inflation by what is known); for
+                             classes odds_ratio, odds_low, odds_high of one deviation more; None if
+                             what parties have in common was not bought, as is explained
                          explained: share of the label's variance, as releases tell, and error:
-                             a standard deviation of it
+                             a standard deviation of it; for classes auc and auc_error
 
     evaluation           where it was bought: metric, value and standard error on n_rows people kept
                          out of the fit, epsilon it cost, party that released it, calibration:
                          predicted, observed and error of groups
-    contribution         where it is known, by party: the share that its columns explain alone, and
-                         that all others explain without them, with standard errors
+    contribution         where it is known, by party: the share that its columns explain alone, that
+                         all others explain without them, and that is lost then, with standard
+                         errors; for classes also alone_auc and without_auc; else None
 
 The report of a fit at one site (``"colonnade fit report"``; `colonnade.cli.fit.output` lists its
 fields) is read into the same `Report`.

@@ -67,20 +67,33 @@ class MomentsPath(Value, frozen=True):
 
 
 class MomentsIntervals(Value, frozen=True):
-    """Coefficients without penalty, in standard deviations, with errors and intervals."""
+    """Coefficients without penalty, in standard deviations, with errors and intervals.
+
+    Odds ratios are those of one deviation more, with their intervals; of classes only.
+    """
 
     level: float
     coef: tuple[float, ...]
     error: tuple[float, ...]
     low: tuple[float, ...]
     high: tuple[float, ...]
+    p_value: tuple[float, ...] = ()
+    vif: tuple[float, ...] = ()
+    odds_ratio: tuple[float, ...] = ()
+    odds_low: tuple[float, ...] = ()
+    odds_high: tuple[float, ...] = ()
 
 
 class MomentsExplained(Value, frozen=True):
-    """The share of the label's variance that releases say the model explains; a standard error."""
+    """The share of the label's variance that releases say the model explains; a standard error.
+
+    Of classes also the AUC that a score with such a share has.
+    """
 
     share: float
     error: float
+    auc: float | None = None
+    auc_error: float | None = None
 
 
 class Moments(Value, frozen=True):
@@ -149,12 +162,21 @@ class Clients(Value, frozen=True):
 
 
 class Contribution(Value, frozen=True):
-    """What a party's columns explain alone, and all others without them; standard errors."""
+    """What a party's columns explain alone, and all others without them; standard errors.
+
+    ``lost`` is what the job's model explains beyond the latter. Of classes also the AUC.
+    """
 
     alone: float
     without: float
     alone_error: float | None = None
     without_error: float | None = None
+    lost: float | None = None
+    lost_error: float | None = None
+    alone_auc: float | None = None
+    alone_auc_error: float | None = None
+    without_auc: float | None = None
+    without_auc_error: float | None = None
 
 
 class CalibrationGroup(Value, frozen=True):

@@ -6,7 +6,7 @@ from msgspec.structs import force_setattr, replace
 
 from colonnade.core.config import Strict, Whole, about, load_toml
 from colonnade.ledger.storage.files import LedgerFiles
-from colonnade.party.alignment.people import AlignConfig
+from colonnade.party.alignment.config import AlignConfig
 from colonnade.wire.limits import require_loopback, split_address
 from colonnade.wire.monitoring import MONITORING, Addresses
 

@@ -5,17 +5,17 @@ suggest`, `pki install`, `party init`). Files that a person has to look at are c
 """
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from colonnade.core.arguments import BadArgument
 from colonnade.core.errors import BadIdentity, BadInput
+from colonnade.core.text import listed
 from colonnade.ledger.create import LedgerConfig, create_ledger
 from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.party.config import TEMPLATE as PARTY_TEMPLATE
 from colonnade.party.config import PartyConfig, load_config
-from colonnade.party.data.reading.suggest import guess_dialect, suggest
+from colonnade.party.data.reading.suggest import SchemaDraft, suggest
 from colonnade.party.policy import TEMPLATE as POLICY_TEMPLATE
 from colonnade.pki.authority import create_request, fingerprint, install_certificate, split_bundle
 from colonnade.pki.certificates import certificates_from_pem
@@ -80,17 +80,7 @@ def new_folder(folder: Path, enrolment: Enrolment, source: Source | None) -> Mad
         (folder / CONFIG).write_text(_config(enrolment.address, source, draft), "utf-8")
         if draft is not None:
             (folder / SCHEMA).write_text(draft.text, "utf-8")
-    return Made(folder, request, fingerprint(pem), 0 if draft is None else draft.n_open)
-
-
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    text: str
-    ids: tuple[str, ...]
-
-    @property
-    def n_open(self) -> int:
-        return open_bounds(self.text)
+    return Made(folder, request, fingerprint(pem), 0 if draft is None else open_bounds(draft.text))
 
 
 def open_bounds(schema: str) -> int:
@@ -98,34 +88,25 @@ def open_bounds(schema: str) -> int:
     return schema.count("\nlow = ?") + schema.count("\nhigh = ?")
 
 
-def _draft(source: Source) -> _Draft:
-    dialect = guess_dialect(source.path)
-    drafted = suggest(source.path, dialect=dialect, ids=source.ids, label=source.label)
-    ids = source.ids
-    if not ids:
-        named = [
-            line.split("=", 1)[1] for line in drafted.splitlines() if line.startswith("# id = ")
-        ]
-        guessed, _ = json.JSONDecoder().raw_decode(named[0].strip()) if named else ("...", 0)
-        if guessed == "...":
-            raise BadArgument(
-                "id",
-                f"has to name what tells people apart in {source.path}: no column is called "
-                "id, person or patient",
-            )
-        ids = (guessed,)
-    return _Draft(drafted, ids)
+def _draft(source: Source) -> SchemaDraft:
+    draft = suggest(source.path, ids=source.ids, label=source.label)
+    if not draft.ids:
+        raise BadArgument(
+            "id",
+            f"has to name what tells people apart in {source.path}, which has "
+            f"{listed(draft.names)}",
+        )
+    return draft
 
 
-def _config(address: str, source: Source | None, draft: _Draft | None) -> str:
+def _config(address: str, source: Source | None, draft: SchemaDraft | None) -> str:
     text = PARTY_TEMPLATE.replace(_EXAMPLE_ADDRESS, address)
     if source is None or draft is None:
         return text
     path = json.dumps(str(source.path.resolve()), ensure_ascii=False)
-    ids: Sequence[str] = draft.ids
     people = (
         f'[align]\nsource = {path}\nschema = "{SCHEMA}"  # says how the file is written\n'
-        f"id = {json.dumps(list(ids), ensure_ascii=False)}\n"
+        f"id = {json.dumps(list(draft.ids), ensure_ascii=False)}\n"
     )
     return text.replace(_PEOPLE, people)
 
@@ -133,7 +114,7 @@ def _config(address: str, source: Source | None, draft: _Draft | None) -> str:
 def _policy(hub: Identity) -> str:
     """Return the commented policy, with alignments of the federation's parties allowed."""
     jobs, _, aligns = POLICY_TEMPLATE.partition("# [[align]]")
-    keys = ("[[align]]", "coordinator =", "peers =", "modes =", "max_people =", "max_", "min_new =")
+    keys = ("[[align]]", "coordinator =", "peers =", "modes =", "max_people =", "max_")
     lines = [
         line[2:] if line.startswith("# ") and line[2:].startswith(keys) else line
         for line in f"# [[align]]{aligns}".splitlines(keepends=True)

@@ -19,7 +19,7 @@ from colonnade.methods.registry import kinds, method_of
 from colonnade.party.alignment.policy import TEMPLATE as ALIGN_TEMPLATE
 from colonnade.party.alignment.policy import AlignAllowance, AlignTable, Approvals, Approve
 from colonnade.pki.identity import COORDINATOR, Identity
-from colonnade.privacy.accounting import delta_for, rho_from_units, rho_of, units_down
+from colonnade.privacy.accounting import delta_for, format_units, rho_of, units_down
 
 ANY = "*"
 _MAX_EPSILON = 1e4
@@ -99,8 +99,8 @@ class Allowance:
             return f"{job.rounds} rounds are more than the {self.max_rounds} allowed"
         if (units := job.max_units(party)) > self.max_units:
             return (
-                f"the job may cost rho {rho_from_units(units):.6g}, more than the "
-                f"{rho_from_units(self.max_units):.6g} allowed for one job"
+                f"the job may cost {format_units(units, job.delta)}, more than the "
+                f"{format_units(self.max_units, job.delta, left=True)} allowed for one job"
             )
         return None
 

@@ -20,6 +20,8 @@ from colonnade.core.errors import (
 from colonnade.data.table import COARSE_NAME
 from colonnade.ledger.create import open_ledger
 from colonnade.ledger.ledger import Ledger
+from colonnade.methods.alignment.crypto.exchange import Attestor, Unattested
+from colonnade.methods.alignment.sizes import ATTESTATION_BYTES
 from colonnade.methods.registry import method_of
 from colonnade.party.alignment.store import AlignmentFolder
 from colonnade.party.config import PartyConfig
@@ -34,6 +36,7 @@ from colonnade.party.policy import load_policy
 from colonnade.party.session import Dial, hold_session
 from colonnade.party.vault import Vault
 from colonnade.party.warming import warm
+from colonnade.pki.attestation import CertificateAttestor
 from colonnade.pki.authority import Credentials, load_credentials
 from colonnade.pki.identity import PARTY, Identity
 from colonnade.privacy.sampling import NoiseSource, OsNoise
@@ -151,7 +154,12 @@ class Party:
         return identity, coordinator
 
     def _open_vault(self, dataset: Dataset | None, coordinator: Identity) -> Vault:
-        align = self._config.align
+        align, pki = self._config.align, self._config.credentials
+        # Read at each use, as for a session; in plaintext on one machine nobody has a certificate.
+        attestor: Attestor = Unattested()
+        if pki is not None:
+            attestor = CertificateAttestor(lambda: load_credentials(pki), ATTESTATION_BYTES)
+        folder = AlignmentFolder.beside(self._config.data)
         return Vault(
             dataset,
             self._ledger,
@@ -160,7 +168,7 @@ class Party:
             coordinator=coordinator,
             today=lambda: dt.datetime.now(dt.UTC).date(),
             drop_out=self._config.drop_out,
-            align=(align, AlignmentFolder.beside(self._config.data)) if align else None,
+            align=(align, folder, attestor) if align else None,
             inbox=DecisionFolder(self._config.decisions),
         )
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from colonnade.core.errors import PolicyRefused
 
-MOST = 200
+MAX_UNPAID = 200
 """Such jobs of a table with one account; an entry lists all accounts, so of many clients fewer."""
 
 _LEAST = 10
@@ -23,7 +23,7 @@ class UnpaidJobs:
 
     def __init__(self, today: Callable[[], dt.date], *, accounts: int) -> None:
         self._today, self._day = today, today()
-        self.most = max(_LEAST, min(MOST, _ACCOUNTS // max(accounts, 1)))
+        self.most = min(MAX_UNPAID, max(_LEAST, _ACCOUNTS // max(accounts, 1)))
         self._jobs: set[str] = set()
 
     def check(self) -> None:

@@ -22,12 +22,13 @@ from colonnade.core.errors import (
 from colonnade.data.table import Table
 from colonnade.ledger.gate import Gate, Step
 from colonnade.ledger.ledger import Ledger
+from colonnade.methods.alignment.crypto.exchange import Attestor
 from colonnade.methods.base import Unit
 from colonnade.methods.job import Job, job_id
 from colonnade.methods.messages import UNITS
 from colonnade.methods.registry import method_of
 from colonnade.party.alignment.aligner import Aligner
-from colonnade.party.alignment.people import AlignConfig
+from colonnade.party.alignment.config import AlignConfig
 from colonnade.party.alignment.store import AlignmentFolder
 from colonnade.party.data.bounds import bought_places, bounds_price
 from colonnade.party.data.columns import ColumnCache
@@ -65,7 +66,7 @@ class Vault:
         coordinator: Identity,
         today: Callable[[], dt.date],
         drop_out: float = 0.0,
-        align: tuple[AlignConfig, AlignmentFolder] | None = None,
+        align: tuple[AlignConfig, AlignmentFolder, Attestor] | None = None,
         inbox: DecisionFolder | None = None,
     ) -> None:
         self._found, self._ledger, self._policy = dataset, ledger, policy
@@ -262,18 +263,21 @@ class Vault:
 
     def answer(self, job: str, round_: int, body: bytes) -> Answer:
         """Release what a task of an approved job asks for."""
+        before = self._ledger.state.total
+        try:
+            return self._answer(job, round_, body)
+        finally:
+            if self._ledger.state.total > before:  # also if what was paid for then failed
+                self._unpaid.paid(job)
+
+    def _answer(self, job: str, round_: int, body: bytes) -> Answer:
         if self._aligner is not None and self._aligner.has(job):
-            self._unpaid.paid(job)
             return self._aligner.answer(job, round_, body)
         if job not in self._jobs:
             raise PolicyRefused("the job was not approved by this party")
         self._check_in_place()
         self._columns.prepare(self._jobs[job].context.columns)
-        before = self._ledger.state.total
-        answer = self._jobs[job].answer(round_, body)
-        if self._ledger.state.total > before:
-            self._unpaid.paid(job)
-        return answer
+        return self._jobs[job].answer(round_, body)
 
     def close_job(self, job: str, *, finished: bool = False) -> bool:
         """Free what an ended job had set aside; return whether it had something."""

@@ -24,19 +24,19 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x63olonnade/v1/alignment.proto\x12\x0c\x63olonnade.v1\"r\n\x11\x41lignmentIdColumn\x12\'\n\x04\x66orm\x18\x01 \x01(\x0e\x32\x19.colonnade.v1.UnicodeForm\x12\x0c\n\x04trim\x18\x02 \x01(\x08\x12\x11\n\tfold_case\x18\x03 \x01(\x08\x12\x13\n\x0b\x64igits_only\x18\x04 \x01(\x08\"F\n\rAlignmentPart\x12\r\n\x05party\x18\x01 \x01(\t\x12\x12\n\npublic_key\x18\x02 \x01(\x0c\x12\x12\n\nmax_people\x18\x03 \x01(\r\"U\n\x12\x41lignmentExtension\x12\x10\n\x08previous\x18\x01 \x01(\x0c\x12\x0e\n\x06n_rows\x18\x02 \x01(\r\x12\x0f\n\x07min_new\x18\x03 \x01(\r\x12\x0c\n\x04runs\x18\x04 \x01(\r\"\xc6\x02\n\rAlignmentSpec\x12\x0c\n\x04salt\x18\x01 \x01(\x0c\x12*\n\x05parts\x18\x02 \x03(\x0b\x32\x1b.colonnade.v1.AlignmentPart\x12)\n\x04mode\x18\x03 \x01(\x0e\x32\x1b.colonnade.v1.AlignmentMode\x12\x33\n\nid_columns\x18\x04 \x03(\x0b\x32\x1f.colonnade.v1.AlignmentIdColumn\x12/\n\x0crepeated_ids\x18\x05 \x01(\x0e\x32\x19.colonnade.v1.RepeatedIds\x12\x13\n\x0b\x64ummy_scale\x18\x06 \x01(\r\x12\x13\n\x0b\x64ummy_shift\x18\x07 \x01(\r\x12\r\n\x05\x63hunk\x18\x08 \x01(\r\x12\x31\n\x07\x65xtends\x18\t \x01(\x0b\x32 .colonnade.v1.AlignmentExtension\"5\n\x0c\x41lignmentKey\x12\x12\n\npublic_key\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\"\x1f\n\x0e\x41lignmentBoxes\x12\r\n\x05\x62oxes\x18\x01 \x03(\x0c\"2\n\x0e\x41lignmentCount\x12\r\n\x05\x63ount\x18\x01 \x01(\r\x12\x11\n\tsignature\x18\x02 \x01(\x0c\"P\n\x10\x41lignmentSegment\x12\r\n\x05owner\x18\x01 \x01(\r\x12\r\n\x05\x63hunk\x18\x02 \x01(\r\x12\x0e\n\x06points\x18\x03 \x01(\x0c\x12\x0e\n\x06proofs\x18\x04 \x01(\x0c\"E\n\x11\x41lignmentSegments\x12\x30\n\x08segments\x18\x01 \x03(\x0b\x32\x1e.colonnade.v1.AlignmentSegment\">\n\rAlignmentTags\x12\r\n\x05\x63hunk\x18\x01 \x01(\r\x12\x0c\n\x04tags\x18\x02 \x01(\x0c\x12\x10\n\x08old_rows\x18\x03 \x01(\x0c\"J\n\rAlignmentRows\x12\x0e\n\x06n_rows\x18\x01 \x01(\x07\x12\x0c\n\x04kept\x18\x02 \x01(\x07\x12\r\n\x05\x66irst\x18\x03 \x01(\r\x12\x0c\n\x04rows\x18\x04 \x01(\x0c\"%\n\x15\x41lignmentConfirmation\x12\x0c\n\x04macs\x18\x01 \x01(\x0c\"%\n\x11\x41lignmentAccepted\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x01 \x01(\x08\"\xf0\x01\n\rAlignmentTask\x12\r\n\x05round\x18\x01 \x01(\r\x12(\n\x04keys\x18\x02 \x03(\x0b\x32\x1a.colonnade.v1.AlignmentKey\x12\r\n\x05\x62oxes\x18\x03 \x03(\x0c\x12,\n\x06\x63ounts\x18\x04 \x03(\x0b\x32\x1c.colonnade.v1.AlignmentCount\x12\x30\n\x08segments\x18\x05 \x03(\x0b\x32\x1e.colonnade.v1.AlignmentSegment\x12)\n\x04rows\x18\x06 \x01(\x0b\x32\x1b.colonnade.v1.AlignmentRows\x12\x0c\n\x04macs\x18\x07 \x01(\x0c\"@\n\x10\x41lignmentDummies\x12\x0f\n\x07pattern\x18\x01 \x01(\r\x12\x0c\n\x04seed\x18\x02 \x01(\x0c\x12\r\n\x05\x63ount\x18\x03 \x01(\r\"\x93\x01\n\x10\x41lignmentSecrets\x12\x0e\n\x06scalar\x18\x01 \x01(\x0c\x12\r\n\x05\x62lind\x18\x02 \x01(\x0c\x12\x0f\n\x07unblind\x18\x03 \x01(\x0c\x12\x10\n\x08\x65xchange\x18\x04 \x01(\x0c\x12\x0c\n\x04seed\x18\x05 \x01(\x0c\x12/\n\x07\x64ummies\x18\x06 \x03(\x0b\x32\x1e.colonnade.v1.AlignmentDummies\"\xf7\x01\n\x13\x41lignmentPartyState\x12\x0b\n\x03run\x18\x01 \x01(\x0c\x12/\n\x07secrets\x18\x02 \x01(\x0b\x32\x1e.colonnade.v1.AlignmentSecrets\x12\x0f\n\x07ids_mac\x18\x03 \x01(\x0c\x12\r\n\x05tasks\x18\x04 \x03(\x0c\x12\x0c\n\x04keys\x18\x05 \x03(\x0c\x12\x0e\n\x06\x63ounts\x18\x06 \x03(\r\x12\x11\n\tlist_rows\x18\x07 \x01(\x0c\x12\x0e\n\x06n_rows\x18\x08 \x01(\r\x12\x0c\n\x04kept\x18\t \x01(\r\x12\x0c\n\x04rows\x18\n \x01(\x0c\x12\x0f\n\x07\x63\x61rried\x18\x0b \x03(\x0c\x12\x14\n\x0c\x63\x61rried_rows\x18\x0c \x01(\x0c\"\xdd\x02\n\x19\x41lignmentCoordinatorState\x12\x0b\n\x03run\x18\x01 \x01(\x0c\x12\r\n\x05round\x18\x02 \x01(\r\x12\x0c\n\x04seed\x18\x03 \x01(\x0c\x12\x10\n\x08phantoms\x18\x04 \x01(\r\x12\x14\n\x0creport_noise\x18\x05 \x03(\x12\x12(\n\x04keys\x18\x06 \x03(\x0b\x32\x1a.colonnade.v1.AlignmentKey\x12+\n\x05\x62oxes\x18\x07 \x03(\x0b\x32\x1c.colonnade.v1.AlignmentBoxes\x12,\n\x06\x63ounts\x18\x08 \x03(\x0b\x32\x1c.colonnade.v1.AlignmentCount\x12:\n\rconfirmations\x18\t \x03(\x0b\x32#.colonnade.v1.AlignmentConfirmation\x12\x0e\n\x06n_rows\x18\n \x01(\r\x12\x0c\n\x04kept\x18\x0b \x01(\r\x12\x0f\n\x07overlap\x18\x0c \x03(\x12\"+\n\rAlignmentBlob\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04\x62ody\x18\x02 \x01(\x0c\"\x82\x01\n\x0f\x41lignmentChange\x12\x37\n\x06header\x18\x01 \x01(\x0b\x32\'.colonnade.v1.AlignmentCoordinatorState\x12(\n\x03put\x18\x02 \x03(\x0b\x32\x1b.colonnade.v1.AlignmentBlob\x12\x0c\n\x04\x64rop\x18\x03 \x03(\t\"p\n\x10\x41lignmentOutcome\x12\x0c\n\x04spec\x18\x01 \x01(\x0c\x12\x30\n\x05state\x18\x02 \x01(\x0b\x32!.colonnade.v1.AlignmentPartyState\x12\x0b\n\x03ids\x18\x03 \x03(\x0c\x12\x0f\n\x07\x63olumns\x18\x04 \x03(\t*|\n\rAlignmentMode\x12\x1e\n\x1a\x41LIGNMENT_MODE_UNSPECIFIED\x10\x00\x12\x18\n\x14\x41LIGNMENT_MODE_UNION\x10\x01\x12\x17\n\x13\x41LIGNMENT_MODE_LEFT\x10\x02\x12\x18\n\x14\x41LIGNMENT_MODE_INNER\x10\x03*o\n\x0bUnicodeForm\x12\x1c\n\x18UNICODE_FORM_UNSPECIFIED\x10\x00\x12\x15\n\x11UNICODE_FORM_NONE\x10\x01\x12\x14\n\x10UNICODE_FORM_NFC\x10\x02\x12\x15\n\x11UNICODE_FORM_NFKC\x10\x03*\\\n\x0bRepeatedIds\x12\x1c\n\x18REPEATED_IDS_UNSPECIFIED\x10\x00\x12\x17\n\x13REPEATED_IDS_REFUSE\x10\x01\x12\x16\n\x12REPEATED_IDS_FIRST\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x63olonnade/v1/alignment.proto\x12\x0c\x63olonnade.v1\"r\n\x11\x41lignmentIdColumn\x12\'\n\x04\x66orm\x18\x01 \x01(\x0e\x32\x19.colonnade.v1.UnicodeForm\x12\x0c\n\x04trim\x18\x02 \x01(\x08\x12\x11\n\tfold_case\x18\x03 \x01(\x08\x12\x13\n\x0b\x64igits_only\x18\x04 \x01(\x08\"F\n\rAlignmentPart\x12\r\n\x05party\x18\x01 \x01(\t\x12\x12\n\npublic_key\x18\x02 \x01(\x0c\x12\x12\n\nmax_people\x18\x03 \x01(\r\"U\n\x12\x41lignmentExtension\x12\x10\n\x08previous\x18\x01 \x01(\x0c\x12\x0e\n\x06n_rows\x18\x02 \x01(\r\x12\x0f\n\x07min_new\x18\x03 \x01(\r\x12\x0c\n\x04runs\x18\x04 \x01(\r\"\xc6\x02\n\rAlignmentSpec\x12\x0c\n\x04salt\x18\x01 \x01(\x0c\x12*\n\x05parts\x18\x02 \x03(\x0b\x32\x1b.colonnade.v1.AlignmentPart\x12)\n\x04mode\x18\x03 \x01(\x0e\x32\x1b.colonnade.v1.AlignmentMode\x12\x33\n\nid_columns\x18\x04 \x03(\x0b\x32\x1f.colonnade.v1.AlignmentIdColumn\x12/\n\x0crepeated_ids\x18\x05 \x01(\x0e\x32\x19.colonnade.v1.RepeatedIds\x12\x13\n\x0b\x64ummy_scale\x18\x06 \x01(\r\x12\x13\n\x0b\x64ummy_shift\x18\x07 \x01(\r\x12\r\n\x05\x63hunk\x18\x08 \x01(\r\x12\x31\n\x07\x65xtends\x18\t \x01(\x0b\x32 .colonnade.v1.AlignmentExtension\"J\n\x0c\x41lignmentKey\x12\x12\n\npublic_key\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\x12\x13\n\x0b\x61ttestation\x18\x03 \x01(\x0c\"\x1f\n\x0e\x41lignmentBoxes\x12\r\n\x05\x62oxes\x18\x01 \x03(\x0c\"2\n\x0e\x41lignmentCount\x12\r\n\x05\x63ount\x18\x01 \x01(\r\x12\x11\n\tsignature\x18\x02 \x01(\x0c\"P\n\x10\x41lignmentSegment\x12\r\n\x05owner\x18\x01 \x01(\r\x12\r\n\x05\x63hunk\x18\x02 \x01(\r\x12\x0e\n\x06points\x18\x03 \x01(\x0c\x12\x0e\n\x06proofs\x18\x04 \x01(\x0c\"E\n\x11\x41lignmentSegments\x12\x30\n\x08segments\x18\x01 \x03(\x0b\x32\x1e.colonnade.v1.AlignmentSegment\">\n\rAlignmentTags\x12\r\n\x05\x63hunk\x18\x01 \x01(\r\x12\x0c\n\x04tags\x18\x02 \x01(\x0c\x12\x10\n\x08old_rows\x18\x03 \x01(\x0c\"J\n\rAlignmentRows\x12\x0e\n\x06n_rows\x18\x01 \x01(\x07\x12\x0c\n\x04kept\x18\x02 \x01(\x07\x12\r\n\x05\x66irst\x18\x03 \x01(\r\x12\x0c\n\x04rows\x18\x04 \x01(\x0c\"%\n\x15\x41lignmentConfirmation\x12\x0c\n\x04macs\x18\x01 \x01(\x0c\"%\n\x11\x41lignmentAccepted\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x01 \x01(\x08\"\xf0\x01\n\rAlignmentTask\x12\r\n\x05round\x18\x01 \x01(\r\x12(\n\x04keys\x18\x02 \x03(\x0b\x32\x1a.colonnade.v1.AlignmentKey\x12\r\n\x05\x62oxes\x18\x03 \x03(\x0c\x12,\n\x06\x63ounts\x18\x04 \x03(\x0b\x32\x1c.colonnade.v1.AlignmentCount\x12\x30\n\x08segments\x18\x05 \x03(\x0b\x32\x1e.colonnade.v1.AlignmentSegment\x12)\n\x04rows\x18\x06 \x01(\x0b\x32\x1b.colonnade.v1.AlignmentRows\x12\x0c\n\x04macs\x18\x07 \x01(\x0c\"@\n\x10\x41lignmentDummies\x12\x0f\n\x07pattern\x18\x01 \x01(\r\x12\x0c\n\x04seed\x18\x02 \x01(\x0c\x12\r\n\x05\x63ount\x18\x03 \x01(\r\"\x93\x01\n\x10\x41lignmentSecrets\x12\x0e\n\x06scalar\x18\x01 \x01(\x0c\x12\r\n\x05\x62lind\x18\x02 \x01(\x0c\x12\x0f\n\x07unblind\x18\x03 \x01(\x0c\x12\x10\n\x08\x65xchange\x18\x04 \x01(\x0c\x12\x0c\n\x04seed\x18\x05 \x01(\x0c\x12/\n\x07\x64ummies\x18\x06 \x03(\x0b\x32\x1e.colonnade.v1.AlignmentDummies\"\xf7\x01\n\x13\x41lignmentPartyState\x12\x0b\n\x03run\x18\x01 \x01(\x0c\x12/\n\x07secrets\x18\x02 \x01(\x0b\x32\x1e.colonnade.v1.AlignmentSecrets\x12\x0f\n\x07ids_mac\x18\x03 \x01(\x0c\x12\r\n\x05tasks\x18\x04 \x03(\x0c\x12\x0c\n\x04keys\x18\x05 \x03(\x0c\x12\x0e\n\x06\x63ounts\x18\x06 \x03(\r\x12\x11\n\tlist_rows\x18\x07 \x01(\x0c\x12\x0e\n\x06n_rows\x18\x08 \x01(\r\x12\x0c\n\x04kept\x18\t \x01(\r\x12\x0c\n\x04rows\x18\n \x01(\x0c\x12\x0f\n\x07\x63\x61rried\x18\x0b \x03(\x0c\x12\x14\n\x0c\x63\x61rried_rows\x18\x0c \x01(\x0c\"\xdd\x02\n\x19\x41lignmentCoordinatorState\x12\x0b\n\x03run\x18\x01 \x01(\x0c\x12\r\n\x05round\x18\x02 \x01(\r\x12\x0c\n\x04seed\x18\x03 \x01(\x0c\x12\x10\n\x08phantoms\x18\x04 \x01(\r\x12\x14\n\x0creport_noise\x18\x05 \x03(\x12\x12(\n\x04keys\x18\x06 \x03(\x0b\x32\x1a.colonnade.v1.AlignmentKey\x12+\n\x05\x62oxes\x18\x07 \x03(\x0b\x32\x1c.colonnade.v1.AlignmentBoxes\x12,\n\x06\x63ounts\x18\x08 \x03(\x0b\x32\x1c.colonnade.v1.AlignmentCount\x12:\n\rconfirmations\x18\t \x03(\x0b\x32#.colonnade.v1.AlignmentConfirmation\x12\x0e\n\x06n_rows\x18\n \x01(\r\x12\x0c\n\x04kept\x18\x0b \x01(\r\x12\x0f\n\x07overlap\x18\x0c \x03(\x12\"+\n\rAlignmentBlob\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04\x62ody\x18\x02 \x01(\x0c\"\x82\x01\n\x0f\x41lignmentChange\x12\x37\n\x06header\x18\x01 \x01(\x0b\x32\'.colonnade.v1.AlignmentCoordinatorState\x12(\n\x03put\x18\x02 \x03(\x0b\x32\x1b.colonnade.v1.AlignmentBlob\x12\x0c\n\x04\x64rop\x18\x03 \x03(\t\"p\n\x10\x41lignmentOutcome\x12\x0c\n\x04spec\x18\x01 \x01(\x0c\x12\x30\n\x05state\x18\x02 \x01(\x0b\x32!.colonnade.v1.AlignmentPartyState\x12\x0b\n\x03ids\x18\x03 \x03(\x0c\x12\x0f\n\x07\x63olumns\x18\x04 \x03(\t*|\n\rAlignmentMode\x12\x1e\n\x1a\x41LIGNMENT_MODE_UNSPECIFIED\x10\x00\x12\x18\n\x14\x41LIGNMENT_MODE_UNION\x10\x01\x12\x17\n\x13\x41LIGNMENT_MODE_LEFT\x10\x02\x12\x18\n\x14\x41LIGNMENT_MODE_INNER\x10\x03*o\n\x0bUnicodeForm\x12\x1c\n\x18UNICODE_FORM_UNSPECIFIED\x10\x00\x12\x15\n\x11UNICODE_FORM_NONE\x10\x01\x12\x14\n\x10UNICODE_FORM_NFC\x10\x02\x12\x15\n\x11UNICODE_FORM_NFKC\x10\x03*\\\n\x0bRepeatedIds\x12\x1c\n\x18REPEATED_IDS_UNSPECIFIED\x10\x00\x12\x17\n\x13REPEATED_IDS_REFUSE\x10\x01\x12\x16\n\x12REPEATED_IDS_FIRST\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'colonnade.v1.alignment_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ALIGNMENTMODE']._serialized_start=2514
-  _globals['_ALIGNMENTMODE']._serialized_end=2638
-  _globals['_UNICODEFORM']._serialized_start=2640
-  _globals['_UNICODEFORM']._serialized_end=2751
-  _globals['_REPEATEDIDS']._serialized_start=2753
-  _globals['_REPEATEDIDS']._serialized_end=2845
+  _globals['_ALIGNMENTMODE']._serialized_start=2535
+  _globals['_ALIGNMENTMODE']._serialized_end=2659
+  _globals['_UNICODEFORM']._serialized_start=2661
+  _globals['_UNICODEFORM']._serialized_end=2772
+  _globals['_REPEATEDIDS']._serialized_start=2774
+  _globals['_REPEATEDIDS']._serialized_end=2866
   _globals['_ALIGNMENTIDCOLUMN']._serialized_start=46
   _globals['_ALIGNMENTIDCOLUMN']._serialized_end=160
   _globals['_ALIGNMENTPART']._serialized_start=162
@@ -46,37 +46,37 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ALIGNMENTSPEC']._serialized_start=322
   _globals['_ALIGNMENTSPEC']._serialized_end=648
   _globals['_ALIGNMENTKEY']._serialized_start=650
-  _globals['_ALIGNMENTKEY']._serialized_end=703
-  _globals['_ALIGNMENTBOXES']._serialized_start=705
-  _globals['_ALIGNMENTBOXES']._serialized_end=736
-  _globals['_ALIGNMENTCOUNT']._serialized_start=738
-  _globals['_ALIGNMENTCOUNT']._serialized_end=788
-  _globals['_ALIGNMENTSEGMENT']._serialized_start=790
-  _globals['_ALIGNMENTSEGMENT']._serialized_end=870
-  _globals['_ALIGNMENTSEGMENTS']._serialized_start=872
-  _globals['_ALIGNMENTSEGMENTS']._serialized_end=941
-  _globals['_ALIGNMENTTAGS']._serialized_start=943
-  _globals['_ALIGNMENTTAGS']._serialized_end=1005
-  _globals['_ALIGNMENTROWS']._serialized_start=1007
-  _globals['_ALIGNMENTROWS']._serialized_end=1081
-  _globals['_ALIGNMENTCONFIRMATION']._serialized_start=1083
-  _globals['_ALIGNMENTCONFIRMATION']._serialized_end=1120
-  _globals['_ALIGNMENTACCEPTED']._serialized_start=1122
-  _globals['_ALIGNMENTACCEPTED']._serialized_end=1159
-  _globals['_ALIGNMENTTASK']._serialized_start=1162
-  _globals['_ALIGNMENTTASK']._serialized_end=1402
-  _globals['_ALIGNMENTDUMMIES']._serialized_start=1404
-  _globals['_ALIGNMENTDUMMIES']._serialized_end=1468
-  _globals['_ALIGNMENTSECRETS']._serialized_start=1471
-  _globals['_ALIGNMENTSECRETS']._serialized_end=1618
-  _globals['_ALIGNMENTPARTYSTATE']._serialized_start=1621
-  _globals['_ALIGNMENTPARTYSTATE']._serialized_end=1868
-  _globals['_ALIGNMENTCOORDINATORSTATE']._serialized_start=1871
-  _globals['_ALIGNMENTCOORDINATORSTATE']._serialized_end=2220
-  _globals['_ALIGNMENTBLOB']._serialized_start=2222
-  _globals['_ALIGNMENTBLOB']._serialized_end=2265
-  _globals['_ALIGNMENTCHANGE']._serialized_start=2268
-  _globals['_ALIGNMENTCHANGE']._serialized_end=2398
-  _globals['_ALIGNMENTOUTCOME']._serialized_start=2400
-  _globals['_ALIGNMENTOUTCOME']._serialized_end=2512
+  _globals['_ALIGNMENTKEY']._serialized_end=724
+  _globals['_ALIGNMENTBOXES']._serialized_start=726
+  _globals['_ALIGNMENTBOXES']._serialized_end=757
+  _globals['_ALIGNMENTCOUNT']._serialized_start=759
+  _globals['_ALIGNMENTCOUNT']._serialized_end=809
+  _globals['_ALIGNMENTSEGMENT']._serialized_start=811
+  _globals['_ALIGNMENTSEGMENT']._serialized_end=891
+  _globals['_ALIGNMENTSEGMENTS']._serialized_start=893
+  _globals['_ALIGNMENTSEGMENTS']._serialized_end=962
+  _globals['_ALIGNMENTTAGS']._serialized_start=964
+  _globals['_ALIGNMENTTAGS']._serialized_end=1026
+  _globals['_ALIGNMENTROWS']._serialized_start=1028
+  _globals['_ALIGNMENTROWS']._serialized_end=1102
+  _globals['_ALIGNMENTCONFIRMATION']._serialized_start=1104
+  _globals['_ALIGNMENTCONFIRMATION']._serialized_end=1141
+  _globals['_ALIGNMENTACCEPTED']._serialized_start=1143
+  _globals['_ALIGNMENTACCEPTED']._serialized_end=1180
+  _globals['_ALIGNMENTTASK']._serialized_start=1183
+  _globals['_ALIGNMENTTASK']._serialized_end=1423
+  _globals['_ALIGNMENTDUMMIES']._serialized_start=1425
+  _globals['_ALIGNMENTDUMMIES']._serialized_end=1489
+  _globals['_ALIGNMENTSECRETS']._serialized_start=1492
+  _globals['_ALIGNMENTSECRETS']._serialized_end=1639
+  _globals['_ALIGNMENTPARTYSTATE']._serialized_start=1642
+  _globals['_ALIGNMENTPARTYSTATE']._serialized_end=1889
+  _globals['_ALIGNMENTCOORDINATORSTATE']._serialized_start=1892
+  _globals['_ALIGNMENTCOORDINATORSTATE']._serialized_end=2241
+  _globals['_ALIGNMENTBLOB']._serialized_start=2243
+  _globals['_ALIGNMENTBLOB']._serialized_end=2286
+  _globals['_ALIGNMENTCHANGE']._serialized_start=2289
+  _globals['_ALIGNMENTCHANGE']._serialized_end=2419
+  _globals['_ALIGNMENTOUTCOME']._serialized_start=2421
+  _globals['_ALIGNMENTOUTCOME']._serialized_end=2533
 # @@protoc_insertion_point(module_scope)

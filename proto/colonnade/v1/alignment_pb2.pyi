@@ -95,12 +95,14 @@ class AlignmentSpec(_message.Message):
     def __init__(self, salt: _Optional[bytes] = ..., parts: _Optional[_Iterable[_Union[AlignmentPart, _Mapping]]] = ..., mode: _Optional[_Union[AlignmentMode, str]] = ..., id_columns: _Optional[_Iterable[_Union[AlignmentIdColumn, _Mapping]]] = ..., repeated_ids: _Optional[_Union[RepeatedIds, str]] = ..., dummy_scale: _Optional[int] = ..., dummy_shift: _Optional[int] = ..., chunk: _Optional[int] = ..., extends: _Optional[_Union[AlignmentExtension, _Mapping]] = ...) -> None: ...
 
 class AlignmentKey(_message.Message):
-    __slots__ = ("public_key", "signature")
+    __slots__ = ("public_key", "signature", "attestation")
     PUBLIC_KEY_FIELD_NUMBER: _ClassVar[int]
     SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    ATTESTATION_FIELD_NUMBER: _ClassVar[int]
     public_key: bytes
     signature: bytes
-    def __init__(self, public_key: _Optional[bytes] = ..., signature: _Optional[bytes] = ...) -> None: ...
+    attestation: bytes
+    def __init__(self, public_key: _Optional[bytes] = ..., signature: _Optional[bytes] = ..., attestation: _Optional[bytes] = ...) -> None: ...
 
 class AlignmentBoxes(_message.Message):
     __slots__ = ("boxes",)

@@ -67,6 +67,7 @@ def report_of(engine: Coordinator, store: Store, run: Run) -> Report:
         "path": _path(found.models),
         "unused": _unused(run),
         "quality": None,
+        "contribution": found.contribution,
         **({section: found.section} if section and found.section is not None else {}),
     }
 

@@ -11,6 +11,7 @@ from colonnade.client import JobView
 from colonnade.core.errors import BadInput
 from colonnade.data.schema import load_schema
 from colonnade.methods.problem import DEFAULT_CORRELATION, Loss
+from colonnade.report.terminal import result_lines, results_of
 from colonnade.simulate.data.from_file import deal_columns, read_table, sites_from
 from colonnade.simulate.data.held_out import Divided, divide, rows_held_out
 from colonnade.simulate.data.story import even_split, sites_of
@@ -96,9 +97,11 @@ def _run(arguments: argparse.Namespace, folder: Path) -> Result:
 
     if arguments.overlap is None:
         report = run_columns(folder, setup, show=show, say=tell, clock=clock)
-        return finish(arguments, report, clock, _found(report))
-    report = run_overlapping(folder, setup, arguments.overlap, show=show, say=tell, clock=clock)
-    found = {**_found(report), "alignment": report["alignment"]}
+    else:
+        report = run_overlapping(folder, setup, arguments.overlap, show=show, say=tell, clock=clock)
+    found = _found(report) | results_of(report)
+    if "alignment" in report:
+        found["alignment"] = report["alignment"]
     return finish(arguments, report, clock, found)
 
 
@@ -193,6 +196,7 @@ def _lines(result: Result) -> Iterator[str]:
     scores = f"ours {quality['ours']:.3f}, centralised private {quality['central']:.3f}"
     plain = f"non-private {quality['nonprivate']:.3f}"
     yield f"  {quality['metric']:<8} {scores}, {plain} ({scored_on(quality)})"
+    yield from result_lines(result)
     yield from privacy_lines(privacy)
     if (found := result.get("alignment")) is not None:
         member = found["membership"]

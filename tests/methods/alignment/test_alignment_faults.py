@@ -23,10 +23,12 @@ from colonnade.core.errors import DatasetChanged, Unreachable
 from colonnade.ledger.create import open_ledger
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
+from colonnade.methods.alignment.crypto.exchange import Unattested
 from colonnade.methods.alignment.job_spec import AlignmentJobSpec
 from colonnade.methods.job import Job, job_id
 from colonnade.party.alignment.answers import AlignmentAnswers
-from colonnade.party.alignment.people import AlignConfig, read_people
+from colonnade.party.alignment.config import AlignConfig
+from colonnade.party.alignment.people import read_people
 from colonnade.party.alignment.store import AlignmentFolder
 from colonnade.party.methods.alignment import AlignmentParty
 from colonnade.privacy.membership import MEMBERSHIP
@@ -84,7 +86,7 @@ def answers_of(home: Home, job: Job) -> AlignmentAnswers:
     return AlignmentAnswers(
         name,
         spec,
-        AlignmentParty(spec, home.name, ledger, people.ids),
+        AlignmentParty(spec, home.name, ledger, people.ids, attestor=Unattested()),
         people.ids,
         config.id,
         Gate(ledger, SeededNoise(7)),

@@ -219,7 +219,6 @@ def extended(
     lists: Sequence[Sequence[int]],
     *,
     runs: int = 1,
-    min_new: int = 1,
     **hooks: Any,
 ) -> AlignmentRun:
     people = {}
@@ -228,7 +227,7 @@ def extended(
         rows = np.array([old.get(id_, NO_ROW) for id_ in ids(each)], np.uint32)
         earlier: Earlier = run.parties[name].earlier(run.states[name], rows)
         people[name] = Member(member.signer, ids(each), earlier)
-    extension = Extension(run_name(run.spec), run.state.kept, min_new, runs)
+    extension = Extension(run_name(run.spec), run.state.kept, runs=runs)
     return prepared(
         people, seed=f"extension {runs}", mode=run.spec.mode, extends=extension, **hooks
     )
@@ -277,11 +276,3 @@ def test_an_extension_shows_the_coordinator_no_vanished_dummies() -> None:
     extended(first, TWO, tamper=tamper).finish()
     # All rows of the first run come again but for the phantoms, which nobody ever listed.
     assert len(claimed - {NO_ROW}) == first.state.n_rows - phantoms
-
-
-def test_too_few_new_people_are_refused() -> None:
-    first = prepared(members(TWO))
-    first.finish()
-    with pytest.raises(PolicyRefused):
-        extended(first, [[*TWO[0], 999], TWO[1]], min_new=5)
-    extended(first, [TWO[0], TWO[1]], min_new=5).finish()

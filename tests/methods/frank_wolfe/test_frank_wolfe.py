@@ -14,12 +14,12 @@ from colonnade.core.fixedpoint import GRID
 from colonnade.methods.base import payload
 from colonnade.methods.column_moments import clipped_normal
 from colonnade.methods.frank_wolfe.residual import CLIP_UNIT, COEF_UNIT, Q_UNIT, TaskParameters
+from colonnade.methods.frank_wolfe.solver.steps import FrankWolfe
 from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec, Sampling, decode_choice
 from colonnade.methods.problem import Labels, Loss
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.privacy.simulation import SeededNoise, ZeroNoise
-from colonnade.server.methods.frank_wolfe.steps import FrankWolfe
 
 MEAN = units_down(0.1)
 

@@ -12,12 +12,12 @@ from support.vertical import Data, parties, run
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import GRID
 from colonnade.ledger.gate import Gate
+from colonnade.methods.frank_wolfe.solver.steps import FrankWolfe, Iterate
 from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec, Sampling, encode_choice
 from colonnade.methods.problem import Labels
 from colonnade.privacy.accounting import rho_from_units, units_down
 from colonnade.privacy.mechanisms import DiscreteGaussian, Mechanism, SignedSelection
 from colonnade.privacy.simulation import SeededNoise, ZeroNoise
-from colonnade.server.methods.frank_wolfe.steps import FrankWolfe, Iterate
 
 RHO = 0.5
 

@@ -26,6 +26,8 @@ from colonnade.methods.moments.rows import (
     project,
     sketch_sensitivity2,
 )
+from colonnade.methods.moments.solver.state import decode_state, encode_state
+from colonnade.methods.moments.solver.steps import MomentsSolver, MomentsState
 from colonnade.methods.moments.spec import (
     CROSS,
     GRAM,
@@ -42,8 +44,6 @@ from colonnade.methods.problem import Labels, Loss
 from colonnade.party.data.columns import HeldColumns
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.simulation import SeededNoise, ZeroNoise
-from colonnade.server.methods.moments.state import decode_state, encode_state
-from colonnade.server.methods.moments.steps import MomentsSolver, MomentsState
 from colonnade.simulate.inprocess.moments import fit, model_of, parties, run
 from colonnade.simulate.inprocess.vertical import Data, quality
 

@@ -27,13 +27,13 @@ from colonnade.methods.moments.rows import (
     project,
     triangle,
 )
+from colonnade.methods.moments.solver.people import people
 from colonnade.methods.moments.spec import MEANS, MomentsSpec
 from colonnade.methods.moments.tasks import Task
 from colonnade.methods.problem import Loss, Problem
 from colonnade.party.data.columns import HeldColumns
 from colonnade.privacy.accounting import rho_from_units, rho_of, units_down
 from colonnade.privacy.simulation import SeededNoise, ZeroNoise
-from colonnade.server.methods.moments.people import people
 from colonnade.simulate.data.synthetic import make
 from colonnade.simulate.inprocess.moments import fit, parties, run
 from colonnade.simulate.inprocess.vertical import Data, quality

@@ -12,11 +12,11 @@ from colonnade.core.arrays import FloatArray
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import GRID
 from colonnade.methods.moments.plan import recommend
+from colonnade.methods.moments.solver.scales import Scales
+from colonnade.methods.moments.solver.solutions import Wanted, moments_summary, solved
+from colonnade.methods.moments.solver.steps import MomentsSolver, MomentsState
 from colonnade.methods.problem import Loss
 from colonnade.privacy.simulation import SeededNoise
-from colonnade.server.methods.moments.scales import Scales
-from colonnade.server.methods.moments.solutions import Wanted, moments_summary, solved
-from colonnade.server.methods.moments.steps import MomentsSolver, MomentsState
 from colonnade.simulate.data.synthetic import STRUCTURES, make
 from colonnade.simulate.inprocess.moments import model_of, run
 from colonnade.simulate.inprocess.vertical import Data, quality

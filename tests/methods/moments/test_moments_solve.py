@@ -19,11 +19,11 @@ from colonnade.linear.gram import (
     within_box,
 )
 from colonnade.methods.moments.plan import recommend
+from colonnade.methods.moments.solver.estimates import Local
+from colonnade.methods.moments.solver.intervals import _own, correlations
+from colonnade.methods.moments.solver.scales import Scales
+from colonnade.methods.moments.solver.steps import MomentsSolver
 from colonnade.privacy.simulation import SeededNoise
-from colonnade.server.methods.moments.estimates import Local
-from colonnade.server.methods.moments.intervals import _own, correlations
-from colonnade.server.methods.moments.scales import Scales
-from colonnade.server.methods.moments.steps import MomentsSolver
 from colonnade.simulate.data.synthetic import STRUCTURES, make
 from colonnade.simulate.inprocess.moments import run
 

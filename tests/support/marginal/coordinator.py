@@ -13,11 +13,11 @@ from colonnade.core.fixedpoint import GRID
 from colonnade.data.model import LinearModel
 from colonnade.methods.column_moments import Moments, moments_of
 from colonnade.methods.job import Job
+from colonnade.methods.models import linear_model
 from colonnade.server.methods.base import (
     Bodies,
     Findings,
     count_used,
-    linear_model,
     whole_states,
 )
 from colonnade.server.store.base import IterateRow

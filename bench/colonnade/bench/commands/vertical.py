@@ -131,9 +131,12 @@ def _methods_lines(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _interval_lines(rows: list[dict[str, Any]]) -> list[str]:
-    lines = [f"{'95 % intervals, coverage':<42}{'not zero':>10}{'zero':>10}{'error':>10}"]
+    names = ("nonzero", "zero", "error", "shares", "odds")
+    lines = [f"{'95 % intervals, coverage':<42}" + "".join(f"{name:>10}" for name in names)]
     for row in rows:
-        cells = "".join(f"{row[name]:>10.3f}" for name in ("nonzero", "zero", "error"))
+        cells = "".join(
+            f"{'-':>10}" if row[name] is None else f"{row[name]:>10.3f}" for name in names
+        )
         lines.append(f"{row['case'] + ', ' + row['labels'] + ' labels':<42}{cells}")
     return lines
 

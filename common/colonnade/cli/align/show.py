@@ -72,7 +72,8 @@ def learned_lines(job: Job) -> list[str]:
     if not isinstance(job.method, AlignmentJobSpec):
         raise TypeError("the job is no alignment")
     spec = job.method.alignment
-    return [*(_told(who, what) for who, what in learned([spec.mode], spec.noise)), PROMISE]
+    pairs = learned([spec.mode], spec.noise, extends=spec.extends is not None)
+    return [*(_told(who, what) for who, what in pairs), PROMISE]
 
 
 def _told(who: str, what: str) -> str:

@@ -39,11 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "are its own",
     )
     parser.add_argument(
-        "--min-new", type=int, default=100, help="with --extend: fewest new people of a party"
+        "--min-new",
+        type=int,
+        default=100,
+        help="with --extend: fewest new people of a party, as all policies say",
     )
     parser.add_argument("--epsilon", type=float, default=1.0, help="of membership, for each party")
     parser.add_argument("--delta", type=float, default=1e-9, help="of membership, for each party")
-    parser.add_argument("--max-people", type=int, help="of each party; default: what it allows")
     parser.add_argument("--chunk", type=int, help="points in a message; default: about 1 MiB")
     parser.add_argument("--timeout", type=int, default=3600, help="seconds a party may stay away")
     add_hand_in_options(parser)
@@ -57,7 +59,6 @@ def run(arguments: argparse.Namespace) -> int:
         repeated=arguments.repeated,
         epsilon=arguments.epsilon,
         delta=arguments.delta,
-        max_people=arguments.max_people,
         chunk=arguments.chunk,
     )
     with open_client(arguments) as client:

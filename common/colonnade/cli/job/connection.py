@@ -8,8 +8,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from colonnade.cli.progress import show_progress
-from colonnade.client import Client, JobView
+from colonnade.client import Client, JobReport, JobView
 from colonnade.core.errors import BadInput, JobEnded, StoreFailed
+from colonnade.report.terminal import result_lines, results_of
 
 ADDRESS = "coordinator.txt"
 """File of an operator's folder with the address that `coordinator new` wrote."""
@@ -64,6 +65,12 @@ def print_notes(notes: Iterable[str], *, as_json: bool) -> None:
     """Tell a person what the numbers alone do not."""
     for note in () if as_json else notes:
         print(f"note: {note}")
+
+
+def print_results(report: JobReport, *, as_json: bool) -> None:
+    """Tell a person how good the model is, and who contributed."""
+    for line in () if as_json else result_lines(results_of(report.document)):
+        print(line)
 
 
 def view_as_json(view: JobView) -> dict[str, object]:

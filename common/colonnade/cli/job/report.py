@@ -4,7 +4,12 @@ import argparse
 import json
 from pathlib import Path
 
-from colonnade.cli.job.connection import add_client_options, open_client, print_notes
+from colonnade.cli.job.connection import (
+    add_client_options,
+    open_client,
+    print_notes,
+    print_results,
+)
 from colonnade.cli.run_folder import file_errors
 
 
@@ -32,5 +37,6 @@ def run(arguments: argparse.Namespace) -> int:
             f"{report.state}, {done} of {report['rounds']['planned']} rounds, "
             f"{report['uplink']['payload_bytes']} payload bytes; --out FOLDER writes all of it"
         )
+    print_results(report, as_json=arguments.json)
     print_notes(report.notes, as_json=arguments.json)
     return 0

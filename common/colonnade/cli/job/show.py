@@ -13,7 +13,7 @@ from colonnade.cli.job.connection import (
 from colonnade.cli.text import as_text
 from colonnade.client.description import describe
 from colonnade.core.errors import ColonnadeError
-from colonnade.privacy.accounting import rho_from_units
+from colonnade.privacy.accounting import format_units
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,13 +37,14 @@ def run(arguments: argparse.Namespace) -> int:
     )
     print(f"rounds     {view.rounds_done} of {view.rounds}\nsubmitted  by {view.submitted_by}")
     print(f"purpose    {view.purpose or '(none said)'}")
+    delta = details.job.delta
     for party in view.parties:
         state = "attached" if party.attached else "away"
         waits = ", awaited" if party.awaited else ""
         waits += f" ({party.waiting})" if party.waiting else ""
         print(
-            f"  {party.party:<16} {state}{waits}; rho {rho_from_units(party.spent_units):.6g} of "
-            f"{rho_from_units(party.max_units):.6g}; {party.payload_bytes} bytes"
+            f"  {party.party:<16} {state}{waits}; {format_units(party.spent_units, delta)} of "
+            f"{format_units(party.max_units, delta)}; {party.payload_bytes} bytes"
         )
     print_notes(view.notes, as_json=False)
     print(as_text(plan))

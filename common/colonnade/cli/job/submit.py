@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from colonnade.cli.job.connection import add_client_options, open_client
+from colonnade.cli.job.connection import add_client_options, open_client, print_results
 from colonnade.cli.job.hand_in import add_hand_in_options, add_party_options, hand_in, who
 from colonnade.cli.options.planning import add_plan_options, options_of
 from colonnade.cli.run_folder import file_errors
@@ -58,6 +58,7 @@ def _writer(client: Client, arguments: argparse.Namespace) -> Callable[[str], No
             report.write(out)
         if not arguments.json:
             print(report.statement)
+            print_results(report, as_json=False)
             print(f"wrote {out}/report.html, report.json and model.json")
 
     return write

@@ -1,15 +1,19 @@
 """A ledger's summary, for people and for machines."""
 
+import math
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 from colonnade.cli.amounts import amount_as_json, format_amount
-from colonnade.ledger.export import Summary
-from colonnade.privacy.accounting import epsilon_of, rho_from_units
+from colonnade.ledger.export import Account, Summary
+from colonnade.ledger.scopes import told
+from colonnade.privacy.accounting import format_upper_bound, rho_from_units, rounded
+from colonnade.privacy.membership import MEMBERSHIP, Covered, MembershipNoise
 
 # More accounts than these are summed up.
 _LISTED = 4
+_OF_MEMBERSHIP = (MembershipNoise.name, Covered.name)
 
 
 def as_json(summary: Summary, delta: float) -> dict[str, Any]:
@@ -33,11 +37,23 @@ def as_json(summary: Summary, delta: float) -> dict[str, Any]:
                 "cap": amount(account.cap),
                 "spent": amount(account.spent),
                 "set_aside": amount(account.reserved),
-                "left": amount(account.cap - account.spent - account.reserved),
+                "left": amount(account.left),
                 "releases": account.releases,
                 "delta_besides": account.delta,
+                "runs_epsilon": account.runs_epsilon,
             }
             for account in summary.accounts
+        ],
+        "scoped": [
+            {
+                "scope": each.scope,
+                "name": each.name,
+                "cap": None if each.cap is None else amount(each.cap),
+                "spent": amount(each.spent),
+                "set_aside": amount(each.reserved),
+                "left": None if each.cap is None else amount(each.left),
+            }
+            for each in summary.scoped
         ],
         "bound": None if summary.bound is None else asdict(summary.bound),
         "mechanisms": [
@@ -51,9 +67,8 @@ def as_json(summary: Summary, delta: float) -> dict[str, Any]:
 def print_summary(summary: Summary, delta: float) -> None:
     """Print a summary for people."""
 
-    def amount(units: int) -> str:
-        rho = rho_from_units(units)
-        return format_amount(rho, epsilon_of(rho, delta), delta)
+    def amount(units: int, *, left: bool = False) -> str:
+        return format_amount(units, delta, left=left)
 
     print(f"ledger {summary.ledger_id} of {summary.party}, {summary.entries} entries")
     print(f"  public key {summary.public_key}")
@@ -66,32 +81,65 @@ def print_summary(summary: Summary, delta: float) -> None:
     if (bound := summary.bound) is not None:
         forced = ", forced" if bound.forced else ""
         print(f"  bound to   dataset {bound.dataset or 'of a file'}{forced}: {bound.reason}")
-    clients = [account for account in summary.accounts if account.name]
+    clients = [each for each in summary.accounts if each.name not in ("", MEMBERSHIP)]
     many = len(clients) > _LISTED
     for account in summary.accounts:
+        if account.name == MEMBERSHIP:
+            _print_membership(account)
+            continue
         if account.name and many:
             continue
         if account.name:
             print(f"  account {account.name}")
-        print(f"  cap        {amount(account.cap)}")
+        print(f"  cap        {amount(account.cap, left=True)}")
         print(f"  spent      {amount(account.spent)}  in {account.releases} releases")
-        if account.delta:
-            print(f"  delta      {account.delta:.3g} besides, of alignments: it adds to the above")
         print(f"  set aside  {amount(account.reserved)}")
-        print(f"  left       {amount(account.cap - account.spent - account.reserved)}")
+        print(f"  left       {amount(account.left, left=True)}")
+    if any(account.spent or account.reserved for account in summary.accounts):
+        print("  rho adds up: cap less spent less set aside is left; epsilon does not")
+    for each in summary.scoped:
+        whose = told((each.scope, each.name)) if each.name else f"each {each.scope}"
+        cap = "no cap" if each.cap is None else f"left {amount(each.left, left=True)}"
+        used = f"spent {amount(each.spent)}, set aside {amount(each.reserved)}"
+        print(f"  {whose}: {cap}; {used}")
     if many:
-        left = [account.cap - account.spent - account.reserved for account in clients]
+        left = [account.left for account in clients]
         spent = sorted(account.spent for account in clients)
         print(f"  {len(clients)} accounts of clients, each with its own budget; --json lists them")
         print(f"    spent    {amount(spent[-1])} at most")
         print(f"             {amount(spent[(len(spent) - 1) // 2])} by half of them at most")
-        print(f"    left     {amount(min(left))} at least")
+        print(f"    left     {amount(min(left), left=True)} at least")
     for name, count, units in summary.by_mechanism:
         # A sum over accounts is nobody's spending.
-        print(f"  {name:<18} {count:>6} releases{'' if clients else f'  {amount(units)}'}")
+        shown = "" if clients or name in _OF_MEMBERSHIP else f"  {amount(units)}"
+        print(f"  {name:<18} {count:>6} releases{shown}")
     if summary.abandoned:
         print(f"  abandoned  {summary.abandoned} releases: paid for, never made")
     print(f"  chain head {summary.chain_hash}")
+
+
+def _print_membership(account: Account) -> None:
+    """Print what alignments may cost and have cost.
+
+    An alignment is priced as ``epsilon**2 / 2`` rho, so amounts read as the epsilon of one run;
+    what was spent is the sum over runs (basic composition), with the sum of their deltas.
+    """
+
+    def one_run(units: int) -> str:
+        rho = rho_from_units(units)
+        epsilon = format_upper_bound(math.sqrt(2.0 * rho))
+        return f"one alignment of epsilon {epsilon} (rho {rounded(rho)})" if units else "nothing"
+
+    print("  account membership, for alignments alone")
+    print(f"    cap      {one_run(account.cap)}")
+    if 0 < account.spent == account.runs_units:
+        rho, epsilon = rho_from_units(account.spent), format_upper_bound(account.runs_epsilon)
+        print(f"    spent    epsilon {epsilon} (rho {rounded(rho)}) at delta {account.delta:.3g}")
+    else:  # also of a ledger that this one continues, whose runs it does not list
+        print(f"    spent    {one_run(account.spent)}")
+    if account.reserved:
+        print(f"    aside    {one_run(account.reserved)}")
+    print(f"    left     {one_run(account.left)}")
 
 
 def describe(entry: dict[str, Any]) -> str:

@@ -13,12 +13,14 @@ from colonnade.cli.amounts import (
     told_as_epsilon,
     units_of,
 )
+from colonnade.cli.parser import WrongUsage
 from colonnade.cli.progress import bar
 from colonnade.cli.text import names_from
 from colonnade.core.errors import EXIT_OK, BudgetExceeded
 from colonnade.ledger.create import open_ledger
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.storage.files import LedgerFiles
+from colonnade.party.config import load_config
 from colonnade.party.data.bounds import BoughtBounds, buy_bounds
 from colonnade.party.data.dataset import open_dataset
 from colonnade.privacy.accounting import Budget
@@ -34,8 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "and serve all jobs; asking again is free, and other columns can be added later. A "
         "coordinator learns of columns that the policy lets take part."
     )
-    parser.add_argument("--data", type=Path, required=True, help="folder of the table")
-    parser.add_argument("--ledger", type=Path, required=True, help="ledger folder")
+    parser.add_argument(
+        "--config", type=Path, help="the party's file, which names table, ledger and mirror"
+    )
+    parser.add_argument("--data", type=Path, help="folder of the table")
+    parser.add_argument("--ledger", type=Path, help="ledger folder")
     parser.add_argument("--mirror", type=Path, help="head mirror, if kept outside the folder")
     price = parser.add_mutually_exclusive_group(required=True)
     price.add_argument("--rho", type=float, help="most to pay, as rho")
@@ -52,10 +57,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Buy the bounds and show them."""
+    files = _complete(arguments)
     units_of(arguments, "price")  # what no table allows is refused before one is opened
     try:
         with (
-            closing(open_ledger(LedgerFiles(arguments.ledger, arguments.mirror))) as ledger,
+            closing(open_ledger(files)) as ledger,
             open_dataset(arguments.data) as dataset,
         ):
             n_rows = dataset.coarse.n_rows
@@ -77,6 +83,18 @@ def run(arguments: argparse.Namespace) -> int:
     shown = _to_json(bought, budget, before=before, reserved=reserved, delta=arguments.delta)
     print(json.dumps(shown) if arguments.json else _to_text(shown))
     return EXIT_OK
+
+
+def _complete(arguments: argparse.Namespace) -> LedgerFiles:
+    """Take from the party's file what the options leave out; return where the ledger is."""
+    if arguments.config is not None:
+        config = load_config(arguments.config)
+        arguments.data = arguments.data or config.data
+        if arguments.ledger is None:
+            return LedgerFiles(config.ledger.folder, arguments.mirror or config.mirror)
+    if arguments.data is None or arguments.ledger is None:
+        raise WrongUsage("say --config, or --data and --ledger")
+    return LedgerFiles(arguments.ledger, arguments.mirror)
 
 
 def _to_json(
@@ -108,8 +126,8 @@ def _to_json(
 def _to_text(shown: dict[str, Any]) -> str:
     """Lay the bounds out as a small table."""
 
-    def told(amount: dict[str, Any]) -> str:
-        return format_amount(amount["rho"], amount["epsilon"], amount["delta"])
+    def told(amount: dict[str, Any], *, left: bool = False) -> str:
+        return format_amount(amount["units"], amount["delta"], left=left)
 
     width = max(len("column"), *(len(column["name"]) for column in shown["columns"]))
     lines = [
@@ -128,4 +146,4 @@ def _to_text(shown: dict[str, Any]) -> str:
     lines.append(f"charged  {told(now)}" if now["units"] else "charged  nothing: paid earlier")
     if price["units"] != now["units"]:
         lines.append(f"in all   {told(price)}  for the purchases that these columns were part of")
-    return "\n".join([*lines, f"left     {told(shown['left'])}"])
+    return "\n".join([*lines, f"left     {told(shown['left'], left=True)}"])

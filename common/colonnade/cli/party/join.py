@@ -34,7 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=1.0,
         metavar="E",
-        help="what alignments may cost besides, in all (default 1: one run)",
+        help="besides, for alignments: one of this epsilon, or smaller ones whose squares add up "
+        "to it (default 1)",
     )
     parser.add_argument("--mirror", type=Path, help="the ledger's head mirror, on another disk")
 
@@ -59,7 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"  root fingerprint {joined.root_fingerprint}; compare it with the operator's")
     if joined.ledger_made:
         _, stated = cap_units(arguments)
-        print(f"  ledger made, cap {stated}; alignments {arguments.membership_epsilon:g} besides")
+        membership = float(_membership(arguments).epsilon)
+        print(f"  ledger made, cap {stated} for jobs, and one alignment of epsilon {membership:g}")
     if joined.bounds_to_decide:
         print(f"  {folder / SCHEMA} still has {joined.bounds_to_decide} bounds to be decided")
     print("next:")
@@ -72,8 +74,11 @@ def _cap(arguments: argparse.Namespace) -> Cap | None:
     if arguments.epsilon is None and arguments.rho is None:
         return None
     units, stated = cap_units(arguments)
+    return Cap(units, stated, _membership(arguments).cost)
+
+
+def _membership(arguments: argparse.Namespace) -> MembershipNoise:
     try:
-        noise = MembershipNoise.within(arguments.membership_epsilon, _MEMBERSHIP_DELTA)
+        return MembershipNoise.within(arguments.membership_epsilon, _MEMBERSHIP_DELTA)
     except ValueError as error:
         raise BadInput(f"--membership-epsilon: {error}") from None
-    return Cap(units, stated, noise.cost)

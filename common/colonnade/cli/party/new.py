@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="COLUMN",
         help="what tells people apart; several columns are joined; default: one called id, "
-        "person or patient",
+        "person, patient, member or customer, with or without no or id behind it",
     )
     parser.add_argument("--label", metavar="COLUMN", help="the label, where it is held")
     parser.add_argument("--folder", type=Path, help="folder to make; default: the party's name")

@@ -5,9 +5,10 @@ import json
 
 from colonnade.cli.logs import add_config_options
 from colonnade.methods.alignment.claims import PROMISE, learned
+from colonnade.party.alignment.policy import AlignAllowance
 from colonnade.party.config import load_config
 from colonnade.party.policy import TEMPLATE, Policy, load_policy
-from colonnade.privacy.accounting import rho_from_units
+from colonnade.privacy.accounting import format_units, rho_from_units
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +31,10 @@ def run(arguments: argparse.Namespace) -> int:
                 "label": each.label,
                 "max_rho": rho_from_units(each.max_units),
                 "max_rounds": each.max_rounds,
+                "approve": each.approve,
+                "approvals": each.approvals,
+                "purposes": each.purposes,
+                "operators": each.operators,
                 "until": None if each.until is None else str(each.until),
             }
             for each in policy.allowances
@@ -42,7 +47,10 @@ def run(arguments: argparse.Namespace) -> int:
                 "max_people": each.max_people,
                 "max_epsilon": each.max_epsilon,
                 "max_delta": each.max_delta,
-                "learned": [{"who": who, "what": what} for who, what in learned(each.modes)],
+                "min_new": each.min_new,
+                "approve": each.approve,
+                "approvals": each.approvals,
+                "learned": [{"who": who, "what": what} for who, what in _learned(each)],
                 "until": None if each.until is None else str(each.until),
             }
             for each in policy.alignments
@@ -55,10 +63,17 @@ def run(arguments: argparse.Namespace) -> int:
         until = f", until {each.until}" if each.until else ""
         print(f"{each.coordinator.uri} may ask for {', '.join(each.kinds)}{until}")
         print(f"  features    {', '.join(each.features)}; label: {'yes' if each.label else 'no'}")
-        rho = rho_from_units(each.max_units)
-        print(f"  for one job rho up to {rho:.6g}, up to {each.max_rounds} rounds")
+        most = format_units(each.max_units, left=True)
+        print(f"  for one job {most} at most, up to {each.max_rounds} rounds")
+        print(f"  asked by    {', '.join(each.operators)}; for {', '.join(each.purposes)}")
+        people = f"{each.approvals} approvers agree" if each.approvals > 1 else "an approver agrees"
+        print(f"  decided by  {f'people: it waits until {people}' if each.needed else 'this rule'}")
     _print_alignments(policy)
     return 0
+
+
+def _learned(grant: AlignAllowance) -> tuple[tuple[str, str], ...]:
+    return learned(grant.modes, extends=grant.min_new is not None)
 
 
 def _print_alignments(policy: Policy) -> None:
@@ -71,7 +86,7 @@ def _print_alignments(policy: Policy) -> None:
             f"  up to {grant.max_people} people; membership for one run epsilon up to "
             f"{grant.max_epsilon:.4g}, delta up to {grant.max_delta:.3g}"
         )
-        for who, what in learned(grant.modes):
+        for who, what in _learned(grant):
             print(f"  learns      {who}: {what}")
     if policy.alignments:
         print(f"  {PROMISE}")

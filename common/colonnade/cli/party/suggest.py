@@ -8,6 +8,7 @@ from pathlib import Path
 from colonnade.cli.options.dialect import add_dialect_options, dialect_of
 from colonnade.core.errors import EXIT_OK, BadInput
 from colonnade.party.data.reading.suggest import check_new, guess_dialect, suggest
+from colonnade.party.enrol import open_bounds
 
 DESCRIPTION = (
     "Drafts a schema from the header and the types of a CSV or Parquet file. A schema is public, so"
@@ -22,6 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = DESCRIPTION
     parser.add_argument("source", type=Path, help="CSV (plain or gzip) or Parquet")
     parser.add_argument("--out", type=Path, help="file to write; default: standard output")
+    parser.add_argument("--id", metavar="COLUMN", help="the column that names the person")
+    parser.add_argument("--label", metavar="COLUMN", help="the label, where it is held")
     add_dialect_options(parser, guessed=True)
 
 
@@ -33,8 +36,9 @@ def run(arguments: argparse.Namespace) -> int:
     dialect = dialect_of(arguments) if any(given) else guess_dialect(arguments.source)
     if arguments.duplicates is not None:
         dialect = replace(dialect, duplicates=dialect_of(arguments).duplicates)
-    draft = suggest(arguments.source, dialect=dialect)
-    n_open = draft.count("\nlow = ?") + draft.count("\nhigh = ?")
+    ids = () if arguments.id is None else (arguments.id,)
+    draft = suggest(arguments.source, dialect=dialect, ids=ids, label=arguments.label).text
+    n_open = open_bounds(draft)
     if arguments.out is not None:
         try:
             arguments.out.write_text(draft, "utf-8")

@@ -14,7 +14,7 @@ from colonnade.core.errors import BadInput
 from colonnade.data.table import COARSE_NAME
 from colonnade.ledger.create import open_ledger
 from colonnade.methods.alignment.normalise import IdColumn, IdRule, Repeated
-from colonnade.party.alignment.people import AlignConfig
+from colonnade.party.alignment.config import AlignConfig
 from colonnade.party.config import PartyConfig, load_config
 from colonnade.party.data.binding import Rows, check_binding, rows_of
 from colonnade.party.data.dataset import open_dataset
@@ -22,7 +22,7 @@ from colonnade.party.pacing import advised_ms, estimated_s
 from colonnade.party.policy import load_policy
 from colonnade.party.session import check_coordinator
 from colonnade.pki.authority import Credentials
-from colonnade.privacy.accounting import rho_from_units
+from colonnade.privacy.accounting import format_units
 from colonnade.v1.federation_pb2 import CheckResponse
 from colonnade.wire.channels import server_identity
 
@@ -76,6 +76,8 @@ def _check_people(checklist: Checklist, align: AlignConfig) -> None:
         say(f"{len(people.ids)} people for alignments")
         if people.unusable or people.repeated:
             say(f"{people.unusable} rows without an id, {people.repeated} that repeat one")
+        if people.repeated:
+            say("an alignment is refused for them, unless it takes the first: --repeated first")
 
 
 def _check_ledger(
@@ -93,7 +95,8 @@ def _check_ledger(
             if rows is not None:
                 check_binding(rows, ledger)
             left = budget.remaining - ledger.state.reserved.get("", 0)
-            say(f"rho {rho_from_units(left):.6g} of {rho_from_units(budget.cap):.6g} is free")
+            free, cap = format_units(left, left=True), format_units(budget.cap, left=True)
+            say(f"{free} of {cap} is free")
         finally:
             ledger.close()
 

@@ -19,10 +19,20 @@ _TOLD = {
 }
 
 
+_EXTENDED_HUB = (
+    "of an extension also, exactly, how many people of each earlier pattern have which pattern now"
+)
+_EXTENDED_PARTY = "of an extension also, exactly, which of its new people others had listed before"
+
+
 def learned(
-    modes: Sequence[Mode], noise: MembershipNoise | None = None
+    modes: Sequence[Mode], noise: MembershipNoise | None = None, *, extends: bool = False
 ) -> tuple[tuple[str, str], ...]:
-    """Return who learns what, as pairs; ``noise`` says how much the counts hide."""
+    """Return who learns what, as pairs; ``noise`` says how much the counts hide.
+
+    An extension leaves rows where they are, so a new person with an old row is somebody whom
+    another party had: its owner sees that, and the coordinator counts it.
+    """
     amount = ""
     if noise is not None:
         amount = f" (epsilon {float(noise.epsilon):.4g}, delta {noise.delta:.3g} for each party)"
@@ -30,6 +40,8 @@ def learned(
         f"{_TOLD[mode]} (mode {mode.value})" if len(modes) > 1 else _TOLD[mode] for mode in modes
     )
     counts = f"how many people have each pattern of presence, with dummies{amount}"
+    if extends:
+        counts, told = f"{counts}; {_EXTENDED_HUB}", f"{told}; {_EXTENDED_PARTY}"
     return (
         ("coordinator alone", counts),
         ("each party", told),

@@ -150,12 +150,14 @@ def segments_from_bytes(raw: bytes) -> tuple[Segment, ...]:
 
 def key_to_proto(key: SignedKey) -> pb.AlignmentKey:
     """Return the message of a key."""
-    return pb.AlignmentKey(public_key=key.public_key, signature=key.signature)
+    return pb.AlignmentKey(
+        public_key=key.public_key, signature=key.signature, attestation=key.attestation
+    )
 
 
 def keys_from_proto(messages: Sequence[pb.AlignmentKey]) -> tuple[SignedKey, ...]:
     """Read keys."""
-    return tuple(SignedKey(key.public_key, key.signature) for key in messages)
+    return tuple(SignedKey(key.public_key, key.signature, key.attestation) for key in messages)
 
 
 def count_to_proto(count: SignedCount) -> pb.AlignmentCount:

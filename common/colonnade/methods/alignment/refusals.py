@@ -7,6 +7,10 @@ class RepeatedIds(BadInput):
     """A party's list names a person more than once."""
 
     code = "repeated_ids"
+    sentence = (
+        "it lists a person more than once; remove the rows there, or submit an alignment that "
+        "takes the first of them"
+    )
 
 
 class UnusableIds(BadInput):

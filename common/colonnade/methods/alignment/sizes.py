@@ -16,6 +16,7 @@ HOPS, TAGS, CONFIRM, ACCEPTED = "hops", "tags", "confirm", "accepted"
 KINDS = (KEYS, SEEDS, COUNT, POINTS, HOPS, TAGS, CONFIRM, ACCEPTED)
 
 SIGNATURE_BYTES = 64
+ATTESTATION_BYTES = 4096  # certificates and a signature, padded
 PROOF_BYTES = 32 + SIGNATURE_BYTES
 TAG_BYTES = 16
 ROW_BYTES = 4
@@ -43,7 +44,7 @@ def box_bytes(spec: AlignmentSpec, sender: int) -> int:
 
 
 def _key() -> int:
-    return _text(POINT_BYTES) + _text(SIGNATURE_BYTES)
+    return _text(POINT_BYTES) + _text(SIGNATURE_BYTES) + _text(ATTESTATION_BYTES)
 
 
 def _count(value: int) -> int:

@@ -54,7 +54,7 @@ class AlignmentPart:
 class Extension:
     """The earlier alignment whose rows stay where they are.
 
-    A party that brings new people brings at least ``min_new`` of them: fewer would single them out.
+    A party lists new people only if they are ``min_new`` or more: fewer would single them out.
     Dummies and canaries of the ``runs`` before are listed again where they were: whoever saw them
     vanish would know how many they had been, and so the people.
 

@@ -39,10 +39,10 @@ def _how_good(report: Report, keys: set[str]) -> Answer:
         elif report.quality is not None:
             why = "A real study would have to pay for it. This simulation knows; see its box."
         return Answer(question, "Not measured", "", why, link, "What is known")
+    what = "of pairs ranked right" if found.metric == "auc" else "of the differences explained"
     if found.held_out:
         n_rows = report.evaluation.n_rows if report.evaluation else 0
         people = f"{n_rows:,d} people" if n_rows else "people"
-        what = "of pairs ranked right" if found.metric == "auc" else "of the differences explained"
         text, link_text = (
             f"{what}, measured on {people} kept out of the fit.",
             "How it was measured",
@@ -56,7 +56,7 @@ def _how_good(report: Report, keys: set[str]) -> Answer:
             link_text,
             found.value,
         )
-    text = "of the differences explained, as far as the releases tell, at no further cost."
+    text = f"{what}, as far as the releases tell, at no further cost."
     return Answer(
         question,
         percent(found.value),

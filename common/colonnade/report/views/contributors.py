@@ -42,6 +42,8 @@ def contributors_section(report: Report) -> Section | None:
     if report.contribution:
         columns += [Column("from 0 to 100 percent", plot=True), Column("alone explains")]
         columns.append(Column("lost without it"))
+        if _ranks(report):
+            columns += [Column("AUC alone"), Column("AUC without it")]
         about = (
             "Share of the differences between people that a model explains, from this job's"
             " releases, at no further cost. Every ± is a 95 % interval."
@@ -77,7 +79,8 @@ def _row(report: Report, party: str, effects: list[Effect]) -> Row:
     cells = [party_cell(report, party)]
     if report.contribution:
         found = report.contribution.get(party)
-        cells += [NONE] * 3 if found is None else _shares(report, party, found)
+        nothing = [NONE] * (5 if _ranks(report) else 3)
+        cells += nothing if found is None else _shares(report, party, found)
     else:
         used = sum(bool(each.feature.coef_scaled) for each in own)
         label = f"{used} of {len(own)} columns of {party} are in the model"
@@ -88,27 +91,54 @@ def _row(report: Report, party: str, effects: list[Effect]) -> Row:
     return Row((*cells, *_counts(report, own)), party=party)
 
 
+def _ranks(report: Report) -> bool:
+    """Return whether contributions are told as AUC besides."""
+    return any(each.alone_auc is not None for each in (report.contribution or {}).values())
+
+
+def _whole(report: Report) -> tuple[float, float] | None:
+    """Return the share that all explain together, and half a 95 % interval; None if not known."""
+    explained = report.moments.explained if report.moments else None
+    if explained is not None:
+        return explained.share, NORMAL_95 * explained.error
+    found = accuracy_of(report)
+    return None if found is None or found.metric != "r2" else (found.value, found.error)
+
+
+def _lost(report: Report, found: Contribution) -> Cell:
+    if found.lost is not None:
+        half = None if found.lost_error is None else 100 * NORMAL_95 * found.lost_error
+        aside = "" if half is None else f"± {half:.0f}"
+        return Cell(f"{100 * found.lost:.0f} points", found.lost, aside=aside)
+    whole = _whole(report)
+    if whole is None:
+        return NONE
+    points = whole[0] - found.without
+    return Cell(f"{100 * points:.0f} points", points)
+
+
 def _shares(report: Report, party: str, found: Contribution) -> list[Cell]:
-    whole = accuracy_of(report)
     error = None if found.alone_error is None else NORMAL_95 * found.alone_error
     aside = "" if error is None else f"± {100 * error:.0f}"
     label = f"{party} alone: {100 * found.alone:.0f} percent"
-    lost = NONE
-    if whole is not None:
-        points = whole.value - found.without
-        lost = Cell(f"{100 * points:.0f} points", points)
+    ranks = [number(found.alone_auc, 3), number(found.without_auc, 3)] if _ranks(report) else []
     return [
         Cell(strip=share_strip(found.alone, error, colour=colours(report)[party], label=label)),
         Cell(f"{100 * found.alone:.0f} %", found.alone, aside=aside),
-        lost,
+        _lost(report, found),
+        *ranks,
     ]
 
 
 def _whole_row(report: Report, effects: list[Effect]) -> Row:
-    whole = accuracy_of(report)
+    whole, ranks = _whole(report), [NONE] * (2 if _ranks(report) else 0)
+    if ranks and report.moments and report.moments.explained:
+        ranks[0] = number(report.moments.explained.auc, 3)
+    counts = _counts(report, effects)
     if whole is None:
-        return Row((Cell("all together"), NONE, NONE, NONE, *_counts(report, effects)))
-    label = f"all together: {100 * whole.value:.0f} percent"
-    strip = share_strip(whole.value, whole.error, colour="ink", label=label)
-    told = Cell(f"{100 * whole.value:.0f} %", whole.value, aside=f"± {100 * whole.error:.0f}")
-    return Row((Cell("all together"), Cell(strip=strip), told, NONE, *_counts(report, effects)))
+        return Row((Cell("all together"), NONE, NONE, NONE, *ranks, *counts))
+    share, half = whole
+    label = f"all together: {100 * share:.0f} percent"
+    strip = share_strip(share, half, colour="ink", label=label)
+    told = Cell(f"{100 * share:.0f} %", share, aside=f"± {100 * half:.0f}")
+    return Row((Cell("all together"), Cell(strip=strip), told, NONE, *ranks, *counts))

@@ -20,6 +20,7 @@ from colonnade.report.views.effects import (
     has_intervals,
     per_deviation,
 )
+from colonnade.report.views.statistics import statistics_of
 
 MAX_CURVES = 40
 
@@ -197,17 +198,10 @@ def category_lines(report: Report) -> list[str]:
 
 def _exact_table(report: Report, effects: list[Effect]) -> Table:
     apart, per = shows_parties(report), per_deviation(report)
+    found = statistics_of(report)
     head = ["column", *(["held by"] if apart else []), "in the column's unit", "scaled"]
     head += ["per deviation", "deviation"] if per else []
-    head += (
-        ["error", "low", "high", "if missing"]
-        if has_intervals(report)
-        else ["low", "high", "if missing"]
-    )
-    errors: dict[tuple[str, str], float] = {}
-    if report.moments and report.moments.intervals:
-        pairs = zip(report.moments.features, report.moments.intervals.error, strict=True)
-        errors = {(name.party, name.name): error for name, error in pairs}
+    head += [*found.head, "low", "high", "if missing"]
     lines = []
     for each in effects:
         feature = each.feature
@@ -215,20 +209,18 @@ def _exact_table(report: Report, effects: list[Effect]) -> Table:
         cells += [party_cell(report, feature.party)] if apart else []
         cells += [number(feature.coef), number(feature.coef_scaled)]
         cells += [number(each.per_deviation), number(each.deviation)] if per else []
-        if has_intervals(report):
-            cells.append(number(errors.get((feature.party, feature.name))))
+        cells += found.cells(feature.party, feature.name)
         cells += [number(feature.low), number(feature.high), number(feature.fill)]
         lines.append(cells)
     unit = f"In the column's unit: {CHANGES[model_loss(report)]} for one unit more."
-    error = " Error: the standard error of the effect." if errors else ""
-    error += "".join(f" {line}" for line in category_lines(report))
+    categories = "".join(f" {line}" for line in category_lines(report))
     return plain_table(
         "model-table",
         "The model's coefficients",
         head,
         lines,
         texts=2 if apart else 1,
-        about=f"{unit} {_SCALED}.{error}",
+        about=f"{unit} {_SCALED}.{found.about}{categories}",
     )
 
 

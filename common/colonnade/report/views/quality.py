@@ -19,7 +19,7 @@ from colonnade.report.parts import (
 )
 from colonnade.report.plots import HEIGHT, Curve, Scale, covering, line_chart, share_strip
 from colonnade.report.schema import Report
-from colonnade.report.schema_parts import Evaluation, Quality
+from colonnade.report.schema_parts import Evaluation, MomentsExplained, Quality
 from colonnade.report.text import NORMAL_95, capital, epsilon_up, readable, short
 from colonnade.report.views.cells import number, plain_table
 
@@ -53,12 +53,18 @@ class Accuracy:
 
 def accuracy_of(report: Report) -> Accuracy | None:
     """Return what a real job knows of its accuracy; None if it is not known or too vague."""
-    found = report.evaluation
+    return accuracy(report.evaluation, report.moments.explained if report.moments else None)
+
+
+def accuracy(found: Evaluation | None, explained: MomentsExplained | None) -> Accuracy | None:
+    """Return the accuracy that was released or, without one, what releases tell of it."""
     if found is not None:
         return Accuracy(found.metric, found.value, NORMAL_95 * found.error, held_out=True)
-    explained = report.moments.explained if report.moments else None
     if explained is None or explained.error > _MAX_ERROR:
         return None
+    if explained.auc is not None and explained.auc_error is not None:
+        error = NORMAL_95 * explained.auc_error
+        return Accuracy("auc", explained.auc, error, held_out=False)
     return Accuracy("r2", explained.share, NORMAL_95 * explained.error, held_out=False)
 
 
@@ -111,6 +117,10 @@ def _facts(report: Report) -> list[Fact]:
         text = f"R² {explained.share:.2f} ± {error:.2f} (95 %), at no further cost"
         facts.append(Fact("From the releases", text, explained.share))
         facts.append(Fact("Its standard error", short(explained.error), explained.error))
+        if explained.auc is not None and explained.auc_error is not None:
+            error = NORMAL_95 * explained.auc_error
+            text = f"AUC {explained.auc:.2f} ± {error:.2f} (95 %), for normal scores"
+            facts.append(Fact("The same as AUC", text, explained.auc))
         facts.append(Fact("Always guess the mean", "R² 0"))
     return facts
 

@@ -9,11 +9,12 @@ from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
 from colonnade.methods.alignment.claims import learned
 from colonnade.methods.alignment.codec import run_name
+from colonnade.methods.alignment.crypto.exchange import Attestor
 from colonnade.methods.alignment.job_spec import AlignmentJobSpec
 from colonnade.methods.alignment.spec import AlignmentSpec
 from colonnade.methods.job import Job
 from colonnade.party.alignment.answers import AlignmentAnswers
-from colonnade.party.alignment.people import AlignConfig
+from colonnade.party.alignment.config import AlignConfig
 from colonnade.party.alignment.store import AlignmentFolder, Outcome, read_outcome
 from colonnade.party.methods.alignment import AlignmentParty
 from colonnade.party.policy import Policy
@@ -31,6 +32,7 @@ class Aligner:
         self,
         config: AlignConfig,
         folder: AlignmentFolder,
+        attestor: Attestor,
         *,
         ledger: Ledger,
         gate: Gate,
@@ -40,6 +42,7 @@ class Aligner:
     ) -> None:
         self._config, self._folder, self._ledger, self._gate = config, folder, ledger, gate
         self._policy, self._coordinator, self._today = policy, coordinator, today
+        self._attestor = attestor
         self._open: dict[str, AlignmentAnswers] = {}
 
     def has(self, job: str) -> bool:
@@ -63,16 +66,18 @@ class Aligner:
         )
         agreed(needed)
         before = None if spec.extends is None else self._before(spec)
-        people = self._config.people(spec.ids)
-        earlier = None if before is None else before.earlier(people.ids)
-        side = AlignmentParty(spec, party, self._ledger, people.ids, earlier)
+        ids = self._config.people(spec.ids).ids
+        if before is not None and spec.extends is not None:
+            ids = _listed(ids, before, spec.extends.min_new)
+        earlier = None if before is None else before.earlier(ids)
+        side = AlignmentParty(spec, party, self._ledger, ids, earlier, attestor=self._attestor)
         with self._ledger.lock:
             self._ledger.admit(name, units=job.max_units(party), account=MEMBERSHIP)
         self._open[name] = AlignmentAnswers(
             name,
             spec,
             side,
-            people.ids,
+            ids,
             self._config.id,
             self._gate,
             self._ledger,
@@ -86,7 +91,7 @@ class Aligner:
             float(spec.noise.epsilon),
             spec.noise.delta,
         )
-        for who, what in learned([spec.mode], spec.noise):
+        for who, what in learned([spec.mode], spec.noise, extends=spec.extends is not None):
             logger.info("alignment_tells who=%r what=%r", who, what)
 
     def _before(self, spec: AlignmentSpec) -> Outcome:
@@ -121,3 +126,16 @@ class Aligner:
         self._folder.erase(job, finished=finished)  # also of a run that this process never saw
         if ended is not None and finished:
             logger.info("alignment_kept alignment=%s", run_name(ended.spec).hex()[:12])
+
+
+def _listed(ids: tuple[bytes, ...], before: Outcome, min_new: int) -> tuple[bytes, ...]:
+    """Return whom an extension lists: everybody, or without the new people if they are few.
+
+    Privacy: that they are too few is not told: a refusal would say that there is somebody new.
+    """
+    earlier = {*before.ids}
+    known = tuple(each for each in ids if each in earlier)
+    if not 0 < len(ids) - len(known) < min_new:
+        return ids
+    logger.warning("alignment_new_people_wait fewest=%d", min_new)
+    return known

@@ -10,54 +10,14 @@ from pathlib import Path
 
 import duckdb
 
-from colonnade.core.config import Strict, Text
 from colonnade.core.errors import BadInput
 from colonnade.data.dialect import PLAIN, Dialect
-from colonnade.data.schema import load_schema
 from colonnade.methods.alignment.normalise import IdRule, PreparedIds, prepare
 from colonnade.party.data.reading.connection import connect, one_line
-from colonnade.party.data.reading.sources import (
-    FileSource,
-    QuerySource,
-    Relation,
-    Source,
-    open_source,
-)
+from colonnade.party.data.reading.sources import Relation, Source, open_source
 from colonnade.party.data.roster import id_sql
 
 _FETCH = 50_000
-
-
-class AlignConfig(Strict, frozen=True):
-    """Where the people are that a party aligns: ``[align]`` of its configuration."""
-
-    id: tuple[Text, ...]
-    source: Path | None = None
-    schema: Path | None = None  # says how the file is written: delimiter, encoding
-    query: str | None = None
-    database: str | None = None
-
-    def __post_init__(self) -> None:
-        if (self.source is None) == (self.query is None):
-            raise ValueError("give source, a file, or query, one SELECT")
-        if self.database is not None and self.query is None:
-            raise ValueError("database: belongs to query")
-        if self.schema is not None and self.source is None:
-            raise ValueError("schema: belongs to source")
-        if not self.id:
-            raise ValueError("id: name the columns that tell people apart")
-
-    @property
-    def rows(self) -> Source:
-        """The source."""
-        if self.source is not None:
-            return FileSource(self.source)
-        return QuerySource(self.query or "", database=self.database)
-
-    def people(self, rule: IdRule) -> PreparedIds:
-        """Return the distinct ids of the source, as ``rule`` writes them."""
-        dialect = PLAIN if self.schema is None else load_schema(self.schema).dialect
-        return read_people(self.rows, self.id, rule, dialect=dialect)
 
 
 def read_people(

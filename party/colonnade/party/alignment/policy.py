@@ -26,12 +26,13 @@ TEMPLATE = """\
 # Who may get a row: "union" tells parties nothing of each other's people, "left" tells each which
 # of its people the first party has, "inner" which of them all have.
 # modes = ["union"]
-# The most people that this organization lists.
+# The most people that this organization lists; a specification has to say the same.
 # max_people = 100000
 # The most that one run may cost the membership account.
 # max_epsilon = 1.0
 # max_delta = 1e-6
-# The fewest new people that an extension may bring.
+# The fewest new people that an extension lists; fewer wait for a later one. Without it no alignment
+# may be extended: an extension tells parties which of their new people others had listed before.
 # min_new = 100
 # Last day on which an alignment is accepted.
 # until = 2030-12-31
@@ -51,7 +52,7 @@ class AlignAllowance:
     max_people: int
     max_epsilon: float
     max_delta: float
-    min_new: int
+    min_new: int | None
     until: dt.date | None = None
     approve: str = AUTO
     approvals: int = 1
@@ -71,16 +72,19 @@ class AlignAllowance:
         if spec.mode not in self.modes:
             return f"mode {spec.mode.value} is not allowed"
         people = spec.parts[spec.place(party)].max_people
-        if people > self.max_people:
-            return f"{people} people are more than the {self.max_people} allowed"
+        # Not fewer either: whoever could choose the number would find out how long the list is.
+        if people != self.max_people:
+            return f"a specification lists up to {self.max_people} people of this party"
         if spec.noise.epsilon > self.max_epsilon or spec.noise.delta > self.max_delta:
             return (
                 f"membership may cost epsilon {float(spec.noise.epsilon):.4g} and delta "
                 f"{spec.noise.delta:.3g}, more than the {self.max_epsilon:.4g} and "
                 f"{self.max_delta:.3g} allowed for one run"
             )
-        if spec.extends is not None and spec.extends.min_new < self.min_new:
-            return f"an extension takes at least {self.min_new} new people"
+        if spec.extends is not None and self.min_new is None:
+            return "alignments may not be extended (min_new)"
+        if spec.extends is not None and spec.extends.min_new != self.min_new:  # as with people
+            return f"an extension takes {self.min_new} new people or more"
         return None
 
 
@@ -93,7 +97,7 @@ class AlignTable(Strict, frozen=True):
     modes: tuple[str, ...] = (Mode.UNION.value,)
     max_epsilon: Positive = 1.0
     max_delta: Positive = 1e-6
-    min_new: Count = 100
+    min_new: Count | None = None
     until: dt.date | None = None
     approve: Approve = "auto"
     approvals: Approvals = 1

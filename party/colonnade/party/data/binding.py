@@ -154,11 +154,13 @@ def _objection(
         )
     here = frozenset() if clients is None else frozenset(clients.accounts(ledger))
     confirmed = ledger.state.confirmed()
-    if confirmed and 2 * len(here - confirmed) > len(here):
+    # Those who came and have gone count too: in turn, each client could have had another name.
+    unconfirmed = (ledger.state.accounts() | here) - confirmed
+    if confirmed and here and 2 * len(unconfirmed) > len(here):
         return (
-            f"{len(here - confirmed)} of {len(here)} clients came with earlier extracts, a part "
-            "each time, or with this one: their ids may be written differently; compare the client "
-            "column with the first extract"
+            f"{len(unconfirmed)} clients, beside {len(here)} in this extract, came with earlier "
+            "extracts, a part each time, or with this one: their ids may be written differently; "
+            "compare the client column with the first extract"
         )
     if bound is not None and bound.client_ids != rows.client_ids and ledger.state.accounts():
         return (

@@ -22,7 +22,7 @@ from colonnade.core.errors import (
     PolicyRefused,
     RequestConflict,
 )
-from colonnade.ledger.receipts import verify
+from colonnade.ledger.receipts import Signer, verify
 from colonnade.methods.alignment import codec, sizes
 from colonnade.methods.alignment.crypto import exchange
 from colonnade.methods.alignment.crypto.canary import Rows, canary_ids, row_mac, same_mac
@@ -60,17 +60,22 @@ class AlignmentParty:
         Distinct, in the form that the specification's rule gives them (`normalise.prepare`).
     earlier
         For an extension: the rows that the alignment before gave.
+    attestor
+        Signs with the party's certificate that it takes part, and checks that the others do.
     """
 
     def __init__(
         self,
         spec: AlignmentSpec,
         party: str,
-        signer: exchange.Signer,
+        signer: Signer,
         ids: Sequence[bytes],
         earlier: Earlier | None = None,
+        *,
+        attestor: exchange.Attestor,
     ) -> None:
         self._spec, self._place, self._signer = spec, spec.place(party), signer
+        self._attestor = attestor
         self._others = [at for at in range(spec.n_parties) if at != self._place]
         self._run, self._people = codec.run_name(spec), People.of(ids, earlier)
         self._listed: PartyList | None = None
@@ -154,9 +159,8 @@ class AlignmentParty:
 
     def _key(self, secrets: Secrets) -> bytes:
         public = exchange.public_half(secrets.exchange)
-        return codec.to_bytes(
-            codec.key_to_proto(exchange.sign_key(self._signer, self._run, self._place, public))
-        )
+        signed = exchange.sign_key(self._signer, self._attestor, self._run, self._place, public)
+        return codec.to_bytes(codec.key_to_proto(signed))
 
     def _seeds(self, state: PartyState, secrets: Secrets, task: pb.AlignmentTask) -> Answer:
         """Seal the dummies of the sets that this party leads to their other members."""
@@ -164,6 +168,7 @@ class AlignmentParty:
         exchange.check_keys(self._spec, self._run, keys)
         if keys[self._place].public_key != exchange.public_half(secrets.exchange):
             raise BadMessage("a task names another key of this party than it sent")
+        exchange.check_attestations(self._spec, self._run, keys, self._attestor)
         state = replace(state, keys=tuple(key.public_key for key in keys))
         led = [d for d in secrets.dummies if first_member(d.pattern) == self._place]
         boxes = [

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from colonnade.core.arrays import IntArray
-from colonnade.core.errors import BadMessage, PolicyRefused
+from colonnade.core.errors import BadMessage
 from colonnade.methods.alignment.crypto.canary import Rows
 from colonnade.methods.alignment.crypto.dummies import PatternDummies
 from colonnade.methods.alignment.crypto.shuffle import permutation
@@ -64,7 +64,6 @@ class People:
             raise RepeatedIds(f"{repeated} ids of the list occur in it before; prepare it first")
         if len(self.old_rows) != count or len(self.carried) != len(self.carried_rows):
             raise ValueError("there must be one earlier row for each id")
-        new = int((self.old_rows == NO_ROW).sum())
         kept = self.all_old_rows[self.all_old_rows != NO_ROW]
         if spec.extends is None:
             if kept.size:
@@ -72,11 +71,6 @@ class People:
             return
         if np.unique(kept).size != kept.size or bool((kept >= spec.extends.n_rows).any()):
             raise UnusableIds("the earlier rows are not those of the alignment that is extended")
-        if 0 < new < spec.extends.min_new:
-            raise PolicyRefused(
-                f"an extension takes at least {spec.extends.min_new} new people of a party, or "
-                "none; wait until there are more"
-            )
 
     def mac(self, seed: bytes) -> bytes:
         """Return a keyed digest, by which a restarted party knows that it has the same people."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from colonnade.core.text import listed
 from colonnade.ledger.decisions import Standing
-from colonnade.privacy.amounts import format_share, format_units
+from colonnade.privacy.accounting import format_share, format_units
 from colonnade.report.views.glossary import kind_words
 
 

@@ -18,8 +18,7 @@ from colonnade.methods.alignment.job_spec import AlignmentJobSpec
 from colonnade.methods.base import Unit
 from colonnade.methods.job import Job
 from colonnade.party.officer.case import CapAt, Case, Leaving, Similar
-from colonnade.privacy.accounting import epsilon_of, rho_from_units
-from colonnade.privacy.amounts import format_units
+from colonnade.privacy.accounting import epsilon_of, format_units, rho_from_units
 from colonnade.privacy.membership import MEMBERSHIP
 from colonnade.wire.jobspec import job_from_bytes, question_of
 
@@ -140,7 +139,8 @@ def _method_words(job: Job) -> str:
 def _promise(job: Job, units: int) -> str:
     if isinstance(job.method, AlignmentJobSpec):
         spec = job.method.alignment
-        lines = (f"{who}: {what}" for who, what in learned([spec.mode], spec.noise))
+        told_to = learned([spec.mode], spec.noise, extends=spec.extends is not None)
+        lines = (f"{who}: {what}" for who, what in told_to)
         return f"{'. '.join(lines)}. {PROMISE}"
     epsilon = epsilon_of(rho_from_units(units), job.delta)
     whom = "one of your clients" if job.unit is Unit.CLIENT else "one of your people"

@@ -121,7 +121,8 @@ class Alignment:
                 from_bytes(pb.AlignmentBoxes, each[sizes.SEEDS], "a body of boxes").boxes
                 for each in bodies
             ]
-            return replace(after, boxes=tuple(map(tuple, boxes)))
+            read = tuple(replace(key, attestation=b"") for key in state.keys)
+            return replace(after, boxes=tuple(map(tuple, boxes)), keys=read)
         if stage is Stage.COUNTS:
             counts = [
                 from_bytes(pb.AlignmentCount, each[sizes.COUNT], "a length") for each in bodies

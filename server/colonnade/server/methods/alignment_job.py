@@ -159,7 +159,10 @@ def alignment_findings(
         "parties": [part.party for part in job.spec.parts],
         "promise": PROMISE,
         "learned": [
-            {"who": who, "what": what} for who, what in learned([job.spec.mode], job.spec.noise)
+            {"who": who, "what": what}
+            for who, what in learned(
+                [job.spec.mode], job.spec.noise, extends=job.spec.extends is not None
+            )
         ],
         "membership": {
             "epsilon": float(job.spec.noise.epsilon),

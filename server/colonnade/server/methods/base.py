@@ -3,17 +3,14 @@
 The engine, store, meter and report know only this; `registry` says which method has which steps.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from colonnade.core.arrays import AnyArray, FloatArray, IntArray
-from colonnade.data.model import LinearModel, ModelEncoding, ModelFeature, ModelLabel
-from colonnade.data.model_file import LossName
-from colonnade.methods.base import Member
-from colonnade.methods.job import Job
+from colonnade.core.arrays import AnyArray, IntArray
+from colonnade.data.model import LinearModel
 from colonnade.server.store.base import IterateRow, UplinkRow
 from colonnade.wire.cohort import ClientAnswers
 
@@ -149,6 +146,8 @@ class Findings:
         The model after so many rounds; 0 is the start.
     section
         The method's own part of the report, under the key that its `Method` names; None for none.
+    contribution
+        What each party's columns explain, as the releases tell; None if they do not.
     statement
         What is promised, where it is another promise than that of a model's releases.
     round_of
@@ -161,6 +160,7 @@ class Findings:
 
     models: Iterable[tuple[int, LinearModel]] = ()
     section: Any = None
+    contribution: Mapping[str, Any] | None = None
     statement: str = ""
     round_of: Mapping[int, int] = field(default_factory=dict)
     body_bytes: Callable[[UplinkRow], int] | None = None
@@ -178,58 +178,3 @@ def whole_states(
 def count_used(coef: Mapping[str, AnyArray]) -> dict[str, int]:
     """Return how many coefficients of each party are not 0."""
     return {party: int(np.count_nonzero(part)) for party, part in coef.items()}
-
-
-def linear_model(
-    job: Job, job_id: str, coef: Mapping[str, FloatArray], intercept: float
-) -> LinearModel:
-    """Return a job's model from coefficients on scaled features and label, by party."""
-    features = tuple(
-        feature
-        for member in job.members
-        for feature in model_features(member, member.party, coef[member.party].tolist())
-    )
-    return LinearModel(
-        job_id=job_id,
-        loss=cast("LossName", job.method.loss.value),
-        label=model_label(job),
-        intercept_scaled=intercept,
-        features=features,
-        private=True,
-        encodings=tuple(
-            encoding
-            for member in job.members
-            for encoding in model_encodings(member, member.party, job.label)
-        ),
-    )
-
-
-def model_features(member: Member, party: str, coef: Sequence[float]) -> tuple[ModelFeature, ...]:
-    """Return the features of one member as those of ``party`` in a model."""
-    groups = member.groups or ("",) * len(member.features)
-    columns = zip(member.features, member.bounds, member.fills, coef, groups, strict=True)
-    return tuple(
-        ModelFeature(party, name, bounds.low, bounds.high, fill, float(value), group)
-        for name, bounds, fill, value, group in columns
-    )
-
-
-def model_encodings(member: Member, party: str, label: str) -> tuple[ModelEncoding, ...]:
-    """Return how raw columns of one member, but for the label, become its features."""
-    return tuple(
-        ModelEncoding.of(party, encoding) for encoding in member.encodings if encoding.name != label
-    )
-
-
-def model_label(job: Job) -> ModelLabel:
-    """Return the label, with the texts that its values stand for if it has any."""
-    levels = next(
-        (
-            encoding.classes
-            for member in job.members
-            for encoding in member.encodings
-            if member.holds_label and encoding.name == job.label
-        ),
-        (),
-    )
-    return ModelLabel(job.label, job.label_bounds.low, job.label_bounds.high, levels)

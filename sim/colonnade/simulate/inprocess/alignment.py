@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from colonnade.ledger.receipts import public_bytes
+from colonnade.methods.alignment.crypto.exchange import Attestor, Unattested
 from colonnade.methods.alignment.normalise import IdRule
 from colonnade.methods.alignment.spec import (
     NO_ROW,
@@ -88,6 +89,7 @@ class AlignmentRun:
     entropy: Entropy
     tamper: Tamper = _as_it_is
     tamper_task: TamperTask = _task_as_it_is
+    attestor: Callable[[str], Attestor] = lambda _party: Unattested()
     uplink: dict[str, dict[str, int]] = field(default_factory=dict)
     downlink: dict[str, int] = field(default_factory=dict)
     parties: dict[str, AlignmentParty] = field(default_factory=dict)
@@ -103,7 +105,9 @@ class AlignmentRun:
 
     def _party(self, name: str) -> AlignmentParty:
         member = self.members[name]
-        return AlignmentParty(self.spec, name, member.signer, member.ids, member.earlier)
+        return AlignmentParty(
+            self.spec, name, member.signer, member.ids, member.earlier, attestor=self.attestor(name)
+        )
 
     def restart_party(self, name: str) -> None:
         """Kill a party and start it again from its stored bytes."""

@@ -1,9 +1,9 @@
 """A moments job in one process: the shipped steps of both sides, without wire or processes."""
 
+from colonnade.methods.moments.solver.steps import MomentsSolver, MomentsState
 from colonnade.methods.moments.spec import MomentsSpec
 from colonnade.party.methods.moments import MomentsParty
 from colonnade.privacy.sampling import NoiseSource
-from colonnade.server.methods.moments.steps import MomentsSolver, MomentsState
 from colonnade.simulate.inprocess.vertical import Data, Model, seated
 
 

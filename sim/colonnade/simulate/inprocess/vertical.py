@@ -10,13 +10,13 @@ from colonnade.core.arrays import FloatArray, Int16Array
 from colonnade.core.fixedpoint import GRID
 from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.gate import Gate
+from colonnade.methods.frank_wolfe.solver.steps import FrankWolfe, Iterate
 from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec
 from colonnade.methods.problem import Loss
 from colonnade.party.data.columns import HeldColumns
 from colonnade.party.methods.frank_wolfe import FrankWolfeParty
 from colonnade.privacy.accounting import MAX_UNITS
 from colonnade.privacy.sampling import NoiseSource
-from colonnade.server.methods.frank_wolfe.steps import FrankWolfe, Iterate
 from colonnade.sketching.sparse import Sketch
 
 T = TypeVar("T")

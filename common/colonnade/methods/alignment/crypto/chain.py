@@ -12,8 +12,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from colonnade.ledger.receipts import verify
-from colonnade.methods.alignment.crypto.exchange import Signer
+from colonnade.ledger.receipts import Signer, verify
 from colonnade.methods.alignment.crypto.points import POINT_BYTES
 from colonnade.methods.alignment.refusals import BrokenChain, ListTooLong
 from colonnade.methods.alignment.schedule import Schedule, Visit

@@ -1,8 +1,11 @@
 """Keys that two parties share in one run, and what they seal with them.
 
-Every party sends a fresh X25519 key under its signature. A pair derives from the exchange a key for
-boxes, one for canaries and one for MACs, bound to the run, the two places and both public keys
-(HKDF, RFC 5869). The coordinator, which relays all of this, can read none of it.
+Every party sends a fresh X25519 key under its ledger's signature, and the word of its certificate
+that it takes part in this run, whose name covers the ledgers' keys of all parties. So whoever
+writes a specification cannot take a peer's place in it with a key of its own. A pair derives from
+the exchange a key for boxes, one for canaries and one for MACs, bound to the run, the two places
+and both public keys (HKDF, RFC 5869). The coordinator, which relays all of this, can read none of
+it.
 """
 
 import struct
@@ -16,18 +19,35 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from colonnade.ledger.receipts import verify
+from colonnade.core.errors import BadIdentity, CertificateExpired
+from colonnade.ledger.receipts import Signer, verify
 from colonnade.methods.alignment.crypto.dummies import SEED_BYTES, PatternDummies, patterns_led_by
 from colonnade.methods.alignment.crypto.points import check_points, points_from_bytes
 from colonnade.methods.alignment.refusals import BrokenChain, ListTooLong
+from colonnade.methods.alignment.sizes import ATTESTATION_BYTES
 from colonnade.methods.alignment.spec import KEY_BYTES, AlignmentSpec
 
 
-class Signer(Protocol):
-    """Signs a party's messages: a key, or a ledger that holds one."""
+class Attestor(Protocol):
+    """Signs as a member of the federation, and knows who else is one."""
 
-    def sign(self, message: bytes, /) -> bytes:
-        """Return the Ed25519 signature of ``message``."""
+    def attest(self, statement: bytes, /) -> bytes:
+        """Return `ATTESTATION_BYTES` that show who signed ``statement``."""
+
+    def check(self, attestation: bytes, statement: bytes, /, *, party: str) -> None:
+        """Refuse what ``party`` did not sign with `BadIdentity`."""
+
+
+class Unattested:
+    """Where nobody has a certificate: runs in one process, and plaintext on one machine."""
+
+    def attest(self, statement: bytes, /) -> bytes:
+        """Return zeros."""
+        del statement
+        return bytes(ATTESTATION_BYTES)
+
+    def check(self, attestation: bytes, statement: bytes, /, *, party: str) -> None:
+        """Take anything."""
 
 
 _NONCE = bytes(12)  # a box's key seals one box only
@@ -39,6 +59,7 @@ class SignedKey:
 
     public_key: bytes
     signature: bytes
+    attestation: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +83,20 @@ def _key_statement(run: bytes, place: int, public_key: bytes) -> bytes:
     return b"colonnade alignment key v1\0" + run + struct.pack(">H", place) + public_key
 
 
+def _place_statement(run: bytes, place: int) -> bytes:
+    return b"colonnade alignment place v1\0" + run + struct.pack(">H", place)
+
+
 def _count_statement(run: bytes, place: int, count: int) -> bytes:
     return b"colonnade alignment count v1\0" + run + struct.pack(">HQ", place, count)
 
 
-def sign_key(signer: Signer, run: bytes, place: int, public_key: bytes) -> SignedKey:
-    """Sign a key for exchanges."""
-    return SignedKey(public_key, signer.sign(_key_statement(run, place, public_key)))
+def sign_key(
+    signer: Signer, attestor: Attestor, run: bytes, place: int, public_key: bytes
+) -> SignedKey:
+    """Sign a key for exchanges, and the place in the run with the party's certificate."""
+    signature = signer.sign(_key_statement(run, place, public_key))
+    return SignedKey(public_key, signature, attestor.attest(_place_statement(run, place)))
 
 
 def sign_count(signer: Signer, run: bytes, place: int, count: int) -> SignedCount:
@@ -91,6 +119,25 @@ def check_key(spec: AlignmentSpec, run: bytes, place: int, key: SignedKey) -> No
     if len(key.public_key) != KEY_BYTES or not verify(part.public_key, key.signature, statement):
         raise BrokenChain(f"the key of {part.party} does not have its signature")
     check_points(points_from_bytes(key.public_key))
+
+
+def check_attestations(
+    spec: AlignmentSpec, run: bytes, keys: Sequence[SignedKey], attestor: Attestor
+) -> None:
+    """Refuse a run in which somebody else stands in a party's place.
+
+    Privacy: a coordinator that could sign for the peers would have a dictionary of its own
+    multiplied as a peer's list, and learn who is on this party's (`methods.alignment.dummies`
+    protects against the coordinator alone, not against the coordinator with a party).
+    """
+    for place, (part, key) in enumerate(zip(spec.parts, keys, strict=True)):
+        try:
+            attestor.check(key.attestation, _place_statement(run, place), party=part.party)
+        except (BadIdentity, CertificateExpired):
+            raise BrokenChain(
+                f"no certificate of {part.party} says that it takes part; the specification may "
+                "name a key that is not that party's"
+            ) from None
 
 
 def check_counts(spec: AlignmentSpec, run: bytes, counts: Sequence[SignedCount]) -> None:

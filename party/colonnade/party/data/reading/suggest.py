@@ -8,6 +8,7 @@ level that few rows have is left out.
 import csv
 import io
 import json
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -31,6 +32,9 @@ LEAST_ROWS = 10
 """Rows that a level must have to be drafted."""
 
 _REVIEW = "to be reviewed: taken from rows"
+_NAMES_A_PERSON = re.compile(
+    r"(id|person|patient|member|customer)([ _-]?(id|no|nr|number|key|code))?\.?", re.IGNORECASE
+)
 _FORMATS = ("", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%Y%m%d")
 _ISO = "%Y-%m-%d"
 _SOURCE = "colonnade_staging.main.drafted"
@@ -48,13 +52,22 @@ class Drafted:
     note: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class SchemaDraft:
+    """A draft, the columns that tell people apart as given or guessed, and those of the file."""
+
+    text: str
+    ids: tuple[str, ...]
+    names: tuple[str, ...]
+
+
 def suggest(
     path: Path,
     *,
     dialect: Dialect | None = None,
     ids: Sequence[str] = (),
     label: str | None = None,
-) -> str:
+) -> SchemaDraft:
     """Return a draft of the schema of a CSV or Parquet file; a dialect not given is guessed.
 
     Parameters
@@ -84,15 +97,20 @@ def suggest(
         columns = [_draft(database, relation, place) for place in range(len(relation.names))]
     if not any(column.type for column in columns):
         raise BadInput(f"{path}: no column holds numbers, dates, yes and no, or levels")
-    return _text(path, columns, dialect if relation.is_csv else PLAIN, ids, label)
+    known = tuple(ids) or tuple(filter(_NAMES_A_PERSON.fullmatch, relation.names))[:1]
+    text = _text(path, columns, dialect if relation.is_csv else PLAIN, known, label)
+    return SchemaDraft(text, known, tuple(relation.names))
 
 
 def guess_dialect(path: Path) -> Dialect:
-    """Guess a file's encoding and delimiter from its beginning."""
+    """Guess a file's encoding and delimiter, and whether names repeat, from its beginning."""
     text, encoding = first_text(path)
     line = next(iter(io.StringIO(text, newline="")), "")
-    counts = {each: len(next(csv.reader([line], delimiter=each), ())) for each in ",;\t|"}
-    return Dialect(delimiter=max(counts, key=lambda each: counts[each]), encoding=encoding)
+    headers = {each: next(csv.reader([line], delimiter=each), []) for each in ",;\t|"}
+    delimiter = max(headers, key=lambda each: len(headers[each]))
+    names = [name.strip() for name in headers[delimiter]]
+    duplicates = "number" if len({*names}) < len(names) else PLAIN.duplicates
+    return Dialect(delimiter=delimiter, encoding=encoding, duplicates=duplicates)
 
 
 def _decimal(database: duckdb.DuckDBPyConnection, relation: Relation) -> str:
@@ -131,6 +149,8 @@ def _draft(database: duckdb.DuckDBPyConnection, relation: Relation, place: int) 
         if share(f"try_strptime(left({text}, 10), '{form or _ISO}') IS NOT NULL"):
             return Drafted(name, "date", format=form)
     counts = _counts(database, relation, text, there)
+    if len(counts) == 1 and not _one(database, relation, f"count_if(NOT {there})"):
+        return Drafted(name, "", note="the same text in every row")
     if {level.casefold() for level in counts} <= {*YES, *NO}:
         return Drafted(name, "bool")
     levels = tuple(sorted(level for level, count in counts.items() if count >= LEAST_ROWS))
@@ -169,7 +189,7 @@ def _text(
     path: Path,
     columns: list[Drafted],
     dialect: Dialect,
-    named_ids: Sequence[str],
+    ids: Sequence[str],
     label: str | None,
 ) -> str:
     lines = [
@@ -183,11 +203,9 @@ def _text(
         for key in ("delimiter", "decimal", "encoding", "duplicates")
         if (value := getattr(dialect, key)) != getattr(PLAIN, key)
     ]
-    known = [each.name for each in columns if each.name.casefold() in ("id", "person", "patient")]
-    ids = tuple(named_ids) or tuple(known[:1])
     named = json.dumps(ids[0], ensure_ascii=False) if ids else '"..."'
-    mark = "" if len(named_ids) == 1 else "# "
-    lines += [f"{mark}id = {named}  # the column that names the person, for a roster", ""]
+    mark = "" if len(ids) == 1 else "# "
+    lines += [f"{mark}id = {named}  # the column that names the person", ""]
     for column in columns:
         if column.name not in (*ids, label):
             lines += [*_block(column), ""]
@@ -195,7 +213,7 @@ def _text(
         lines += [*_label(next(each for each in columns if each.name == label)), ""]
     else:
         lines += [
-            "# [label]  # at most one: change the [[feature]] above it is, and move it to the end",
+            "# If this file has the label: move its section to the end and head it [label].",
             "",
         ]
     return "\n".join(lines)

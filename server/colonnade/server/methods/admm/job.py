@@ -18,6 +18,7 @@ from colonnade.methods.admm.codec import asked_in, tasks_to_bytes, without_point
 from colonnade.methods.admm.job_spec import AdmmJobSpec
 from colonnade.methods.admm.spec import DISPLACEMENT
 from colonnade.methods.job import Job
+from colonnade.methods.models import model_encodings, model_features, model_label
 from colonnade.server.methods.admm.state import (
     SEED_BYTES,
     AdmmState,
@@ -27,7 +28,6 @@ from colonnade.server.methods.admm.state import (
     encode_state,
 )
 from colonnade.server.methods.admm.steps import AdmmCoordinator
-from colonnade.server.methods.base import model_encodings, model_features, model_label
 from colonnade.wire.cohort import ClientAnswers, concat
 
 # Whose the columns of the model are: every client has them.

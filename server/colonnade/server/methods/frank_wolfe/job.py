@@ -8,11 +8,12 @@ import numpy as np
 
 from colonnade.data.model import LinearModel
 from colonnade.methods.frank_wolfe.codec import FrankWolfeTask, task_to_bytes
+from colonnade.methods.frank_wolfe.solver.steps import FrankWolfe, Iterate
 from colonnade.methods.frank_wolfe.spec import LABEL, MEANS, SELECT, SHARE, FrankWolfeSpec
 from colonnade.methods.job import Job
-from colonnade.server.methods.base import Bodies, count_used, linear_model
+from colonnade.methods.models import linear_model
+from colonnade.server.methods.base import Bodies, count_used
 from colonnade.server.methods.deviations import Deviations, opening_spread
-from colonnade.server.methods.frank_wolfe.steps import FrankWolfe, Iterate
 from colonnade.v1 import job_pb2
 
 

@@ -5,13 +5,13 @@ import numpy as np
 from colonnade.core.arrays import FloatArray
 from colonnade.methods.base import Part
 from colonnade.methods.moments.rows import BALL, DIAGONAL
+from colonnade.methods.moments.solver.estimates import Bodies
+from colonnade.methods.moments.solver.people import present
+from colonnade.methods.moments.solver.scales import Scales, clipped
+from colonnade.methods.moments.solver.steps import MomentsState
 from colonnade.methods.moments.spec import GRAM, MEANS, MomentsSpec
 from colonnade.server.methods.deviations import Deviations, Spread, mean_noise2, opening_spread
-from colonnade.server.methods.moments.estimates import Bodies
 from colonnade.server.methods.moments.job import VerticalMoments
-from colonnade.server.methods.moments.people import present
-from colonnade.server.methods.moments.scales import Scales, clipped
-from colonnade.server.methods.moments.steps import MomentsState
 
 # What drawing rows into the ball does to a variance beyond what it does to normal rows.
 _BALL_ERROR = 0.2

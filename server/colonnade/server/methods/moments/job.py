@@ -9,18 +9,19 @@ import numpy as np
 from colonnade.core.errors import BadInput
 from colonnade.data.model import LinearModel
 from colonnade.methods.job import Job
+from colonnade.methods.models import linear_model
 from colonnade.methods.moments.codec import task_to_bytes
+from colonnade.methods.moments.solver.contribution import moments_contribution
+from colonnade.methods.moments.solver.solutions import Wanted, moments_summary, solved
+from colonnade.methods.moments.solver.state import decode_state, encode_state
+from colonnade.methods.moments.solver.steps import MomentsSolver, MomentsState
 from colonnade.methods.moments.spec import MomentsSpec
 from colonnade.server.methods.base import (
     Bodies,
     Findings,
     count_used,
-    linear_model,
     whole_states,
 )
-from colonnade.server.methods.moments.solutions import Wanted, moments_summary, solved
-from colonnade.server.methods.moments.state import decode_state, encode_state
-from colonnade.server.methods.moments.steps import MomentsSolver, MomentsState
 from colonnade.server.store.base import IterateRow
 
 
@@ -128,7 +129,12 @@ def moments_findings(
     """Return what a report says of the rounds, and what else the releases tell."""
     seen = list(states)
     found = whole_states(algorithm, seen, is_open=is_open)
-    return replace(found, section=moments_summary(algorithm.solver, seen[-1][1]))
+    solver, last = algorithm.solver, seen[-1][1]
+    return replace(
+        found,
+        section=moments_summary(solver, last),
+        contribution=moments_contribution(solver, last),
+    )
 
 
 def solve_again(

@@ -15,6 +15,9 @@ from colonnade.linear.gram import floored
 from colonnade.methods.base import Part
 from colonnade.methods.column_moments import Moments, moments_of
 from colonnade.methods.moments.rows import BALL, DIAGONAL, OFF_DIAGONAL
+from colonnade.methods.moments.solver.directions import spans_of
+from colonnade.methods.moments.solver.estimates import level_of
+from colonnade.methods.moments.solver.scales import Scales, clipped
 from colonnade.methods.sealed.kinds import (
     GRAM,
     LABEL,
@@ -28,9 +31,6 @@ from colonnade.methods.sealed.kinds import (
     numbered,
 )
 from colonnade.methods.sealed.spec import SealedSpec
-from colonnade.server.methods.moments.directions import spans_of
-from colonnade.server.methods.moments.estimates import level_of
-from colonnade.server.methods.moments.scales import Scales, clipped
 
 _FLOOR = 0.02
 

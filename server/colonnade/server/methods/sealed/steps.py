@@ -16,6 +16,7 @@ from colonnade.linear.gram import within_ball
 from colonnade.methods.base import Part
 from colonnade.methods.frank_wolfe.residual import COEF_UNIT, MAX_COEF
 from colonnade.methods.moments.rows import Projection
+from colonnade.methods.moments.solver.scales import Scales
 from colonnade.methods.sealed.kinds import (
     LABEL,
     OPENINGS,
@@ -31,7 +32,6 @@ from colonnade.methods.sealed.kinds import (
 )
 from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.methods.sealed.tasks import Relayed, Task
-from colonnade.server.methods.moments.scales import Scales
 from colonnade.server.methods.sealed.estimates import Estimate, estimate, scales_of
 from colonnade.server.methods.sealed.screening import screened
 

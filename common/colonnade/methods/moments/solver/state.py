@@ -3,8 +3,8 @@
 import numpy as np
 
 from colonnade.methods.frank_wolfe.spec import decode_choice, encode_choice
+from colonnade.methods.moments.solver.steps import MomentsState
 from colonnade.methods.moments.spec import MomentsSpec
-from colonnade.server.methods.moments.steps import MomentsState
 from colonnade.v1 import job_pb2
 
 

@@ -10,8 +10,8 @@ from colonnade.core.fixedpoint import GRID
 from colonnade.methods.base import Part
 from colonnade.methods.frank_wolfe.residual import COEF_UNIT, MAX_COEF, TaskParameters
 from colonnade.methods.moments.rows import BALL
+from colonnade.methods.moments.solver.scales import Scales, clipped
 from colonnade.methods.moments.spec import LABEL, MomentsSpec
-from colonnade.server.methods.moments.scales import Scales, clipped
 
 # Each chosen feature gets this coefficient, in standard deviations, with the sign that helps.
 _STEP = 0.2

@@ -13,10 +13,17 @@ import numpy as np
 from colonnade.core.arrays import FloatArray
 from colonnade.core.errors import BadInput
 from colonnade.linear.gram import elastic_net, lasso_path, ridge, within_ball, within_box
+from colonnade.methods.moments.solver.contribution import (
+    bought_between,
+    odds_ratios,
+    positive_rate,
+    told,
+)
+from colonnade.methods.moments.solver.directions import Estimate
+from colonnade.methods.moments.solver.intervals import correlations
+from colonnade.methods.moments.solver.steps import MomentsSolver, MomentsState
 from colonnade.methods.moments.spec import MomentsSpec
-from colonnade.server.methods.moments.directions import Estimate
-from colonnade.server.methods.moments.intervals import correlations
-from colonnade.server.methods.moments.steps import MomentsSolver, MomentsState
+from colonnade.methods.problem import Loss
 
 PENALTIES = ("ball", "l1", "ridge", "elastic-net", "box")
 _USES = {
@@ -129,36 +136,33 @@ def _with_label(found: Estimate) -> FloatArray:
     return correlations(whole)
 
 
-def _bought_between(spec: MomentsSpec) -> bool:
-    """Return whether what parties have in common was measured, or there is but one party."""
-    return spec.shares() or len(spec.parts) == 1
-
-
 def _intervals(
     solver: MomentsSolver, state: MomentsState, shown: Any, level: float
 ) -> dict[str, Any] | None:
-    if not _bought_between(solver.spec):
+    if not bought_between(solver):
         return None  # what parties have in common is a guess here, and so would its error be
     found = solver.intervals(state, level=level)
-    return {
-        "level": level,
-        **{
-            name: _rounded(values[shown])
-            for name, values in (
-                ("coef", found.coef),
-                ("error", found.error),
-                ("low", found.low),
-                ("high", found.high),
-            )
-        },
+    lists = {
+        "coef": found.coef,
+        "error": found.error,
+        "low": found.low,
+        "high": found.high,
+        "vif": found.vif,
     }
+    if solver.spec.loss is Loss.LOGISTIC:
+        lists |= odds_ratios(solver, state, found)
+    p_values = [float(f"{value:.3g}") for value in found.p_values()[shown]]
+    told = {name: _rounded(values[shown]) for name, values in lists.items()}
+    return {"level": level, **told, "p_value": p_values}
 
 
 def _explained(solver: MomentsSolver, state: MomentsState) -> dict[str, float] | None:
-    if not _bought_between(solver.spec):
+    if not bought_between(solver):
         return None
-    found = solver.explained(state)
-    return {"share": round(found.share, _DIGITS), "error": round(found.error, _DIGITS)}
+    classes = solver.spec.loss is Loss.LOGISTIC
+    rate = positive_rate(solver, state) if classes else None
+    found = told("share", solver.explained(state), rate)
+    return {name.removeprefix("share_"): value for name, value in found.items()}
 
 
 def _rounded(values: FloatArray) -> Any:

@@ -18,7 +18,10 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.errors import BadInput
+from colonnade.methods.calibration import shaped
 from colonnade.methods.frank_wolfe.residual import COEF_UNIT, TaskParameters
+from colonnade.methods.frank_wolfe.solver.cross_term import CrossTerm
+from colonnade.methods.frank_wolfe.solver.scores import scores_of
 from colonnade.methods.frank_wolfe.spec import (
     LABEL,
     MEANS,
@@ -30,9 +33,6 @@ from colonnade.methods.frank_wolfe.spec import (
     decode_choice,
 )
 from colonnade.methods.problem import Loss
-from colonnade.server.methods.calibration import shaped
-from colonnade.server.methods.frank_wolfe.cross_term import CrossTerm
-from colonnade.server.methods.frank_wolfe.scores import scores_of
 
 # A feature is shared if its coefficient after the local rounds is at least this part of the top.
 _FINALIST = 0.3

@@ -8,7 +8,7 @@ with one variance, the logit is linear in it (linear discriminant analysis), wit
 ``gap / within``, where ``gap = k / (2 p q)`` lies between the class means and
 ``within = v - p q gap**2``: that is ``k / (2 p q v) / (1 - R2)`` with ``R2 = k**2 / (4 p q v)``.
 The constant is the one for which the mean probability is ``p``, for a score of the shape that
-releases suggest (`server.methods.made_up_scores`).
+releases suggest (`methods.made_up_scores`).
 
 Limits: heavy tails beyond what a ball of rows keeps (prices) leave a mean probability up to 0.045
 off, classes of unlike variance in a few hundred rows up to 0.035, and where one party alone holds

@@ -34,8 +34,7 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray
 from colonnade.linear.gram import onto_ball
-from colonnade.methods.moments.spec import MomentsSpec
-from colonnade.server.methods.moments.directions import (
+from colonnade.methods.moments.solver.directions import (
     Directions,
     Pair,
     Products,
@@ -44,29 +43,39 @@ from colonnade.server.methods.moments.directions import (
     orthonormal,
     spans_of,
 )
-from colonnade.server.methods.moments.estimates import Local
+from colonnade.methods.moments.solver.estimates import Local
+from colonnade.methods.moments.spec import MomentsSpec
 
 # So many directions are chosen to have something in common with others; later ones are typical.
 _LEADING = 2
 # What is assumed between parties that share nothing: the mean square of what the product of two
 # directions has beyond the label's part, for their predictions of the label and for all others.
 _ASSUMED_FIRST, _ASSUMED = 0.04, 0.01
-# Errors of what is explained are widened by this: products are drawn to a matrix of low rank, which
-# is not theirs, and the bias differs between tables (it was measured on four shapes of tables).
-_SAFETY = 1.5
-# What clipping rows into a ball and the noise of deviations do to a coefficient, relative to it,
-# and to the share that is explained; measured with one party alone, where little else errs.
-_BIAS, _SHARE_BIAS = 0.02, 0.05
+# What clipping rows into a ball and the noise of deviations do to a coefficient, relative to it;
+# measured with one party alone, where little else errs.
+_BIAS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """Coefficients in standard deviations, with their errors and intervals."""
+    """Coefficients in standard deviations, with their errors and intervals.
+
+    ``vif`` are variance inflation factors: by how much other columns raise a coefficient's
+    sampling variance (Marquardt 1970).
+    """
 
     coef: FloatArray
     error: FloatArray
     low: FloatArray
     high: FloatArray
+    vif: FloatArray
+
+    def p_values(self) -> FloatArray:
+        """Return how probable estimates at least as far from 0 are if coefficients are 0.
+
+        By the normal distribution and both kinds of error: that of rows and that of privacy.
+        """
+        return np.array([math.erfc(score) for score in np.abs(self.coef / self.error) / 2.0**0.5])
 
 
 def intervals(
@@ -105,7 +114,8 @@ def intervals(
     variance = np.diag(inverse @ moved @ inverse.T) + bias**2 + left_off**2
     error = np.sqrt(np.maximum(variance, 0.0))
     reach = statistics.NormalDist().inv_cdf(0.5 + level / 2.0) * error
-    return Intervals(plain, error, plain - reach, plain + reach)
+    vif = np.diag(inverse) * np.diag(found.gram)
+    return Intervals(plain, error, plain - reach, plain + reach, vif)
 
 
 def _own(local: Local, coef: FloatArray) -> FloatArray:
@@ -125,7 +135,7 @@ def _between(
     coef: FloatArray,
 ) -> FloatArray:
     """Return the covariance of ``-dG x`` from what lies between parties."""
-    errors, loads = _unknown(spec, locals_, directions, products)
+    errors, loads = unknown(spec, locals_, directions, products)
     along = loads.T @ coef  # the prediction in each direction
     moved = errors * np.outer(along, along)
     np.fill_diagonal(moved, (errors * along[None, :] ** 2).sum(axis=1))
@@ -143,12 +153,12 @@ def _hidden(
 
     Directions of a party are orthonormal, so that their squared products with a feature add up.
     """
-    errors, loads = _unknown(spec, locals_, directions, products)
+    errors, loads = unknown(spec, locals_, directions, products)
     share: FloatArray = np.minimum(loads**2 @ errors.sum(axis=1), 1.0)
     return share
 
 
-def _unknown(
+def unknown(
     spec: MomentsSpec,
     locals_: Sequence[Local],
     directions: Sequence[Directions],
@@ -227,44 +237,3 @@ def correlations(gram: FloatArray) -> FloatArray:
     scale = np.sqrt(np.maximum(np.diag(gram), 1e-12))
     clipped: FloatArray = np.clip(gram / np.outer(scale, scale), -1.0, 1.0)
     return clipped
-
-
-@dataclass(frozen=True, slots=True)
-class Explained:
-    """The share of the label's variance that a solution explains, as releases tell, and its error.
-
-    The error is a standard deviation; the share itself is not cut off at 0 or 1.
-    """
-
-    share: float
-    error: float
-
-
-def explained(
-    spec: MomentsSpec,
-    locals_: Sequence[Local],
-    directions: Sequence[Directions],
-    products: Mapping[Pair, Products],
-    coef: FloatArray,
-) -> Explained:
-    """Return ``2 c'x - x'Gx`` for coefficients ``x`` in standard deviations, and its error.
-
-    An error ``dG`` of the Gram matrix and ``dc`` of the target move it by ``2 dc'x - x'dG x``.
-    Estimates are shrunk by how much of them is noise, so what the noise adds to a solution that was
-    fitted to it is taken off already, on average.
-    """
-    found = estimate(spec, locals_, directions, products)
-    share = 2.0 * float(found.target @ coef) - float(coef @ found.gram @ coef)
-    variance = 0.0
-    for span, local in zip(
-        spans_of([len(local.target) for local in locals_]), locals_, strict=True
-    ):
-        square, fourth = float(coef[span] @ coef[span]), float(np.sum(coef[span] ** 4))
-        variance += 4.0 * local.target_error**2 * square
-        variance += local.diagonal_error**2 * fourth
-        variance += 2.0 * local.gram_error**2 * (square**2 - fourth)
-    if len(locals_) > 1:
-        errors, loads = _unknown(spec, locals_, directions, products)
-        along = (loads.T @ coef) ** 2
-        variance += 2.0 * float(along @ errors @ along)
-    return Explained(share, math.hypot(_SAFETY * variance**0.5, _SHARE_BIAS))

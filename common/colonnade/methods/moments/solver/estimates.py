@@ -10,9 +10,9 @@ from colonnade.core.arrays import FloatArray
 from colonnade.linear.gram import floored
 from colonnade.methods.base import Part
 from colonnade.methods.moments.rows import BALL, DIAGONAL, OFF_DIAGONAL
+from colonnade.methods.moments.solver.people import people, present
+from colonnade.methods.moments.solver.scales import DecodedSketch, clipped
 from colonnade.methods.moments.spec import GRAM, LABEL, MARGINALS, MomentsSpec
-from colonnade.server.methods.moments.people import people, present
-from colonnade.server.methods.moments.scales import DecodedSketch, clipped
 
 _FLOOR = 0.02
 # The most that a squared correlation is on average, and the variance of what a released deviation
@@ -111,6 +111,23 @@ def unclipped(
     rows = float(np.trace(gram)) / (kept + spec.label_weight**2)
     rows = min(max(rows, _LEFT[0]), 1.0) ** 0.5
     return Unclipped(level / own, level * rows / (own * label))
+
+
+def unclipped_values(spec: MomentsSpec, part: Part, bodies: Bodies) -> Unclipped:
+    """Return the same for a label of many values, whatever the coefficients.
+
+    A correlation survives a factor for each row that depends on all columns alike (it does so
+    exactly for elliptical rows and their own norm), so a product is divided by the roots of what is
+    left of both variances: of the label's and, as `local_of` did, of the features'. Rows that meet
+    another party's label are scaled once, and not twice.
+    """
+    gram, noise = _released(spec, part, bodies)
+    kept = spec.kept(part)
+    level = level_of(np.diag(gram)[:kept], noise / DIAGONAL)
+    if not part.holds_label:
+        return Unclipped(1.0, level**-0.5)
+    label = min(max(float(gram[kept, kept]) / spec.label_weight**2, _LEFT[0]), _LEFT[1])
+    return Unclipped(1.0, (level / label) ** 0.5)
 
 
 def _two_class_slope(spec: MomentsSpec, label_mean: float) -> float:

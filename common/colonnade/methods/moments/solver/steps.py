@@ -16,15 +16,13 @@ from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.errors import BadInput
 from colonnade.linear.gram import within_ball
 from colonnade.methods.base import Part
+from colonnade.methods.calibration import Calibration, discriminant
 from colonnade.methods.column_moments import Moments
+from colonnade.methods.explained import Explained, Shares
 from colonnade.methods.frank_wolfe.residual import COEF_UNIT, MAX_COEF
 from colonnade.methods.frank_wolfe.spec import decode_choice
-from colonnade.methods.moments.spec import SCREEN, MomentsSpec, Stage
-from colonnade.methods.moments.tasks import Task
-from colonnade.methods.problem import Labels, Loss
-from colonnade.server.methods.calibration import Calibration, discriminant
-from colonnade.server.methods.made_up_scores import joined, made_up_scores
-from colonnade.server.methods.moments.directions import (
+from colonnade.methods.made_up_scores import joined, made_up_scores
+from colonnade.methods.moments.solver.directions import (
     Directions,
     Estimate,
     Pair,
@@ -36,11 +34,15 @@ from colonnade.server.methods.moments.directions import (
     share_weights,
     spans_of,
 )
-from colonnade.server.methods.moments.estimates import Local, label_back, local_of, unclipped
-from colonnade.server.methods.moments.intervals import Explained, Intervals, explained, intervals
-from colonnade.server.methods.moments.people import people
-from colonnade.server.methods.moments.scales import Scales
-from colonnade.server.methods.moments.screening import Choice, path_public
+from colonnade.methods.moments.solver.estimates import Local, label_back, local_of, unclipped
+from colonnade.methods.moments.solver.intervals import Intervals, intervals
+from colonnade.methods.moments.solver.people import people
+from colonnade.methods.moments.solver.scales import Scales
+from colonnade.methods.moments.solver.screening import Choice, path_public
+from colonnade.methods.moments.solver.shares import shares_of, unclipped_shares
+from colonnade.methods.moments.spec import SCREEN, MomentsSpec, Stage
+from colonnade.methods.moments.tasks import Task
+from colonnade.methods.problem import Labels, Loss
 
 _MAX_INTERCEPT = 2.0**60
 
@@ -164,7 +166,7 @@ class MomentsSolver:
             scales.label_mean,
             whole * float(concat @ found.gram @ concat),
             whole * (covariance - noise2**0.5),
-            error=self.explained(state).error,
+            error=shares_of(self.spec, *self._known(state)).doubt(np.concatenate(x)),
             scores=self._scores(state, scales, found),
         )
 
@@ -198,8 +200,15 @@ class MomentsSolver:
 
     def explained(self, state: MomentsState) -> Explained:
         """Return the share of the label's variance that the model explains, with its error."""
-        x = self._in_deviations(state, Scales.of(self.spec, state.bodies))
-        return explained(self.spec, *self._known(state), np.concatenate(x))
+        shares, coef = self.shares(state)
+        return shares.of(shares.fitted(coef) if self.spec.loss is Loss.LOGISTIC else coef)
+
+    def shares(self, state: MomentsState) -> tuple[Shares, FloatArray]:
+        """Return what releases tell of the shares that columns explain, and the coefficients."""
+        scales = Scales.of(self.spec, state.bodies)
+        coef = np.concatenate(self._in_deviations(state, scales))
+        raw, mean = shares_of(self.spec, *self._known(state)), scales.label_mean
+        return unclipped_shares(self.spec, state.bodies, raw, coef, label_mean=mean), coef
 
     def _in_deviations(self, state: MomentsState, scales: Scales) -> list[FloatArray]:
         """Return the coefficients of kept features by party, in standard deviations."""

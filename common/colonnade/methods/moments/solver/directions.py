@@ -14,10 +14,10 @@ from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.linear.gram import floored, ridge
 from colonnade.methods.base import Part
 from colonnade.methods.moments.rows import BALL
+from colonnade.methods.moments.solver.estimates import Bodies, Local
+from colonnade.methods.moments.solver.people import people
+from colonnade.methods.moments.solver.scales import DecodedSketch, clipped
 from colonnade.methods.moments.spec import CROSS, SHARE, MomentsSpec
-from colonnade.server.methods.moments.estimates import Bodies, Local
-from colonnade.server.methods.moments.people import people
-from colonnade.server.methods.moments.scales import DecodedSketch, clipped
 
 # Fixed point of directions in the coordinator's state.
 BASIS_UNIT = 2**32

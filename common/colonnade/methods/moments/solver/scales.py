@@ -23,8 +23,8 @@ from colonnade.methods.moments.rows import (
     UNIT,
     Projection,
 )
+from colonnade.methods.moments.solver.people import present
 from colonnade.methods.moments.spec import MEANS, MomentsSpec
-from colonnade.server.methods.moments.people import present
 
 _DRAWS = 2**14
 

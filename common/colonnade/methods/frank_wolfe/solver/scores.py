@@ -10,9 +10,9 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.methods.frank_wolfe.residual import COEF_UNIT
+from colonnade.methods.frank_wolfe.solver.cross_term import Scales
 from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec
-from colonnade.server.methods.frank_wolfe.cross_term import Scales
-from colonnade.server.methods.made_up_scores import joined, made_up_scores
+from colonnade.methods.made_up_scores import joined, made_up_scores
 from colonnade.sketching.sparse import Sketch
 
 # What a squared correlation is expected to be of features that are worth a share.

@@ -1,0 +1,1 @@
+"""Pairwise masks that cancel in a sum, and the key schedule behind them."""

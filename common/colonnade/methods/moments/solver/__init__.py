@@ -1,0 +1,1 @@
+"""From a moments job's releases to its model: the same code at both sides."""

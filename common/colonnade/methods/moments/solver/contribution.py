@@ -1,0 +1,94 @@
+"""What each party's columns add, and odds ratios: more that a moments job's releases tell."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from colonnade.core.arrays import FloatArray, IntArray
+from colonnade.linear.gram import within_ball
+from colonnade.methods.explained import Explained, PartyModels, auc_of, party_models
+from colonnade.methods.moments.solver.directions import spans_of
+from colonnade.methods.moments.solver.intervals import Intervals
+from colonnade.methods.moments.solver.scales import Scales
+from colonnade.methods.moments.solver.steps import MomentsSolver, MomentsState
+from colonnade.methods.problem import Loss
+
+_DIGITS = 4
+_MOST_SHARE = 0.85  # more is not believed of a model of classes
+
+
+def bought_between(solver: MomentsSolver) -> bool:
+    """Return whether what parties have in common was measured, or there is but one party."""
+    return solver.spec.shares() or len(solver.spec.parts) == 1
+
+
+def models_of(solver: MomentsSolver, state: MomentsState) -> dict[str, PartyModels]:
+    """Return what the job's penalty and ball give for each party's columns and for all others."""
+    spec, found = solver.spec, solver.estimate(state)
+    penalty = spec.penalty * found.error
+
+    def solve(places: IntArray) -> FloatArray:
+        gram, target = found.gram[np.ix_(places, places)], found.target[places]
+        return within_ball(gram, target, spec.radius, l1=penalty)
+
+    spans = spans_of([spec.kept(part) for part in spec.parts])
+    names = [part.party for part in spec.parts]
+    return party_models(len(found.target), dict(zip(names, spans, strict=True)), solve)
+
+
+def moments_contribution(solver: MomentsSolver, state: MomentsState) -> dict[str, Any] | None:
+    """Return each party's contribution as JSON values; None if the releases do not tell."""
+    if not solver.finished(state) or not bought_between(solver):
+        return None
+    classes = solver.spec.loss is Loss.LOGISTIC
+    rate = positive_rate(solver, state) if classes else None
+    shares, coef = solver.shares(state)
+
+    def fitted(model: FloatArray) -> FloatArray:
+        return shares.fitted(model) if classes else model
+
+    return {
+        party: told("alone", shares.of(fitted(models.alone)), rate)
+        | told("without", shares.of(fitted(models.without)), rate)
+        | told("lost", shares.lost(fitted(coef), fitted(models.without)), None)
+        for party, models in models_of(solver, state).items()
+    }
+
+
+def told(name: str, found: Explained, rate: float | None) -> dict[str, float]:
+    """Return a share, its error and, for classes of which ``rate`` are positive, its AUC."""
+    values = {name: found.share, f"{name}_error": found.error}
+    if rate is not None:
+        ends = [auc_of(found.share + sign * found.error, rate) for sign in (-1.0, 1.0)]
+        values[f"{name}_auc"] = auc_of(found.share, rate)
+        values[f"{name}_auc_error"] = (ends[1] - ends[0]) / 2.0
+    return {key: round(value, _DIGITS) for key, value in values.items()}
+
+
+def positive_rate(solver: MomentsSolver, state: MomentsState) -> float:
+    """Return the rate of the positive class, as the releases tell."""
+    mean = Scales.of(solver.spec, state.bodies).label_mean
+    return min(max((1.0 + mean) / 2.0, 1e-4), 1.0 - 1e-4)
+
+
+def odds_ratios(
+    solver: MomentsSolver, state: MomentsState, found: Intervals
+) -> dict[str, FloatArray]:
+    """Return odds ratios for one deviation more of each column, and their intervals.
+
+    Least squares on two classes finds the discriminant's direction; its logit is the score times
+    ``2 / (4 p q (1 - R2))`` (linear discriminant analysis, as in `methods.calibration`).
+    The share's error moves the slope of all columns together and is added to each one's own.
+    """
+    rate, whole = positive_rate(solver, state), solver.explained(state)
+    share = min(max(whole.share, 0.0), _MOST_SHARE)
+    slope = 1.0 / (math.sqrt(rate * (1.0 - rate)) * (1.0 - share))
+    doubt = whole.error / (1.0 - share)
+    logit = slope * found.coef
+    reach = np.hypot(slope * (found.high - found.low) / 2.0, 2.0 * doubt * np.abs(logit))
+    return {
+        "odds_ratio": np.exp(logit),
+        "odds_low": np.exp(logit - reach),
+        "odds_high": np.exp(logit + reach),
+    }

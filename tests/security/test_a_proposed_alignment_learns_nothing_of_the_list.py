@@ -1,0 +1,157 @@
+"""Whether a party takes an alignment follows from its policy, not from numbers about its people.
+
+A coordinator chooses the specification and may propose for nothing, as often as it likes. If a
+number in it were compared with the list, halving it would find the list's exact length, and a
+second day's length one person.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.aligning import POLICY, Home, alignment_job
+from support.federation import founded
+from support.vaults import HUB
+
+from colonnade.core.errors import ColonnadeError
+from colonnade.methods.alignment.claims import learned
+from colonnade.methods.alignment.codec import run_name
+from colonnade.methods.alignment.job_spec import AlignmentJobSpec
+from colonnade.methods.alignment.spec import AlignmentSpec, Extension, Mode
+from colonnade.methods.job import Job, job_id
+from colonnade.party import runtime
+from colonnade.party.alignment.store import Outcome
+from colonnade.party.methods.alignment_state import PartyState
+from colonnade.party.vault import Vault
+from colonnade.wire.jobspec import job_to_bytes
+
+KNOWN = [f"NHS {number}" for number in range(200)]
+EXTENDS = POLICY + "min_new = 100\n"
+
+
+def pair(folder: Path, people: list[str], policy: str) -> dict[str, Home]:
+    made = {
+        "hospital": Home("hospital", folder / "hospital", people),
+        "laboratory": Home("laboratory", folder / "laboratory", KNOWN),
+    }
+    (folder / "hospital" / "policy.toml").write_text(policy)
+    return made
+
+
+def vault_of(home: Home) -> Vault:
+    config = home.config(founded(), "127.0.0.1:1")
+    return runtime.Party(config, home.ledger)._open_vault(None, HUB)
+
+
+def with_spec(job: Job, **changes: object) -> Job:
+    """Return the job with another specification, as a hostile coordinator writes it."""
+    assert isinstance(job.method, AlignmentJobSpec)
+    spec = replace(job.method.alignment, **changes)  # type: ignore[arg-type]
+    return replace(job, method=AlignmentJobSpec(spec))
+
+
+def decision(vault: Vault, job: Job) -> tuple[bool, str, str]:
+    made = vault.consider(job_to_bytes(job))
+    vault.close_job(job_id(job_to_bytes(job)))
+    return made.accepted, made.code, made.message
+
+
+def parts_with(spec: AlignmentSpec, most: int) -> Mapping[str, object]:
+    return {"parts": (replace(spec.parts[0], max_people=most), *spec.parts[1:])}
+
+
+def test_no_choice_of_the_longest_list_tells_how_long_the_list_is(tmp_path: Path) -> None:
+    told = []
+    for name, count in (("short", 20), ("long", 21)):
+        sides = pair(tmp_path / name, KNOWN[:count], POLICY)
+        vault, job = vault_of(sides["hospital"]), alignment_job(sides)
+        assert isinstance(job.method, AlignmentJobSpec)
+        spec = job.method.alignment
+        told.append(
+            [
+                decision(vault, with_spec(job, **parts_with(spec, most)))
+                for most in (1, 19, 20, 21, 22, 999, 1000, 1001)
+            ]
+        )
+    assert told[0] == told[1]
+    assert [accepted for accepted, *_ in told[0]] == [False] * 6 + [True, False]
+
+
+def extension(
+    sides: dict[str, Home], first: AlignmentSpec, *, min_new: int, salt: bytes = b"\7" * 32
+) -> Job:
+    extends = Extension(run_name(first), 300, min_new=min_new, runs=1)
+    return with_spec(alignment_job(sides), extends=extends, salt=salt)
+
+
+def aligned_before(home: Home, spec: AlignmentSpec) -> None:
+    """Leave behind an alignment in which all known people have a row."""
+    ids = tuple(filter(None, (spec.ids.encode([person]) for person in KNOWN)))
+    rows = np.arange(len(ids), dtype="<u4").tobytes()
+    state = PartyState(run_name(spec), None, b"", n_rows=300, kept=300, rows=rows)
+    home.alignments.keep(Outcome(spec, state, ids, ("person",)))
+
+
+def proposals(folder: Path, n_new: int, policy: str) -> list[tuple[bool, str, str]]:
+    sides = pair(folder, [*KNOWN, *(f"NHS new {at}" for at in range(n_new))], policy)
+    first = alignment_job(sides)
+    assert isinstance(first.method, AlignmentJobSpec)
+    aligned_before(sides["hospital"], first.method.alignment)
+    vault = vault_of(sides["hospital"])
+    return [
+        decision(vault, extension(sides, first.method.alignment, min_new=each))
+        for each in (1, 2, 3, 4, 99, 100, 101, 500)
+    ]
+
+
+def test_no_choice_of_the_fewest_new_people_tells_how_many_there_are(tmp_path: Path) -> None:
+    told = [proposals(tmp_path / str(count), count, EXTENDS) for count in (0, 1, 3, 150)]
+    assert told[0] == told[1] == told[2] == told[3]
+    assert [accepted for accepted, *_ in told[0]] == [False] * 5 + [True, False, False]
+
+
+def test_new_people_who_are_few_wait_and_are_not_listed(tmp_path: Path) -> None:
+    for n_new, listed in ((3, 200), (150, 350)):
+        folder = tmp_path / str(n_new)
+        sides = pair(folder, [*KNOWN, *(f"NHS new {at}" for at in range(n_new))], EXTENDS)
+        first = alignment_job(sides)
+        assert isinstance(first.method, AlignmentJobSpec)
+        aligned_before(sides["hospital"], first.method.alignment)
+        vault = vault_of(sides["hospital"])
+        job = extension(sides, first.method.alignment, min_new=100)
+        assert vault.consider(job_to_bytes(job)).accepted
+        aligner = vault._aligner
+        assert aligner is not None
+        assert len(aligner._open[job_id(job_to_bytes(job))].ids) == listed
+
+
+def test_an_extension_needs_a_policy_that_says_so(tmp_path: Path) -> None:
+    # In mode union a policy's word is that parties learn nothing of each other's people, and a
+    # new person with an old row is one of another party's.
+    told = proposals(tmp_path, 150, POLICY)
+    assert not any(accepted for accepted, *_ in told)
+    assert {code for _, code, _ in told} == {"policy_refused"}
+
+
+def test_what_an_extension_tells_is_said_before_it_is_approved() -> None:
+    first, later = (dict(learned([Mode.UNION], extends=each)) for each in (False, True))
+    assert "exactly" not in first["each party"]
+    assert "exactly" not in first["coordinator alone"]
+    assert "exactly, which of its new people" in later["each party"]
+    assert "exactly, how many people" in later["coordinator alone"]
+
+
+def test_an_alignment_that_is_asked_nonsense_still_counts_as_unpaid(tmp_path: Path) -> None:
+    sides = pair(tmp_path, KNOWN[:20], POLICY)
+    vault, accepted = vault_of(sides["hospital"]), 0
+    vault._unpaid.most = 3  # as many a day, to be quick
+    for number in range(6):
+        job = with_spec(alignment_job(sides), salt=number.to_bytes(32))
+        accepted += vault.consider(job_to_bytes(job)).accepted
+        name = job_id(job_to_bytes(job))
+        with pytest.raises(ColonnadeError):
+            vault.answer(name, 0, b"\xff")
+        vault.close_job(name)
+    assert accepted == 3
