@@ -15,6 +15,7 @@ RHO_UNIT = 2**50
 # SQLite's integers end here; it is rho = 8191.
 MAX_UNITS = 2**63 - 1
 _DEFAULT_DELTA, _MAX_DELTA = 1e-6, 1e-3
+_SLACK = Decimal("1e-9")
 
 
 def units_up(rho: Fraction) -> int:
@@ -105,7 +106,8 @@ def rounded(value: float, digits: int = 4, *, down: bool = False) -> str:
     """
     if not (math.isfinite(value) and value > 0.0):
         return f"{value:g}"
-    exact = Decimal(value)
+    # A cap is stored a unit below what was asked for; that must not look like a digit less.
+    exact = Decimal(value) * (1 + _SLACK if down else 1)
     step = Decimal(1).scaleb(exact.adjusted() - digits + 1)
     way = ROUND_FLOOR if down else ROUND_CEILING
     return f"{float(exact.quantize(step, rounding=way)):.{digits}g}"
@@ -126,7 +128,8 @@ def format_units(units: int, delta: float | None = None, *, left: bool = False) 
     """
     rho = rho_from_units(units)
     epsilon = epsilon_of(rho, default_delta() if delta is None else delta)
-    return f"epsilon {rounded(epsilon, down=left)} (rho {rounded(rho, down=left)})"
+    shown = rho if left else rho * (1.0 - float(_SLACK))  # prices are rounded up by a unit
+    return f"epsilon {rounded(epsilon, down=left)} (rho {rounded(shown, down=left)})"
 
 
 def format_share(units: int, cap: int, *, left: bool = False) -> str:

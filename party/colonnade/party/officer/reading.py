@@ -36,7 +36,7 @@ def case_of(found: Snapshot, prefix: str) -> Case:
     matching = [job for job in found.state.docket.proposals if prefix and job.startswith(prefix)]
     if len(matching) != 1:
         many = f"{len(matching)} jobs begin" if matching else "no job begins"
-        raise BadInput(f"{many} with {prefix[:64]!r}; see 'colonnade party jobs --all'")
+        raise BadInput(f"{many} with {prefix[:64]!r}; list all jobs, and give more of the name")
     if matching[0] not in found.specs:
         raise BadInput("of that job only the digest was kept: it was refused, and large")
     for each in _cases(found, all_jobs=True):
