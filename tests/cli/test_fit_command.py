@@ -1,5 +1,6 @@
 """The fit command: from a file to a model, charged to a ledger when one is given."""
 
+import errno
 import json
 import re
 import subprocess
@@ -248,6 +249,25 @@ def test_a_ledger_is_charged_once_and_the_same_command_replays(
     given[given.index(tmp_path / "one")] = tmp_path / "two"
     with pytest.raises(BudgetExceeded):
         run(*given, "--name", "another")
+
+
+def test_a_model_that_cannot_be_written_is_paid_for_once(
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    new_ledger("sqlite", tmp_path, caps={"": units_down(rho_of(5.0, 1e-6))}).close()
+
+    def full(self: Path, text: str, **_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_text", full)
+        with pytest.raises(BadInput, match="another --out costs nothing more"):
+            run(*options(folder, tmp_path / "full", ledger=tmp_path / "ledger"))
+    assert run(*options(folder, tmp_path / "elsewhere", ledger=tmp_path / "ledger"), "--json") == 0
+    assert json.loads(capsys.readouterr().out)["ledger"]["charged_now_rho"] == 0.0
 
 
 def test_a_ledger_is_bound_to_the_first_rows_and_others_are_refused(

@@ -58,6 +58,10 @@ def test_the_table_and_the_counts_are_shown(
         "  column  role        clipped     missing",
         "  a       feature           1           1",
         "  y       label             0           0",
+        (
+            "The roster's order is compared with nobody's: parties that hold one key and give it "
+            "with --roster-key are refused if their rosters differ."
+        ),
     ]
     assert open_pair(folder / "data")[0].columns.tolist() == [[0, 0, GRID]]
 

@@ -116,3 +116,37 @@ def test_a_party_that_enrolled_and_never_came_is_missed(tmp_path: Path) -> None:
             await asyncio.to_thread(missed, hub.address)
 
     asyncio.run(run())
+
+
+def test_a_job_that_would_use_nobody_is_asked_about_and_a_failed_one_is_retried(
+    running: Processes, capsys: Output
+) -> None:
+    question = ("job", "submit", "--target", "y", "--method", "moments", "--json")
+    # With epsilon 0.001 a correlation with the label is known up to several hundred.
+    code = main([*question, "--epsilon", "0.001"])
+    shown = capsys.readouterr()
+    assert (code, json.loads(shown.out.splitlines()[-1])["error"]) == (3, "bad_input")
+    assert shown.err.count("warning: no feature of") == 3
+    with running.client() as client:
+        assert client.jobs() == []
+        lab = running.process("lab")
+        lab.terminate()
+        lab.wait()
+        options = ("--epsilon", "0.001", "--parties", "hospital,lab", "--timeout", "1")
+        code = main([*question, *options, "--yes", "--watch"])
+        shown = capsys.readouterr()
+        assert json.loads(shown.out.splitlines()[-1])["error"] == "job_ended"
+        (failed,) = client.jobs()
+        assert (failed.state, code) == ("failed", 8)
+        assert main(["job", "list"]) == 0
+        line, reason = capsys.readouterr().out.splitlines()
+        assert failed.job_id[:12] in line
+        assert "failed" in line
+        assert "start that party again" in reason
+        assert f"colonnade job retry {failed.job_id[:12]}" in reason
+        assert main(["job", "retry", failed.job_id, "--json", "--yes"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert told["retries"] == failed.job_id
+        asked, before = client.show(told["job_id"]).job, client.show(failed.job_id).job
+        assert replace(asked, salt=before.salt) == before
+        assert main(["job", "retry", told["job_id"]]) == 3  # it has not ended

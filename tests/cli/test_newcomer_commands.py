@@ -46,7 +46,7 @@ def refusal(capsys: Output, *arguments: object, code: int = 3) -> str:
 
 
 @pytest.mark.parametrize("value", NO_NUMBERS)
-@pytest.mark.parametrize("option", ["--epsilon", "--delta", "--correlation", "--noise"])
+@pytest.mark.parametrize("option", ["--epsilon", "--delta", "--correlation", "--label-noise"])
 @pytest.mark.parametrize("command", [("plan", "--quick"), ("simulate",)])
 def test_numbers_that_are_none_are_refused(
     capsys: Output, command: Sequence[str], option: str, value: str

@@ -48,6 +48,12 @@ def test_texts_are_read_as_declared(
     np.testing.assert_array_equal(read(kind, texts), numbers)
 
 
+@pytest.mark.parametrize("format_", ["%d/%d/%Y", "%", "%Q"])
+def test_a_format_of_dates_that_cannot_be_read_back_is_refused(format_: str) -> None:
+    with pytest.raises(ValueError, match="format"):
+        Date(dt.date(2020, 1, 1), format_)
+
+
 def test_texts_that_a_schema_calls_missing_are() -> None:
     np.testing.assert_array_equal(read(Bool(), ["?", "yes"], missing=("?",)), [NAN, 1.0])
     np.testing.assert_array_equal(read(Bool(), ["", "yes"], missing=("?",)), [UNKNOWN, 1.0])

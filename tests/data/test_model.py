@@ -207,6 +207,12 @@ def test_features_without_a_coefficient_are_not_needed() -> None:
         empty.predict({})
 
 
+def test_a_frames_column_may_have_a_name_that_cannot_be_printed() -> None:
+    feature = ModelFeature("p", "a\u2028b", 0.0, 2.0, 1.0, 0.5)
+    model = LinearModel("j", "squared", ModelLabel("y", -1, 1), 0.0, (feature,), private=True)
+    assert model.predict({"a\u2028b": [2.0]}).tolist() == [0.5]
+
+
 def test_columns_of_different_lengths_are_refused() -> None:
     columns = {"hospital.age": np.ones(3), "lab.age": np.ones(2), "glucose": np.ones(3)}
     with pytest.raises(ValueError, match="one length"):

@@ -248,7 +248,7 @@ def test_a_coordinator_that_dies_at_many_commits_ends_with_the_same_bits(
     draw, port = np.random.default_rng(5), free_port()
 
     async def life(store: Database) -> bool:
-        """Run one life of the coordinator; tell whether the job ended in it."""
+        """Run one life of the coordinator; return whether the job ended in it."""
         try:
             async with coordinator(made, store=store, port=port) as hub:
                 try:

@@ -6,7 +6,8 @@ import pytest
 from support.ledgers import CAP, digest, new_ledger
 
 from colonnade.cli.ledger.summary import as_json, print_summary
-from colonnade.core.errors import BudgetExceeded
+from colonnade.cli.main import main
+from colonnade.core.errors import EXIT_BAD_INPUT, EXIT_OK, BudgetExceeded
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.export import export_lines, summarise, verify_export
 from colonnade.ledger.ledger import Ledger
@@ -49,7 +50,7 @@ def test_what_nobody_paid_dummies_for_is_not_free(ledger: Ledger, free: ReleaseK
 def test_an_alignment_that_its_account_cannot_afford_is_refused(ledger: Ledger) -> None:
     for number in range(CAP // LAW.cost):
         ledger.admit(f"job {number}", units=LAW.cost, account=MEMBERSHIP)
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(BudgetExceeded, match=MEMBERSHIP):  # which cap to raise
         ledger.admit("one more", units=LAW.cost, account=MEMBERSHIP)
 
 
@@ -76,3 +77,11 @@ def test_a_run_of_epsilon_1_is_shown_as_epsilon_1(
     assert f"epsilon 1 (rho 0.5) at delta {LAW.delta:.3g}" in spent
     (account,) = [each for each in as_json(summary, 1e-6)["accounts"] if each["account"]]
     assert account["runs_epsilon"] == 1.0
+
+
+def test_the_cap_of_alignments_is_raised_in_rho(tmp_path: Path) -> None:
+    new_ledger("sqlite", tmp_path).close()
+    line = ["ledger", "cap", str(tmp_path / "ledger"), "--account", MEMBERSHIP, "--reason", "why"]
+    # An epsilon would be read at a delta, as rho 0.02: less than the half of one alignment.
+    assert main([*line, "--epsilon", "1"]) == EXIT_BAD_INPUT
+    assert main([*line, "--rho", "1"]) == EXIT_OK

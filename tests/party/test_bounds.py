@@ -267,7 +267,7 @@ def test_bounds_are_bought_once_for_a_version(
     first = buy(data, ledger)
     head = ledger.head
     with monkeypatch.context() as patch:
-        patch.setattr(module, "count_at_most", no_reading)
+        patch.setattr(module, "count_rows", no_reading)
         for units in (PRICE, PRICE // 2, 10**18):
             assert buy(data, ledger, units=units) == first
     assert ledger.head == head
@@ -337,7 +337,7 @@ def test_a_price_above_what_is_left_is_refused_before_anything_is_read(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = new_ledger("memory", tmp_path, simulation=True, caps={"": PRICE - PRICE // 10})
-    monkeypatch.setattr(module, "count_at_most", no_reading)
+    monkeypatch.setattr(module, "count_rows", no_reading)
     head = ledger.head
     with pytest.raises(BudgetExceeded, match=r"left under the cap of epsilon \S+ \(rho 0\.18\)"):
         buy(data, ledger)

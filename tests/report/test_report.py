@@ -222,6 +222,18 @@ def test_a_moments_job_shows_what_else_its_releases_tell() -> None:
     assert not Page(usual(rated=False)).says("More from the same releases")
 
 
+def test_aligned_tables_show_whom_two_organizations_have_in_common() -> None:
+    overlap = [{"parties": ["hospital", "laboratory"], "people": 9035}]
+    moments = make_moments(overlap=overlap)
+    report = make_report(method="moments", moments=moments, parameters={"presence": True})
+    page = Page(to_html(report))
+    assert "9035" in page.values
+    assert page.says("hospital and laboratory")
+    # An alignment hides how many people there are: some rows are nobody's.
+    assert not page.says(f"{report['n_rows']:,d} people")
+    assert "overlap" not in Page(to_html(make_report(method="moments", moments=make_moments()))).ids
+
+
 def test_effects_clear_of_zero_are_told_from_others() -> None:
     moments = make_moments()
     coef, found = moments["intervals"]["coef"], moments["intervals"]

@@ -15,16 +15,19 @@ from support.aligning import POLICY, Home, alignment_job
 from support.federation import founded
 from support.vaults import HUB
 
-from colonnade.core.errors import ColonnadeError
+from colonnade.core.errors import BadMessage, ColonnadeError
 from colonnade.methods.alignment.claims import learned
 from colonnade.methods.alignment.codec import run_name
 from colonnade.methods.alignment.job_spec import AlignmentJobSpec
+from colonnade.methods.alignment.normalise import IdColumn, IdRule
 from colonnade.methods.alignment.spec import AlignmentSpec, Extension, Mode
 from colonnade.methods.job import Job, job_id
 from colonnade.party import runtime
 from colonnade.party.alignment.store import Outcome
 from colonnade.party.methods.alignment_state import PartyState
 from colonnade.party.vault import Vault
+from colonnade.privacy.membership import MEMBERSHIP
+from colonnade.v1 import alignment_pb2 as pb
 from colonnade.wire.jobspec import job_to_bytes
 
 KNOWN = [f"NHS {number}" for number in range(200)]
@@ -155,3 +158,70 @@ def test_an_alignment_that_is_asked_nonsense_still_counts_as_unpaid(tmp_path: Pa
             vault.answer(name, 0, b"\xff")
         vault.close_job(name)
     assert accepted == 3
+
+
+def test_an_alignment_that_begins_in_the_middle_is_charged_nothing(tmp_path: Path) -> None:
+    sides = pair(tmp_path, KNOWN[:20], POLICY)
+    vault, job = vault_of(sides["hospital"]), alignment_job(sides)
+    name = job_id(job_to_bytes(job))
+    assert vault.consider(job_to_bytes(job)).accepted
+    for task in (pb.AlignmentTask(round=4), pb.AlignmentTask(macs=b"x")):
+        with pytest.raises(BadMessage):
+            vault.answer(name, task.round, task.SerializeToString())
+    assert sides["hospital"].ledger.budget(MEMBERSHIP).spent == 0
+    vault.answer(name, 0, b"")
+    assert sides["hospital"].ledger.budget(MEMBERSHIP).spent == job.max_units("hospital")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"mode": Mode.INNER},
+        {"ids": IdRule((IdColumn(digits_only=True),))},
+        {"runs": 2},
+        {"n_rows": 299},
+        {"previous": b"\1" * 32},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_an_extension_is_of_the_alignment_that_the_party_kept(
+    tmp_path: Path, change: dict[str, object]
+) -> None:
+    sides = pair(tmp_path, KNOWN, EXTENDS)
+    first = alignment_job(sides)
+    assert isinstance(first.method, AlignmentJobSpec)
+    aligned_before(sides["hospital"], first.method.alignment)
+    vault = vault_of(sides["hospital"])
+    right = extension(sides, first.method.alignment, min_new=100)
+    assert decision(vault, right)[0]
+    assert isinstance(right.method, AlignmentJobSpec)
+    extends = right.method.alignment.extends
+    assert extends is not None
+    if {*change} & {"runs", "n_rows", "previous"}:
+        change = {"extends": replace(extends, **change)}  # type: ignore[arg-type]
+    assert decision(vault, with_spec(right, **change))[:2] == (False, "policy_refused")
+
+
+def test_a_job_says_no_smaller_delta_than_its_dummies_have(tmp_path: Path) -> None:
+    sides = pair(tmp_path, KNOWN, POLICY)
+    vault, job = vault_of(sides["hospital"]), alignment_job(sides)
+    assert decision(vault, replace(job, delta=job.delta / 2))[:2] == (False, "bad_message")
+    assert decision(vault, job)[0]
+
+
+POLICIES = {
+    "mode": POLICY.replace('"union", ', ""),
+    "peers": POLICY.replace('["*"]', '["bank"]'),
+    "epsilon": POLICY.replace("max_epsilon = 2.0", "max_epsilon = 1.9"),
+    "delta": POLICY.replace("max_delta = 1e-3", "max_delta = 1e-6"),
+    "until": POLICY + "until = 2020-01-01\n",
+    "coordinator": POLICY.replace("coordinator/hub", "coordinator/other")
+    + POLICY.replace("max_people = 1000", "max_people = 999"),
+}
+
+
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES.keys())
+def test_whatever_a_policy_narrows_is_refused(tmp_path: Path, policy: str) -> None:
+    sides = pair(tmp_path, KNOWN, policy)
+    vault = vault_of(sides["hospital"])
+    assert decision(vault, alignment_job(sides))[:2] == (False, "policy_refused")

@@ -12,7 +12,8 @@ from support.ledgers import MECHANISM, digest, key
 from colonnade.cli.main import main
 from colonnade.core.errors import BadInput, BudgetExceeded, LedgerDamaged
 from colonnade.ledger.create import LedgerConfig, create_ledger, memory_ledger, open_ledger
-from colonnade.ledger.entries import Admitted, AdmittedTogether, Charged, Entry, Proposed
+from colonnade.ledger.entries import Admitted, AdmittedTogether, Charged, Entry
+from colonnade.ledger.job_entries import Proposed
 from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.lines import line_of
 from colonnade.ledger.receipts import key_to_pem, public_bytes

@@ -17,10 +17,10 @@ from colonnade.core.errors import LowDisk
 from colonnade.core.fixedpoint import Bounds
 from colonnade.methods.frank_wolfe.codec import FrankWolfeTask, task_to_bytes
 from colonnade.methods.job import job_id
-from colonnade.party import unpaid
 from colonnade.party.data import columns as versions
 from colonnade.party.data.columns import MAX_MADE, ColumnCache
 from colonnade.party.data.dataset import Dataset, open_dataset
+from colonnade.party.officer import unpaid
 from colonnade.party.vault import Vault
 from colonnade.wire.jobspec import job_to_bytes
 

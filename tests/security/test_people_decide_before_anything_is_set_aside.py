@@ -27,8 +27,9 @@ from colonnade.core.errors import (
 )
 from colonnade.ledger.create import LedgerConfig, create_ledger, memory_ledger, open_ledger
 from colonnade.ledger.decisions import APPROVE, HOLD, REFUSE, Standing, signed_decision
-from colonnade.ledger.entries import Admitted, ApproversSet, Decided, Entry, Proposed
+from colonnade.ledger.entries import Admitted, Entry
 from colonnade.ledger.export import export_lines, verify_export
+from colonnade.ledger.job_entries import ApproversSet, Decided, Proposed
 from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.lines import entry_from_line, line_of
 from colonnade.ledger.receipts import key_to_pem, public_bytes
@@ -36,7 +37,7 @@ from colonnade.ledger.state import LedgerState
 from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.methods.job import job_id
 from colonnade.party.data.dataset import Dataset, open_dataset
-from colonnade.party.inbox import DecisionFolder
+from colonnade.party.officer.inbox import DecisionFolder
 from colonnade.party.policy import Allowance, Policy
 from colonnade.party.vault import Vault
 from colonnade.privacy.accounting import MAX_UNITS

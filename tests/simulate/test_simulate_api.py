@@ -258,6 +258,7 @@ def refused(function: Any = simulate, **changes: Any) -> BadInput:
         ({"seeds": 0}, "seeds"),
         ({"seeds": [-1]}, "seeds"),
         ({"parties": 0}, "parties"),
+        ({"parties": {}}, "parties"),
         ({"schema": "schema.toml"}, "bounds"),
         ({"options": JobOptions(rounds=0)}, "rounds"),
     ],

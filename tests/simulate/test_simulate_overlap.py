@@ -36,6 +36,10 @@ def test_parties_with_half_of_the_people_each_are_aligned_and_fitted(
     # 0 and 90 dummies; 3 pairs have 64 canaries; phantoms are between 0 and 180.
     assert 450 + 192 < found["kept"] < 600 + 192 + 7 * 90 + 180
     assert {len(each["parties"]) for each in found["overlap"]} == {1, 2, 3}
+    report = json.loads((tmp_path / "run" / "report.json").read_text())
+    pairs = {tuple(each["parties"]): each["people"] for each in report["moments"]["overlap"]}
+    told = {tuple(e["parties"]): e["people"] for e in found["overlap"] if len(e["parties"]) == 2}
+    assert pairs == told
     assert result["uplink"]["payload_bytes"] == result["uplink"]["predicted_bytes"]
     names = [each["party"] for each in result["privacy"]["parties"]]
     assert len(names) == 3

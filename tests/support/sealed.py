@@ -1,18 +1,25 @@
 """Small sealed jobs, a second way to multiply polynomials, and noise in parts."""
 
 import itertools
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from colonnade.core.arrays import IntArray
+from colonnade.ledger.gate import Gate, Step
+from colonnade.ledger.ledger import Ledger
 from colonnade.methods.problem import Problem
 from colonnade.methods.sealed.plan import recommend
-from colonnade.methods.sealed.ring import DEGREE, MODULUS
+from colonnade.methods.sealed.ring import DEGREE, MODULUS, seal_ring
 from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.methods.sealed.tasks import Task
+from colonnade.party.data.columns import Columns
 from colonnade.party.methods.sealed import SealedParty
+from colonnade.party.methods.sealed_keys import KeyStore, MemoryKeys
+from colonnade.party.methods.sealed_peers import Peers
 from colonnade.privacy.accounting import rho_of, units_down
+from colonnade.privacy.sampling import NoiseSource
 from colonnade.server.methods.sealed.steps import SealedSolver, SealedState
 from colonnade.simulate.inprocess.vertical import Data, grid
 from support.entropy import ShakeNoise
@@ -86,3 +93,30 @@ def before(
 
 def request_of(task: Task) -> bytes:
     return b"%d" % task.round
+
+
+def sealed_party(
+    spec: SealedSpec,
+    job: str,
+    name: str,
+    columns: Columns,
+    noise: NoiseSource,
+    ledgers: dict[str, Ledger],
+    *,
+    keys: KeyStore | None = None,
+    at: Callable[[Step], None] | None = None,
+) -> SealedParty:
+    """Return one party of a job whose peers' keys are those of ``ledgers``."""
+    ledger = ledgers[name]
+    pins = {each: bytes.fromhex(book.opened.public_key) for each, book in ledgers.items()}
+    return SealedParty(
+        spec=spec,
+        job=job,
+        part=spec.part(name),
+        columns=columns,
+        gate=Gate(ledger, noise) if at is None else Gate(ledger, noise, at=at),
+        ledger=ledger,
+        peers=Peers(spec, job, pins),
+        keys=keys or MemoryKeys(),
+        ring=seal_ring(),
+    )

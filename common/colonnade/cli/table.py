@@ -44,6 +44,7 @@ _JOB = _verbs(
     watch="follow a job until it ends",
     show="show a job",
     cancel="stop a job; what was charged stays charged",
+    retry="submit a job again that failed or was cancelled",
     report="write a job's report and model",
     solve="solve a finished moments job again, at no further cost",
 )
@@ -64,11 +65,17 @@ _PARTY = _verbs("colonnade.cli.party", init="create the party's ledger with its 
     fit="fit a private linear model on the party's own table",
     run="dial the coordinator and answer jobs that the policy allows",
     policy="check the policy and say what it allows",
+    peers="show the fingerprints to compare before a peer's key is pinned",
+    pin="pin a peer's ledger key, for sealed jobs",
+    bind="use a new extract about the same people with the same ledger",
+)
+_PARTY |= _verbs(
+    "colonnade.cli.party.decisions",
+    (PARTY,),
     jobs="jobs that wait for a decision, in sentences",
     approve="agree to a job that waits",
     hold="let a job wait, and say why",
     refuse="refuse a job for good, also one that runs",
-    bind="use a new extract about the same people with the same ledger",
 )
 _PKI = _verbs(
     "colonnade.cli.pki",

@@ -12,6 +12,9 @@ def as_text(values: Mapping[str, Any], indent: str = "") -> str:
         if isinstance(value, dict):
             lines.append(f"{indent}{name}")
             lines.append(as_text(value, indent + "  "))
+        elif isinstance(value, list) and any(isinstance(each, dict) for each in value):
+            lines.append(f"{indent}{name}")
+            lines += [as_text(each, indent + "  ") for each in value]
         else:
             shown = f"{value:.6g}" if isinstance(value, float) else value
             lines.append(f"{indent}{name:<22} {shown}")

@@ -26,6 +26,7 @@ _RULES: dict[str, dict[str, object]] = {
     "plain": {},
     "fold-case": {"fold_case": True},
     "digits-only": {"digits_only": True},
+    "number": {"number": True},
     "no-trim": {"trim": False},
     "nfc": {"form": UnicodeForm.NFC},
     "as-is": {"form": UnicodeForm.NONE, "trim": False},

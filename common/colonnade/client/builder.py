@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from colonnade.client.options import AdmmOptions, JobOptions
-from colonnade.client.participants import lack_in_rows, participants
+from colonnade.client.participants import lack_in_rows, participants, sealed_lack
 from colonnade.client.planning import admm_spec, budget_of, check_admm, delta_of, plan_of
 from colonnade.client.views import PartyOffer
 from colonnade.core.arguments import BadArgument
-from colonnade.core.errors import BadInput, BudgetExceeded
+from colonnade.core.errors import BadInput, BudgetExceeded, PolicyRefused
 from colonnade.core.fixedpoint import Bounds
 from colonnade.core.text import listed
 from colonnade.data.encoding import Encoding
@@ -18,6 +18,7 @@ from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.base import Member, MethodSpec
 from colonnade.methods.job import Job
 from colonnade.methods.problem import Loss
+from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.privacy.accounting import format_units
 
 
@@ -67,7 +68,10 @@ def build_job(
         groups=groups,
         presence=knows_presence(chosen[0].alignment),
         people=people,
+        sealed=not (lack := sealed_lack(chosen, features, target=target)),
     )
+    if lack and plan.spec.kind == SealedSpec.kind:
+        raise PolicyRefused(f"not everybody grants the exchange sealed: {lack}")
     return job_over_columns(
         plan.spec,
         chosen,

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from colonnade.client.views import PartyOffer
-from colonnade.methods.base import payload
+from colonnade.methods.base import MethodSpec, payload
 from colonnade.methods.job import Job
 from colonnade.methods.registry import method_of
 from colonnade.privacy.accounting import epsilon_of, rho_from_units
-from colonnade.wire.notes import bounds_note
+from colonnade.wire.notes import bounds_note, expected_note
 
 
 def describe(job: Job, offers: Iterable[PartyOffer]) -> dict[str, Any]:
@@ -46,8 +46,18 @@ def describe(job: Job, offers: Iterable[PartyOffer]) -> dict[str, Any]:
         "joint_max_epsilon": epsilon_of(joint, delta),
         **{f"joint_{name}": value for name, value in in_all.items()},
         "bounds_note": bounds_note(bounds),
+        "expected_idle": expected_idle(spec),
         "parties": parties,
     }
+
+
+def expected_idle(spec: MethodSpec) -> list[dict[str, Any]]:
+    """Return the parties of which no feature is likely to be in the model, each with a note."""
+    found = method_of(spec.kind).idle(spec)
+    return [
+        {"party": party, "error": error, "note": expected_note(party, error)}
+        for party, error in found.items()
+    ]
 
 
 def _bounds_paid(job: Job, offers: Iterable[PartyOffer]) -> dict[str, int | None]:

@@ -11,8 +11,8 @@ class JobOptions:
     Parameters
     ----------
     method
-        ``"frank-wolfe"``, ``"moments"``, or another kind of the registry; by default what the
-        other options belong to, or else the method of which more accuracy is expected.
+        ``"frank-wolfe"``, ``"moments"``, ``"sealed"`` or another kind of the registry; by default
+        what the other options belong to, or else the method of which more accuracy is expected.
     epsilon
         What the job may cost, together with ``delta``.
     delta
@@ -23,6 +23,11 @@ class JobOptions:
         ``"squared"`` or ``"logistic"``.
     label_owner
         The party that alone uses the label; by default every party does, if all have it.
+    exchange
+        Where one party alone holds the label: ``"sketched"`` shares noisy sketches, whose privacy
+        holds against everybody; ``"sealed"`` multiplies under encryption (experimental), whose
+        privacy rests on the named peers to follow the protocol, which every party's policy has to
+        grant. By default sealed if all policies grant it, else sketched.
     correlation
         Expected between columns of different parties, for the plan.
     sketch_dim
@@ -33,7 +38,9 @@ class JobOptions:
     directions
         Moments: directions that each party shares.
     keep_features
-        Moments: features that a wide party keeps.
+        Moments and sealed: features that a wide party keeps.
+    buckets
+        Sealed: rows are summed into so many public buckets if there are more; fewer send less.
     rounds
         Frank-Wolfe: steps.
     shares
@@ -58,11 +65,13 @@ class JobOptions:
     scope: str = "joint"
     loss: str = "squared"
     label_owner: str | None = None
+    exchange: str | None = None
     correlation: float | None = None
     sketch_dim: int | None = None
     radius: float | None = None
     directions: int | None = None
     keep_features: int | None = None
+    buckets: int | None = None
     rounds: int | None = None
     shares: int | None = None
     sampling: str = "all"

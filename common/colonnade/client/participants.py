@@ -1,6 +1,6 @@
 """Who takes part in a job: nobody is left out unless somebody says so."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from colonnade.client.views import PartyOffer
 from colonnade.core.errors import BadInput, PartyAbsent
@@ -22,6 +22,24 @@ def lack_in_columns(offer: PartyOffer) -> str:
 def lack_in_rows(offer: PartyOffer) -> str:
     """Return why a party's clients cannot take part in a job over clients, or nothing."""
     return "" if offer.features else "offers no feature to this coordinator"
+
+
+def sealed_lack(
+    offers: Sequence[PartyOffer], features: Mapping[str, Sequence[str]], *, target: str
+) -> str:
+    """Return what is missing for products under encryption among these parties, or nothing."""
+    for offer in offers:
+        for other in offers:
+            if other.party == offer.party:
+                continue
+            if other.party not in offer.sealed_peers:
+                return f"the policy of {offer.party} does not name {other.party}"
+            if offer.sealed_peers[other.party] != other.ledger_key:
+                return f"{offer.party} has pinned another key than the ledger of {other.party} has"
+        holds = offer.label is not None and offer.label[0] == target
+        if not 0 < len(features[offer.party]) + holds <= offer.sealed_columns:
+            return f"the policy of {offer.party} grants {offer.sealed_columns} columns"
+    return ""
 
 
 def participants(

@@ -13,6 +13,7 @@ from colonnade.methods.base import Plan
 from colonnade.methods.choice import choose_method
 from colonnade.methods.problem import Loss, Problem
 from colonnade.methods.registry import kinds, method_of
+from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.privacy.accounting import delta_for, rho_of, units_down
 
 REGULARISERS = ("none", "l1", "l2", "elastic-net", "box")
@@ -24,12 +25,17 @@ _COUNTS = {
     "sketch_dim": (1, 2**31 - 1),
     "directions": (1, 10**4),
     "keep_features": (1, 10**6),
+    "buckets": (64, 2**22),
     "rounds": (1, 10**6),
     "shares": (0, 10**6),
     "parties_per_round": (1, 256),
     "features_per_round": (0, 10**6),
 }
-_CHOICES = {"scope": ("joint", "party"), "sampling": ("all", "serial", "nice")}
+_CHOICES = {
+    "scope": ("joint", "party"),
+    "sampling": ("all", "serial", "nice"),
+    "exchange": (None, "sketched", "sealed"),
+}
 _LOSSES = ("squared", "logistic")
 
 
@@ -60,6 +66,7 @@ def plan_of(
     groups: Mapping[str, Sequence[str]] | None = None,
     presence: bool = False,
     people: Mapping[tuple[str, ...], int] | None = None,
+    sealed: bool = False,
 ) -> Plan:
     """Return the recommended plan, with what was asked for in its place.
 
@@ -67,7 +74,8 @@ def plan_of(
     may pay more than its part of ``units``: one that has more to release (the label) would, so the
     whole plan is made smaller until it does not. ``groups`` are those of the features, by party;
     ``presence`` says that tables know whom a party has, and ``people`` how many people one party or
-    two have, as far as an alignment told.
+    two have, as far as an alignment told. ``sealed`` says that all parties' policies grant products
+    under encryption: without it a plan has none unless the options ask for them.
     """
     for name, (least, most) in _COUNTS.items():
         count = getattr(options, name)
@@ -84,6 +92,7 @@ def plan_of(
             groups=groups or {},
             presence=presence,
             people=people or {},
+            sealed=sealed,
         )
         costliest = max(plan.spec.max_units(party) for party in features)
         if options.scope == "joint" or costliest * len(features) <= units:
@@ -102,6 +111,7 @@ def _planned(
     groups: Mapping[str, Sequence[str]],
     presence: bool,
     people: Mapping[tuple[str, ...], int],
+    sealed: bool,
 ) -> Plan:
     try:
         problem = Problem(
@@ -115,7 +125,7 @@ def _planned(
             presence=presence,
             people=people,
         )
-        kind = _kind(options, problem)
+        kind = _kind(options, problem, sealed=sealed)
         if (plan := method_of(kind).plan) is None:
             raise BadInput(f"jobs of kind {kind} are not planned from columns")
         return plan(problem, options)
@@ -123,14 +133,33 @@ def _planned(
         raise BadInput(f"no such plan: {error}") from None
 
 
-def _kind(options: JobOptions, problem: Problem) -> str:
+def _kind(options: JobOptions, problem: Problem, *, sealed: bool) -> str:
     """Return the method that was asked for by name or by its options, or the better one."""
     own = {kind: options.given(method_of(kind).options) for kind in kinds()}
-    asked = [kind for kind, given in own.items() if given]
+    asked = [kind for kind, given in own.items() if given and kind != SealedSpec.kind]
     kind = options.method or (asked[0] if asked else choose_method(problem))
-    if others := [name for other in asked if other != kind for name in own[other]]:
+    if options.exchange == "sealed" or (
+        sealed and problem.sketched and options.exchange is None and not (options.method or asked)
+    ):
+        kind = SealedSpec.kind
+    _check_exchange(options, kind, problem)
+    others = [name for other in asked if other != kind for name in own[other]]
+    if others := [name for name in others if name not in method_of(kind).options]:
         raise BadArgument(others[0], f"is not an option of the method {kind}")
     return kind
+
+
+def _check_exchange(options: JobOptions, kind: str, problem: Problem) -> None:
+    """Refuse options that contradict each other about products under encryption."""
+    sealed = kind == SealedSpec.kind
+    if options.method not in (None, SealedSpec.kind) and sealed:
+        raise BadArgument("exchange", f"must be sketched with the method {options.method}")
+    if options.exchange == "sketched" and sealed:
+        raise BadArgument("exchange", "must be sealed with the method sealed")
+    if sealed and not problem.sketched:
+        raise BadArgument("exchange", "must be sketched unless one party alone has the label")
+    if options.buckets is not None and not sealed:
+        raise BadArgument("buckets", "needs the exchange sealed")
 
 
 def check_admm(options: AdmmOptions) -> None:
@@ -225,7 +254,9 @@ def _penalty(options: AdmmOptions) -> Penalty:
             return Penalty(bound=strength)
 
 
-def _check_choices(options: JobOptions | AdmmOptions, choices: Mapping[str, Sequence[str]]) -> None:
+def _check_choices(
+    options: JobOptions | AdmmOptions, choices: Mapping[str, Sequence[str | None]]
+) -> None:
     for name, known in choices.items():
         if getattr(options, name) not in known:
-            raise BadArgument(name, f"must be one of {', '.join(known)}")
+            raise BadArgument(name, f"must be one of {', '.join(each for each in known if each)}")

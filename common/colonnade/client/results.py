@@ -62,6 +62,11 @@ class JobPlan:
         return float(self.description["joint_max_epsilon"])
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a person should know before anything is spent."""
+        return tuple(str(each["note"]) for each in self.description.get("expected_idle", ()))
+
+    @property
     def epsilon_by_party(self) -> dict[str, float]:
         """What the job may cost a unit of privacy at each party, at most."""
         parties = self.description["parties"].items()

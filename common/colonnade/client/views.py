@@ -9,7 +9,7 @@ from colonnade.methods.base import Unit
 from colonnade.v1 import job_pb2, jobs_pb2
 from colonnade.wire.encodings import encoding_from_proto
 from colonnade.wire.jobspec import feature_from_proto
-from colonnade.wire.notes import unused_note
+from colonnade.wire.notes import advice_of, unused_note
 from colonnade.wire.session import ENDINGS
 
 
@@ -104,6 +104,11 @@ class JobView:
         return (*refused, *waiting, *unused)
 
     @property
+    def advice(self) -> str:
+        """What to do about a job that failed; empty if nothing is known."""
+        return advice_of(self.reason) if self.state == "failed" else ""
+
+    @property
     def ended(self) -> bool:
         """Whether nothing more will happen."""
         return self.state in ENDINGS
@@ -140,7 +145,10 @@ class PartyOffer:
     align_people
         The most people whom it lets an alignment list.
     ledger_key
-        Signs its messages in an alignment.
+        Signs its messages in an alignment or a sealed job.
+    sealed_peers, sealed_columns
+        With whom it takes part in sealed jobs, by the ledger keys that it pinned, and with how many
+        columns at most; nobody unless its policy says so.
 
     Examples
     --------
@@ -170,6 +178,8 @@ class PartyOffer:
     alignment: str = ""
     align_people: int = 0
     ledger_key: bytes = b""
+    sealed_peers: dict[str, bytes] = field(default_factory=dict)
+    sealed_columns: int = 0
 
     @property
     def left_units(self) -> int:
@@ -241,4 +251,6 @@ def offer_from_proto(party: jobs_pb2.PartyStatus) -> PartyOffer:
         alignment=printable(party.alignment),
         align_people=party.align_people,
         ledger_key=party.ledger_key,
+        sealed_peers={printable(each.party): each.ledger_key for each in party.sealed.peers},
+        sealed_columns=party.sealed.columns,
     )

@@ -65,7 +65,7 @@ class Encoding(Strict, frozen=True):
     missing_indicator: bool = False
 
     def __post_init__(self) -> None:
-        if not self.name.isprintable():
+        if not self.plain and not self.name.isprintable():  # a plain one may name a frame's column
             raise ValueError("name: must be printable")
         # Two columns of a group would be 1 in a row without a value.
         if self.missing_indicator and isinstance(self.kind, Category) and self.kind.fill:
@@ -74,7 +74,8 @@ class Encoding(Strict, frozen=True):
     @property
     def plain(self) -> bool:
         """Whether it says nothing but a name."""
-        return self == Encoding(self.name)
+        own = self.kind, self.column, self.missing, self.missing_indicator
+        return own == (NUMBER, "", DEFAULT_MISSING, False)
 
     @property
     def source(self) -> str:

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import math
+import re
 from collections.abc import Iterator
 from typing import Annotated, TypeAlias
 
@@ -56,6 +57,14 @@ class Date(Strict, frozen=True, tag="date"):
 
     reference: dt.date
     format: str = ""
+
+    def __post_init__(self) -> None:
+        try:  # one directive twice is a broken expression, which no reader of rows expects
+            dt.datetime.strptime(dt.date(2001, 2, 3).strftime(self.format), self.format)  # noqa: DTZ007
+        except (ValueError, re.error):
+            raise ValueError(
+                f"format: {self.format!r} cannot be read back; use each directive of strptime once"
+            ) from None
 
     def read(self, text: str) -> float:
         """Return the days from the reference to a date, or `UNKNOWN`."""

@@ -12,14 +12,8 @@ from dataclasses import dataclass, field, replace
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from colonnade.core.errors import AwaitingApproval, JobClosed
-from colonnade.ledger.entries import (
-    ApproversSet,
-    Decided,
-    Declined,
-    PolicyNoted,
-    Proposed,
-    canonical,
-)
+from colonnade.ledger.entries import canonical
+from colonnade.ledger.job_entries import ApproversSet, Decided, Declined, PolicyNoted, Proposed
 from colonnade.ledger.receipts import public_bytes, verify
 
 AUTO, ASK, NONE = "auto", "ask", "none"

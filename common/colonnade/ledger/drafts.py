@@ -12,15 +12,14 @@ from colonnade.ledger.entries import (
     Charged,
     ChargedTogether,
     Closed,
-    Decided,
     Entry,
-    Proposed,
     Purged,
     ReleaseKey,
     Stored,
     StoredTogether,
     canonical,
 )
+from colonnade.ledger.job_entries import Decided, Proposed
 from colonnade.ledger.state import StoredRelease
 from colonnade.privacy.mechanisms import Mechanism
 

@@ -38,18 +38,9 @@ from colonnade.ledger.drafts import (
     purging,
     storing,
 )
-from colonnade.ledger.entries import (
-    ApproversSet,
-    Bound,
-    CapSet,
-    Decided,
-    Declined,
-    Opened,
-    PolicyNoted,
-    Proposed,
-    ReleaseKey,
-)
+from colonnade.ledger.entries import Bound, CapSet, Opened, ReleaseKey
 from colonnade.ledger.heads import Evidence, SignedHead, evidence_line, knows
+from colonnade.ledger.job_entries import ApproversSet, Decided, Declined, PolicyNoted, Proposed
 from colonnade.ledger.lines import entry_time, line_of
 from colonnade.ledger.receipts import Receipt, public_bytes
 from colonnade.ledger.scopes import MONTH

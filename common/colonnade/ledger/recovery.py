@@ -260,7 +260,7 @@ def _kept(files: LedgerFiles) -> list[Evidence]:
 
 
 def _readable_part(files: LedgerFiles) -> tuple[LedgerState, bool]:
-    """Fold the entries up to the first that is damaged; tell whether there was none."""
+    """Fold the entries up to the first that is damaged; return whether there was none."""
     state = LedgerState()
     try:
         database = apsw.Connection(str(files.database), flags=apsw.SQLITE_OPEN_READWRITE)

@@ -25,23 +25,19 @@ from colonnade.ledger.entries import (
     Admitted,
     AdmittedTogether,
     Adopted,
-    ApproversSet,
     Bound,
     CapSet,
     Charged,
     ChargedTogether,
     Closed,
-    Decided,
-    Declined,
     Entry,
     Opened,
-    PolicyNoted,
-    Proposed,
     Purged,
     ReleaseKey,
     Stored,
     StoredTogether,
 )
+from colonnade.ledger.job_entries import ApproversSet, Decided, Declined, PolicyNoted, Proposed
 from colonnade.ledger.lines import GENESIS, chain, entry_from_line
 from colonnade.ledger.receipts import verify
 from colonnade.ledger.scopes import MONTH, MONTHS, OPERATOR, PURPOSE, Place, ScopedCaps
@@ -245,7 +241,14 @@ class LedgerState:
             if earlier != units:
                 raise RequestConflict("the job was admitted before with another limit")
             return False
-        self.unreserved(account).charge(units)
+        try:
+            self.unreserved(account).charge(units)
+        except BudgetExceeded as error:
+            if account != MEMBERSHIP:
+                raise
+            raise BudgetExceeded(
+                f"in the account {MEMBERSHIP!r}, which pays for alignments: {error}"
+            ) from None
         self.scoped.check(self.places(job, month), account, units)
         return True
 

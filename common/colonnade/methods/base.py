@@ -196,6 +196,9 @@ class Method(Generic[S]):
     with_rows
         Return a specification for fewer rows with noise in the same relation to signal, which is
         how the accuracy to expect is simulated.
+    idle
+        Return the parties of which no column is likely to be in the model, from public numbers:
+        by party, the standard error of its columns' correlations with the label.
     warm
         Run each compiled kernel of the method once, on zeros.
     section
@@ -217,6 +220,7 @@ class Method(Generic[S]):
     options: tuple[str, ...] = ()
     plan: Callable[[Problem, Any], Plan] | None = None
     with_rows: Callable[[S, int], S] | None = None
+    idle: Callable[[S], Mapping[str, float]] = lambda _spec: {}
     warm: Callable[[], None] = lambda: None
     section: str = ""
     model: bool = True

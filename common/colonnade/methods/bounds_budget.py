@@ -44,7 +44,7 @@ class BoundsBudget:
             Part of ``units`` for bounds; None leaves it to the rule, 0 buys none.
         """
         if share == 0.0:
-            return cls("declared bounds are used; a share of the budget buys tighter ones")
+            return cls("declared bounds are used; tighter ones were not asked for")
         if not columns:
             return cls("declared bounds are used: they are exact")
         widest, parties = max(columns.values()), len(columns)

@@ -4,7 +4,7 @@ The report object (``schema.Report`` has its types)::
 
     format, version      "colonnade report", 1
     job_id, name         SHA-256 of the specification; what people call the job
-    method               "frank-wolfe", "moments" or "admm"
+    method               "frank-wolfe", "moments", "sealed" or "admm"
     state, reason        finished | failed | cancelled | running | proposed; why, or ""
     private              False for a simulation whose noise is not exact and secret
     submitted_at         ISO 8601, as is ended_at (None until the job ends)
@@ -42,8 +42,12 @@ The report object (``schema.Report`` has its types)::
                          central_is, nonprivate_is: what the references are, in a sentence;
                          probabilities, for the logistic loss of vertical jobs: mean_probability
                          of this job, base_rate, log_loss, base_rate_log_loss
-    moments              only for finished moments jobs: more that follows from their releases, in
-                         standard deviations of features and label
+    sealed               only for sealed jobs: experimental, promise (in words), parties, buckets,
+                         max_key_bits and opened_bits: what a key may open, and by party does
+                         releases: party, kind, rho and promise: "everybody",
+                             "peers-follow-the-protocol" or "encrypted"; holds: the same in words
+    moments              only for finished moments and sealed jobs: more that follows from their
+                         releases, in standard deviations of features and label
                          features: party, name: what all lists below are about; left_out: how many
                              more there are, that have less to do with the label
                          path: penalties (decreasing), coefs (a row for each), chosen: the job's own
@@ -54,6 +58,8 @@ The report object (``schema.Report`` has its types)::
                              what parties have in common was not bought, as is explained
                          explained: share of the label's variance, as releases tell, and error:
                              a standard deviation of it; for classes auc and auc_error
+                         overlap: of two parties that an alignment counted, about how many people
+                             they have in common (parties, people)
 
     evaluation           where it was bought: metric, value and standard error on n_rows people kept
                          out of the fit, epsilon it cost, party that released it, calibration:

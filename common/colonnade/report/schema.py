@@ -17,6 +17,7 @@ from colonnade.report.schema_parts import (
     Fit,
     Moments,
     Quality,
+    Sealed,
     Value,
 )
 
@@ -233,6 +234,7 @@ class Report(Value, frozen=True):
     clients: Clients | None = None
     simulation: dict[str, Setting] = msgspec.field(default_factory=dict)
     moments: Moments | None = None
+    sealed: Sealed | None = None
     contribution: dict[str, Contribution] | None = None
     evaluation: Evaluation | None = None
     fit: Fit | None = None

@@ -96,6 +96,13 @@ class MomentsExplained(Value, frozen=True):
     auc_error: float | None = None
 
 
+class Overlap(Value, frozen=True):
+    """About how many people two parties have in common, from an alignment's noisy counts."""
+
+    parties: tuple[str, str]
+    people: int
+
+
 class Moments(Value, frozen=True):
     """What else the releases of a moments job tell."""
 
@@ -105,6 +112,29 @@ class Moments(Value, frozen=True):
     correlations: tuple[tuple[float, ...], ...]
     intervals: MomentsIntervals | None = None
     explained: MomentsExplained | None = None
+    overlap: tuple[Overlap, ...] = ()
+
+
+class SealedRelease(Value, frozen=True):
+    """A release of a sealed job, and on which promise it rests."""
+
+    party: str
+    kind: str
+    promise: str
+    holds: str
+    rho: float
+
+
+class Sealed(Value, frozen=True):
+    """What a sealed job promises, release by release."""
+
+    experimental: bool
+    promise: str
+    parties: tuple[str, ...]
+    buckets: int
+    max_key_bits: int
+    opened_bits: dict[str, int]
+    releases: tuple[SealedRelease, ...]
 
 
 class LocalClients(Value, frozen=True):

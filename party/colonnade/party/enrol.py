@@ -56,7 +56,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class NewFolder:
     """What a new folder holds."""
 
     folder: Path
@@ -65,7 +65,7 @@ class Made:
     bounds_to_decide: int
 
 
-def new_folder(folder: Path, enrolment: Enrolment, source: Source | None) -> Made:
+def new_folder(folder: Path, enrolment: Enrolment, source: Source | None) -> NewFolder:
     """Make a party's folder; nothing is written if the source cannot be read."""
     with file_faults(folder):
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -80,7 +80,9 @@ def new_folder(folder: Path, enrolment: Enrolment, source: Source | None) -> Mad
         (folder / CONFIG).write_text(_config(enrolment.address, source, draft), "utf-8")
         if draft is not None:
             (folder / SCHEMA).write_text(draft.text, "utf-8")
-    return Made(folder, request, fingerprint(pem), 0 if draft is None else open_bounds(draft.text))
+    return NewFolder(
+        folder, request, fingerprint(pem), 0 if draft is None else open_bounds(draft.text)
+    )
 
 
 def open_bounds(schema: str) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import TypeVar
 
 from colonnade.core.config import Count, Positive, Strict, about, parse_toml, read_text
 from colonnade.core.errors import PolicyRefused
@@ -18,6 +19,8 @@ from colonnade.methods.job import Job
 from colonnade.methods.registry import kinds, method_of
 from colonnade.party.alignment.policy import TEMPLATE as ALIGN_TEMPLATE
 from colonnade.party.alignment.policy import AlignAllowance, AlignTable, Approvals, Approve
+from colonnade.party.sealed.policy import TEMPLATE as SEALED_TEMPLATE
+from colonnade.party.sealed.policy import SealedGrant, grant_of, objection_to
 from colonnade.pki.identity import COORDINATOR, Identity
 from colonnade.privacy.accounting import delta_for, format_units, rho_of, units_down
 
@@ -54,7 +57,7 @@ max_rounds = 500
 # purposes = ["readmission study"]
 # operators = ["spiffe://study/operator/analyst"]
 """
-TEMPLATE += ALIGN_TEMPLATE
+TEMPLATE += SEALED_TEMPLATE + ALIGN_TEMPLATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,7 @@ class Allowance:
     max_units: int
     max_rounds: int
     until: dt.date | None = None
+    sealed: SealedGrant | None = None  # whom it trusts to follow the protocol, in sealed jobs
     approve: str = AUTO
     approvals: int = 1
     purposes: tuple[str, ...] = (ANY,)
@@ -95,6 +99,8 @@ class Allowance:
             return f"feature {hidden[0]!r} may not take part"
         if member.holds_label and not self.label:
             return "the label may not be used"
+        if (reason := objection_to(self.sealed, job.method, party)) is not None:
+            return reason
         if job.rounds > self.max_rounds:
             return f"{job.rounds} rounds are more than the {self.max_rounds} allowed"
         if (units := job.max_units(party)) > self.max_units:
@@ -157,17 +163,22 @@ class Policy:
         One that fits no ``[[align]]`` is refused, with the reason.
         """
         rules = self._alignments_for(coordinator)
-        reasons = {rule: rule.objection(spec, party, today) for rule in rules}
-        return _fewest(reasons, "the policy has no [[align]] for this coordinator")
+        reasons = [(rule, rule.objection(spec, party, today)) for rule in rules]
+        return _fewest(reasons, "the policy has no [[align]] for this coordinator").needed
 
-    def approve(self, job: Job, party: str, *, coordinator: Identity, today: dt.date) -> int:
-        """Return how many people have to agree to a job, by the rule that needs the fewest.
+    def approve(self, job: Job, party: str, *, coordinator: Identity, today: dt.date) -> Allowance:
+        """Return the allowance that a job fits and that needs the fewest people.
 
-        One that fits no allowance is refused, with the reason.
+        One that fits none is refused, with the reason.
         """
         rules = self.for_coordinator(coordinator)
-        reasons = {rule: rule.objection(job, party, today) for rule in rules}
+        reasons = [(rule, rule.objection(job, party, today)) for rule in rules]
         return _fewest(reasons, "the policy allows this coordinator alignments alone")
+
+    def sealed_grant(self, coordinator: Identity) -> SealedGrant | None:
+        """Return what a coordinator's sealed jobs are granted, if anything."""
+        allowed = self.for_coordinator(coordinator)
+        return next((each.sealed for each in allowed if each.sealed is not None), None)
 
     def offered(self, coordinator: Identity, names: Sequence[str]) -> tuple[list[str], bool]:
         """Return the features that a coordinator may ask for, and whether the label too."""
@@ -180,15 +191,16 @@ class Policy:
         return features, any(each.label for each in allowed)
 
 
-def _fewest(
-    objections: Mapping[Allowance, str | None] | Mapping[AlignAllowance, str | None], nothing: str
-) -> int:
-    """Return how many people the most lenient rule needs that has no objection."""
-    fitting = [rule.needed for rule, reason in objections.items() if reason is None]
+Rule = TypeVar("Rule", Allowance, AlignAllowance)
+
+
+def _fewest(objections: Sequence[tuple[Rule, str | None]], nothing: str) -> Rule:
+    """Return the rule without an objection that needs the fewest people."""
+    fitting = [rule for rule, reason in objections if reason is None]
     if not fitting:
-        told = "; ".join(dict.fromkeys(reason for reason in objections.values() if reason))
+        told = "; ".join(dict.fromkeys(reason for _, reason in objections if reason))
         raise PolicyRefused(told or nothing)
-    return min(fitting)
+    return min(fitting, key=lambda rule: rule.needed)
 
 
 class _AllowTable(Strict, frozen=True):
@@ -207,6 +219,9 @@ class _AllowTable(Strict, frozen=True):
     approvals: Approvals = 1
     purposes: tuple[str, ...] = (ANY,)
     operators: tuple[str, ...] = (ANY,)
+    sealed: str = ""
+    sealed_peers: dict[str, str] = {}  # noqa: RUF012 - msgspec copies it
+    sealed_columns: Count | None = None
 
     def __post_init__(self) -> None:
         self.allowance()
@@ -233,6 +248,7 @@ class _AllowTable(Strict, frozen=True):
             approvals=self.approvals,
             purposes=self.purposes,
             operators=self.operators,
+            sealed=grant_of(self.sealed, self.sealed_peers, self.sealed_columns, kinds=self.kinds),
         )
 
     def _max_units(self) -> int:
@@ -251,7 +267,9 @@ class _AllowTable(Strict, frozen=True):
         return units_down(Fraction(rho_of(self.max_epsilon, delta)))
 
 
-class _PolicyFile(Strict, frozen=True):
+class PolicyFile(Strict, frozen=True):
+    """A whole policy."""
+
     allow: tuple[_AllowTable, ...] = ()
     align: tuple[AlignTable, ...] = ()
 
@@ -259,7 +277,7 @@ class _PolicyFile(Strict, frozen=True):
 def load_policy(path: Path) -> Policy:
     """Read a policy; a key that is not known refuses the file."""
     text = read_text(path)
-    file = parse_toml(text, _PolicyFile, origin=str(path), folder=path.resolve().parent)
+    file = parse_toml(text, PolicyFile, origin=str(path), folder=path.resolve().parent)
     return Policy(
         tuple(table.allowance() for table in file.allow),
         tuple(table.allowance() for table in file.align),

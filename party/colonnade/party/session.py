@@ -21,6 +21,7 @@ from colonnade.v1 import federation_pb2 as pb
 from colonnade.v1.federation_pb2_grpc import FederationServiceStub
 from colonnade.wire.channels import claim, open_channel
 from colonnade.wire.codec import Answer
+from colonnade.wire.fragments import Assembly, fragments
 from colonnade.wire.session import ENDINGS, PROTOCOL, public_text
 from colonnade.wire.status import error_from_call
 
@@ -95,6 +96,7 @@ class _Session:
     ) -> None:
         self._call, self._vault, self._meter, self._attached = call, vault, meter, attached
         self._pace, self._asked, self._epoch = pace, 0.0, 0
+        self._assembly = Assembly(pb.AttachResponse)
 
     async def run(self, program: str) -> None:
         hello = await asyncio.to_thread(self._vault.hello)
@@ -115,9 +117,10 @@ class _Session:
                 if not done:
                     await self._tell_decided()
                     continue
-                if (message := await reading) is grpc.aio.EOF:
+                if (piece := await reading) is grpc.aio.EOF:
                     return
-                yield message
+                if (message := self._assembly.take(piece)) is not None:
+                    yield message
                 reading = asyncio.ensure_future(self._call.read())
         finally:
             reading.cancel()
@@ -212,7 +215,8 @@ class _Session:
     async def _send(self, message: pb.AttachRequest) -> None:
         await self._note(message)  # before it leaves: nothing leaves unnoted
         try:
-            await self._call.write(message)
+            for piece in fragments(message):
+                await self._call.write(piece)
         except asyncio.InvalidStateError:  # the stream ended while the answer was made
             await self._call.read()  # raises what ended it
             raise Unreachable("the coordinator ended the session") from None

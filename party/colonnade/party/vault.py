@@ -27,6 +27,7 @@ from colonnade.methods.base import Unit
 from colonnade.methods.job import Job, job_id
 from colonnade.methods.messages import UNITS
 from colonnade.methods.registry import method_of
+from colonnade.methods.sealed.ring import available
 from colonnade.party.alignment.aligner import Aligner
 from colonnade.party.alignment.config import AlignConfig
 from colonnade.party.alignment.store import AlignmentFolder
@@ -35,12 +36,13 @@ from colonnade.party.data.columns import ColumnCache
 from colonnade.party.data.dataset import Dataset
 from colonnade.party.data.purchases import bounds_job
 from colonnade.party.data.units import Units, WholeTable, fullest, units_of
-from colonnade.party.inbox import DecisionFolder
 from colonnade.party.methods.base import Answers, JobContext
 from colonnade.party.methods.registry import side_of
+from colonnade.party.methods.sealed_keys import KeyStore
+from colonnade.party.officer.inbox import DecisionFolder
+from colonnade.party.officer.proposals import Proposals
+from colonnade.party.officer.unpaid import UnpaidJobs
 from colonnade.party.policy import Policy
-from colonnade.party.proposals import Proposals
-from colonnade.party.unpaid import UnpaidJobs
 from colonnade.pki.identity import Identity
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.v1 import federation_pb2 as pb
@@ -68,13 +70,16 @@ class Vault:
         drop_out: float = 0.0,
         align: tuple[AlignConfig, AlignmentFolder, Attestor] | None = None,
         inbox: DecisionFolder | None = None,
+        keys: KeyStore | None = None,
     ) -> None:
         self._found, self._ledger, self._policy = dataset, ledger, policy
         self._gate = Gate(ledger, noise, at=self._at)
         self.coordinator, self._today = coordinator, today
         self._jobs: dict[str, Answers] = {}
-        self._drop_out, self._inbox = drop_out, inbox
+        self._drop_out, self._keys, self._inbox = drop_out, keys, inbox
         self._proposals = Proposals(ledger, coordinator)
+        if keys is not None:
+            keys.erase_others(self._open_jobs())  # of jobs that ended while the party was away
         self.party, self.ledger_id = ledger.opened.party, ledger.opened.ledger_id
         self._units: Units = WholeTable()
         if dataset is not None:
@@ -170,6 +175,8 @@ class Vault:
             for encoding in self.table.header.encodings
             if {*encoding.names} <= {*columns_shown}
         )
+        if available() and (grant := self._policy.sealed_grant(self.coordinator)) is not None:
+            offer.sealed.CopyFrom(grant.to_proto())
         offer.tight.extend(bought_places(self._dataset, ledger, columns_shown))
         offer.bounds_units = bounds_price(self._dataset, ledger, columns_shown)
         return offer
@@ -281,10 +288,12 @@ class Vault:
 
     def close_job(self, job: str, *, finished: bool = False) -> bool:
         """Free what an ended job had set aside; return whether it had something."""
-        if self._aligner is not None and job in self._open_jobs():
+        if self._aligner is not None and (job in self._open_jobs() or self._aligner.has(job)):
             self._aligner.close(job, finished=finished)
         if (ended := self._jobs.pop(job, None)) is not None:
             self._columns.forget(ended.context.columns)
+        if self._keys is not None:
+            self._keys.erase(job)  # a key serves one job
         with self._ledger.lock:
             if job not in self._open_jobs():
                 return False
@@ -320,13 +329,13 @@ class Vault:
         self._check_in_place()
         today = self._today()
         # First, so that a refusal does not tell which of the columns that the policy hides exist.
-        needed = self._policy.approve(job, self.party, coordinator=self.coordinator, today=today)
+        allowed = self._policy.approve(job, self.party, coordinator=self.coordinator, today=today)
         side = side_of(job.kind)
         self._check_table(job)
         member = job.member(self.party)
         label = (job.label, job.label_bounds) if member.holds_label else None
         columns = self._columns.of_job(member.features, member.bounds, label)
-        agreed(needed)
+        agreed(allowed.needed)
         with self._ledger.lock:
             self._units.set_aside(self._ledger, name, units=job.max_units(self.party))
         context = JobContext(
@@ -337,6 +346,8 @@ class Vault:
             self._gate,
             self._ledger,
             units=self._units,
+            pins={} if allowed.sealed is None else allowed.sealed.pins,
+            keys=self._keys,
             drop_out=self._drop_out,
         )
         return side(job.method, context)

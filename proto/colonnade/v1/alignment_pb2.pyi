@@ -39,16 +39,18 @@ REPEATED_IDS_REFUSE: RepeatedIds
 REPEATED_IDS_FIRST: RepeatedIds
 
 class AlignmentIdColumn(_message.Message):
-    __slots__ = ("form", "trim", "fold_case", "digits_only")
+    __slots__ = ("form", "trim", "fold_case", "digits_only", "number")
     FORM_FIELD_NUMBER: _ClassVar[int]
     TRIM_FIELD_NUMBER: _ClassVar[int]
     FOLD_CASE_FIELD_NUMBER: _ClassVar[int]
     DIGITS_ONLY_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
     form: UnicodeForm
     trim: bool
     fold_case: bool
     digits_only: bool
-    def __init__(self, form: _Optional[_Union[UnicodeForm, str]] = ..., trim: _Optional[bool] = ..., fold_case: _Optional[bool] = ..., digits_only: _Optional[bool] = ...) -> None: ...
+    number: bool
+    def __init__(self, form: _Optional[_Union[UnicodeForm, str]] = ..., trim: _Optional[bool] = ..., fold_case: _Optional[bool] = ..., digits_only: _Optional[bool] = ..., number: _Optional[bool] = ...) -> None: ...
 
 class AlignmentPart(_message.Message):
     __slots__ = ("party", "public_key", "max_people")

@@ -77,7 +77,7 @@ class Standing(_message.Message):
     def __init__(self, head: _Optional[_Union[LedgerHead, _Mapping]] = ..., cap_units: _Optional[int] = ..., spent_units: _Optional[int] = ..., reserved_units: _Optional[int] = ...) -> None: ...
 
 class Offer(_message.Message):
-    __slots__ = ("dataset", "population", "features", "label", "cap_units", "spent_units", "reserved_units", "simulation", "unit", "tight", "bounds_units", "encodings", "alignment", "align_people")
+    __slots__ = ("dataset", "population", "features", "label", "cap_units", "spent_units", "reserved_units", "simulation", "unit", "tight", "bounds_units", "encodings", "alignment", "align_people", "sealed")
     DATASET_FIELD_NUMBER: _ClassVar[int]
     POPULATION_FIELD_NUMBER: _ClassVar[int]
     FEATURES_FIELD_NUMBER: _ClassVar[int]
@@ -92,6 +92,7 @@ class Offer(_message.Message):
     ENCODINGS_FIELD_NUMBER: _ClassVar[int]
     ALIGNMENT_FIELD_NUMBER: _ClassVar[int]
     ALIGN_PEOPLE_FIELD_NUMBER: _ClassVar[int]
+    SEALED_FIELD_NUMBER: _ClassVar[int]
     dataset: str
     population: int
     features: _containers.RepeatedCompositeFieldContainer[_job_pb2.Feature]
@@ -106,7 +107,8 @@ class Offer(_message.Message):
     encodings: _containers.RepeatedCompositeFieldContainer[_job_pb2.Encoding]
     alignment: str
     align_people: int
-    def __init__(self, dataset: _Optional[str] = ..., population: _Optional[int] = ..., features: _Optional[_Iterable[_Union[_job_pb2.Feature, _Mapping]]] = ..., label: _Optional[_Union[_job_pb2.Feature, _Mapping]] = ..., cap_units: _Optional[int] = ..., spent_units: _Optional[int] = ..., reserved_units: _Optional[int] = ..., simulation: _Optional[bool] = ..., unit: _Optional[_Union[_job_pb2.Unit, str]] = ..., tight: _Optional[_Iterable[int]] = ..., bounds_units: _Optional[int] = ..., encodings: _Optional[_Iterable[_Union[_job_pb2.Encoding, _Mapping]]] = ..., alignment: _Optional[str] = ..., align_people: _Optional[int] = ...) -> None: ...
+    sealed: _job_pb2.SealedGrant
+    def __init__(self, dataset: _Optional[str] = ..., population: _Optional[int] = ..., features: _Optional[_Iterable[_Union[_job_pb2.Feature, _Mapping]]] = ..., label: _Optional[_Union[_job_pb2.Feature, _Mapping]] = ..., cap_units: _Optional[int] = ..., spent_units: _Optional[int] = ..., reserved_units: _Optional[int] = ..., simulation: _Optional[bool] = ..., unit: _Optional[_Union[_job_pb2.Unit, str]] = ..., tight: _Optional[_Iterable[int]] = ..., bounds_units: _Optional[int] = ..., encodings: _Optional[_Iterable[_Union[_job_pb2.Encoding, _Mapping]]] = ..., alignment: _Optional[str] = ..., align_people: _Optional[int] = ..., sealed: _Optional[_Union[_job_pb2.SealedGrant, _Mapping]] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("protocol", "program", "ledger_id", "offer", "open_jobs", "head")
@@ -182,21 +184,33 @@ class Refusal(_message.Message):
     message: str
     def __init__(self, job_id: _Optional[str] = ..., round: _Optional[int] = ..., code: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
 
+class Fragment(_message.Message):
+    __slots__ = ("index", "count", "body")
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    BODY_FIELD_NUMBER: _ClassVar[int]
+    index: int
+    count: int
+    body: bytes
+    def __init__(self, index: _Optional[int] = ..., count: _Optional[int] = ..., body: _Optional[bytes] = ...) -> None: ...
+
 class AttachRequest(_message.Message):
-    __slots__ = ("epoch", "hello", "decision", "submission", "refusal", "standing")
+    __slots__ = ("epoch", "hello", "decision", "submission", "refusal", "fragment", "standing")
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     HELLO_FIELD_NUMBER: _ClassVar[int]
     DECISION_FIELD_NUMBER: _ClassVar[int]
     SUBMISSION_FIELD_NUMBER: _ClassVar[int]
     REFUSAL_FIELD_NUMBER: _ClassVar[int]
+    FRAGMENT_FIELD_NUMBER: _ClassVar[int]
     STANDING_FIELD_NUMBER: _ClassVar[int]
     epoch: int
     hello: Hello
     decision: Decision
     submission: Submission
     refusal: Refusal
+    fragment: Fragment
     standing: Standing
-    def __init__(self, epoch: _Optional[int] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., decision: _Optional[_Union[Decision, _Mapping]] = ..., submission: _Optional[_Union[Submission, _Mapping]] = ..., refusal: _Optional[_Union[Refusal, _Mapping]] = ..., standing: _Optional[_Union[Standing, _Mapping]] = ...) -> None: ...
+    def __init__(self, epoch: _Optional[int] = ..., hello: _Optional[_Union[Hello, _Mapping]] = ..., decision: _Optional[_Union[Decision, _Mapping]] = ..., submission: _Optional[_Union[Submission, _Mapping]] = ..., refusal: _Optional[_Union[Refusal, _Mapping]] = ..., fragment: _Optional[_Union[Fragment, _Mapping]] = ..., standing: _Optional[_Union[Standing, _Mapping]] = ...) -> None: ...
 
 class Welcome(_message.Message):
     __slots__ = ("epoch", "latest", "protocol", "head")
@@ -243,15 +257,17 @@ class Receipted(_message.Message):
     def __init__(self, job_id: _Optional[str] = ..., round: _Optional[int] = ...) -> None: ...
 
 class AttachResponse(_message.Message):
-    __slots__ = ("welcome", "proposal", "task", "ending", "receipted")
+    __slots__ = ("welcome", "proposal", "task", "ending", "receipted", "fragment")
     WELCOME_FIELD_NUMBER: _ClassVar[int]
     PROPOSAL_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
     ENDING_FIELD_NUMBER: _ClassVar[int]
     RECEIPTED_FIELD_NUMBER: _ClassVar[int]
+    FRAGMENT_FIELD_NUMBER: _ClassVar[int]
     welcome: Welcome
     proposal: Proposal
     task: Task
     ending: Ending
     receipted: Receipted
-    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., proposal: _Optional[_Union[Proposal, _Mapping]] = ..., task: _Optional[_Union[Task, _Mapping]] = ..., ending: _Optional[_Union[Ending, _Mapping]] = ..., receipted: _Optional[_Union[Receipted, _Mapping]] = ...) -> None: ...
+    fragment: Fragment
+    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., proposal: _Optional[_Union[Proposal, _Mapping]] = ..., task: _Optional[_Union[Task, _Mapping]] = ..., ending: _Optional[_Union[Ending, _Mapping]] = ..., receipted: _Optional[_Union[Receipted, _Mapping]] = ..., fragment: _Optional[_Union[Fragment, _Mapping]] = ...) -> None: ...

@@ -246,6 +246,54 @@ class Moments(_message.Message):
     overlap: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, mean_units: _Optional[int] = ..., gram_units: _Optional[int] = ..., share_units: _Optional[int] = ..., cross_units: _Optional[int] = ..., label_units: _Optional[int] = ..., marginal_units: _Optional[int] = ..., screen_units: _Optional[int] = ..., directions: _Optional[int] = ..., probes: _Optional[int] = ..., sketch_dim: _Optional[int] = ..., keep: _Optional[int] = ..., labels: _Optional[_Union[Labels, str]] = ..., loss: _Optional[_Union[Loss, str]] = ..., radius: _Optional[float] = ..., penalty: _Optional[float] = ..., label_weight: _Optional[float] = ..., reach: _Optional[float] = ..., share_clip: _Optional[float] = ..., probe_clip: _Optional[float] = ..., cross_clip: _Optional[float] = ..., presence: _Optional[bool] = ..., overlap: _Optional[_Iterable[int]] = ...) -> None: ...
 
+class SealedPrices(_message.Message):
+    __slots__ = ("gram", "cross", "wide", "label")
+    GRAM_FIELD_NUMBER: _ClassVar[int]
+    CROSS_FIELD_NUMBER: _ClassVar[int]
+    WIDE_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    gram: int
+    cross: int
+    wide: int
+    label: int
+    def __init__(self, gram: _Optional[int] = ..., cross: _Optional[int] = ..., wide: _Optional[int] = ..., label: _Optional[int] = ...) -> None: ...
+
+class Sealed(_message.Message):
+    __slots__ = ("mean_units", "prices", "buckets", "keep", "groups", "label_lanes", "loss", "label_weight", "reach", "wide_reach", "label_reach", "bucket_reach", "radius", "penalty", "presence", "overlap")
+    MEAN_UNITS_FIELD_NUMBER: _ClassVar[int]
+    PRICES_FIELD_NUMBER: _ClassVar[int]
+    BUCKETS_FIELD_NUMBER: _ClassVar[int]
+    KEEP_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    LABEL_LANES_FIELD_NUMBER: _ClassVar[int]
+    LOSS_FIELD_NUMBER: _ClassVar[int]
+    LABEL_WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    REACH_FIELD_NUMBER: _ClassVar[int]
+    WIDE_REACH_FIELD_NUMBER: _ClassVar[int]
+    LABEL_REACH_FIELD_NUMBER: _ClassVar[int]
+    BUCKET_REACH_FIELD_NUMBER: _ClassVar[int]
+    RADIUS_FIELD_NUMBER: _ClassVar[int]
+    PENALTY_FIELD_NUMBER: _ClassVar[int]
+    PRESENCE_FIELD_NUMBER: _ClassVar[int]
+    OVERLAP_FIELD_NUMBER: _ClassVar[int]
+    mean_units: int
+    prices: _containers.RepeatedCompositeFieldContainer[SealedPrices]
+    buckets: int
+    keep: int
+    groups: int
+    label_lanes: int
+    loss: Loss
+    label_weight: float
+    reach: float
+    wide_reach: float
+    label_reach: float
+    bucket_reach: float
+    radius: float
+    penalty: float
+    presence: bool
+    overlap: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, mean_units: _Optional[int] = ..., prices: _Optional[_Iterable[_Union[SealedPrices, _Mapping]]] = ..., buckets: _Optional[int] = ..., keep: _Optional[int] = ..., groups: _Optional[int] = ..., label_lanes: _Optional[int] = ..., loss: _Optional[_Union[Loss, str]] = ..., label_weight: _Optional[float] = ..., reach: _Optional[float] = ..., wide_reach: _Optional[float] = ..., label_reach: _Optional[float] = ..., bucket_reach: _Optional[float] = ..., radius: _Optional[float] = ..., penalty: _Optional[float] = ..., presence: _Optional[bool] = ..., overlap: _Optional[_Iterable[int]] = ...) -> None: ...
+
 class Admm(_message.Message):
     __slots__ = ("rounds", "sampled", "sampling", "minimum", "round_timeout_s", "participations", "release_units", "gamma", "lipschitz", "step", "dual_weight", "loss", "l1", "l2", "box", "intercept", "radius_bits", "coarse")
     ROUNDS_FIELD_NUMBER: _ClassVar[int]
@@ -407,6 +455,67 @@ class MomentsState(_message.Message):
     intercept: int
     def __init__(self, round: _Optional[int] = ..., parts: _Optional[_Iterable[_Union[MomentsState.Part, _Mapping]]] = ..., intercept: _Optional[int] = ...) -> None: ...
 
+class SealedGrant(_message.Message):
+    __slots__ = ("peers", "columns")
+    class Peer(_message.Message):
+        __slots__ = ("party", "ledger_key")
+        PARTY_FIELD_NUMBER: _ClassVar[int]
+        LEDGER_KEY_FIELD_NUMBER: _ClassVar[int]
+        party: str
+        ledger_key: bytes
+        def __init__(self, party: _Optional[str] = ..., ledger_key: _Optional[bytes] = ...) -> None: ...
+    PEERS_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    peers: _containers.RepeatedCompositeFieldContainer[SealedGrant.Peer]
+    columns: int
+    def __init__(self, peers: _Optional[_Iterable[_Union[SealedGrant.Peer, _Mapping]]] = ..., columns: _Optional[int] = ...) -> None: ...
+
+class RelayedBody(_message.Message):
+    __slots__ = ("party", "kind", "body")
+    PARTY_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    BODY_FIELD_NUMBER: _ClassVar[int]
+    party: str
+    kind: str
+    body: bytes
+    def __init__(self, party: _Optional[str] = ..., kind: _Optional[str] = ..., body: _Optional[bytes] = ...) -> None: ...
+
+class SealedRound(_message.Message):
+    __slots__ = ("projection", "label", "relayed")
+    PROJECTION_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    RELAYED_FIELD_NUMBER: _ClassVar[int]
+    projection: Projection
+    label: Projection
+    relayed: _containers.RepeatedCompositeFieldContainer[RelayedBody]
+    def __init__(self, projection: _Optional[_Union[Projection, _Mapping]] = ..., label: _Optional[_Union[Projection, _Mapping]] = ..., relayed: _Optional[_Iterable[_Union[RelayedBody, _Mapping]]] = ...) -> None: ...
+
+class SealedState(_message.Message):
+    __slots__ = ("round", "parts", "intercept")
+    class Held(_message.Message):
+        __slots__ = ("kind", "body")
+        KIND_FIELD_NUMBER: _ClassVar[int]
+        BODY_FIELD_NUMBER: _ClassVar[int]
+        kind: str
+        body: bytes
+        def __init__(self, kind: _Optional[str] = ..., body: _Optional[bytes] = ...) -> None: ...
+    class Part(_message.Message):
+        __slots__ = ("releases", "kept", "coef")
+        RELEASES_FIELD_NUMBER: _ClassVar[int]
+        KEPT_FIELD_NUMBER: _ClassVar[int]
+        COEF_FIELD_NUMBER: _ClassVar[int]
+        releases: _containers.RepeatedCompositeFieldContainer[SealedState.Held]
+        kept: _containers.RepeatedScalarFieldContainer[int]
+        coef: _containers.RepeatedScalarFieldContainer[int]
+        def __init__(self, releases: _Optional[_Iterable[_Union[SealedState.Held, _Mapping]]] = ..., kept: _Optional[_Iterable[int]] = ..., coef: _Optional[_Iterable[int]] = ...) -> None: ...
+    ROUND_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    INTERCEPT_FIELD_NUMBER: _ClassVar[int]
+    round: int
+    parts: _containers.RepeatedCompositeFieldContainer[SealedState.Part]
+    intercept: int
+    def __init__(self, round: _Optional[int] = ..., parts: _Optional[_Iterable[_Union[SealedState.Part, _Mapping]]] = ..., intercept: _Optional[int] = ...) -> None: ...
+
 class AdmmStep(_message.Message):
     __slots__ = ("clients", "rounds", "points")
     CLIENTS_FIELD_NUMBER: _ClassVar[int]
@@ -418,13 +527,15 @@ class AdmmStep(_message.Message):
     def __init__(self, clients: _Optional[_Iterable[int]] = ..., rounds: _Optional[_Iterable[int]] = ..., points: _Optional[bytes] = ...) -> None: ...
 
 class TaskBody(_message.Message):
-    __slots__ = ("frank_wolfe_opening", "frank_wolfe_step", "moments_round", "admm_step")
+    __slots__ = ("frank_wolfe_opening", "frank_wolfe_step", "moments_round", "admm_step", "sealed_round")
     FRANK_WOLFE_OPENING_FIELD_NUMBER: _ClassVar[int]
     FRANK_WOLFE_STEP_FIELD_NUMBER: _ClassVar[int]
     MOMENTS_ROUND_FIELD_NUMBER: _ClassVar[int]
     ADMM_STEP_FIELD_NUMBER: _ClassVar[int]
+    SEALED_ROUND_FIELD_NUMBER: _ClassVar[int]
     frank_wolfe_opening: FrankWolfeOpening
     frank_wolfe_step: FrankWolfeStep
     moments_round: MomentsRound
     admm_step: AdmmStep
-    def __init__(self, frank_wolfe_opening: _Optional[_Union[FrankWolfeOpening, _Mapping]] = ..., frank_wolfe_step: _Optional[_Union[FrankWolfeStep, _Mapping]] = ..., moments_round: _Optional[_Union[MomentsRound, _Mapping]] = ..., admm_step: _Optional[_Union[AdmmStep, _Mapping]] = ...) -> None: ...
+    sealed_round: SealedRound
+    def __init__(self, frank_wolfe_opening: _Optional[_Union[FrankWolfeOpening, _Mapping]] = ..., frank_wolfe_step: _Optional[_Union[FrankWolfeStep, _Mapping]] = ..., moments_round: _Optional[_Union[MomentsRound, _Mapping]] = ..., admm_step: _Optional[_Union[AdmmStep, _Mapping]] = ..., sealed_round: _Optional[_Union[SealedRound, _Mapping]] = ...) -> None: ...

@@ -180,7 +180,7 @@ class ListPartiesRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class PartyStatus(_message.Message):
-    __slots__ = ("party", "attached", "dataset", "population", "features", "label", "cap_units", "used_units", "unit", "told_at", "bounds_units", "encodings", "alignment", "align_people", "ledger_key")
+    __slots__ = ("party", "attached", "dataset", "population", "features", "label", "cap_units", "used_units", "unit", "told_at", "bounds_units", "encodings", "alignment", "align_people", "ledger_key", "sealed")
     PARTY_FIELD_NUMBER: _ClassVar[int]
     ATTACHED_FIELD_NUMBER: _ClassVar[int]
     DATASET_FIELD_NUMBER: _ClassVar[int]
@@ -196,6 +196,7 @@ class PartyStatus(_message.Message):
     ALIGNMENT_FIELD_NUMBER: _ClassVar[int]
     ALIGN_PEOPLE_FIELD_NUMBER: _ClassVar[int]
     LEDGER_KEY_FIELD_NUMBER: _ClassVar[int]
+    SEALED_FIELD_NUMBER: _ClassVar[int]
     party: str
     attached: bool
     dataset: str
@@ -211,7 +212,8 @@ class PartyStatus(_message.Message):
     alignment: str
     align_people: int
     ledger_key: bytes
-    def __init__(self, party: _Optional[str] = ..., attached: _Optional[bool] = ..., dataset: _Optional[str] = ..., population: _Optional[int] = ..., features: _Optional[_Iterable[_Union[_job_pb2.Feature, _Mapping]]] = ..., label: _Optional[_Union[_job_pb2.Feature, _Mapping]] = ..., cap_units: _Optional[int] = ..., used_units: _Optional[int] = ..., unit: _Optional[_Union[_job_pb2.Unit, str]] = ..., told_at: _Optional[float] = ..., bounds_units: _Optional[int] = ..., encodings: _Optional[_Iterable[_Union[_job_pb2.Encoding, _Mapping]]] = ..., alignment: _Optional[str] = ..., align_people: _Optional[int] = ..., ledger_key: _Optional[bytes] = ...) -> None: ...
+    sealed: _job_pb2.SealedGrant
+    def __init__(self, party: _Optional[str] = ..., attached: _Optional[bool] = ..., dataset: _Optional[str] = ..., population: _Optional[int] = ..., features: _Optional[_Iterable[_Union[_job_pb2.Feature, _Mapping]]] = ..., label: _Optional[_Union[_job_pb2.Feature, _Mapping]] = ..., cap_units: _Optional[int] = ..., used_units: _Optional[int] = ..., unit: _Optional[_Union[_job_pb2.Unit, str]] = ..., told_at: _Optional[float] = ..., bounds_units: _Optional[int] = ..., encodings: _Optional[_Iterable[_Union[_job_pb2.Encoding, _Mapping]]] = ..., alignment: _Optional[str] = ..., align_people: _Optional[int] = ..., ledger_key: _Optional[bytes] = ..., sealed: _Optional[_Union[_job_pb2.SealedGrant, _Mapping]] = ...) -> None: ...
 
 class ListPartiesResponse(_message.Message):
     __slots__ = ("parties",)

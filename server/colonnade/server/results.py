@@ -6,6 +6,7 @@ The shape is described in `colonnade.report`.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from colonnade.core.errors import BadInput
@@ -60,7 +61,7 @@ def report_of(engine: Coordinator, store: Store, run: Run) -> Report:
         "labels": job.method.labels.value,
         "rounds": {"planned": run.rounds, "done": run.rounds_done},
         "parameters": dict(run.algorithm.parameters()),
-        "privacy": _privacy(engine, run, store.uplink(row.job_id), found.statement),
+        "privacy": _privacy(engine, run, store.uplink(row.job_id), found),
         "uplink": _uplink(run, store.uplink(row.job_id), found),
         "model": model,
         "per_deviation": scaled_by,
@@ -69,6 +70,7 @@ def report_of(engine: Coordinator, store: Store, run: Run) -> Report:
         "quality": None,
         "contribution": found.contribution,
         **({section: found.section} if section and found.section is not None else {}),
+        **found.also,
     }
 
 
@@ -117,7 +119,9 @@ def _private(engine: Coordinator, run: Run) -> bool:
     return not any(_offer(engine, member.party).simulation for member in run.job.members)
 
 
-def _privacy(engine: Coordinator, run: Run, rows: Sequence[UplinkRow], statement: str) -> Report:
+def _privacy(
+    engine: Coordinator, run: Run, rows: Sequence[UplinkRow], findings: Findings
+) -> Report:
     job, delta, account = run.job, run.job.delta, method_of(run.job.kind).account
 
     def amount(units: int) -> Report:
@@ -174,7 +178,8 @@ def _privacy(engine: Coordinator, run: Run, rows: Sequence[UplinkRow], statement
         "parties": parties,
         "by_round": [{"round": number, "spent": by_round[number]} for number in sorted(by_round)],
     }
-    return found | {"statement": statement or state_promise(found, job.unit)}
+    promise = findings.promise or partial(state_promise, unit=job.unit)
+    return found | {"statement": findings.statement or promise(found)}
 
 
 def _offer(engine: Coordinator, party: str) -> federation_pb2.Offer:

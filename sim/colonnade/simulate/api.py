@@ -105,6 +105,8 @@ def simulate(
     chosen = _merged(options or JobOptions(), epsilon, delta, loss)
     chosen = replace(chosen, label_owner=label_owner or chosen.label_owner)
     names = party_names(_count(parties)) if isinstance(parties, int) else tuple(parties)
+    if not names:
+        raise BadArgument("parties", "must name at least one party and its columns")
     if chosen.label_owner not in (None, *names):
         raise BadArgument("label_owner", f"must be one of {', '.join(names)}")
     if bounds_share is not None and not 0.0 <= bounds_share < 1.0:

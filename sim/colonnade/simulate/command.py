@@ -120,7 +120,7 @@ def _sites(arguments: argparse.Namespace) -> Divided:
         even_split(arguments.features, len(names)),
         informative=min(arguments.informative, arguments.features),
         correlation=DEFAULT_CORRELATION if given is None else given,
-        noise=arguments.noise,
+        noise=arguments.label_noise,
         seed=arguments.seed,
         loss=Loss(arguments.loss),
     )

@@ -12,7 +12,7 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
     made.add_argument("--rows", type=int, default=100_000, help="people; default 100000")
     made.add_argument("--features", type=int, default=30, help="columns in all; default 30")
     made.add_argument("--informative", type=int, default=6, help="that matter; default 6")
-    made.add_argument("--noise", type=float, default=0.5, help="label noise to signal; 0.5")
+    made.add_argument("--label-noise", type=float, default=0.5, help="label noise to signal; 0.5")
     made.add_argument("--seed", type=int, default=0, help="of data, never of noise")
 
 
@@ -54,7 +54,7 @@ def check_data_options(
             f"needs at least one for each party, and at most {max_features}",
         ),
         "informative": (arguments.informative >= 1, "must be at least 1"),
-        "noise": (0.0 < arguments.noise <= 1000.0, "must be above 0 and at most 1000"),
+        "label_noise": (0.0 < arguments.label_noise <= 1000.0, "must be above 0 and at most 1000"),
         "correlation": (
             correlation is None or 0.0 <= correlation < 1.0,
             "must be at least 0 and below 1",

@@ -22,12 +22,16 @@ from colonnade.core.arrays import AnyArray, IntArray
 from colonnade.data.schema import load_schema
 from colonnade.data.schema_text import column_text
 from colonnade.ledger.create import LedgerConfig, create_ledger
+from colonnade.ledger.receipts import ledger_key_from_file, public_bytes
 from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.methods.registry import kinds, method_of
+from colonnade.methods.sealed.claims import PEERS
 from colonnade.party.alignment.store import AlignmentFolder, read_outcome
 from colonnade.party.data.ingest import ingest
 from colonnade.party.data.order import RowsById
 from colonnade.party.data.reading.sources import FileSource
+from colonnade.party.sealed.pins import pin
+from colonnade.party.sealed.policy import key_to_text
 from colonnade.pki.authority import (
     approve_request,
     create_authority,
@@ -97,6 +101,7 @@ def create_federation(
     party_settings: Mapping[str, str | int] | None = None,
     people: Mapping[str, IntArray] | None = None,
     membership_units: int = 0,
+    sealed: bool = False,
 ) -> Federation:
     """Make the folders of a federation; ``cap_units`` is every party's cap, or says each one's.
 
@@ -106,6 +111,8 @@ def create_federation(
         Whom each party lists, by their rows in the sites, in the party's own order. Then nothing
         is ingested: the parties have to be aligned first (`simulate.overlap`), which their
         membership accounts may pay ``membership_units`` for.
+    sealed
+        Whether every policy grants products under encryption with all others.
     """
     port = port or free_port()
     address = f"127.0.0.1:{port}"
@@ -140,11 +147,26 @@ def create_federation(
                 **(party_settings or {}),
             },
         )
-        (home / "policy.toml").write_text(_policy(cap) + ("" if people is None else _ALIGN))
+        policy = _policy(cap) + (_SEALED if sealed else "")
+        (home / "policy.toml").write_text(policy + ("" if people is None else _ALIGN))
         if people is not None:
             with (home / "party.toml").open("a") as file:
                 file.write(f'\n[align]\nsource = "{_SOURCE}"\nid = [{json.dumps(_ID)}]\n')
-    return Federation(folder, address, tuple(site.party for site in sites))
+    made = Federation(folder, address, tuple(site.party for site in sites))
+    if sealed:
+        _pin_all(made)
+    return made
+
+
+def _pin_all(made: Federation) -> None:
+    """Have every party pin the ledger keys of all others."""
+    keys = {
+        name: key_to_text(public_bytes(ledger_key_from_file(made.ledger(name).key)))
+        for name in made.parties
+    }
+    for name in made.parties:
+        for other in (each for each in made.parties if each != name):
+            pin(made.folder / name / "policy.toml", other, keys[other])
 
 
 def free_port() -> int:
@@ -230,6 +252,11 @@ max_rho = {math.nextafter(rho_from_units(cap_units), math.inf)!r}
 max_rounds = 100000
 """
 
+
+_SEALED = f"""\
+sealed = "{PEERS}"
+sealed_columns = 100000
+"""
 
 _ALIGN = f"""
 [[align]]

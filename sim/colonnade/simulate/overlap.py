@@ -18,7 +18,15 @@ from colonnade.core.arguments import BadArgument
 from colonnade.core.arrays import IntArray
 from colonnade.privacy.membership import MembershipNoise
 from colonnade.simulate.federation import Federation, create_federation, ingest_aligned
-from colonnade.simulate.run import Clock, ColumnsJob, Made, Say, Show, run_columns, run_job
+from colonnade.simulate.run import (
+    AlignedFederation,
+    Clock,
+    ColumnsJob,
+    Say,
+    Show,
+    run_columns,
+    run_job,
+)
 from colonnade.simulate.sites import Site
 
 _LEAST_PEOPLE = 10
@@ -60,8 +68,16 @@ def run_overlapping(
     units = budget_of(setup.options, n_rows=n_people, n_parties=len(sites))
     say(f"each party has {part:.0%} of {n_people} people: aligning them")
     # Twice the budget is the cap: the plan is for the rows that come out, which are not known yet.
-    aligned = align(folder, sites, part, cap_units=2 * units, seed=setup.seed, show=show)
-    made = Made(aligned.federation, aligned.n_rows, aligned.people)
+    aligned = align(
+        folder,
+        sites,
+        part,
+        cap_units=2 * units,
+        seed=setup.seed,
+        show=show,
+        sealed=setup.options.exchange == "sealed",
+    )
+    made = AlignedFederation(aligned.federation, aligned.n_rows, aligned.people)
     report = run_columns(folder, setup, show=show, say=say, clock=clock, made=made)
     uplink = aligned.report["uplink"]
     sent = {name: uplink[name] for name in ("payload_bytes", "predicted_bytes")}
@@ -76,6 +92,7 @@ def align(
     cap_units: int,
     seed: int,
     show: Show,
+    sealed: bool = False,
 ) -> Aligned:
     """Make a federation without tables, align its people with real processes, and ingest."""
     n_people = len(sites[0].features[0].values)
@@ -87,6 +104,7 @@ def align(
         cap_units=cap_units,
         people=deal(n_people, names, part, seed=seed),
         membership_units=noise.cost,
+        sealed=sealed,
     )
     outcome = run_job(
         federation,

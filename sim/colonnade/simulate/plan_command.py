@@ -6,6 +6,7 @@ from typing import Any
 
 from colonnade.cli.options.planning import add_plan_options, options_of
 from colonnade.cli.text import as_text
+from colonnade.client.description import expected_idle
 from colonnade.client.planning import budget_of, delta_of, plan_of
 from colonnade.methods.bounds_budget import BoundsBudget
 from colonnade.privacy.accounting import epsilon_of, rho_from_units
@@ -79,13 +80,14 @@ def run(arguments: argparse.Namespace) -> int:
             "joint": amounts(sum(most.values()), sum(prices.values())),
             "parties": {name: amounts(most[name], prices[name]) for name in names},
         },
+        "expected_idle": expected_idle(spec),
         **(plan.summary() | {"rounds": spec.rounds}),  # the opening is none
     }
     if not arguments.quick:
         result["expected"] = expected_accuracy(
             plan,
             informative=min(arguments.informative, arguments.features),
-            noise=arguments.noise,
+            noise=arguments.label_noise,
             seed=arguments.seed,
         )
     print(json.dumps(result) if arguments.json else as_text(result))

@@ -8,6 +8,7 @@ from typing import Any
 
 from colonnade.client import JobOptions, JobView, PartyOffer
 from colonnade.client.builder import job_over_columns
+from colonnade.client.description import expected_idle
 from colonnade.client.planning import budget_of, delta_of, plan_of
 from colonnade.core.errors import JobEnded
 from colonnade.core.text import counted
@@ -18,6 +19,7 @@ from colonnade.methods.base import MethodSpec, Plan
 from colonnade.methods.bounds_budget import BoundsBudget
 from colonnade.methods.job import Job
 from colonnade.methods.problem import Loss
+from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.party.data.bounds import buy_bounds
 from colonnade.party.data.dataset import open_dataset
 from colonnade.privacy.sampling import OsNoise
@@ -45,7 +47,7 @@ class Clock:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class AlignedFederation:
     """A federation that is there already, the number of its rows, and who has how many people."""
 
     federation: Federation
@@ -108,7 +110,7 @@ def run_columns(
     show: Show,
     say: Say,
     clock: Clock,
-    made: Made | None = None,
+    made: AlignedFederation | None = None,
 ) -> dict[str, Any]:
     """Run the job in ``folder`` and return its report, with the quality of its model.
 
@@ -124,6 +126,8 @@ def run_columns(
         f"{counted(plan.spec.rounds, 'round')}"
     )
     say(bounds.note)
+    for each in expected_idle(plan.spec):
+        say(f"note: {each['note']}")
     if made is None:
         federation = prepare(folder, sites, plan.spec, prices=bounds.prices)
     else:
@@ -166,7 +170,8 @@ def prepare(
     ``prices`` are what parties pay for bounds of `bounded_columns`, in units; empty for none.
     """
     caps = {site.party: spec.max_units(site.party) + prices.get(site.party, 0) for site in sites}
-    federation = create_federation(folder, sites, cap_units=caps)
+    sealed = spec.kind == SealedSpec.kind
+    federation = create_federation(folder, sites, cap_units=caps, sealed=sealed)
     buy_all(federation, sites, spec, prices=prices)
     return federation
 

@@ -23,6 +23,7 @@ from colonnade.core.errors import DatasetChanged, Unreachable
 from colonnade.ledger.create import open_ledger
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
+from colonnade.methods.alignment import sizes
 from colonnade.methods.alignment.crypto.exchange import Unattested
 from colonnade.methods.alignment.job_spec import AlignmentJobSpec
 from colonnade.methods.job import Job, job_id
@@ -179,7 +180,7 @@ def test_a_coordinator_that_dies_at_many_commits_ends_with_one_order(tmp_path: P
     url = f"sqlite:///{tmp_path}/hub.db"
 
     async def life(store: Database) -> bool:
-        """Run one life of the coordinator; tell whether the job ended in it."""
+        """Run one life of the coordinator; return whether the job ended in it."""
         try:
             async with coordinator(made, store=store, port=port) as hub:
                 try:
@@ -245,3 +246,6 @@ async def test_a_party_that_is_restarted_in_many_rounds_pays_once(tmp_path: Path
     assert restarts > 3
     check_rows({each: side.rows() for each, side in sides.items()}, people, "union")
     assert sides[PAIR[0]].ledger.budget(MEMBERSHIP).spent == job.max_units(PAIR[0])
+    state = sides[PAIR[0]].ledger.state
+    kept = {key.kind for key in state.stored.keys() - state.purged}
+    assert kept <= {MEMBERSHIP, sizes.CONFIRM, sizes.ACCEPTED}  # no point and no tag stays

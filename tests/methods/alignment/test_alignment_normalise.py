@@ -17,6 +17,7 @@ from colonnade.methods.alignment.refusals import RepeatedIds, UnusableIds
 PLAIN = IdColumn()
 FOLDED = IdColumn(fold_case=True)
 DIGITS = IdColumn(digits_only=True)
+NUMBER = IdColumn(number=True)
 EXACT = IdColumn(form=UnicodeForm.NONE, trim=False)
 
 
@@ -39,6 +40,13 @@ EXACT = IdColumn(form=UnicodeForm.NONE, trim=False)
         (DIGITS, "٠١٢", "012"),
         (DIGITS, "x²", "2"),  # NFKC makes it a digit
         (IdColumn(form=UnicodeForm.NFC, digits_only=True), "x²", ""),
+        (NUMBER, "P-00417", "417"),
+        (NUMBER, " 417.0 ", "417"),  # not 4170, who is somebody else
+        (NUMBER, "417.00", "41700"),
+        (NUMBER, "12.000", "12000"),
+        (NUMBER, "000", "0"),
+        (NUMBER, "4.17E+5", ""),
+        (NUMBER, "none", ""),
         (IdColumn(form=UnicodeForm.NFC), "e\u0301", "é"),
         (IdColumn(form=UnicodeForm.NFC), "７", "７"),
         (EXACT, " e\u0301 ", " e\u0301 "),
@@ -51,7 +59,7 @@ def test_ugly_ids_have_one_form(column: IdColumn, raw: str, form: str) -> None:
 @pytest.mark.slow
 @given(
     st.text(max_size=20),
-    st.builds(IdColumn, st.sampled_from(UnicodeForm), st.booleans(), st.booleans(), st.booleans()),
+    st.builds(IdColumn, st.sampled_from(UnicodeForm), *[st.booleans()] * 4),
 )
 def test_a_form_is_its_own_form(raw: str, column: IdColumn) -> None:
     once = column.apply(raw)

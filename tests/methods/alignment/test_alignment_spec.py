@@ -32,6 +32,7 @@ OTHERS = [
     replace(SPEC, ids=IdRule((IdColumn(UnicodeForm.NONE, trim=False),))),
     replace(SPEC, ids=IdRule((IdColumn(fold_case=True),))),
     replace(SPEC, ids=IdRule((IdColumn(digits_only=True), IdColumn()))),
+    replace(SPEC, ids=IdRule((IdColumn(number=True),))),
     replace(SPEC, ids=IdRule(repeated=Repeated.FIRST)),
     replace(SPEC, noise=MembershipNoise(2, 45)),
     replace(SPEC, chunk=41),

@@ -121,6 +121,17 @@ def test_an_outcome_is_found_by_its_name_and_survives_its_file(
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+@pytest.mark.parametrize("rows", [{"a": 0, "b": 2}, {"a": 1, "b": 1}], ids=["beyond", "twice"])
+def test_an_outcome_with_rows_that_cannot_be_is_refused(
+    tmp_path: Path, rows: dict[str, int]
+) -> None:
+    folder = AlignmentFolder.beside(tmp_path / "data")
+    folder.keep(outcome_of(tmp_path, rows, kept=2))
+    (path,) = folder.path.glob("*.alignment")
+    with pytest.raises(BadInput, match="damaged"):
+        read_outcome(path)
+
+
 def roster(tmp_path: Path, *people: str) -> Path:
     path = tmp_path / f"roster {len(people)} {people[0]}"
     path.write_text("".join(f"{person}\n" for person in people))

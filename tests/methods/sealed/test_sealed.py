@@ -25,6 +25,7 @@ from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.export import export_lines, verify_export
 from colonnade.methods.base import Part
 from colonnade.methods.moments.rows import project
+from colonnade.methods.moments.solver.scales import Scales
 from colonnade.methods.problem import Problem
 from colonnade.methods.sealed.kinds import (
     OPEN,
@@ -43,7 +44,6 @@ from colonnade.party.methods.sealed_keys import FileKeys, MemoryKeys
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.sampling import NoiseSource, OsNoise
 from colonnade.privacy.simulation import SeededNoise
-from colonnade.server.methods.sealed.estimates import scales_of
 from colonnade.server.methods.sealed.screening import greedy
 from colonnade.server.methods.sealed.steps import SealedSolver
 from colonnade.simulate.inprocess.vertical import Data, quality
@@ -69,7 +69,7 @@ def openings(data: Data, spec: SealedSpec, noise: NoiseSource) -> Iterator[Opene
     """Run a job; yield each opening, decoded, beside the exact products of both parties' steps."""
     members, solver = parties(data, spec, JOB, noise), SealedSolver(spec)
     state, tasks = before(members, spec, spec.round_of(Stage.OPEN))
-    scales, steps = scales_of(spec, state.bodies), {}
+    scales, steps = Scales.of(spec, state.bodies), {}
     for part in spec.parts:
         shape, columns = spec.rows(SEAL, part), members[part.party].columns
         kept = solver.kept(state, part)

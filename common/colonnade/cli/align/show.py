@@ -29,6 +29,9 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+_FEW = 0.02  # part of a party's people; less in common is hardly what was meant
+
+
 def report_lines(report: dict[str, Any]) -> list[str]:
     """Lay an alignment's report out for people."""
     rounds, uplink = report["rounds"], report["uplink"]
@@ -61,9 +64,21 @@ def summary_lines(report: dict[str, Any]) -> list[str]:
             f"  {' and '.join(each['parties']):<40} about {each['people']}"
             for each in found["overlap"] or ()
         ),
+        *_strangers(found["overlap"] or []),
         "next, at each party: stop it, then",
         f"  colonnade party ingest --config party.toml --alignment {name}",
         "  colonnade party run --config party.toml",
+    ]
+
+
+def _strangers(overlap: list[dict[str, Any]]) -> list[str]:
+    """Name pairs that have next to nobody in common, whose ids may be written differently."""
+    people = {tuple(each["parties"]): each["people"] for each in overlap}
+    return [
+        f"note: {' and '.join(pair)} have next to nobody in common: are their ids written alike? "
+        "`--id number` ignores leading zeros, `--id fold-case` case"
+        for pair, count in people.items()
+        if len(pair) == 2 and count < _FEW * min(people.get(pair[:1], 0), people.get(pair[1:], 0))
     ]
 
 

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="RULES",
         help="how one id column is written, once for each: plain (default), fold-case, "
-        "digits-only, no-trim, nfc, as-is, joined by commas",
+        "digits-only, number (digits without leading zeros), no-trim, nfc, as-is, joined by commas",
     )
     parser.add_argument(
         "--repeated",

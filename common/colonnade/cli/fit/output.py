@@ -107,7 +107,10 @@ def _write(out: Path, report: Mapping[str, Any], made: LocalModel) -> list[str]:
         for name, text in texts.items():
             (out / name).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise BadInput(f"{out}: cannot write the model: {error.strerror}") from None
+        paid = "; its releases are in the ledger, so that another --out costs nothing more"
+        raise BadInput(
+            f"{out}: cannot write the model: {error.strerror}{paid if report['ledger'] else ''}"
+        ) from None
     return list(texts)
 
 

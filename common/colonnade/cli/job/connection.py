@@ -10,6 +10,8 @@ from pathlib import Path
 from colonnade.cli.progress import show_progress
 from colonnade.client import Client, JobReport, JobView
 from colonnade.core.errors import BadInput, JobEnded, StoreFailed
+from colonnade.methods.base import Unit
+from colonnade.privacy.accounting import rho_from_units
 from colonnade.report.terminal import result_lines, results_of
 
 ADDRESS = "coordinator.txt"
@@ -57,8 +59,25 @@ def follow(client: Client, job: str, *, as_json: bool) -> int:
         print(json.dumps(view_as_json(last)))
     print_notes(last.notes, as_json=as_json)
     if last.state != "finished":
-        raise JobEnded(f"job {last.job_id[:12]} {last.state}: {last.reason}")
+        raise JobEnded(f"job {last.job_id[:12]} {last.state}: {why(last)}")
     return 0
+
+
+def why(view: JobView) -> str:
+    """Say why a job ended early, what it has cost, and what to do."""
+    told = [view.reason or "no reason was given"]
+    if any(party.spent_units for party in view.parties):
+        told.append(f"what was spent stays spent ({cost(view)})")
+    if view.advice:
+        told.append(f"{view.advice}, then: colonnade job retry {view.job_id[:12]}")
+    return "; ".join(told)
+
+
+def cost(view: JobView) -> str:
+    """Return what a job has cost so far."""
+    unit = Unit.CLIENT if view.over_clients else Unit.RECORD
+    units = unit.joint(party.spent_units for party in view.parties)
+    return f"rho {rho_from_units(units):.6g} {'of a client' if view.over_clients else 'in all'}"
 
 
 def print_notes(notes: Iterable[str], *, as_json: bool) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from colonnade.cli.confirm import confirm
 from colonnade.cli.job.connection import follow
 from colonnade.cli.run_folder import file_errors
 from colonnade.cli.text import as_text, names_from
@@ -38,6 +39,9 @@ def add_hand_in_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="print the plan, submit nothing")
     parser.add_argument("--watch", action="store_true", help="follow the job until it ends")
     parser.add_argument(
+        "--yes", action="store_true", help="submit in spite of warnings, without asking"
+    )
+    parser.add_argument(
         "--again", action="store_true", help="spend again on a question that was asked before"
     )
 
@@ -55,6 +59,7 @@ def hand_in(
     if arguments.dry_run:
         print(json.dumps(plan.description) if arguments.json else as_text(plan.description))
         return 0
+    confirm(plan.warnings, yes=arguments.yes)
     name = client.submit(plan, again=arguments.again)
     if not arguments.watch and not getattr(arguments, "out", None):
         print(json.dumps({"job_id": name}) if arguments.json else name)

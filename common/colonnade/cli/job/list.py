@@ -2,8 +2,9 @@
 
 import argparse
 import json
+from datetime import UTC, datetime
 
-from colonnade.cli.job.connection import add_client_options, open_client, view_as_json
+from colonnade.cli.job.connection import add_client_options, open_client, view_as_json, why
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +19,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps({"jobs": [view_as_json(view) for view in views]}))
         return 0
+    if not views:
+        print("no jobs")
     for view in views:
         rounds = f"{view.rounds_done:>4}/{view.rounds:<4}"
-        print(f"{view.job_id[:12]}  {view.state:<9}  {rounds}  {view.name}")
+        when = datetime.fromtimestamp(view.submitted_at, UTC).strftime("%Y-%m-%d %H:%MZ")
+        print(f"{view.job_id[:12]}  {when}  {view.state:<9}  {rounds}  {view.name}")
+        if view.state in ("failed", "cancelled"):
+            print(f"{'':<14}{why(view)}")
     return 0

@@ -3,6 +3,7 @@
 import argparse
 import json
 from contextlib import suppress
+from datetime import UTC, datetime
 
 from colonnade.cli.job.connection import (
     add_client_options,
@@ -35,7 +36,11 @@ def run(arguments: argparse.Namespace) -> int:
     print(
         f"job        {view.job_id}\nname       {view.name}\nstate      {view.state} {view.reason}"
     )
-    print(f"rounds     {view.rounds_done} of {view.rounds}\nsubmitted  by {view.submitted_by}")
+    print(f"rounds     {view.rounds_done} of {view.rounds}")
+    when = datetime.fromtimestamp(view.submitted_at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    print(f"submitted  {when} by {view.submitted_by}")
+    if view.advice:
+        print(f"to do      {view.advice}")
     print(f"purpose    {view.purpose or '(none said)'}")
     delta = details.job.delta
     for party in view.parties:

@@ -11,6 +11,7 @@ from colonnade.core.errors import BadInput
 from colonnade.ledger.create import open_ledger
 from colonnade.ledger.receipts import approver_key_from_file
 from colonnade.ledger.scopes import MONTH, MONTHS, OPERATOR, PURPOSE, told
+from colonnade.privacy.membership import MEMBERSHIP
 
 _SCOPES = {
     OPERATOR: "the jobs of this operator (the name in the certificate)",
@@ -25,7 +26,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_cap_options(parser)
     parser.add_argument("--reason", required=True, help="why, for the record")
     of = parser.add_mutually_exclusive_group()
-    of.add_argument("--account", default="", help="only this client; all by default")
+    of.add_argument(
+        "--account",
+        default="",
+        help="only this client, or 'membership' for alignments; default: the table's own, and all "
+        "clients that have none",
+    )
     for scope, text in _SCOPES.items():
         of.add_argument(
             f"--{scope}", help=f"what {text} may cost, beside the table's cap; '*': each"
@@ -37,6 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Set the cap."""
+    if arguments.account == MEMBERSHIP and arguments.epsilon is not None:
+        raise BadInput(
+            "alignments are priced in rho: one of epsilon E costs E*E/2, so two of epsilon 1 take "
+            "--rho 1 in all, with what is spent"
+        )
     units, stated = cap_units(arguments)
     if not arguments.reason.strip():
         raise BadInput("--reason is empty; say why, for the record")

@@ -29,6 +29,14 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
         help="the published algorithm, or local moments with shared directions; default: whichever "
         "the plan expects more of",
     )
+    plan.add_argument(
+        "--exchange",
+        choices=("sketched", "sealed"),
+        help="where one party has the label: noisy sketches, private whatever peers do, or "
+        "(experimental) products under encryption, private if peers follow the protocol, which "
+        "every policy must grant; default: sealed where all grant it, else sketched",
+    )
+    plan.add_argument("--buckets", type=int, help="sealed: buckets that rows are summed into")
     plan.add_argument("--sketch-dim", type=int)
     plan.add_argument(
         "--radius",
@@ -37,7 +45,7 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
         "frank-wolfe, of the whole model with moments",
     )
     plan.add_argument("--directions", type=int, help="moments: directions each party shares")
-    plan.add_argument("--keep-features", type=int, help="moments: features a wide party keeps")
+    plan.add_argument("--keep-features", type=int, help="features a wide party keeps")
     plan.add_argument("--rounds", type=int, help="frank-wolfe: steps")
     plan.add_argument("--shares", type=int, help="frank-wolfe: features each party may share")
     plan.add_argument(

@@ -68,6 +68,11 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(asdict(summary) | {"note": LOCAL_ONLY}, default=str))
     else:
         print(_to_text(summary))
+        if arguments.roster is not None and arguments.roster_key is None:
+            print(
+                "The roster's order is compared with nobody's: parties that hold one key and give "
+                "it with --roster-key are refused if their rosters differ."
+            )
     return EXIT_OK
 
 

@@ -5,9 +5,11 @@ import json
 
 from colonnade.cli.logs import add_config_options
 from colonnade.methods.alignment.claims import PROMISE, learned
+from colonnade.methods.sealed.claims import PROMISE as SEALED_PROMISE
 from colonnade.party.alignment.policy import AlignAllowance
 from colonnade.party.config import load_config
 from colonnade.party.policy import TEMPLATE, Policy, load_policy
+from colonnade.party.sealed.policy import SealedGrant, key_to_text
 from colonnade.privacy.accounting import format_units, rho_from_units
 
 
@@ -36,6 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
                 "purposes": each.purposes,
                 "operators": each.operators,
                 "until": None if each.until is None else str(each.until),
+                "sealed": None if each.sealed is None else _sealed(each.sealed),
             }
             for each in policy.allowances
         ]
@@ -68,8 +71,20 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"  asked by    {', '.join(each.operators)}; for {', '.join(each.purposes)}")
         people = f"{each.approvals} approvers agree" if each.approvals > 1 else "an approver agrees"
         print(f"  decided by  {f'people: it waits until {people}' if each.needed else 'this rule'}")
+        if each.sealed is not None:
+            peers = ", ".join(each.sealed.pins) or "nobody yet"
+            print(f"  sealed      with {peers}, up to {each.sealed.columns} columns")
+            print(f"  {SEALED_PROMISE}")
     _print_alignments(policy)
     return 0
+
+
+def _sealed(grant: SealedGrant) -> dict[str, object]:
+    return {
+        "promise": SEALED_PROMISE,
+        "peers": {name: key_to_text(key) for name, key in grant.pins.items()},
+        "columns": grant.columns,
+    }
 
 
 def _learned(grant: AlignAllowance) -> tuple[tuple[str, str], ...]:

@@ -183,7 +183,7 @@ class SqliteStorage:
             )
 
     def close(self) -> None:
-        """Copy the log into the database and give the files free."""
+        """Copy the log into the database and close the files."""
         try:
             self._checkpoint()
         except apsw.Error as error:

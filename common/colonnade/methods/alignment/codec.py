@@ -62,7 +62,11 @@ def spec_to_bytes(spec: AlignmentSpec) -> bytes:
         mode=_MODES[spec.mode],
         id_columns=[
             pb.AlignmentIdColumn(
-                form=_FORMS[c.form], trim=c.trim, fold_case=c.fold_case, digits_only=c.digits_only
+                form=_FORMS[c.form],
+                trim=c.trim,
+                fold_case=c.fold_case,
+                digits_only=c.digits_only,
+                number=c.number,
             )
             for c in spec.ids.columns
         ],
@@ -93,7 +97,7 @@ def spec_from_bytes(raw: bytes) -> AlignmentSpec:
             mode=modes[message.mode],
             ids=IdRule(
                 tuple(
-                    IdColumn(forms[c.form], c.trim, c.fold_case, c.digits_only)
+                    IdColumn(forms[c.form], c.trim, c.fold_case, c.digits_only, c.number)
                     for c in message.id_columns
                 ),
                 repeated[message.repeated_ids],

@@ -7,6 +7,7 @@ lengths, so that ("ab", "c") and ("a", "bc") are different people.
 """
 
 import enum
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ MAX_COLUMNS = 16
 MAX_ID_BYTES = 4096
 # Control and format characters: zero-width spaces, byte-order marks, directional marks.
 _INVISIBLE = ("Cc", "Cf")
+# What programs make of whole numbers that they take for floats.
+_FRACTION = re.compile(r"(?<=\d)\.0\s*$")
+_EXPONENT = re.compile(r"[+-]?\d+(\.\d+)?[eE][+-]?\d+")
 
 
 class UnicodeForm(enum.Enum):
@@ -49,12 +53,16 @@ class IdColumn:
         Ignore case, by Unicode's full case folding.
     digits_only
         Keep decimal digits alone, of any script, written in ASCII. Leading zeros stay.
+    number
+        The same as a whole number: spreadsheets drop leading zeros and append ``.0``. What has an
+        exponent has lost digits and is no id.
     """
 
     form: UnicodeForm = UnicodeForm.NFKC
     trim: bool = True
     fold_case: bool = False
     digits_only: bool = False
+    number: bool = False
 
     def apply(self, raw: str) -> str:
         r"""Return the one form of ``raw``; the empty text if nothing is left.
@@ -65,10 +73,15 @@ class IdColumn:
         'strasse 7'
         >>> IdColumn(digits_only=True).apply("NHS 943-476 5919")
         '9434765919'
+        >>> {IdColumn(number=True).apply(each) for each in ("P-00417", "417", "417.0")}
+        {'417'}
         """
         text = self._formed(raw)
+        if self.number:
+            text = "" if _EXPONENT.fullmatch(text.strip()) else _FRACTION.sub("", text)
+            return _digits(text).lstrip("0") or _digits(text)[:1]
         if self.digits_only:
-            return "".join(str(unicodedata.decimal(each)) for each in text if each.isdecimal())
+            return _digits(text)
         if self.fold_case:
             # Folding can leave the normal form, and the form can bring letters that fold.
             text = self._formed(self._formed(text.casefold()).casefold())
@@ -80,6 +93,10 @@ class IdColumn:
             if self.form is UnicodeForm.NONE
             else unicodedata.normalize("NFC" if self.form is UnicodeForm.NFC else "NFKC", text)
         )
+
+
+def _digits(text: str) -> str:
+    return "".join(str(unicodedata.decimal(each)) for each in text if each.isdecimal())
 
 
 def _trimmed(text: str) -> str:

@@ -54,8 +54,7 @@ def task_to_bytes(task: Task) -> bytes:
     asked = body.moments_round
     asked.SetInParent()
     if task.projection is not None:
-        asked.projection.coef.extend(task.projection.coef.ravel().tolist())
-        asked.projection.offset.extend(task.projection.offset.tolist())
+        asked.projection.CopyFrom(projection_to_proto(task.projection))
     if task.sketches is not None:
         asked.sketches.extend(task.sketches.ravel().tolist())
     if task.public is not None:
@@ -79,7 +78,7 @@ def task_from_bytes(
     try:
         return Task(
             round_,
-            None if projection is None else _projection_from_proto(projection, n_columns),
+            None if projection is None else projection_from_proto(projection, n_columns),
             sketches,
             screen.public,
             screen.candidates,
@@ -88,7 +87,15 @@ def task_from_bytes(
         raise BadMessage(f"a task cannot be used: {error}") from None
 
 
-def _projection_from_proto(message: job_pb2.Projection, n_columns: int) -> Projection:
+def projection_to_proto(projection: Projection) -> job_pb2.Projection:
+    """Encode a map of rows."""
+    return job_pb2.Projection(
+        coef=projection.coef.ravel().tolist(), offset=projection.offset.tolist()
+    )
+
+
+def projection_from_proto(message: job_pb2.Projection, n_columns: int) -> Projection:
+    """Decode a map of rows of ``n_columns`` columns, or raise `ValueError`."""
     coef, offset = int64s(message.coef), int64s(message.offset)
     if coef.size != offset.size * n_columns:
         raise ValueError(f"its projection does not have {n_columns} columns")

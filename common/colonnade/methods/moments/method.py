@@ -10,6 +10,7 @@ from colonnade.methods.base import Member, Method, Unit
 from colonnade.methods.frank_wolfe.method import FRANK_WOLFE
 from colonnade.methods.groups import check_same_groups
 from colonnade.methods.moments.codec import spec_from_bytes, spec_to_bytes
+from colonnade.methods.moments.expected import expected_idle
 from colonnade.methods.moments.plan import MomentsPlan, recommend
 from colonnade.methods.moments.rows import Projection, inner_products, project, triangle
 from colonnade.methods.moments.spec import MomentsSpec
@@ -73,6 +74,7 @@ MOMENTS: Method[MomentsSpec] = Method(
     options=("directions", "keep_features"),
     plan=_plan,
     with_rows=_with_rows,
+    idle=expected_idle,
     warm=_warm,
     section="moments",
 )

@@ -123,14 +123,17 @@ class MomentsSpec:
 
     def in_common(self, party: str) -> dict[str, int]:
         """Return how many people the party has in common with each other one, as far as told."""
-        names = [part.party for part in self.parts]
-        pairs = zip(itertools.combinations(names, 2), self.overlap, strict=False)
         return {
             other: count
-            for pair, count in pairs
+            for pair, count in self.overlaps().items()
             for other in pair
             if party in pair and other != party
         }
+
+    def overlaps(self) -> dict[tuple[str, str], int]:
+        """Return about how many people each two parties have in common, as far as told."""
+        names = [part.party for part in self.parts]
+        return dict(zip(itertools.combinations(names, 2), self.overlap, strict=False))
 
     def wide(self) -> tuple[Part, ...]:
         """Return the parties that are screened."""

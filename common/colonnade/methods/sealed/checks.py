@@ -6,6 +6,11 @@ from colonnade.methods.moments.rows import MAX_COLUMNS, MAX_ROWS
 from colonnade.methods.sealed.charges import check_key, check_reply
 from colonnade.methods.sealed.kinds import OPENINGS, REPLIES, parsed
 from colonnade.methods.sealed.packing import MAX_BODY_BYTES
+from colonnade.methods.sealed.rounds import relayed_kinds
+
+# Of all bodies of a round, as a task relays them or an answer holds them: a message's limit, less
+# what is around them (`wire.fragments`).
+MAX_ROUND_BYTES = 60 << 20
 
 if TYPE_CHECKING:
     from colonnade.methods.base import Part
@@ -25,12 +30,18 @@ def check_spec(spec: "SealedSpec") -> None:
         raise ValueError(f"every party needs features, fewer than {MAX_COLUMNS}")
     if any(len(set(part.features)) != len(part.features) for part in spec.parts):
         raise ValueError("the features of a party must have different names")
+    pairs = len(names) * (len(names) - 1) // 2
+    if spec.overlap and (not spec.presence or len(spec.overlap) != pairs):
+        raise ValueError("an overlap is of each two parties, in a job that knows who is present")
+    if any(not 0 <= people <= spec.n_rows for people in spec.overlap):
+        raise ValueError("two parties have at most all people in common")
     if spec.keep < 0 or spec.label_lanes < 1 or spec.groups < 1:
         raise ValueError("a job keeps a number of features, and has lanes and groups")
     _check_numbers(spec)
     _check_prices(spec)
     for part in spec.parts:
         _check_keys(spec, part)
+        _check_sizes(spec, part)
         if max(spec.payload(part.party).values()) > MAX_BODY_BYTES:
             raise ValueError(
                 f"a release of {part.party!r} would have more than {MAX_BODY_BYTES} bytes; "
@@ -59,6 +70,18 @@ def _check_prices(spec: "SealedSpec") -> None:
         )
         if buys and prices.label < 1:
             raise ValueError("products with the label need a price")
+
+
+def _check_sizes(spec: "SealedSpec", part: "Part") -> None:
+    """Refuse a task or an answer that is larger than a message may be, in pieces."""
+    for round_, stage in enumerate(spec.stages()):
+        sent = sum(spec.body_bytes(part.party, kind) for kind in spec.round_kinds(round_, part))
+        got = sum(spec.body_bytes(*each) for each in relayed_kinds(spec, stage, part))
+        if max(sent, got) > MAX_ROUND_BYTES:
+            raise ValueError(
+                f"a round would bring {part.party!r} or send {max(sent, got)} bytes, more than "
+                f"{MAX_ROUND_BYTES}; use fewer buckets"
+            )
 
 
 def _check_keys(spec: "SealedSpec", part: "Part") -> None:

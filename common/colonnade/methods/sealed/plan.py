@@ -6,7 +6,9 @@ Every rule is a function of public counts and the budget.
 from dataclasses import dataclass
 
 from colonnade.methods.base import Part
+from colonnade.methods.groups import moved_or_absent
 from colonnade.methods.problem import Problem
+from colonnade.methods.sealed.claims import PROMISE
 from colonnade.methods.sealed.kinds import parsed
 from colonnade.methods.sealed.packing import Layout
 from colonnade.methods.sealed.spec import Prices, SealedSpec
@@ -56,6 +58,7 @@ class SealedPlan:
         """Return what a person asks of a plan, as JSON values."""
         return {
             "experimental": True,
+            "promise": PROMISE,
             "rounds": len(self.spec.stages()),
             "buckets": self.spec.buckets if self.spec.summed else 0,
             "key_groups": self.spec.groups,
@@ -115,6 +118,8 @@ def recommend(
                 groups=groups,
                 label_lanes=lanes,
                 loss=problem.loss,
+                presence=problem.presence,
+                overlap=problem.overlap(),
                 **optional,
             )
         except ValueError as refused:  # a key that would open too much: try more keys
@@ -164,6 +169,9 @@ def _lanes(problem: Problem, parts: tuple[Part, ...], wide: list[bool], buckets:
 def _mean_units(problem: Problem) -> int:
     """Return a price at which a mean is known well enough, within limits."""
     count = max(problem.moved(party) for party in problem.features) + 1
-    wanted = 2.0 * count / (problem.n_rows * _MEAN_NOISE) ** 2 * RHO_UNIT
+    if problem.presence:
+        widest = max(len(features) for features in problem.features.values())
+        count = moved_or_absent(widest + 2, count)
+    wanted = 2.0 * count / (problem.rows_alone * _MEAN_NOISE) ** 2 * RHO_UNIT
     low, high = (part * problem.rho_units / len(problem.features) for part in _MEAN_PARTS)
     return max(1, int(min(max(wanted, low), high)))

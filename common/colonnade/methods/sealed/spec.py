@@ -28,7 +28,7 @@ from typing import ClassVar
 
 from colonnade.methods.base import Part
 from colonnade.methods.column_moments import moments_code, moments_mechanism
-from colonnade.methods.groups import moved_columns
+from colonnade.methods.groups import moved_columns, moved_or_absent
 from colonnade.methods.moments.rows import (
     BALL,
     OFF_DIAGONAL,
@@ -36,7 +36,7 @@ from colonnade.methods.moments.rows import (
     triangle_size,
 )
 from colonnade.methods.moments.spec import NoiseAndCode
-from colonnade.methods.problem import Loss
+from colonnade.methods.problem import Labels, Loss
 from colonnade.methods.sealed.charges import Product, sigma2_within
 from colonnade.methods.sealed.checks import check_spec
 from colonnade.methods.sealed.geometry import RowShape
@@ -54,10 +54,10 @@ from colonnade.methods.sealed.kinds import (
     SEALED,
     WIDE,
     Stage,
-    numbered,
     parsed,
 )
 from colonnade.methods.sealed.packing import LOW_FIELD, Layout
+from colonnade.methods.sealed.rounds import round_kinds
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.privacy.ring_noise import SealedOpening, SealedReply
 from colonnade.sketching.packing import ShareCode
@@ -93,7 +93,9 @@ class SealedSpec:
     wide_reach: float = 1.3  # the same for the rows of all features
     label_reach: float = 4.0  # the same for the label alone
     bucket_reach: float = 2.2  # the same for a bucket of rows
+    presence: bool = False  # whether tables say whom a party has: sums are over those people
     # All below is for the coordinator's arithmetic alone: no sensitivity depends on it.
+    overlap: tuple[int, ...] = ()  # people at each two parties, 1 and 2, 1 and 3, ..., if told
     radius: float = 2.4  # of the default L1 ball, in standard deviations
     penalty: float = 0.6  # on the L1 norm, in errors of a product between parties
 
@@ -101,6 +103,21 @@ class SealedSpec:
         check_spec(self)
 
     # -- who ------------------------------------------------------------------------------------
+
+    @property
+    def population(self) -> int:
+        """Records that every party has, which the guarantee is about."""
+        return self.n_rows
+
+    @property
+    def labels(self) -> Labels:
+        """One party holds the label; here it is sealed, not sketched."""
+        return Labels.SKETCHED
+
+    @property
+    def sketch_dim(self) -> int:
+        """Nothing is sketched."""
+        return 0
 
     @property
     def owner(self) -> Part:
@@ -142,6 +159,10 @@ class SealedSpec:
         """Return the columns of the party's wide Gram matrix."""
         return len(part.features) + part.holds_label
 
+    def n_sealed(self, part: Part) -> int:
+        """Return the columns of the party, with its label, that meet peers under encryption."""
+        return self.n_wide(part) if part in self.wide() else self.n_gram(part)
+
     # -- rounds -----------------------------------------------------------------------------------
 
     def stages(self) -> tuple[Stage, ...]:
@@ -161,28 +182,7 @@ class SealedSpec:
 
     def round_kinds(self, round_: int, part: Part) -> tuple[str, ...]:
         """Return the kinds that the party releases in a round."""
-        stage, place, last = self.stages()[round_], self.place(part.party), len(self.parts) - 1
-        replies = self.multipliers_of_label()
-        if stage is Stage.MEANS:
-            return (MEANS,)
-        if stage is Stage.LABEL:
-            wide = (WIDE,) if part in self.wide() else ()
-            return (*wide, *(self._bodies(LABEL, part) if part.holds_label and replies else ()))
-        if stage is Stage.PRODUCTS:
-            owner = self.place(self.owner.party)
-            return (numbered(PRODUCTS, owner),) if part in replies else ()
-        if stage is Stage.SCREEN:
-            places = [self.place(other.party) for other in replies]
-            return tuple(numbered(SCREEN, each) for each in places) if part.holds_label else ()
-        if stage is Stage.SEAL:
-            return (GRAM, *(self._bodies(SEAL, part) if place < last else ()))
-        if stage is Stage.REPLY:
-            return tuple(numbered(REPLY, each) for each in range(place))
-        return tuple(numbered(OPEN, each) for each in range(place + 1, last + 1))
-
-    def _bodies(self, base: str, part: Part) -> tuple[str, ...]:
-        count = len(self.layout(base, part).bodies())
-        return tuple(numbered(base, each) for each in range(count))
+        return round_kinds(self, self.stages()[round_], part)
 
     # -- rows -------------------------------------------------------------------------------------
 
@@ -269,8 +269,10 @@ class SealedSpec:
         prices = self.prices[self.place(part.party)]
         if kind == MEANS:
             moved = moved_columns(part.features, part.groups) + part.holds_label
+            count = len(part.features) + part.holds_label + self.presence
+            moved = moved_or_absent(count, moved) if self.presence else moved
             noise = moments_mechanism(moved, self.mean_units)
-            return noise, moments_code(len(part.features) + part.holds_label, self.n_rows, noise)
+            return noise, moments_code(count, self.n_rows, noise)
         wide = kind == WIDE
         if not wide and kind != GRAM:
             raise ValueError("the job has no numbers of that kind")
@@ -319,7 +321,13 @@ class SealedSpec:
         """Return the bytes of each kind that ``party`` sends: exact, and known beforehand."""
         return {kind: self.body_bytes(party, kind) for kind in self.max_releases(party)}
 
-    @property
-    def output_scale(self) -> float:
-        """What turns the solver's coefficients into those of the loss: logits for the logistic."""
-        return 2.0 if self.loss is Loss.LOGISTIC else 1.0
+    def task_entries(self, party: str) -> int:
+        """Return the most numbers that a task for ``party`` carries, besides relayed bodies."""
+        part = self.part(party)
+        columns = self.n_wide(part)
+        outputs = columns + 1 if part in self.wide() else self.n_gram(part) + 1
+        return outputs * (columns + 1)
+
+    def sums_label(self, part: Part) -> bool:
+        """Return whether the party's means include the label: its owner's do."""
+        return part.holds_label

@@ -5,7 +5,7 @@ from colonnade.report.plots import share_strip
 from colonnade.report.schema import Report
 from colonnade.report.schema_parts import Contribution
 from colonnade.report.text import NORMAL_95, capital, listed
-from colonnade.report.views.cells import NONE, colours, number, party_cell
+from colonnade.report.views.cells import NONE, colours, number, party_cell, plain_table
 from colonnade.report.views.effects import Effect, effects_of, has_intervals
 from colonnade.report.views.quality import accuracy_of
 
@@ -56,7 +56,25 @@ def contributors_section(report: Report) -> Section | None:
     table = Table(
         "contribution", "What each organization adds", tuple(columns), tuple(rows), about=about
     )
-    return Section("who", "Who contributed", "Who contributed", (_lead(report),), (table,))
+    shown = (table, *_overlap(report))
+    return Section("who", "Who contributed", "Who contributed", (_lead(report),), shown)
+
+
+def _overlap(report: Report) -> tuple[Table, ...]:
+    """Show how many people each two organizations have in common, if an alignment counted them."""
+    pairs = report.moments.overlap if report.moments else ()
+    if not pairs:
+        return ()
+    return (
+        plain_table(
+            "overlap",
+            "People in common",
+            ("organizations", "people, about"),
+            [(Cell(listed(list(each.parties))), number(each.people)) for each in pairs],
+            about="From the alignment's counts, with noise. A product of columns of two"
+            " organizations is a mean over the people whom both have.",
+        ),
+    )
 
 
 def _lead(report: Report) -> str:

@@ -10,12 +10,22 @@ _KINDS = {
     "screen": ("screening", "which columns have to do with the label"),
     "select": ("selection", "which column moves the model next"),
     "gram": ("products within", "how an organization's own columns move together"),
+    "marginals": ("products with the label", "how each column moves with the label"),
     "share": ("directions", "each table squeezed into a few noisy directions"),
     "cross": ("products across", "how those directions move together between organizations"),
     "displacement": ("answers", "how far a client would move the model"),
     "smoothness": ("mean squares", "mean squares of the columns"),
     "step": ("steps", "noisy derivatives, or sums of clipped rows"),
     "control": ("messages without releases", "acceptance, presence and the like"),
+}
+_SEALED = {  # these are numbered
+    "wide": ("products within", "how all of an organization's own columns move together"),
+    "seal": ("sealed columns", "columns under encryption, which cost nothing by themselves"),
+    "label": ("sealed label", "the label under encryption, which costs nothing by itself"),
+    "products": ("sealed products", "products with another's sealed label, with noise"),
+    "screen": ("opened products", "products of the label with another's columns, with more noise"),
+    "reply": ("sealed products", "products with another's sealed columns, with noise"),
+    "open": ("opened products", "products across organizations, decrypted, with more noise"),
 }
 _RHO = Fact("ρ, rho", "The same promise in a unit that adds up (zero-concentrated DP).")
 _R2 = Fact("R²", "Share of the differences between people that the model explains: 0 none, 1 all.")
@@ -111,7 +121,7 @@ _FIT = (
 
 def kind_words(kind: str) -> tuple[str, str]:
     """Return what a kind of release is called, and what it tells; its own name if not known."""
-    return _KINDS.get(kind, (kind, ""))
+    return _KINDS.get(kind) or _SEALED.get(kind.partition(".")[0], (kind, ""))
 
 
 def glossary(report: Report) -> tuple[Fact, ...]:

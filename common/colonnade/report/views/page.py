@@ -125,7 +125,8 @@ def _lead(report: Report) -> str:
     )
     told += f" {hold} about the same people"
     if report.model is not None and len(parties) > 1:
-        told += ", and all contribute" if not idle else f"; {listed(idle)} does not contribute"
+        verb = "does" if len(idle) == 1 else "do"
+        told += ", and all contribute" if not idle else f"; {listed(idle)} {verb} not contribute"
     return f"{told}. No column and no row left its owner."
 
 
@@ -153,7 +154,9 @@ def _meta(report: Report) -> tuple[tuple[str, str], ...]:
     if report.over_clients:
         meta.append(("from", f"{report.n_clients:,d} clients{columns}"))
     else:
-        people = "rows" if report.fit else "people"
+        # Aligned rows are partly nobody's: an alignment hides how many people there are.
+        aligned = report.parameters.get("presence")
+        people = "rows" if report.fit or aligned else "people"
         meta.append(("about", f"{report.n_rows:,d} {people}{columns}"))
     if report.ended_at:
         meta.append(("in", f"{short(report.seconds, 2)} seconds"))

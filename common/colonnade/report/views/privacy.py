@@ -3,7 +3,7 @@
 from colonnade.privacy.accounting import RHO_UNIT, epsilon_of, rho_from_units
 from colonnade.report.parts import Block, Cell, Column, Fold, Mark, Note, Row, Section, Strip, Table
 from colonnade.report.schema import JobSpend, PartySpend, Privacy, Report
-from colonnade.report.schema_parts import Amount
+from colonnade.report.schema_parts import Amount, Sealed
 from colonnade.report.text import (
     epsilon_down,
     epsilon_up,
@@ -22,6 +22,8 @@ NOT_TRUE = "Not true of this run, only of the same job with real noise: "
 def privacy_section(report: Report, privacy: Privacy) -> Section:
     """Say what is promised to whom and what of it was used."""
     blocks: list[Block] = [_paid_table(report, privacy), promise(report, privacy.statement)]
+    if report.sealed is not None:
+        blocks.append(_sealed_table(report, report.sealed))
     blocks.append(Fold("What was bought, release by release", (_kind_table(report, privacy),)))
     blocks.append(
         Fold("Exact amounts, for an auditor", (_exact_table(privacy, clients=report.over_clients),))
@@ -29,6 +31,8 @@ def privacy_section(report: Report, privacy: Privacy) -> Section:
     if privacy.by_round:
         blocks.append(Fold("Spent in each round", (_round_table(privacy),)))
     lead = explain(privacy.joint.promised.max.epsilon, privacy.delta, clients=report.over_clients)
+    if report.sealed is not None:
+        lead = lead.replace("anyone can learn", "anyone who follows the protocol can learn")
     return Section(
         "privacy", "What it cost in privacy", "Privacy", (lead, _about(report)), tuple(blocks)
     )
@@ -155,6 +159,27 @@ def _kind_table(report: Report, privacy: Privacy) -> Table:
     of = "one client" if report.over_clients else "all"
     head = ("kind", "by", "releases", f"ε of {of}", f"ρ of {of}", "exact units (ρ × 2⁵⁰)")
     return plain_table("releases", "Releases by kind", head, lines, texts=2)
+
+
+def _sealed_table(report: Report, sealed: Sealed) -> Table:
+    """Say of every release on which of the promises it rests."""
+    lines = [
+        [
+            party_cell(report, each.party),
+            Cell(each.kind),
+            Cell(each.holds),
+            number(each.rho),
+        ]
+        for each in sealed.releases
+    ]
+    return plain_table(
+        "sealed",
+        "What each release's promise rests on (experimental)",
+        ("by", "kind", "the promise", "ρ"),
+        lines,
+        texts=3,
+        about=sealed.promise,
+    )
 
 
 def _exact_table(privacy: Privacy, *, clients: bool) -> Table:

@@ -16,6 +16,7 @@ from colonnade.methods.job import Job
 from colonnade.party.alignment.answers import AlignmentAnswers
 from colonnade.party.alignment.config import AlignConfig
 from colonnade.party.alignment.store import AlignmentFolder, Outcome, read_outcome
+from colonnade.party.data.binding import claim_folder
 from colonnade.party.methods.alignment import AlignmentParty
 from colonnade.party.policy import Policy
 from colonnade.pki.identity import Identity
@@ -72,6 +73,7 @@ class Aligner:
         earlier = None if before is None else before.earlier(ids)
         side = AlignmentParty(spec, party, self._ledger, ids, earlier, attestor=self._attestor)
         with self._ledger.lock:
+            claim_folder(self._folder.path, self._ledger)  # before anything is set aside
             self._ledger.admit(name, units=job.max_units(party), account=MEMBERSHIP)
         self._open[name] = AlignmentAnswers(
             name,

@@ -47,6 +47,8 @@ class AlignmentAnswers:
         task = from_bytes(pb.AlignmentTask, body, "a task of the alignment")
         if task.round != round_:
             raise BadMessage("a task is of another round than its message")
+        if body and not self.ledger.has(self._key(0, MEMBERSHIP)):  # nothing is charged for it
+            raise BadMessage("an alignment begins with a first task, which is empty")
         after, bodies = self.party.answer(self._begun(), body)
         self._advance(after)  # before anything that follows from it is sent
         released = [

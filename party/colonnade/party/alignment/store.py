@@ -166,9 +166,17 @@ def read_outcome(path: Path) -> Outcome:
     except BadInput:
         raise BadInput(f"{path}: is no alignment's outcome, or is damaged") from None
     outcome = Outcome(spec, state, tuple(message.ids), tuple(message.columns))
-    if not state.ended or len(outcome.rows) != len(outcome.ids) or run_name(spec) != state.run:
+    if not state.ended or run_name(spec) != state.run or not _whole(outcome):
         raise BadInput(f"{path}: is no alignment's outcome, or is damaged")
     return outcome
+
+
+def _whole(outcome: Outcome) -> bool:
+    """Return whether every person has one row or none, and every row at most one person."""
+    if len(outcome.state.rows) != 4 * len(outcome.ids) or len({*outcome.ids}) != len(outcome.ids):
+        return False
+    rows = outcome.rows[outcome.rows != NO_ROW]
+    return bool((rows < outcome.n_rows).all()) and np.unique(rows).size == rows.size
 
 
 def _shred(path: Path) -> None:

@@ -99,6 +99,22 @@ def claim(rows: Rows, ledger: Ledger) -> None:
         note_use(rows, ledger)
 
 
+def claim_folder(folder: Path, ledger: Ledger) -> None:
+    """Refuse a folder that another ledger paid for; note beside it that this one does.
+
+    Privacy: alignments are paid for before there is a table, from the account of membership. A
+    second ledger of the same folder would have that account again.
+    """
+    if not folder.is_dir() or _owner(folder) is None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _write_owner(folder, ledger.opened.ledger_id, replace=False)
+    if _owner(folder) not in (ledger.opened.ledger_id, *ledger.opened.continues):
+        raise NotBound(
+            f"{folder}: another ledger has paid for alignments of these people; use that one, or "
+            "move the folder away if the people are others"
+        )
+
+
 def bind(
     rows: Rows, ledger: Ledger, *, reason: str, clients: Clients | None = None, force: bool = False
 ) -> Comparison | None:

@@ -1,7 +1,7 @@
 """Buy tighter bounds for a party's columns: once for a column of a version of its table.
 
 Privacy: a purchase is twenty releases through the gate, one for each step of the bisection that
-`optim.quantiles` describes and prices for the columns that it is about. The whole price is set
+`methods.bounds` describes and prices for the columns that it is about. The whole price is set
 aside before a row is read, so a purchase is never left half way for want of budget. What is bought
 of a column is kept for it: other columns can be bought later, and a coordinator is told of those
 that the policy lets take part. Noise is drawn for every count by itself, so that what is told of
@@ -14,9 +14,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TypeAlias
 
-import numpy as np
-
-from colonnade.core.arrays import Int32Array, IntArray
+from colonnade.core.arrays import Int32Array
 from colonnade.core.errors import (
     BadInput,
     JobClosed,
@@ -34,13 +32,13 @@ from colonnade.methods.bounds import (
     Places,
     QuantilePlan,
     bounds_at,
-    count_at_most,
     tight_places,
 )
 from colonnade.party.data.binding import check_binding, claim, note_use, rows_of
 from colonnade.party.data.clients import refuse_clients
+from colonnade.party.data.counts import count_rows
 from colonnade.party.data.dataset import Dataset
-from colonnade.party.data.purchases import Purchase, purchases, runs_of
+from colonnade.party.data.purchases import Purchase, purchases
 from colonnade.privacy.accounting import epsilon_of, rho_from_units
 from colonnade.privacy.mechanisms import DiscreteGaussian
 
@@ -162,7 +160,7 @@ def _buy(
         # Of released bytes only, so a retry asks, and is answered, exactly the same.
         thresholds = plan.thresholds(bodies)
         request = _request(purchase, dataset.coarse, thresholds=thresholds)
-        count = partial(_count, dataset.fine, purchase.columns, thresholds)
+        count = partial(count_rows, dataset.fine, purchase.columns, thresholds)
         key = purchase.keys[step]
         try:
             bodies.append(gate.release(key, request, mechanism, count, encode=plan.encode).body)
@@ -270,19 +268,6 @@ def _request(purchase: Purchase, table: Table, *, thresholds: Int32Array) -> byt
         "thresholds": thresholds.tolist(),
     }
     return json.dumps(facts, sort_keys=True, separators=(",", ":")).encode()
-
-
-def _count(table: Table, columns: Sequence[int], thresholds: Int32Array) -> IntArray:
-    """Count the rows at or below the thresholds of the columns at these places."""
-    counts, done = [], 0
-    for first, last in runs_of(columns):  # views, not copies
-        block = table.columns[first : last + 1]
-        if last == len(table.columns) and table.label is not None:
-            counts.append(count_at_most(block, thresholds[done : done + len(block)]))
-            block, done = table.label.reshape(1, -1), done + len(block)
-        counts.append(count_at_most(block, thresholds[done : done + len(block)]))
-        done += len(block)
-    return np.concatenate(counts).reshape(-1)
 
 
 def _of(asked: Sequence[int], dataset: Dataset, ledger: Ledger) -> BoughtBounds:

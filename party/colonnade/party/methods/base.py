@@ -4,6 +4,7 @@ Privacy: an answer is bound by the ledger to the task's bytes and to the version
 the same key is never paid for one question and used for another.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -11,6 +12,7 @@ from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
 from colonnade.party.data.columns import Columns
 from colonnade.party.data.units import Units, WholeTable
+from colonnade.party.methods.sealed_keys import KeyStore
 from colonnade.wire.codec import Answer
 
 
@@ -25,6 +27,8 @@ class JobContext:
     gate: Gate
     ledger: Ledger
     units: Units = field(default_factory=WholeTable)  # whose accounts pay
+    pins: Mapping[str, bytes] = field(default_factory=dict)  # peers' ledger keys, from the policy
+    keys: KeyStore | None = None  # where secret keys of sealed exchanges are
     drop_out: float = 0.0  # share of its clients that a host leaves out, to try what then happens
 
     def request(self, body: bytes) -> bytes:

@@ -12,23 +12,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from colonnade.core.arrays import Int16Array, IntArray
+from colonnade.core.arrays import IntArray
 from colonnade.core.errors import BadMessage
-from colonnade.core.fixedpoint import GRID
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger, Released
 from colonnade.linear.kernels import score
 from colonnade.methods.base import Part
-from colonnade.methods.column_moments import sums
 from colonnade.methods.frank_wolfe.residual import residual
 from colonnade.methods.frank_wolfe.spec import encode_choice
 from colonnade.methods.moments.codec import task_from_bytes
-from colonnade.methods.moments.rows import Projection, inner_products, project, triangle
+from colonnade.methods.moments.rows import inner_products, triangle
 from colonnade.methods.moments.spec import CROSS, GRAM, MARGINALS, MEANS, SCREEN, MomentsSpec, Stage
 from colonnade.methods.moments.tasks import Task
 from colonnade.party.data.columns import Columns
 from colonnade.party.methods.base import JobContext
+from colonnade.party.methods.own_rows import OwnRows
 from colonnade.sketching.sparse import Sketch
 from colonnade.wire.codec import Releases
 
@@ -53,8 +52,7 @@ class MomentsParty:
         if not self.spec.round_kinds(task.round, self.part):
             raise BadMessage(f"round {task.round} of this job asks nothing of this party")
         self._check_shapes(task, stages[task.round])
-        self._label()  # a table without it is refused before anything is charged
-        self._presence()
+        self._rows.check()  # a table without what is asked is refused before anything is charged
         answers: dict[Stage, Callable[[Task, bytes], list[Released]]] = {
             Stage.MEANS: self._means,
             Stage.LABEL: self._sketches,
@@ -69,14 +67,7 @@ class MomentsParty:
         """Release sums of the columns in the order of the job, label last, then of squares."""
 
         def compute() -> IntArray:
-            columns, label = list(self.columns.features), self._label()
-            if label is not None and self.spec.sums_label(self.part):
-                columns.append(label)
-            if (present := self._present()) is not None:
-                columns = [column * present for column in columns]
-                columns.append(present * np.int16(GRID))
-            pairs = [sums(column) for column in columns]
-            return np.array([part for half in zip(*pairs, strict=True) for part in half], np.int64)
+            return self._rows.sums(label=self.spec.sums_label(self.part))
 
         return [self._release(task.round, MEANS, request, compute)]
 
@@ -85,7 +76,7 @@ class MomentsParty:
         (kind,) = self.spec.round_kinds(task.round, self.part)
 
         def compute() -> IntArray:
-            return self.sketch.apply(self._project(task.projection)).reshape(-1)
+            return self.sketch.apply(self._rows.project(task.projection)).reshape(-1)
 
         return [self._release(task.round, kind, request, compute)]
 
@@ -96,8 +87,8 @@ class MomentsParty:
             raise BadMessage("a task of screening has no coefficients")
 
         def compute() -> IntArray:
-            rows = residual(self.columns.features, self._label(), public, self.sketch)
-            if (present := self._present()) is not None:
+            rows = residual(self.columns.features, self._rows.label(), public, self.sketch)
+            if (present := self._rows.present()) is not None:
                 rows = rows * present
             return score(self.columns.features, rows)[allowed]
 
@@ -112,7 +103,7 @@ class MomentsParty:
         """Release the Gram matrix and, without the label, the features' products with it."""
 
         def compute() -> IntArray:
-            return triangle(self._project(task.projection))
+            return triangle(self._rows.project(task.projection))
 
         released = [self._release(task.round, GRAM, request, compute)]
         if not self.part.holds_label:
@@ -129,7 +120,7 @@ class MomentsParty:
             raise BadMessage("a task of inner products has no sketches")
 
         def compute() -> IntArray:
-            return inner_products(self._project(task.projection), sketches, self.sketch)
+            return inner_products(self._rows.project(task.projection), sketches, self.sketch)
 
         return self._release(task.round, kind, request, compute)
 
@@ -140,31 +131,9 @@ class MomentsParty:
         key = ReleaseKey(self.job, round_, kind)
         return self.gate.release(key, request, mechanism, compute, encode=code.encode)
 
-    def _project(self, projection: Projection | None) -> Int16Array:
-        if projection is None:
-            raise BadMessage("a task has no projection")
-        presence = self._presence()
-        return project(self.columns.features, self._label(), projection, presence=presence)
-
-    def _presence(self) -> Int16Array | None:
-        """Return whom the party has, where the job counts on it."""
-        if not self.spec.presence:
-            return None
-        if self.columns.presence is None:
-            raise BadMessage("the job asks whom this party has, but its table does not tell")
-        return self.columns.presence
-
-    def _present(self) -> Int16Array | None:
-        """Return 1 for people whom the party has and 0 for others; None if all rows count."""
-        presence = self._presence()
-        return None if presence is None else (presence > 0).astype(np.int16)
-
-    def _label(self) -> Int16Array | None:
-        if not self.part.holds_label:
-            return None
-        if self.columns.label is None:
-            raise BadMessage("the job counts on this party's label but its table has none")
-        return self.columns.label
+    @property
+    def _rows(self) -> OwnRows:
+        return OwnRows(self.columns, self.part.holds_label, self.spec.presence)
 
     def _allowed(self, candidates: tuple[int, ...]) -> IntArray:
         n_features = len(self.part.features)

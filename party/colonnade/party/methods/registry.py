@@ -8,10 +8,13 @@ from colonnade.methods.admm.method import ADMM
 from colonnade.methods.frank_wolfe.method import FRANK_WOLFE
 from colonnade.methods.job import Job
 from colonnade.methods.moments.method import MOMENTS
+from colonnade.methods.sealed.method import SEALED_METHOD
+from colonnade.methods.sealed.ring import available
 from colonnade.party.methods.admm import AdmmAnswers
 from colonnade.party.methods.base import Answers, JobContext
 from colonnade.party.methods.frank_wolfe import FrankWolfeAnswers
 from colonnade.party.methods.moments import MomentsAnswers
+from colonnade.party.methods.sealed import SealedAnswers
 
 PartySide = Callable[[Any, JobContext], Answers]  # from a job's specification
 
@@ -39,3 +42,5 @@ def answers_of(job: Job, context: JobContext) -> Answers:
 register(FRANK_WOLFE.kind, FrankWolfeAnswers.of)
 register(MOMENTS.kind, MomentsAnswers.of)
 register(ADMM.kind, AdmmAnswers.of)
+if available():  # the extra ``sealed``; a party without it does not offer the method
+    register(SEALED_METHOD.kind, SealedAnswers.of)

@@ -13,17 +13,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 
-import numpy as np
-
-from colonnade.core.arrays import Int16Array, IntArray
-from colonnade.core.errors import BadMessage
+from colonnade.core.arrays import IntArray
+from colonnade.core.errors import BadMessage, PolicyRefused
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger, Released
 from colonnade.methods.base import Part
-from colonnade.methods.column_moments import sums
-from colonnade.methods.moments.rows import Projection, project, triangle
+from colonnade.methods.moments.rows import Projection, triangle
 from colonnade.methods.sealed import charges
+from colonnade.methods.sealed.codec import task_from_bytes
 from colonnade.methods.sealed.kinds import (
     GRAM,
     LABEL,
@@ -37,7 +35,7 @@ from colonnade.methods.sealed.kinds import (
     parsed,
 )
 from colonnade.methods.sealed.packing import Layout, pack
-from colonnade.methods.sealed.ring import Ring
+from colonnade.methods.sealed.ring import Ring, seal_ring
 from colonnade.methods.sealed.scheme import (
     Ciphertexts,
     KeyContext,
@@ -49,8 +47,11 @@ from colonnade.methods.sealed.scheme import (
 from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.methods.sealed.tasks import Task, check_task, digest_of, statement
 from colonnade.party.data.columns import Columns
+from colonnade.party.methods.base import JobContext
+from colonnade.party.methods.own_rows import OwnRows
 from colonnade.party.methods.sealed_keys import KeyStore
 from colonnade.party.methods.sealed_peers import Peers, context_of
+from colonnade.wire.codec import Releases
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class SealedParty:
     def answer(self, task: Task, request: bytes) -> list[Released]:
         """Release what a task asks for; ``request`` binds the ledger to what was received."""
         check_task(self.spec, self.part, task)
-        self._label()  # a table without it is refused before anything is charged
+        self._rows.check()  # a table without what is asked is refused before anything is charged
         request += b"".join(hashlib.sha256(each.body).digest() for each in task.relayed)
         answers: dict[Stage, Callable[[Task, bytes], list[Released]]] = {
             Stage.MEANS: self._means,
@@ -93,10 +94,7 @@ class SealedParty:
         """Release sums of the columns in the order of the job, label last, then of squares."""
 
         def compute() -> IntArray:
-            label = self._label()
-            columns = [*self.columns.features, *([] if label is None else [label])]
-            pairs = [sums(column) for column in columns]
-            return np.array([part for half in zip(*pairs, strict=True) for part in half], np.int64)
+            return self._rows.sums(label=True)
 
         return [self._statistic(task, MEANS, request, compute)]
 
@@ -106,7 +104,7 @@ class SealedParty:
         if statistic in kinds:
 
             def compute() -> IntArray:
-                return triangle(self._project(task.projection))
+                return triangle(self._rows.project(task.projection))
 
             released.append(self._statistic(task, statistic, request, compute))
         bodies = [kind for kind in kinds if parsed(kind)[0] == sealed]
@@ -286,19 +284,47 @@ class SealedParty:
     def _steps(self, base: str, projection: Projection | None) -> IntArray:
         """Return own rows as steps, for sealing or multiplying."""
         scale = self.spec.rows(base, self.part).scale
-        return scale.steps(self._project(projection), self.spec.seed(self.job))
+        return scale.steps(self._rows.project(projection), self.spec.seed(self.job))
 
-    def _project(self, projection: Projection | None) -> Int16Array:
-        if projection is None:
-            raise BadMessage("a task has no projection")
-        return project(self.columns.features, self._label(), projection)
+    @property
+    def _rows(self) -> OwnRows:
+        return OwnRows(self.columns, self.part.holds_label, self.spec.presence)
 
-    def _label(self) -> Int16Array | None:
-        if not self.part.holds_label:
-            return None
-        if self.columns.label is None:
-            raise BadMessage("the job counts on this party's label but its table has none")
-        return self.columns.label
+
+@dataclass(frozen=True, slots=True)
+class SealedAnswers:
+    """The side of a sealed job of a party that has pinned its peers' keys."""
+
+    party: SealedParty
+    context: JobContext
+
+    @classmethod
+    def of(cls, spec: SealedSpec, context: JobContext) -> "SealedAnswers":
+        """Build from context; refuse a job with a peer whose key is not pinned."""
+        if context.keys is None:
+            raise PolicyRefused("this party has nowhere to keep keys of sealed exchanges")
+        part = spec.part(context.party)
+        for name in spec.peers(part):
+            if name not in context.pins:
+                raise PolicyRefused(f"no ledger key of {name!r} is pinned in this party's policy")
+        party = SealedParty(
+            spec=spec,
+            job=context.job_id,
+            part=part,
+            columns=context.columns,
+            gate=context.gate,
+            ledger=context.ledger,
+            peers=Peers(spec, context.job_id, context.pins),
+            keys=context.keys,
+            ring=seal_ring(),
+        )
+        return cls(party, context)
+
+    def answer(self, round_: int, body: bytes) -> Releases:
+        """Release what a task asks for."""
+        spec, part = self.party.spec, self.party.part
+        task = task_from_bytes(body, round_=round_, n_columns=spec.n_wide(part))
+        return Releases(self.party.answer(task, self.context.request(body)))
 
 
 def _never() -> IntArray:

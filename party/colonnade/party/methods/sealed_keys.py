@@ -6,6 +6,7 @@ It serves one job and stage and is erased with the job. Nothing of it is in a le
 
 import hashlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -32,6 +33,9 @@ class KeyStore(Protocol):
     def erase(self, job: str) -> None:
         """Erase all keys of a job; asking again changes nothing."""
 
+    def erase_others(self, jobs: Sequence[str]) -> None:
+        """Erase the keys of all jobs but these."""
+
 
 class MemoryKeys:
     """Keys that end with the process: for simulations and tests."""
@@ -54,9 +58,14 @@ class MemoryKeys:
         for context in [each for each in self._keys if each.job == job]:
             del self._keys[context]
 
+    def erase_others(self, jobs: Sequence[str]) -> None:
+        """Erase the keys of all jobs but these."""
+        for job in {context.job for context in self._keys} - {*jobs}:
+            self.erase(job)
+
 
 class FileKeys:
-    """Keys in a folder, a file each, for the owner alone.
+    """Keys in a folder beside the party's ledger, a file each, for the owner alone.
 
     Erasing unlinks a file. On disks that keep old blocks the bytes may outlive it, so the folder
     belongs on an encrypted volume.
@@ -64,6 +73,11 @@ class FileKeys:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+
+    @classmethod
+    def beside(cls, ledger: Path) -> "FileKeys":
+        """Return the keys beside the ledger in the folder ``ledger``."""
+        return cls(ledger.parent / f"{ledger.name}.sealed-keys")
 
     def load(self, context: KeyContext) -> SecretKey | None:
         """Return the key, or None if there is none."""
@@ -92,7 +106,16 @@ class FileKeys:
 
     def erase(self, job: str) -> None:
         """Erase all keys of a job; asking again changes nothing."""
-        folder = self._folder / _name(job)
+        self._erase(self._folder / _name(job))
+
+    def erase_others(self, jobs: Sequence[str]) -> None:
+        """Erase the keys of all jobs but these."""
+        kept = {_name(job) for job in jobs}
+        for folder in self._folder.iterdir() if self._folder.is_dir() else ():
+            if folder.name not in kept:
+                self._erase(folder)
+
+    def _erase(self, folder: Path) -> None:
         if not folder.is_dir():
             return
         for path in folder.iterdir():

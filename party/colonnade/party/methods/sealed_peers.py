@@ -18,6 +18,7 @@ from colonnade.methods.base import Part
 from colonnade.methods.sealed.kinds import LABEL, SEAL, Stage, numbered
 from colonnade.methods.sealed.packing import SEED_BYTES, SIGNATURE_BYTES, unpack
 from colonnade.methods.sealed.ring import DEGREE
+from colonnade.methods.sealed.rounds import sealed_kinds
 from colonnade.methods.sealed.scheme import Ciphertexts, KeyContext
 from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.methods.sealed.tasks import Relayed, digest_of, statement
@@ -40,8 +41,7 @@ class Peers:
 
     def sealed_kinds(self, base: str, sealer: Part) -> list[tuple[str, str]]:
         """Return the bodies in which a party seals its columns."""
-        count = len(self.spec.layout(base, sealer).bodies())
-        return [(sealer.party, numbered(base, place)) for place in range(count)]
+        return [(sealer.party, kind) for kind in sealed_kinds(self.spec, base, sealer)]
 
     def take(
         self, relayed: tuple[Relayed, ...], wanted: list[tuple[str, str]]

@@ -17,6 +17,8 @@ from colonnade.methods.alignment.claims import PROMISE, learned
 from colonnade.methods.alignment.job_spec import AlignmentJobSpec
 from colonnade.methods.base import Unit
 from colonnade.methods.job import Job
+from colonnade.methods.sealed.claims import PROMISE as SEALED_PROMISE
+from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.party.officer.case import CapAt, Case, Leaving, Similar
 from colonnade.privacy.accounting import epsilon_of, format_units, rho_from_units
 from colonnade.privacy.membership import MEMBERSHIP
@@ -142,6 +144,8 @@ def _promise(job: Job, units: int) -> str:
         told_to = learned([spec.mode], spec.noise, extends=spec.extends is not None)
         lines = (f"{who}: {what}" for who, what in told_to)
         return f"{'. '.join(lines)}. {PROMISE}"
+    if isinstance(job.method, SealedSpec):
+        return f"At most {format_units(units, job.delta)}. {SEALED_PROMISE}"
     epsilon = epsilon_of(rho_from_units(units), job.delta)
     whom = "one of your clients" if job.unit is Unit.CLIENT else "one of your people"
     share = min(99, math.ceil(100 / (1 + math.exp(-min(epsilon, 50.0)))))

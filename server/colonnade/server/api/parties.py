@@ -16,6 +16,7 @@ from colonnade.server.engine.sessions import Item, OpenSessions
 from colonnade.server.engine.worker import Worker
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.v1 import federation_pb2_grpc
+from colonnade.wire.fragments import Assembly, fragments
 from colonnade.wire.session import PROTOCOL
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
@@ -72,7 +73,8 @@ class FederationServicer(federation_pb2_grpc.FederationServiceServicer):
             while (item := await queue.get()) is not None:
                 if isinstance(item, BaseException):
                     raise item
-                yield item
+                for piece in fragments(item):
+                    yield piece
         finally:
             for running in helpers:
                 running.cancel()
@@ -81,10 +83,11 @@ class FederationServicer(federation_pb2_grpc.FederationServiceServicer):
             farewell.add_done_callback(self._farewells.discard)
 
     async def _read(self, requests: AsyncIterator[pb.AttachRequest], caller: Caller) -> None:
-        party = caller.identity.name
-        async for message in requests:
+        party, assembly = caller.identity.name, Assembly(pb.AttachRequest)
+        async for piece in requests:
             self._authenticator.recheck(caller)
-            await self._worker.do(partial(self._engine.receive, party, message))
+            if (message := assembly.take(piece)) is not None:
+                await self._worker.do(partial(self._engine.receive, party, message))
 
     async def _recheck(self, caller: Caller) -> None:
         """End the stream of a caller whose certificate ends or is denied, even if it is silent."""

@@ -56,6 +56,7 @@ def party_status(engine: Coordinator, row: PartyRow) -> jobs_pb2.PartyStatus:
         alignment=offer.alignment,
         align_people=offer.align_people,
         ledger_key=row.ledger_key,
+        sealed=offer.sealed if offer.HasField("sealed") else None,
     )
     declared = {feature.name: (feature.fill, feature.group) for feature in offer.features}
     for name, bounds in bounds_to_use(offer).items():

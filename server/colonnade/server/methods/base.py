@@ -150,6 +150,10 @@ class Findings:
         What each party's columns explain, as the releases tell; None if they do not.
     statement
         What is promised, where it is another promise than that of a model's releases.
+    promise
+        Return what is promised from the report's part on privacy, where the usual words do not fit.
+    also
+        Further parts of the report that the method has in common with another.
     round_of
         By the number of a message: the round that it belongs to, where the two differ.
     body_bytes
@@ -162,6 +166,8 @@ class Findings:
     section: Any = None
     contribution: Mapping[str, Any] | None = None
     statement: str = ""
+    promise: Callable[[Mapping[str, Any]], str] | None = None
+    also: Mapping[str, Any] = field(default_factory=dict)
     round_of: Mapping[int, int] = field(default_factory=dict)
     body_bytes: Callable[[UplinkRow], int] | None = None
     uplink: Mapping[str, Any] = field(default_factory=dict)

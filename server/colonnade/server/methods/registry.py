@@ -11,6 +11,7 @@ from colonnade.methods.alignment.method import ALIGNMENT
 from colonnade.methods.frank_wolfe.method import FRANK_WOLFE
 from colonnade.methods.job import Job
 from colonnade.methods.moments.method import MOMENTS
+from colonnade.methods.sealed.method import SEALED_METHOD
 from colonnade.server.engine.all_answer import AllAnswer
 from colonnade.server.engine.cohort import Cohort
 from colonnade.server.engine.strategy import Strategy
@@ -22,6 +23,7 @@ from colonnade.server.methods.deviations import Deviations
 from colonnade.server.methods.frank_wolfe.job import VerticalFrankWolfe, frank_wolfe_deviations
 from colonnade.server.methods.moments.deviations import moments_deviations
 from colonnade.server.methods.moments.job import VerticalMoments, moments_findings, solve_again
+from colonnade.server.methods.sealed.job import VerticalSealed, sealed_findings, solve_sealed
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,12 @@ register(
         findings=moments_findings,
         solve=solve_again,
         deviations=moments_deviations,
+    ),
+)
+register(
+    SEALED_METHOD.kind,
+    CoordinatorSide(
+        VerticalSealed.of, AllAnswer.relayed, findings=sealed_findings, solve=solve_sealed
     ),
 )
 register(ADMM.kind, CoordinatorSide(FederatedAdmm.of, Cohort.of, admm_findings))

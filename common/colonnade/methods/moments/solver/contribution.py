@@ -15,7 +15,7 @@ from colonnade.methods.moments.solver.steps import MomentsSolver, MomentsState
 from colonnade.methods.problem import Loss
 
 _DIGITS = 4
-_MOST_SHARE = 0.85  # more is not believed of a model of classes
+_MAX_SHARE = 0.85  # more is not believed of a model of classes
 
 
 def bought_between(solver: MomentsSolver) -> bool:
@@ -82,7 +82,7 @@ def odds_ratios(
     The share's error moves the slope of all columns together and is added to each one's own.
     """
     rate, whole = positive_rate(solver, state), solver.explained(state)
-    share = min(max(whole.share, 0.0), _MOST_SHARE)
+    share = min(max(whole.share, 0.0), _MAX_SHARE)
     slope = 1.0 / (math.sqrt(rate * (1.0 - rate)) * (1.0 - share))
     doubt = whole.error / (1.0 - share)
     logit = slope * found.coef

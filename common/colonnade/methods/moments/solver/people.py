@@ -7,20 +7,47 @@ gave it; else absences are taken to have nothing to do with each other.
 """
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 
 from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import GRID
 from colonnade.methods.base import Part
-from colonnade.methods.moments.spec import MEANS, MomentsSpec
+from colonnade.methods.moments.spec import MEANS, NoiseAndCode
 
 _HALVINGS = 60
-_MOST_PEOPLE = 1000.0  # times the rows: nobody in common
+_MAX_PEOPLE = 1000.0  # times the rows: nobody in common
 
 
-def present(spec: MomentsSpec, part: Part, bodies: Mapping[str, Mapping[str, bytes]]) -> float:
+class MeansSpec(Protocol):
+    """What a specification says of means and of who is present: moments, sealed or not."""
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of every table."""
+
+    @property
+    def parts(self) -> Sequence[Part]:
+        """The parties' parts."""
+
+    @property
+    def presence(self) -> bool:
+        """Whether tables say whom a party has."""
+
+    @property
+    def overlap(self) -> Sequence[int]:
+        """People at each two parties, if told."""
+
+    def made(self, part: Part, kind: str) -> NoiseAndCode:
+        """Return mechanism and code of a release of numbers."""
+
+    def sums_label(self, part: Part) -> bool:
+        """Return whether the party's means include the label."""
+
+
+def present(spec: MeansSpec, part: Part, bodies: Mapping[str, Mapping[str, bytes]]) -> float:
     """Return how many people a party has: all rows, or as its means tell with noise."""
     if not spec.presence:
         return float(spec.n_rows)
@@ -30,7 +57,7 @@ def present(spec: MomentsSpec, part: Part, bodies: Mapping[str, Mapping[str, byt
     return min(max(found, 1.0), float(spec.n_rows))
 
 
-def people(spec: MomentsSpec, bodies: Mapping[str, Mapping[str, bytes]]) -> FloatArray:
+def people(spec: MeansSpec, bodies: Mapping[str, Mapping[str, bytes]]) -> FloatArray:
     """Return how many people each two parties have in common; on the diagonal, each one's own."""
     own = np.array([present(spec, part, bodies) for part in spec.parts])
     if not spec.presence:
@@ -49,7 +76,7 @@ def _everybody(own: FloatArray, n_rows: float) -> float:
 
     Solves ``n_rows = M (1 - prod(1 - own / M))`` for ``M`` by halving; the right side grows with M.
     """
-    low, high = float(max(n_rows, own.max())), _MOST_PEOPLE * n_rows
+    low, high = float(max(n_rows, own.max())), _MAX_PEOPLE * n_rows
     for _ in range(_HALVINGS):
         middle = (low + high) / 2.0
         if middle * (1.0 - float(np.prod(1.0 - own / middle))) < n_rows:

@@ -23,8 +23,8 @@ from colonnade.methods.moments.rows import (
     UNIT,
     Projection,
 )
-from colonnade.methods.moments.solver.people import present
-from colonnade.methods.moments.spec import MEANS, MomentsSpec
+from colonnade.methods.moments.solver.people import MeansSpec, present
+from colonnade.methods.moments.spec import MEANS
 
 _DRAWS = 2**14
 
@@ -38,7 +38,7 @@ class Scales:
     label_deviation: float
 
     @classmethod
-    def of(cls, spec: MomentsSpec, bodies: Mapping[str, Mapping[str, bytes]]) -> "Scales":
+    def of(cls, spec: MeansSpec, bodies: Mapping[str, Mapping[str, bytes]]) -> "Scales":
         """Decode the released moments."""
         features, label_mean, label_deviation = {}, 0.0, 1.0
         for part in spec.parts:

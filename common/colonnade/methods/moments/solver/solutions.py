@@ -5,8 +5,9 @@ Privacy: all of it is arithmetic on what was released, so none of it costs anyth
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,10 +20,8 @@ from colonnade.methods.moments.solver.contribution import (
     positive_rate,
     told,
 )
-from colonnade.methods.moments.solver.directions import Estimate
 from colonnade.methods.moments.solver.intervals import correlations
 from colonnade.methods.moments.solver.steps import MomentsSolver, MomentsState
-from colonnade.methods.moments.spec import MomentsSpec
 from colonnade.methods.problem import Loss
 
 PENALTIES = ("ball", "l1", "ridge", "elastic-net", "box")
@@ -74,14 +73,29 @@ def solved(solver: MomentsSolver, state: MomentsState, wanted: Wanted) -> Moment
     """Return the state of a finished job with the coefficients that another penalty gives."""
     if not solver.finished(state):
         raise BadInput("the job's rounds are not over: there is no Gram matrix to solve yet")
-    x = _solve(solver.spec, solver.estimate(state), wanted)
+    found = solver.estimate(state)
+    x = solution(solver.spec, found.gram, found.target, error=found.error, wanted=wanted)
     coef, intercept = solver.scaled(state, x)
     return replace(state, coef=coef, intercept=intercept)
 
 
-def _solve(spec: MomentsSpec, found: Estimate, wanted: Wanted) -> FloatArray:
-    gram, target = found.gram, found.target
-    usual = spec.penalty * found.error
+class Penalised(Protocol):
+    """What a specification says of its own penalty."""
+
+    @property
+    def penalty(self) -> float:
+        """Weight of the L1 norm, in errors of a product between parties."""
+
+    @property
+    def radius(self) -> float:
+        """Radius of the L1 ball, in standard deviations."""
+
+
+def solution(
+    spec: Penalised, gram: FloatArray, target: FloatArray, *, error: float, wanted: Wanted
+) -> FloatArray:
+    """Return the solution under a penalty, in standard deviations."""
+    usual = spec.penalty * error
     strength = usual if wanted.strength is None else wanted.strength
     if wanted.penalty == "ball":
         return within_ball(gram, target, wanted.radius or spec.radius, l1=strength)
@@ -110,29 +124,43 @@ def moments_summary(
         for part in solver.spec.parts
         for place in solver.kept(state, part)
     ]
-    largest = np.argsort(-np.abs(found.target), kind="stable")[:_MAX_FEATURES]
+    chosen = solver.spec.penalty * found.error
+    shown, section = gram_summary(names, found.gram, found.target, chosen=chosen)
+    return section | {
+        "intervals": _intervals(solver, state, shown, level),
+        "explained": _explained(solver, state),
+        "overlap": [
+            {"parties": list(pair), "people": people}
+            for pair, people in solver.spec.overlaps().items()
+        ],
+    }
+
+
+def gram_summary(
+    names: Sequence[tuple[str, str]], gram: FloatArray, target: FloatArray, *, chosen: float
+) -> tuple[Any, dict[str, Any]]:
+    """Return which features a report shows, and their path and correlations."""
+    largest = np.argsort(-np.abs(target), kind="stable")[:_MAX_FEATURES]
     shown = np.sort(largest)  # parties' blocks stay together
-    path = lasso_path(found.gram, found.target, count=_PATH_POINTS, least=_PATH_END)
-    return {
+    path = lasso_path(gram, target, count=_PATH_POINTS, least=_PATH_END)
+    return shown, {
         "features": [dict(zip(("party", "name"), names[i], strict=True)) for i in shown.tolist()],
         "left_out": len(names) - shown.size,
         "path": {
             "penalties": path.penalties.tolist(),
-            "coefs": _rounded(path.coefs[:, shown]),
-            "chosen": solver.spec.penalty * found.error,
+            "coefs": rounded(path.coefs[:, shown]),
+            "chosen": chosen,
         },
-        "correlations": _rounded(_with_label(found)[np.ix_([*shown, -1], [*shown, -1])]),
-        "intervals": _intervals(solver, state, shown, level),
-        "explained": _explained(solver, state),
+        "correlations": rounded(_with_label(gram, target)[np.ix_([*shown, -1], [*shown, -1])]),
     }
 
 
-def _with_label(found: Estimate) -> FloatArray:
+def _with_label(gram: FloatArray, target: FloatArray) -> FloatArray:
     """Return the correlations of all features and, last, the label."""
-    size = len(found.target)
+    size = len(target)
     whole = np.eye(size + 1)
-    whole[:size, :size] = found.gram
-    whole[size, :size] = whole[:size, size] = found.target
+    whole[:size, :size] = gram
+    whole[size, :size] = whole[:size, size] = target
     return correlations(whole)
 
 
@@ -152,7 +180,7 @@ def _intervals(
     if solver.spec.loss is Loss.LOGISTIC:
         lists |= odds_ratios(solver, state, found)
     p_values = [float(f"{value:.3g}") for value in found.p_values()[shown]]
-    told = {name: _rounded(values[shown]) for name, values in lists.items()}
+    told = {name: rounded(values[shown]) for name, values in lists.items()}
     return {"level": level, **told, "p_value": p_values}
 
 
@@ -165,5 +193,6 @@ def _explained(solver: MomentsSolver, state: MomentsState) -> dict[str, float] |
     return {name.removeprefix("share_"): value for name, value in found.items()}
 
 
-def _rounded(values: FloatArray) -> Any:
+def rounded(values: FloatArray) -> Any:
+    """Return numbers as a report has them."""
     return np.round(values, _DIGITS).tolist()

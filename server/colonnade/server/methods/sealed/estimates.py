@@ -13,15 +13,14 @@ import numpy as np
 from colonnade.core.arrays import FloatArray
 from colonnade.linear.gram import floored
 from colonnade.methods.base import Part
-from colonnade.methods.column_moments import Moments, moments_of
 from colonnade.methods.moments.rows import BALL, DIAGONAL, OFF_DIAGONAL
 from colonnade.methods.moments.solver.directions import spans_of
 from colonnade.methods.moments.solver.estimates import level_of
-from colonnade.methods.moments.solver.scales import Scales, clipped
+from colonnade.methods.moments.solver.people import people, present
+from colonnade.methods.moments.solver.scales import clipped
 from colonnade.methods.sealed.kinds import (
     GRAM,
     LABEL,
-    MEANS,
     OPEN,
     PRODUCTS,
     REPLY,
@@ -35,19 +34,6 @@ from colonnade.methods.sealed.spec import SealedSpec
 _FLOOR = 0.02
 
 Bodies = Mapping[str, Mapping[str, bytes]]
-
-
-def scales_of(spec: SealedSpec, bodies: Bodies) -> Scales:
-    """Decode the released means and deviations."""
-    features, label_mean, label_deviation = {}, 0.0, 1.0
-    for part in spec.parts:
-        mechanism, code = spec.made(part, MEANS)
-        found = moments_of(code.decode(bodies[part.party][MEANS]), spec.n_rows, mechanism)
-        count = len(part.features)
-        features[part.party] = Moments(found.mean[:count], found.deviation[:count])
-        if part.holds_label:
-            label_mean, label_deviation = float(found.mean[count]), float(found.deviation[count])
-    return Scales(features, label_mean, label_deviation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +56,7 @@ def own_gram(spec: SealedSpec, part: Part, bodies: Bodies, *, wide: bool = False
     ball = spec.rows(kind, part).ball
     upper = np.triu_indices(size)
     weights = np.where(upper[0] == upper[1], DIAGONAL, OFF_DIAGONAL)
-    unit = ball**2 / (BALL**2 * spec.n_rows)
+    unit = ball**2 / (BALL**2 * present(spec, part, bodies))
     gram = np.zeros((size, size))
     gram[upper] = code.decode(bodies[part.party][kind]) * unit / weights
     gram = gram + np.triu(gram, 1).T
@@ -79,14 +65,18 @@ def own_gram(spec: SealedSpec, part: Part, bodies: Bodies, *, wide: bool = False
     return OwnGram(gram / level, level, noise / OFF_DIAGONAL / level)
 
 
-def gain(spec: SealedSpec, base: str, part: Part) -> float:
-    """Return what the ball of buckets leaves of a column: 1 if rows are not summed."""
+def gain(spec: SealedSpec, base: str, part: Part, share: float = 1.0) -> float:
+    """Return what the ball of buckets leaves of a column: 1 if rows are not summed.
+
+    ``share`` is the part of the rows that are people whom the party has.
+    """
     if not spec.summed:
         return 1.0
     rows = spec.rows(base, part)
     radius = rows.spread / math.sqrt(spec.n_rows / spec.buckets)
+    weights = tuple(weight * math.sqrt(share) for weight in rows.weights)
     # A public constant from made-up normal rows; the first coordinate is no weighted label.
-    return float(clipped(rows.weights, radius).slope[0]) * radius
+    return float(clipped(weights, radius).slope[0]) * radius
 
 
 def products(
@@ -100,15 +90,19 @@ def products(
     kind = numbered(opens, spec.place(multiplier.party))
     code = spec.opening_code(kind, sealer)
     found = code.decode(bodies[sealer.party][kind]).astype(np.float64)
+    one, two = spec.place(sealer.party), spec.place(multiplier.party)
+    known = people(spec, bodies)
+    own, other, joint = (float(known[at]) for at in ((one, one), (two, two), (one, two)))
     # Steps that a standard deviation of a row has.
     steps = spec.rows(seals, sealer).unit * spec.rows(replies, multiplier).unit
-    clip = gain(spec, seals, sealer) * gain(spec, replies, multiplier)
-    unit = 1.0 / (spec.n_rows * steps * clip)
+    clip = gain(spec, seals, sealer, own / spec.n_rows)
+    clip *= gain(spec, replies, multiplier, other / spec.n_rows)
+    unit = 1.0 / (joint * steps * clip)
     reply = numbered(replies, spec.place(sealer.party))
     noise2 = spec.sigma2(kind, sealer) + spec.sigma2(reply, multiplier)
-    error2 = noise2 * unit**2 + (1.0 / spec.buckets if spec.summed else 0.0)
+    shared = own * other / (spec.buckets * joint**2) if spec.summed else 0.0
     columns = spec.product(kind, sealer).layout.columns
-    return found.reshape(-1, columns) * unit, math.sqrt(error2)
+    return found.reshape(-1, columns) * unit, math.sqrt(noise2 * unit**2 + shared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,25 +111,34 @@ class Estimate:
 
     gram: FloatArray
     target: FloatArray
-    error: float  # of a product between parties
+    error: float  # of a product between parties, on average
+    errors: FloatArray  # of each entry of the Gram matrix, and last those of the target
 
 
 def estimate(spec: SealedSpec, bodies: Bodies) -> Estimate:
     """Join all blocks; eigenvalues are raised to what noise alone would have."""
     own = [own_gram(spec, part, bodies) for part in spec.parts]
     spans = spans_of([len(each.gram) for each in own])
-    whole, errors = np.zeros((spans[-1].stop, spans[-1].stop)), []
+    whole, errors = (np.zeros((spans[-1].stop, spans[-1].stop)) for _ in range(2))
+    between = []
     for place, (span, each) in enumerate(zip(spans, own, strict=True)):
-        whole[span, span] = each.gram
+        whole[span, span], errors[span, span] = each.gram, each.error
         for later in range(place + 1, len(own)):
             found, error = products(spec, spec.parts[place], spec.parts[later], bodies)
             level = math.sqrt(each.level * own[later].level)
             whole[spans[later], span] = found / level
             whole[span, spans[later]] = found.T / level
-            errors.append(error / level)
+            errors[spans[later], span] = errors[span, spans[later]] = error / level
+            between.append(error / level)
     label = spans[spec.place(spec.owner.party)].stop - 1
     features = [place for place in range(len(whole)) if place != label]
-    error = float(np.mean(errors))
+    error = float(np.mean(between))
     least = max(_FLOOR, error * math.sqrt(len(features)))
-    gram = floored(whole[np.ix_(features, features)], least)
-    return Estimate(gram, whole[features, label] / spec.label_weight, error)
+    return Estimate(
+        gram=floored(whole[np.ix_(features, features)], least),
+        target=whole[features, label] / spec.label_weight,
+        error=error,
+        errors=np.vstack(
+            [errors[np.ix_(features, features)], errors[label, features] / spec.label_weight]
+        ),
+    )

@@ -14,25 +14,26 @@ from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.errors import BadInput
 from colonnade.linear.gram import within_ball
 from colonnade.methods.base import Part
+from colonnade.methods.calibration import Calibration, discriminant
 from colonnade.methods.frank_wolfe.residual import COEF_UNIT, MAX_COEF
+from colonnade.methods.made_up_scores import joined
 from colonnade.methods.moments.rows import Projection
 from colonnade.methods.moments.solver.scales import Scales
+from colonnade.methods.problem import Loss
 from colonnade.methods.sealed.kinds import (
     LABEL,
-    OPENINGS,
     PRODUCTS,
-    REPLIES,
     REPLY,
     SEAL,
-    SEALED,
     WIDE,
     Stage,
-    numbered,
     parsed,
 )
+from colonnade.methods.sealed.rounds import relayed_kinds
 from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.methods.sealed.tasks import Relayed, Task
-from colonnade.server.methods.sealed.estimates import Estimate, estimate, scales_of
+from colonnade.server.methods.sealed.calibration import calibration
+from colonnade.server.methods.sealed.estimates import Estimate, estimate
 from colonnade.server.methods.sealed.screening import screened
 
 _MAX_INTERCEPT = 2.0**60
@@ -79,7 +80,7 @@ class SealedSolver:
         asked = [p for p in self.spec.parts if self.spec.round_kinds(state.round, p)]
         if self.spec.stages()[state.round] is Stage.MEANS:
             return {part.party: Task(state.round) for part in asked}
-        scales = scales_of(self.spec, state.bodies)
+        scales = Scales.of(self.spec, state.bodies)
         return {part.party: self._task(state, part, scales) for part in asked}
 
     def check(self, state: SealedState, party: str, bodies: Mapping[str, bytes]) -> None:
@@ -115,7 +116,7 @@ class SealedSolver:
         }
         state = replace(state, round=state.round + 1, bodies=bodies)
         if stage is Stage.MEANS:
-            scales = scales_of(self.spec, bodies)
+            scales = Scales.of(self.spec, bodies)
             return replace(state, intercept=round(scales.label_mean * COEF_UNIT))
         if self.spec.wide() and self.spec.stages()[state.round :][:1] == (Stage.SEAL,):
             kept = {part.party: screened(self.spec, part, bodies) for part in self.spec.wide()}
@@ -123,13 +124,37 @@ class SealedSolver:
         return self._solved(state) if stage is Stage.OPEN else state
 
     def coefficients(self, state: SealedState) -> dict[str, FloatArray]:
-        """Return the coefficients on the scaled features, by party."""
-        scale = self.spec.output_scale
+        """Return the coefficients on the scaled features, by party; of logits for the logistic."""
+        scale = self.calibration(state).slope if self.spec.loss is Loss.LOGISTIC else 1.0
         return {name: scale * coef / COEF_UNIT for name, coef in state.coef.items()}
 
     def intercept(self, state: SealedState) -> float:
-        """Return the constant term for scaled features and label."""
-        return self.spec.output_scale * state.intercept / COEF_UNIT
+        """Return the constant term for scaled features and label; the logit's for the logistic."""
+        own = state.intercept / COEF_UNIT
+        return self.calibration(state).intercept(own) if self.spec.loss is Loss.LOGISTIC else own
+
+    def calibration(self, state: SealedState) -> Calibration:
+        """Return what turns the score into a logit."""
+        if not self.finished(state):  # no coefficients yet
+            return discriminant(state.intercept / COEF_UNIT, 0.0, 0.0)
+        scales = Scales.of(self.spec, state.bodies)
+        kept = {part.party: self.kept(state, part) for part in self.spec.parts}
+        return calibration(
+            self.estimate(state),
+            self.in_deviations(state),
+            joined((scales.features[name], kept[name]) for name in kept),
+            coef=np.concatenate([state.coef[name][list(kept[name])] / COEF_UNIT for name in kept]),
+            label_mean=scales.label_mean,
+        )
+
+    def in_deviations(self, state: SealedState) -> FloatArray:
+        """Return the coefficients of kept features of all parties, in standard deviations."""
+        scales, x = Scales.of(self.spec, state.bodies), []
+        for part in self.spec.parts:
+            kept = list(self.kept(state, part))
+            unit = scales.features[part.party].deviation[kept] / scales.label_deviation
+            x.append(state.coef[part.party][kept] / COEF_UNIT * unit)
+        return np.concatenate(x)
 
     def kept(self, state: SealedState, part: Part) -> tuple[int, ...]:
         """Return the features of a party that are left after screening."""
@@ -141,7 +166,7 @@ class SealedSolver:
 
     def scaled(self, state: SealedState, x: FloatArray) -> tuple[dict[str, IntArray], int]:
         """Turn a solution in standard deviations into fixed-point coefficients and intercept."""
-        scales = scales_of(self.spec, state.bodies)
+        scales = Scales.of(self.spec, state.bodies)
         coef, constant, first = {}, scales.label_mean * COEF_UNIT, 0
         for part in self.spec.parts:
             kept, known = list(self.kept(state, part)), scales.features[part.party]
@@ -193,17 +218,5 @@ class SealedSolver:
 
     def _relayed(self, state: SealedState, part: Part) -> tuple[Relayed, ...]:
         """Return the bodies that the round's task carries to a party, in order."""
-        spec, found = self.spec, []
-        for kind in spec.round_kinds(state.round, part):
-            base, place = parsed(kind)
-            other = spec.parts[place]
-            if base in OPENINGS:
-                names = [numbered(REPLIES[OPENINGS.index(base)], spec.place(part.party))]
-            elif base in REPLIES:
-                sealed = SEALED[REPLIES.index(base)]
-                count = len(spec.layout(sealed, other).bodies())
-                names = [numbered(sealed, each) for each in range(count)]
-            else:
-                continue
-            found += [Relayed(other.party, name, state.bodies[other.party][name]) for name in names]
-        return tuple(found)
+        wanted = relayed_kinds(self.spec, self.spec.stages()[state.round], part)
+        return tuple(Relayed(party, kind, state.bodies[party][kind]) for party, kind in wanted)

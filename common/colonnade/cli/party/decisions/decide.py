@@ -9,11 +9,11 @@ from pathlib import Path
 
 from colonnade.core.errors import BadInput, ColonnadeError
 from colonnade.ledger.decisions import APPROVE, MAX_REASON, signed_decision
-from colonnade.ledger.entries import Decided
+from colonnade.ledger.job_entries import Decided
 from colonnade.ledger.receipts import approver_key_from_file, public_bytes
 from colonnade.ledger.storage.snapshot import read_snapshot
 from colonnade.party.config import PartyConfig, load_config
-from colonnade.party.inbox import DecisionFolder
+from colonnade.party.officer.inbox import DecisionFolder
 from colonnade.party.officer.reading import case_of
 
 _PATIENCE_S, _PAUSE_S = 5.0, 0.1

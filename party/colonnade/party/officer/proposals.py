@@ -4,7 +4,7 @@ import logging
 
 from colonnade.core.errors import ColonnadeError
 from colonnade.ledger.decisions import ASK, AUTO, NONE
-from colonnade.ledger.entries import Declined, Proposed
+from colonnade.ledger.job_entries import Declined, Proposed
 from colonnade.ledger.ledger import Ledger
 from colonnade.methods.job import Job
 from colonnade.pki.identity import Identity

@@ -2,7 +2,7 @@
 
 import argparse
 
-from colonnade.cli.party.decide import add_decision_options, decide
+from colonnade.cli.party.decisions.decide import add_decision_options, decide
 from colonnade.ledger.decisions import HOLD
 
 

@@ -14,7 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from colonnade.core.errors import BadInput
-from colonnade.ledger.entries import Decided, canonical
+from colonnade.ledger.entries import canonical
+from colonnade.ledger.job_entries import Decided
 from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.storage.files import sync_path
 

@@ -1,0 +1,68 @@
+"""Who releases and who receives what in a round of a sealed job."""
+
+from typing import TYPE_CHECKING
+
+from colonnade.methods.base import Part
+from colonnade.methods.sealed.kinds import (
+    GRAM,
+    LABEL,
+    MEANS,
+    OPEN,
+    OPENINGS,
+    PRODUCTS,
+    REPLIES,
+    REPLY,
+    SCREEN,
+    SEAL,
+    SEALED,
+    WIDE,
+    Stage,
+    numbered,
+    parsed,
+)
+
+if TYPE_CHECKING:
+    from colonnade.methods.sealed.spec import SealedSpec
+
+
+def round_kinds(spec: "SealedSpec", stage: Stage, part: Part) -> tuple[str, ...]:
+    """Return the kinds that the party releases in a round of ``stage``."""
+    place, last = spec.place(part.party), len(spec.parts) - 1
+    replies = spec.multipliers_of_label()
+    if stage is Stage.MEANS:
+        return (MEANS,)
+    if stage is Stage.LABEL:
+        wide = (WIDE,) if part in spec.wide() else ()
+        return (*wide, *(sealed_kinds(spec, LABEL, part) if part.holds_label and replies else ()))
+    if stage is Stage.PRODUCTS:
+        owner = spec.place(spec.owner.party)
+        return (numbered(PRODUCTS, owner),) if part in replies else ()
+    if stage is Stage.SCREEN:
+        places = [spec.place(other.party) for other in replies]
+        return tuple(numbered(SCREEN, each) for each in places) if part.holds_label else ()
+    if stage is Stage.SEAL:
+        return (GRAM, *(sealed_kinds(spec, SEAL, part) if place < last else ()))
+    if stage is Stage.REPLY:
+        return tuple(numbered(REPLY, each) for each in range(place))
+    return tuple(numbered(OPEN, each) for each in range(place + 1, last + 1))
+
+
+def sealed_kinds(spec: "SealedSpec", base: str, part: Part) -> tuple[str, ...]:
+    """Return the bodies in which a party seals its columns."""
+    count = len(spec.layout(base, part).bodies())
+    return tuple(numbered(base, each) for each in range(count))
+
+
+def relayed_kinds(spec: "SealedSpec", stage: Stage, part: Part) -> list[tuple[str, str]]:
+    """Return the party and kind of every body that a round's task carries, in order."""
+    found: list[tuple[str, str]] = []
+    for kind in round_kinds(spec, stage, part):
+        base, place = parsed(kind)
+        other = spec.parts[place]
+        if base in OPENINGS:
+            replied = REPLIES[OPENINGS.index(base)]
+            found.append((other.party, numbered(replied, spec.place(part.party))))
+        elif base in REPLIES:
+            sealed = SEALED[REPLIES.index(base)]
+            found += [(other.party, each) for each in sealed_kinds(spec, sealed, other)]
+    return found

@@ -1,0 +1,127 @@
+"""What a report says of a sealed job: on which promise each release rests, and what they tell.
+
+Privacy: arithmetic on releases and public numbers (post-processing).
+"""
+
+import statistics
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from colonnade.core.arrays import FloatArray
+from colonnade.linear.gram import onto_ball
+from colonnade.methods.moments.solver.people import people
+from colonnade.methods.moments.solver.solutions import gram_summary, rounded
+from colonnade.methods.sealed.charges import MAX_KEY_BITS, opened_millibits
+from colonnade.methods.sealed.claims import EVERYBODY, PROMISE, promise_of, told
+from colonnade.methods.sealed.kinds import OPENINGS, SEALED, parsed
+from colonnade.methods.sealed.spec import SealedSpec
+from colonnade.privacy.accounting import epsilon_of, rho_from_units
+from colonnade.report import state_promise
+from colonnade.server.methods.sealed.calibration import explained
+from colonnade.server.methods.sealed.estimates import Estimate
+from colonnade.server.methods.sealed.steps import SealedSolver, SealedState
+
+_LEVEL = 0.95
+_BIAS = 0.02  # of a coefficient: what balls of rows and released deviations do to it
+
+
+def sealed_section(spec: SealedSpec) -> dict[str, Any]:
+    """Return the promise, and what each release rests on, as JSON values."""
+    return {
+        "experimental": True,
+        "promise": PROMISE,
+        "parties": [part.party for part in spec.parts],
+        "buckets": spec.buckets if spec.summed else 0,
+        "max_key_bits": MAX_KEY_BITS,
+        "opened_bits": {part.party: _opened_bits(spec, part.party) for part in spec.parts},
+        "releases": [
+            {
+                "party": part.party,
+                "kind": kind,
+                "promise": promise_of(kind),
+                "holds": told(promise_of(kind)),
+                "rho": rho_from_units(spec.cost(part.party, kind)),
+            }
+            for part in spec.parts
+            for kind in spec.kinds(part)
+        ],
+    }
+
+
+def _opened_bits(spec: SealedSpec, party: str) -> int:
+    """Return the most bits that any key of a party opens to peers that do not follow."""
+    part, found = spec.part(party), 0
+    for base in OPENINGS:
+        kinds = [kind for kind in spec.kinds(part) if parsed(kind)[0] == base]
+        if kinds:
+            products = [spec.product(kind, part) for kind in kinds]
+            found = max(found, opened_millibits(products, spec.sigma2(kinds[0], part)))
+    return -(-found // 1000)
+
+
+def sealed_promise(spec: SealedSpec, delta: float, privacy: Mapping[str, Any]) -> str:
+    """Return the promise of a sealed job in words, with its amounts."""
+    names = ", ".join(part.party for part in spec.parts)
+    alone = sum(
+        spec.cost(part.party, kind)
+        for part in spec.parts
+        for kind in spec.kinds(part)
+        if parsed(kind)[0] not in SEALED and promise_of(kind) == EVERYBODY
+    )
+    premise = f"If {names} follow the protocol and are computationally bounded,"
+    usual = state_promise(privacy).removeprefix("Whatever all others do together,")
+    usual = usual.replace("differentially private", "computationally differentially private", 1)
+    epsilon = epsilon_of(rho_from_units(alone), delta)
+    return (
+        f"Experimental. {premise}{usual} Whatever all others do, the means and Gram matrices among "
+        f"it have epsilon at most {epsilon:.4g} together (bounds not counted); for products "
+        "between parties there is no such bound."
+    )
+
+
+def gram_part(solver: SealedSolver, state: SealedState) -> dict[str, Any] | None:
+    """Return what the releases tell besides the model; None before the rounds are over."""
+    if not solver.finished(state):
+        return None
+    found, spec = solver.estimate(state), solver.spec
+    names = [
+        (part.party, part.features[place])
+        for part in spec.parts
+        for place in solver.kept(state, part)
+    ]
+    chosen = spec.penalty * found.error
+    shown, section = gram_summary(names, found.gram, found.target, chosen=chosen)
+    share = explained(found, solver.in_deviations(state))
+    fewest = float(people(spec, state.bodies).min())
+    return section | {
+        "intervals": _intervals(found, spec.radius, fewest, shown),
+        "explained": {"share": round(share.share, 4), "error": round(share.error, 4)},
+    }
+
+
+def _intervals(found: Estimate, radius: float, n_rows: float, shown: Any) -> dict[str, Any]:
+    """Return unpenalised coefficients with 95 % intervals: sampling and noise.
+
+    For ``x = G^-1 c`` errors move ``x`` by about ``G^-1 (dc - dG x)``; all entries of ``dG`` and
+    ``dc`` are independent, each with a known error.
+    """
+    inverse = np.linalg.inv(found.gram)
+    plain = inverse @ found.target
+    coef = onto_ball(plain, radius)
+    unexplained = min(max(1.0 - float(found.target @ plain), 0.05), 1.0)
+    moved = unexplained / n_rows * found.gram + _noise(found.errors, coef)
+    variance = np.diag(inverse @ moved @ inverse.T) + (_BIAS * plain) ** 2
+    error = np.sqrt(np.maximum(variance, 0.0))
+    reach = statistics.NormalDist().inv_cdf(0.5 + _LEVEL / 2.0) * error
+    named = {"coef": plain, "error": error, "low": plain - reach, "high": plain + reach}
+    return {"level": _LEVEL, **{name: rounded(each[shown]) for name, each in named.items()}}
+
+
+def _noise(errors: FloatArray, coef: FloatArray) -> FloatArray:
+    """Return the covariance of ``dc - dG x`` for a symmetric ``dG`` with these errors."""
+    gram, target = errors[:-1] ** 2, errors[-1] ** 2
+    spread = gram * np.outer(coef, coef)
+    np.fill_diagonal(spread, target + gram @ coef**2)
+    return spread

@@ -1,0 +1,90 @@
+"""However an alignment ends at a party, the secrets of the run are overwritten and gone."""
+
+import os
+from pathlib import Path
+
+import pytest
+from support.aligning import Home, aligning, alignment_job, homes, in_a_loop, people_of
+from support.federation import founded
+from support.vaults import HUB
+
+from colonnade.methods.alignment import sizes
+from colonnade.methods.job import Job, job_id
+from colonnade.party import runtime
+from colonnade.party.vault import Vault
+from colonnade.server.methods.alignment import Alignment
+from colonnade.server.methods.alignment_state import CoordinatorState
+from colonnade.server.store.sql import Database
+from colonnade.v1 import alignment_pb2 as pb
+from colonnade.wire.jobspec import job_to_bytes
+
+PAIR = ("hospital", "laboratory")
+
+
+def begun(folder: Path) -> tuple[Home, Vault, Job]:
+    """Return a party that drew its secrets and sent its first answer."""
+    sides = homes(folder, people_of(PAIR))
+    home, job = sides[PAIR[0]], alignment_job(sides)
+    vault = runtime.Party(home.config(founded(), "127.0.0.1:1"), home.ledger)._open_vault(None, HUB)
+    assert vault.consider(job_to_bytes(job)).accepted
+    vault.answer(job_id(job_to_bytes(job)), 0, b"")
+    return home, vault, job
+
+
+def states(home: Home) -> list[Path]:
+    return [each for each in home.alignments.path.iterdir() if ".state" in each.name]
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["same process", "restarted"])
+def test_a_run_that_was_cancelled_leaves_no_secrets(tmp_path: Path, restarted: bool) -> None:
+    home, vault, job = begun(tmp_path)
+    (state,) = states(home)
+    os.link(state, tmp_path / "the same file")  # another name, by which its blocks are seen
+    content = (tmp_path / "the same file").read_bytes()
+    assert any(content)
+    if restarted:  # told of the end without ever having been asked
+        config = home.config(founded(), "127.0.0.1:1")
+        vault = runtime.Party(config, home.ledger)._open_vault(None, HUB)
+    vault.close_job(job_id(job_to_bytes(job)), finished=False)
+    assert states(home) == []
+    assert (tmp_path / "the same file").read_bytes() == bytes(len(content))
+
+
+def test_a_state_is_overwritten_by_the_one_after_it(tmp_path: Path) -> None:
+    home, _, job = begun(tmp_path)
+    (path,) = states(home)
+    os.link(path, tmp_path / "the same file")
+    state = home.alignments.state(job_id(job_to_bytes(job)))
+    assert state is not None
+    home.alignments.save(job_id(job_to_bytes(job)), state)
+    assert not any((tmp_path / "the same file").read_bytes())
+    assert home.alignments.state(job_id(job_to_bytes(job))) == state
+
+
+@in_a_loop
+async def test_the_coordinators_database_holds_no_tag_when_the_run_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, tags, kept = Alignment.absorb, set[bytes](), list[str]()
+
+    def absorb(
+        steps: Alignment, state: CoordinatorState, answers: dict[str, dict[str, bytes]]
+    ) -> CoordinatorState:
+        for bodies in answers.values():
+            sent = pb.AlignmentTags.FromString(bodies.get(sizes.TAGS, b"")).tags
+            tags.update(sent[at : at + 16] for at in range(0, len(sent), 16))
+        after = real(steps, state, answers)
+        if after.n_rows:  # the order is drawn
+            kept.extend(name for name in after.blobs if not name.startswith("rows/"))
+        return after
+
+    monkeypatch.setattr(Alignment, "absorb", absorb)
+    sides = homes(tmp_path, people_of(PAIR))
+    store = Database(f"sqlite:///{tmp_path}/hub.db")
+    async with aligning(sides, store=store) as hub:
+        assert await hub.ended(await hub.submit(alignment_job(sides))) == "finished"
+    store.close()
+    assert len(tags) > 100
+    assert kept == []
+    content = b"".join(path.read_bytes() for path in tmp_path.glob("hub.db*"))
+    assert not any(tag in content for tag in tags)
