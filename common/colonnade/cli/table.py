@@ -63,6 +63,7 @@ _PARTY = _verbs("colonnade.cli.party", init="create the party's ledger with its 
     ingest="turn a file or a query into the party's table",
     bounds="buy tighter bounds for the table's columns",
     fit="fit a private linear model on the party's own table",
+    console="decide on jobs and watch the budget in a browser",
     run="dial the coordinator and answer jobs that the policy allows",
     policy="check the policy and say what it allows",
     peers="show the fingerprints to compare before a peer's key is pinned",
