@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from colonnade.console.names import who
 from colonnade.report.views.glossary import kind_words
 
 _VERDICTS = {"approve": "Approved", "hold": "Held", "refuse": "Refused"}
@@ -60,7 +61,11 @@ def _words(entry: Mapping[str, Any]) -> tuple[str, str, int | None]:
             return words, f"approver {entry['approver'][:8]}", None
         case "proposed":
             purpose = f" for {entry['purpose']}" if entry["purpose"] else ""
-            return f"Asked for: {entry['name']}{purpose}, job {job}", entry["coordinator"], None
+            return (
+                f"Asked for: {entry['name']}{purpose}, job {job}",
+                who(entry["coordinator"]),
+                None,
+            )
         case "declined":
             return f"Refused by policy: job {job}, {entry['reason']}", "vault", None
         case "policy":
@@ -68,6 +73,10 @@ def _words(entry: Mapping[str, Any]) -> tuple[str, str, int | None]:
         case "cap":
             whose = f" of {entry['scope']} {entry['account']}" if entry["scope"] else ""
             return f"Cap{whose} set: {entry['reason']}", "operator", entry["units"]
+        case "opened":
+            return "Ledger created", "operator", None
+        case "approvers":
+            return f"Approvers changed: {len(entry['keys'])} may decide", "operator", None
         case "bound":
             return f"Bound to a table: {entry['reason']}", "operator", None
         case other:

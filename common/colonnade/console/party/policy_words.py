@@ -2,6 +2,7 @@
 
 import difflib
 
+from colonnade.console.names import who
 from colonnade.party.alignment.policy import AlignAllowance
 from colonnade.party.policy import ANY, Allowance, Policy
 from colonnade.privacy.accounting import format_units
@@ -16,7 +17,7 @@ def sentences(policy: Policy) -> list[str]:
 
 
 def _allowance(each: Allowance) -> list[str]:
-    who = "anybody" if ANY in each.operators else listed(list(each.operators))
+    asked_by = "anybody" if ANY in each.operators else listed([*map(who, each.operators)])
     purposes = "any purpose" if ANY in each.purposes else listed(list(each.purposes))
     decided = "pass without asking"
     if each.needed:
@@ -27,7 +28,7 @@ def _allowance(each: Allowance) -> list[str]:
     until = f" Jobs are accepted until {each.until}." if each.until else ""
     most = format_units(each.max_units, left=True)
     lines = [
-        f"Jobs of {who} through {each.coordinator.uri}, for {purposes}, {decided}.{until}",
+        f"Jobs of {asked_by} through the {who(each.coordinator.uri)}, for {purposes}, {decided}.{until}",
         f"Methods: {listed(list(each.kinds))}. {columns} {label}may take part.",
         f"One job may cost at most {most}, in up to {each.max_rounds} rounds.",
     ]
@@ -42,7 +43,7 @@ def _allowance(each: Allowance) -> list[str]:
 
 def _alignment(each: AlignAllowance) -> list[str]:
     modes = listed([mode.value for mode in each.modes])
-    with_whom = f"with {listed(list(each.peers))} ({modes}) through {each.coordinator.uri}"
+    with_whom = f"with {listed(list(each.peers))} ({modes}) through the {who(each.coordinator.uri)}"
     most = f"up to {each.max_people:,d} people, membership ε up to {each.max_epsilon:g}"
     return [f"People may be aligned {with_whom}: {most}."]
 

@@ -6,6 +6,7 @@ Nothing here reads the table, holds a lock or writes; the running party is not d
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from colonnade.console.names import who
 from colonnade.console.party.budget_plot import BudgetPlot, budget_plot
 from colonnade.console.party.entries import EntryLine, in_words, parsed, spending
 from colonnade.console.times import WARN_DAYS, days_left, full, moment
@@ -15,9 +16,15 @@ from colonnade.ledger.storage.snapshot import Snapshot
 from colonnade.party.meter import CONTROL, Line
 from colonnade.party.officer.case import Case
 from colonnade.party.officer.reading import cases
-from colonnade.privacy.accounting import default_delta, epsilon_of, format_share, rho_from_units
+from colonnade.privacy.accounting import (
+    default_delta,
+    epsilon_of,
+    format_share,
+    rho_from_units,
+    rounded,
+)
 from colonnade.privacy.membership import MEMBERSHIP
-from colonnade.report.text import at_most, capital, count, epsilon_down, epsilon_up
+from colonnade.report.text import capital, count, epsilon_down, epsilon_up
 from colonnade.report.views.glossary import kind_words
 
 MAX_ENTRIES, MAX_SENT = 40, 30
@@ -139,7 +146,9 @@ def amount(units: int, cap: int, *, left: bool = False) -> Amount:
     epsilon = epsilon_of(rho, default_delta()) if units else 0.0
     shown = epsilon_down(epsilon) if left else epsilon_up(epsilon)
     share = format_share(units, cap, left=left)
-    return Amount(100.0 * min(units / max(cap, 1), 1.0), share, f"{shown} (ρ {at_most(rho)})")
+    return Amount(
+        100.0 * min(units / max(cap, 1), 1.0), share, f"{shown} (ρ {rounded(rho, down=left)})"
+    )
 
 
 def _table(accounts: Sequence[Account]) -> Account:
@@ -159,7 +168,7 @@ def _budget(name: str, cap: int, spent: int, reserved: int) -> BudgetView:
 
 
 def _scoped(each: ScopedBudget) -> BudgetView:
-    name = each.name if each.scope == PURPOSE else told((each.scope, each.name))
+    name = each.name if each.scope == PURPOSE else told((each.scope, who(each.name)))
     if each.cap is None:
         nothing, spent = amount(0, 1), amount(each.spent, each.spent)
         return BudgetView(name or "none stated", "", spent, nothing, nothing)
