@@ -26,9 +26,9 @@ def _allowance(each: Allowance) -> list[str]:
     columns = "All columns" if ANY in each.features else f"{len(each.features)} columns"
     label = "and the label " if each.label else ""
     until = f" Jobs are accepted until {each.until}." if each.until else ""
-    most = format_units(each.max_units, left=True)
+    most, hub = format_units(each.max_units, left=True), who(each.coordinator.uri)
     lines = [
-        f"Jobs of {asked_by} through the {who(each.coordinator.uri)}, for {purposes}, {decided}.{until}",
+        f"Jobs of {asked_by} through the {hub}, for {purposes}, {decided}.{until}",
         f"Methods: {listed(list(each.kinds))}. {columns} {label}may take part.",
         f"One job may cost at most {most}, in up to {each.max_rounds} rounds.",
     ]
