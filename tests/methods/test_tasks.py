@@ -6,6 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colonnade.core.errors import BadInput
+from colonnade.linear.ball import MAX_COEF as MAX_PROJECTION
+from colonnade.linear.ball import MAX_OFFSET, Projection
 from colonnade.methods.frank_wolfe.codec import FrankWolfeTask, task_from_bytes, task_to_bytes
 from colonnade.methods.frank_wolfe.residual import (
     MAX_CLIP,
@@ -15,8 +17,7 @@ from colonnade.methods.frank_wolfe.residual import (
     TaskParameters,
 )
 from colonnade.methods.moments import codec as moments_codec
-from colonnade.methods.moments.rows import MAX_COEF as MAX_PROJECTION
-from colonnade.methods.moments.rows import MAX_OFFSET, MAX_SKETCH, Projection
+from colonnade.methods.moments.rows import MAX_SKETCH
 from colonnade.methods.moments.tasks import Task as MomentsTask
 from colonnade.v1 import job_pb2
 

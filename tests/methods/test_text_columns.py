@@ -5,6 +5,7 @@ import datetime as dt
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,8 +30,8 @@ from colonnade.data.table import Table
 from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
+from colonnade.linear.sums import sums
 from colonnade.methods.base import Part
-from colonnade.methods.column_moments import sums
 from colonnade.methods.frank_wolfe.plan import recommend as recommend_frank_wolfe
 from colonnade.methods.groups import moved_columns
 from colonnade.methods.job import Job
@@ -375,7 +376,7 @@ def test_bounds_are_not_bought_for_columns_of_levels(dataset: Dataset) -> None:
         buy_bounds(dataset, ledger, gate, units=units_down(50.0), columns=["age"], label=True)
 
 
-def job_on(vault: Vault) -> Job:
+def job_on(vault: Vault, method: Any = "moments") -> Job:
     """Return a job on all that a party offers."""
     told = vault.hello().offer
     offer = PartyOffer(
@@ -391,7 +392,7 @@ def job_on(vault: Vault) -> Job:
         groups={each.name: each.group for each in told.features if each.group},
         encodings=vault.table.header.encodings,
     )
-    return build_job([offer], JobOptions(method="moments"), target="outcome", parties=["lab"])
+    return build_job([offer], JobOptions(method=method), target="outcome", parties=["lab"])
 
 
 def test_a_job_that_names_other_groups_or_encodings_is_refused(
@@ -411,12 +412,29 @@ def test_a_job_that_names_other_groups_or_encodings_is_refused(
     for groups in wrong:
         with pytest.raises(BadMessage, match="disagree on the group"):
             vault._check_table(replace_groups(job, groups))
+    with pytest.raises(BadMessage, match="another order"):
+        vault._check_table(replace(job, members=(replace(member, alignment="ab" * 32),)))
     other = replace(member, encodings=(*member.encodings[1:],))
     vault._check_table(replace(job, members=(other,)))  # saying less is allowed
     changed = parse_schema(SCHEMA.replace("north", "nord"), origin="s").encodings[1]
     other = replace(member, encodings=(changed,))
     with pytest.raises(BadMessage, match="in another way"):
         vault._check_table(replace(job, members=(other,)))
+
+
+@pytest.mark.parametrize(("method", "field"), [("moments", "parts"), ("frank-wolfe", "blocks")])
+def test_a_methods_groups_are_those_of_the_members_which_a_party_compares(
+    dataset: Dataset, tmp_path: Path, method: Any, field: str
+) -> None:
+    ledger = memory_ledger(LedgerConfig("lab", {"": 2**60}, simulation=True))
+    vault = vault_on(dataset, ledger, tmp_path, '["*"]\nlabel = true')
+    job = job_on(vault, method)
+    (part,) = getattr(job.method, field)
+    assert part.groups == GROUPS
+    # The noise is made for the method's groups; were only these forged, no party would notice.
+    forged = replace(part, groups=("everything",) * len(NAMES))
+    with pytest.raises(ValueError, match="groups"):
+        replace(job, method=replace(job.method, **{field: (forged,)}))  # type: ignore[type-var]
 
 
 def replace_groups(job: Job, groups: tuple[str, ...]) -> Job:

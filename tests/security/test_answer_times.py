@@ -19,7 +19,7 @@ from colonnade.core.fixedpoint import FINE_GRID, GRID, Bounds
 from colonnade.core.jit import njit
 from colonnade.data import requantise as requantising
 from colonnade.data.requantise import requantise
-from colonnade.linear import kernels
+from colonnade.linear import ball, kernels
 from colonnade.linear.losses import LOGISTIC, SQUARED, Loss
 from colonnade.methods import bounds as quantiles
 from colonnade.methods import column_moments as moments
@@ -35,7 +35,6 @@ from colonnade.methods.frank_wolfe.residual import (
     WEIGHT_UNIT,
     TaskParameters,
 )
-from colonnade.methods.moments import rows
 from colonnade.methods.sealed import rows as sealed_rows
 from colonnade.privacy import mechanisms
 from colonnade.privacy.accounting import units_down
@@ -72,8 +71,8 @@ ASKED = ("clients", "v", "counts", "ranks", "places", "firsts")
 F1, F2 = np.zeros(9), np.zeros((3, 9))
 
 CASES = {
-    "columns into sums": Case(rows._add, (column(), 3, ints(9))),
-    "sums into the ball": Case(rows._into_ball, (ints(3, 9), ints(3, 20, kind=SHORT)[:, 2:11])),
+    "columns into sums": Case(ball._add, (column(), 3, ints(9))),
+    "sums into the ball": Case(ball.into_ball, (ints(3, 9), ints(3, 20, kind=SHORT)[:, 2:11])),
     "buckets into steps": Case(sealed_rows._into_steps, (ints(3, 9), 16384, 40, 1700, ints(3, 9))),
     "a column into a residual": Case(residual._add_column, (column(), 0.5, F1)),
     "residual": Case(residual._finish, (F1, ints(9), 0.5, 0.5, ints(9, kind=SHORT)), ("back",)),
@@ -115,7 +114,7 @@ WITHOUT_ROWS = {"hash_words", "_hash_cells", "_gather", "_unpack"}
 # No job can ask for it: plain additions in a fixed order all the same.
 UNUSED = {"_walsh_hadamard"}
 MODULES = (
-    *(rows, residual, kernels, sketch, moments, quantiles, requantising, mechanisms, admm),
+    *(ball, residual, kernels, sketch, moments, quantiles, requantising, mechanisms, admm),
     *(packing, steady, importlib.import_module("colonnade.sketching.dense")),
 )
 

@@ -12,8 +12,8 @@ from support.desk import UNITS, Desk, job_of
 
 from colonnade.core.fixedpoint import GRID, Bounds, quantise
 from colonnade.data.model import LinearModel
+from colonnade.linear.sums import moments_mechanism
 from colonnade.methods.base import Member, MethodSpec
-from colonnade.methods.column_moments import moments_mechanism
 from colonnade.methods.frank_wolfe.plan import recommend as recommend_frank_wolfe
 from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec
 from colonnade.methods.job import Job

@@ -14,7 +14,7 @@ from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import GRID, Bounds
 from colonnade.data.schema import parse_schema
 from colonnade.data.table import Table, open_pair
-from colonnade.methods.column_moments import sums
+from colonnade.linear.sums import sums
 from colonnade.methods.groups import moved_columns, moved_or_absent
 from colonnade.party.data.columns import columns_for
 from colonnade.party.data.ingest import ingest

@@ -5,15 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from colonnade.linear.ball import BALL, MAX_OUTPUTS, Projection
 from colonnade.methods.base import Part
-from colonnade.methods.moments.rows import (
-    BALL,
-    MAX_OUTPUTS,
-    MAX_SKETCH,
-    Projection,
-    back_rows,
-    inner_products,
-)
+from colonnade.methods.moments.rows import MAX_SKETCH, back_rows, inner_products
 from colonnade.methods.moments.spec import MomentsSpec
 from colonnade.methods.moments.tasks import Task
 from colonnade.sketching.sparse import SparseSketch

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from colonnade.core.errors import BadMessage, NotPrivate, RequestConflict
 from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.gate import Gate, Step
-from colonnade.methods.moments.rows import Projection
+from colonnade.linear.ball import Projection
 from colonnade.methods.sealed.kinds import SEAL, Stage
 from colonnade.methods.sealed.packing import SEED_BYTES, SIGNATURE_BYTES, pack, unpack
 from colonnade.methods.sealed.ring import DEGREE, MODULUS, Prepared
@@ -410,6 +411,10 @@ class Counting:
         self.asked.append(("times", len(polynomials)))
         return seal_ring().times(polynomials, small)
 
+    def multiplier(self, small: IntArray) -> Any:
+        self.asked.append(("multiplier", small.size))
+        return seal_ring().multiplier(small)
+
     def prepare(self, pairs: Sequence[tuple[IntArray, IntArray]]) -> Prepared:
         self.asked.append(("prepare", len(pairs)))
         return CountingPrepared(self, seal_ring().prepare(pairs))
@@ -419,7 +424,7 @@ class CountingPrepared:
     def __init__(self, ring: Counting, prepared: Prepared) -> None:
         self.ring, self.prepared = ring, prepared
 
-    def dot(self, smalls: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
+    def dot(self, smalls: Sequence[Any]) -> tuple[IntArray, IntArray]:
         self.ring.asked.append(("dot", len(smalls)))
         return self.prepared.dot(smalls)
 

@@ -10,8 +10,8 @@ from colonnade.methods.problem import Loss, Problem
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.simulate.data.synthetic import STRUCTURES, make
-from colonnade.simulate.evaluation.expected import central_reference, expected_accuracy
-from colonnade.simulate.evaluation.references import nonprivate
+from colonnade.simulate.evaluation.expected import expected_accuracy
+from colonnade.simulate.evaluation.references import central_reference, nonprivate
 from colonnade.simulate.inprocess.vertical import auc, fit, quality
 
 UNITS = units_down(rho_of(1.0, 1e-6))

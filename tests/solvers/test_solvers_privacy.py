@@ -218,6 +218,7 @@ def test_a_run_through_a_ledger_is_charged_in_full_and_replayed_for_nothing(name
         "sgd": {"passes": 3, "batch_size": 20},
         "cd": {"passes": 2},
         "dual": {"epochs": 2, "batch_size": 30},
+        "gram": {"refinements": 3},
     }
     counts = settings.get(name, {"iterations": 4})
     solver = resolved(SOLVERS[name](**counts))
@@ -263,14 +264,20 @@ def test_a_killed_run_goes_on_to_the_model_of_an_unbroken_one(name: str) -> None
     settings: dict[str, dict[str, float]] = {
         "cd": {"passes": 4},
         "dual": {"epochs": 3, "batch_size": 30, "clip": 5.0},
+        "gram": {"refinements": 8},
     }
     solver = resolved(SOLVERS[name](**settings.get(name, {"iterations": 9})))
     data = toy(100, 3)
-    plan = make_plan(solver, data.design.shape, epsilon=1.0, delta=1e-6, enforced=True)
+    plan = make_plan(solver, data.design.shape, epsilon=100.0, delta=1e-6, enforced=True)
     problem = plain(SQUARED, no_penalty() if name == "frank_wolfe" else ridge(0.1), 3)
     models = []
     for breaks in ((), (2, 5)):
-        ledger = new_ledger("memory", None, simulation=True)  # type: ignore[arg-type]
+        ledger = new_ledger(
+            "memory",
+            None,  # type: ignore[arg-type]
+            caps={"": plan.units(enforced=True)},
+            simulation=True,
+        )
 
         def run(stop: int, ledger: Ledger = ledger) -> FloatArray:
             def kill(step: int) -> None:

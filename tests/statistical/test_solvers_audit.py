@@ -18,6 +18,7 @@ from colonnade.solvers.algorithms.admm import Admm
 from colonnade.solvers.algorithms.coordinate import CoordinateDescent
 from colonnade.solvers.algorithms.dual import DualDescent
 from colonnade.solvers.algorithms.frank_wolfe import FrankWolfe
+from colonnade.solvers.algorithms.gram import Gram
 from colonnade.solvers.algorithms.greedy import GreedyDescent
 from colonnade.solvers.algorithms.sgd import StochasticDescent
 from colonnade.solvers.budgets import gaussian_step, plan_sampled, plan_units
@@ -201,6 +202,36 @@ def test_the_audit_of_the_mean_squares_stays_under_its_price_and_catches_half_th
     none[:, ROW], most[:, ROW] = 0, GRID
     pair = tuple(DenseDesign(each, np.full(3, UNIT)).square_sums() for each in (none, most))
     shown = numeric_audit(used, (pair[0], pair[1]), ShakeNoise(f"squares {half}"), draws=4000)
+    assert (shown > 0.5) is half
+
+
+@pytest.mark.parametrize("half", [False, True], ids=["right", "half the noise"])
+@pytest.mark.parametrize("kind", ["moments", "gram", "products", "step"])
+def test_the_audit_of_the_gram_solvers_releases_catches_half_the_noise(
+    kind: str, half: bool
+) -> None:
+    # A replaced row turns round (moments, products, residuals), or turns by a right angle along the
+    # axes (Gram matrix): what comes near to the sensitivity, with the first table's history.
+    columns = toy(60, 2).design.columns // 8
+    low, high = columns.copy(), columns.copy()
+    low[:, ROW], high[:, ROW] = ((GRID, 0), (0, GRID)) if kind == "gram" else (GRID, -GRID)
+    tables = [DenseDesign(each, np.full(2, UNIT)) for each in (low, high)]
+    labels = [(np.arange(60) == ROW) * 1.0, (np.arange(60) == ROW) * 1.0]
+    if kind == "moments":
+        labels[1] = -labels[1]
+    solver = Gram(refinements=1, reach=0.001)  # every row is longer than the ball
+    asked = record(solver, SQUARED, tables=tables, labels=labels, epsilon=900.0)
+    (one, right), (two, _) = (
+        next((value, mechanism) for name, mechanism, value in side if name == kind)
+        for side in asked
+    )
+    assert isinstance(right, DiscreteGaussian)
+    moved2 = sum((int(a) - int(b)) ** 2 for a, b in zip(one, two, strict=True))
+    assert 0.9 * right.l2_sensitivity2 < moved2 <= right.l2_sensitivity2
+    priced = DiscreteGaussian.within(AUDIT_UNITS, l2_sensitivity2=right.l2_sensitivity2)
+    used = DiscreteGaussian(priced.sigma2 // 4, priced.l2_sensitivity2) if half else priced
+    noise = ShakeNoise(f"gram {kind} {half}")
+    shown = numeric_audit(used, (one, two), noise, draws=4000)
     assert (shown > 0.5) is half
 
 

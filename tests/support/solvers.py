@@ -1,6 +1,6 @@
 """A small table, and releases that remember, for the tests of the solvers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +14,7 @@ from colonnade.solvers.algorithms.admm import Admm
 from colonnade.solvers.algorithms.coordinate import CoordinateDescent
 from colonnade.solvers.algorithms.dual import DualDescent
 from colonnade.solvers.algorithms.frank_wolfe import FrankWolfe
+from colonnade.solvers.algorithms.gram import Gram
 from colonnade.solvers.algorithms.greedy import GreedyDescent
 from colonnade.solvers.algorithms.sgd import StochasticDescent
 from colonnade.solvers.defaults import with_defaults
@@ -99,6 +100,8 @@ SMALL_CLIP: list[Solver] = [
     DualDescent(epochs=2, batch_size=20, clip=0.01, noisy_alpha=True),
     DualDescent(epochs=2, batch_size=20, clip=0.01, sequential=True),
     DualDescent(epochs=2, batch_size=20, clip=0.01, sequential=True, noisy_alpha=True),
+    Gram(refinements=2),
+    Gram(refinements=1, keep=2, widest=2),
 ]
 ROW = 7
 
@@ -113,14 +116,20 @@ def neighbours(n_features: int = 3) -> tuple[DenseDesign, DenseDesign]:
 
 
 def record(
-    solver: Solver, loss: Loss, *, n_features: int = 3
+    solver: Solver,
+    loss: Loss,
+    *,
+    n_features: int = 3,
+    tables: Sequence[DenseDesign] | None = None,
+    labels: Sequence[FloatArray] | None = None,
+    epsilon: float = 1.0,
 ) -> list[list[tuple[str, Mechanism, IntArray]]]:
     """Run on both neighbours with no noise; the second sees the first one's releases."""
     penalty = no_penalty() if isinstance(solver, FrankWolfe) else ridge(0.1)
     asked = []
     told: list[IntArray] = []
     label = np.where(np.arange(60) % 2 == 0, 1.0, -1.0)
-    for side, design in enumerate(neighbours(n_features)):
+    for side, design in enumerate(tables or neighbours(n_features)):
         recorder = Recorder()
 
         def release(kind, round_, mechanism, compute, recorder=recorder, side=side):  # type: ignore[no-untyped-def]
@@ -130,8 +139,9 @@ def record(
                 return said
             return told[len(recorder.asked) - 1]  # the same history: what composition is about
 
-        problem = plain(loss, penalty, n_features)
-        plan = make_plan(solver, design.shape, epsilon=1.0, delta=1e-6)
-        solve(problem, design, label, solver, plan=plan, release=release)
+        problem = plain(loss, penalty, design.shape[1])
+        plan = make_plan(solver, design.shape, epsilon=epsilon, delta=1e-6)
+        own = label if labels is None else labels[side]
+        solve(problem, design, own, solver, plan=plan, release=release)
         asked.append(recorder.asked)
     return asked

@@ -73,7 +73,7 @@ def elastic_net(gram: FloatArray, target: FloatArray, *, l1: float, l2: float) -
     >>> elastic_net(np.eye(2), np.array([1.0, 0.2]), l1=0.5, l2=1.0)
     array([0.25, 0.  ])
     """
-    return _descend(
+    return minimise(
         gram + l2 * np.eye(len(target)),
         target,
         lambda point, step: _shrink(point, step * l1),
@@ -92,7 +92,7 @@ def within_box(
     """
     if np.any(low > high):
         raise ValueError("a coefficient's bounds are in the wrong order")
-    return _descend(gram, target, lambda point, _: np.clip(point, low, high))
+    return minimise(gram, target, lambda point, _: np.clip(point, low, high))
 
 
 def within_ball(
@@ -108,7 +108,7 @@ def within_ball(
     if radius <= 0.0:
         raise ValueError("a radius must be positive")
     # Shrinking towards 0 and then onto the ball is one shrinking: the steps of both compose.
-    return _descend(gram, target, lambda point, step: onto_ball(_shrink(point, step * l1), radius))
+    return minimise(gram, target, lambda point, step: onto_ball(_shrink(point, step * l1), radius))
 
 
 def lasso_path(
@@ -154,8 +154,21 @@ def onto_ball(point: FloatArray, radius: float) -> FloatArray:
     return _shrink(point, float(excess[place]) / (int(place) + 1))
 
 
-def _descend(gram: FloatArray, target: FloatArray, prox: Prox) -> FloatArray:
-    """Run accelerated proximal gradient steps with restarts (Beck and Teboulle 2009)."""
+def minimise(gram: FloatArray, target: FloatArray, prox: Prox) -> FloatArray:
+    """Minimise with a penalty or a set that is known by its proximal map.
+
+    Accelerated proximal gradient steps with restarts (Beck and Teboulle 2009).
+
+    References
+    ----------
+    Beck and Teboulle (2009). A fast iterative shrinkage-thresholding algorithm for linear inverse
+    problems. SIAM Journal on Imaging Sciences.
+
+    Examples
+    --------
+    >>> minimise(np.eye(2), np.array([1.0, -0.2]), lambda point, step: np.maximum(point, 0.0))
+    array([1., 0.])
+    """
     step = 1.0 / max(float(np.linalg.eigvalsh(gram)[-1]), 1e-12)
     x = ahead = prox(np.zeros(len(target)), step)
     momentum = 1.0

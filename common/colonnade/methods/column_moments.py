@@ -22,7 +22,6 @@ _MEAN_VARIANCE = 0.1
 _VARIANCE = 0.15
 _NOISE_SCALE = 0.05
 _LEAST_DEVIATION = 0.05
-_SHIFT = GRID.bit_length() - 1  # a division would take a time that depends on its operands
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,28 +32,9 @@ class Moments:
     deviation: FloatArray
 
 
-def moments_mechanism(count: int, units: int) -> DiscreteGaussian:
-    """Return the noise of sums of columns and of their squares, for ``units``.
-
-    ``count`` is the number of columns that one row can move (`methods.groups.moved_columns`).
-
-    Privacy: one row moves a sum by ``|s - t|`` and its sum of squares, each square divided by
-    ``GRID`` and rounded down, by ``|s**2 - t**2| / GRID`` up to rounding. The sum of the squares
-    of the two is largest for ``s = -t = GRID``, where it is ``(2 GRID)**2``: squares come at no
-    extra price. A test checks every pair of values near the maximum and a sample of all.
-    """
-    return DiscreteGaussian.within(units, l2_sensitivity2=(2 * GRID) ** 2 * count)
-
-
 def moments_code(count: int, n_rows: int, mechanism: DiscreteGaussian) -> ShareCode:
     """Return the code of the sums of ``count`` columns and of their squares."""
     return ShareCode.bounded(2 * count, n_rows * GRID, mechanism)
-
-
-def sums(column: Int16Array) -> tuple[int, int]:
-    """Return the exact sum of a column and that of its squares over ``GRID``, rounded down."""
-    wide = column.astype(np.int32)
-    return int(wide.sum(dtype=np.int64)), int((wide * wide >> _SHIFT).sum(dtype=np.int64))
 
 
 def moments_of(noisy: IntArray, n_rows: float, mechanism: DiscreteGaussian) -> Moments:

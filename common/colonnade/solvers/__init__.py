@@ -4,6 +4,7 @@ from colonnade.solvers.algorithms.admm import Admm
 from colonnade.solvers.algorithms.coordinate import CoordinateDescent
 from colonnade.solvers.algorithms.dual import DualDescent
 from colonnade.solvers.algorithms.frank_wolfe import FrankWolfe
+from colonnade.solvers.algorithms.gram import Gram
 from colonnade.solvers.algorithms.greedy import GreedyDescent
 from colonnade.solvers.algorithms.sgd import StochasticDescent
 from colonnade.solvers.budgets import Part, Plan
@@ -31,6 +32,7 @@ __all__ = [
     "DualDescent",
     "Fitted",
     "FrankWolfe",
+    "Gram",
     "GreedyDescent",
     "Objective",
     "Operator",

@@ -3,11 +3,13 @@
 from dataclasses import Field, fields
 from typing import Any, ClassVar, Protocol
 
+from colonnade.linear.losses import LOGISTIC_CODE, SQUARED_CODE, Loss
 from colonnade.linear.registry import add_entry, find_entry
 from colonnade.solvers.algorithms.admm import Admm
 from colonnade.solvers.algorithms.coordinate import CoordinateDescent
 from colonnade.solvers.algorithms.dual import DualDescent
 from colonnade.solvers.algorithms.frank_wolfe import FrankWolfe
+from colonnade.solvers.algorithms.gram import Gram
 from colonnade.solvers.algorithms.greedy import GreedyDescent
 from colonnade.solvers.algorithms.sgd import StochasticDescent
 from colonnade.solvers.budgets import Part
@@ -44,6 +46,7 @@ class Unsuitable(ValueError):
 
 
 SOLVERS: dict[str, type[Solver]] = {
+    "gram": Gram,
     "cd": CoordinateDescent,
     "gcd": GreedyDescent,
     "sgd": StochasticDescent,
@@ -87,6 +90,20 @@ def register_solver(kind: type[Solver]) -> type[Solver]:
         raise ValueError(f"a solver has {', '.join(missing)}")
     add_entry(SOLVERS, "solver", kind.name, kind)
     return kind
+
+
+def default_solver(loss: Loss) -> Solver:
+    """Return the solver that suits a loss, with its default hyperparameters.
+
+    Examples
+    --------
+    >>> from colonnade.linear.losses import HINGE, SQUARED
+    >>> default_solver(SQUARED).name, default_solver(HINGE).name
+    ('gram', 'sgd')
+    """
+    if loss.code in (SQUARED_CODE, LOGISTIC_CODE):
+        return Gram()
+    return CoordinateDescent() if loss.smooth else StochasticDescent()
 
 
 def make_solver(solver: str | Solver) -> Solver:

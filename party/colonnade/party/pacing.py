@@ -14,9 +14,9 @@ from collections import OrderedDict
 import numpy as np
 
 from colonnade.data.table import Table
+from colonnade.linear.ball import MAX_OUTPUTS, UNIT, Projection, project, triangle
 from colonnade.linear.kernels import score
 from colonnade.methods.frank_wolfe.residual import TaskParameters, residual
-from colonnade.methods.moments.rows import MAX_OUTPUTS, UNIT, Projection, project, triangle
 from colonnade.sketching.sparse import SparseSketch
 from colonnade.wire.session import public_text
 

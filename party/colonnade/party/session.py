@@ -100,7 +100,7 @@ class _Session:
 
     async def run(self, program: str) -> None:
         hello = await asyncio.to_thread(self._vault.hello)
-        hello.protocol, hello.program = PROTOCOL, program
+        hello.protocol, hello.program, hello.time = PROTOCOL, program, time.time()
         await self._send(pb.AttachRequest(hello=hello))
         async for message in self._messages():
             await self._take(message)

@@ -61,6 +61,8 @@ def test_names_differ_if_anything_does() -> None:
         {"chunk": 0},
         {"chunk": max_chunk(3) + 1},
         {"parts": tuple(replace(part, max_people=2**31) for part in SPEC.parts)},
+        # A million rounds, whose entries each party's ledger would keep for good.
+        {"chunk": 1, "parts": tuple(replace(part, max_people=10**6) for part in SPEC.parts)},
     ],
 )
 def test_specifications_that_cannot_be_are_refused(change: dict[str, object]) -> None:
@@ -90,9 +92,9 @@ def test_bytes_that_are_no_specification_are_refused(raw: bytes) -> None:
     assert refused.value.code == "bad_message"
 
 
-def many(n_parties: int, chunk: int) -> AlignmentSpec:
+def many(n_parties: int, chunk: int, *, max_people: int = 10**6) -> AlignmentSpec:
     parts = tuple(
-        replace(SPEC.parts[0], party=f"p{k}", public_key=bytes([k]) * 32, max_people=10**6)
+        replace(SPEC.parts[0], party=f"p{k}", public_key=bytes([k]) * 32, max_people=max_people)
         for k in range(n_parties)
     )
     return replace(SPEC, parts=parts, chunk=chunk)
@@ -111,7 +113,7 @@ def test_messages_fit_whatever_the_chunk(n_parties: int) -> None:
 
 
 def test_every_chunk_meets_every_party_once_in_order() -> None:
-    schedule = Schedule(many(4, 10), (35, 10, 1, 90))
+    schedule = Schedule(many(4, 10, max_people=100), (35, 10, 1, 90))
     seen: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for round_ in range(schedule.rounds):
         if schedule.stage(round_) is not Stage.WAVE:

@@ -9,14 +9,8 @@ from hypothesis import strategies as st
 
 from colonnade.core.fixedpoint import GRID
 from colonnade.linear.kernels import score
-from colonnade.methods.column_moments import (
-    clipped_normal,
-    moments_code,
-    moments_mechanism,
-    moments_of,
-    shared_column,
-    sums,
-)
+from colonnade.linear.sums import moments_mechanism, sums
+from colonnade.methods.column_moments import clipped_normal, moments_code, moments_of, shared_column
 from colonnade.methods.frank_wolfe.residual import (
     COEF_UNIT,
     MAX_COEF,

@@ -11,6 +11,8 @@ from support.vaults import ME, OTHER, ledger_of, refusal, vault_of
 
 from colonnade.core.errors import BadMessage, ColonnadeError, RequestConflict
 from colonnade.ledger.ledger import Ledger
+from colonnade.linear.ball import MAX_COEF as MAX_PROJECTION
+from colonnade.linear.ball import MAX_OFFSET, Projection
 from colonnade.methods.frank_wolfe.codec import FrankWolfeTask, task_to_bytes
 from colonnade.methods.frank_wolfe.residual import (
     MAX_CLIP,
@@ -21,8 +23,7 @@ from colonnade.methods.frank_wolfe.residual import (
 )
 from colonnade.methods.job import Job, job_id
 from colonnade.methods.moments import codec as moments_codec
-from colonnade.methods.moments.rows import MAX_COEF as MAX_PROJECTION
-from colonnade.methods.moments.rows import MAX_OFFSET, MAX_SKETCH, Projection
+from colonnade.methods.moments.rows import MAX_SKETCH
 from colonnade.methods.moments.spec import MomentsSpec, Stage
 from colonnade.methods.moments.tasks import Task
 from colonnade.methods.problem import Labels

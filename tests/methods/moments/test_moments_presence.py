@@ -13,20 +13,21 @@ from support.entropy import ShakeNoise
 from colonnade.core.arrays import Int16Array, IntArray
 from colonnade.core.errors import BadMessage
 from colonnade.core.fixedpoint import GRID, Bounds
-from colonnade.methods.base import Member, Part
-from colonnade.methods.moments.codec import spec_from_bytes, spec_to_bytes
-from colonnade.methods.moments.plan import recommend
-from colonnade.methods.moments.rows import (
+from colonnade.linear.ball import (
     BALL,
     INNER_SENSITIVITY2,
     MAX_OFFSET,
     TRIANGLE_SENSITIVITY2,
     UNIT,
     Projection,
-    inner_products,
     project,
     triangle,
 )
+from colonnade.methods.base import Member, Part
+from colonnade.methods.frank_wolfe.residual import TaskParameters
+from colonnade.methods.moments.codec import spec_from_bytes, spec_to_bytes
+from colonnade.methods.moments.plan import recommend
+from colonnade.methods.moments.rows import inner_products
 from colonnade.methods.moments.solver.people import people
 from colonnade.methods.moments.spec import MEANS, MomentsSpec
 from colonnade.methods.moments.tasks import Task
@@ -96,6 +97,25 @@ def test_means_move_by_no_more_than_is_paid_for_when_a_person_comes_or_goes(leve
     rho = rho_from_units(noise.cost)
     assert worst / (2 * noise.sigma2) <= rho
     assert worst / (2 * (noise.sigma2 / 4)) > rho or levels % 2
+
+
+def test_screening_scores_do_not_depend_on_rows_of_absent_people() -> None:
+    # Columns of a category lie at their lower end there, not at 0.
+    spec = replace(spec_of(3), screen_units=units_down(0.1))
+    rng = np.random.default_rng(0)
+    one = rng.integers(-GRID, GRID + 1, (4, N_ROWS)).astype(np.int16)
+    two, presence = one.copy(), np.full(N_ROWS, GRID, np.int16)
+    presence[:7] = 0
+    two[:, :7] = -GRID
+    public = TaskParameters.saturated(
+        np.zeros(3, np.int64), np.zeros(spec.sketch_dim), clip=1.0, offset=0.0
+    )
+    scores: list[Any] = []
+    for table in (one, two):
+        data = Data(table[:-1], table[-1], ((0, 1, 2),), (presence,))
+        member = replace(parties(data, spec, "job", ZeroNoise())["p0"], gate=OpenGate())  # type: ignore[arg-type]
+        scores += member._screen(Task(1, public=public), b"")
+    np.testing.assert_array_equal(scores[0], scores[1])
 
 
 def test_an_audit_of_one_persons_presence_finds_what_is_paid_for_and_no_more() -> None:

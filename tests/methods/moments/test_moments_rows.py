@@ -11,24 +11,27 @@ from support.entropy import ShakeNoise
 
 from colonnade.core.arrays import Int16Array, IntArray
 from colonnade.core.fixedpoint import GRID
-from colonnade.methods.column_moments import moments_mechanism, sums
-from colonnade.methods.moments import rows as rows_module
-from colonnade.methods.moments.rows import (
+from colonnade.linear import ball as ball_module
+from colonnade.linear.ball import (
     BALL,
     DIAGONAL,
     INNER_SENSITIVITY2,
     MAX_COEF,
     MAX_OFFSET,
-    MAX_SKETCH,
     OFF_DIAGONAL,
     TRIANGLE_SENSITIVITY2,
     UNIT,
     Projection,
+    project,
+    triangle,
+)
+from colonnade.linear.sums import moments_mechanism, sums
+from colonnade.methods.moments import rows as rows_module
+from colonnade.methods.moments.rows import (
+    MAX_SKETCH,
     back_rows,
     inner_products,
-    project,
     sketch_sensitivity2,
-    triangle,
 )
 from colonnade.methods.moments.tasks import Task
 from colonnade.privacy.accounting import rho_from_units, units_down
@@ -196,7 +199,8 @@ def test_products_and_triangles_do_not_depend_on_how_rows_are_split(
     projection = Projection(draw.integers(-UNIT, UNIT, (2, 3)), np.zeros(2, np.int64))
     whole = project(features, None, projection)
     products = inner_products(whole, q, SKETCH)
-    monkeypatch.setattr(rows_module, "_CHUNK", 7)
+    monkeypatch.setattr(ball_module, "CHUNK", 7)
+    monkeypatch.setattr(rows_module, "CHUNK", 7)
     assert np.array_equal(project(features, None, projection), whole)
     assert np.array_equal(inner_products(whole, q, SKETCH), products)
     others = back_rows(q, SKETCH, start=0, stop=N_ROWS).astype(np.int64)
@@ -208,8 +212,8 @@ def test_a_compiled_ball_equals_its_plain_twin() -> None:
     sums = draw.integers(-(2**62), 2**62, (3, 50))
     sums[:, :25] >>= 26
     one, two = np.empty((3, 50), np.int16), np.empty((3, 50), np.int16)
-    rows_module._into_ball(sums.copy(), one)
-    rows_module._into_ball.py_func(sums.copy(), two)  # type: ignore[attr-defined]
+    ball_module.into_ball(sums.copy(), one)
+    ball_module.into_ball.py_func(sums.copy(), two)  # type: ignore[attr-defined]
     assert np.array_equal(one, two)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colonnade.core.arrays import Int16Array, IntArray
-from colonnade.methods.moments.rows import BALL
+from colonnade.linear.ball import BALL
 from colonnade.methods.sealed import rows as rows_module
 from colonnade.methods.sealed.ring import MAX_SMALL
 from colonnade.methods.sealed.rows import RowScale, signs

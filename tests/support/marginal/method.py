@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from colonnade.core.fixedpoint import GRID
+from colonnade.linear.sums import moments_mechanism
 from colonnade.methods.base import Member, Method, Part, Unit
-from colonnade.methods.column_moments import moments_code, moments_mechanism
+from colonnade.methods.column_moments import moments_code
 from colonnade.methods.problem import Labels, Loss, Problem
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.sketching.packing import ShareCode

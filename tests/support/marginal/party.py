@@ -9,7 +9,7 @@ from colonnade.core.arrays import Int16Array, IntArray
 from colonnade.core.errors import BadMessage
 from colonnade.core.fixedpoint import GRID
 from colonnade.ledger.entries import ReleaseKey
-from colonnade.methods.column_moments import sums
+from colonnade.linear.sums import sums
 from colonnade.party.methods.base import JobContext
 from colonnade.wire.codec import Releases
 from support.marginal.method import MEANS, PRODUCTS, MarginalSpec

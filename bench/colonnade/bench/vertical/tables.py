@@ -71,6 +71,56 @@ TABLES = {
     ),
 }
 
+# Tables that no rule was chosen on.
+FRESH = {
+    "electricity": Table(
+        {"day": (1, 7), "": (0, 1)},  # normalised by its publisher
+        label=(-1, 1),
+        loss=Loss.LOGISTIC,
+    ),
+    "phishing": Table({"": (-1, 1)}, label=(-1, 1), loss=Loss.LOGISTIC),  # answers coded -1, 0, 1
+    "a9a": Table({"": (0, 1)}, label=(-1, 1), loss=Loss.LOGISTIC),
+    "breast_cancer": Table(
+        {
+            "mean_radius": (0, 40),  # micrometres, from images of cells
+            "mean_texture": (0, 50),
+            "mean_perimeter": (0, 250),
+            "mean_area": (0, 3000),
+            "radius_error": (0, 2),
+            "texture_error": (0, 5),
+            "perimeter_error": (0, 20),
+            "area_error": (0, 300),
+            "worst_radius": (0, 40),
+            "worst_texture": (0, 60),
+            "worst_perimeter": (0, 250),
+            "worst_area": (0, 4000),
+            "worst_compactness": (0, 1),
+            "worst_concavity": (0, 1),
+            "mean_": (0, 0.5),
+            "worst_": (0, 0.5),
+            "": (0, 0.1),
+        },
+        label=(-1, 1),
+        loss=Loss.LOGISTIC,
+    ),
+    "diabetes": Table(
+        {
+            "age": (18, 90),
+            "sex": (1, 2),
+            "bmi": (15, 50),
+            "bp": (60, 140),
+            "s1": (80, 320),  # milligrams a decilitre
+            "s2": (30, 260),
+            "s3": (15, 110),
+            "s4": (1, 10),
+            "s5": (2.5, 7),
+            "s6": (50, 140),
+        },
+        label=(0, 400),
+        loss=Loss.SQUARED,
+    ),
+}
+
 
 def load(folder: Path, name: str, *, parties: int = 4) -> Data:
     """Read ``NAME.csv.gz``, put it on the grid and split its columns over parties in order."""
@@ -95,7 +145,7 @@ def read(folder: Path, name: str) -> tuple[list[FloatArray], list[Bounds], Float
     except OSError as error:
         raise BadInput(f"{path}: cannot read the table: {error.strerror or error}") from None
     *columns, label = np.array(rows, np.float64).T
-    table = TABLES[name]
+    table = (TABLES | FRESH)[name]
     return columns, [_bounds(table, title) for title in header[:-1]], label, Bounds(*table.label)
 
 

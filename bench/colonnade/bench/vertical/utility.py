@@ -23,8 +23,7 @@ from colonnade.methods.problem import Loss, Problem
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.simulate.data.synthetic import make
-from colonnade.simulate.evaluation.expected import central_reference
-from colonnade.simulate.evaluation.references import nonprivate
+from colonnade.simulate.evaluation.references import central_reference, nonprivate
 from colonnade.simulate.inprocess.vertical import Data, fit, model_of, quality, run
 
 Progress = Callable[[str], None]

@@ -21,6 +21,8 @@ MAX_RUNS = 1000
 # The chunks that a party returns in a round must fit one body, and a task one message.
 MAX_BODY_BYTES = 3 << 20
 _MAX_CHUNK = 1 << 16
+# Every chunk is a round, and every round some entries of each party's ledger, for good.
+MAX_CHUNKS = 10_000
 
 
 class Mode(enum.Enum):
@@ -111,6 +113,8 @@ class AlignmentSpec:
         most = before + sum(map(self.max_count, range(self.n_parties)))
         if most + self.noise.phantoms().most > MAX_ROWS:
             raise ValueError("the parties may list more people than there can be rows")
+        if max(self.max_counts()) > MAX_CHUNKS * self.chunk:
+            raise ValueError(f"a list may have more than {MAX_CHUNKS} chunks; make chunks larger")
 
     @property
     def n_parties(self) -> int:

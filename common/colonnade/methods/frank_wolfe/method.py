@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from colonnade.linear.kernels import score
+from colonnade.linear.sums import sums
 from colonnade.methods.base import Member, Method, Unit
-from colonnade.methods.column_moments import shared_column, sums
+from colonnade.methods.column_moments import shared_column
 from colonnade.methods.frank_wolfe.codec import question, spec_from_bytes, spec_to_bytes
 from colonnade.methods.frank_wolfe.plan import Plan, recommend
 from colonnade.methods.frank_wolfe.residual import SCORE_SENSITIVITY, TaskParameters, residual

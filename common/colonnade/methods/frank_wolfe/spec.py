@@ -13,8 +13,9 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from colonnade.linear.sums import moments_mechanism
 from colonnade.methods.base import payload
-from colonnade.methods.column_moments import moments_code, moments_mechanism
+from colonnade.methods.column_moments import moments_code
 from colonnade.methods.frank_wolfe.residual import SCORE_SENSITIVITY
 from colonnade.methods.groups import check_groups, moved_columns
 from colonnade.methods.problem import Labels, Loss

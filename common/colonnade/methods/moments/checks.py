@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from colonnade.methods.moments.rows import MAX_COLUMNS, MAX_OUTPUTS, MAX_ROWS
+from colonnade.linear.ball import MAX_COLUMNS, MAX_OUTPUTS, MAX_ROWS
 from colonnade.methods.problem import Labels
 
 if TYPE_CHECKING:

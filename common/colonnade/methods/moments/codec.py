@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from colonnade.core.errors import BadMessage
+from colonnade.linear.ball import Projection
 from colonnade.methods.base import Member, Part
 from colonnade.methods.frank_wolfe.codec import FrankWolfeTask, step_from_proto, step_to_proto
 from colonnade.methods.messages import (
@@ -14,7 +15,6 @@ from colonnade.methods.messages import (
     read_task,
     same_numbers,
 )
-from colonnade.methods.moments.rows import Projection
 from colonnade.methods.moments.spec import MomentsSpec
 from colonnade.methods.moments.tasks import Task
 from colonnade.v1 import job_pb2

@@ -7,8 +7,8 @@ ones fall to the penalty.
 
 import math
 
+from colonnade.linear.ball import BALL, OFF_DIAGONAL
 from colonnade.methods.base import Part
-from colonnade.methods.moments.rows import BALL, OFF_DIAGONAL
 from colonnade.methods.moments.solver.scales import clipped
 from colonnade.methods.moments.spec import GRAM, LABEL, MARGINALS, MomentsSpec
 

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from colonnade.linear.ball import Projection, project, triangle
 from colonnade.methods.base import Member, Method, Unit
 from colonnade.methods.frank_wolfe.method import FRANK_WOLFE
 from colonnade.methods.groups import check_same_groups
 from colonnade.methods.moments.codec import spec_from_bytes, spec_to_bytes
 from colonnade.methods.moments.expected import expected_idle
 from colonnade.methods.moments.plan import MomentsPlan, recommend
-from colonnade.methods.moments.rows import Projection, inner_products, project, triangle
+from colonnade.methods.moments.rows import inner_products
 from colonnade.methods.moments.spec import MomentsSpec
 from colonnade.methods.problem import Problem
 from colonnade.sketching.sparse import SparseSketch

@@ -28,20 +28,21 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from colonnade.methods.base import Part
-from colonnade.methods.column_moments import moments_code, moments_mechanism
-from colonnade.methods.frank_wolfe.residual import SCORE_SENSITIVITY
-from colonnade.methods.frank_wolfe.spec import SELECT_BYTES
-from colonnade.methods.groups import moved_columns, moved_or_absent
-from colonnade.methods.moments.checks import check_spec
-from colonnade.methods.moments.rows import (
+from colonnade.linear.ball import (
     BALL,
     INNER_SENSITIVITY2,
     OFF_DIAGONAL,
     TRIANGLE_SENSITIVITY2,
-    sketch_sensitivity2,
     triangle_size,
 )
+from colonnade.linear.sums import moments_mechanism
+from colonnade.methods.base import Part
+from colonnade.methods.column_moments import moments_code
+from colonnade.methods.frank_wolfe.residual import SCORE_SENSITIVITY
+from colonnade.methods.frank_wolfe.spec import SELECT_BYTES
+from colonnade.methods.groups import moved_columns, moved_or_absent
+from colonnade.methods.moments.checks import check_spec
+from colonnade.methods.moments.rows import sketch_sensitivity2
 from colonnade.methods.problem import Labels, Loss
 from colonnade.privacy.mechanisms import DiscreteGaussian, SignedSelection
 from colonnade.sketching.packing import ShareCode
@@ -206,8 +207,8 @@ class MomentsSpec:
     def made(self, part: Part, kind: str) -> NoiseAndCode:
         """Return mechanism and code of a release of numbers.
 
-        Privacy: sensitivities are those of `methods.moments.rows` and, for means, of
-        `methods.column_moments`.
+        Privacy: sensitivities are those of `linear.ball`, `methods.moments.rows` and, for means, of
+        `linear.sums`.
         """
         if kind == MEANS:
             summed = self.sums_label(part)

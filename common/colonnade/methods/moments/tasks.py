@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from colonnade.core.arrays import IntArray
+from colonnade.linear.ball import Projection, check_outputs, exceeds
 from colonnade.methods.frank_wolfe.residual import TaskParameters
-from colonnade.methods.moments.rows import MAX_SKETCH, Projection, check_outputs, exceeds
+from colonnade.methods.moments.rows import MAX_SKETCH
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from colonnade.methods.moments.rows import MAX_COLUMNS, MAX_ROWS
+from colonnade.linear.ball import MAX_COLUMNS, MAX_ROWS
 from colonnade.methods.sealed.charges import check_key, check_reply
 from colonnade.methods.sealed.kinds import OPENINGS, REPLIES, parsed
 from colonnade.methods.sealed.packing import MAX_BODY_BYTES

@@ -7,7 +7,7 @@ computes them from the specification, clips its rows by them and is charged for 
 import math
 from dataclasses import dataclass
 
-from colonnade.methods.moments.rows import BALL
+from colonnade.linear.ball import BALL
 from colonnade.methods.sealed.rows import RowScale
 
 # A sum of products of two columns with correlation 1 and deviation 1 reaches this: 0.7 of what the

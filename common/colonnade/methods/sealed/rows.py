@@ -1,6 +1,6 @@
 """Rows of a sealed exchange: in a ball, summed into public buckets, in few integer steps.
 
-A row first goes through `moments.rows.project`, whatever the coordinator's map, so it lies in the
+A row first goes through `linear.ball.project`, whatever the coordinator's map, so it lies in the
 ball of radius ``BALL``. Above ``buckets`` rows, row ``r`` is added to bucket ``r mod buckets`` with
 a public sign. Each bucket is then scaled into a ball of radius ``ball`` and rounded to steps, of
 which ``radius`` make that radius.
@@ -29,7 +29,7 @@ import numpy as np
 from colonnade.core.arrays import Int16Array, IntArray
 from colonnade.core.constant_time import inverse_root, reciprocal
 from colonnade.core.jit import njit
-from colonnade.methods.moments.rows import BALL
+from colonnade.linear.ball import BALL
 from colonnade.methods.sealed.ring import MAX_SMALL
 
 # A bucket's norm is below this, so that its square is below 2**62.

@@ -22,19 +22,15 @@ Both sides derive mechanisms, codes and sizes from the same public numbers, neve
 
 import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
+from colonnade.linear.ball import BALL, OFF_DIAGONAL, TRIANGLE_SENSITIVITY2, triangle_size
+from colonnade.linear.sums import moments_mechanism
 from colonnade.methods.base import Part
-from colonnade.methods.column_moments import moments_code, moments_mechanism
+from colonnade.methods.column_moments import moments_code
 from colonnade.methods.groups import moved_columns, moved_or_absent
-from colonnade.methods.moments.rows import (
-    BALL,
-    OFF_DIAGONAL,
-    TRIANGLE_SENSITIVITY2,
-    triangle_size,
-)
 from colonnade.methods.moments.spec import NoiseAndCode
 from colonnade.methods.problem import Labels, Loss
 from colonnade.methods.sealed.charges import Product, sigma2_within
@@ -71,6 +67,11 @@ class Prices:
     cross: int  # all replies and openings of kept columns together
     wide: int = 0  # the Gram matrix of all features
     label: int = 0  # products with the label: the reply, or all of its owner's openings
+
+    def halved(self, times: int) -> "Prices":
+        """Return lower prices of products between parties; those of Gram matrices stay."""
+        cross, label = max(1, self.cross >> times), self.label >> times
+        return replace(self, cross=cross, label=max(label, min(1, self.label)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +265,7 @@ class SealedSpec:
     def made(self, part: Part, kind: str) -> NoiseAndCode:
         """Return mechanism and code of a party's own statistics.
 
-        Privacy: sensitivities are those of `moments.rows` and, for means, of `column_moments`.
+        Privacy: sensitivities are those of `linear.ball` and, for means, of `linear.sums`.
         """
         prices = self.prices[self.place(part.party)]
         if kind == MEANS:

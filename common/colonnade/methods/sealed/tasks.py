@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from colonnade.core.errors import BadMessage
 from colonnade.ledger.entries import canonical
+from colonnade.linear.ball import Projection
 from colonnade.methods.base import Part
-from colonnade.methods.moments.rows import Projection
 from colonnade.methods.sealed.kinds import LABEL, WIDE, Stage, parsed
 from colonnade.methods.sealed.spec import SealedSpec
 

@@ -18,6 +18,8 @@ from colonnade.solvers.designs import column_kernels as kernels
 # Rows quantised at a time: what `quantise` works on stays in a processor's cache.
 _ROWS_AT_ONCE = 1 << 14
 
+EVERY_ROW = slice(None)
+
 Moved: TypeAlias = tuple[int, float]
 """A feature and by how much its coefficient changed."""
 
@@ -91,6 +93,9 @@ class Columns(Protocol):
     def square_sums(self) -> IntArray:
         """Return the exact sum of squares of every column of integers."""
 
+    def dense(self, features: IntArray, rows: slice = EVERY_ROW) -> Int16Array:
+        """Return some columns of integers, zeros and all, each contiguous."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DenseDesign:
@@ -153,6 +158,10 @@ class DenseDesign:
     def square_sums(self) -> IntArray:
         """Return the exact sum of squares of every column of integers."""
         return np.array([kernels.square_sum(column) for column in self.columns], np.int64)
+
+    def dense(self, features: IntArray, rows: slice = EVERY_ROW) -> Int16Array:
+        """Return some columns of integers, each contiguous: a copy."""
+        return np.ascontiguousarray(self.columns[:, rows][features])
 
     def by_columns(self) -> "DenseDesign":
         """Return this, also if rows are contiguous: a solver that reads columns is slow then."""

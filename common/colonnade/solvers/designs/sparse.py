@@ -14,7 +14,7 @@ from colonnade.core.arrays import AnyArray, FloatArray, Int16Array, Int32Array, 
 from colonnade.core.fixedpoint import GRID, Bounds
 from colonnade.core.jit import njit
 from colonnade.solvers.designs import column_kernels as kernels
-from colonnade.solvers.designs.dense import Moved, Rows, check_units, design_units
+from colonnade.solvers.designs.dense import EVERY_ROW, Moved, Rows, check_units, design_units
 
 Lines: TypeAlias = tuple[Int16Array, Int32Array, IntArray]
 """Values line by line (a line is a column or a row), their places, and where each line starts."""
@@ -77,6 +77,16 @@ class SparseDesign:
         """Return the exact sum of squares of every column of integers."""
         sums = [kernels.square_sum(self._column(j)[0]) for j in range(self.shape[1])]
         return np.array(sums, np.int64)
+
+    def dense(self, features: IntArray, rows: slice = EVERY_ROW) -> Int16Array:
+        """Return some columns of integers, zeros and all, each contiguous."""
+        first, last, _ = rows.indices(self.n_rows)
+        found = np.zeros((features.size, max(last - first, 0)), np.int16)
+        for place, feature in enumerate(features.tolist()):
+            values, indices = self._column(feature)
+            begin, end = np.searchsorted(indices, (first, last))
+            found[place, indices[begin:end] - first] = values[begin:end]
+        return found
 
     def by_columns(self) -> "SparseDesign":
         """Return this."""

@@ -4,7 +4,7 @@ Privacy: four kinds of release, all through the gate. A selection is the exponen
 exact integer scores whose sensitivity is `SCORE_SENSITIVITY` for any task a coordinator can send
 (see `methods.frank_wolfe.residual`). A share is the sketch of a whole column with discrete Gaussian
 noise for ``2 GRID`` times the column norm of ``J``; the label's sketch is the same. Means are the
-sums of all columns of the job and of their squares (see `methods.column_moments`). Which features
+sums of all columns of the job and of their squares (see `linear.sums`). Which features
 were shared before, and how a column is clipped before it is shared, follows from stored releases
 only, so it depends on released bytes alone.
 """
@@ -20,7 +20,8 @@ from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger, Released
 from colonnade.linear.kernels import score
-from colonnade.methods.column_moments import moments_of, shared_column, sums
+from colonnade.linear.sums import sums
+from colonnade.methods.column_moments import moments_of, shared_column
 from colonnade.methods.frank_wolfe.codec import task_from_bytes
 from colonnade.methods.frank_wolfe.residual import TaskParameters, residual
 from colonnade.methods.frank_wolfe.spec import (

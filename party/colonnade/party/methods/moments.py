@@ -1,9 +1,9 @@
 """A party's side of a moments job: one answer a round, each through the gate.
 
-Privacy: seven kinds of release. Means are sums of columns and squares (`methods.column_moments`);
+Privacy: seven kinds of release. Means are sums of columns and squares (`linear.sums`);
 a choice in screening is Frank-Wolfe's (`methods.frank_wolfe.residual`); all others begin with a
 projection of each row into a ball, chosen by the coordinator and bounded here
-(`methods.moments.rows`). Mechanisms and prices follow from the specification alone, and a
+(`linear.ball`). Mechanisms and prices follow from the specification alone, and a
 task is refused, before anything is charged, for what it says and never for what the data is.
 """
 
@@ -17,12 +17,13 @@ from colonnade.core.errors import BadMessage
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger, Released
+from colonnade.linear.ball import triangle
 from colonnade.linear.kernels import score
 from colonnade.methods.base import Part
 from colonnade.methods.frank_wolfe.residual import residual
 from colonnade.methods.frank_wolfe.spec import encode_choice
 from colonnade.methods.moments.codec import task_from_bytes
-from colonnade.methods.moments.rows import inner_products, triangle
+from colonnade.methods.moments.rows import inner_products
 from colonnade.methods.moments.spec import CROSS, GRAM, MARGINALS, MEANS, SCREEN, MomentsSpec, Stage
 from colonnade.methods.moments.tasks import Task
 from colonnade.party.data.columns import Columns

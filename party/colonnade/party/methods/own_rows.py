@@ -11,8 +11,8 @@ import numpy as np
 from colonnade.core.arrays import Int16Array, IntArray
 from colonnade.core.errors import BadMessage
 from colonnade.core.fixedpoint import GRID
-from colonnade.methods.column_moments import sums
-from colonnade.methods.moments.rows import Projection, project
+from colonnade.linear.ball import Projection, project
+from colonnade.linear.sums import sums
 from colonnade.party.data.columns import Columns
 
 

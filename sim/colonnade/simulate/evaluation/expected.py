@@ -3,17 +3,16 @@
 import statistics
 from collections.abc import Callable
 
-import numpy as np
-
 from colonnade.methods.base import MethodSpec, Plan
 from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec
 from colonnade.methods.moments.spec import MomentsSpec
 from colonnade.methods.problem import Loss
 from colonnade.methods.registry import method_of
+from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.simulate.data.synthetic import make
-from colonnade.simulate.evaluation.references import central, central_spec
-from colonnade.simulate.inprocess import moments
+from colonnade.simulate.evaluation.references import central_reference
+from colonnade.simulate.inprocess import moments, sealed
 from colonnade.simulate.inprocess import vertical as inprocess
 from colonnade.simulate.inprocess.vertical import Data, Model, quality
 
@@ -21,16 +20,13 @@ from colonnade.simulate.inprocess.vertical import Data, Model, quality
 _FITS: dict[str, Callable[..., Model]] = {
     FrankWolfeSpec.kind: inprocess.fit,
     MomentsSpec.kind: moments.fit,
+    SealedSpec.kind: sealed.fit,
 }
 
 # Made-up rows, and values in all: enough for two digits in a few seconds.
 _MAX_ROWS = 50_000
 _MAX_VALUES = 6_000_000
 _LEAST_ROWS = 1_000
-
-# Radius of the one ball and rounds of the centralised reference: the best of a coarse search.
-_CENTRAL_RADIUS = 3.0
-_CENTRAL_ROUNDS = ((10_000, 24), (50_000, 40), (200_000, 64), (10**12, 96))
 
 
 def expected_accuracy(
@@ -78,21 +74,6 @@ def expected_accuracy(
         "rows_simulated": rows,
         "seeds": seeds,
     }
-
-
-def central_reference(data: Data, *, loss: Loss, rho_units: int, seed: int) -> Model:
-    """Fit private Frank-Wolfe with all columns in one place, at the same total cost.
-
-    What is left of a budget that buys not even its choices is the model that is zero.
-    """
-    rounds = next(count for rows, count in _CENTRAL_ROUNDS if data.label.size <= rows)
-    try:
-        spec = central_spec(
-            data, rho_units=rho_units, loss=loss, radius=_CENTRAL_RADIUS, rounds=rounds
-        )
-    except ValueError:
-        return Model([np.zeros(len(split)) for split in data.splits], 0.0)
-    return central(data, spec, seed=seed)
 
 
 def _fit(data: Data, spec: MethodSpec, *, seed: int) -> Model:

@@ -18,15 +18,15 @@ from colonnade.core.fixedpoint import GRID, Bounds, quantise
 from colonnade.methods.job import Job
 from colonnade.methods.problem import Loss
 from colonnade.simulate.data.held_out import Divided
-from colonnade.simulate.evaluation.expected import central_reference
 from colonnade.simulate.evaluation.linear_fit import fit_linear
+from colonnade.simulate.evaluation.references import central_reference
 from colonnade.simulate.inprocess.vertical import Data, Model, auc, r2
 from colonnade.simulate.sites import Column, Site
 
 NOTE = "simulation only: computed from all parties' data in one place"
 CENTRAL_IS = (
-    "Private, all data in one place: private Frank-Wolfe by one party that holds all columns, under"
-    " the job's bounds, for what the job may cost all parties together."
+    "Private, all data in one place: the solver gram by one party that holds all columns, under the"
+    " job's bounds, for what the job may cost all parties together."
 )
 NONPRIVATE_IS = (
     "Not private: linear or logistic regression on all fitted rows, in one place, of standardised"

@@ -6,11 +6,64 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import GRID
+from colonnade.linear.losses import LOGISTIC, SQUARED
+from colonnade.linear.penalties import no_penalty
 from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec, Sampling
 from colonnade.methods.problem import Labels, Loss
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.simulate.evaluation.linear_fit import fit_linear
 from colonnade.simulate.inprocess.vertical import Data, Model, fit
+from colonnade.solvers.algorithms.gram import Gram
+from colonnade.solvers.budgets import plan_units
+from colonnade.solvers.designs.dense import DenseDesign
+from colonnade.solvers.iteration import Direct
+from colonnade.solvers.problem import Problem
+from colonnade.solvers.solve import solve
+
+# Radius of the one ball and rounds of centralised Frank-Wolfe: the best of a coarse search.
+_RADIUS = 3.0
+_ROUNDS = ((10_000, 24), (50_000, 40), (200_000, 64), (10**12, 96))
+
+
+def central_reference(data: Data, *, loss: Loss, rho_units: int, seed: int) -> Model:
+    """Fit the solver ``gram`` with all columns in one place, at the same total cost.
+
+    It is what `colonnade fit` runs, with seeded noise: not private, and about no real ledger. What
+    is left of a budget that buys not even its releases is the model that is zero.
+    """
+    solver, classes = Gram(), loss is Loss.LOGISTIC
+    order = [feature for split in data.splits for feature in split]
+    ones = np.full((1, data.label.size), GRID, np.int16)
+    design = DenseDesign(np.vstack([data.columns[order], ones]), np.full(len(order) + 1, 1 / GRID))
+    try:
+        plan = plan_units(solver.parts(*design.shape), rho_units)
+    except ValueError:
+        return _zero(data)
+    label = np.where(data.label > 0, 1.0, -1.0) if classes else data.label / GRID
+    scales = np.append(np.ones(len(order)), 0.0)
+    problem = Problem(LOGISTIC if classes else SQUARED, no_penalty(), scales)
+    noise = SeededNoise(seed)
+    release = Direct(noise)
+    coef = solve(problem, design, label, solver, plan=plan, release=release, sampler=noise)
+    return Model(_by_party(data, coef[:-1]), float(coef[-1]))
+
+
+def frank_wolfe_reference(data: Data, *, loss: Loss, rho_units: int, seed: int) -> Model:
+    """Fit private Frank-Wolfe with all columns in one place: the papers' centralised baseline."""
+    rounds = next(count for rows, count in _ROUNDS if data.label.size <= rows)
+    try:
+        spec = central_spec(data, rho_units=rho_units, loss=loss, radius=_RADIUS, rounds=rounds)
+    except ValueError:
+        return _zero(data)
+    return central(data, spec, seed=seed)
+
+
+def _zero(data: Data) -> Model:
+    return Model([np.zeros(len(split)) for split in data.splits], 0.0)
+
+
+def _by_party(data: Data, coef: FloatArray) -> list[FloatArray]:
+    return np.split(coef, np.cumsum([len(split) for split in data.splits])[:-1])
 
 
 def nonprivate(data: Data, loss: Loss, *, seed: int = 0) -> Model:
@@ -55,6 +108,4 @@ def central(data: Data, spec: FrankWolfeSpec, *, seed: int) -> Model:
     order = tuple(feature for split in data.splits for feature in split)
     concat = replace(data, splits=(order,))
     model = fit(concat, spec, SeededNoise(seed), job=f"central {seed}")
-    cuts = np.cumsum([len(split) for split in data.splits])[:-1]
-    parts: list[FloatArray] = np.split(model.coefs[0], cuts)
-    return Model(parts, model.intercept)
+    return Model(_by_party(data, model.coefs[0]), model.intercept)

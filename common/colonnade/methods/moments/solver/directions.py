@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
+from colonnade.linear.ball import BALL
 from colonnade.linear.gram import floored, ridge
 from colonnade.methods.base import Part
-from colonnade.methods.moments.rows import BALL
 from colonnade.methods.moments.solver.estimates import Bodies, Local
 from colonnade.methods.moments.solver.people import people
 from colonnade.methods.moments.solver.scales import DecodedSketch, clipped

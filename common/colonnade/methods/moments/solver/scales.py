@@ -13,16 +13,10 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.fixedpoint import GRID
+from colonnade.linear.ball import BALL, MAX_COEF, MAX_OFFSET, UNIT, Projection
 from colonnade.methods.base import Part
 from colonnade.methods.column_moments import Moments, moments_of
-from colonnade.methods.moments.rows import (
-    BALL,
-    MAX_COEF,
-    MAX_OFFSET,
-    MAX_SKETCH,
-    UNIT,
-    Projection,
-)
+from colonnade.methods.moments.rows import MAX_SKETCH
 from colonnade.methods.moments.solver.people import MeansSpec, present
 from colonnade.methods.moments.spec import MEANS
 

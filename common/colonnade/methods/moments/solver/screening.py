@@ -7,9 +7,9 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import GRID
+from colonnade.linear.ball import BALL
 from colonnade.methods.base import Part
 from colonnade.methods.frank_wolfe.residual import COEF_UNIT, MAX_COEF, TaskParameters
-from colonnade.methods.moments.rows import BALL
 from colonnade.methods.moments.solver.scales import Scales, clipped
 from colonnade.methods.moments.spec import LABEL, MomentsSpec
 

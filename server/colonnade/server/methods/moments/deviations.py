@@ -3,8 +3,8 @@
 import numpy as np
 
 from colonnade.core.arrays import FloatArray
+from colonnade.linear.ball import BALL, DIAGONAL
 from colonnade.methods.base import Part
-from colonnade.methods.moments.rows import BALL, DIAGONAL
 from colonnade.methods.moments.solver.estimates import Bodies
 from colonnade.methods.moments.solver.people import present
 from colonnade.methods.moments.solver.scales import Scales, clipped

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from colonnade.core.arrays import FloatArray
+from colonnade.linear.ball import BALL, DIAGONAL, OFF_DIAGONAL
 from colonnade.linear.gram import floored
 from colonnade.methods.base import Part
-from colonnade.methods.moments.rows import BALL, DIAGONAL, OFF_DIAGONAL
 from colonnade.methods.moments.solver.directions import spans_of
 from colonnade.methods.moments.solver.estimates import level_of
 from colonnade.methods.moments.solver.people import people, present

@@ -12,12 +12,12 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.errors import BadInput
+from colonnade.linear.ball import Projection
 from colonnade.linear.gram import within_ball
 from colonnade.methods.base import Part
 from colonnade.methods.calibration import Calibration, discriminant
 from colonnade.methods.frank_wolfe.residual import COEF_UNIT, MAX_COEF
 from colonnade.methods.made_up_scores import joined
-from colonnade.methods.moments.rows import Projection
 from colonnade.methods.moments.solver.scales import Scales
 from colonnade.methods.problem import Loss
 from colonnade.methods.sealed.kinds import (

@@ -1,0 +1,1 @@
+"""Accuracy at equal prices: what jobs are compared with, and how far they are from it."""

@@ -1,0 +1,120 @@
+"""Tables for measuring accuracy, in two parts: rows that are fitted, and rows that are scored.
+
+Made-up tables are declared within ten standard deviations, as by somebody who knows little; public
+ones as their quantities allow. `CHOSEN_ON` are the tables that rules and constants were chosen on
+(other rows, other noise); none was chosen on the others.
+"""
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.bench.vertical.methods import SHAPES, Raw
+from colonnade.bench.vertical.tables import FRESH, TABLES, read
+from colonnade.core.arrays import FloatArray
+from colonnade.core.fixedpoint import GRID, Bounds, quantise
+from colonnade.methods.problem import Loss
+from colonnade.simulate.data.synthetic import make
+from colonnade.simulate.inprocess.vertical import Data, Model, auc, r2
+
+CHOSEN_ON = ("equicorrelated", "factors", "ar", "california", "credit_default", "adult")
+PARTIES = 4
+ROWS, SCORED = 100_000, 20_000
+_DECLARED = Bounds(-10.0, 10.0)
+_HELD_OUT = 0.2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Divided:
+    """A table in its own units: rows to fit, and rows that nothing is fitted to."""
+
+    fitted: Raw
+    scored: Raw
+
+    def on_grid(self, bounds: list[Bounds], label_bounds: Bounds) -> tuple[Data, Data]:
+        """Return both parts on the grid, under the same bounds."""
+        first, second = (_on_grid(raw, bounds, label_bounds) for raw in (self.fitted, self.scored))
+        return first, second
+
+    def declared(self) -> tuple[Data, Data]:
+        """Return both parts under the declared bounds."""
+        return self.on_grid(list(self.fitted.bounds), self.fitted.label_bounds)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A table by name: fresh rows for each seed, or another division of the same rows."""
+
+    name: str
+    loss: Loss
+    divided: Callable[[int], Divided]
+
+    @property
+    def fresh(self) -> bool:
+        """Whether no rule was chosen on this table."""
+        return not self.name.startswith(CHOSEN_ON)
+
+    def score(self, data: Data, model: Model) -> float:
+        """Return R2, or the area under the ROC curve of classes."""
+        label, found = data.label / GRID, model.predict(data)
+        return auc(label, found) if self.loss is Loss.LOGISTIC else r2(label, found)
+
+
+def cases(quick: bool, folder: Path | None) -> Iterator[Case]:
+    """Yield the tables; ``folder`` holds the public ones."""
+    for features, shapes in ((40, tuple(SHAPES)), (400, ("equicorrelated", "factors"))):
+        for shape in shapes:
+            if not quick or (features, shape) in ((40, "equicorrelated"), (40, "factors")):
+                made = functools.partial(_made, shape, features)
+                yield Case(f"{shape} d={features}", Loss.SQUARED, made)
+    if folder is None:
+        return
+    for name, table in (TABLES | FRESH).items():
+        if not quick or name in ("california", "credit_default", "electricity", "phishing"):
+            yield Case(name, table.loss, functools.partial(_read, folder, name))
+
+
+def _made(shape: str, features: int, seed: int) -> Divided:
+    made = make(
+        ROWS + SCORED,
+        (features // PARTIES,) * PARTIES,
+        informative=6,
+        correlation=SHAPES[shape],
+        seed=seed,
+        structure=shape,
+    )
+    whole = Raw(list(made.columns), [_DECLARED] * features, made.label, _DECLARED, made.splits)
+    return _divide(whole, np.arange(ROWS + SCORED) >= ROWS)
+
+
+@functools.lru_cache(maxsize=2)
+def _table(folder: Path, name: str) -> Raw:
+    columns, bounds, label, label_bounds = read(folder, name)
+    places = np.array_split(np.arange(len(columns)), PARTIES)
+    splits = tuple(tuple(part.tolist()) for part in places)
+    return Raw(columns, bounds, label, label_bounds, splits)
+
+
+def _read(folder: Path, name: str, seed: int) -> Divided:
+    whole = _table(folder, name)
+    draw = np.random.default_rng(seed).permutation(whole.label.size)
+    held_out = np.zeros(whole.label.size, bool)
+    held_out[draw[: round(_HELD_OUT * draw.size)]] = True
+    return _divide(whole, held_out)
+
+
+def _divide(whole: Raw, held_out: NDArray[np.bool_]) -> Divided:
+    def part(rows: NDArray[np.bool_]) -> Raw:
+        columns: list[FloatArray] = [column[rows] for column in whole.columns]
+        return Raw(columns, whole.bounds, whole.label[rows], whole.label_bounds, whole.splits)
+
+    return Divided(part(~held_out), part(held_out))
+
+
+def _on_grid(raw: Raw, bounds: list[Bounds], label_bounds: Bounds) -> Data:
+    columns = [quantise(c, b, grid=GRID) for c, b in zip(raw.columns, bounds, strict=True)]
+    return Data(np.stack(columns), quantise(raw.label, label_bounds, grid=GRID), raw.splits)

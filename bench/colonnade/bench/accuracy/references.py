@@ -1,0 +1,122 @@
+"""Jobs beside references that are hard to beat, at the same total price, on rows held out."""
+
+import statistics
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from colonnade.bench.accuracy.cases import Case, Divided, cases
+from colonnade.bench.vertical.methods import bounds_for
+from colonnade.core.arrays import FloatArray
+from colonnade.core.fixedpoint import GRID, Bounds
+from colonnade.linear.losses import LOGISTIC, SQUARED
+from colonnade.methods.moments.plan import recommend
+from colonnade.methods.problem import Loss, Problem
+from colonnade.privacy.accounting import rho_of, units_down
+from colonnade.privacy.simulation import SeededNoise
+from colonnade.simulate.evaluation.references import (
+    central_reference,
+    frank_wolfe_reference,
+    nonprivate,
+)
+from colonnade.simulate.inprocess import moments
+from colonnade.simulate.inprocess.vertical import Data, Model
+from colonnade.solvers.designs.dense import DenseDesign
+from colonnade.solvers.fit import Objective, Table, fit_table, resolve_fit
+from colonnade.solvers.registry import default_solver
+
+DELTA = 1e-6
+_UNIT = Bounds(-1.0, 1.0)
+EPSILONS = (0.1, 0.5, 1.0, 3.0)
+FIRST_SEED = 9000
+COLUMNS = ("nonprivate", "central", "frank_wolfe", "fit", "moments", "moments_label_at_one")
+
+
+def reference_rows(
+    quick: bool, folder: Path | None, progress: Callable[[str], None]
+) -> list[dict[str, object]]:
+    """Return one row a case and epsilon: medians over seeds on held-out rows."""
+    seeds = range(FIRST_SEED, FIRST_SEED + (1 if quick else 5))
+    rows = []
+    for case in cases(quick, folder):
+        progress(f"references: {case.name}")
+        found: dict[tuple[float, str], list[float]] = {}
+        epsilons = (1.0,) if quick else EPSILONS
+        for seed in seeds:
+            divided = case.divided(seed)
+            for epsilon, name, score in _scores(case, divided, epsilons, seed):
+                found.setdefault((epsilon, name), []).append(score)
+        for epsilon in epsilons:
+            medians = {name: _median(found.get((epsilon, name), [])) for name in COLUMNS}
+            metric = "auc" if case.loss is Loss.LOGISTIC else "r2"
+            rows.append(
+                {"case": case.name, "epsilon": epsilon, "metric": metric, "fresh": case.fresh}
+                | medians
+            )
+    return rows
+
+
+def _median(values: list[float]) -> float | None:
+    return round(statistics.median(values), 3) if values else None
+
+
+def _scores(
+    case: Case, divided: Divided, epsilons: tuple[float, ...], seed: int
+) -> Iterator[tuple[float, str, float]]:
+    data, scored = divided.declared()
+    loss = case.loss
+    best = case.score(scored, nonprivate(data, loss, seed=seed))
+    for epsilon in epsilons:
+        units = units_down(rho_of(epsilon, DELTA))
+        yield epsilon, "nonprivate", best
+        for name, reference in (
+            ("central", central_reference),
+            ("frank_wolfe", frank_wolfe_reference),
+        ):
+            model = reference(data, loss=loss, rho_units=units, seed=seed)
+            yield epsilon, name, case.score(scored, model)
+        yield epsilon, "fit", case.score(scored, fitted(data, loss, epsilon, seed))
+        for name, owner in (("moments", None), ("moments_label_at_one", "p0")):
+            yield epsilon, name, _moments(case, divided, units, owner, seed)
+
+
+def fitted(data: Data, loss: Loss, epsilon: float, seed: int) -> Model:
+    """Run what `colonnade fit` runs by default, with seeded noise."""
+    classes = loss is Loss.LOGISTIC
+    n_features, n_rows = data.columns.shape
+    columns = np.vstack([data.columns, np.full((1, n_rows), GRID, np.int16)])
+    design = DenseDesign(columns, np.full(n_features + 1, 1.0 / GRID))
+    label: FloatArray = np.where(data.label > 0, 1.0, -1.0) if classes else data.label / GRID
+    table = Table(design, (_UNIT,) * n_features, label, None if classes else _UNIT, intercept=True)
+    objective = Objective(LOGISTIC if classes else SQUARED)
+    resolved = resolve_fit(
+        objective,
+        default_solver(objective.loss),
+        design.shape,
+        epsilon=epsilon,
+        delta=DELTA,
+        noise="fast",
+    )
+    found = fit_table(table, resolved, seed=seed)
+    cuts = np.cumsum([len(split) for split in data.splits])[:-1]
+    return Model(np.split(found.coef_scaled, cuts), found.intercept_scaled)
+
+
+def _moments(case: Case, divided: Divided, units: int, owner: str | None, seed: int) -> float:
+    """Run a moments job under the bounds that it would have, which it pays for."""
+    noise, label = SeededNoise(seed), case.loss is Loss.SQUARED
+    bounds, label_bounds, paid = bounds_for(divided.fitted, units, noise, label=label)
+    data, scored = divided.on_grid(bounds, label_bounds)
+    problem = Problem(
+        n_rows=data.label.size,
+        features={f"p{k}": [f"x{i}" for i in split] for k, split in enumerate(data.splits)},
+        rho_units=units - paid,
+        label_owner=owner,
+        loss=case.loss,
+    )
+    try:
+        spec = recommend(problem).spec
+    except ValueError:
+        return 0.5 if case.loss is Loss.LOGISTIC else 0.0
+    return case.score(scored, moments.fit(data, spec, noise, job=f"accuracy {seed}"))
