@@ -1,4 +1,5 @@
 from colonnade.v1 import job_pb2 as _job_pb2
+from colonnade.v1 import release_pb2 as _release_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -174,6 +175,26 @@ class SolveJobResponse(_message.Message):
     MODEL_JSON_FIELD_NUMBER: _ClassVar[int]
     model_json: str
     def __init__(self, model_json: _Optional[str] = ...) -> None: ...
+
+class GetReleasesRequest(_message.Message):
+    __slots__ = ("job_id",)
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    def __init__(self, job_id: _Optional[str] = ...) -> None: ...
+
+class PartyReleases(_message.Message):
+    __slots__ = ("party", "releases")
+    PARTY_FIELD_NUMBER: _ClassVar[int]
+    RELEASES_FIELD_NUMBER: _ClassVar[int]
+    party: str
+    releases: _containers.RepeatedCompositeFieldContainer[_release_pb2.Release]
+    def __init__(self, party: _Optional[str] = ..., releases: _Optional[_Iterable[_Union[_release_pb2.Release, _Mapping]]] = ...) -> None: ...
+
+class GetReleasesResponse(_message.Message):
+    __slots__ = ("parties",)
+    PARTIES_FIELD_NUMBER: _ClassVar[int]
+    parties: _containers.RepeatedCompositeFieldContainer[PartyReleases]
+    def __init__(self, parties: _Optional[_Iterable[_Union[PartyReleases, _Mapping]]] = ...) -> None: ...
 
 class ListPartiesRequest(_message.Message):
     __slots__ = ()

@@ -70,6 +70,11 @@ class JobServiceStub:
                 request_serializer=colonnade_dot_v1_dot_jobs__pb2.SolveJobRequest.SerializeToString,
                 response_deserializer=colonnade_dot_v1_dot_jobs__pb2.SolveJobResponse.FromString,
                 _registered_method=True)
+        self.GetReleases = channel.unary_unary(
+                '/colonnade.v1.JobService/GetReleases',
+                request_serializer=colonnade_dot_v1_dot_jobs__pb2.GetReleasesRequest.SerializeToString,
+                response_deserializer=colonnade_dot_v1_dot_jobs__pb2.GetReleasesResponse.FromString,
+                _registered_method=True)
         self.ListParties = channel.unary_unary(
                 '/colonnade.v1.JobService/ListParties',
                 request_serializer=colonnade_dot_v1_dot_jobs__pb2.ListPartiesRequest.SerializeToString,
@@ -135,6 +140,13 @@ class JobServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetReleases(self, request, context):
+        """Fetch all that a finished job's parties released, to compute its model again.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListParties(self, request, context):
         """List enrolled parties and what they offer.
         """
@@ -186,6 +198,11 @@ def add_JobServiceServicer_to_server(servicer, server):
                     servicer.SolveJob,
                     request_deserializer=colonnade_dot_v1_dot_jobs__pb2.SolveJobRequest.FromString,
                     response_serializer=colonnade_dot_v1_dot_jobs__pb2.SolveJobResponse.SerializeToString,
+            ),
+            'GetReleases': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetReleases,
+                    request_deserializer=colonnade_dot_v1_dot_jobs__pb2.GetReleasesRequest.FromString,
+                    response_serializer=colonnade_dot_v1_dot_jobs__pb2.GetReleasesResponse.SerializeToString,
             ),
             'ListParties': grpc.unary_unary_rpc_method_handler(
                     servicer.ListParties,
@@ -388,6 +405,33 @@ class JobService:
             '/colonnade.v1.JobService/SolveJob',
             colonnade_dot_v1_dot_jobs__pb2.SolveJobRequest.SerializeToString,
             colonnade_dot_v1_dot_jobs__pb2.SolveJobResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetReleases(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/colonnade.v1.JobService/GetReleases',
+            colonnade_dot_v1_dot_jobs__pb2.GetReleasesRequest.SerializeToString,
+            colonnade_dot_v1_dot_jobs__pb2.GetReleasesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -229,7 +229,10 @@ def _quantised(column: TableColumn, place: int, *, coarse: Table, fine: Table) -
     declared = coarse.header.columns[place].bounds
     if column.bounds == declared:
         return _column(coarse, place)
-    return _requantise(_column(fine, place), declared=declared, tight=column.bounds)
+    made = _requantise(_column(fine, place), declared=declared, tight=column.bounds)
+    if coarse.presence is not None:  # a row of nobody is 0 under all bounds
+        made *= coarse.presence > 0
+    return made
 
 
 def _column(table: Table, place: int) -> AnyArray:

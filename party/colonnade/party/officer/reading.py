@@ -17,11 +17,14 @@ from colonnade.methods.alignment.claims import PROMISE, learned
 from colonnade.methods.alignment.job_spec import AlignmentJobSpec
 from colonnade.methods.base import Unit
 from colonnade.methods.job import Job
+from colonnade.methods.prediction.claims import PROMISE as PREDICTION_PROMISE
+from colonnade.methods.prediction.claims import learned as learned_scores
+from colonnade.methods.prediction.spec import PredictionSpec
+from colonnade.methods.registry import method_of
 from colonnade.methods.sealed.claims import PROMISE as SEALED_PROMISE
 from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.party.officer.case import CapAt, Case, Leaving, Similar
 from colonnade.privacy.accounting import epsilon_of, format_units, rho_from_units
-from colonnade.privacy.membership import MEMBERSHIP
 from colonnade.wire.jobspec import job_from_bytes, question_of
 
 # Jobs that have at least this part of their columns in common are similar.
@@ -121,7 +124,7 @@ def _caps(state: LedgerState, name: str, job: Job, units: int) -> tuple[CapAt, .
     """Return the caps that apply, in units; a job that is admitted is in what is used."""
     admitted = name in state.scoped.places
     more = 0 if admitted or name in state.closed else units
-    account = MEMBERSHIP if isinstance(job.method, AlignmentJobSpec) else ""
+    account = method_of(job.kind).account
     names = sorted(state.accounts()) if job.unit is Unit.CLIENT and state.accounts() else [account]
     budget = min(map(state.unreserved, names), key=lambda each: each.remaining)
     whose = "the table" if names == [account] else "a client"
@@ -144,6 +147,11 @@ def _promise(job: Job, units: int) -> str:
         told_to = learned([spec.mode], spec.noise, extends=spec.extends is not None)
         lines = (f"{who}: {what}" for who, what in told_to)
         return f"{'. '.join(lines)}. {PROMISE}"
+    if isinstance(job.method, PredictionSpec):
+        asked = job.method
+        scores = learned_scores(asked.receiver, len(asked.parts), asked.middle)
+        lines = (f"{who}: {what}" for who, what in scores)
+        return f"{PREDICTION_PROMISE} {'. '.join(lines)}"
     if isinstance(job.method, SealedSpec):
         return f"At most {format_units(units, job.delta)}. {SEALED_PROMISE}"
     epsilon = epsilon_of(rho_from_units(units), job.delta)

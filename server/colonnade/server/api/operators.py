@@ -14,7 +14,13 @@ from colonnade.pki.identity import PARTY
 from colonnade.server.api.attendance import Attendance
 from colonnade.server.api.auth import Authenticator, Caller
 from colonnade.server.engine.coordinator import Coordinator
-from colonnade.server.engine.progress import find_job, party_status, run_of, status_of
+from colonnade.server.engine.progress import (
+    find_job,
+    party_status,
+    releases_of,
+    run_of,
+    status_of,
+)
 from colonnade.server.engine.rounds import Run
 from colonnade.server.engine.sessions import OpenSessions
 from colonnade.server.engine.worker import Worker
@@ -133,6 +139,15 @@ class JobServicer(jobs_pb2_grpc.JobServiceServicer):
 
         model = await self._worker.read(look)
         return pb.SolveJobResponse(model_json=json.dumps(model))
+
+    async def GetReleases(
+        self, request: pb.GetReleasesRequest, context: Context
+    ) -> pb.GetReleasesResponse:
+        """Return all that a finished job's parties released."""
+        caller = self._authenticator.anyone(context)
+        _, row = await self._look(request.job_id, caller)
+        found = await self._worker.read(lambda: releases_of(self._store, row))
+        return pb.GetReleasesResponse(parties=found)
 
     async def ListParties(
         self, request: pb.ListPartiesRequest, context: Context
