@@ -169,6 +169,8 @@ class Client:
                 people=self._people(offers),
             )
             job = self._asked(job, purpose)
+        elif isinstance(job, Job):
+            job = self._asked(job, purpose or job.purpose)
         return _plan(job, offers)
 
     def alignment(self, name: str) -> tuple[AlignmentSpec, dict[str, Any]]:
@@ -265,7 +267,8 @@ class Client:
         if isinstance(job, JobPlan):
             spec = job.spec
         else:
-            spec = job if isinstance(job, bytes) else job_to_bytes(job)
+            asked = job if isinstance(job, bytes) else self._asked(job, job.purpose)
+            spec = asked if isinstance(asked, bytes) else job_to_bytes(asked)
         request = jobs_pb2.SubmitJobRequest(spec=spec, again=again)
         name = self._wire.call(self._wire.stub.SubmitJob, request).job_id
         if name != name_of(spec):
