@@ -159,6 +159,12 @@ def test_a_table_that_is_no_use_is_refused(capsys: Output, row: Any, told: str) 
     assert told in refusal(capsys, "simulate", *options)
 
 
+@pytest.mark.parametrize("text", ["", "a,b,c,y\n"])
+def test_a_table_without_rows_is_told_so(capsys: Output, text: str) -> None:
+    Path("people.csv").write_text(text)
+    assert "no rows" in refusal(capsys, "simulate", "--data", "people.csv", "--target", "y")
+
+
 def test_columns_without_numbers_are_named_and_left_out(capsys: Output) -> None:
     write("people.csv", lambda i: (i, i % 7, f"x{CANARY}", i % 11), 30)
     options = ("--data", "people.csv", "--target", "y", "--parties", "2", "--bounds-share", "0")

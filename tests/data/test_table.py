@@ -11,15 +11,8 @@ from hypothesis import strategies as st
 from colonnade.core.arrays import AnyArray
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import FINE_GRID, GRID, Bounds, grid_dtype
-from colonnade.data.table import (
-    COARSE_NAME,
-    FINE_NAME,
-    Table,
-    TableColumn,
-    TableHeader,
-    TableWriter,
-    open_pair,
-)
+from colonnade.data.table import COARSE_NAME, FINE_NAME, Table, TableWriter, open_pair
+from colonnade.data.table_header import TableColumn, TableHeader
 
 N_ROWS = 37  # 74 and 148 bytes: every column needs padding
 COLUMNS = (

@@ -408,7 +408,7 @@ def test_classes_that_make_no_sense_are_refused(classes: Any) -> None:
     [
         ({"epsilon": "a"}, "epsilon must be a number, not str"),
         ({"epsilon": None}, "epsilon must be a number, not NoneType"),
-        ({"epsilon": 1e9}, "epsilon must lie between 0 and 1000"),
+        ({"epsilon": 1e9}, "epsilon must lie above 0 and below 1000"),
         ({"epsilon": math.nan}, "epsilon must lie"),
         ({"delta": "b"}, "delta must be a number, not str"),
         ({"delta": 1.0}, "delta must lie"),

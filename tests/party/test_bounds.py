@@ -23,15 +23,8 @@ from colonnade.core.errors import (
 from colonnade.core.fixedpoint import FINE_GRID, GRID, Bounds, quantise
 from colonnade.data.requantise import requantise
 from colonnade.data.schema import Column, Schema
-from colonnade.data.table import (
-    COARSE_NAME,
-    FINE_NAME,
-    Table,
-    TableColumn,
-    TableHeader,
-    TableWriter,
-    open_pair,
-)
+from colonnade.data.table import COARSE_NAME, FINE_NAME, Table, TableWriter, open_pair
+from colonnade.data.table_header import TableColumn, TableHeader
 from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.gate import Gate, Step

@@ -234,6 +234,13 @@ def test_aligned_tables_show_whom_two_organizations_have_in_common() -> None:
     assert "overlap" not in Page(to_html(make_report(method="moments", moments=make_moments()))).ids
 
 
+def test_what_a_job_took_of_a_budget_has_the_bounds_in_it_that_its_epsilon_has() -> None:
+    report = make_report(bounds=10**12)
+    for party in report["privacy"]["parties"]:
+        party["cap"] = amount(10 * party["total"]["spent"]["units"])
+    assert Page(to_html(report)).says("It took 10.0 % of each organization's budget")
+
+
 def test_effects_clear_of_zero_are_told_from_others() -> None:
     moments = make_moments()
     coef, found = moments["intervals"]["coef"], moments["intervals"]

@@ -164,6 +164,13 @@ class Evil(jobs_pb2_grpc.JobServiceServicer):
         party = jobs_pb2.PartyStatus(party=EVIL, dataset=EVIL, population=1, features=[feature])
         return jobs_pb2.ListPartiesResponse(parties=[party])
 
+    def GetReleases(self, request: Any, context: Any) -> Any:
+        return jobs_pb2.GetReleasesResponse(parties=[jobs_pb2.PartyReleases(party=EVIL)])
+
+    def GetCoordinator(self, request: Any, context: Any) -> Any:
+        error = jobs_pb2.ErrorCount(code=EVIL, count=1, last_from=EVIL)
+        return jobs_pb2.GetCoordinatorResponse(federation=EVIL, program=EVIL, errors=[error])
+
 
 JOB = make_job(founded(), ["hospital"])
 ME = "spiffe://study/operator/analyst"

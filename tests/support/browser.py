@@ -54,8 +54,10 @@ class Browser:
                 return found
             self._note(answer)
 
-    def open(self, path: Path, *, width: int = 1280, dark: bool = False, media: str = "") -> None:
-        """Show a file in a window of this width."""
+    def open(
+        self, place: Path | str, *, width: int = 1280, dark: bool = False, media: str = ""
+    ) -> None:
+        """Show a file or an address in a window of this width."""
         scheme = "dark" if dark else "light"
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.call("Emulation.setEmulatedMedia", media=media, features=features)
@@ -67,7 +69,9 @@ class Browser:
             mobile=width < 600,
         )
         self._events.clear()
-        self.call("Page.navigate", url=path.absolute().as_uri())
+        self.call(
+            "Page.navigate", url=place if isinstance(place, str) else place.absolute().as_uri()
+        )
         self._wait("Page.loadEventFired")
 
     def run(self, script: str) -> Any:
@@ -77,6 +81,12 @@ class Browser:
         )
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
+
+    def follow(self, script: str) -> None:
+        """Run something that leads to another page, and wait for that."""
+        self._events.clear()
+        self.run(f"setTimeout(() => {{ {script} }}, 0); 1")
+        self._wait("Page.loadEventFired")
 
     def downloads_to(self, folder: Path) -> None:
         """Keep what the page saves in a folder."""

@@ -295,7 +295,7 @@ def test_a_method_that_is_not_said_not_known_or_not_its_own_is_refused() -> None
         with pytest.raises(BadMessage):
             job_from_bytes(message.SerializeToString())
     message.ClearField("method")
-    with pytest.raises(BadMessage, match="knows frank-wolfe, moments, admm"):
+    with pytest.raises(BadMessage, match="knows frank-wolfe, moments, sealed, admm"):
         job_from_bytes(message.SerializeToString())
 
 

@@ -47,6 +47,7 @@ _JOB = _verbs(
     retry="submit a job again that failed or was cancelled",
     report="write a job's report and model",
     solve="solve a finished moments job again, at no further cost",
+    predict="have people scored by a job's model, for one party",
 )
 _ALIGN = _verbs(
     "colonnade.cli.align",
@@ -63,6 +64,7 @@ _PARTY = _verbs("colonnade.cli.party", init="create the party's ledger with its 
     ingest="turn a file or a query into the party's table",
     bounds="buy tighter bounds for the table's columns",
     fit="fit a private linear model on the party's own table",
+    rows="write the row numbers of people, for a prediction",
     run="dial the coordinator and answer jobs that the policy allows",
     policy="check the policy and say what it allows",
     peers="show the fingerprints to compare before a peer's key is pinned",
@@ -102,6 +104,9 @@ _COORDINATOR = {
         "colonnade.cli.coordinator_new",
         (SERVER,),
     ),
+    "console": Command(
+        "watch it in a browser, and ask for jobs", "colonnade.cli.coordinator_console"
+    ),
 }
 _SIMULATIONS = {
     "admm": Command(
@@ -127,7 +132,9 @@ COMMANDS = Command(
         ),
         "job": Command("submit, list, watch, show, cancel, report", verbs=_JOB),
         "align": Command("put parties' people in one order, privately", verbs=_ALIGN),
-        "export": Command("write a model as SQL, ONNX or a model card", "colonnade.cli.export"),
+        "export": Command(
+            "write a model as SQL, ONNX or a model card", "colonnade.cli.model.export"
+        ),
         "coordinator": Command(
             "run a coordinator", "colonnade.cli.coordinator", (SERVER,), _COORDINATOR
         ),

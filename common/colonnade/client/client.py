@@ -9,7 +9,9 @@ from colonnade.client.align_builder import people_told
 from colonnade.client.builder import build_admm_job, build_job, knows_presence
 from colonnade.client.connection import Connection, read_document
 from colonnade.client.description import describe
+from colonnade.client.hub_views import CoordinatorView, coordinator_from_proto
 from colonnade.client.options import AdmmOptions, JobOptions
+from colonnade.client.predict_builder import PredictOptions, author_prediction
 from colonnade.client.results import JobDetails, JobPlan, JobReport, read_model
 from colonnade.client.views import JobView, PartyOffer, offer_from_proto, view_from_proto
 from colonnade.core.errors import BadInput, BadMessage, JobEnded, StoreFailed
@@ -115,6 +117,11 @@ class Client:
             return [offer_from_proto(party) for party in found.parties]
         except ValueError as error:
             raise BadMessage(f"the coordinator shows an offer that cannot be: {error}") from None
+
+    def coordinator(self) -> CoordinatorView:
+        """Return what the coordinator is, and which errors it has met since it started."""
+        request = jobs_pb2.GetCoordinatorRequest()
+        return coordinator_from_proto(self._wire.call(self._wire.stub.GetCoordinator, request))
 
     def plan(
         self,
@@ -253,6 +260,43 @@ class Client:
         Takes the arguments of `plan_admm`, and ``again`` as `submit` does.
         """
         return self.submit(self.plan_admm(options, **planned), again=again)
+
+    def predict(
+        self,
+        model: LinearModel | str,
+        rows: Sequence[int],
+        options: PredictOptions,
+        *,
+        again: bool = False,
+    ) -> str:
+        """Have rows scored for one party, and return the name of the job that does it.
+
+        The scores are written at the receiver; nobody else learns them, and they are not
+        differentially private: every party's policy must grant it.
+
+        Parameters
+        ----------
+        model
+            The model of a finished job over columns, or the job's name.
+        rows
+            Row numbers of the aligned tables, from 0.
+        """
+        expected = None if isinstance(model, str) else model
+        trained = self.show(model if isinstance(model, str) else model.job_id)
+        job = author_prediction(
+            trained.spec,
+            self.releases(trained.view.job_id),
+            rows,
+            options,
+            offers=self.parties(),
+            expected=expected,
+        )
+        return self.submit(job, again=again)
+
+    def releases(self, job_id: str) -> Sequence[jobs_pb2.PartyReleases]:
+        """Return all that the parties of a finished job released, with their ledgers' receipts."""
+        request = jobs_pb2.GetReleasesRequest(job_id=job_id)
+        return self._wire.call(self._wire.stub.GetReleases, request).parties
 
     def jobs(self, limit: int = 0) -> list[JobView]:
         """Return jobs, newest first; at most ``limit``, if it is not 0."""

@@ -51,7 +51,7 @@ def budget_of(options: JobOptions, *, n_rows: int, n_parties: int) -> int:
     """Return what the job may cost all parties together, in units."""
     _check_choices(options, {**_CHOICES, "loss": _LOSSES})
     if not 0.0 < options.epsilon < 1000.0:
-        raise BadArgument("epsilon", "must lie between 0 and 1000")
+        raise BadArgument("epsilon", "must lie above 0 and below 1000")
     units = units_down(rho_of(options.epsilon, delta_of(options, n_rows)))
     return units * (n_parties if options.scope == "party" else 1)
 
@@ -128,7 +128,14 @@ def _planned(
         kind = _kind(options, problem, sealed=sealed)
         if (plan := method_of(kind).plan) is None:
             raise BadInput(f"jobs of kind {kind} are not planned from columns")
-        return plan(problem, options)
+        try:
+            return plan(problem, options)
+        except ValueError:
+            if kind != SealedSpec.kind or options.exchange or options.method:
+                raise
+            # Granted, but no such plan fits, and nobody asked for it.
+            other = method_of(choose_method(problem)).plan
+            return plan(problem, options) if other is None else other(problem, options)
     except ValueError as error:
         raise BadInput(f"no such plan: {error}") from None
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from colonnade.client.hub_views import PartySession, session_from_proto
 from colonnade.core.fixedpoint import Bounds
 from colonnade.core.text import printable
 from colonnade.data.encoding import Encoding
@@ -142,6 +143,8 @@ class PartyOffer:
     sealed_peers, sealed_columns
         With whom it takes part in sealed jobs, by the ledger keys that it pinned, and with how many
         columns at most; nobody unless its policy says so.
+    session
+        What the coordinator knows of its latest session.
 
     Examples
     --------
@@ -173,6 +176,7 @@ class PartyOffer:
     ledger_key: bytes = b""
     sealed_peers: dict[str, bytes] = field(default_factory=dict)
     sealed_columns: int = 0
+    session: PartySession = field(default_factory=PartySession)
 
     @property
     def left_units(self) -> int:
@@ -244,4 +248,5 @@ def offer_from_proto(party: jobs_pb2.PartyStatus) -> PartyOffer:
         ledger_key=party.ledger_key,
         sealed_peers={printable(each.party): each.ledger_key for each in party.sealed.peers},
         sealed_columns=party.sealed.columns,
+        session=session_from_proto(party),
     )

@@ -38,6 +38,7 @@ from colonnade.ledger.entries import (
 from colonnade.ledger.lines import GENESIS, chain, entry_from_line
 from colonnade.ledger.receipts import verify
 from colonnade.privacy.accounting import MAX_UNITS, Budget, rho_from_units
+from colonnade.privacy.disclosure import PREDICTION, Disclosure
 from colonnade.privacy.mechanisms import Mechanism
 from colonnade.privacy.membership import MEMBERSHIP, Covered, MembershipNoise
 from colonnade.privacy.records import mechanism_from_record
@@ -140,9 +141,9 @@ class LedgerState:
         return self.spent.get(account, self.floor)
 
     def accounts(self) -> set[str]:
-        """Return the clients' accounts that an entry names: not the table's own two."""
+        """Return the clients' accounts that an entry names: not the table's own three."""
         named = {*self.caps, *self.spent, *(account for _, account in self.admitted)}
-        return named - {"", MEMBERSHIP}
+        return named - {"", MEMBERSHIP, PREDICTION}
 
     def confirmed(self) -> frozenset[str]:
         """Return the clients' accounts that the ledger began with, or had after a forced binding.
@@ -156,6 +157,8 @@ class LedgerState:
         """Return whether ``key`` still has to be charged; refuse what must not be answered."""
         if (earlier := self.charges.get(key)) is None:
             self._check_open(key.job)
+            if isinstance(mechanism, Disclosure) != (key.account == PREDICTION):
+                raise ValueError("predictions have an account of their own, and it has no others")
             if isinstance(mechanism, Covered):
                 self._check_covered(key)
             else:
@@ -209,6 +212,10 @@ class LedgerState:
             if earlier != units:
                 raise RequestConflict("the job was admitted before with another limit")
             return False
+        if account == PREDICTION:
+            if units:
+                raise ValueError("predictions have no price: there is no guarantee to pay for")
+            return True
         try:
             self.unreserved(account).charge(units)
         except BudgetExceeded as error:

@@ -17,6 +17,7 @@ from colonnade.masking.schedule import Schedule
 
 Words: TypeAlias = NDArray[np.uint64]
 
+WORD_BYTES = 8
 MAX_WORDS = 2**32  # of one stream: far below the cipher's 256 GiB
 
 

@@ -87,3 +87,11 @@ class Problem:
     def expected(self) -> float:
         """The correlation to plan for."""
         return DEFAULT_CORRELATION if self.correlation is None else self.correlation
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """Which of the models that a job's releases allow: its own, or that of another penalty."""
+
+    penalty: str = ""  # empty for the job's own
+    numbers: Mapping[str, float] = field(default_factory=dict)

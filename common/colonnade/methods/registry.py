@@ -12,6 +12,7 @@ from colonnade.methods.alignment.method import ALIGNMENT
 from colonnade.methods.base import Method
 from colonnade.methods.frank_wolfe.method import FRANK_WOLFE
 from colonnade.methods.moments.method import MOMENTS
+from colonnade.methods.prediction.method import PREDICTION
 from colonnade.methods.sealed.method import SEALED_METHOD
 
 _METHODS: dict[str, Method[Any]] = {}
@@ -40,3 +41,4 @@ register(MOMENTS)
 register(SEALED_METHOD)
 register(ADMM)
 register(ALIGNMENT)
+register(PREDICTION)

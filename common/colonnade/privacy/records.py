@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import get_args
 
+from colonnade.privacy.disclosure import Disclosure
 from colonnade.privacy.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -21,6 +22,7 @@ Known = (
     | SealedOpening
     | MembershipNoise
     | Covered
+    | Disclosure
 )
 MECHANISMS: Mapping[str, type[Known]] = {kind.name: kind for kind in get_args(Known)}
 

@@ -37,11 +37,12 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_finalize,
+        finalize=finalize,
     )
 
 
-def _finalize(value: object) -> object:
+def finalize(value: object) -> object:
+    """Return what may stand in a page: text without characters that no document can hold."""
     return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 

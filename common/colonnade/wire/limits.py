@@ -64,7 +64,12 @@ def split_address(address: str) -> tuple[str, int]:
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
+def is_loopback(host: str) -> bool:
+    """Return whether a host is this machine."""
+    return host in ("127.0.0.1", "::1", "localhost")
+
+
 def require_loopback(address: str) -> None:
     """Refuse an address that is not this machine: nothing else is spoken to without TLS."""
-    if split_address(address)[0] not in ("127.0.0.1", "::1", "localhost"):
+    if not is_loopback(split_address(address)[0]):
         raise BadInput(f"without TLS only on this machine: {address} is not a loopback address")

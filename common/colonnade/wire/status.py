@@ -62,7 +62,16 @@ Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 
 class Statuses(grpc.aio.ServerInterceptor):
-    """Turn what handlers raise into statuses."""
+    """Turn what handlers raise into statuses.
+
+    Parameters
+    ----------
+    on_error
+        Is told the code of each error, and in which call.
+    """
+
+    def __init__(self, on_error: "Callable[[str, Context], None] | None" = None) -> None:
+        self._on_error = on_error
 
     async def intercept_service(
         self,
@@ -78,43 +87,48 @@ class Statuses(grpc.aio.ServerInterceptor):
             "response_serializer": handler.response_serializer,
         }
         if handler.stream_stream is not None:
-            return grpc.stream_stream_rpc_method_handler(_stream(handler.stream_stream), **codec)
+            return grpc.stream_stream_rpc_method_handler(
+                self._stream(handler.stream_stream), **codec
+            )
         if handler.unary_stream is not None:
-            return grpc.unary_stream_rpc_method_handler(_stream(handler.unary_stream), **codec)
-        return grpc.unary_unary_rpc_method_handler(_unary(handler.unary_unary), **codec)
+            return grpc.unary_stream_rpc_method_handler(self._stream(handler.unary_stream), **codec)
+        return grpc.unary_unary_rpc_method_handler(self._unary(handler.unary_unary), **codec)
 
+    def _unary(self, call: Any) -> Any:
+        async def answer(request: Any, context: Context) -> Any:
+            async with self._translated(context):
+                return await call(request, context)
 
-def _unary(call: Any) -> Any:
-    async def answer(request: Any, context: Context) -> Any:
-        async with _translated(context):
-            return await call(request, context)
+        return answer
 
-    return answer
+    def _stream(self, call: Any) -> Any:
+        async def answer(request: Any, context: Context) -> AsyncIterator[Any]:
+            async with self._translated(context), aclosing(call(request, context)) as responses:
+                async for response in responses:
+                    yield response
 
+        return answer
 
-def _stream(call: Any) -> Any:
-    async def answer(request: Any, context: Context) -> AsyncIterator[Any]:
-        async with _translated(context), aclosing(call(request, context)) as responses:
-            async for response in responses:
-                yield response
+    @asynccontextmanager
+    async def _translated(self, context: Context) -> AsyncIterator[None]:
+        try:
+            yield
+        except ColonnadeError as error:
+            code = STATUS.get(type(error), _Code.INTERNAL)
+            text = "" if code is _Code.INTERNAL else str(error)
+            logger.info("call_refused code=%s", error.code)
+            self._note(error.code, context)
+            await context.abort(code, text, trailing_metadata=((_KEY, error.code),))
+        except grpc.aio.AbortError:
+            raise
+        except Exception:
+            logger.exception("call_failed")
+            self._note("internal", context)
+            await context.abort(_Code.INTERNAL, "")
 
-    return answer
-
-
-@asynccontextmanager
-async def _translated(context: Context) -> AsyncIterator[None]:
-    try:
-        yield
-    except ColonnadeError as error:
-        code = STATUS.get(type(error), _Code.INTERNAL)
-        text = "" if code is _Code.INTERNAL else str(error)
-        logger.info("call_refused code=%s", error.code)
-        await context.abort(code, text, trailing_metadata=((_KEY, error.code),))
-    except grpc.aio.AbortError:
-        raise
-    except Exception:
-        logger.exception("call_failed")
-        await context.abort(_Code.INTERNAL, "")
+    def _note(self, code: str, context: Context) -> None:
+        if self._on_error is not None:
+            self._on_error(code, context)
 
 
 def error_from_call(error: grpc.RpcError, where: str) -> ColonnadeError:

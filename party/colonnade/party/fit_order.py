@@ -11,7 +11,8 @@ from colonnade.core.arrays import Int16Array
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import GRID, Bounds
 from colonnade.data.encoding import Encoding
-from colonnade.data.table import PRESENCE, Table
+from colonnade.data.table import Table
+from colonnade.data.table_header import PRESENCE
 from colonnade.ledger.ledger import Ledger
 from colonnade.linear.losses import find_loss
 from colonnade.linear.penalties import AnyPenalty, no_penalty

@@ -14,9 +14,12 @@ from colonnade.core.config import Count, Positive, Strict, about, load_toml
 from colonnade.core.errors import PolicyRefused
 from colonnade.methods.alignment.spec import AlignmentSpec
 from colonnade.methods.job import Job
+from colonnade.methods.prediction.spec import PredictionSpec
 from colonnade.methods.registry import kinds, method_of
 from colonnade.party.alignment.policy import TEMPLATE as ALIGN_TEMPLATE
 from colonnade.party.alignment.policy import AlignAllowance, AlignTable
+from colonnade.party.prediction.policy import TEMPLATE as PREDICT_TEMPLATE
+from colonnade.party.prediction.policy import PredictAllowance, PredictTable, granted
 from colonnade.party.sealed.policy import TEMPLATE as SEALED_TEMPLATE
 from colonnade.party.sealed.policy import SealedGrant, grant_of, objection_to
 from colonnade.pki.identity import COORDINATOR, Identity
@@ -46,7 +49,7 @@ max_rounds = 500
 # Last day on which a job is accepted.
 # until = 2030-12-31
 """
-TEMPLATE += SEALED_TEMPLATE + ALIGN_TEMPLATE
+TEMPLATE += SEALED_TEMPLATE + ALIGN_TEMPLATE + PREDICT_TEMPLATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +96,13 @@ class Policy:
 
     allowances: tuple[Allowance, ...]
     alignments: tuple[AlignAllowance, ...] = ()
+    predictions: tuple[PredictAllowance, ...] = ()
 
     def with_columns(self, columns: Mapping[str, Sequence[str]]) -> "Policy":
         """Return the policy in which a raw column's name stands for all that it becomes."""
-        return Policy(
-            tuple(
+        return replace(
+            self,
+            allowances=tuple(
                 replace(
                     each,
                     features=tuple(
@@ -106,18 +111,21 @@ class Policy:
                 )
                 for each in self.allowances
             ),
-            self.alignments,
         )
 
     def for_coordinator(self, coordinator: Identity) -> tuple[Allowance, ...]:
         """Return what a coordinator may ask for; refuse one that may ask for nothing."""
         found = tuple(each for each in self.allowances if each.coordinator == coordinator)
-        if not found and not self._alignments_for(coordinator):
+        others = self._alignments_for(coordinator) or self._predictions_for(coordinator)
+        if not found and not others:
             raise PolicyRefused(f"the policy allows {coordinator.uri} nothing")
         return found
 
     def _alignments_for(self, coordinator: Identity) -> tuple[AlignAllowance, ...]:
         return tuple(each for each in self.alignments if each.coordinator == coordinator)
+
+    def _predictions_for(self, coordinator: Identity) -> tuple[PredictAllowance, ...]:
+        return tuple(each for each in self.predictions if each.coordinator == coordinator)
 
     def align_people(self, coordinator: Identity) -> int:
         """Return the most people that a coordinator may have listed in an alignment."""
@@ -135,6 +143,22 @@ class Policy:
         told = "; ".join(dict.fromkeys(reasons))
         raise PolicyRefused(told or "the policy has no [[align]] for this coordinator")
 
+    def approve_prediction(
+        self,
+        spec: PredictionSpec,
+        job: str,
+        party: str,
+        *,
+        coordinator: Identity,
+        today: dt.date,
+    ) -> PredictAllowance:
+        """Return the grant for a model of ``job``, or refuse a request that fits none."""
+        allowances = self._predictions_for(coordinator)
+        found = granted(allowances, spec, job, party=party, today=today)
+        if isinstance(found, str):
+            raise PolicyRefused(found)
+        return found
+
     def approve(self, job: Job, party: str, *, coordinator: Identity, today: dt.date) -> Allowance:
         """Return the allowance that a job fits; refuse one that fits none, with the reason."""
         reasons = []
@@ -144,7 +168,7 @@ class Policy:
                 return allowance
             reasons.append(reason)
         told = "; ".join(dict.fromkeys(reasons))
-        raise PolicyRefused(told or "the policy allows this coordinator alignments alone")
+        raise PolicyRefused(told or "the policy allows this coordinator no jobs over columns")
 
     def sealed_grant(self, coordinator: Identity) -> SealedGrant | None:
         """Return what a coordinator's sealed jobs are granted, if anything."""
@@ -223,6 +247,7 @@ class PolicyFile(Strict, frozen=True):
 
     allow: tuple[_AllowTable, ...] = ()
     align: tuple[AlignTable, ...] = ()
+    predict: tuple[PredictTable, ...] = ()
 
 
 def load_policy(path: Path) -> Policy:
@@ -231,4 +256,5 @@ def load_policy(path: Path) -> Policy:
     return Policy(
         tuple(table.allowance() for table in file.allow),
         tuple(table.allowance() for table in file.align),
+        tuple(table.allowance() for table in file.predict),
     )

@@ -98,7 +98,7 @@ class _Session:
 
     async def run(self, program: str) -> None:
         hello = await asyncio.to_thread(self._vault.hello)
-        hello.protocol, hello.program = PROTOCOL, program
+        hello.protocol, hello.program, hello.time = PROTOCOL, program, time.time()
         await self._send(pb.AttachRequest(hello=hello))
         while (piece := await self._call.read()) is not grpc.aio.EOF:
             if (message := self._assembly.take(piece)) is not None:

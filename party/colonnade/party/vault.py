@@ -23,6 +23,7 @@ from colonnade.methods.alignment.crypto.exchange import Attestor
 from colonnade.methods.base import Unit
 from colonnade.methods.job import Job, job_id
 from colonnade.methods.messages import UNITS
+from colonnade.methods.prediction.method import PREDICTION
 from colonnade.methods.registry import method_of
 from colonnade.methods.sealed.ring import available
 from colonnade.party.alignment.aligner import Aligner
@@ -37,6 +38,7 @@ from colonnade.party.methods.base import Answers, JobContext
 from colonnade.party.methods.registry import side_of
 from colonnade.party.methods.sealed_keys import KeyStore
 from colonnade.party.policy import Policy
+from colonnade.party.prediction.predictor import Predictor
 from colonnade.party.unpaid import UnpaidJobs
 from colonnade.pki.identity import Identity
 from colonnade.privacy.sampling import NoiseSource
@@ -82,7 +84,17 @@ class Vault:
             self._units = units_of(dataset.coarse.n_rows, dataset.clients)
         accounts = 1 if self._units.unit is Unit.RECORD else self._units.population
         self._unpaid = UnpaidJobs(today, accounts=accounts)
-        self._aligner = None
+        self._aligner, self._predictor = None, None
+        if dataset is not None and self._units.unit is Unit.RECORD:
+            self._predictor = Predictor(
+                dataset,
+                self._columns,
+                ledger=ledger,
+                gate=self._gate,
+                policy=policy,
+                coordinator=coordinator,
+                today=today,
+            )
         if align is not None:
             self._aligner = Aligner(
                 *align,
@@ -201,7 +213,7 @@ class Vault:
         """Approve a job and set its budget aside, or say why not."""
         name = job_id(spec)
         try:
-            if name not in self._jobs and not self._aligns(name):
+            if name not in self._jobs and self._side(name) is None:
                 self._admit(name, spec)
         except FATAL:
             raise
@@ -224,8 +236,10 @@ class Vault:
                 self._unpaid.paid(job)
 
     def _answer(self, job: str, round_: int, body: bytes) -> Answer:
-        if self._aligner is not None and self._aligner.has(job):
-            return self._aligner.answer(job, round_, body)
+        if (side := self._side(job)) is not None:
+            if side is self._predictor:
+                self._unpaid.paid(job)  # without a price: its grant counts rows instead
+            return side.answer(job, round_, body)
         if job not in self._jobs:
             raise PolicyRefused("the job was not approved by this party")
         self._check_in_place()
@@ -234,8 +248,9 @@ class Vault:
 
     def close_job(self, job: str, *, finished: bool = False) -> bool:
         """Free what an ended job had set aside; return whether it had something."""
-        if self._aligner is not None and job in self._open_jobs():
-            self._aligner.close(job, finished=finished)
+        if job in self._open_jobs():
+            for side in self._sides:
+                side.close(job, finished=finished)
         if (ended := self._jobs.pop(job, None)) is not None:
             self._columns.forget(ended.context.columns)
         if self._keys is not None:
@@ -246,8 +261,14 @@ class Vault:
             self._ledger.close_job(job)
             return True
 
-    def _aligns(self, job: str) -> bool:
-        return self._aligner is not None and self._aligner.has(job)
+    @property
+    def _sides(self) -> list[Aligner | Predictor]:
+        """The sides of jobs that end in no model of their own."""
+        return [side for side in (self._aligner, self._predictor) if side is not None]
+
+    def _side(self, job: str) -> Aligner | Predictor | None:
+        """Return the side that has approved a job, if it ends in no model."""
+        return next((side for side in self._sides if side.has(job)), None)
 
     def _admit(self, name: str, spec: bytes) -> None:
         job = job_from_bytes(spec)
@@ -258,6 +279,11 @@ class Vault:
             self._unpaid.check()
         if method_of(job.kind).model:
             self._jobs[name] = self._admit_columns(name, job)
+        elif job.kind == PREDICTION.kind:
+            if self._predictor is None:
+                raise PolicyRefused("this party has no table of records to score")
+            self._check_in_place()
+            self._predictor.admit(name, job)
         elif self._aligner is None or self._units.unit is not Unit.RECORD:
             raise PolicyRefused("this party lists no people for alignments; see [align]")
         else:

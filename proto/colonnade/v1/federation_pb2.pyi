@@ -111,20 +111,22 @@ class Offer(_message.Message):
     def __init__(self, dataset: _Optional[str] = ..., population: _Optional[int] = ..., features: _Optional[_Iterable[_Union[_job_pb2.Feature, _Mapping]]] = ..., label: _Optional[_Union[_job_pb2.Feature, _Mapping]] = ..., cap_units: _Optional[int] = ..., spent_units: _Optional[int] = ..., reserved_units: _Optional[int] = ..., simulation: _Optional[bool] = ..., unit: _Optional[_Union[_job_pb2.Unit, str]] = ..., tight: _Optional[_Iterable[int]] = ..., bounds_units: _Optional[int] = ..., encodings: _Optional[_Iterable[_Union[_job_pb2.Encoding, _Mapping]]] = ..., alignment: _Optional[str] = ..., align_people: _Optional[int] = ..., sealed: _Optional[_Union[_job_pb2.SealedGrant, _Mapping]] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("protocol", "program", "ledger_id", "offer", "open_jobs", "head")
+    __slots__ = ("protocol", "program", "ledger_id", "offer", "open_jobs", "head", "time")
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     PROGRAM_FIELD_NUMBER: _ClassVar[int]
     LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
     OFFER_FIELD_NUMBER: _ClassVar[int]
     OPEN_JOBS_FIELD_NUMBER: _ClassVar[int]
     HEAD_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
     protocol: int
     program: str
     ledger_id: bytes
     offer: Offer
     open_jobs: _containers.RepeatedScalarFieldContainer[str]
     head: LedgerHead
-    def __init__(self, protocol: _Optional[int] = ..., program: _Optional[str] = ..., ledger_id: _Optional[bytes] = ..., offer: _Optional[_Union[Offer, _Mapping]] = ..., open_jobs: _Optional[_Iterable[str]] = ..., head: _Optional[_Union[LedgerHead, _Mapping]] = ...) -> None: ...
+    time: float
+    def __init__(self, protocol: _Optional[int] = ..., program: _Optional[str] = ..., ledger_id: _Optional[bytes] = ..., offer: _Optional[_Union[Offer, _Mapping]] = ..., open_jobs: _Optional[_Iterable[str]] = ..., head: _Optional[_Union[LedgerHead, _Mapping]] = ..., time: _Optional[float] = ...) -> None: ...
 
 class Decision(_message.Message):
     __slots__ = ("job_id", "accepted", "code", "message")

@@ -23,55 +23,68 @@ _sym_db = _symbol_database.Default()
 
 
 from colonnade.v1 import job_pb2 as colonnade_dot_v1_dot_job__pb2
+from colonnade.v1 import release_pb2 as colonnade_dot_v1_dot_release__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x63olonnade/v1/jobs.proto\x12\x0c\x63olonnade.v1\x1a\x16\x63olonnade/v1/job.proto\"\xd1\x01\n\rPartyProgress\x12\r\n\x05party\x18\x01 \x01(\t\x12\x10\n\x08\x61ttached\x18\x02 \x01(\x08\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x03 \x01(\x08\x12\x0f\n\x07\x61waited\x18\x04 \x01(\x08\x12\x13\n\x0bspent_units\x18\x05 \x01(\x04\x12\x11\n\tmax_units\x18\x06 \x01(\x04\x12\x15\n\rpayload_bytes\x18\x07 \x01(\x04\x12\x1a\n\rfeatures_used\x18\x08 \x01(\rH\x00\x88\x01\x01\x12\x0f\n\x07refusal\x18\t \x01(\tB\x10\n\x0e_features_used\"\x93\x02\n\tJobStatus\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12%\n\x05state\x18\x03 \x01(\x0e\x32\x16.colonnade.v1.JobState\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12\x13\n\x0brounds_done\x18\x05 \x01(\r\x12\x0e\n\x06rounds\x18\x06 \x01(\r\x12\x14\n\x0csubmitted_at\x18\x07 \x01(\x01\x12\x10\n\x08\x65nded_at\x18\x08 \x01(\x01\x12\x14\n\x0csubmitted_by\x18\t \x01(\t\x12,\n\x07parties\x18\n \x03(\x0b\x32\x1b.colonnade.v1.PartyProgress\x12 \n\x04unit\x18\x0b \x01(\x0e\x32\x12.colonnade.v1.Unit\"/\n\x10SubmitJobRequest\x12\x0c\n\x04spec\x18\x01 \x01(\x0c\x12\r\n\x05\x61gain\x18\x02 \x01(\x08\"#\n\x11SubmitJobResponse\x12\x0e\n\x06job_id\x18\x01 \x01(\t\" \n\x0fListJobsRequest\x12\r\n\x05limit\x18\x01 \x01(\r\"9\n\x10ListJobsResponse\x12%\n\x04jobs\x18\x01 \x03(\x0b\x32\x17.colonnade.v1.JobStatus\"\x1f\n\rGetJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"D\n\x0eGetJobResponse\x12$\n\x03job\x18\x01 \x01(\x0b\x32\x17.colonnade.v1.JobStatus\x12\x0c\n\x04spec\x18\x02 \x01(\x0c\"!\n\x0fWatchJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"8\n\x10WatchJobResponse\x12$\n\x03job\x18\x01 \x01(\x0b\x32\x17.colonnade.v1.JobStatus\"\"\n\x10\x43\x61ncelJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"9\n\x11\x43\x61ncelJobResponse\x12$\n\x03job\x18\x01 \x01(\x0b\x32\x17.colonnade.v1.JobStatus\"\"\n\x10GetReportRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"(\n\x11GetReportResponse\x12\x13\n\x0breport_json\x18\x01 \x01(\t\"\xc6\x01\n\x0fSolveJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x0f\n\x07penalty\x18\x02 \x01(\t\x12\x15\n\x08strength\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12\x10\n\x03mix\x18\x04 \x01(\x01H\x01\x88\x01\x01\x12\x13\n\x06radius\x18\x05 \x01(\x01H\x02\x88\x01\x01\x12\x10\n\x03low\x18\x06 \x01(\x01H\x03\x88\x01\x01\x12\x11\n\x04high\x18\x07 \x01(\x01H\x04\x88\x01\x01\x42\x0b\n\t_strengthB\x06\n\x04_mixB\t\n\x07_radiusB\x06\n\x04_lowB\x07\n\x05_high\"&\n\x10SolveJobResponse\x12\x12\n\nmodel_json\x18\x01 \x01(\t\"\x14\n\x12ListPartiesRequest\"\xa5\x03\n\x0bPartyStatus\x12\r\n\x05party\x18\x01 \x01(\t\x12\x10\n\x08\x61ttached\x18\x02 \x01(\x08\x12\x0f\n\x07\x64\x61taset\x18\x03 \x01(\t\x12\x12\n\npopulation\x18\x04 \x01(\x04\x12\'\n\x08\x66\x65\x61tures\x18\x05 \x03(\x0b\x32\x15.colonnade.v1.Feature\x12$\n\x05label\x18\x06 \x01(\x0b\x32\x15.colonnade.v1.Feature\x12\x11\n\tcap_units\x18\x07 \x01(\x04\x12\x12\n\nused_units\x18\x08 \x01(\x04\x12 \n\x04unit\x18\t \x01(\x0e\x32\x12.colonnade.v1.Unit\x12\x0f\n\x07told_at\x18\n \x01(\x01\x12\x14\n\x0c\x62ounds_units\x18\x0b \x01(\x04\x12)\n\tencodings\x18\x0c \x03(\x0b\x32\x16.colonnade.v1.Encoding\x12\x11\n\talignment\x18\r \x01(\t\x12\x14\n\x0c\x61lign_people\x18\x0e \x01(\r\x12\x12\n\nledger_key\x18\x0f \x01(\x0c\x12)\n\x06sealed\x18\x10 \x01(\x0b\x32\x19.colonnade.v1.SealedGrant\"A\n\x13ListPartiesResponse\x12*\n\x07parties\x18\x01 \x03(\x0b\x32\x19.colonnade.v1.PartyStatus*\x9b\x01\n\x08JobState\x12\x19\n\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x16\n\x12JOB_STATE_PROPOSED\x10\x01\x12\x15\n\x11JOB_STATE_RUNNING\x10\x02\x12\x16\n\x12JOB_STATE_FINISHED\x10\x03\x12\x14\n\x10JOB_STATE_FAILED\x10\x04\x12\x17\n\x13JOB_STATE_CANCELLED\x10\x05\x32\xf2\x04\n\nJobService\x12L\n\tSubmitJob\x12\x1e.colonnade.v1.SubmitJobRequest\x1a\x1f.colonnade.v1.SubmitJobResponse\x12I\n\x08ListJobs\x12\x1d.colonnade.v1.ListJobsRequest\x1a\x1e.colonnade.v1.ListJobsResponse\x12\x43\n\x06GetJob\x12\x1b.colonnade.v1.GetJobRequest\x1a\x1c.colonnade.v1.GetJobResponse\x12K\n\x08WatchJob\x12\x1d.colonnade.v1.WatchJobRequest\x1a\x1e.colonnade.v1.WatchJobResponse0\x01\x12L\n\tCancelJob\x12\x1e.colonnade.v1.CancelJobRequest\x1a\x1f.colonnade.v1.CancelJobResponse\x12L\n\tGetReport\x12\x1e.colonnade.v1.GetReportRequest\x1a\x1f.colonnade.v1.GetReportResponse\x12I\n\x08SolveJob\x12\x1d.colonnade.v1.SolveJobRequest\x1a\x1e.colonnade.v1.SolveJobResponse\x12R\n\x0bListParties\x12 .colonnade.v1.ListPartiesRequest\x1a!.colonnade.v1.ListPartiesResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x63olonnade/v1/jobs.proto\x12\x0c\x63olonnade.v1\x1a\x16\x63olonnade/v1/job.proto\x1a\x1a\x63olonnade/v1/release.proto\"\xd1\x01\n\rPartyProgress\x12\r\n\x05party\x18\x01 \x01(\t\x12\x10\n\x08\x61ttached\x18\x02 \x01(\x08\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x03 \x01(\x08\x12\x0f\n\x07\x61waited\x18\x04 \x01(\x08\x12\x13\n\x0bspent_units\x18\x05 \x01(\x04\x12\x11\n\tmax_units\x18\x06 \x01(\x04\x12\x15\n\rpayload_bytes\x18\x07 \x01(\x04\x12\x1a\n\rfeatures_used\x18\x08 \x01(\rH\x00\x88\x01\x01\x12\x0f\n\x07refusal\x18\t \x01(\tB\x10\n\x0e_features_used\"\x93\x02\n\tJobStatus\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12%\n\x05state\x18\x03 \x01(\x0e\x32\x16.colonnade.v1.JobState\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12\x13\n\x0brounds_done\x18\x05 \x01(\r\x12\x0e\n\x06rounds\x18\x06 \x01(\r\x12\x14\n\x0csubmitted_at\x18\x07 \x01(\x01\x12\x10\n\x08\x65nded_at\x18\x08 \x01(\x01\x12\x14\n\x0csubmitted_by\x18\t \x01(\t\x12,\n\x07parties\x18\n \x03(\x0b\x32\x1b.colonnade.v1.PartyProgress\x12 \n\x04unit\x18\x0b \x01(\x0e\x32\x12.colonnade.v1.Unit\"/\n\x10SubmitJobRequest\x12\x0c\n\x04spec\x18\x01 \x01(\x0c\x12\r\n\x05\x61gain\x18\x02 \x01(\x08\"#\n\x11SubmitJobResponse\x12\x0e\n\x06job_id\x18\x01 \x01(\t\" \n\x0fListJobsRequest\x12\r\n\x05limit\x18\x01 \x01(\r\"9\n\x10ListJobsResponse\x12%\n\x04jobs\x18\x01 \x03(\x0b\x32\x17.colonnade.v1.JobStatus\"\x1f\n\rGetJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"D\n\x0eGetJobResponse\x12$\n\x03job\x18\x01 \x01(\x0b\x32\x17.colonnade.v1.JobStatus\x12\x0c\n\x04spec\x18\x02 \x01(\x0c\"!\n\x0fWatchJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"8\n\x10WatchJobResponse\x12$\n\x03job\x18\x01 \x01(\x0b\x32\x17.colonnade.v1.JobStatus\"\"\n\x10\x43\x61ncelJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"9\n\x11\x43\x61ncelJobResponse\x12$\n\x03job\x18\x01 \x01(\x0b\x32\x17.colonnade.v1.JobStatus\"\"\n\x10GetReportRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"(\n\x11GetReportResponse\x12\x13\n\x0breport_json\x18\x01 \x01(\t\"\xc6\x01\n\x0fSolveJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x0f\n\x07penalty\x18\x02 \x01(\t\x12\x15\n\x08strength\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12\x10\n\x03mix\x18\x04 \x01(\x01H\x01\x88\x01\x01\x12\x13\n\x06radius\x18\x05 \x01(\x01H\x02\x88\x01\x01\x12\x10\n\x03low\x18\x06 \x01(\x01H\x03\x88\x01\x01\x12\x11\n\x04high\x18\x07 \x01(\x01H\x04\x88\x01\x01\x42\x0b\n\t_strengthB\x06\n\x04_mixB\t\n\x07_radiusB\x06\n\x04_lowB\x07\n\x05_high\"&\n\x10SolveJobResponse\x12\x12\n\nmodel_json\x18\x01 \x01(\t\"$\n\x12GetReleasesRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"G\n\rPartyReleases\x12\r\n\x05party\x18\x01 \x01(\t\x12\'\n\x08releases\x18\x02 \x03(\x0b\x32\x15.colonnade.v1.Release\"C\n\x13GetReleasesResponse\x12,\n\x07parties\x18\x01 \x03(\x0b\x32\x1b.colonnade.v1.PartyReleases\"\x14\n\x12ListPartiesRequest\"\x91\x04\n\x0bPartyStatus\x12\r\n\x05party\x18\x01 \x01(\t\x12\x10\n\x08\x61ttached\x18\x02 \x01(\x08\x12\x0f\n\x07\x64\x61taset\x18\x03 \x01(\t\x12\x12\n\npopulation\x18\x04 \x01(\x04\x12\'\n\x08\x66\x65\x61tures\x18\x05 \x03(\x0b\x32\x15.colonnade.v1.Feature\x12$\n\x05label\x18\x06 \x01(\x0b\x32\x15.colonnade.v1.Feature\x12\x11\n\tcap_units\x18\x07 \x01(\x04\x12\x12\n\nused_units\x18\x08 \x01(\x04\x12 \n\x04unit\x18\t \x01(\x0e\x32\x12.colonnade.v1.Unit\x12\x0f\n\x07told_at\x18\n \x01(\x01\x12\x14\n\x0c\x62ounds_units\x18\x0b \x01(\x04\x12)\n\tencodings\x18\x0c \x03(\x0b\x32\x16.colonnade.v1.Encoding\x12\x11\n\talignment\x18\r \x01(\t\x12\x14\n\x0c\x61lign_people\x18\x0e \x01(\r\x12\x12\n\nledger_key\x18\x0f \x01(\x0c\x12)\n\x06sealed\x18\x10 \x01(\x0b\x32\x19.colonnade.v1.SealedGrant\x12\x0f\n\x07seen_at\x18\x11 \x01(\x01\x12\x0f\n\x07program\x18\x12 \x01(\t\x12\x18\n\x10\x63\x65rtificate_ends\x18\x13 \x01(\x01\x12\x1b\n\x0e\x63lock_offset_s\x18\x14 \x01(\x01H\x00\x88\x01\x01\x42\x11\n\x0f_clock_offset_s\"A\n\x13ListPartiesResponse\x12*\n\x07parties\x18\x01 \x03(\x0b\x32\x19.colonnade.v1.PartyStatus\"\x17\n\x15GetCoordinatorRequest\"M\n\nErrorCount\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\x04\x12\x11\n\tlast_from\x18\x03 \x01(\t\x12\x0f\n\x07last_at\x18\x04 \x01(\x01\"\x89\x01\n\x16GetCoordinatorResponse\x12\x12\n\nfederation\x18\x01 \x01(\t\x12\x0f\n\x07program\x18\x02 \x01(\t\x12\x12\n\nstarted_at\x18\x03 \x01(\x01\x12\x0c\n\x04time\x18\x04 \x01(\x01\x12(\n\x06\x65rrors\x18\x05 \x03(\x0b\x32\x18.colonnade.v1.ErrorCount*\x9b\x01\n\x08JobState\x12\x19\n\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x16\n\x12JOB_STATE_PROPOSED\x10\x01\x12\x15\n\x11JOB_STATE_RUNNING\x10\x02\x12\x16\n\x12JOB_STATE_FINISHED\x10\x03\x12\x14\n\x10JOB_STATE_FAILED\x10\x04\x12\x17\n\x13JOB_STATE_CANCELLED\x10\x05\x32\xa3\x06\n\nJobService\x12L\n\tSubmitJob\x12\x1e.colonnade.v1.SubmitJobRequest\x1a\x1f.colonnade.v1.SubmitJobResponse\x12I\n\x08ListJobs\x12\x1d.colonnade.v1.ListJobsRequest\x1a\x1e.colonnade.v1.ListJobsResponse\x12\x43\n\x06GetJob\x12\x1b.colonnade.v1.GetJobRequest\x1a\x1c.colonnade.v1.GetJobResponse\x12K\n\x08WatchJob\x12\x1d.colonnade.v1.WatchJobRequest\x1a\x1e.colonnade.v1.WatchJobResponse0\x01\x12L\n\tCancelJob\x12\x1e.colonnade.v1.CancelJobRequest\x1a\x1f.colonnade.v1.CancelJobResponse\x12L\n\tGetReport\x12\x1e.colonnade.v1.GetReportRequest\x1a\x1f.colonnade.v1.GetReportResponse\x12I\n\x08SolveJob\x12\x1d.colonnade.v1.SolveJobRequest\x1a\x1e.colonnade.v1.SolveJobResponse\x12R\n\x0bGetReleases\x12 .colonnade.v1.GetReleasesRequest\x1a!.colonnade.v1.GetReleasesResponse\x12R\n\x0bListParties\x12 .colonnade.v1.ListPartiesRequest\x1a!.colonnade.v1.ListPartiesResponse\x12[\n\x0eGetCoordinator\x12#.colonnade.v1.GetCoordinatorRequest\x1a$.colonnade.v1.GetCoordinatorResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'colonnade.v1.jobs_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_JOBSTATE']._serialized_start=1858
-  _globals['_JOBSTATE']._serialized_end=2013
-  _globals['_PARTYPROGRESS']._serialized_start=66
-  _globals['_PARTYPROGRESS']._serialized_end=275
-  _globals['_JOBSTATUS']._serialized_start=278
-  _globals['_JOBSTATUS']._serialized_end=553
-  _globals['_SUBMITJOBREQUEST']._serialized_start=555
-  _globals['_SUBMITJOBREQUEST']._serialized_end=602
-  _globals['_SUBMITJOBRESPONSE']._serialized_start=604
-  _globals['_SUBMITJOBRESPONSE']._serialized_end=639
-  _globals['_LISTJOBSREQUEST']._serialized_start=641
-  _globals['_LISTJOBSREQUEST']._serialized_end=673
-  _globals['_LISTJOBSRESPONSE']._serialized_start=675
-  _globals['_LISTJOBSRESPONSE']._serialized_end=732
-  _globals['_GETJOBREQUEST']._serialized_start=734
-  _globals['_GETJOBREQUEST']._serialized_end=765
-  _globals['_GETJOBRESPONSE']._serialized_start=767
-  _globals['_GETJOBRESPONSE']._serialized_end=835
-  _globals['_WATCHJOBREQUEST']._serialized_start=837
-  _globals['_WATCHJOBREQUEST']._serialized_end=870
-  _globals['_WATCHJOBRESPONSE']._serialized_start=872
-  _globals['_WATCHJOBRESPONSE']._serialized_end=928
-  _globals['_CANCELJOBREQUEST']._serialized_start=930
-  _globals['_CANCELJOBREQUEST']._serialized_end=964
-  _globals['_CANCELJOBRESPONSE']._serialized_start=966
-  _globals['_CANCELJOBRESPONSE']._serialized_end=1023
-  _globals['_GETREPORTREQUEST']._serialized_start=1025
-  _globals['_GETREPORTREQUEST']._serialized_end=1059
-  _globals['_GETREPORTRESPONSE']._serialized_start=1061
-  _globals['_GETREPORTRESPONSE']._serialized_end=1101
-  _globals['_SOLVEJOBREQUEST']._serialized_start=1104
-  _globals['_SOLVEJOBREQUEST']._serialized_end=1302
-  _globals['_SOLVEJOBRESPONSE']._serialized_start=1304
-  _globals['_SOLVEJOBRESPONSE']._serialized_end=1342
-  _globals['_LISTPARTIESREQUEST']._serialized_start=1344
-  _globals['_LISTPARTIESREQUEST']._serialized_end=1364
-  _globals['_PARTYSTATUS']._serialized_start=1367
-  _globals['_PARTYSTATUS']._serialized_end=1788
-  _globals['_LISTPARTIESRESPONSE']._serialized_start=1790
-  _globals['_LISTPARTIESRESPONSE']._serialized_end=1855
-  _globals['_JOBSERVICE']._serialized_start=2016
-  _globals['_JOBSERVICE']._serialized_end=2642
+  _globals['_JOBSTATE']._serialized_start=2418
+  _globals['_JOBSTATE']._serialized_end=2573
+  _globals['_PARTYPROGRESS']._serialized_start=94
+  _globals['_PARTYPROGRESS']._serialized_end=303
+  _globals['_JOBSTATUS']._serialized_start=306
+  _globals['_JOBSTATUS']._serialized_end=581
+  _globals['_SUBMITJOBREQUEST']._serialized_start=583
+  _globals['_SUBMITJOBREQUEST']._serialized_end=630
+  _globals['_SUBMITJOBRESPONSE']._serialized_start=632
+  _globals['_SUBMITJOBRESPONSE']._serialized_end=667
+  _globals['_LISTJOBSREQUEST']._serialized_start=669
+  _globals['_LISTJOBSREQUEST']._serialized_end=701
+  _globals['_LISTJOBSRESPONSE']._serialized_start=703
+  _globals['_LISTJOBSRESPONSE']._serialized_end=760
+  _globals['_GETJOBREQUEST']._serialized_start=762
+  _globals['_GETJOBREQUEST']._serialized_end=793
+  _globals['_GETJOBRESPONSE']._serialized_start=795
+  _globals['_GETJOBRESPONSE']._serialized_end=863
+  _globals['_WATCHJOBREQUEST']._serialized_start=865
+  _globals['_WATCHJOBREQUEST']._serialized_end=898
+  _globals['_WATCHJOBRESPONSE']._serialized_start=900
+  _globals['_WATCHJOBRESPONSE']._serialized_end=956
+  _globals['_CANCELJOBREQUEST']._serialized_start=958
+  _globals['_CANCELJOBREQUEST']._serialized_end=992
+  _globals['_CANCELJOBRESPONSE']._serialized_start=994
+  _globals['_CANCELJOBRESPONSE']._serialized_end=1051
+  _globals['_GETREPORTREQUEST']._serialized_start=1053
+  _globals['_GETREPORTREQUEST']._serialized_end=1087
+  _globals['_GETREPORTRESPONSE']._serialized_start=1089
+  _globals['_GETREPORTRESPONSE']._serialized_end=1129
+  _globals['_SOLVEJOBREQUEST']._serialized_start=1132
+  _globals['_SOLVEJOBREQUEST']._serialized_end=1330
+  _globals['_SOLVEJOBRESPONSE']._serialized_start=1332
+  _globals['_SOLVEJOBRESPONSE']._serialized_end=1370
+  _globals['_GETRELEASESREQUEST']._serialized_start=1372
+  _globals['_GETRELEASESREQUEST']._serialized_end=1408
+  _globals['_PARTYRELEASES']._serialized_start=1410
+  _globals['_PARTYRELEASES']._serialized_end=1481
+  _globals['_GETRELEASESRESPONSE']._serialized_start=1483
+  _globals['_GETRELEASESRESPONSE']._serialized_end=1550
+  _globals['_LISTPARTIESREQUEST']._serialized_start=1552
+  _globals['_LISTPARTIESREQUEST']._serialized_end=1572
+  _globals['_PARTYSTATUS']._serialized_start=1575
+  _globals['_PARTYSTATUS']._serialized_end=2104
+  _globals['_LISTPARTIESRESPONSE']._serialized_start=2106
+  _globals['_LISTPARTIESRESPONSE']._serialized_end=2171
+  _globals['_GETCOORDINATORREQUEST']._serialized_start=2173
+  _globals['_GETCOORDINATORREQUEST']._serialized_end=2196
+  _globals['_ERRORCOUNT']._serialized_start=2198
+  _globals['_ERRORCOUNT']._serialized_end=2275
+  _globals['_GETCOORDINATORRESPONSE']._serialized_start=2278
+  _globals['_GETCOORDINATORRESPONSE']._serialized_end=2415
+  _globals['_JOBSERVICE']._serialized_start=2576
+  _globals['_JOBSERVICE']._serialized_end=3379
 # @@protoc_insertion_point(module_scope)

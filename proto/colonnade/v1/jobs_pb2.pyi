@@ -1,4 +1,5 @@
 from colonnade.v1 import job_pb2 as _job_pb2
+from colonnade.v1 import release_pb2 as _release_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -171,12 +172,32 @@ class SolveJobResponse(_message.Message):
     model_json: str
     def __init__(self, model_json: _Optional[str] = ...) -> None: ...
 
+class GetReleasesRequest(_message.Message):
+    __slots__ = ("job_id",)
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    def __init__(self, job_id: _Optional[str] = ...) -> None: ...
+
+class PartyReleases(_message.Message):
+    __slots__ = ("party", "releases")
+    PARTY_FIELD_NUMBER: _ClassVar[int]
+    RELEASES_FIELD_NUMBER: _ClassVar[int]
+    party: str
+    releases: _containers.RepeatedCompositeFieldContainer[_release_pb2.Release]
+    def __init__(self, party: _Optional[str] = ..., releases: _Optional[_Iterable[_Union[_release_pb2.Release, _Mapping]]] = ...) -> None: ...
+
+class GetReleasesResponse(_message.Message):
+    __slots__ = ("parties",)
+    PARTIES_FIELD_NUMBER: _ClassVar[int]
+    parties: _containers.RepeatedCompositeFieldContainer[PartyReleases]
+    def __init__(self, parties: _Optional[_Iterable[_Union[PartyReleases, _Mapping]]] = ...) -> None: ...
+
 class ListPartiesRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class PartyStatus(_message.Message):
-    __slots__ = ("party", "attached", "dataset", "population", "features", "label", "cap_units", "used_units", "unit", "told_at", "bounds_units", "encodings", "alignment", "align_people", "ledger_key", "sealed")
+    __slots__ = ("party", "attached", "dataset", "population", "features", "label", "cap_units", "used_units", "unit", "told_at", "bounds_units", "encodings", "alignment", "align_people", "ledger_key", "sealed", "seen_at", "program", "certificate_ends", "clock_offset_s")
     PARTY_FIELD_NUMBER: _ClassVar[int]
     ATTACHED_FIELD_NUMBER: _ClassVar[int]
     DATASET_FIELD_NUMBER: _ClassVar[int]
@@ -193,6 +214,10 @@ class PartyStatus(_message.Message):
     ALIGN_PEOPLE_FIELD_NUMBER: _ClassVar[int]
     LEDGER_KEY_FIELD_NUMBER: _ClassVar[int]
     SEALED_FIELD_NUMBER: _ClassVar[int]
+    SEEN_AT_FIELD_NUMBER: _ClassVar[int]
+    PROGRAM_FIELD_NUMBER: _ClassVar[int]
+    CERTIFICATE_ENDS_FIELD_NUMBER: _ClassVar[int]
+    CLOCK_OFFSET_S_FIELD_NUMBER: _ClassVar[int]
     party: str
     attached: bool
     dataset: str
@@ -209,10 +234,44 @@ class PartyStatus(_message.Message):
     align_people: int
     ledger_key: bytes
     sealed: _job_pb2.SealedGrant
-    def __init__(self, party: _Optional[str] = ..., attached: _Optional[bool] = ..., dataset: _Optional[str] = ..., population: _Optional[int] = ..., features: _Optional[_Iterable[_Union[_job_pb2.Feature, _Mapping]]] = ..., label: _Optional[_Union[_job_pb2.Feature, _Mapping]] = ..., cap_units: _Optional[int] = ..., used_units: _Optional[int] = ..., unit: _Optional[_Union[_job_pb2.Unit, str]] = ..., told_at: _Optional[float] = ..., bounds_units: _Optional[int] = ..., encodings: _Optional[_Iterable[_Union[_job_pb2.Encoding, _Mapping]]] = ..., alignment: _Optional[str] = ..., align_people: _Optional[int] = ..., ledger_key: _Optional[bytes] = ..., sealed: _Optional[_Union[_job_pb2.SealedGrant, _Mapping]] = ...) -> None: ...
+    seen_at: float
+    program: str
+    certificate_ends: float
+    clock_offset_s: float
+    def __init__(self, party: _Optional[str] = ..., attached: _Optional[bool] = ..., dataset: _Optional[str] = ..., population: _Optional[int] = ..., features: _Optional[_Iterable[_Union[_job_pb2.Feature, _Mapping]]] = ..., label: _Optional[_Union[_job_pb2.Feature, _Mapping]] = ..., cap_units: _Optional[int] = ..., used_units: _Optional[int] = ..., unit: _Optional[_Union[_job_pb2.Unit, str]] = ..., told_at: _Optional[float] = ..., bounds_units: _Optional[int] = ..., encodings: _Optional[_Iterable[_Union[_job_pb2.Encoding, _Mapping]]] = ..., alignment: _Optional[str] = ..., align_people: _Optional[int] = ..., ledger_key: _Optional[bytes] = ..., sealed: _Optional[_Union[_job_pb2.SealedGrant, _Mapping]] = ..., seen_at: _Optional[float] = ..., program: _Optional[str] = ..., certificate_ends: _Optional[float] = ..., clock_offset_s: _Optional[float] = ...) -> None: ...
 
 class ListPartiesResponse(_message.Message):
     __slots__ = ("parties",)
     PARTIES_FIELD_NUMBER: _ClassVar[int]
     parties: _containers.RepeatedCompositeFieldContainer[PartyStatus]
     def __init__(self, parties: _Optional[_Iterable[_Union[PartyStatus, _Mapping]]] = ...) -> None: ...
+
+class GetCoordinatorRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ErrorCount(_message.Message):
+    __slots__ = ("code", "count", "last_from", "last_at")
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    LAST_FROM_FIELD_NUMBER: _ClassVar[int]
+    LAST_AT_FIELD_NUMBER: _ClassVar[int]
+    code: str
+    count: int
+    last_from: str
+    last_at: float
+    def __init__(self, code: _Optional[str] = ..., count: _Optional[int] = ..., last_from: _Optional[str] = ..., last_at: _Optional[float] = ...) -> None: ...
+
+class GetCoordinatorResponse(_message.Message):
+    __slots__ = ("federation", "program", "started_at", "time", "errors")
+    FEDERATION_FIELD_NUMBER: _ClassVar[int]
+    PROGRAM_FIELD_NUMBER: _ClassVar[int]
+    STARTED_AT_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    ERRORS_FIELD_NUMBER: _ClassVar[int]
+    federation: str
+    program: str
+    started_at: float
+    time: float
+    errors: _containers.RepeatedCompositeFieldContainer[ErrorCount]
+    def __init__(self, federation: _Optional[str] = ..., program: _Optional[str] = ..., started_at: _Optional[float] = ..., time: _Optional[float] = ..., errors: _Optional[_Iterable[_Union[ErrorCount, _Mapping]]] = ...) -> None: ...

@@ -70,10 +70,20 @@ class JobServiceStub:
                 request_serializer=colonnade_dot_v1_dot_jobs__pb2.SolveJobRequest.SerializeToString,
                 response_deserializer=colonnade_dot_v1_dot_jobs__pb2.SolveJobResponse.FromString,
                 _registered_method=True)
+        self.GetReleases = channel.unary_unary(
+                '/colonnade.v1.JobService/GetReleases',
+                request_serializer=colonnade_dot_v1_dot_jobs__pb2.GetReleasesRequest.SerializeToString,
+                response_deserializer=colonnade_dot_v1_dot_jobs__pb2.GetReleasesResponse.FromString,
+                _registered_method=True)
         self.ListParties = channel.unary_unary(
                 '/colonnade.v1.JobService/ListParties',
                 request_serializer=colonnade_dot_v1_dot_jobs__pb2.ListPartiesRequest.SerializeToString,
                 response_deserializer=colonnade_dot_v1_dot_jobs__pb2.ListPartiesResponse.FromString,
+                _registered_method=True)
+        self.GetCoordinator = channel.unary_unary(
+                '/colonnade.v1.JobService/GetCoordinator',
+                request_serializer=colonnade_dot_v1_dot_jobs__pb2.GetCoordinatorRequest.SerializeToString,
+                response_deserializer=colonnade_dot_v1_dot_jobs__pb2.GetCoordinatorResponse.FromString,
                 _registered_method=True)
 
 
@@ -130,8 +140,22 @@ class JobServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetReleases(self, request, context):
+        """Fetch all that a finished job's parties released, to compute its model again.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListParties(self, request, context):
         """List enrolled parties and what they offer.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetCoordinator(self, request, context):
+        """Say what the coordinator is and which errors it has met since it started.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -175,10 +199,20 @@ def add_JobServiceServicer_to_server(servicer, server):
                     request_deserializer=colonnade_dot_v1_dot_jobs__pb2.SolveJobRequest.FromString,
                     response_serializer=colonnade_dot_v1_dot_jobs__pb2.SolveJobResponse.SerializeToString,
             ),
+            'GetReleases': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetReleases,
+                    request_deserializer=colonnade_dot_v1_dot_jobs__pb2.GetReleasesRequest.FromString,
+                    response_serializer=colonnade_dot_v1_dot_jobs__pb2.GetReleasesResponse.SerializeToString,
+            ),
             'ListParties': grpc.unary_unary_rpc_method_handler(
                     servicer.ListParties,
                     request_deserializer=colonnade_dot_v1_dot_jobs__pb2.ListPartiesRequest.FromString,
                     response_serializer=colonnade_dot_v1_dot_jobs__pb2.ListPartiesResponse.SerializeToString,
+            ),
+            'GetCoordinator': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetCoordinator,
+                    request_deserializer=colonnade_dot_v1_dot_jobs__pb2.GetCoordinatorRequest.FromString,
+                    response_serializer=colonnade_dot_v1_dot_jobs__pb2.GetCoordinatorResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -382,6 +416,33 @@ class JobService:
             _registered_method=True)
 
     @staticmethod
+    def GetReleases(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/colonnade.v1.JobService/GetReleases',
+            colonnade_dot_v1_dot_jobs__pb2.GetReleasesRequest.SerializeToString,
+            colonnade_dot_v1_dot_jobs__pb2.GetReleasesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def ListParties(request,
             target,
             options=(),
@@ -398,6 +459,33 @@ class JobService:
             '/colonnade.v1.JobService/ListParties',
             colonnade_dot_v1_dot_jobs__pb2.ListPartiesRequest.SerializeToString,
             colonnade_dot_v1_dot_jobs__pb2.ListPartiesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetCoordinator(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/colonnade.v1.JobService/GetCoordinator',
+            colonnade_dot_v1_dot_jobs__pb2.GetCoordinatorRequest.SerializeToString,
+            colonnade_dot_v1_dot_jobs__pb2.GetCoordinatorResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -47,8 +47,12 @@ class JobServiceStub:
     """Fetch a job's report."""
     SolveJob: _grpc.UnaryUnaryMultiCallable[_jobs_pb2.SolveJobRequest, _jobs_pb2.SolveJobResponse]
     """Solve a finished job again with another penalty, from its releases alone."""
+    GetReleases: _grpc.UnaryUnaryMultiCallable[_jobs_pb2.GetReleasesRequest, _jobs_pb2.GetReleasesResponse]
+    """Fetch all that a finished job's parties released, to compute its model again."""
     ListParties: _grpc.UnaryUnaryMultiCallable[_jobs_pb2.ListPartiesRequest, _jobs_pb2.ListPartiesResponse]
     """List enrolled parties and what they offer."""
+    GetCoordinator: _grpc.UnaryUnaryMultiCallable[_jobs_pb2.GetCoordinatorRequest, _jobs_pb2.GetCoordinatorResponse]
+    """Say what the coordinator is and which errors it has met since it started."""
 
 @_typing.type_check_only
 class JobServiceAsyncStub(JobServiceStub):
@@ -69,8 +73,12 @@ class JobServiceAsyncStub(JobServiceStub):
     """Fetch a job's report."""
     SolveJob: _aio.UnaryUnaryMultiCallable[_jobs_pb2.SolveJobRequest, _jobs_pb2.SolveJobResponse]  # type: ignore[assignment]
     """Solve a finished job again with another penalty, from its releases alone."""
+    GetReleases: _aio.UnaryUnaryMultiCallable[_jobs_pb2.GetReleasesRequest, _jobs_pb2.GetReleasesResponse]  # type: ignore[assignment]
+    """Fetch all that a finished job's parties released, to compute its model again."""
     ListParties: _aio.UnaryUnaryMultiCallable[_jobs_pb2.ListPartiesRequest, _jobs_pb2.ListPartiesResponse]  # type: ignore[assignment]
     """List enrolled parties and what they offer."""
+    GetCoordinator: _aio.UnaryUnaryMultiCallable[_jobs_pb2.GetCoordinatorRequest, _jobs_pb2.GetCoordinatorResponse]  # type: ignore[assignment]
+    """Say what the coordinator is and which errors it has met since it started."""
 
 class JobServiceServicer(metaclass=_abc_1.ABCMeta):
     """Calls that operators make."""
@@ -132,11 +140,27 @@ class JobServiceServicer(metaclass=_abc_1.ABCMeta):
         """Solve a finished job again with another penalty, from its releases alone."""
 
     @_abc_1.abstractmethod
+    def GetReleases(
+        self,
+        request: _jobs_pb2.GetReleasesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_jobs_pb2.GetReleasesResponse, _abc.Awaitable[_jobs_pb2.GetReleasesResponse]]:
+        """Fetch all that a finished job's parties released, to compute its model again."""
+
+    @_abc_1.abstractmethod
     def ListParties(
         self,
         request: _jobs_pb2.ListPartiesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_jobs_pb2.ListPartiesResponse, _abc.Awaitable[_jobs_pb2.ListPartiesResponse]]:
         """List enrolled parties and what they offer."""
+
+    @_abc_1.abstractmethod
+    def GetCoordinator(
+        self,
+        request: _jobs_pb2.GetCoordinatorRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_jobs_pb2.GetCoordinatorResponse, _abc.Awaitable[_jobs_pb2.GetCoordinatorResponse]]:
+        """Say what the coordinator is and which errors it has met since it started."""
 
 def add_JobServiceServicer_to_server(servicer: JobServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -14,6 +14,7 @@ from colonnade.data.model import LinearModel
 from colonnade.methods.base import Member, Unit
 from colonnade.methods.registry import method_of
 from colonnade.privacy.accounting import epsilon_of, rho_from_units
+from colonnade.privacy.disclosure import PREDICTION
 from colonnade.privacy.membership import MEMBERSHIP
 from colonnade.report import state_promise
 from colonnade.server.engine.coordinator import Coordinator
@@ -221,7 +222,7 @@ def _ledger_spent(row: PartyRow, run: Run) -> int:
     newest = release_pb2.Release.FromString(row.latest)
     if method_of(run.job.kind).account:  # its own spending is what this coordinator has seen
         return run.spent(row.name)
-    told = 0 if newest.key.account == MEMBERSHIP else newest.receipt.spent_units
+    told = 0 if newest.key.account in (MEMBERSHIP, PREDICTION) else newest.receipt.spent_units
     return max(offer.spent_units, told, run.spent(row.name))
 
 

@@ -11,7 +11,8 @@ import grpc
 
 from colonnade.core.errors import BadInput, ColonnadeError, StoreFailed
 from colonnade.pki.authority import Credentials, load_credentials
-from colonnade.server.api.auth import Authenticator
+from colonnade.server.api.attendance import Attendance
+from colonnade.server.api.auth import Authenticator, caller_of
 from colonnade.server.api.operators import JobServicer
 from colonnade.server.api.parties import FederationServicer
 from colonnade.server.config import CoordinatorConfig
@@ -96,16 +97,23 @@ def create_server(
 ) -> Serving:
     """Return a coordinator on ``address``, unstarted, and the port it has; port 0 takes any."""
     engine = Coordinator(store, authenticator.federation, **engine_options)
-    board = OpenSessions()
+    board, attendance = OpenSessions(), Attendance()
     worker = Worker(engine, store, board.deliver)
     server = grpc.aio.server(
-        interceptors=[Statuses()],
+        interceptors=[Statuses(lambda code, context: attendance.failed(code, caller_of(context)))],
         options=options or server_options(),
         maximum_concurrent_rpcs=MAX_CALLS,
         compression=grpc.Compression.NoCompression,
     )
-    federation = FederationServicer(engine, worker, board, authenticator)
-    jobs = JobServicer(engine, store, worker=worker, board=board, authenticator=authenticator)
+    federation = FederationServicer(engine, worker, board, authenticator, attendance)
+    jobs = JobServicer(
+        engine,
+        store,
+        worker=worker,
+        board=board,
+        authenticator=authenticator,
+        attendance=attendance,
+    )
     add_FederationServiceServicer_to_server(federation, server)
     add_JobServiceServicer_to_server(jobs, server)
     port = _bind(server, address, credentials)

@@ -24,8 +24,10 @@ from colonnade.simulate.data_options import (
     check_seed,
     owner_of,
 )
+from colonnade.simulate.federation import Federation
 from colonnade.simulate.overlap import run_overlapping
 from colonnade.simulate.parties_option import add_parties_option, parties_of
+from colonnade.simulate.prediction import check_receiver, run_prediction
 from colonnade.simulate.run import Clock, ColumnsJob, run_columns
 from colonnade.simulate.runs import (
     Result,
@@ -64,6 +66,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PART",
         help="each party has this part of the people, at random: align, ingest, then fit",
     )
+    parser.add_argument(
+        "--predict-to",
+        metavar="NAME",
+        help="then score all rows for this party, and compare with the joined table",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -71,6 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_file_options(arguments)
     arguments.parties = parties_of(arguments.parties)
     check_seed(arguments.seed)
+    check_receiver(arguments.predict_to, tuple(arguments.parties))
     if arguments.data is None:
         if isinstance(arguments.parties, Mapping):
             raise BadInput("--parties gives columns of --data to parties; name the file")
@@ -102,6 +110,13 @@ def _run(arguments: argparse.Namespace, folder: Path) -> Result:
     found = _found(report) | results_of(report)
     if "alignment" in report:
         found["alignment"] = report["alignment"]
+    if arguments.predict_to is not None:
+        tell(f"scoring all rows for {arguments.predict_to}, without a joined table")
+        made = Federation.at(folder, tuple(arguments.parties))
+        sites = setup.divided.fitted
+        found["prediction"] = run_prediction(
+            made, sites, report, to=arguments.predict_to, show=show
+        )
     return finish(arguments, report, clock, found)
 
 
@@ -191,6 +206,15 @@ def _amounts(spend: Mapping[str, Any], delta: float) -> dict[str, Any]:
     }
 
 
+def _prediction_line(found: Mapping[str, Any]) -> str:
+    same = "equal to" if found["equal_to_joined"] else "NOT equal to"
+    return (
+        f"  scores   of {found['rows']} rows at {found['receiver']}, {same} the joined table's bit "
+        f"for bit; {found['payload_bytes']} bytes in {found['seconds']:.2g} s; no differential "
+        "privacy"
+    )
+
+
 def _lines(result: Result) -> Iterator[str]:
     quality, privacy = result["quality"], result["privacy"]
     scores = f"ours {quality['ours']:.3f}, centralised private {quality['central']:.3f}"
@@ -207,3 +231,5 @@ def _lines(result: Result) -> Iterator[str]:
         for each in found["overlap"]:
             if len(each["parties"]) > 1:
                 yield f"           {' and '.join(each['parties'])}: about {each['people']}"
+    if (prediction := result.get("prediction")) is not None:
+        yield _prediction_line(prediction)

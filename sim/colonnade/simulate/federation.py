@@ -9,6 +9,7 @@ import math
 import os
 import secrets
 import socket
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -70,6 +71,12 @@ class Federation:
     folder: Path
     address: str
     parties: tuple[str, ...]
+
+    @classmethod
+    def at(cls, folder: Path, parties: tuple[str, ...]) -> "Federation":
+        """Return a federation that was made in ``folder`` before."""
+        config = tomllib.loads((folder / HUB / "coordinator.toml").read_text())
+        return cls(folder, config["listen"], parties)
 
     @property
     def coordinator_config(self) -> Path:

@@ -15,12 +15,13 @@ from colonnade.client.builder import build_job as author
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import GRID, Bounds
 from colonnade.data.schema import parse_schema
-from colonnade.data.table import COARSE_NAME, FINE_NAME, Table
+from colonnade.data.table import COARSE_NAME, FINE_NAME, Table, open_pair
 from colonnade.methods.alignment.codec import run_name
 from colonnade.methods.alignment.job_spec import AlignmentJobSpec
 from colonnade.methods.alignment.spec import NO_ROW
 from colonnade.methods.groups import moved_columns
 from colonnade.party.alignment.store import AlignmentFolder, Outcome, read_outcome
+from colonnade.party.data.columns import columns_for
 from colonnade.party.data.ingest import IngestSummary, ingest
 from colonnade.party.data.reading.sources import FileSource
 from colonnade.party.methods.alignment_state import PartyState
@@ -91,6 +92,15 @@ def test_of_a_person_who_is_listed_twice_the_first_row_counts(tmp_path: Path) ->
     summary = ingest(schema, FileSource(source), out=tmp_path / "data", alignment=outcome)
     assert Table.open(tmp_path / "data" / COARSE_NAME).columns.tolist() == [[-GRID, 0]]
     assert summary.n_left_out == 1
+
+
+def test_absent_people_are_zero_rows_under_tighter_bounds_too(tmp_path: Path, source: Path) -> None:
+    # The middle of the declared bounds lies beyond these: clipped to them it would be their end.
+    outcome = outcome_of(tmp_path, {"a": 4, "b": 1, "c": 2, "d": NO_ROW}, kept=6)
+    ingested(source, tmp_path / "data", alignment=outcome)
+    tight = columns_for(*open_pair(tmp_path / "data"), ["age"], [Bounds(0.0, 40.0)], None)
+    assert [tight.features[0][at] for at in (0, 3, 5)] == [0, 0, 0]
+    assert tight.features[0][4] == -tight.features[0][2] // 2  # 10 and 200 between 0 and 40
 
 
 def test_a_person_who_vanishes_moves_two_columns_of_a_category(tmp_path: Path) -> None:

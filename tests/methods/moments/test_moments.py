@@ -25,6 +25,7 @@ from colonnade.methods.base import Part, payload
 from colonnade.methods.frank_wolfe.residual import MAX_CLIP, SCORE_SENSITIVITY, TaskParameters
 from colonnade.methods.frank_wolfe.spec import decode_choice, encode_choice
 from colonnade.methods.moments.rows import back_rows, sketch_sensitivity2
+from colonnade.methods.moments.solver.contribution import intervals_of
 from colonnade.methods.moments.solver.state import decode_state, encode_state
 from colonnade.methods.moments.solver.steps import MomentsSolver, MomentsState
 from colonnade.methods.moments.spec import (
@@ -477,7 +478,7 @@ def test_no_answer_of_the_right_size_stops_the_coordinator(
         body = encode_state(spec, state)
         assert encode_state(spec, decode_state(spec, body)) == body
     assert all(np.abs(coef).max() < 2**53 for coef in state.coef.values())
-    found = solver.intervals(state)
+    found = intervals_of(solver, state)
     assert np.isfinite(found.error).all()
 
 

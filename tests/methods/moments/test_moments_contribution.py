@@ -11,7 +11,11 @@ from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import GRID
 from colonnade.methods.explained import auc_of
 from colonnade.methods.moments.plan import recommend
-from colonnade.methods.moments.solver.contribution import moments_contribution, odds_ratios
+from colonnade.methods.moments.solver.contribution import (
+    intervals_of,
+    moments_contribution,
+    odds_ratios,
+)
 from colonnade.methods.moments.solver.solutions import moments_summary
 from colonnade.methods.moments.solver.steps import MomentsSolver, MomentsState
 from colonnade.methods.problem import Loss
@@ -95,7 +99,7 @@ def test_statistics_agree_with_least_squares_on_the_joined_table() -> None:
 
 def test_classes_have_odds_ratios_and_an_area_under_the_curve() -> None:
     data, solver, state, _ = finished("equicorrelated", 311, Loss.LOGISTIC, epsilon=8.0)
-    found = odds_ratios(solver, state, solver.intervals(state))
+    found = odds_ratios(solver, state, intervals_of(solver, state))
     truth = np.exp(log_odds(data.columns, data.label > 0))
     assert np.mean((found["odds_low"] <= truth) & (truth <= found["odds_high"])) > 0.9
     strong = np.abs(np.log(truth)) > 0.5

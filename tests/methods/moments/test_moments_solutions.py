@@ -11,9 +11,11 @@ from support.vertical import planned
 from colonnade.core.arrays import FloatArray
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import GRID
+from colonnade.linear.solutions import Wanted
 from colonnade.methods.moments.plan import recommend
+from colonnade.methods.moments.solver.contribution import explained
 from colonnade.methods.moments.solver.scales import Scales
-from colonnade.methods.moments.solver.solutions import Wanted, moments_summary, solved
+from colonnade.methods.moments.solver.solutions import moments_summary, solved
 from colonnade.methods.moments.solver.steps import MomentsSolver, MomentsState
 from colonnade.methods.problem import Loss
 from colonnade.privacy.simulation import SeededNoise
@@ -181,7 +183,7 @@ def test_what_is_explained_lies_within_its_error(structure: str) -> None:
         data = made.data()
         spec = recommend(planned(data, 2.0)).spec
         state, _ = run(data, spec, SeededNoise(seed), job=f"explained {seed}")
-        found = MomentsSolver(spec, "").explained(state)
+        found = explained(MomentsSolver(spec, ""), state)
         true = quality(data, model_of(spec, state), Loss.SQUARED)
         misses += abs(found.share - true) > 2.0 * found.error
         assert 0.02 < found.error < 0.2

@@ -18,9 +18,10 @@ from colonnade.linear.gram import (
     within_ball,
     within_box,
 )
+from colonnade.linear.intervals import own_noise
+from colonnade.linear.solutions import correlations
 from colonnade.methods.moments.plan import recommend
-from colonnade.methods.moments.solver.estimates import Local
-from colonnade.methods.moments.solver.intervals import _own, correlations
+from colonnade.methods.moments.solver.contribution import intervals_of
 from colonnade.methods.moments.solver.scales import Scales
 from colonnade.methods.moments.solver.steps import MomentsSolver
 from colonnade.privacy.simulation import SeededNoise
@@ -120,7 +121,7 @@ def test_intervals_cover_what_least_squares_would_find(structure: str) -> None:
         data = made.data()
         spec = recommend(planned(data, 2.0)).spec
         state, _ = run(data, spec, SeededNoise(seed), job=f"cover {seed}")
-        found = MomentsSolver(spec, "").intervals(state)
+        found = intervals_of(MomentsSolver(spec, ""), state)
         columns = np.vstack([data.columns, data.label]).astype(np.float64) / GRID
         exact = np.asarray(np.corrcoef(columns))
         truth = np.linalg.solve(exact[:-1, :-1], exact[:-1, -1])
@@ -135,11 +136,11 @@ def test_a_higher_level_makes_wider_intervals() -> None:
     spec = recommend(planned(data, 2.0)).spec
     state, _ = run(data, spec, SeededNoise(1))
     solver = MomentsSolver(spec, "")
-    narrow, wide = (solver.intervals(state, level=level) for level in (0.5, 0.99))
+    narrow, wide = (intervals_of(solver, state, level=level) for level in (0.5, 0.99))
     assert np.all(wide.high - wide.low > narrow.high - narrow.low)
     assert np.array_equal(wide.coef, narrow.coef)
     with pytest.raises(ValueError, match="level"):
-        solver.intervals(state, level=1.0)
+        intervals_of(solver, state, level=1.0)
 
 
 def test_the_errors_of_a_party_alone_are_neither_too_small_nor_too_large() -> None:
@@ -148,7 +149,7 @@ def test_the_errors_of_a_party_alone_are_neither_too_small_nor_too_large() -> No
         data = make(4000, (10,), informative=4, correlation=0.3, seed=seed).data()
         spec = recommend(planned(data, 1.0)).spec
         state, _ = run(data, spec, SeededNoise(seed), job=f"alone {seed}")
-        found = MomentsSolver(spec, "").intervals(state)
+        found = intervals_of(MomentsSolver(spec, ""), state)
         # In the data's own units: released deviations err, and the Gram matrix makes up for it.
         scales = Scales.of(spec, state.bodies)
         unit = scales.label_deviation / scales.features["p0"].deviation
@@ -162,11 +163,11 @@ def test_the_errors_of_a_party_alone_are_neither_too_small_nor_too_large() -> No
 
 def test_the_error_of_own_moments_is_that_of_drawn_noise() -> None:
     draw, size, count = np.random.default_rng(0), 4, 40_000
-    local = Local(np.eye(size), np.zeros(size), np.zeros(size), 0.3, 0.2, 0.5)
     coef = np.array([1.0, -0.5, 0.25, 2.0])
     noise = np.triu(0.2 * draw.standard_normal((count, size, size)), 1)
     noise = noise + noise.transpose(0, 2, 1)
     noise[:, range(size), range(size)] = 0.3 * draw.standard_normal((count, size))
     moved = 0.5 * draw.standard_normal((count, size)) - noise @ coef
     # An entry's standard error is below sqrt(2 / 40000) times the largest variance, 0.8: 5 of them.
-    assert np.allclose(moved.T @ moved / count, _own(local, coef), atol=0.03)
+    own = own_noise(coef, diagonal=0.3, off=0.2, target=0.5)
+    assert np.allclose(moved.T @ moved / count, own, atol=0.03)

@@ -20,6 +20,7 @@ from colonnade.core.arrays import FloatArray, Int16Array
 from colonnade.core.fixedpoint import GRID
 from colonnade.methods.moments.plan import recommend
 from colonnade.methods.moments.solver.contribution import (
+    intervals_of,
     models_of,
     moments_contribution,
     odds_ratios,
@@ -108,7 +109,7 @@ def covered(table: Synthetic, seed: int, *, owner: str | None = None) -> Covered
     ]
     exact = np.asarray(np.corrcoef(np.vstack([data.columns[kept], data.label]) / GRID))
     truth = np.linalg.solve(exact[:-1, :-1], exact[:-1, -1])
-    found, odds = solver.intervals(state), np.zeros(0, bool)
+    found, odds = intervals_of(solver, state), np.zeros(0, bool)
     inside = (found.low <= truth) & (truth <= found.high)
     score = (found.coef - truth) / found.error
     if table.loss is Loss.LOGISTIC:

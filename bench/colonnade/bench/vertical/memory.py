@@ -18,13 +18,8 @@ from colonnade.bench.vertical.jobs import job_of
 from colonnade.core.arrays import AnyArray
 from colonnade.core.errors import JobEnded
 from colonnade.core.fixedpoint import FINE_GRID, GRID, Bounds
-from colonnade.data.table import (
-    COARSE_NAME,
-    FINE_NAME,
-    TableColumn,
-    TableHeader,
-    TableWriter,
-)
+from colonnade.data.table import COARSE_NAME, FINE_NAME, TableWriter
+from colonnade.data.table_header import TableColumn, TableHeader
 from colonnade.privacy.accounting import units_down
 from colonnade.simulate.federation import Federation, create_federation
 from colonnade.simulate.processes import Processes

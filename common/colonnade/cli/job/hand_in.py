@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from colonnade.cli.confirm import confirm
+from colonnade.cli.job.confirm import confirm
 from colonnade.cli.job.connection import follow
 from colonnade.cli.run_folder import file_errors
 from colonnade.cli.text import as_text, names_from

@@ -5,7 +5,7 @@ import json
 import secrets
 from dataclasses import replace
 
-from colonnade.cli.confirm import confirm
+from colonnade.cli.job.confirm import confirm
 from colonnade.cli.job.connection import add_client_options, cost, follow, open_client
 from colonnade.core.errors import BadInput
 

@@ -8,11 +8,13 @@ from typing import Any
 from colonnade.cli.amounts import amount_as_json, format_amount
 from colonnade.ledger.export import Account, Summary
 from colonnade.privacy.accounting import epsilon_of, format_upper_bound, rho_from_units
+from colonnade.privacy.disclosure import PREDICTION, Disclosure
 from colonnade.privacy.membership import MEMBERSHIP, Covered, MembershipNoise
 
 # More accounts than these are summed up.
 _LISTED = 4
-_OF_MEMBERSHIP = (MembershipNoise.name, Covered.name)
+_OF_THE_TABLE = ("", MEMBERSHIP, PREDICTION)
+_NOT_OF_THE_CAP = (MembershipNoise.name, Covered.name, Disclosure.name)
 
 
 def as_json(summary: Summary, delta: float) -> dict[str, Any]:
@@ -70,11 +72,16 @@ def print_summary(summary: Summary, delta: float) -> None:
     if (bound := summary.bound) is not None:
         forced = ", forced" if bound.forced else ""
         print(f"  bound to   dataset {bound.dataset or 'of a file'}{forced}: {bound.reason}")
-    clients = [each for each in summary.accounts if each.name not in ("", MEMBERSHIP)]
+    clients = [each for each in summary.accounts if each.name not in _OF_THE_TABLE]
     many = len(clients) > _LISTED
     for account in summary.accounts:
         if account.name == MEMBERSHIP:
             _print_membership(account)
+            continue
+        if account.name == PREDICTION:
+            print(
+                f"  account prediction, without differential privacy: {account.releases} messages"
+            )
             continue
         if account.name and many:
             continue
@@ -93,7 +100,7 @@ def print_summary(summary: Summary, delta: float) -> None:
         print(f"    left     {amount(min(left))} at least")
     for name, count, units in summary.by_mechanism:
         # A sum over accounts is nobody's spending.
-        shown = "" if clients or name in _OF_MEMBERSHIP else f"  {amount(units)}"
+        shown = "" if clients or name in _NOT_OF_THE_CAP else f"  {amount(units)}"
         print(f"  {name:<18} {count:>6} releases{shown}")
     if summary.abandoned:
         print(f"  abandoned  {summary.abandoned} releases: paid for, never made")

@@ -5,6 +5,8 @@ import json
 
 from colonnade.cli.logs import add_config_options
 from colonnade.methods.alignment.claims import PROMISE, learned
+from colonnade.methods.prediction.claims import PROMISE as PREDICT_PROMISE
+from colonnade.methods.prediction.claims import exposure
 from colonnade.methods.sealed.claims import PROMISE as SEALED_PROMISE
 from colonnade.party.alignment.policy import AlignAllowance
 from colonnade.party.config import load_config
@@ -52,9 +54,9 @@ def run(arguments: argparse.Namespace) -> int:
             }
             for each in policy.alignments
         ]
-        print(json.dumps({"allow": rows, "align": aligns}))
+        print(json.dumps({"allow": rows, "align": aligns, "predict": _predictions(policy)}))
         return 0
-    if not policy.allowances and not policy.alignments:
+    if not policy.allowances and not policy.alignments and not policy.predictions:
         print("the policy allows nothing: every job is refused")
     for each in policy.allowances:
         until = f", until {each.until}" if each.until else ""
@@ -67,7 +69,41 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"  sealed      with {peers}, up to {each.sealed.columns} columns")
             print(f"  {SEALED_PROMISE}")
     _print_alignments(policy)
+    _print_predictions(policy)
     return 0
+
+
+def _predictions(policy: Policy) -> list[dict[str, object]]:
+    return [
+        {
+            "coordinator": each.coordinator.uri,
+            "job": each.job,
+            "model": each.model,
+            "receiver": each.receiver,
+            "purpose": each.purpose,
+            "max_rows": each.max_rows,
+            "until": str(each.until),
+            "models_per_row": each.models_per_row,
+            "middle": each.middle,
+            "peers": {name: key_to_text(key) for name, key in each.pins.items()},
+            "promise": PREDICT_PROMISE,
+        }
+        for each in policy.predictions
+    ]
+
+
+def _print_predictions(policy: Policy) -> None:
+    """Say who may have people scored, for whom, and what is then learned."""
+    for grant in policy.predictions:
+        what = f"job {grant.job[:12]}" if grant.job else f"model {grant.model[:12]}"
+        print(f"{grant.coordinator.uri} may have rows scored by {what}, until {grant.until}")
+        print(f"  receiver    {grant.receiver}, for: {grant.purpose}")
+        print(f"  up to {grant.max_rows} rows, {grant.models_per_row} models each")
+        if grant.middle:
+            print(f"  may be left out: {', '.join(grant.middle)}")
+        print(f"  {exposure(1 + len(grant.pins))}")
+    if policy.predictions:
+        print(f"  {PREDICT_PROMISE}")
 
 
 def _sealed(grant: SealedGrant) -> dict[str, object]:

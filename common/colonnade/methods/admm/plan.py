@@ -9,7 +9,7 @@ from colonnade.privacy.accounting import rho_of, units_down
 def release_units(epsilon: float, delta: float, participations: int) -> int:
     """Return the price of one participation such that all of a client's keep within epsilon."""
     if not 0.0 < epsilon < 1000.0:
-        raise BadArgument("epsilon", "must lie between 0 and 1000")
+        raise BadArgument("epsilon", "must lie above 0 and below 1000")
     try:
         return units_down(rho_of(epsilon, delta)) // participations
     except ValueError as error:

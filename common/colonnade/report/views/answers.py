@@ -112,7 +112,9 @@ def _cost(report: Report) -> Answer | None:
     text = f"promised to {whom}"
     if joint.bought is not None:
         text += f", bounds included ({epsilon_up(joint.bought.epsilon)})"
-    shares = [p.spent.units / p.cap.units for p in privacy.parties if p.cap and p.cap.units]
+    shares = [
+        p.promised.spent.units / p.cap.units for p in privacy.parties if p.cap and p.cap.units
+    ]
     if shares:
         low, high = percent_up(min(shares)), percent_up(max(shares))
         whose = "a client's" if report.over_clients else "each organization's"

@@ -72,7 +72,7 @@ def _paid_table(report: Report, privacy: Privacy) -> Table:
         Column("this job"),
         *([Column("for bounds, before"), Column("job at most")] if bought else []),
         Column("promised at most"),
-        Column("of its budget"),
+        Column("job, of its budget" if bought else "of its budget"),
         Column("left afterwards"),
     ]
     rows = [_paid_row(report, party, privacy.delta, bought=bought) for party in privacy.parties]

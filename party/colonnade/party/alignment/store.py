@@ -5,16 +5,14 @@ replaces is overwritten with zeros, as far as a file system lets anybody do that
 """
 
 import functools
-import os
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from colonnade.core.durable import put_whole, shred
 from colonnade.core.errors import BadInput
-from colonnade.core.permissions import private
 from colonnade.methods.alignment.codec import (
     from_bytes,
     run_name,
@@ -98,7 +96,7 @@ class AlignmentFolder:
 
     def save(self, job: str, state: PartyState) -> None:
         """Keep a state, durably, and overwrite the one before."""
-        self._put(job + _STATE, state_to_bytes(state))
+        put_whole(self.path / (job + _STATE), state_to_bytes(state))
 
     def keep(self, outcome: Outcome) -> None:
         """Keep the rows of a run that has ended, durably."""
@@ -106,14 +104,14 @@ class AlignmentFolder:
             spec=spec_to_bytes(outcome.spec), ids=outcome.ids, columns=outcome.columns
         )
         message.state.ParseFromString(state_to_bytes(outcome.state))
-        self._put(outcome.name + _OUTCOME, to_bytes(message))
+        put_whole(self.path / (outcome.name + _OUTCOME), to_bytes(message))
 
     def erase(self, job: str, *, finished: bool) -> None:
         """Remove the secrets that a run left and, if it did not finish, its rows."""
         if not finished and (state := self.state(job)) is not None:
-            _shred(self.path / (state.run.hex() + _OUTCOME))
+            shred(self.path / (state.run.hex() + _OUTCOME))
         for name in (f"{job}{_STATE}", f".{job}{_STATE}.tmp", f".{job}{_STATE}.old"):
-            _shred(self.path / name)
+            shred(self.path / name)
 
     def find(self, name: str) -> Path:
         """Return the file of the one alignment whose name begins so."""
@@ -131,28 +129,6 @@ class AlignmentFolder:
         """Return the name of the one alignment that there is, or None."""
         found = sorted(self.path.glob(f"*{_OUTCOME}")) if self.path.is_dir() else []
         return found[0].name if len(found) == 1 else None
-
-    def _put(self, name: str, body: bytes) -> None:
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        place, draft = self.path / name, self.path / f".{name}.tmp"
-        old = self.path / f".{name}.old"
-        with open(draft, "wb", opener=private) as file:
-            file.write(body)
-            file.flush()
-            os.fsync(file.fileno())
-        _shred(old)  # of a process that was killed
-        with suppress(FileNotFoundError):
-            os.link(place, old)  # a second name, by which it is overwritten
-        draft.replace(place)
-        self._sync()
-        _shred(old)
-
-    def _sync(self) -> None:
-        folder = os.open(self.path, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def read_outcome(path: Path) -> Outcome:
@@ -177,13 +153,3 @@ def _whole(outcome: Outcome) -> bool:
         return False
     rows = outcome.rows[outcome.rows != NO_ROW]
     return bool((rows < outcome.n_rows).all()) and np.unique(rows).size == rows.size
-
-
-def _shred(path: Path) -> None:
-    """Overwrite a file with zeros and remove it."""
-    with suppress(FileNotFoundError):
-        with path.open("r+b") as file:
-            file.write(bytes(path.stat().st_size))
-            file.flush()
-            os.fsync(file.fileno())
-        path.unlink()

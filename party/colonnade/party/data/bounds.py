@@ -23,7 +23,8 @@ from colonnade.core.errors import (
     RequestConflict,
 )
 from colonnade.core.fixedpoint import Bounds
-from colonnade.data.table import PRESENCE, Table, TableColumn
+from colonnade.data.table import Table
+from colonnade.data.table_header import PRESENCE, TableColumn
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger, Released
 from colonnade.methods.bounds import (

@@ -19,10 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from colonnade.core.errors import BadInput, BadMessage, PolicyRefused
-from colonnade.data.table import TableHeader
+from colonnade.data.table_header import TableHeader
 from colonnade.ledger.ledger import Ledger
 from colonnade.methods.base import Unit
 from colonnade.methods.job import Job
+from colonnade.privacy.disclosure import PREDICTION
 from colonnade.privacy.membership import MEMBERSHIP
 
 CLIENTS_NAME = "clients.json"
@@ -134,7 +135,11 @@ def check_accounts(ledger: Ledger, *, divided: bool) -> None:
     spent = {account for account, units in ledger.state.spent.items() if units}
     if divided and "" in spent:
         raise BadInput("the ledger has paid for a whole table, and this one is divided by clients")
-    if not divided and spent - {"", MEMBERSHIP}:  # alignments are paid for before there is a table
+    if not divided and spent - {
+        "",
+        MEMBERSHIP,
+        PREDICTION,
+    }:  # alignments are paid for before there is a table
         raise BadInput("the ledger has paid for clients of a divided table, and this one is whole")
 
 

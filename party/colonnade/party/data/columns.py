@@ -22,7 +22,8 @@ from colonnade.core.errors import BadInput, LowDisk
 from colonnade.core.fixedpoint import Bounds
 from colonnade.core.threads import over_ranges
 from colonnade.data.requantise import requantise
-from colonnade.data.table import Role, Table, TableColumn
+from colonnade.data.table import Table
+from colonnade.data.table_header import Role, TableColumn
 
 MAX_MADE = 8
 """Jobs whose columns are kept at once; those of others are made again when they are needed."""
@@ -228,7 +229,12 @@ def _quantised(column: TableColumn, place: int, *, coarse: Table, fine: Table) -
     declared = coarse.header.columns[place].bounds
     if column.bounds == declared:
         return _column(coarse, place)
-    return _requantise(_column(fine, place), declared=declared, tight=column.bounds)
+    made = _requantise(_column(fine, place), declared=declared, tight=column.bounds)
+    # A row of nobody is 0 under all bounds; of a category it has no level, as in the table, or all
+    # its columns would move with one person, and `methods.groups` counts two.
+    if coarse.presence is not None and not coarse.header.columns[place].group:
+        made *= coarse.presence > 0
+    return made
 
 
 def _column(table: Table, place: int) -> AnyArray:

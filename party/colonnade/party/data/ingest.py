@@ -18,15 +18,8 @@ from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import FINE_GRID, GRID, Bounds, grid_dtype, quantise
 from colonnade.data.kinds import Category
 from colonnade.data.schema import Column, Schema
-from colonnade.data.table import (
-    COARSE_NAME,
-    FINE_NAME,
-    PRESENCE,
-    Role,
-    TableColumn,
-    TableHeader,
-    TableWriter,
-)
+from colonnade.data.table import COARSE_NAME, FINE_NAME, TableWriter
+from colonnade.data.table_header import PRESENCE, Role, TableColumn, TableHeader
 from colonnade.party.data.clients import forget_clients, write_clients
 from colonnade.party.data.folder import workspace
 from colonnade.party.data.order import Roster, RowsById

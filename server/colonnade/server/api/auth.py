@@ -47,6 +47,14 @@ def _parse(pem: bytes) -> x509.Certificate:
     return found
 
 
+def caller_of(context: Context) -> str:
+    """Return the name in the caller's certificate, valid or not; empty without one."""
+    try:
+        return identity_of(_parse(peer_certificate(context.auth_context()))).name
+    except ColonnadeError:
+        return ""
+
+
 @dataclass(slots=True)
 class Authenticator:
     """Decides who may call what."""

@@ -4,15 +4,23 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
+from importlib.metadata import version
 from typing import Any, TypeAlias
 
 import grpc
 
 from colonnade.core.errors import PolicyRefused, Unreachable
 from colonnade.pki.identity import PARTY
+from colonnade.server.api.attendance import Attendance
 from colonnade.server.api.auth import Authenticator, Caller
 from colonnade.server.engine.coordinator import Coordinator
-from colonnade.server.engine.progress import find_job, party_status, run_of, status_of
+from colonnade.server.engine.progress import (
+    find_job,
+    party_status,
+    releases_of,
+    run_of,
+    status_of,
+)
 from colonnade.server.engine.rounds import Run
 from colonnade.server.engine.sessions import OpenSessions
 from colonnade.server.engine.worker import Worker
@@ -40,9 +48,10 @@ class JobServicer(jobs_pb2_grpc.JobServiceServicer):
         worker: Worker,
         board: OpenSessions,
         authenticator: Authenticator,
+        attendance: Attendance,
     ) -> None:
         self._engine, self._store, self._worker = engine, store, worker
-        self._board, self._authenticator = board, authenticator
+        self._board, self._authenticator, self._attendance = board, authenticator, attendance
 
     async def SubmitJob(
         self, request: pb.SubmitJobRequest, context: Context
@@ -131,6 +140,15 @@ class JobServicer(jobs_pb2_grpc.JobServiceServicer):
         model = await self._worker.read(look)
         return pb.SolveJobResponse(model_json=json.dumps(model))
 
+    async def GetReleases(
+        self, request: pb.GetReleasesRequest, context: Context
+    ) -> pb.GetReleasesResponse:
+        """Return all that a finished job's parties released."""
+        caller = self._authenticator.anyone(context)
+        _, row = await self._look(request.job_id, caller)
+        found = await self._worker.read(lambda: releases_of(self._store, row))
+        return pb.GetReleasesResponse(parties=found)
+
     async def ListParties(
         self, request: pb.ListPartiesRequest, context: Context
     ) -> pb.ListPartiesResponse:
@@ -141,7 +159,21 @@ class JobServicer(jobs_pb2_grpc.JobServiceServicer):
             rows = sorted(self._engine.parties.values(), key=lambda row: row.name)
             return [party_status(self._engine, row) for row in rows]
 
-        return pb.ListPartiesResponse(parties=await self._worker.read(look))
+        parties = map(self._attendance.describe, await self._worker.read(look))
+        return pb.ListPartiesResponse(parties=parties)
+
+    async def GetCoordinator(
+        self, request: pb.GetCoordinatorRequest, context: Context
+    ) -> pb.GetCoordinatorResponse:
+        """Say what runs here, and which errors it has met."""
+        self._authenticator.operator(context)
+        return pb.GetCoordinatorResponse(
+            federation=self._authenticator.federation,
+            program=version("colonnade"),
+            started_at=self._attendance.started_at,
+            time=self._attendance.clock(),
+            errors=self._attendance.errors,
+        )
 
     async def _changed(self, event: asyncio.Event, caller: Caller) -> None:
         """Wait until a job changes, and look at the caller's certificate meanwhile."""

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import grpc
 
 from colonnade.core.errors import BadInput, ColonnadeError
+from colonnade.server.api.attendance import Attendance
 from colonnade.server.api.auth import Authenticator, Caller
 from colonnade.server.engine.coordinator import Coordinator
 from colonnade.server.engine.sessions import Item, OpenSessions
@@ -28,14 +29,15 @@ class FederationServicer(federation_pb2_grpc.FederationServiceServicer):
     """Serves parties."""
 
     def __init__(
-        self, engine: Coordinator, worker: Worker, board: OpenSessions, authenticator: Authenticator
+        self,
+        engine: Coordinator,
+        worker: Worker,
+        board: OpenSessions,
+        authenticator: Authenticator,
+        attendance: Attendance,
     ) -> None:
-        self._engine, self._worker, self._board, self._authenticator = (
-            engine,
-            worker,
-            board,
-            authenticator,
-        )
+        self._engine, self._worker, self._board = engine, worker, board
+        self._authenticator, self._attendance = authenticator, attendance
         self._farewells: set[asyncio.Task[None]] = set()
 
     async def Check(self, request: pb.CheckRequest, context: Context) -> pb.CheckResponse:
@@ -67,6 +69,7 @@ class FederationServicer(federation_pb2_grpc.FederationServiceServicer):
         helpers: list[asyncio.Task[None]] = []
         try:
             queue = self._board.queue(party, await asyncio.shield(attaching))
+            self._attendance.attached(caller, hello)
             for helper in (self._read(request_iterator, caller), self._recheck(caller)):
                 helpers.append(asyncio.create_task(helper))
                 helpers[-1].add_done_callback(partial(_end, queue))
@@ -86,7 +89,10 @@ class FederationServicer(federation_pb2_grpc.FederationServiceServicer):
         party, assembly = caller.identity.name, Assembly(pb.AttachRequest)
         async for piece in requests:
             self._authenticator.recheck(caller)
+            self._attendance.heard(party)
             if (message := assembly.take(piece)) is not None:
+                if message.HasField("decision") and not message.decision.accepted:
+                    self._attendance.failed(message.decision.code, party)
                 await self._worker.do(partial(self._engine.receive, party, message))
 
     async def _recheck(self, caller: Caller) -> None:
@@ -105,6 +111,7 @@ class FederationServicer(federation_pb2_grpc.FederationServiceServicer):
         except ColonnadeError:
             return  # the coordinator is stopping
         finally:
+            self._attendance.heard(party)
             self._board.close(party, epoch)  # nothing more is sent to it from here on
 
 

@@ -1,13 +1,14 @@
 """Jobs and parties as people see them: public numbers from the store."""
 
 from colonnade.core.errors import BadInput, UnknownJob
+from colonnade.methods.base import Unit
 from colonnade.server.engine.coordinator import Coordinator
 from colonnade.server.engine.offers import bounds_to_use
 from colonnade.server.engine.rounds import Run
 from colonnade.server.engine.status import job_status
-from colonnade.server.store.base import JobRow, PartyRow, Store
+from colonnade.server.store.base import JobRow, PartyRow, State, Store
 from colonnade.v1 import federation_pb2, jobs_pb2
-from colonnade.wire.jobspec import feature_to_proto
+from colonnade.wire.jobspec import feature_to_proto, job_from_bytes
 from colonnade.wire.session import public_text
 
 
@@ -37,6 +38,19 @@ def status_of(engine: Coordinator, store: Store, row: JobRow) -> jobs_pb2.JobSta
     for progress in status.parties:
         progress.attached = progress.party in engine.attached
     return status
+
+
+def releases_of(store: Store, row: JobRow) -> list[jobs_pb2.PartyReleases]:
+    """Return what the parties of a finished job over columns released, in the order of rounds."""
+    job = job_from_bytes(row.spec)
+    if row.state is not State.FINISHED or job.unit is not Unit.RECORD or not job.label:
+        raise BadInput(f"job {row.job_id[:12]} is no finished job over columns")
+    found = {each.party: jobs_pb2.PartyReleases(party=each.party) for each in job.members}
+    for round_ in range(job.rounds + 1):
+        for party, body in store.answers(row.job_id, round_).items():
+            submission = federation_pb2.Submission.FromString(body)
+            found[party].releases.extend(submission.releases)
+    return list(found.values())
 
 
 def party_status(engine: Coordinator, row: PartyRow) -> jobs_pb2.PartyStatus:

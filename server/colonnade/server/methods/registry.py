@@ -11,6 +11,7 @@ from colonnade.methods.alignment.method import ALIGNMENT
 from colonnade.methods.frank_wolfe.method import FRANK_WOLFE
 from colonnade.methods.job import Job
 from colonnade.methods.moments.method import MOMENTS
+from colonnade.methods.prediction.method import PREDICTION
 from colonnade.methods.sealed.method import SEALED_METHOD
 from colonnade.server.engine.all_answer import AllAnswer
 from colonnade.server.engine.cohort import Cohort
@@ -23,6 +24,7 @@ from colonnade.server.methods.deviations import Deviations
 from colonnade.server.methods.frank_wolfe.job import VerticalFrankWolfe, frank_wolfe_deviations
 from colonnade.server.methods.moments.deviations import moments_deviations
 from colonnade.server.methods.moments.job import VerticalMoments, moments_findings, solve_again
+from colonnade.server.methods.prediction import PredictionJob, prediction_findings
 from colonnade.server.methods.sealed.job import VerticalSealed, sealed_findings, solve_sealed
 
 
@@ -92,4 +94,5 @@ register(
     ),
 )
 register(ADMM.kind, CoordinatorSide(FederatedAdmm.of, Cohort.of, admm_findings))
+register(PREDICTION.kind, CoordinatorSide(PredictionJob.of, AllAnswer.relayed, prediction_findings))
 register(ALIGNMENT.kind, CoordinatorSide(AlignmentJob.of, AllAnswer.relayed, alignment_findings))

@@ -70,6 +70,8 @@ def read_table(
     clients, skipped, levelled = None, list[str](), list[str]()
     if target not in columns or client_column is not None:
         found = _read(path)
+        if not found or min(map(len, found.values())) == 0:
+            raise BadInput(f"{path} has no rows; a simulation needs {_LEAST_ROWS}")
         if client_column is not None:
             clients = _clients(path, found, client_column)
         if schema is None:

@@ -7,15 +7,38 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.linear.gram import within_ball
-from colonnade.methods.explained import Explained, PartyModels, auc_of, party_models
+from colonnade.linear.intervals import Intervals
+from colonnade.methods.explained import Explained, PartyModels, Shares, auc_of, party_models
 from colonnade.methods.moments.solver.directions import spans_of
-from colonnade.methods.moments.solver.intervals import Intervals
+from colonnade.methods.moments.solver.intervals import intervals
+from colonnade.methods.moments.solver.people import people
 from colonnade.methods.moments.solver.scales import Scales
+from colonnade.methods.moments.solver.shares import shares_of, unclipped_shares
 from colonnade.methods.moments.solver.steps import MomentsSolver, MomentsState
 from colonnade.methods.problem import Loss
 
 _DIGITS = 4
 _MAX_SHARE = 0.85  # more is not believed of a model of classes
+
+
+def intervals_of(solver: MomentsSolver, state: MomentsState, *, level: float = 0.95) -> Intervals:
+    """Return unpenalised coefficients of all kept features with intervals."""
+    fewest = float(people(solver.spec, state.bodies).min())
+    return intervals(solver.spec, *solver.known(state), n_rows=fewest, level=level)
+
+
+def shares_in(solver: MomentsSolver, state: MomentsState) -> tuple[Shares, FloatArray]:
+    """Return what releases tell of the shares that columns explain, and the coefficients."""
+    spec, scales = solver.spec, Scales.of(solver.spec, state.bodies)
+    coef = np.concatenate(solver.in_deviations(state, scales))
+    raw, mean = shares_of(spec, *solver.known(state)), scales.label_mean
+    return unclipped_shares(spec, state.bodies, raw, coef, label_mean=mean), coef
+
+
+def explained(solver: MomentsSolver, state: MomentsState) -> Explained:
+    """Return the share of the label's variance that the model explains, with its error."""
+    shares, coef = shares_in(solver, state)
+    return shares.of(shares.fitted(coef) if solver.spec.loss is Loss.LOGISTIC else coef)
 
 
 def bought_between(solver: MomentsSolver) -> bool:
@@ -43,7 +66,7 @@ def moments_contribution(solver: MomentsSolver, state: MomentsState) -> dict[str
         return None
     classes = solver.spec.loss is Loss.LOGISTIC
     rate = positive_rate(solver, state) if classes else None
-    shares, coef = solver.shares(state)
+    shares, coef = shares_in(solver, state)
 
     def fitted(model: FloatArray) -> FloatArray:
         return shares.fitted(model) if classes else model
@@ -81,7 +104,7 @@ def odds_ratios(
     ``2 / (4 p q (1 - R2))`` (linear discriminant analysis, as in `methods.calibration`).
     The share's error moves the slope of all columns together and is added to each one's own.
     """
-    rate, whole = positive_rate(solver, state), solver.explained(state)
+    rate, whole = positive_rate(solver, state), explained(solver, state)
     share = min(max(whole.share, 0.0), _MAX_SHARE)
     slope = 1.0 / (math.sqrt(rate * (1.0 - rate)) * (1.0 - share))
     doubt = whole.error / (1.0 - share)

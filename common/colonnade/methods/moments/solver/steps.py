@@ -18,7 +18,6 @@ from colonnade.linear.gram import within_ball
 from colonnade.methods.base import Part
 from colonnade.methods.calibration import Calibration, discriminant
 from colonnade.methods.column_moments import Moments
-from colonnade.methods.explained import Explained, Shares
 from colonnade.methods.frank_wolfe.residual import COEF_UNIT, MAX_COEF
 from colonnade.methods.frank_wolfe.spec import decode_choice
 from colonnade.methods.made_up_scores import joined, made_up_scores
@@ -35,11 +34,9 @@ from colonnade.methods.moments.solver.directions import (
     spans_of,
 )
 from colonnade.methods.moments.solver.estimates import Local, label_back, local_of, unclipped
-from colonnade.methods.moments.solver.intervals import Intervals, intervals
-from colonnade.methods.moments.solver.people import people
 from colonnade.methods.moments.solver.scales import Scales
 from colonnade.methods.moments.solver.screening import Choice, path_public
-from colonnade.methods.moments.solver.shares import shares_of, unclipped_shares
+from colonnade.methods.moments.solver.shares import shares_of
 from colonnade.methods.moments.spec import SCREEN, MomentsSpec, Stage
 from colonnade.methods.moments.tasks import Task
 from colonnade.methods.problem import Labels, Loss
@@ -152,7 +149,7 @@ class MomentsSolver:
         if not state.basis:  # no coefficients yet
             return discriminant(state.intercept / COEF_UNIT, 0.0, 0.0)
         scales, found = Scales.of(self.spec, state.bodies), self.estimate(state)
-        x = self._in_deviations(state, scales)
+        x = self.in_deviations(state, scales)
         scaled, covariance, noise2 = list[FloatArray](), 0.0, 0.0
         for part, span in zip(self.spec.parts, spans_of([len(each) for each in x]), strict=True):
             mine = x[len(scaled)]
@@ -166,7 +163,7 @@ class MomentsSolver:
             scales.label_mean,
             whole * float(concat @ found.gram @ concat),
             whole * (covariance - noise2**0.5),
-            error=shares_of(self.spec, *self._known(state)).doubt(np.concatenate(x)),
+            error=shares_of(self.spec, *self.known(state)).doubt(np.concatenate(x)),
             scores=self._scores(state, scales, found),
         )
 
@@ -191,26 +188,9 @@ class MomentsSolver:
 
     def estimate(self, state: MomentsState) -> Estimate:
         """Return the Gram matrix of all kept features, in standard deviations."""
-        return estimate(self.spec, *self._known(state))
+        return estimate(self.spec, *self.known(state))
 
-    def intervals(self, state: MomentsState, *, level: float = 0.95) -> Intervals:
-        """Return unpenalised coefficients of all kept features with intervals."""
-        fewest = float(people(self.spec, state.bodies).min())
-        return intervals(self.spec, *self._known(state), n_rows=fewest, level=level)
-
-    def explained(self, state: MomentsState) -> Explained:
-        """Return the share of the label's variance that the model explains, with its error."""
-        shares, coef = self.shares(state)
-        return shares.of(shares.fitted(coef) if self.spec.loss is Loss.LOGISTIC else coef)
-
-    def shares(self, state: MomentsState) -> tuple[Shares, FloatArray]:
-        """Return what releases tell of the shares that columns explain, and the coefficients."""
-        scales = Scales.of(self.spec, state.bodies)
-        coef = np.concatenate(self._in_deviations(state, scales))
-        raw, mean = shares_of(self.spec, *self._known(state)), scales.label_mean
-        return unclipped_shares(self.spec, state.bodies, raw, coef, label_mean=mean), coef
-
-    def _in_deviations(self, state: MomentsState, scales: Scales) -> list[FloatArray]:
+    def in_deviations(self, state: MomentsState, scales: Scales) -> list[FloatArray]:
         """Return the coefficients of kept features by party, in standard deviations."""
         x = []
         for part in self.spec.parts:
@@ -219,9 +199,10 @@ class MomentsSolver:
             x.append(state.coef[part.party][kept] / COEF_UNIT * unit)
         return x
 
-    def _known(
+    def known(
         self, state: MomentsState
     ) -> tuple[list[Local], list[Directions], dict[Pair, Products]]:
+        """Return all parties' own statistics, their directions, and products between these."""
         locals_ = [local_of(self.spec, part, state.bodies) for part in self.spec.parts]
         directions = [Directions.of(state.basis[part.party]) for part in self.spec.parts]
         done = self.spec.shares() and self.finished(state)

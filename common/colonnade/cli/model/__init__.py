@@ -1,0 +1,1 @@
+"""Commands about models that are there."""

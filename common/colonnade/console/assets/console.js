@@ -1,0 +1,34 @@
+// Keep the page as it is now: fetch it again when the console says that something changed.
+"use strict";
+const events = new EventSource("/events");
+
+async function refresh() {
+  const answer = await fetch(location.pathname, { headers: { accept: "text/html" } });
+  if (!answer.ok) return events.close();
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  for (const part of document.querySelectorAll("[data-live]")) {
+    const now = page.getElementById(part.id);
+    // A part that somebody is using stays until they are done.
+    if (now && now.innerHTML !== part.innerHTML && !part.contains(document.activeElement)) part.replaceWith(document.adoptNode(now));
+  }
+}
+
+events.addEventListener("changed", refresh);
+addEventListener("pagehide", () => events.close());
+
+// The preview of a new job follows the form, a moment after the last change.
+const form = document.querySelector("form[data-preview]");
+let timer;
+async function preview() {
+  const box = document.getElementById("preview");
+  box.setAttribute("aria-busy", "true");
+  const answer = await fetch(`/preview?${new URLSearchParams(new FormData(form))}`);
+  box.innerHTML = answer.ok ? await answer.text() : "";
+  box.removeAttribute("aria-busy");
+}
+if (form) {
+  form.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(preview, 400);
+  });
+}

@@ -1,0 +1,154 @@
+"""Whom a party lets score its people: ``[[predict]]`` of its policy. Absence means no.
+
+A grant is a person's decision about one model, one receiver and one purpose. It pins the keys of
+the other parties' ledgers, so that no coordinator can put a party of its own in their place.
+"""
+
+import datetime as dt
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
+
+from colonnade.core.config import Count, Strict, about
+from colonnade.ledger.entries import canonical
+from colonnade.methods.base import MAX_POPULATION
+from colonnade.methods.prediction.claims import COLLUSION
+from colonnade.methods.prediction.spec import PredictionSpec
+from colonnade.party.sealed.policy import key_from_text
+from colonnade.pki.identity import COORDINATOR, Identity
+
+_Rows = Annotated[int, Meta(ge=1, le=MAX_POPULATION)]
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+TEMPLATE = f"""\
+
+# Predictions: who may have people scored by a model that this organization helped to fit.
+# NO DIFFERENTIAL PRIVACY: the receiver learns exact scores. With two parties the receiver also
+# learns the other's partial scores; with more,
+# {COLLUSION}.
+# [[predict]]
+# coordinator = "spiffe://study/coordinator/hub"
+# The job whose model is applied (its full name), or one model of it: model = "...".
+# job = "0000000000000000000000000000000000000000000000000000000000000000"
+# The party that gets the scores, and what for; the request must say the same.
+# receiver = "hospital"
+# purpose = "triage"
+# The most rows, over all requests, and the last day.
+# max_rows = 10000
+# until = 2030-12-31
+# How many different models may score one row; more of them tell more of its columns.
+# models_per_row = 1
+# Parties that may be left out, their features counting as the middle of their bounds.
+# middle = []
+# The other parties' ledger keys: compare fingerprints first (`colonnade party peers`).
+# peers = {{ hospital = "ed25519:0123...", insurer = "ed25519:4567..." }}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PredictAllowance:
+    """What one coordinator may have scored, for whom."""
+
+    coordinator: Identity
+    job: str  # empty if one model is named
+    model: str  # empty if a job is named
+    receiver: str
+    purpose: str
+    max_rows: int
+    until: dt.date
+    models_per_row: int
+    middle: tuple[str, ...]
+    pins: Mapping[str, bytes]  # public ledger keys by party
+
+    @property
+    def grant(self) -> bytes:
+        """What names the grant in the record of answers: other limits are the same grant."""
+        facts = {
+            "coordinator": self.coordinator.uri,
+            "job": self.job,
+            "model": self.model,
+            "receiver": self.receiver,
+            "purpose": self.purpose,
+        }
+        return hashlib.sha256(b"colonnade grant v1\0" + canonical(facts).encode()).digest()
+
+    def objection(self, spec: PredictionSpec, job: str, party: str, today: dt.date) -> str | None:
+        """Return why a request for a model of ``job`` does not fit, or None."""
+        if (self.job and self.job != job) or (self.model and self.model != spec.model.hex()):
+            return "no [[predict]] names this model or its job"
+        if today > self.until:
+            return f"the grant ended on {self.until}"
+        if spec.receiver != self.receiver:
+            return f"scores may not go to {spec.receiver}"
+        if spec.purpose != self.purpose:
+            return "the request states another purpose than the grant"
+        if spec.count > self.max_rows:
+            return f"{spec.count} rows are more than the {self.max_rows} granted"
+        for part in spec.parts:
+            if part.party != party and self.pins.get(part.party) != part.ledger_key:
+                return f"the request names another ledger key of {part.party} than is pinned here"
+        return None
+
+
+class PredictTable(Strict, frozen=True):
+    """A ``[[predict]]``."""
+
+    coordinator: str
+    receiver: str
+    purpose: str
+    max_rows: _Rows
+    until: dt.date
+    peers: dict[str, str]
+    job: str = ""
+    model: str = ""
+    models_per_row: Count = 1
+    middle: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.allowance()
+
+    def allowance(self) -> PredictAllowance:
+        """Return what the table says."""
+        with about("coordinator"):
+            coordinator = Identity.from_uri(self.coordinator)
+            if coordinator.role != COORDINATOR:
+                raise ValueError(f"{coordinator.uri} is no coordinator")
+        if bool(self.job) == bool(self.model):
+            raise ValueError("give the job whose model may be applied, or one model")
+        if not _DIGEST.fullmatch(self.job or self.model):
+            raise ValueError("a job and a model are named by 64 hexadecimal digits")
+        with about("peers"):
+            pins = {name: key_from_text(text) for name, text in self.peers.items()}
+        return PredictAllowance(
+            coordinator=coordinator,
+            job=self.job,
+            model=self.model,
+            receiver=self.receiver,
+            purpose=self.purpose,
+            max_rows=self.max_rows,
+            until=self.until,
+            models_per_row=self.models_per_row,
+            middle=self.middle,
+            pins=pins,
+        )
+
+
+def granted(
+    allowances: Sequence[PredictAllowance],
+    spec: PredictionSpec,
+    job: str,
+    *,
+    party: str,
+    today: dt.date,
+) -> PredictAllowance | str:
+    """Return the grant that a request fits, or why it fits none."""
+    reasons = []
+    for allowance in allowances:
+        if (reason := allowance.objection(spec, job, party, today)) is None:
+            return allowance
+        reasons.append(reason)
+    return "; ".join(dict.fromkeys(reasons)) or "the policy has no [[predict]]"

@@ -1,0 +1,156 @@
+"""Who gets in, and what a browser may do: the real application on a real socket."""
+
+import http.client
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from colonnade.console.guard import MAX_FORM_BYTES, SESSION_S, Door, Guard, read_form
+from colonnade.console.serve import open_socket
+from colonnade.core.errors import BadInput
+
+
+@dataclass
+class Site:
+    """A guarded application with one page, and one thing to do."""
+
+    door: Door
+    now: list[float] = field(default_factory=lambda: [0.0])
+    done: list[str] = field(default_factory=list)
+
+    def ask(
+        self, method: str, path: str, *, body: str = "", **headers: str
+    ) -> http.client.HTTPResponse:
+        host, port = self.door.authority.split(":")
+        connection = http.client.HTTPConnection(host, int(port), timeout=30)
+        named = {"Host": self.door.authority} | {
+            name.replace("_", "-"): value for name, value in headers.items()
+        }
+        connection.request(method, path, body or None, named)
+        answer = connection.getresponse()
+        answer.text = answer.read().decode()  # type: ignore[attr-defined]
+        connection.close()
+        return answer
+
+    def enter(self) -> str:
+        """Use the address that the terminal prints; return the cookie."""
+        answer = self.ask("GET", self.door.link.removeprefix(self.door.origin))
+        assert (answer.status, answer.getheader("Location")) == (303, "/")
+        return (answer.getheader("Set-Cookie") or "").partition(";")[0]
+
+    def token(self, cookie: str) -> str:
+        return self.ask("GET", "/", Cookie=cookie).text  # type: ignore[attr-defined,no-any-return]
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    listening, authority = open_socket("127.0.0.1:0", None)
+    now = [0.0]
+    found = Site(Door(authority, clock=lambda: now[0]), now)
+
+    async def page(request: Request) -> Response:
+        return PlainTextResponse(request.state.session.form_token)
+
+    async def do(request: Request) -> Response:
+        try:
+            found.done.append((await read_form(request))["what"])
+        except PermissionError:
+            return PlainTextResponse("no", 403)
+        return PlainTextResponse("done")
+
+    app = Starlette(routes=[Route("/", page), Route("/do", do, methods=["POST"])])
+    app.add_middleware(Guard, door=found.door, ended=lambda: "closed")
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    yield found
+    server.should_exit = True
+    thread.join(30)
+
+
+def post(site: Site, cookie: str, token: str, **headers: str) -> int:
+    named = {"Cookie": cookie, "Origin": site.door.origin} | headers
+    named = {name: value for name, value in named.items() if value}
+    return site.ask("POST", "/do", body=f"what=approve&form_token={token}", **named).status
+
+
+def test_nobody_gets_in_without_the_token_and_it_works_once(site: Site) -> None:
+    assert site.ask("GET", "/").status == 401
+    assert site.ask("GET", "/enter?token=guess").status == 401
+    first = site.enter()
+    assert site.ask("GET", "/", Cookie=first).status == 200
+    again = site.ask("GET", site.door.link.removeprefix(site.door.origin))
+    assert (again.status, again.getheader("Set-Cookie")) == (401, None)
+    assert site.ask("GET", "/enter?token=").status == 401  # the token is used up, not empty
+
+
+def test_the_cookie_is_for_this_console_and_no_script(site: Site) -> None:
+    answer = site.ask("GET", site.door.link.removeprefix(site.door.origin))
+    said = (answer.getheader("Set-Cookie") or "").lower()
+    assert "httponly" in said
+    assert "samesite=strict" in said
+    assert site.door.authority.rpartition(":")[2] in said.partition("=")[0]
+
+
+def test_a_session_ends_after_an_hour(site: Site) -> None:
+    cookie = site.enter()
+    site.now[0] = SESSION_S - 1.0
+    assert site.ask("GET", "/", Cookie=cookie).status == 200
+    site.now[0] = SESSION_S
+    assert site.ask("GET", "/", Cookie=cookie).status == 401
+
+
+@pytest.mark.parametrize("host", ["evil.example", "localhost", "127.0.0.1:1"])
+def test_a_name_that_was_rebound_to_loopback_is_refused(site: Site, host: str) -> None:
+    cookie = site.enter()
+    assert site.ask("GET", "/", Cookie=cookie, Host=host).status == 421
+
+
+@pytest.mark.parametrize("origin", ["", "null", "http://evil.example", "http://127.0.0.1:1"])
+def test_pages_of_other_sites_cannot_do_anything(site: Site, origin: str) -> None:
+    cookie = site.enter()
+    token = site.token(cookie)
+    assert post(site, cookie, token, Origin=origin) == 403
+    assert site.done == []
+    assert post(site, cookie, token) == 200
+    assert site.done == ["approve"]
+
+
+def test_a_form_needs_the_token_of_its_own_session(site: Site) -> None:
+    cookie = site.enter()
+    assert post(site, cookie, "") == 403
+    assert post(site, cookie, "0" * 43) == 403
+    assert post(site, "", site.token(cookie)) == 401
+    assert site.done == []
+
+
+def test_a_form_without_end_is_not_read(site: Site) -> None:
+    cookie = site.enter()
+    body = "what=" + "x" * (MAX_FORM_BYTES + 1) + f"&form_token={site.token(cookie)}"
+    answer = site.ask("POST", "/do", body=body, Cookie=cookie, Origin=site.door.origin)
+    assert (answer.status, site.done) == (403, [])
+
+
+def test_every_answer_forbids_frames_inline_script_and_caching(site: Site) -> None:
+    for answer in (site.ask("GET", "/"), site.ask("GET", "/", Cookie=site.enter())):
+        policy = answer.getheader("Content-Security-Policy") or ""
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert answer.getheader("Cache-Control") == "no-store"
+        assert answer.getheader("X-Content-Type-Options") == "nosniff"
+
+
+@pytest.mark.parametrize(
+    ("listen", "published"), [("0.0.0.0:0", None), ("0.0.0.0:0", "10.0.0.1:80"), ("no", None)]
+)
+def test_a_console_is_never_shown_to_the_network(listen: str, published: str | None) -> None:
+    with pytest.raises(BadInput):
+        open_socket(listen, published)
