@@ -267,8 +267,7 @@ class Client:
         if isinstance(job, JobPlan):
             spec = job.spec
         else:
-            asked = job if isinstance(job, bytes) else self._asked(job, job.purpose)
-            spec = asked if isinstance(asked, bytes) else job_to_bytes(asked)
+            spec = job if isinstance(job, bytes) else job_to_bytes(job)
         request = jobs_pb2.SubmitJobRequest(spec=spec, again=again)
         name = self._wire.call(self._wire.stub.SubmitJob, request).job_id
         if name != name_of(spec):
