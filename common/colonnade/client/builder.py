@@ -4,9 +4,10 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from colonnade.client.admm_planning import admm_spec, check_admm
 from colonnade.client.options import AdmmOptions, JobOptions
 from colonnade.client.participants import lack_in_rows, participants, sealed_lack
-from colonnade.client.planning import admm_spec, budget_of, check_admm, delta_of, plan_of
+from colonnade.client.planning import budget_of, delta_of, plan_of
 from colonnade.client.views import PartyOffer
 from colonnade.core.arguments import BadArgument
 from colonnade.core.errors import BadInput, BudgetExceeded, PolicyRefused
@@ -108,7 +109,7 @@ def build_admm_job(
     chosen = participants(offers, lack=lack_in_rows, parties=parties, without=without)
     clients = sum(offer.clients for offer in chosen)
     return job_over_clients(
-        admm_spec(options, clients=clients, features=len(chosen[0].features)),
+        admm_spec(options, clients=clients, features=len(chosen[0].features), hosts=len(chosen)),
         chosen,
         target=target,
         name=name or f"{target} over {clients} clients",

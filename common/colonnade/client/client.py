@@ -169,6 +169,8 @@ class Client:
                 people=self._people(offers),
             )
             job = self._asked(job, purpose)
+        elif isinstance(job, Job):
+            job = self._asked(job, purpose or job.purpose)
         return _plan(job, offers)
 
     def alignment(self, name: str) -> tuple[AlignmentSpec, dict[str, Any]]:

@@ -114,6 +114,7 @@ class ClientUplink(Value, frozen=True):
     body_bytes: int
     answers: dict[str, tuple[int, ...]]
     payload_bytes: dict[str, tuple[int, ...]]
+    intercept_bytes: int = 0
 
 
 class Uplink(Value, frozen=True):
