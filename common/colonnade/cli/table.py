@@ -71,6 +71,14 @@ _PARTY = _verbs("colonnade.cli.party", init="create the party's ledger with its 
     pin="pin a peer's ledger key, for sealed jobs",
     bind="use a new extract about the same people with the same ledger",
 )
+_PARTY |= _verbs(
+    "colonnade.cli.party.decisions",
+    (PARTY,),
+    jobs="jobs that wait for a decision, in sentences",
+    approve="agree to a job that waits",
+    hold="let a job wait, and say why",
+    refuse="refuse a job for good, also one that runs",
+)
 _PKI = _verbs(
     "colonnade.cli.pki",
     init="make the authority of a federation",
@@ -84,7 +92,8 @@ _LEDGER = _verbs(
     show="cap, spending and releases; also while a party runs",
     verify="check a ledger folder, or an export, from end to end",
     export="write all entries for an auditor; no data, no bodies",
-    cap="set the cap: appends a signed entry",
+    cap="set a cap: appends a signed entry",
+    approvers="show or change whose keys decide on jobs and caps",
     recover="create a new ledger after damage or a restored backup",
 )
 _BENCH = _verbs(

@@ -114,6 +114,7 @@ class ClientUplink(Value, frozen=True):
     body_bytes: int
     answers: dict[str, tuple[int, ...]]
     payload_bytes: dict[str, tuple[int, ...]]
+    intercept_bytes: int = 0
 
 
 class Uplink(Value, frozen=True):
@@ -262,5 +263,6 @@ def read(document: Mapping[str, Any]) -> Report:
         return msgspec.convert(document, Report)
     found = msgspec.convert(document, Fit)
     shared = {key: document[key] for key in ("job_id", "name", "loss", "n_rows", "model")}
+    shared["moments"] = document.get("moments")
     whole = msgspec.convert(shared | {"private": found.privacy.private}, Report)
     return msgspec.structs.replace(whole, fit=found)

@@ -28,7 +28,8 @@ from colonnade.ledger.ledger import Ledger
 from colonnade.methods.admm import prox
 from colonnade.methods.admm.codec import tasks_to_bytes
 from colonnade.methods.admm.job_spec import AdmmJobSpec
-from colonnade.methods.admm.spec import DISPLACEMENT, AdmmSpec
+from colonnade.methods.admm.releases import DISPLACEMENT
+from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.admm.tasks import ClientTasks
 from colonnade.methods.base import Unit
 from colonnade.methods.job import Job, job_id
