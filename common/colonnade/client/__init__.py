@@ -1,7 +1,7 @@
 """The operator's side of a federation, from Python: everything that ``colonnade job`` does.
 
-`Client` talks with a coordinator; `JobOptions`, `AdmmOptions` and `PredictOptions` say what is asked
-of a job.
+`Client` talks with a coordinator; `JobOptions`, `AdmmOptions` and `PredictOptions` say what is
+asked of a job.
 """
 
 from colonnade.client.client import Client
