@@ -140,7 +140,7 @@ LEDGER_ID = "ab" * 16
 
 
 def opened(founding_caps: int) -> Opened:
-    keys = public_bytes(SIGNER).hex(), public_bytes(APPROVER).hex()
+    keys = public_bytes(SIGNER).hex(), [public_bytes(APPROVER).hex()]
     return Opened(LEDGER_ID, "p", *keys, False, founding_caps, [], [])
 
 
@@ -168,7 +168,7 @@ def chain_of(lines: Sequence[str]) -> bytes:
 
 
 def cap(seq: int, units: int) -> CapSet:
-    return signed_cap(LEDGER_ID, seq, CapSet("", units, "because", "", ""), signer=SIGNER)
+    return signed_cap(LEDGER_ID, seq, CapSet("", "", units, "because", "", ""), signer=SIGNER)
 
 
 def charged(request: str = "0" * 64) -> Charged:

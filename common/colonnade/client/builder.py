@@ -20,7 +20,7 @@ from colonnade.methods.base import Member, MethodSpec
 from colonnade.methods.job import Job
 from colonnade.methods.problem import Loss
 from colonnade.methods.sealed.spec import SealedSpec
-from colonnade.privacy.accounting import rho_from_units
+from colonnade.privacy.accounting import format_units
 
 
 def build_job(
@@ -161,8 +161,8 @@ def job_over_columns(
         offer = by_name[part.party]
         if (most := spec.max_units(part.party)) > offer.left_units:
             raise BudgetExceeded(
-                f"the job may cost party {part.party} rho {rho_from_units(most):.6g}, but its "
-                f"ledger has {rho_from_units(offer.left_units):.6g} left"
+                f"the job may cost party {part.party} {format_units(most, delta)}, but its "
+                f"ledger has {format_units(offer.left_units, delta, left=True)} left"
             )
         bounds = tuple(offer.features[feature] for feature in part.features)
         fills = tuple(offer.fills[feature] for feature in part.features)

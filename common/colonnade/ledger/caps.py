@@ -10,11 +10,12 @@ from colonnade.ledger.entries import CapSet, canonical
 def cap_statement(ledger_id: str, seq: int, entry: CapSet) -> bytes:
     """Return the bytes that the ledger's key and the approver sign for a cap."""
     return (
-        b"colonnade cap v1\0"
+        b"colonnade cap v2\0"
         + canonical(
             {
                 "ledger_id": ledger_id,
                 "seq": seq,
+                "scope": entry.scope,
                 "account": entry.account,
                 "units": entry.units,
                 "reason": entry.reason,

@@ -15,6 +15,7 @@ from colonnade.core.errors import LedgerDamaged, VerificationFailed
 from colonnade.ledger.entries import Bound, canonical
 from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.receipts import Receipt, verify
+from colonnade.ledger.scopes import ScopedBudget
 from colonnade.ledger.state import LedgerState
 from colonnade.privacy.membership import MembershipNoise
 
@@ -32,6 +33,11 @@ class Account:
     runs_epsilon: float = 0.0  # of those alignments, added up (basic composition)
     runs_units: int = 0  # what they cost; less than was spent if another ledger's is adopted
 
+    @property
+    def left(self) -> int:
+        """What it may still spend beside what is set aside."""
+        return self.cap - self.spent - self.reserved
+
 
 @dataclass(frozen=True, slots=True)
 class Summary:
@@ -40,13 +46,14 @@ class Summary:
     ledger_id: str
     party: str
     public_key: str
-    approver_key: str
+    approver_keys: tuple[str, ...]
     continues: tuple[str, ...]
     simulation: bool
     entries: int
     chain_hash: str
     accounts: tuple[Account, ...]
     by_mechanism: tuple[tuple[str, int, int], ...]  # name, releases, units
+    scoped: tuple[ScopedBudget, ...]  # by operator, purpose and month
     bound: Bound | None  # the table that is paid for
     abandoned: int  # releases that were paid for and never made
 
@@ -138,7 +145,7 @@ def summarise(state: LedgerState) -> Summary:
         ledger_id=opened.ledger_id,
         party=opened.party,
         public_key=opened.public_key,
-        approver_key=opened.approver_key,
+        approver_keys=state.docket.approvers,
         continues=tuple(opened.continues),
         simulation=opened.simulation,
         entries=state.head.seq,
@@ -156,6 +163,7 @@ def summarise(state: LedgerState) -> Summary:
             for name in names
         ),
         by_mechanism=tuple((name, *mechanisms[name]) for name in sorted(mechanisms)),
+        scoped=tuple(state.scoped.budgets()),
         bound=state.bound,
         abandoned=len(state.abandoned),
     )

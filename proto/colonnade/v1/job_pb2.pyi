@@ -375,7 +375,7 @@ class MethodSpec(_message.Message):
     def __init__(self, kind: _Optional[str] = ..., body: _Optional[bytes] = ...) -> None: ...
 
 class JobSpec(_message.Message):
-    __slots__ = ("version", "salt", "name", "population", "delta", "party_timeout_s", "members", "label", "method")
+    __slots__ = ("version", "salt", "name", "population", "delta", "party_timeout_s", "members", "label", "method", "purpose", "requested_by")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SALT_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -385,6 +385,8 @@ class JobSpec(_message.Message):
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
     LABEL_FIELD_NUMBER: _ClassVar[int]
     METHOD_FIELD_NUMBER: _ClassVar[int]
+    PURPOSE_FIELD_NUMBER: _ClassVar[int]
+    REQUESTED_BY_FIELD_NUMBER: _ClassVar[int]
     version: int
     salt: bytes
     name: str
@@ -394,7 +396,9 @@ class JobSpec(_message.Message):
     members: _containers.RepeatedCompositeFieldContainer[Member]
     label: Feature
     method: MethodSpec
-    def __init__(self, version: _Optional[int] = ..., salt: _Optional[bytes] = ..., name: _Optional[str] = ..., population: _Optional[int] = ..., delta: _Optional[float] = ..., party_timeout_s: _Optional[int] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., label: _Optional[_Union[Feature, _Mapping]] = ..., method: _Optional[_Union[MethodSpec, _Mapping]] = ...) -> None: ...
+    purpose: str
+    requested_by: str
+    def __init__(self, version: _Optional[int] = ..., salt: _Optional[bytes] = ..., name: _Optional[str] = ..., population: _Optional[int] = ..., delta: _Optional[float] = ..., party_timeout_s: _Optional[int] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., label: _Optional[_Union[Feature, _Mapping]] = ..., method: _Optional[_Union[MethodSpec, _Mapping]] = ..., purpose: _Optional[str] = ..., requested_by: _Optional[str] = ...) -> None: ...
 
 class FrankWolfeState(_message.Message):
     __slots__ = ("round", "parts", "label")

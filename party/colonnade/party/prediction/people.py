@@ -1,6 +1,5 @@
 """Between people and row numbers, at a party that was aligned: only it can tell who a row is."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from colonnade.core.errors import BadInput
@@ -46,8 +45,3 @@ def _texts(person: bytes) -> tuple[str, ...]:
         texts.append(person[4:end].decode())
         person = person[end:]
     return tuple(texts)
-
-
-def header(columns: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns of a receiver's file."""
-    return ("row", *columns, "score", "prediction")
