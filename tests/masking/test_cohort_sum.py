@@ -61,7 +61,8 @@ class Cohort:
     def exact(self, place: int, accounts: Sequence[str] = ACCOUNTS) -> IntArray:
         draw = np.random.default_rng(place)
         rows = draw.integers(-RADIUS, RADIUS, (2, DIM))
-        return rows[[ACCOUNTS.index(account) for account in accounts]].sum(axis=0)
+        chosen: IntArray = rows[[ACCOUNTS.index(account) for account in accounts]].sum(axis=0)
+        return chosen
 
     def announced(self, round_: int, there: Sequence[int]) -> dict[int, Announcement]:
         return {place: self.members[place].announce(round_) for place in there}
