@@ -192,6 +192,7 @@ class Clients(Value, frozen=True):
     answers_by_client: dict[str, tuple[int, ...]]
     meant: int = 0
     variant: str = "paper"
+    aggregate: str = "none"
     steps: int = 0
     intercept_bytes: int = 0
     payload_by_client: dict[str, tuple[int, ...]] = {}
