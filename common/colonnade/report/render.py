@@ -8,6 +8,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from colonnade.report.prediction_page import prediction_page
 from colonnade.report.schema import Report
 from colonnade.report.text import clean
 from colonnade.report.views.page import page_of
@@ -26,7 +27,9 @@ def render(report: Report) -> str:
     template = _environment().get_template("page.html.j2")
     # Our own files, which are the same for every report.
     assets = {"style": Markup(style), "script": Markup(script)}  # noqa: S704
-    return template.render(page=page_of(report), policy=policy, **assets)
+    found = report.prediction
+    page = page_of(report) if found is None else prediction_page(report, found)
+    return template.render(page=page, policy=policy, **assets)
 
 
 @functools.cache
