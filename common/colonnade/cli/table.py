@@ -64,6 +64,7 @@ _PARTY = _verbs("colonnade.cli.party", init="create the party's ledger with its 
     ingest="turn a file or a query into the party's table",
     bounds="buy tighter bounds for the table's columns",
     fit="fit a private linear model on the party's own table",
+    console="decide on jobs and watch the budget in a browser",
     rows="write the row numbers of people, for a prediction",
     run="dial the coordinator and answer jobs that the policy allows",
     policy="check the policy and say what it allows",
@@ -115,11 +116,11 @@ _BENCH = _verbs(
 _COORDINATOR = {
     "new": Command(
         "make a federation: authority, coordinator, operator, first approvals",
-        "colonnade.cli.coordinator_new",
+        "colonnade.cli.coordinator.new",
         (SERVER,),
     ),
     "console": Command(
-        "watch it in a browser, and ask for jobs", "colonnade.cli.coordinator_console"
+        "watch it in a browser, and ask for jobs", "colonnade.cli.coordinator.console"
     ),
 }
 _SIMULATIONS = {
@@ -150,7 +151,7 @@ COMMANDS = Command(
             "write a model as SQL, ONNX or a model card", "colonnade.cli.model.export"
         ),
         "coordinator": Command(
-            "run a coordinator", "colonnade.cli.coordinator", (SERVER,), _COORDINATOR
+            "run a coordinator", "colonnade.cli.coordinator.run", (SERVER,), _COORDINATOR
         ),
         "party": Command("prepare and run an organization's side", verbs=_PARTY),
         "pki": Command("the certificates of a federation", verbs=_PKI),

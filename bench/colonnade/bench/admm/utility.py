@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from colonnade.bench.vertical.tables import TABLES, load
+from colonnade.bench.vertical.tables import FRESH, TABLES, load
 from colonnade.client import AdmmOptions
 from colonnade.client.admm_planning import admm_spec
 from colonnade.core.arrays import FloatArray
@@ -96,7 +96,7 @@ def cases(effort: Effort, folder: Path | None) -> list[Case]:
     if folder is None:
         return found
     return found + [
-        _case(name, load(folder, name, parties=1), TABLES[name].loss, effort.clients)
+        _case(name, load(folder, name, parties=1), (TABLES | FRESH)[name].loss, effort.clients)
         for name in effort.tables
     ]
 
@@ -117,7 +117,7 @@ def _case(name: str, data: Data, loss: Loss, clients: int) -> Case:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Bench:
+class Bench:
     """One case at one epsilon."""
 
     case: Case
@@ -127,9 +127,9 @@ class _Bench:
     planned_problems: Problems
     pool: Pool
     held_out: Pool
-    least: float
 
     def coef(self, method: str, settings: Settings, seed: int) -> FloatArray:
+        """Return the model of one run."""
         spec, noise = self.spec, SeededNoise(seed)
         if method == "federated_admm":
             return federated(self.planned_problems, noise, seed=seed)
@@ -150,11 +150,10 @@ class _Bench:
         coefs = (self.coef(method, settings, seed) for seed in range(TUNING_SEEDS))
         return statistics.mean(self.pool.score(coef) for coef in coefs)
 
-    def figures(self, coefs: list[FloatArray]) -> dict[str, float]:
+    def figures(self, coefs: list[FloatArray], least: float) -> dict[str, float]:
+        """Return the medians of the gap on fitted rows and of the score on held-out ones."""
         return {
-            "objective_gap": statistics.median(
-                self.pool.objective(coef) - self.least for coef in coefs
-            ),
+            "objective_gap": statistics.median(self.pool.objective(coef) - least for coef in coefs),
             "test_score": statistics.median(self.held_out.score(coef) for coef in coefs),
         }
 
@@ -172,14 +171,16 @@ def utility(
 
 
 def _row(case: Case, epsilon: float, effort: Effort) -> dict[str, Any]:
-    bench, best = _bench(case, epsilon)
+    bench = bench_of(case, epsilon)
+    best = optimum(bench.pool)
+    least = bench.pool.objective(best)
     row: dict[str, Any] = {
         "case": case.name,
         "metric": "accuracy" if case.loss is Loss.LOGISTIC else "r2",
         "epsilon": epsilon,
         "delta": DELTA,
         "clients": len(case.clients),
-        "nonprivate": bench.figures([best]),
+        "nonprivate": bench.figures([best], least),
     }
     for method in METHODS:
         chosen: Settings = {}
@@ -187,11 +188,12 @@ def _row(case: Case, epsilon: float, effort: Effort) -> dict[str, Any]:
             grid = effort.sgd if method == "federated_sgd" else effort.admm
             chosen = max(grid, key=functools.partial(bench.mean_score, method))
         fresh = [bench.coef(method, chosen, 100 + seed) for seed in range(effort.seeds)]
-        row[method] = {**bench.figures(fresh), "settings": dict(chosen)}
+        row[method] = {**bench.figures(fresh, least), "settings": dict(chosen)}
     return row
 
 
-def _bench(case: Case, epsilon: float) -> tuple[_Bench, FloatArray]:
+def bench_of(case: Case, epsilon: float) -> Bench:
+    """Return a case at one epsilon: what tuned methods run with, and the planned job."""
     clients = len(case.clients)
     sampled = clients // PART
     most = participations_of(ROUNDS, sampled, clients)
@@ -209,10 +211,9 @@ def _bench(case: Case, epsilon: float) -> tuple[_Bench, FloatArray]:
         participations=most,
     )
     pool, held_out = Pool.of(case.clients, spec), Pool.of([case.held_out], spec)
-    best = optimum(pool)
     planned = planned_spec(case, epsilon)
     factors = factorise(case.clients, spec), planned, factorise(case.clients, planned)
-    return _Bench(case, spec, *factors, pool, held_out, pool.objective(best)), best
+    return Bench(case, spec, *factors, pool, held_out)
 
 
 def planned_spec(
