@@ -9,6 +9,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from colonnade.report.parts import Page
+from colonnade.report.prediction_page import prediction_page
 from colonnade.report.schema import Report
 from colonnade.report.text import clean
 from colonnade.report.views.page import page_of
@@ -18,7 +19,8 @@ _HERE = Path(__file__).parent
 
 def render(report: Report) -> str:
     """Return the page of a report."""
-    return render_page(page_of(report))
+    found = report.prediction
+    return render_page(page_of(report) if found is None else prediction_page(report, found))
 
 
 def render_page(page: Page) -> str:
