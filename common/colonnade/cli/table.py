@@ -97,6 +97,11 @@ _LEDGER = _verbs(
     approvers="show or change whose keys decide on jobs and caps",
     recover="create a new ledger after damage or a restored backup",
 )
+_LEDGER |= _verbs(
+    "colonnade.cli.ledger",
+    (PARTY,),
+    evidence="one signed file: jobs, decisions, charges, policies, what left; and a page",
+)
 _BENCH = _verbs(
     "colonnade.bench.commands",
     (BENCH,),

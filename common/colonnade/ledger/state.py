@@ -18,7 +18,7 @@ from colonnade.core.errors import (
     ReleasePurged,
     RequestConflict,
 )
-from colonnade.ledger.caps import cap_statement
+from colonnade.ledger.caps import MONTH, MONTHS, OPERATOR, PURPOSE, Place, ScopedCaps, cap_statement
 from colonnade.ledger.decisions import REFUSE, Docket, check_keys
 from colonnade.ledger.entries import (
     Abandoned,
@@ -40,7 +40,6 @@ from colonnade.ledger.entries import (
 from colonnade.ledger.job_entries import ApproversSet, Decided, Declined, PolicyNoted, Proposed
 from colonnade.ledger.lines import GENESIS, chain, entry_from_line
 from colonnade.ledger.receipts import verify
-from colonnade.ledger.scopes import MONTH, MONTHS, OPERATOR, PURPOSE, Place, ScopedCaps
 from colonnade.privacy.accounting import MAX_UNITS, Budget, format_units
 from colonnade.privacy.disclosure import PREDICTION, Disclosure
 from colonnade.privacy.mechanisms import Mechanism

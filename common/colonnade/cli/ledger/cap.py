@@ -8,9 +8,9 @@ from pathlib import Path
 from colonnade.cli.amounts import add_cap_options, cap_units
 from colonnade.cli.ledger.place import add_place, files_of
 from colonnade.core.errors import BadInput
+from colonnade.ledger.caps import MONTH, MONTHS, OPERATOR, PURPOSE, told
 from colonnade.ledger.create import open_ledger
 from colonnade.ledger.receipts import approver_key_from_file
-from colonnade.ledger.scopes import MONTH, MONTHS, OPERATOR, PURPOSE, told
 from colonnade.privacy.membership import MEMBERSHIP
 
 _SCOPES = {
