@@ -161,7 +161,7 @@ def _reach(problem: Problem, kept: int) -> float:
     strength = problem.rows_between * math.sqrt(rho) / widest
     (low, high), (weak, strong) = _REACHES, _STRENGTHS
     part = math.log(max(strength, 1e-9) / weak) / math.log(strong / weak)
-    return low * (high / low) ** min(max(part, 0.0), 1.0)
+    return float(low * (high / low) ** min(max(part, 0.0), 1.0))
 
 
 def _kept(problem: Problem) -> int:
