@@ -201,6 +201,7 @@ class _AllowTable(Strict, frozen=True):
     sealed: str = ""
     sealed_peers: dict[str, str] = {}  # noqa: RUF012 - msgspec copies it
     sealed_columns: Count | None = None
+    hostile_epsilon: Positive | None = None
 
     def __post_init__(self) -> None:
         self.allowance()
@@ -223,7 +224,13 @@ class _AllowTable(Strict, frozen=True):
             max_units=self._max_units(),
             max_rounds=self.max_rounds,
             until=self.until,
-            sealed=grant_of(self.sealed, self.sealed_peers, self.sealed_columns, kinds=self.kinds),
+            sealed=grant_of(
+                self.sealed,
+                self.sealed_peers,
+                self.sealed_columns,
+                hostile_epsilon=self.hostile_epsilon,
+                kinds=self.kinds,
+            ),
         )
 
     def _max_units(self) -> int:

@@ -21,8 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--account",
         default="",
-        help="only this client, or 'membership' for alignments; default: the table's own, and all "
-        "clients that have none",
+        help="only this client, or 'membership' for alignments, 'hostile' for shields; default: "
+        "the table's own, and all clients that have none",
     )
     parser.add_argument(
         "--approver-key", type=Path, help="second person's key, if the ledger has one"

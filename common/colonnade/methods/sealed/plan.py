@@ -32,6 +32,7 @@ _WIDE = 24
 _KEEP = 8
 BUCKETS = 1 << 16
 _MAX_GROUPS = 8
+_RADIUS = 2.4
 _MAX_HALVINGS = 24
 _LANES = (1, 2, 4, 8, 16)
 
@@ -89,7 +90,9 @@ def recommend(
     if not problem.sketched:
         raise ValueError("a sealed job is for a label that one of several parties holds")
     parties = len(problem.features)
+    shields = tuple(problem.shields.get(party, 0) for party in problem.features)
     kept = _kept(problem) if keep is None else keep
+    kept = 0 if any(shields) else kept  # shielded rows are not screened
     parts = tuple(
         Part(
             party,
@@ -109,7 +112,6 @@ def recommend(
         _prices(left, wide=each, opens=part.holds_label and any(wide))
         for part, each in zip(parts, wide, strict=True)
     )
-    optional = {} if radius is None else {"radius": radius}
     lanes = _lanes(problem, parts, wide, buckets or BUCKETS)
     error: ValueError | None = None
     # The encryption needs some noise: what more budget would buy beyond that is left unspent.
@@ -128,7 +130,8 @@ def recommend(
                 presence=problem.presence,
                 overlap=problem.overlap(),
                 reach=_reach(problem, kept),
-                **optional,
+                shields=shields if any(shields) else (),
+                radius=_RADIUS if radius is None else radius,
             )
         except ValueError as refused:  # a key that would open too much: try more keys
             error = error or refused
