@@ -162,6 +162,7 @@ class RoundCount(Value, frozen=True):
     answers: int
     drawings: int
     done: bool
+    minimum: int = 0
 
 
 class ClientCurve(Value, frozen=True):
@@ -190,6 +191,11 @@ class Clients(Value, frozen=True):
     curves: tuple[ClientCurve, ...]
     body_bytes: int
     answers_by_client: dict[str, tuple[int, ...]]
+    meant: int = 0
+    variant: str = "paper"
+    steps: int = 0
+    intercept_bytes: int = 0
+    payload_by_client: dict[str, tuple[int, ...]] = {}
 
 
 class Contribution(Value, frozen=True):
