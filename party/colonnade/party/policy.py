@@ -269,7 +269,10 @@ class _AllowTable(Strict, frozen=True):
             max_units=self._max_units(),
             max_rounds=self.max_rounds,
             until=self.until,
-<<<<<<< HEAD
+            approve=self.approve,
+            approvals=self.approvals,
+            purposes=self.purposes,
+            operators=self.operators,
             sealed=grant_of(
                 self.sealed,
                 self.sealed_peers,
@@ -277,13 +280,6 @@ class _AllowTable(Strict, frozen=True):
                 hostile_epsilon=self.hostile_epsilon,
                 kinds=self.kinds,
             ),
-=======
-            approve=self.approve,
-            approvals=self.approvals,
-            purposes=self.purposes,
-            operators=self.operators,
-            sealed=grant_of(self.sealed, self.sealed_peers, self.sealed_columns, kinds=self.kinds),
->>>>>>> main
         )
 
     def _max_units(self) -> int:
