@@ -233,6 +233,7 @@ class _AllowTable(Strict, frozen=True):
     sealed: str = ""
     sealed_peers: dict[str, str] = {}  # noqa: RUF012 - msgspec copies it
     sealed_columns: Count | None = None
+    hostile_epsilon: Positive | None = None
 
     def __post_init__(self) -> None:
         self.allowance()
@@ -259,7 +260,13 @@ class _AllowTable(Strict, frozen=True):
             approvals=self.approvals,
             purposes=self.purposes,
             operators=self.operators,
-            sealed=grant_of(self.sealed, self.sealed_peers, self.sealed_columns, kinds=self.kinds),
+            sealed=grant_of(
+                self.sealed,
+                self.sealed_peers,
+                self.sealed_columns,
+                hostile_epsilon=self.hostile_epsilon,
+                kinds=self.kinds,
+            ),
         )
 
     def _max_units(self) -> int:
