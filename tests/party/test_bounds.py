@@ -31,13 +31,13 @@ from colonnade.ledger.gate import Gate, Step
 from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.methods.bounds import STEPS, QuantilePlan, tight_bounds
-from colonnade.party.data import bounds as module
 from colonnade.party.data.binding import bind, rows_of
-from colonnade.party.data.bounds import BoughtBounds, bought_bounds, buy_bounds
+from colonnade.party.data.bounding import bounds as module
+from colonnade.party.data.bounding.bounds import BoughtBounds, bought_bounds, buy_bounds
+from colonnade.party.data.bounding.purchases import Purchase
 from colonnade.party.data.columns import HeldColumns, columns_for, version_of
 from colonnade.party.data.dataset import open_dataset
 from colonnade.party.data.ingest import ingest
-from colonnade.party.data.purchases import Purchase
 from colonnade.party.data.reading.sources import FileSource
 from colonnade.privacy.accounting import RHO_UNIT, rho_from_units, units_down
 from colonnade.privacy.sampling import OsNoise

@@ -50,7 +50,7 @@ from colonnade.methods.frank_wolfe.residual import (
     TaskParameters,
 )
 from colonnade.methods.job import Job, job_id
-from colonnade.party.data.purchases import bounds_job
+from colonnade.party.data.bounding.purchases import bounds_job
 from colonnade.party.vault import Vault
 from colonnade.privacy.sampling import OsNoise
 from colonnade.simulate.federation import FEDERATION

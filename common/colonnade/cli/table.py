@@ -97,6 +97,11 @@ _LEDGER = _verbs(
     approvers="show or change whose keys decide on jobs and caps",
     recover="create a new ledger after damage or a restored backup",
 )
+_LEDGER |= _verbs(
+    "colonnade.cli.ledger",
+    (PARTY,),
+    evidence="one signed file: jobs, decisions, charges, policies, what left; and a page",
+)
 _BENCH = _verbs(
     "colonnade.bench.commands",
     (BENCH,),
@@ -111,11 +116,11 @@ _BENCH = _verbs(
 _COORDINATOR = {
     "new": Command(
         "make a federation: authority, coordinator, operator, first approvals",
-        "colonnade.cli.coordinator_new",
+        "colonnade.cli.coordinator.new",
         (SERVER,),
     ),
     "console": Command(
-        "watch it in a browser, and ask for jobs", "colonnade.cli.coordinator_console"
+        "watch it in a browser, and ask for jobs", "colonnade.cli.coordinator.console"
     ),
 }
 _SIMULATIONS = {
@@ -146,7 +151,7 @@ COMMANDS = Command(
             "write a model as SQL, ONNX or a model card", "colonnade.cli.model.export"
         ),
         "coordinator": Command(
-            "run a coordinator", "colonnade.cli.coordinator", (SERVER,), _COORDINATOR
+            "run a coordinator", "colonnade.cli.coordinator.run", (SERVER,), _COORDINATOR
         ),
         "party": Command("prepare and run an organization's side", verbs=_PARTY),
         "pki": Command("the certificates of a federation", verbs=_PKI),

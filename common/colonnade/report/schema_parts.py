@@ -132,6 +132,7 @@ class Sealed(Value, frozen=True):
     promise: str
     parties: tuple[str, ...]
     buckets: int
+    shields: dict[str, float]
     max_key_bits: int
     opened_bits: dict[str, int]
     releases: tuple[SealedRelease, ...]

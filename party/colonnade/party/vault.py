@@ -32,10 +32,10 @@ from colonnade.methods.sealed.ring import available
 from colonnade.party.alignment.aligner import Aligner
 from colonnade.party.alignment.config import AlignConfig
 from colonnade.party.alignment.store import AlignmentFolder
-from colonnade.party.data.bounds import bought_places, bounds_price
+from colonnade.party.data.bounding.bounds import bought_places, bounds_price
+from colonnade.party.data.bounding.purchases import bounds_job
 from colonnade.party.data.columns import ColumnCache
 from colonnade.party.data.dataset import Dataset
-from colonnade.party.data.purchases import bounds_job
 from colonnade.party.data.units import Units, WholeTable, fullest, units_of
 from colonnade.party.methods.base import Answers, JobContext
 from colonnade.party.methods.registry import side_of

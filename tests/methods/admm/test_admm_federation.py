@@ -36,7 +36,7 @@ from colonnade.methods.job import Job, job_id
 from colonnade.methods.problem import Loss
 from colonnade.party.config import load_config
 from colonnade.party.data.binding import claim, rows_of
-from colonnade.party.data.bounds import buy_bounds
+from colonnade.party.data.bounding.bounds import buy_bounds
 from colonnade.party.data.clients import CLIENTS_NAME, read_clients
 from colonnade.party.data.columns import version_of
 from colonnade.party.data.dataset import open_dataset

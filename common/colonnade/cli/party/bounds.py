@@ -21,7 +21,7 @@ from colonnade.ledger.create import open_ledger
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.party.config import load_config
-from colonnade.party.data.bounds import BoughtBounds, buy_bounds
+from colonnade.party.data.bounding.bounds import BoughtBounds, buy_bounds
 from colonnade.party.data.dataset import open_dataset
 from colonnade.privacy.accounting import Budget
 from colonnade.privacy.sampling import OsNoise

@@ -3,10 +3,7 @@
 from pathlib import Path
 
 from colonnade.core.errors import BadInput
-from colonnade.data.dialect import PLAIN, Dialect
-from colonnade.party.alignment.people import read_people
 from colonnade.party.alignment.store import AlignmentFolder, Outcome, read_outcome
-from colonnade.party.data.reading.sources import FileSource
 
 Names = tuple[tuple[str, ...], dict[int, tuple[str, ...]]]  # id columns, and the texts of a row
 
@@ -25,16 +22,6 @@ def names_of(data: Path, alignment: str) -> Names:
     if found is None:
         return (), {}
     return found.columns, {row: _texts(person) for person, row in found.by_id.items()}
-
-
-def rows_of_people(
-    outcome: Outcome, file: Path, *, dialect: Dialect = PLAIN
-) -> tuple[list[int], int]:
-    """Return the rows of the people in a file, ascending, and how many of them have none."""
-    people = read_people(FileSource(file), outcome.columns, outcome.spec.ids, dialect=dialect)
-    found = [outcome.by_id.get(person) for person in people.ids]
-    rows = sorted(row for row in found if row is not None)
-    return rows, len(found) - len(rows) + people.unusable
 
 
 def _texts(person: bytes) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import duckdb
 import numpy as np
 
 from colonnade.core.arrays import AnyArray, FloatArray, IntArray
@@ -89,6 +88,8 @@ class PredictionFolder:
 
 def _write_csv(table: Mapping[str, AnyArray], path: Path) -> None:
     """Write columns; numbers read back exactly."""
+    import duckdb
+
     with duckdb.connect() as database:
         database.register("scores", dict(table))
         database.table("scores").write_csv(str(path), header=True)
