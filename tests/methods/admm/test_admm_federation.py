@@ -488,7 +488,7 @@ def test_the_hosts_own_log_has_every_client_round_and_kind(running: Processes) -
         name = client.submit(built(spec, offers))
         report = finish(client, name)
     for party in running.federation.parties:
-        lines = read_log(running.federation.folder / party / "uplink.jsonl")
+        lines = read_log(running.federation.party_config(party).with_name("uplink.jsonl"))
         counts = np.zeros(12, int)
         for line in lines:
             if line.job == name and line.kind == DISPLACEMENT:
