@@ -201,7 +201,8 @@ class AdmmAnswers:
         if drop_out := self.context.drop_out:
             there = [row for row in there if not self._away(round_, clients[row], drop_out)]
         replies = self.host.answer(asked.only(np.array(there, np.int64)))
-        return Replies(replies.kind, replies.released, [*sorted(outside), *replies.declined])
+        kind = spec.release(asked.round).kind if len(asked) else replies.kind
+        return Replies(kind, replies.released, [*sorted(outside), *replies.declined])
 
     def _away(self, round_: int, client: int, chance: float) -> bool:
         """Return whether a client is left out to try what then happens; the same at every retry."""
