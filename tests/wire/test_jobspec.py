@@ -128,6 +128,7 @@ def example(method: MethodSpec | None = None, **changes: Any) -> Job:
         "y",
         Bounds(-2, 5),
         method or frank_wolfe(),
+        holdout=125,
     )
     return replace(job, **changes)
 

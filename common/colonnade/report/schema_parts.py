@@ -227,6 +227,7 @@ class Evaluation(Value, frozen=True):
     party: str = ""
     n_rows: int = 0
     log_loss: float | None = None
+    log_loss_error: float | None = None
     calibration: tuple[CalibrationGroup, ...] = ()
 
 

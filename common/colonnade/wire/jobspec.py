@@ -32,6 +32,7 @@ def job_to_bytes(job: Job) -> bytes:
         delta=job.delta,
         party_timeout_s=job.party_timeout_s,
         label=feature_to_proto(job.label, job.label_bounds) if job.label else None,
+        holdout=job.holdout,
     )
     message.method.kind, message.method.body = job.kind, method_of(job.kind).encode(job.method)
     for member in job.members:
@@ -127,6 +128,7 @@ def _job_from_proto(message: job_pb2.JobSpec) -> Job:
         method=method_of(message.method.kind).decode(
             message.method.body, members, message.population
         ),
+        holdout=message.holdout,
     )
 
 

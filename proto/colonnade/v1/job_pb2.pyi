@@ -343,7 +343,7 @@ class MethodSpec(_message.Message):
     def __init__(self, kind: _Optional[str] = ..., body: _Optional[bytes] = ...) -> None: ...
 
 class JobSpec(_message.Message):
-    __slots__ = ("version", "salt", "name", "population", "delta", "party_timeout_s", "members", "label", "method")
+    __slots__ = ("version", "salt", "name", "population", "delta", "party_timeout_s", "members", "label", "method", "holdout")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SALT_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -353,6 +353,7 @@ class JobSpec(_message.Message):
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
     LABEL_FIELD_NUMBER: _ClassVar[int]
     METHOD_FIELD_NUMBER: _ClassVar[int]
+    HOLDOUT_FIELD_NUMBER: _ClassVar[int]
     version: int
     salt: bytes
     name: str
@@ -362,7 +363,8 @@ class JobSpec(_message.Message):
     members: _containers.RepeatedCompositeFieldContainer[Member]
     label: Feature
     method: MethodSpec
-    def __init__(self, version: _Optional[int] = ..., salt: _Optional[bytes] = ..., name: _Optional[str] = ..., population: _Optional[int] = ..., delta: _Optional[float] = ..., party_timeout_s: _Optional[int] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., label: _Optional[_Union[Feature, _Mapping]] = ..., method: _Optional[_Union[MethodSpec, _Mapping]] = ...) -> None: ...
+    holdout: int
+    def __init__(self, version: _Optional[int] = ..., salt: _Optional[bytes] = ..., name: _Optional[str] = ..., population: _Optional[int] = ..., delta: _Optional[float] = ..., party_timeout_s: _Optional[int] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., label: _Optional[_Union[Feature, _Mapping]] = ..., method: _Optional[_Union[MethodSpec, _Mapping]] = ..., holdout: _Optional[int] = ...) -> None: ...
 
 class FrankWolfeState(_message.Message):
     __slots__ = ("round", "parts", "label")

@@ -48,7 +48,7 @@ def run_prediction(
     federation: Federation, sites: Sequence[Site], report: Mapping[str, Any], *, to: str, show: Show
 ) -> dict[str, Any]:
     """Score all rows of a finished job's tables for ``to``, and compare with the joined table."""
-    grant(federation, report["job_id"], to)
+    grant(federation, report["job_id"], to, purpose=_PURPOSE)
     with Processes(federation, federation.folder / "logs") as processes:
         with processes.client() as client, processes.blamed():
             offers = processes.wait_for_parties(client)
@@ -85,7 +85,7 @@ def run_prediction(
 
 
 @only_mine()
-def grant(federation: Federation, job: str, receiver: str) -> None:
+def grant(federation: Federation, job: str, receiver: str, *, purpose: str) -> None:
     """Let every party's policy grant the job's model to ``receiver``, with all keys pinned."""
     keys = {}
     for party in federation.parties:
@@ -100,7 +100,7 @@ def grant(federation: Federation, job: str, receiver: str) -> None:
 coordinator = "spiffe://{FEDERATION}/coordinator/{HUB}"
 job = "{job}"
 receiver = {json.dumps(receiver)}
-purpose = "{_PURPOSE}"
+purpose = "{purpose}"
 max_rows = {MAX_ROWS}
 until = 9999-12-31
 peers = {{ {peers} }}

@@ -109,7 +109,10 @@ def _facts(report: Report) -> list[Fact]:
         name = f"Held-out {METRICS.get(found.metric, found.metric)}"
         facts.append(Fact(name, f"{found.value:.3f} ± {error:.3f} (95 %)", found.value))
         if found.log_loss is not None:
-            facts.append(Fact("Log-loss", short(found.log_loss), found.log_loss))
+            text = short(found.log_loss, 3)
+            if found.log_loss_error is not None:
+                text += f" ± {short(NORMAL_95 * found.log_loss_error, 2)} (95 %)"
+            facts.append(Fact("Log-loss", text, found.log_loss))
         facts.append(Fact("Paid for", f"{epsilon_up(found.epsilon)}", found.epsilon))
     explained = report.moments.explained if report.moments else None
     if explained is not None and explained.error <= _MAX_ERROR:
