@@ -141,7 +141,7 @@ def test_defaults_are_chosen_once_in_a_fit(
 
 
 def test_a_box_bounds_every_coefficient_in_the_files_units(folder: Path, tmp_path: Path) -> None:
-    assert run(*options(folder, tmp_path, box=1.2, noise="off"), "--set", "passes=40") == 0
+    assert run(*options(folder, tmp_path, box=1.2, noise="off"), "--set", "refinements=12") == 0
     coef = load_model(tmp_path / "model.json").coef
     # Without the box they are 1.5 and 5.
     assert coef == pytest.approx((1.2, 1.2), rel=1e-9)
@@ -163,10 +163,35 @@ def test_other_noise_is_marked_and_no_ledger_takes_it(
         run(*options(folder, tmp_path, noise=noise, ledger=tmp_path / "ledger"))
 
 
+def test_a_gram_matrix_tells_a_path_and_intervals_for_the_same_price(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*options(folder, tmp_path), "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert [each["kind"] for each in report["privacy"]["releases"]] == [
+        "moments",
+        "gram",
+        "products",
+        "step",
+    ]
+    told = report["moments"]
+    assert [each["name"] for each in told["features"]] == ["age", "dose"]
+    assert len(told["path"]["penalties"]) == len(told["path"]["coefs"]) > 10
+    # 1.5 and 5 a unit, in deviations: 17.3 and 2.31 of the columns, 28.9 of the label.
+    for low, high, truth in zip(
+        told["intervals"]["low"], told["intervals"]["high"], (0.9, 0.4), strict=True
+    ):
+        assert low - 0.1 < truth < high + 0.1
+    assert "More from the same releases" in (tmp_path / "report.html").read_text()
+
+
 def test_the_page_states_the_promise_and_shows_the_path_and_the_coefficients(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(*options(folder, tmp_path, l2=1e-6), "--name", "<b>wards</b>", "--json") == 0
+    assert (
+        run(*options(folder, tmp_path, l2=1e-6, solver="cd"), "--name", "<b>wards</b>", "--json")
+        == 0
+    )
     report = json.loads(capsys.readouterr().out)
     page = (tmp_path / "report.html").read_text()
     assert report["privacy"]["statement"] in page
@@ -235,7 +260,11 @@ def test_a_ledger_is_charged_once_and_the_same_command_replays(
 ) -> None:
     cap = units_down(rho_of(5.0, 1e-6))
     new_ledger("sqlite", tmp_path, caps={"": cap}).close()
-    given = [*options(folder, tmp_path / "one", ledger=tmp_path / "ledger"), "--set", "passes=3"]
+    given = [
+        *options(folder, tmp_path / "one", solver="cd", ledger=tmp_path / "ledger"),
+        "--set",
+        "passes=3",
+    ]
     assert run(*given, "--json") == 0
     first = json.loads(capsys.readouterr().out)
     charged = first["ledger"]["charged_now_rho"]
@@ -278,8 +307,13 @@ def test_a_ledger_is_bound_to_the_first_rows_and_others_are_refused(
     other = tmp_path / "other.csv"
     other.write_text("\n".join([lines[0], "77,5,150,1", *lines[2:]]) + "\n")
     ledger = {"ledger": tmp_path / "ledger", "epsilon": 1}
-    one = [*options(folder, tmp_path / "one", **ledger), "--set", "passes=1", "--json"]
-    two = [*options(folder, tmp_path / "two", data=other, **ledger), "--set", "passes=1", "--json"]
+    one = [*options(folder, tmp_path / "one", solver="cd", **ledger), "--set", "passes=1", "--json"]
+    two = [
+        *options(folder, tmp_path / "two", data=other, solver="cd", **ledger),
+        "--set",
+        "passes=1",
+        "--json",
+    ]
     run(*one)
     left = json.loads(capsys.readouterr().out)["ledger"]["left_rho"]
     with pytest.raises(NotBound, match="--bind") as refused:
@@ -369,9 +403,9 @@ def test_an_unknown_name_is_refused_with_the_known_ones(
     ("more", "words"),
     [
         ({"set": "speed=3"}, "no setting 'speed'"),
-        ({"set": "passes=many"}, "a whole number"),
+        ({"solver": "cd", "set": "passes=many"}, "a whole number"),
         ({"set": "passes"}, "write NAME=VALUE, such as passes=5"),
-        ({"set": "passes=9999999"}, "releases and 10000000 are the most"),
+        ({"solver": "cd", "set": "passes=9999999"}, "releases and 10000000 are the most"),
         ({"epsilon": 1e9}, "above 0 and below 1000"),
         ({"solver": "frank_wolfe", "loss": "hinge"}, "hinge"),
         ({"solver": "frank_wolfe", "l2": 0.1}, "radius"),
@@ -562,7 +596,9 @@ def test_a_folder_with_something_in_it_is_refused_unless_this_very_fit_is_replay
 def test_an_epsilon_next_to_nothing_is_not_told_as_nothing(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(*options(folder, tmp_path / "out", epsilon=1e-9), "--set", "passes=1") == 0
+    assert (
+        run(*options(folder, tmp_path / "out", epsilon=1e-9, solver="cd"), "--set", "passes=1") == 0
+    )
     told = re.search(r"epsilon (\S+) at delta", capsys.readouterr().out)
     assert told is not None
     assert 0.0 < float(told[1]) <= 1e-9

@@ -18,6 +18,7 @@ from colonnade.bench.crash.faults import (
 from colonnade.bench.crash.images import record_run, run_double_images, run_images
 from colonnade.bench.crash.kills import run_kills
 from colonnade.bench.crash.party import MECHANISM, STEPS, VALUE, At, Send
+from colonnade.bench.crash.sealed import cost_of, sealed_answer
 from colonnade.bench.crash.vfs import Sync, Write
 from colonnade.ledger import drafts as drafts_module
 from colonnade.ledger import ledger as ledger_module
@@ -50,6 +51,25 @@ def test_killing_amid_releases_that_go_together_breaks_nothing(tmp_path: Path) -
     assert sum(hits.values()) == 200
     assert len(hits) == len(STEPS)
     assert min(hits.values()) >= 3  # 200 / 10 steps, 4 deviations less
+
+
+def test_killing_a_party_that_seals_replies_and_opens_breaks_nothing(tmp_path: Path) -> None:
+    steps = (*STEPS, "key written")
+    how = sealed_answer(tmp_path / "keys")
+    counters, hits = run_kills(tmp_path, 110, how=how, steps=steps, cost=cost_of)
+    print(counters, hits)
+    assert counters == NOTHING
+    assert len(hits) == len(steps)
+    assert min(hits.values()) >= 1  # 110 / 11 steps, 3 deviations less
+
+
+def test_the_harness_finds_a_party_that_seals_again_what_it_has_sealed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Ledger, "has", lambda *_: False)  # and so nothing is replayed
+    how = sealed_answer(tmp_path / "keys")
+    counters, _ = run_kills(tmp_path, 30, how=how, cost=cost_of)
+    assert counters.total > 0
 
 
 @pytest.mark.parametrize("together", [1, 4])

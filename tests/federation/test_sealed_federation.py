@@ -22,6 +22,7 @@ from support.federation import (
     seeds,
     sites,
 )
+from support.ledgers import spending
 from support.sealed import sealed_party
 
 from colonnade.client import Client, JobOptions
@@ -322,13 +323,13 @@ def test_without_a_grant_by_name_and_size_a_party_refuses_and_sets_nothing_aside
 
     async def run() -> None:
         async with everyone(made, tmp_path) as (hub, members):
-            opened = len(list(members[TRIO[0]].ledger.lines()))
+            opened = spending(members[TRIO[0]].ledger)
             name = await hub.submit(job)
             assert await hub.ended(name) == "failed"
             decisions = await hub.serving.worker.do(lambda: hub.store.decisions(name))
             refused = next(row for row in decisions if row.party == TRIO[0])
             assert refused.code == "policy_refused"
             assert says in refused.message
-            assert len(list(members[TRIO[0]].ledger.lines())) == opened
+            assert spending(members[TRIO[0]].ledger) == opened
 
     asyncio.run(run())

@@ -29,10 +29,10 @@ from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.linear.penalties import ridge
 from colonnade.party.data.binding import Rows
-from colonnade.party.data.bounds import buy_bounds
+from colonnade.party.data.bounding.bounds import buy_bounds
+from colonnade.party.data.bounding.purchases import bounds_job
 from colonnade.party.data.dataset import open_dataset
 from colonnade.party.data.ingest import ingest
-from colonnade.party.data.purchases import bounds_job
 from colonnade.party.data.reading.sources import FileSource
 from colonnade.party.fit import fit_charged, local_job
 from colonnade.party.fit_order import FitOrder, FitTable, party_table
@@ -95,7 +95,18 @@ def test_the_command_charges_the_partys_ledger_once_and_replays(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     new_ledger("sqlite", tmp_path, caps={"": units_down(1.0)}).close()
-    given = ("--data", data, "--ledger", tmp_path / "ledger", "--epsilon", 2, "--set", "passes=2")
+    given = (
+        "--data",
+        data,
+        "--ledger",
+        tmp_path / "ledger",
+        "--epsilon",
+        2,
+        "--solver",
+        "cd",
+        "--set",
+        "passes=2",
+    )
     assert run(*given, "--out", tmp_path / "one", "--json") == 0
     first = json.loads(capsys.readouterr().out)
     assert first["ledger"]["charged_now_rho"] == pytest.approx(first["privacy"]["rho"], rel=1e-12)
@@ -235,6 +246,7 @@ def test_every_solver_runs_as_a_party_job(name: str, data: Path) -> None:
         "sgd": {"passes": 1, "batch_size": 500},
         "cd": {"passes": 2},
         "dual": {"epochs": 1, "batch_size": 500},
+        "gram": {"refinements": 2},
     }
     solver = SOLVERS[name](**settings.get(name, {"iterations": 4}))
     l2 = 0.0 if name == "frank_wolfe" else 1e-3

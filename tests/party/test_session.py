@@ -74,7 +74,7 @@ def sent_after(
     async def sleep(seconds: float) -> None:
         stand.now += seconds
 
-    clock = SimpleNamespace(monotonic=lambda: stand.now)
+    clock = SimpleNamespace(monotonic=lambda: stand.now, time=lambda: 1.0)
     monkeypatch.setattr("colonnade.party.session.time", clock)
     monkeypatch.setattr("colonnade.party.session.asyncio.sleep", sleep)
     meter = Meter(tmp_path / "uplink.jsonl")

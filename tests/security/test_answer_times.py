@@ -24,9 +24,9 @@ from colonnade.linear.losses import LOGISTIC, SQUARED, Loss
 from colonnade.methods import bounds as quantiles
 from colonnade.methods import column_moments as moments
 from colonnade.methods.admm import kernels as admm
-from colonnade.methods.admm import packing
+from colonnade.methods.admm import own_kernels, packing
 from colonnade.methods.admm.prox import Client, factorise
-from colonnade.methods.admm.spec import MAX_V, AdmmSpec
+from colonnade.methods.admm.spec import MAX_V, AdmmSpec, Variant
 from colonnade.methods.frank_wolfe import residual
 from colonnade.methods.frank_wolfe.residual import (
     MAX_CLIP,
@@ -106,6 +106,19 @@ CASES = {
         (True, ints(1), ints(1, 9), F2, F1, F1, *(ints(2),) * 4, 1.0, 1.0, 256, ints(1, 9)),
         ASKED,
     ),
+    "a client's planned answer": Case(
+        own_kernels.displace_own,
+        (
+            *(True, False, ints(1), ints(1, 9), F2, F1, F1, F2),
+            *(*(ints(2),) * 4, 1.0, 0.2, 1.0, 256, ints(1, 9)),
+        ),
+        ASKED,
+    ),
+    "a client's gradient": Case(
+        own_kernels.descend,
+        (True, ints(1), ints(1, 9), F2, F1, F1, *(ints(2),) * 4, 1.0, 1.0, 256, ints(1, 9)),
+        ASKED,
+    ),
     "a client's answer": Case(packing._pack, (ints(9), 3, 0.5, 7, ints(9, kind=np.uint8))),
 }
 
@@ -115,7 +128,7 @@ WITHOUT_ROWS = {"hash_words", "_hash_cells", "_gather", "_unpack"}
 UNUSED = {"_walsh_hadamard"}
 MODULES = (
     *(ball, residual, kernels, sketch, moments, quantiles, requantising, mechanisms, admm),
-    *(packing, steady, importlib.import_module("colonnade.sketching.dense")),
+    *(own_kernels, packing, steady, importlib.import_module("colonnade.sketching.dense")),
 )
 
 
@@ -288,20 +301,27 @@ def test_no_bounds_of_a_proposal_make_a_column_subnormal() -> None:
 @pytest.mark.parametrize("loss", [SQUARED, LOGISTIC], ids=lambda loss: loss.name)
 @pytest.mark.parametrize("gamma", [2.0**-40, 1.0, 2.0**40])
 @pytest.mark.parametrize("lipschitz", [2.0**-40, 2.0**40])
+@pytest.mark.parametrize("variant", Variant)
 def test_no_task_makes_a_client_compute_with_subnormals(
-    loss: Loss, gamma: float, lipschitz: float
+    loss: Loss, gamma: float, lipschitz: float, variant: Variant
 ) -> None:
     draw = np.random.default_rng(1)
+    plan: dict[str, Any] = {}
+    if variant is Variant.PLANNED:
+        plan = {"radii": (1024,), "intercept_rounds": 1, "intercept_units": 2**40}
+        plan["client_rows"] = 5
     spec = AdmmSpec(
         n_clients=8,
         n_features=4,
-        rounds=1,
+        rounds=2,
         sampled=8,
         release_units=units_down(1.0),
         gamma=gamma,
         lipschitz=lipschitz,
         loss=loss,
         intercept=True,
+        variant=variant,
+        **plan,
     )
     shapes = (3, 5, 9)
     tables: list[AnyArray] = [np.zeros((4, n)) for n in shapes] + [
@@ -313,5 +333,11 @@ def test_no_task_makes_a_client_compute_with_subnormals(
         assert not subnormals(lambda c=client: factorise([c], spec))  # type: ignore[misc]
         problems = factorise([client], spec)
         for size in (0, 1, 2**26, MAX_V):
-            v = draw.integers(-size, size + 1, (1, spec.dim))
-            assert not subnormals(lambda p=problems, v=v: p.displacements(np.zeros(1, np.int64), v))  # type: ignore[misc]
+            for round_ in (1, 2):
+                v = draw.integers(-size, size + 1, (1, spec.dim))
+                v = np.append(v, [[1 + size]], axis=1)[:, : spec.point_size(round_)]
+                assert not subnormals(
+                    lambda p=problems, v=v, r=round_: p.displacements(  # type: ignore[misc]
+                        np.zeros(1, np.int64), v, round_=r
+                    )
+                )

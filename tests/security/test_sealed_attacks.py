@@ -29,7 +29,14 @@ from colonnade.methods.sealed.packing import (
 )
 from colonnade.methods.sealed.ring import DEGREE, MODULUS, add
 from colonnade.methods.sealed.rows import RowScale
-from colonnade.methods.sealed.scheme import Ciphertexts, KeyContext, SecretKey, multiplied, opened
+from colonnade.methods.sealed.scheme import (
+    Ciphertexts,
+    KeyContext,
+    Multipliers,
+    SecretKey,
+    multiplied,
+    opened,
+)
 from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.methods.sealed.tasks import Relayed, Task, digest_of, statement
 from colonnade.party.methods.sealed import SealedParty
@@ -167,7 +174,9 @@ def hostile_reply(rows: IntArray) -> tuple[IntArray, Layout]:
     sealed = Ciphertexts(bytes(SEED_BYTES), KeyContext(JOB, "p0", "seal.0"), bodies)
     scale = RowScale(rows.shape[1], rows.shape[1], 1, BALL, 100)
     mechanism = Product(scale, scale, layout).reply(1 << 30)
-    bare = multiplied([sealed], layout, rows, noise=ShakeNoise("hostile"), ring=RING)
+    bare = multiplied(
+        [sealed], layout, Multipliers(lambda: rows, RING), noise=ShakeNoise("hostile"), ring=RING
+    )
     return mechanism.perturb(bare, ShakeNoise("noise")), layout
 
 
@@ -266,7 +275,8 @@ def test_a_peer_that_weighs_one_row_reads_it_which_is_what_is_said() -> None:
     victim, weight = 777, 500
     bad = np.zeros((1, 2000), np.int64)
     bad[0, victim] = weight
-    raw = opened([key], layout, multiplied(sealed, layout, bad, noise=noise, ring=RING), ring=RING)
+    replies = multiplied(sealed, layout, Multipliers(lambda: bad, RING), noise=noise, ring=RING)
+    raw = opened([key], layout, replies, ring=RING)
     scale = RowScale(2000, 2000, 2, BALL, 60)
     mechanism = Product(scale, replace(scale, columns=1), layout).opening((1 << 12) ** 2)
     noisy = mechanism.perturb(raw.ravel(), noise).reshape(raw.shape)

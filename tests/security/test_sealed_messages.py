@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -410,6 +411,10 @@ class Counting:
         self.asked.append(("times", len(polynomials)))
         return seal_ring().times(polynomials, small)
 
+    def multiplier(self, small: IntArray) -> Any:
+        self.asked.append(("multiplier", small.size))
+        return seal_ring().multiplier(small)
+
     def prepare(self, pairs: Sequence[tuple[IntArray, IntArray]]) -> Prepared:
         self.asked.append(("prepare", len(pairs)))
         return CountingPrepared(self, seal_ring().prepare(pairs))
@@ -419,7 +424,7 @@ class CountingPrepared:
     def __init__(self, ring: Counting, prepared: Prepared) -> None:
         self.ring, self.prepared = ring, prepared
 
-    def dot(self, smalls: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
+    def dot(self, smalls: Sequence[Any]) -> tuple[IntArray, IntArray]:
         self.ring.asked.append(("dot", len(smalls)))
         return self.prepared.dot(smalls)
 

@@ -6,11 +6,13 @@ from support.entropy import ShakeNoise
 from support.solvers import UNIT, sparse_of, toy
 
 from colonnade.core.arrays import FloatArray
-from colonnade.core.fixedpoint import GRID
+from colonnade.core.fixedpoint import GRID, Bounds
 from colonnade.linear.losses import HINGE, LOGISTIC, SQUARED, Loss
 from colonnade.linear.penalties import AnyPenalty, Penalty, lasso, no_penalty, ridge
+from colonnade.linear.solutions import Wanted
 from colonnade.solvers.algorithms.gram import Gram
 from colonnade.solvers.designs.dense import DenseDesign
+from colonnade.solvers.fit import Objective, Table, fit_table, resolve_fit
 from colonnade.solvers.iteration import Direct, Noiseless, Release
 from colonnade.solvers.problem import Problem
 from colonnade.solvers.registry import Unsuitable, default_solver
@@ -125,3 +127,31 @@ def test_other_losses_are_refused_and_have_another_default() -> None:
         "gram",
         "sgd",
     ]
+
+
+def test_intervals_and_the_path_come_from_the_same_releases() -> None:
+    # The truth in deviations: 0.5, -0.4, 0.3, -0.2 and zeros, times the ratio of deviations. Of 16
+    # coefficients of 6 fits each, 95 % intervals miss 5 % on average: 8 sigma below 0.95 is 0.77.
+    covered, misses = [], []
+    for seed in range(6):
+        design, label = a_table(30_000, 16, seed=seed)
+        bounds, own = (Bounds(-1.0, 1.0),) * 16, Bounds(-1.0, 1.0)
+        table = Table(design, bounds, label, own, intercept=True)
+        fit = resolve_fit(
+            Objective(SQUARED), Gram(), design.shape, epsilon=2.0, delta=1e-6, noise="fast"
+        )
+        told = fit_table(table, fit, seed=seed).statistics
+        assert told is not None
+        truth = np.zeros(16)
+        truth[:4] = (0.5, -0.4, 0.3, -0.2)
+        truth *= (design.columns[:-1] / GRID).std(axis=1) / label.std()
+        found = told.intervals()
+        covered.append((found.low <= truth) & (truth <= found.high))
+        misses.append(np.abs(found.coef - truth).max())
+        path = told.path(count=5)
+        assert not path.coefs[0].any()
+        assert (np.abs(path.coefs[-1, :4]) > 0.2).all()
+        ridge_ = told.solve(Wanted("ridge", strength=100.0))
+        assert np.abs(ridge_).max() < 0.1
+    assert np.mean(covered) > 0.77
+    assert np.max(misses) < 0.5

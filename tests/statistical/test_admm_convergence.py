@@ -173,13 +173,13 @@ def test_a_trusted_place_sees_less_noise_and_the_baselines_meet_at_the_optimum()
     spec = spec_for(LOGISTIC, ridge(0.05), rounds=150, coarse=True, radius_bits=26)
     data = clients(LOGISTIC)
     wanted = solved(Pool.of(data, spec))
-    assert np.abs(centralised(factorise(data, spec), ZeroNoise()) - wanted).max() < 1e-5
+    assert np.abs(centralised(data, spec, ZeroNoise()) - wanted).max() < 1e-5
     descent = dp_sgd(
         spec_for(LOGISTIC, ridge(0.05), rounds=1500), data, ZeroNoise(), rate=8.0, seed=0
     )
     assert np.abs(descent - wanted).max() < 1e-3
     noisy = spec_for(LOGISTIC, ridge(0.05), rounds=30, coarse=True, radius_bits=26, lipschitz=1.0)
-    central = [centralised(factorise(data, noisy), SeededNoise(seed)) for seed in range(10)]
+    central = [centralised(data, noisy, SeededNoise(seed)) for seed in range(10)]
     apart = [run(noisy, data, SeededNoise(seed)).coef for seed in range(10)]
     # One noise instead of eight in each sum: the variance is smaller by about eight; the ratio of
     # two sample variances over 40 numbers each is above 2.5 but for a chance below 1e-3.

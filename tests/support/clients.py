@@ -24,6 +24,7 @@ from colonnade.party.methods.registry import answers_of
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.v1 import federation_pb2 as pb
+from colonnade.v1 import job_pb2
 from colonnade.wire.cohort import ClientAnswers, Replies
 from colonnade.wire.jobspec import job_from_bytes
 from support.desk import BOUNDS, LABEL_BOUNDS, VERSION, Desk, Side
@@ -88,7 +89,9 @@ def admm_job(
 
 def _without(task: bytes, away: set[int]) -> bytes:
     """Return a task that asks nobody who is away."""
-    asked = tasks_from_bytes(task, n_clients=10**6, dim=len(FEATURES) + 1)
+    step = job_pb2.TaskBody.FromString(task).admm_step
+    size = len(step.points) // (8 * len(step.clients))
+    asked = tasks_from_bytes(task, n_clients=10**6, point_size=lambda _: size)
     there = [place for place, client in enumerate(asked.clients.tolist()) if client not in away]
     return tasks_to_bytes(asked.only(np.array(there, np.int64)))
 

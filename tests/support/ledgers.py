@@ -34,3 +34,10 @@ def new_ledger(kind: str, folder: Path, **config: object) -> Ledger:
     files = LedgerFiles(folder / "ledger")
     create_ledger(files, LedgerConfig(**config), clock=lambda: 1.7e9)  # type: ignore[arg-type]
     return open_ledger(files, clock=lambda: 1.7e9)
+
+
+def spending(ledger: Ledger) -> tuple[object, ...]:
+    """Return what a refusal must leave alone: a refused job is noted, and costs nothing."""
+    state = ledger.state
+    reserved = {name: units for name, units in state.reserved.items() if units}
+    return state.total, reserved, {**state.left}, len(state.charges), len(state.stored)

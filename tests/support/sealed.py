@@ -1,7 +1,7 @@
 """Small sealed jobs, a second way to multiply polynomials, and noise in parts."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -120,3 +120,11 @@ def sealed_party(
         keys=keys or MemoryKeys(),
         ring=seal_ring(),
     )
+
+
+def dot(
+    pairs: Sequence[tuple[IntArray, IntArray]], smalls: Sequence[IntArray]
+) -> tuple[IntArray, IntArray]:
+    """Return the sum of pairs of polynomials times small ones."""
+    ring = seal_ring()
+    return ring.prepare(pairs).dot([ring.multiplier(small) for small in smalls])

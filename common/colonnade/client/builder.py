@@ -4,17 +4,11 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from colonnade.client.admm_planning import admm_spec, check_admm
 from colonnade.client.labels import label_bounds, label_owner
 from colonnade.client.options import AdmmOptions, JobOptions
 from colonnade.client.participants import lack_in_rows, participants, sealed_lack
-from colonnade.client.planning import (
-    admm_spec,
-    budget_of,
-    check_admm,
-    delta_of,
-    holdout_of,
-    plan_of,
-)
+from colonnade.client.planning import budget_of, delta_of, holdout_of, plan_of
 from colonnade.client.views import PartyOffer
 from colonnade.core.errors import BadInput, BudgetExceeded, PolicyRefused
 from colonnade.data.encoding import Encoding
@@ -24,7 +18,7 @@ from colonnade.methods.base import Member, MethodSpec
 from colonnade.methods.holdout import rows_fitted
 from colonnade.methods.job import Job
 from colonnade.methods.sealed.spec import SealedSpec
-from colonnade.privacy.accounting import rho_from_units
+from colonnade.privacy.accounting import format_units
 
 
 def build_job(
@@ -116,7 +110,7 @@ def build_admm_job(
     chosen = participants(offers, lack=lack_in_rows, parties=parties, without=without)
     clients = sum(offer.clients for offer in chosen)
     return job_over_clients(
-        admm_spec(options, clients=clients, features=len(chosen[0].features)),
+        admm_spec(options, clients=clients, features=len(chosen[0].features), hosts=len(chosen)),
         chosen,
         target=target,
         name=name or f"{target} over {clients} clients",
@@ -169,8 +163,8 @@ def job_over_columns(
         offer = by_name[part.party]
         if (most := spec.max_units(part.party)) > offer.left_units:
             raise BudgetExceeded(
-                f"the job may cost party {part.party} rho {rho_from_units(most):.6g}, but its "
-                f"ledger has {rho_from_units(offer.left_units):.6g} left"
+                f"the job may cost party {part.party} {format_units(most, delta)}, but its "
+                f"ledger has {format_units(offer.left_units, delta, left=True)} left"
             )
         bounds = tuple(offer.features[feature] for feature in part.features)
         fills = tuple(offer.fills[feature] for feature in part.features)

@@ -93,10 +93,21 @@ class JobOptions:
 
 @dataclass(frozen=True, slots=True)
 class AdmmOptions:
-    """Hyperparameters of a job over clients, by federated ADMM.
+    """Hyperparameters of a job over clients; None leaves one to the variant.
 
     Parameters
     ----------
+    variant
+        ``"planned"``: averaged proximal steps with planned gains and radii, nothing to tune;
+        ``"paper"``: consensus ADMM with a dual for each client.
+    clients
+        Planned: ``"alike"`` if clients have rows of like distributions; ``"different"`` if, say,
+        each has rows of one class, which takes gradient steps (federated DP-SGD) instead.
+    aggregate
+        ``"none"``: every client's answer has its own noise; ``"host"``: a host adds up its clients'
+        answers and adds one noise, which protects clients against everybody but their host.
+    expected_rows
+        Planned: rows that clients have, roughly; a guess from public knowledge.
     epsilon
         Of each client, for all of its rows, together with ``delta``; its account enforces it.
     delta
@@ -104,7 +115,7 @@ class AdmmOptions:
     loss
         ``"squared"`` or ``"logistic"``.
     rounds
-        How many cohorts are drawn.
+        How many cohorts are drawn; a planned job has five more, for the intercept.
     sampled
         Clients in a cohort; by default a fifth of all.
     sampling
@@ -116,14 +127,15 @@ class AdmmOptions:
     strength
         Of the regulariser; by default 0.001, of a box 1.
     gamma
-        The proximal step.
+        The proximal step, by default 100, of the paper's variant 5; with different clients the
+        length of a gradient step.
     lipschitz
         Norm that displacements are clipped to, over ``gamma``.
     step
-        The relaxation (lambda) of the operator splitting.
+        Paper: the relaxation (lambda) of the operator splitting; by default 0.5.
     dual_weight
-        Of a client's dual in what it is sent; 1 is the published algorithm, which strong noise
-        throws off.
+        Paper: of a client's dual in what it is sent; 1 is the published algorithm, which strong
+        noise throws off, and 0 the default.
 
     Examples
     --------
@@ -131,6 +143,10 @@ class AdmmOptions:
     'l2'
     """
 
+    variant: str = "planned"
+    clients: str = "alike"
+    aggregate: str = "none"
+    expected_rows: int | None = None
     epsilon: float = 8.0
     delta: float | None = None
     loss: str = "squared"
@@ -140,7 +156,7 @@ class AdmmOptions:
     minimum: int | None = None
     regulariser: str = "l2"
     strength: float | None = None
-    gamma: float = 5.0
-    lipschitz: float = 0.1
-    step: float = 0.5
-    dual_weight: float = 0.0
+    gamma: float | None = None
+    lipschitz: float | None = None
+    step: float | None = None
+    dual_weight: float | None = None

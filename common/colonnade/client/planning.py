@@ -5,10 +5,6 @@ from collections.abc import Mapping, Sequence
 from colonnade.client.options import AdmmOptions, JobOptions
 from colonnade.core.arguments import BadArgument
 from colonnade.core.errors import BadInput
-from colonnade.linear.losses import LOSSES
-from colonnade.linear.penalties import Penalty
-from colonnade.methods.admm.plan import participations_of, release_units
-from colonnade.methods.admm.spec import AdmmSpec, Sampling
 from colonnade.methods.base import Plan
 from colonnade.methods.choice import choose_method
 from colonnade.methods.holdout import MAX_HOLDOUT, PARTS
@@ -17,11 +13,7 @@ from colonnade.methods.registry import kinds, method_of
 from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.privacy.accounting import delta_for, rho_of, units_down
 
-REGULARISERS = ("none", "l1", "l2", "elastic-net", "box")
 _USUAL_HOLDOUT = 200
-_MAX_STRENGTH = 1e6  # far beyond what leaves any coefficient
-_LEAST, _MOST = 2.0**-40, 2.0**40
-
 # Least and most of what is counted.
 _COUNTS = {
     "sketch_dim": (1, 2**31 - 1),
@@ -38,7 +30,7 @@ _CHOICES = {
     "sampling": ("all", "serial", "nice"),
     "exchange": (None, "sketched", "sealed"),
 }
-_LOSSES = ("squared", "logistic")
+LOSS_NAMES = ("squared", "logistic")
 
 
 def delta_of(options: JobOptions | AdmmOptions, population: int | None = None) -> float:
@@ -51,7 +43,7 @@ def delta_of(options: JobOptions | AdmmOptions, population: int | None = None) -
 
 def budget_of(options: JobOptions, *, n_rows: int, n_parties: int) -> int:
     """Return what the job may cost all parties together, in units."""
-    _check_choices(options, {**_CHOICES, "loss": _LOSSES})
+    check_choices(options, {**_CHOICES, "loss": LOSS_NAMES})
     if not 0.0 < options.epsilon < 1000.0:
         raise BadArgument("epsilon", "must lie above 0 and below 1000")
     units = units_down(rho_of(options.epsilon, delta_of(options, n_rows)))
@@ -152,7 +144,14 @@ def _planned(
         kind = _kind(options, problem, sealed=sealed)
         if (plan := method_of(kind).plan) is None:
             raise BadInput(f"jobs of kind {kind} are not planned from columns")
-        return plan(problem, options)
+        try:
+            return plan(problem, options)
+        except ValueError:
+            if kind != SealedSpec.kind or options.exchange or options.method:
+                raise
+            # Granted, but no such plan fits, and nobody asked for it.
+            other = method_of(choose_method(problem)).plan
+            return plan(problem, options) if other is None else other(problem, options)
     except ValueError as error:
         raise BadInput(f"no such plan: {error}") from None
 
@@ -186,101 +185,10 @@ def _check_exchange(options: JobOptions, kind: str, problem: Problem) -> None:
         raise BadArgument("buckets", "needs the exchange sealed")
 
 
-def check_admm(options: AdmmOptions) -> None:
-    """Refuse numbers that no job over clients can have, each by its name."""
-    choices = {"loss": _LOSSES, "sampling": ("fixed", "poisson"), "regulariser": REGULARISERS}
-    _check_choices(options, choices)
-    strength = options.strength
-    ranges = {
-        "epsilon": (0.0 < options.epsilon < 1000.0, "above 0 and below 1000"),
-        "gamma": (_LEAST <= options.gamma <= _MOST, "between 2**-40 and 2**40"),
-        "lipschitz": (_LEAST <= options.lipschitz <= _MOST, "between 2**-40 and 2**40"),
-        "step": (2.0**-17 < options.step <= 1.0, "above 2**-17 and not above 1"),
-        "dual_weight": (0.0 <= options.dual_weight <= 1.0, "between 0 and 1"),
-        "rounds": (1 <= options.rounds <= 10**6, "between 1 and 1000000"),
-        "strength": (
-            strength is None or 0.0 <= strength <= _MAX_STRENGTH,
-            f"between 0 and {_MAX_STRENGTH:.0f}",
-        ),
-    }
-    for name, (fits, where) in ranges.items():
-        if not fits:
-            raise BadArgument(name, f"must lie {where}")
-    delta_of(options)
-    if strength is not None and options.regulariser == "none":
-        raise BadArgument("regulariser", "must not be none where a strength is given")
-
-
-def cohort_sizes(options: AdmmOptions, clients: int) -> tuple[int, int]:
-    """Return how many clients a round draws and how many answers it needs."""
-    sampled = max(1, clients // 5) if options.sampled is None else options.sampled
-    if not 1 <= sampled <= clients:
-        raise BadArgument("sampled", f"must lie between 1 and the {clients} clients")
-    minimum = max(1, sampled // 2) if options.minimum is None else options.minimum
-    if not 1 <= minimum <= sampled:
-        raise BadArgument("minimum", f"must lie between 1 and the {sampled} clients of a round")
-    return sampled, minimum
-
-
-def admm_spec(options: AdmmOptions, *, clients: int, features: int) -> AdmmSpec:
-    """Return the specification that the options ask for."""
-    check_admm(options)
-    sampled, minimum = cohort_sizes(options, clients)
-    most = _participations(options.rounds, sampled, minimum, clients)
-    price = release_units(options.epsilon, delta_of(options, clients), most)
-    try:
-        return AdmmSpec(
-            n_clients=clients,
-            n_features=features,
-            rounds=options.rounds,
-            sampled=sampled,
-            release_units=price,
-            gamma=options.gamma,
-            lipschitz=options.lipschitz,
-            step=options.step,
-            loss=LOSSES[options.loss],
-            penalty=_penalty(options),
-            intercept=True,
-            sampling=Sampling(options.sampling),
-            minimum=minimum,
-            participations=most,
-            dual_weight=options.dual_weight,
-        )
-    except ValueError as error:
-        raise BadInput(str(error)) from None
-
-
-def _participations(rounds: int, sampled: int, minimum: int, clients: int) -> int:
-    """Return how often a client may answer: the least with which every round has its minimum.
-
-    Before the last round ``(rounds - 1) sampled`` answers came, so at most that many over the limit
-    of the clients are at it, however the drawings fell; the minimum must be left.
-    """
-    limit = participations_of(rounds, sampled, clients)
-    while limit < rounds and clients - (rounds - 1) * sampled // limit < minimum:
-        limit += 1
-    return limit
-
-
-def _penalty(options: AdmmOptions) -> Penalty:
-    default = 1.0 if options.regulariser == "box" else 1e-3
-    strength = default if options.strength is None else options.strength
-    match options.regulariser:
-        case "none":
-            return Penalty()
-        case "l1":
-            return Penalty(l1=strength)
-        case "l2":
-            return Penalty(l2=strength)
-        case "elastic-net":
-            return Penalty(l1=strength / 2.0, l2=strength / 2.0)
-        case _:
-            return Penalty(bound=strength)
-
-
-def _check_choices(
+def check_choices(
     options: JobOptions | AdmmOptions, choices: Mapping[str, Sequence[str | None]]
 ) -> None:
+    """Refuse an option that is none of its choices, by its name."""
     for name, known in choices.items():
         if getattr(options, name) not in known:
             raise BadArgument(name, f"must be one of {', '.join(each for each in known if each)}")

@@ -19,6 +19,7 @@ from colonnade.estimators.tables import make_table
 from colonnade.solvers.claims import Claim
 from colonnade.solvers.fit import Fitted, NoiseName, Objective, fit_table, resolve_fit
 from colonnade.solvers.registry import Solver, make_solver
+from colonnade.solvers.statistics import GramStatistics
 
 FORMATS: dict[str, Any] = {"accept_sparse": ("csc", "csr"), "dtype": np.float64}
 
@@ -80,6 +81,8 @@ class PrivateLinear(PrivateEstimator):
 
     solver: str | Solver
     fit_intercept: bool
+    statistics_: list[GramStatistics]
+    """Of the solver ``gram``, for each problem: L1 path, intervals, other penalties, all free."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -120,6 +123,7 @@ class PrivateLinear(PrivateEstimator):
         for place, label in enumerate(remaining, start=1):
             fitted.append(fit_table(replace(table, label=label), resolved, seed=seed + place))
         self.privacy_ = resolved.claim
+        self.statistics_ = [each.statistics for each in fitted if each.statistics is not None]
         self.n_iter_ = resolved.steps
         self.bounds_ = (
             np.array([bound.low for bound in table.bounds]),

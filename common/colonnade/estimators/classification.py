@@ -172,7 +172,7 @@ class PrivateLogisticRegression(PrivateClassification):
         delta: float | None = None,
         bounds: Declared | None = None,
         classes: Sequence[Any] | None = None,
-        solver: str | Solver = "cd",
+        solver: str | Solver = "gram",
         fit_intercept: bool = True,
         noise: NoiseName = "exact",
         random_state: int | None = None,

@@ -58,6 +58,9 @@ class Step(enum.Enum):
     STORED = "stored"
 
 
+_NOTHING = np.empty(0, np.int64)
+
+
 def int64_bytes(value: IntArray) -> bytes:
     """Encode integers in eight little-endian bytes each: the length says nothing of the values."""
     return value.astype("<i8").tobytes()
@@ -163,6 +166,38 @@ class Gate:
             made = [key for key in paid if key not in refused]
             released = {each.key: each for each in ledger.stored_many(made)}
             return [refused.get(ask.key) or released[ask.key] for ask in requests]
+
+    def release_sum(
+        self,
+        requests: Sequence[ReleaseRequest],
+        compute: Callable[[Sequence[ReleaseKey]], IntArray],
+        *,
+        encode: Callable[[IntArray], bytes] = int64_bytes,
+    ) -> list[Released | Refusal]:
+        """Release one noisy sum over the data of several accounts, each charged for itself.
+
+        Whoever cannot pay is refused by itself and is not in the sum. The bytes are stored under
+        the first key that was paid for, and nothing under the others: that says who is in the sum,
+        and a retry finds both. The noise is that of one release.
+
+        Parameters
+        ----------
+        requests
+            All with one mechanism; each request's digest must cover all that are asked together,
+            so that nobody is in two sums under one key.
+        compute
+            Returns the sum over those that were paid for.
+        """
+        if len({ask.mechanism for ask in requests}) > 1:
+            raise ValueError("a sum has one mechanism")
+
+        def parts(keys: Sequence[ReleaseKey]) -> Sequence[IntArray]:
+            return [compute(keys)] + [_NOTHING] * (len(keys) - 1)
+
+        def code(noisy: IntArray) -> bytes:
+            return encode(noisy) if noisy.size else b""
+
+        return self.release_many(requests, parts, encode=code)
 
     def _draw(
         self,

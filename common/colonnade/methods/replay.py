@@ -20,12 +20,13 @@ from colonnade.core.arrays import FloatArray
 from colonnade.core.errors import BadInput, BadMessage
 from colonnade.data.model import LinearModel
 from colonnade.ledger.ledger import Released
+from colonnade.linear.solutions import Wanted
 from colonnade.methods.frank_wolfe.method import FRANK_WOLFE
 from colonnade.methods.frank_wolfe.solver.steps import FrankWolfe
 from colonnade.methods.job import Job
 from colonnade.methods.models import linear_model
 from colonnade.methods.moments.method import MOMENTS
-from colonnade.methods.moments.solver.solutions import Wanted, solved
+from colonnade.methods.moments.solver.solutions import solved
 from colonnade.methods.moments.solver.steps import MomentsSolver, MomentsState
 from colonnade.methods.problem import Solution
 

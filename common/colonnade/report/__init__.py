@@ -68,6 +68,10 @@ The report object (``schema.Report`` has its types)::
                          all others explain without them, and that is lost then, with standard
                          errors; for classes also alone_auc and without_auc; else None
 
+    prediction           only for predictions, which promise nothing: model (SHA-256), receiver,
+                         purpose, parties, middle (parties left out), rows, delivered, promise (in
+                         words), learned: who, what
+
 The report of a fit at one site (``"colonnade fit report"``; `colonnade.cli.fit.output` lists its
 fields) is read into the same `Report`.
 

@@ -9,17 +9,8 @@ from typing import Any
 
 import msgspec
 
-from colonnade.report.schema_parts import (
-    Amount,
-    Clients,
-    Contribution,
-    Evaluation,
-    Fit,
-    Moments,
-    Quality,
-    Sealed,
-    Value,
-)
+from colonnade.report.schema_parts import Amount, Clients, Fit, Moments, Quality, Sealed, Value
+from colonnade.report.schema_results import Contribution, Evaluation
 
 FORMAT = "colonnade report"
 FIT_FORMAT = "colonnade fit report"
@@ -114,6 +105,7 @@ class ClientUplink(Value, frozen=True):
     body_bytes: int
     answers: dict[str, tuple[int, ...]]
     payload_bytes: dict[str, tuple[int, ...]]
+    intercept_bytes: int = 0
 
 
 class Uplink(Value, frozen=True):
@@ -206,6 +198,27 @@ class Rounds(Value, frozen=True):
     done: int
 
 
+class Learned(Value, frozen=True):
+    """What somebody learns."""
+
+    who: str
+    what: str
+
+
+class Prediction(Value, frozen=True):
+    """Rows that were scored for one party."""
+
+    model: str
+    receiver: str
+    purpose: str
+    parties: tuple[str, ...]
+    middle: tuple[str, ...]
+    rows: int
+    delivered: bool
+    promise: str
+    learned: tuple[Learned, ...]
+
+
 class Report(Value, frozen=True):
     """All that a report says."""
 
@@ -238,6 +251,7 @@ class Report(Value, frozen=True):
     contribution: dict[str, Contribution] | None = None
     evaluation: Evaluation | None = None
     fit: Fit | None = None
+    prediction: Prediction | None = None
 
     @property
     def over_clients(self) -> bool:
@@ -262,5 +276,6 @@ def read(document: Mapping[str, Any]) -> Report:
         return msgspec.convert(document, Report)
     found = msgspec.convert(document, Fit)
     shared = {key: document[key] for key in ("job_id", "name", "loss", "n_rows", "model")}
+    shared["moments"] = document.get("moments")
     whole = msgspec.convert(shared | {"private": found.privacy.private}, Report)
     return msgspec.structs.replace(whole, fit=found)

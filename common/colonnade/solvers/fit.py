@@ -7,7 +7,7 @@ labels of -1 and +1), so that ``scales_j = 1 / h_j``, and an l1 penalty and a bo
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -18,15 +18,17 @@ from colonnade.linear.losses import Loss
 from colonnade.linear.penalties import AnyPenalty, no_penalty
 from colonnade.privacy.sampling import NoiseSource, OsNoise
 from colonnade.privacy.simulation import SeededNoise
+from colonnade.solvers.algorithms.gram_steps import NoisyNewton
 from colonnade.solvers.budgets import Plan
 from colonnade.solvers.checks import check_one_of
 from colonnade.solvers.claims import Claim, claim_of
 from colonnade.solvers.defaults import with_defaults
 from colonnade.solvers.designs.dense import Design
-from colonnade.solvers.iteration import Direct, Noiseless, Release, Trail
+from colonnade.solvers.iteration import Direct, Noiseless, Operator, Release, Trail
 from colonnade.solvers.problem import Problem
 from colonnade.solvers.registry import Solver, check
 from colonnade.solvers.solve import check_promise, make_plan, solve
+from colonnade.solvers.statistics import GramStatistics
 
 NoiseName: TypeAlias = Literal["exact", "fast", "off"]
 NOISES = ("exact", "fast", "off")
@@ -71,6 +73,7 @@ class Fitted:
     intercept: float
     claim: Claim
     trail: Trail  # of the scaled coefficients, the intercept's last; empty if not asked for
+    statistics: GramStatistics | None = None  # of a solver that releases a Gram matrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +254,7 @@ def fit_table(
     problem = problem_of(table, fit.objective, fit.solver)
     sampler: NoiseSource = OsNoise() if fit.noise == "exact" else SeededNoise(seed or 0)
     trail: Trail = []
+    operators: list[Operator] = []
     coef = solve(
         problem,
         table.design,
@@ -261,8 +265,11 @@ def fit_table(
         sampler=sampler,
         progress=progress,
         trail=trail if keep_trail else None,
+        started=operators.append,
     )
-    return _in_users_units(coef, table, fit.claim, trail)
+    (operator,) = operators
+    told = GramStatistics.of(operator) if isinstance(operator, NoisyNewton) else None
+    return replace(_in_users_units(coef, table, fit.claim, trail), statistics=told)
 
 
 def problem_of(table: Table, objective: Objective, solver: Solver) -> Problem:

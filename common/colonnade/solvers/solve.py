@@ -15,7 +15,7 @@ from colonnade.solvers.algorithms.sgd import StochasticDescent
 from colonnade.solvers.budgets import Plan, plan_sampled, plan_units
 from colonnade.solvers.context import Setting
 from colonnade.solvers.designs.dense import Design
-from colonnade.solvers.iteration import Release, Trail, iterate
+from colonnade.solvers.iteration import Operator, Release, Trail, iterate
 from colonnade.solvers.problem import Problem
 from colonnade.solvers.registry import Solver, check
 
@@ -127,6 +127,7 @@ def solve(
     sampler: NoiseSource | None = None,
     progress: Callable[[int], None] | None = None,
     trail: Trail | None = None,
+    started: Callable[[Operator], None] | None = None,
 ) -> FloatArray:
     """Return the coefficients that ``solver`` finds, as functions of releases alone.
 
@@ -140,6 +141,8 @@ def solve(
         Where secret batches come from; operating-system entropy by default.
     progress, trail
         As in `iterate`.
+    started
+        Is given the operator, which may tell more of its releases when all is done.
 
     Examples
     --------
@@ -163,8 +166,11 @@ def solve(
         raise ValueError("replace missing labels before fitting")
     label = np.ascontiguousarray(label, np.float64)  # what the kernels are compiled for
     given = Setting(problem, design, label, plan, release, sampler or OsNoise())
+    operator = solver.start(given)
+    if started is not None:
+        started(operator)
     return iterate(
-        solver.start(given),
+        operator,
         np.zeros(problem.n_features),
         release,
         steps=solver.steps(*design.shape),

@@ -16,14 +16,15 @@ from colonnade.data.model import LinearModel, ModelEncoding, ModelFeature, Model
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
 from colonnade.party.data.binding import bind, check_binding, claim, note_use
+from colonnade.party.data.bounding.purchases import bounds_job
 from colonnade.party.data.clients import refuse_clients
-from colonnade.party.data.purchases import bounds_job
 from colonnade.party.fit_order import FitTable, LocalFit
 from colonnade.privacy.accounting import rho_from_units
 from colonnade.privacy.sampling import OsNoise
 from colonnade.solvers.claims import Claim
 from colonnade.solvers.fit import Fitted, fit_table, problem_of
 from colonnade.solvers.iteration import Diverged, Gated, Trail
+from colonnade.solvers.statistics import GramStatistics
 
 Progress: TypeAlias = Callable[[int], None]
 
@@ -47,6 +48,7 @@ class LocalModel:
     claim: Claim
     trail: Trail
     charge: Charge | None
+    statistics: GramStatistics | None = None  # what the releases of a Gram matrix tell besides
 
 
 def fit_here(fit: LocalFit, *, progress: Progress | None = None) -> LocalModel:
@@ -167,7 +169,9 @@ def _local_model(fit: LocalFit, fitted: Fitted, *, party: str, charge: Charge | 
             if each.name != table.names[-1]
         ),
     )
-    return LocalModel(job_id, table.n_rows, model, fitted.claim, fitted.trail, charge)
+    return LocalModel(
+        job_id, table.n_rows, model, fitted.claim, fitted.trail, charge, fitted.statistics
+    )
 
 
 def _classes(table: FitTable) -> tuple[str, ...]:

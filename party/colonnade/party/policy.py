@@ -9,24 +9,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import TypeVar
 
-from colonnade.core.config import Count, Positive, Strict, about, load_toml
+from colonnade.core.config import Count, Positive, Strict, about, parse_toml, read_text
 from colonnade.core.errors import PolicyRefused
+from colonnade.ledger.decisions import ASK, AUTO
 from colonnade.methods.alignment.spec import AlignmentSpec
 from colonnade.methods.job import Job
 from colonnade.methods.prediction.spec import PredictionSpec
 from colonnade.methods.registry import kinds, method_of
 from colonnade.party.alignment.policy import TEMPLATE as ALIGN_TEMPLATE
-from colonnade.party.alignment.policy import AlignAllowance, AlignTable
+from colonnade.party.alignment.policy import AlignAllowance, AlignTable, Approvals, Approve
 from colonnade.party.prediction.policy import TEMPLATE as PREDICT_TEMPLATE
 from colonnade.party.prediction.policy import PredictAllowance, PredictTable, granted
 from colonnade.party.sealed.policy import TEMPLATE as SEALED_TEMPLATE
 from colonnade.party.sealed.policy import SealedGrant, grant_of, objection_to
 from colonnade.pki.identity import COORDINATOR, Identity
-from colonnade.privacy.accounting import delta_for, rho_from_units, rho_of, units_down
+from colonnade.privacy.accounting import delta_for, format_units, rho_of, units_down
 
 ANY = "*"
 _MAX_EPSILON = 1e4
+_NO_PURPOSE = "the job says no purpose, and the policy lists those that are allowed"
 
 TEMPLATE = """\
 # What this organization agrees to. A job must fit one [[allow]] as a whole; anything else is
@@ -49,6 +52,14 @@ delta = 1e-6
 max_rounds = 500
 # Last day on which a job is accepted.
 # until = 2030-12-31
+# "ask": such a job waits until an approver of the ledger decides (colonnade party jobs); "auto": it
+# is accepted at once.
+# approve = "ask"
+# How many approvers have to agree.
+# approvals = 1
+# For which purposes, and asked by which operators (the names in their certificates).
+# purposes = ["readmission study"]
+# operators = ["spiffe://study/operator/analyst"]
 """
 TEMPLATE += SEALED_TEMPLATE + ALIGN_TEMPLATE + PREDICT_TEMPLATE
 
@@ -65,6 +76,15 @@ class Allowance:
     max_rounds: int
     until: dt.date | None = None
     sealed: SealedGrant | None = None  # whom it trusts to follow the protocol, in sealed jobs
+    approve: str = AUTO
+    approvals: int = 1
+    purposes: tuple[str, ...] = (ANY,)
+    operators: tuple[str, ...] = (ANY,)
+
+    @property
+    def needed(self) -> int:
+        """How many people have to agree."""
+        return self.approvals if self.approve == ASK else 0
 
     def objection(self, job: Job, party: str, today: dt.date) -> str | None:
         """Return why the job does not fit, or None."""
@@ -73,6 +93,10 @@ class Allowance:
             return f"the allowance ended on {self.until}"
         if job.kind not in self.kinds:
             return f"jobs of kind {job.kind} are not allowed"
+        if ANY not in self.purposes and job.purpose not in self.purposes:
+            return f"the purpose {job.purpose!r} is not allowed" if job.purpose else _NO_PURPOSE
+        if ANY not in self.operators and job.requested_by not in self.operators:
+            return f"{job.requested_by or 'an operator who is not named'} may not ask"
         if ANY not in self.features and (
             hidden := [name for name in member.features if name not in self.features]
         ):
@@ -85,8 +109,8 @@ class Allowance:
             return f"{job.rounds} rounds are more than the {self.max_rounds} allowed"
         if (units := job.max_units(party)) > self.max_units:
             return (
-                f"the job may cost rho {rho_from_units(units):.6g}, more than the "
-                f"{rho_from_units(self.max_units):.6g} allowed for one job"
+                f"the job may cost {format_units(units, job.delta)}, more than the "
+                f"{format_units(self.max_units, job.delta, left=True)} allowed for one job"
             )
         return None
 
@@ -98,6 +122,14 @@ class Policy:
     allowances: tuple[Allowance, ...]
     alignments: tuple[AlignAllowance, ...] = ()
     predictions: tuple[PredictAllowance, ...] = ()
+    text: bytes = b""  # of the file
+
+    @property
+    def needed(self) -> int:
+        """The most people who have to agree to any job."""
+        needed = [each.needed for each in self.allowances]
+        needed += [each.needed for each in self.alignments]
+        return max((*needed, *(each.needed for each in self.predictions)), default=0)
 
     def with_columns(self, columns: Mapping[str, Sequence[str]]) -> "Policy":
         """Return the policy in which a raw column's name stands for all that it becomes."""
@@ -134,15 +166,14 @@ class Policy:
 
     def approve_alignment(
         self, spec: AlignmentSpec, party: str, *, coordinator: Identity, today: dt.date
-    ) -> None:
-        """Refuse an alignment that fits no ``[[align]]``, with the reason."""
-        reasons = []
-        for allowance in self._alignments_for(coordinator):
-            if (reason := allowance.objection(spec, party, today)) is None:
-                return
-            reasons.append(reason)
-        told = "; ".join(dict.fromkeys(reasons))
-        raise PolicyRefused(told or "the policy has no [[align]] for this coordinator")
+    ) -> int:
+        """Return how many people have to agree to an alignment.
+
+        One that fits no ``[[align]]`` is refused, with the reason.
+        """
+        rules = self._alignments_for(coordinator)
+        reasons = [(rule, rule.objection(spec, party, today)) for rule in rules]
+        return _fewest(reasons, "the policy has no [[align]] for this coordinator").needed
 
     def approve_prediction(
         self,
@@ -161,15 +192,13 @@ class Policy:
         return found
 
     def approve(self, job: Job, party: str, *, coordinator: Identity, today: dt.date) -> Allowance:
-        """Return the allowance that a job fits; refuse one that fits none, with the reason."""
-        reasons = []
-        for allowance in self.for_coordinator(coordinator):
-            reason = allowance.objection(job, party, today)
-            if reason is None:
-                return allowance
-            reasons.append(reason)
-        told = "; ".join(dict.fromkeys(reasons))
-        raise PolicyRefused(told or "the policy allows this coordinator no jobs over columns")
+        """Return the allowance that a job fits and that needs the fewest people.
+
+        One that fits none is refused, with the reason.
+        """
+        rules = self.for_coordinator(coordinator)
+        reasons = [(rule, rule.objection(job, party, today)) for rule in rules]
+        return _fewest(reasons, "the policy allows this coordinator no jobs over columns")
 
     def sealed_grant(self, coordinator: Identity) -> SealedGrant | None:
         """Return what a coordinator's sealed jobs are granted, if anything."""
@@ -187,6 +216,18 @@ class Policy:
         return features, any(each.label for each in allowed)
 
 
+Rule = TypeVar("Rule", Allowance, AlignAllowance)
+
+
+def _fewest(objections: Sequence[tuple[Rule, str | None]], nothing: str) -> Rule:
+    """Return the rule without an objection that needs the fewest people."""
+    fitting = [rule for rule, reason in objections if reason is None]
+    if not fitting:
+        told = "; ".join(dict.fromkeys(reason for _, reason in objections if reason))
+        raise PolicyRefused(told or nothing)
+    return min(fitting, key=lambda rule: rule.needed)
+
+
 class _AllowTable(Strict, frozen=True):
     """An ``[[allow]]``."""
 
@@ -199,6 +240,10 @@ class _AllowTable(Strict, frozen=True):
     max_epsilon: Positive | None = None
     delta: Positive | None = None
     until: dt.date | None = None
+    approve: Approve = "auto"
+    approvals: Approvals = 1
+    purposes: tuple[str, ...] = (ANY,)
+    operators: tuple[str, ...] = (ANY,)
     sealed: str = ""
     sealed_peers: dict[str, str] = {}  # noqa: RUF012 - msgspec copies it
     sealed_columns: Count | None = None
@@ -224,6 +269,10 @@ class _AllowTable(Strict, frozen=True):
             max_units=self._max_units(),
             max_rounds=self.max_rounds,
             until=self.until,
+            approve=self.approve,
+            approvals=self.approvals,
+            purposes=self.purposes,
+            operators=self.operators,
             sealed=grant_of(self.sealed, self.sealed_peers, self.sealed_columns, kinds=self.kinds),
         )
 
@@ -253,9 +302,11 @@ class PolicyFile(Strict, frozen=True):
 
 def load_policy(path: Path) -> Policy:
     """Read a policy; a key that is not known refuses the file."""
-    file = load_toml(path, PolicyFile)
+    text = read_text(path)
+    file = parse_toml(text, PolicyFile, origin=str(path), folder=path.resolve().parent)
     return Policy(
         tuple(table.allowance() for table in file.allow),
         tuple(table.allowance() for table in file.align),
         tuple(table.allowance() for table in file.predict),
+        text.encode(),
     )

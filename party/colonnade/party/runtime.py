@@ -31,6 +31,7 @@ from colonnade.party.data.units import units_of
 from colonnade.party.meter import Meter
 from colonnade.party.methods.sealed_keys import FileKeys
 from colonnade.party.metrics import readings
+from colonnade.party.officer.inbox import DecisionFolder
 from colonnade.party.pacing import Pace
 from colonnade.party.policy import load_policy
 from colonnade.party.session import Dial, hold_session
@@ -169,6 +170,7 @@ class Party:
             today=lambda: dt.datetime.now(dt.UTC).date(),
             drop_out=self._config.drop_out,
             align=(align, folder, attestor) if align else None,
+            inbox=DecisionFolder(self._config.decisions),
             keys=FileKeys.beside(self._config.ledger_folder),
         )
 

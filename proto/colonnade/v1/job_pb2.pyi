@@ -38,6 +38,19 @@ class ClientSampling(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     CLIENT_SAMPLING_UNSPECIFIED: _ClassVar[ClientSampling]
     CLIENT_SAMPLING_FIXED: _ClassVar[ClientSampling]
     CLIENT_SAMPLING_POISSON: _ClassVar[ClientSampling]
+
+class AdmmVariant(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ADMM_VARIANT_UNSPECIFIED: _ClassVar[AdmmVariant]
+    ADMM_VARIANT_PAPER: _ClassVar[AdmmVariant]
+    ADMM_VARIANT_PLANNED: _ClassVar[AdmmVariant]
+    ADMM_VARIANT_GRADIENT: _ClassVar[AdmmVariant]
+
+class ClientAggregate(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CLIENT_AGGREGATE_UNSPECIFIED: _ClassVar[ClientAggregate]
+    CLIENT_AGGREGATE_NONE: _ClassVar[ClientAggregate]
+    CLIENT_AGGREGATE_HOST: _ClassVar[ClientAggregate]
 UNIT_UNSPECIFIED: Unit
 UNIT_RECORD: Unit
 UNIT_CLIENT: Unit
@@ -55,6 +68,13 @@ SAMPLING_GIVEN: Sampling
 CLIENT_SAMPLING_UNSPECIFIED: ClientSampling
 CLIENT_SAMPLING_FIXED: ClientSampling
 CLIENT_SAMPLING_POISSON: ClientSampling
+ADMM_VARIANT_UNSPECIFIED: AdmmVariant
+ADMM_VARIANT_PAPER: AdmmVariant
+ADMM_VARIANT_PLANNED: AdmmVariant
+ADMM_VARIANT_GRADIENT: AdmmVariant
+CLIENT_AGGREGATE_UNSPECIFIED: ClientAggregate
+CLIENT_AGGREGATE_NONE: ClientAggregate
+CLIENT_AGGREGATE_HOST: ClientAggregate
 
 class Feature(_message.Message):
     __slots__ = ("name", "low", "high", "fill", "group")
@@ -295,7 +315,7 @@ class Sealed(_message.Message):
     def __init__(self, mean_units: _Optional[int] = ..., prices: _Optional[_Iterable[_Union[SealedPrices, _Mapping]]] = ..., buckets: _Optional[int] = ..., keep: _Optional[int] = ..., groups: _Optional[int] = ..., label_lanes: _Optional[int] = ..., loss: _Optional[_Union[Loss, str]] = ..., label_weight: _Optional[float] = ..., reach: _Optional[float] = ..., wide_reach: _Optional[float] = ..., label_reach: _Optional[float] = ..., bucket_reach: _Optional[float] = ..., radius: _Optional[float] = ..., penalty: _Optional[float] = ..., presence: _Optional[bool] = ..., overlap: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Admm(_message.Message):
-    __slots__ = ("rounds", "sampled", "sampling", "minimum", "round_timeout_s", "participations", "release_units", "gamma", "lipschitz", "step", "dual_weight", "loss", "l1", "l2", "box", "intercept", "radius_bits", "coarse")
+    __slots__ = ("rounds", "sampled", "sampling", "minimum", "round_timeout_s", "participations", "release_units", "gamma", "lipschitz", "step", "dual_weight", "loss", "l1", "l2", "box", "intercept", "radius_bits", "coarse", "variant", "radii", "intercept_rounds", "intercept_units", "client_rows", "aggregate")
     ROUNDS_FIELD_NUMBER: _ClassVar[int]
     SAMPLED_FIELD_NUMBER: _ClassVar[int]
     SAMPLING_FIELD_NUMBER: _ClassVar[int]
@@ -314,6 +334,12 @@ class Admm(_message.Message):
     INTERCEPT_FIELD_NUMBER: _ClassVar[int]
     RADIUS_BITS_FIELD_NUMBER: _ClassVar[int]
     COARSE_FIELD_NUMBER: _ClassVar[int]
+    VARIANT_FIELD_NUMBER: _ClassVar[int]
+    RADII_FIELD_NUMBER: _ClassVar[int]
+    INTERCEPT_ROUNDS_FIELD_NUMBER: _ClassVar[int]
+    INTERCEPT_UNITS_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_ROWS_FIELD_NUMBER: _ClassVar[int]
+    AGGREGATE_FIELD_NUMBER: _ClassVar[int]
     rounds: int
     sampled: int
     sampling: ClientSampling
@@ -332,7 +358,13 @@ class Admm(_message.Message):
     intercept: bool
     radius_bits: int
     coarse: bool
-    def __init__(self, rounds: _Optional[int] = ..., sampled: _Optional[int] = ..., sampling: _Optional[_Union[ClientSampling, str]] = ..., minimum: _Optional[int] = ..., round_timeout_s: _Optional[int] = ..., participations: _Optional[int] = ..., release_units: _Optional[int] = ..., gamma: _Optional[float] = ..., lipschitz: _Optional[float] = ..., step: _Optional[float] = ..., dual_weight: _Optional[float] = ..., loss: _Optional[_Union[Loss, str]] = ..., l1: _Optional[float] = ..., l2: _Optional[float] = ..., box: _Optional[float] = ..., intercept: _Optional[bool] = ..., radius_bits: _Optional[int] = ..., coarse: _Optional[bool] = ...) -> None: ...
+    variant: AdmmVariant
+    radii: _containers.RepeatedScalarFieldContainer[int]
+    intercept_rounds: int
+    intercept_units: int
+    client_rows: int
+    aggregate: ClientAggregate
+    def __init__(self, rounds: _Optional[int] = ..., sampled: _Optional[int] = ..., sampling: _Optional[_Union[ClientSampling, str]] = ..., minimum: _Optional[int] = ..., round_timeout_s: _Optional[int] = ..., participations: _Optional[int] = ..., release_units: _Optional[int] = ..., gamma: _Optional[float] = ..., lipschitz: _Optional[float] = ..., step: _Optional[float] = ..., dual_weight: _Optional[float] = ..., loss: _Optional[_Union[Loss, str]] = ..., l1: _Optional[float] = ..., l2: _Optional[float] = ..., box: _Optional[float] = ..., intercept: _Optional[bool] = ..., radius_bits: _Optional[int] = ..., coarse: _Optional[bool] = ..., variant: _Optional[_Union[AdmmVariant, str]] = ..., radii: _Optional[_Iterable[int]] = ..., intercept_rounds: _Optional[int] = ..., intercept_units: _Optional[int] = ..., client_rows: _Optional[int] = ..., aggregate: _Optional[_Union[ClientAggregate, str]] = ...) -> None: ...
 
 class MethodSpec(_message.Message):
     __slots__ = ("kind", "body")
@@ -343,7 +375,7 @@ class MethodSpec(_message.Message):
     def __init__(self, kind: _Optional[str] = ..., body: _Optional[bytes] = ...) -> None: ...
 
 class JobSpec(_message.Message):
-    __slots__ = ("version", "salt", "name", "population", "delta", "party_timeout_s", "members", "label", "method", "holdout")
+    __slots__ = ("version", "salt", "name", "population", "delta", "party_timeout_s", "members", "label", "method", "purpose", "requested_by", "holdout")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SALT_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -353,6 +385,8 @@ class JobSpec(_message.Message):
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
     LABEL_FIELD_NUMBER: _ClassVar[int]
     METHOD_FIELD_NUMBER: _ClassVar[int]
+    PURPOSE_FIELD_NUMBER: _ClassVar[int]
+    REQUESTED_BY_FIELD_NUMBER: _ClassVar[int]
     HOLDOUT_FIELD_NUMBER: _ClassVar[int]
     version: int
     salt: bytes
@@ -363,8 +397,10 @@ class JobSpec(_message.Message):
     members: _containers.RepeatedCompositeFieldContainer[Member]
     label: Feature
     method: MethodSpec
+    purpose: str
+    requested_by: str
     holdout: int
-    def __init__(self, version: _Optional[int] = ..., salt: _Optional[bytes] = ..., name: _Optional[str] = ..., population: _Optional[int] = ..., delta: _Optional[float] = ..., party_timeout_s: _Optional[int] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., label: _Optional[_Union[Feature, _Mapping]] = ..., method: _Optional[_Union[MethodSpec, _Mapping]] = ..., holdout: _Optional[int] = ...) -> None: ...
+    def __init__(self, version: _Optional[int] = ..., salt: _Optional[bytes] = ..., name: _Optional[str] = ..., population: _Optional[int] = ..., delta: _Optional[float] = ..., party_timeout_s: _Optional[int] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., label: _Optional[_Union[Feature, _Mapping]] = ..., method: _Optional[_Union[MethodSpec, _Mapping]] = ..., purpose: _Optional[str] = ..., requested_by: _Optional[str] = ..., holdout: _Optional[int] = ...) -> None: ...
 
 class FrankWolfeState(_message.Message):
     __slots__ = ("round", "parts", "label")
@@ -515,14 +551,16 @@ class SealedState(_message.Message):
     def __init__(self, round: _Optional[int] = ..., parts: _Optional[_Iterable[_Union[SealedState.Part, _Mapping]]] = ..., intercept: _Optional[int] = ...) -> None: ...
 
 class AdmmStep(_message.Message):
-    __slots__ = ("clients", "rounds", "points")
+    __slots__ = ("clients", "rounds", "points", "step")
     CLIENTS_FIELD_NUMBER: _ClassVar[int]
     ROUNDS_FIELD_NUMBER: _ClassVar[int]
     POINTS_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
     clients: _containers.RepeatedScalarFieldContainer[int]
     rounds: _containers.RepeatedScalarFieldContainer[int]
     points: bytes
-    def __init__(self, clients: _Optional[_Iterable[int]] = ..., rounds: _Optional[_Iterable[int]] = ..., points: _Optional[bytes] = ...) -> None: ...
+    step: int
+    def __init__(self, clients: _Optional[_Iterable[int]] = ..., rounds: _Optional[_Iterable[int]] = ..., points: _Optional[bytes] = ..., step: _Optional[int] = ...) -> None: ...
 
 class TaskBody(_message.Message):
     __slots__ = ("frank_wolfe_opening", "frank_wolfe_step", "moments_round", "admm_step", "sealed_round")

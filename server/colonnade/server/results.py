@@ -52,6 +52,8 @@ def report_of(engine: Coordinator, store: Store, run: Run) -> Report:
         "version": 1,
         "job_id": row.job_id,
         "name": job.name,
+        "purpose": job.purpose,
+        "requested_by": job.requested_by,
         "method": job.kind,
         "state": row.state.value,
         "reason": row.reason,

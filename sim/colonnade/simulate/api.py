@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from colonnade.client import AdmmOptions, JobOptions, JobReport, JobView
-from colonnade.client.planning import check_admm
+from colonnade.client.admm_planning import check_admm
 from colonnade.core.arguments import BadArgument
 from colonnade.core.scratch import passing_folder
 from colonnade.data.frames import Frame

@@ -2,13 +2,19 @@
 
 import argparse
 import json
+from collections.abc import Callable
 from typing import Any
 
 from colonnade.cli.options.planning import add_plan_options, options_of
 from colonnade.cli.text import as_text
 from colonnade.client.description import expected_idle
 from colonnade.client.planning import budget_of, delta_of, plan_of
+from colonnade.methods.base import Plan
 from colonnade.methods.bounds_budget import BoundsBudget
+from colonnade.methods.problem import Problem
+from colonnade.methods.sealed.claims import PROMISE
+from colonnade.methods.sealed.plan import recommend as sealed_plan
+from colonnade.methods.sealed.ring import available
 from colonnade.privacy.accounting import epsilon_of, rho_from_units
 from colonnade.simulate.data.story import even_split, feature_names, party_names
 from colonnade.simulate.data_options import (
@@ -83,12 +89,39 @@ def run(arguments: argparse.Namespace) -> int:
         "expected_idle": expected_idle(spec),
         **(plan.summary() | {"rounds": spec.rounds}),  # the opening is none
     }
-    if not arguments.quick:
-        result["expected"] = expected_accuracy(
+
+    def expected(plan: Plan) -> dict[str, object]:
+        return expected_accuracy(
             plan,
             informative=min(arguments.informative, arguments.features),
             noise=arguments.label_noise,
             seed=arguments.seed,
         )
+
+    if not arguments.quick:
+        result["expected"] = expected(plan)
+    if plan.problem.sketched and options.exchange is None and options.method is None:
+        result["with_sealed"] = _with_sealed(plan.problem, None if arguments.quick else expected)
     print(json.dumps(result) if arguments.json else as_text(result))
     return 0
+
+
+def _with_sealed(
+    problem: Problem, expected: Callable[[Plan], dict[str, object]] | None
+) -> dict[str, Any]:
+    """Say what products under encryption would buy, and what they would rest on."""
+    found: dict[str, Any] = {
+        "experimental": True,
+        "needs": "--exchange sealed, the extra colonnade[sealed] at every party, and a policy of "
+        "each that names all others and pins their ledger keys",
+        "promise": PROMISE,
+    }
+    try:
+        plan = sealed_plan(problem)
+    except ValueError as error:
+        return found | {"plan": f"none: {error}"}
+    sizes = {party: sum(kinds.values()) for party, kinds in plan.max_bytes().items()}
+    found["max_payload_bytes"] = sizes
+    if expected is not None and available():
+        found["expected"] = expected(plan)
+    return found

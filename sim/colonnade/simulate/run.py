@@ -27,7 +27,7 @@ from colonnade.methods.holdout import rows_fitted
 from colonnade.methods.job import Job
 from colonnade.methods.problem import Loss
 from colonnade.methods.sealed.spec import SealedSpec
-from colonnade.party.data.bounds import buy_bounds
+from colonnade.party.data.bounding.bounds import buy_bounds
 from colonnade.party.data.dataset import open_dataset
 from colonnade.privacy.sampling import OsNoise
 from colonnade.simulate.data.held_out import Divided

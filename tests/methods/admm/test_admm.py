@@ -23,8 +23,8 @@ from colonnade.linear.penalties import box, lasso
 from colonnade.methods.admm import accounting, packing
 from colonnade.methods.admm.packing import pack, unpack_many
 from colonnade.methods.admm.prox import TOLERANCE, Client, design, factorise
+from colonnade.methods.admm.releases import DISPLACEMENT
 from colonnade.methods.admm.spec import (
-    DISPLACEMENT,
     MAX_STATE,
     MAX_V,
     STEP_UNIT,
@@ -35,6 +35,7 @@ from colonnade.methods.admm.tasks import ClientTasks
 from colonnade.party.methods.admm import AdmmHost
 from colonnade.privacy.accounting import RHO_UNIT, epsilon_of, units_down
 from colonnade.privacy.simulation import SeededNoise, ZeroNoise
+from colonnade.server.methods.admm.rules import Duals
 from colonnade.server.methods.admm.state import (
     AdmmState,
     decode_change,
@@ -309,7 +310,7 @@ def test_a_round_draws_others_for_those_missing_until_it_has_its_minimum() -> No
     done = coordinator.absorb(fourth, said_by(spec, rest[:1]))
     assert (done.round, done.drawing) == (2, 5)
     assert not done.answered.any()
-    assert np.array_equal(done.z, coordinator.consensus(done.total))
+    assert np.array_equal(done.z, Duals(spec).consensus(done.total))
     assert done.z.any()
     # The same as if these four had been there at once.
     at_once = replace(spec, sampled=12)
@@ -565,11 +566,11 @@ def test_a_task_is_charged_before_rows_are_read_and_each_client_pays_for_itself(
     read: list[int] = []
 
     class Watched:
-        def displacements(self, clients: IntArray, v: IntArray) -> IntArray:
+        def displacements(self, clients: IntArray, v: IntArray, *, round_: int) -> IntArray:
             (charged,) = (entry for entry in entries() if isinstance(entry, ChargedTogether))
             assert charged.accounts == [f"c{client}" for client in clients]
             read.extend(clients.tolist())
-            return host.problems().displacements(clients, v)
+            return host.problems().displacements(clients, v, round_=round_)
 
     def entries() -> list[object]:
         return [entry_from_line(line)[2] for line in host.ledger.lines()]

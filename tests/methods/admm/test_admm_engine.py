@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from support.entropy import shake
 
 from colonnade.core.errors import BadInput, RequestConflict
 from colonnade.methods.admm.codec import tasks_to_bytes
-from colonnade.methods.admm.spec import DISPLACEMENT
+from colonnade.methods.admm.releases import DISPLACEMENT, INTERCEPT
+from colonnade.methods.admm.spec import Aggregate, Variant
 from colonnade.methods.admm.tasks import ClientTasks
 from colonnade.methods.job import Job, job_id
 from colonnade.server.engine.cohort import Cohort
@@ -20,8 +22,8 @@ from colonnade.server.engine.outbox import Send
 from colonnade.server.engine.progress import status_of
 from colonnade.server.engine.rounds import Run
 from colonnade.server.engine.status import job_status
+from colonnade.server.methods.admm.rules import Duals
 from colonnade.server.methods.admm.state import AdmmState, encode_state
-from colonnade.server.methods.admm.steps import AdmmCoordinator
 from colonnade.server.store.base import State
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.v1 import job_pb2
@@ -97,8 +99,8 @@ def test_a_round_writes_what_was_answered_and_neither_points_nor_duals(desk: Cli
     first, *later = desk.store.iterates(name)
     assert len(first.body) > 7 * 4 * 8  # the duals of all
     size = job.method.body_bytes("lab", DISPLACEMENT)
-    # A head of 24 bytes, the model, and for each answer two numbers and its body.
-    assert {len(row.body) for row in later} == {24 + 4 * 8 + 2 * (2 * 4 + size)}
+    # A head of 20 bytes, the model, and for each answer three numbers and its body.
+    assert {len(row.body) for row in later} == {20 + 4 * 8 + 2 * (3 * 4 + size)}
     for round_ in range(1, 5):
         for task in desk.store.tasks(name, round_).values():
             assert not job_pb2.TaskBody.FromString(task).admm_step.points
@@ -383,8 +385,8 @@ def test_a_round_with_too_few_there_asks_until_it_has_its_minimum(desk: ClientDe
     assert desk.state(name) is State.FINISHED
     state = state_of(desk, name)
     assert state.taken.tolist() == [0, 1, 1, 1, 1, 1, 1]
-    solver = AdmmCoordinator(admm_job(TWO, minimum=5, rounds=1).method.spec)  # type: ignore[attr-defined]
-    assert np.array_equal(state.z, solver.consensus(state.u.sum(axis=0)))  # all moved the model
+    rule = Duals(admm_job(TWO, minimum=5, rounds=1).method.spec)  # type: ignore[attr-defined]
+    assert np.array_equal(state.z, rule.consensus(state.u.sum(axis=0)))  # all moved the model
     assert {gateway.ledger.budget(account).spent for account in gateway.accounts} == {PRICE}
 
 
@@ -570,11 +572,26 @@ def outcome(desk: ClientDesk, name: str) -> Outcome:
     return encode_state(state_of(desk, name)), desk.store.iterates(name)[-1].chain, spent
 
 
-def run_with_crashes(crash_at: float, *, short: bool) -> Outcome:
+PLAN: dict[str, Any] = {
+    "variant": Variant.PLANNED,
+    "radii": (1024, 800),
+    "intercept_rounds": 2,
+    "intercept_units": PRICE // 2,
+    "client_rows": 4,
+    "rounds": 4,
+}
+MODES: dict[str, dict[str, Any]] = {
+    "paper": {},
+    "planned": PLAN,
+    "sums": {**PLAN, "aggregate": Aggregate.HOST},
+}
+
+
+def run_with_crashes(crash_at: float, *, short: bool, mode: str = "paper") -> Outcome:
     desk = ClientDesk(TWO)
-    job = admm_job(TWO, sampled=4, rounds=4)
+    job = admm_job(TWO, **{"sampled": 4, "rounds": 4, **MODES[mode]})
     if short:  # three are away at a time, so that rounds need several drawings
-        job = admm_job(TWO, sampled=5, minimum=4, rounds=3)
+        job = admm_job(TWO, **{"sampled": 5, "minimum": 4, "rounds": 3, **MODES[mode]})
         desk.side("gateway").away_in = {
             number: {number % 6, (number + 2) % 6, (number + 3) % 6} for number in range(99)
         }
@@ -597,14 +614,39 @@ def run_with_crashes(crash_at: float, *, short: bool) -> Outcome:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("short", [False, True])
+@pytest.mark.parametrize(
+    ("mode", "short"), [("paper", False), ("paper", True), ("planned", True), ("sums", True)]
+)
 def test_a_coordinator_killed_at_any_commit_ends_with_the_same_bits_and_charges(
-    short: bool,
+    mode: str, short: bool
 ) -> None:
-    whole = run_with_crashes(-10.0, short=short)
+    whole = run_with_crashes(-10.0, short=short, mode=mode)
     for commit in range(2, 22):
         for moment in (commit, commit + 0.5):
-            assert run_with_crashes(moment, short=short) == whole, moment
+            assert run_with_crashes(moment, short=short, mode=mode) == whole, moment
+
+
+@pytest.mark.parametrize("mode", ["planned", "sums"])
+def test_a_planned_job_costs_and_sends_exactly_what_was_predicted(
+    desk: ClientDesk, mode: str
+) -> None:
+    job = admm_job(TWO, **{"sampled": 4, **MODES[mode]})
+    name = desk.run(job)
+    assert desk.state(name) is State.FINISHED
+    state, spec = state_of(desk, name), job.method.spec  # type: ignore[attr-defined]
+    assert state.intercepts.tolist() == [1] * 7
+    first, last = spec.release(1).cost, spec.release(spec.rounds).cost
+    paid = (state.taken * first + state.intercepts * last).tolist()
+    assert outcome(desk, name)[2] == paid
+    assert max(paid) <= spec.max_units
+    rows = [row for row in desk.store.uplink(name) if row.kind != "control"]
+    assert {row.kind for row in rows} == {DISPLACEMENT, INTERCEPT}
+    for row in rows:
+        assert row.payload_bytes == row.messages * job.method.body_bytes(row.party, row.kind)
+        if mode == "sums":
+            assert row.messages == 1
+    answers = sum(row.messages for row in rows)
+    assert answers == (len(rows) if mode == "sums" else int(state.answers.sum()))
 
 
 def test_the_chain_follows_from_what_was_said_whoever_spoke_first_and_after_a_restart() -> None:

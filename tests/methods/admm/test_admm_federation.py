@@ -28,14 +28,15 @@ from colonnade.ledger.ledger import Ledger
 from colonnade.methods.admm import prox
 from colonnade.methods.admm.codec import tasks_to_bytes
 from colonnade.methods.admm.job_spec import AdmmJobSpec
-from colonnade.methods.admm.spec import DISPLACEMENT, AdmmSpec
+from colonnade.methods.admm.releases import DISPLACEMENT
+from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.admm.tasks import ClientTasks
 from colonnade.methods.base import Unit
 from colonnade.methods.job import Job, job_id
 from colonnade.methods.problem import Loss
 from colonnade.party.config import load_config
 from colonnade.party.data.binding import claim, rows_of
-from colonnade.party.data.bounds import buy_bounds
+from colonnade.party.data.bounding.bounds import buy_bounds
 from colonnade.party.data.clients import CLIENTS_NAME, read_clients
 from colonnade.party.data.columns import version_of
 from colonnade.party.data.dataset import open_dataset

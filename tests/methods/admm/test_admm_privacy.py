@@ -1,6 +1,7 @@
 """What a client of federated ADMM reveals: the bound holds for any task, and audits watch it."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,8 @@ from colonnade.linear.losses import LOGISTIC, SQUARED, Loss
 from colonnade.methods.admm.grid import exceeds, to_grid
 from colonnade.methods.admm.kernels import newton
 from colonnade.methods.admm.prox import TOLERANCE, Client, factorise
-from colonnade.methods.admm.spec import MAX_V, AdmmSpec
+from colonnade.methods.admm.releases import WHOLE
+from colonnade.methods.admm.spec import MAX_V, AdmmSpec, Variant
 from colonnade.privacy.accounting import rho_from_units, units_down
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.simulate.inprocess.admm import make_host
@@ -160,6 +162,55 @@ def test_no_task_moves_neighbouring_clients_further_apart_than_the_price_assumes
         moved = factorise([a, b], spec).displacements(np.arange(2), tasks.points)
     assert max(norm2(moved[0]), norm2(moved[1])) <= spec.radius**2
     assert norm2(moved[0] - moved[1]) <= spec.mechanism.l2_sensitivity2
+
+
+@settings(max_examples=250, deadline=None)
+@given(
+    a=any_client(),
+    b=any_client(),
+    v=st.lists(hostile_values, min_size=4, max_size=4),
+    radius=st.sampled_from([1, 2**20, MAX_V]),
+    loss=st.sampled_from([SQUARED, LOGISTIC]),
+    variant=st.sampled_from([Variant.PLANNED, Variant.GRADIENT]),
+    gamma=st.sampled_from([2.0**-40, 1.0, 2.0**40]),
+    part=st.sampled_from([1, 300, WHOLE]),
+)
+def test_no_round_of_a_plan_moves_neighbouring_clients_further_apart_than_it_costs(
+    a: Client,
+    b: Client,
+    v: list[int],
+    radius: int,
+    loss: Loss,
+    variant: Variant,
+    gamma: float,
+    part: int,
+) -> None:
+    plan: dict[str, Any] = {}
+    if variant is Variant.PLANNED:
+        plan = {"radii": (part,), "intercept_rounds": 1, "intercept_units": units_down(RHO)}
+        plan["client_rows"] = 5
+    spec = AdmmSpec(
+        n_clients=2,
+        n_features=3,
+        rounds=2,
+        sampled=1,
+        release_units=units_down(RHO),
+        gamma=gamma,
+        lipschitz=0.01,
+        loss=loss,
+        intercept=True,
+        variant=variant,
+        **plan,
+    )
+    problems = factorise([a, b], spec)
+    for round_ in (1, 2):
+        release = spec.release(round_)
+        point = np.array([*v, radius][: spec.point_size(round_)], np.int64)
+        with np.errstate(all="raise", under="ignore"):
+            moved = problems.displacements(np.arange(2), np.stack([point] * 2), round_=round_)
+        assert max(norm2(moved[0]), norm2(moved[1])) <= release.radius**2
+        assert norm2(moved[0] - moved[1]) <= release.mechanism.l2_sensitivity2
+        assert release.radius == spec.radius * (part if plan and round_ == 1 else WHOLE) // WHOLE
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from support.entropy import shake
 from colonnade.cli.main import main
 from colonnade.cli.progress import summary
 from colonnade.client import JobView, PartyView
-from colonnade.client.planning import _participations
+from colonnade.client.admm_planning import _participations
 from colonnade.linear.losses import LOGISTIC
 from colonnade.methods.admm.plan import participations_of
 from colonnade.methods.admm.prox import Client

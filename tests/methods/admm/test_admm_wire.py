@@ -21,10 +21,12 @@ from colonnade.linear.losses import LOGISTIC
 from colonnade.linear.penalties import Penalty
 from colonnade.methods.admm.codec import asked_in, tasks_from_bytes, tasks_to_bytes, without_points
 from colonnade.methods.admm.job_spec import AdmmJobSpec
-from colonnade.methods.admm.spec import DISPLACEMENT, MAX_V, Sampling
+from colonnade.methods.admm.releases import DISPLACEMENT
+from colonnade.methods.admm.spec import MAX_V, Sampling, Variant
 from colonnade.methods.admm.tasks import ClientTasks
 from colonnade.methods.base import payload
 from colonnade.methods.job import Job
+from colonnade.privacy.accounting import units_down
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.v1 import job_pb2
 from colonnade.wire.cohort import (
@@ -62,6 +64,19 @@ def strange() -> Job:
 
 
 SPEC = job_to_bytes(strange())
+PLANNED = ("radii", "intercept_rounds", "intercept_units", "client_rows")
+
+
+def planned(**changes: Any) -> Job:
+    """Return a planned job: two rounds of displacements, then one of the intercept."""
+    numbers: dict[str, Any] = {
+        "rounds": 3,
+        "radii": (1024, 700),
+        "intercept_rounds": 1,
+        "client_rows": 9,
+    }
+    numbers |= {"intercept_units": units_down(0.1), "variant": Variant.PLANNED}
+    return admm_job(PARTIES, **numbers | changes)
 
 
 def test_every_field_makes_the_round_trip() -> None:
@@ -70,9 +85,14 @@ def test_every_field_makes_the_round_trip() -> None:
         for field in holder.DESCRIPTOR.fields:
             if field.name in ("encodings", "alignment"):
                 continue  # see test_jobspec
+            if field.name in PLANNED:
+                continue  # of the planned variant alone
             present = getattr(holder, field.name)
             assert present != field.default_value, f"{field.name} would not be noticed"
     assert job_from_bytes(SPEC) == strange()
+    other = planned()
+    assert all(getattr(OpenSpec.of(job_to_bytes(other)).method, name) for name in PLANNED)
+    assert job_from_bytes(job_to_bytes(other)) == other
     plain = admm_job(PARTIES, intercept=False, coarse=False)
     assert job_from_bytes(job_to_bytes(plain)) == plain
 
@@ -94,6 +114,10 @@ IMPOSSIBLE: dict[str, list[Any]] = {
     "radius_bits": [0, 7, 31],
     "sampling": [0, 9],
     "loss": [0, 9],
+    "variant": [0, 2, 9],  # without a plan it cannot be planned
+    "intercept_rounds": [1],
+    "intercept_units": [1],
+    "client_rows": [1],
 }
 
 
@@ -105,6 +129,24 @@ def test_impossible_numbers_are_refused_in_one_line(name: str) -> None:
         with pytest.raises(BadInput) as refused:
             job_from_bytes(opened.to_bytes())
         assert len(str(refused.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"radii": (1024,)},
+        {"radii": (1024, 0)},
+        {"radii": (1025, 1)},
+        {"intercept_rounds": 3, "radii": ()},
+        {"intercept_units": 0},
+        {"client_rows": 0},
+        {"intercept": False},
+        {"radius_bits": 16},
+    ],
+)
+def test_a_plan_whose_numbers_do_not_fit_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"round|intercept|radi|rows"):
+        planned(**changes)
 
 
 def test_an_unknown_field_is_refused() -> None:
@@ -167,7 +209,7 @@ def questions() -> ClientTasks:
 
 
 def test_questions_make_the_round_trip() -> None:
-    read = tasks_from_bytes(tasks_to_bytes(questions()), n_clients=4, dim=4)
+    read = tasks_from_bytes(tasks_to_bytes(questions()), n_clients=4, point_size=lambda _: 4)
     for name in ("clients", "rounds", "points"):
         assert np.array_equal(getattr(read, name), getattr(questions(), name))
 
@@ -186,7 +228,7 @@ def test_what_is_kept_of_questions_says_whom_they_ask() -> None:
 )
 def test_questions_that_do_not_fit_are_refused(n_clients: int, dim: int, says: str) -> None:
     with pytest.raises(BadInput, match=says):
-        tasks_from_bytes(tasks_to_bytes(questions()), n_clients=n_clients, dim=dim)
+        tasks_from_bytes(tasks_to_bytes(questions()), n_clients=n_clients, point_size=lambda _: dim)
 
 
 def test_broken_questions_are_refused() -> None:
@@ -206,17 +248,17 @@ def test_broken_questions_are_refused() -> None:
         else:
             setattr(changed.admm_step, name, value)
         with pytest.raises(BadInput):
-            tasks_from_bytes(changed.SerializeToString(), n_clients=4, dim=4)
+            tasks_from_bytes(changed.SerializeToString(), n_clients=4, point_size=lambda _: 4)
     opening = job_pb2.TaskBody()
     opening.frank_wolfe_opening.SetInParent()
     with pytest.raises(BadInput, match="nothing that this job knows"):
-        tasks_from_bytes(opening.SerializeToString(), n_clients=4, dim=4)
+        tasks_from_bytes(opening.SerializeToString(), n_clients=4, point_size=lambda _: 4)
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_refused_or_read(noise: bytes) -> None:
     with suppress(BadInput):
-        assert tasks_from_bytes(noise, n_clients=4, dim=2).points.shape[1] == 2
+        assert tasks_from_bytes(noise, n_clients=4, point_size=lambda _: 2).points.shape[1] == 2
 
 
 # -- answers -------------------------------------------------------------------------------------

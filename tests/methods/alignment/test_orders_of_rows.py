@@ -13,7 +13,7 @@ from support.aligning import alignment_job, homes, people_of
 from colonnade.client import JobOptions, PartyOffer
 from colonnade.client.builder import build_job as author
 from colonnade.core.errors import BadInput
-from colonnade.core.fixedpoint import Bounds
+from colonnade.core.fixedpoint import GRID, Bounds
 from colonnade.data.schema import parse_schema
 from colonnade.data.table import COARSE_NAME, FINE_NAME, Table, open_pair
 from colonnade.methods.alignment.codec import run_name
@@ -81,6 +81,17 @@ def test_rows_follow_the_alignment_and_absent_people_are_zero_rows(
     assert summary.columns[0].n_missing == 1  # c's; not those who are absent
     header = aligned.header
     assert (header.alignment, header.n_absent, header.n_left_out) == (outcome.name, 3, 1)
+
+
+def test_of_a_person_who_is_listed_twice_the_first_row_counts(tmp_path: Path) -> None:
+    text = "id = 'person'\n[[feature]]\nname = 'age'\nlow = 0\nhigh = 100\n"
+    outcome = outcome_of(tmp_path, {"a": 0, "b": 1}, kept=2)
+    source = tmp_path / "people.csv"
+    source.write_text("person,age\na,0\nb,50\n a,100\n")
+    schema = parse_schema(text, origin="schema.toml")
+    summary = ingest(schema, FileSource(source), out=tmp_path / "data", alignment=outcome)
+    assert Table.open(tmp_path / "data" / COARSE_NAME).columns.tolist() == [[-GRID, 0]]
+    assert summary.n_left_out == 1
 
 
 def test_absent_people_are_zero_rows_under_tighter_bounds_too(tmp_path: Path, source: Path) -> None:

@@ -11,10 +11,11 @@ from support.vertical import planned
 from colonnade.core.arrays import FloatArray
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import GRID
+from colonnade.linear.solutions import Wanted
 from colonnade.methods.moments.plan import recommend
 from colonnade.methods.moments.solver.contribution import explained
 from colonnade.methods.moments.solver.scales import Scales
-from colonnade.methods.moments.solver.solutions import Wanted, moments_summary, solved
+from colonnade.methods.moments.solver.solutions import moments_summary, solved
 from colonnade.methods.moments.solver.steps import MomentsSolver, MomentsState
 from colonnade.methods.problem import Loss
 from colonnade.privacy.simulation import SeededNoise

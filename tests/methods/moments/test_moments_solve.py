@@ -18,10 +18,10 @@ from colonnade.linear.gram import (
     within_ball,
     within_box,
 )
+from colonnade.linear.intervals import own_noise
+from colonnade.linear.solutions import correlations
 from colonnade.methods.moments.plan import recommend
 from colonnade.methods.moments.solver.contribution import intervals_of
-from colonnade.methods.moments.solver.estimates import Local
-from colonnade.methods.moments.solver.intervals import _own, correlations
 from colonnade.methods.moments.solver.scales import Scales
 from colonnade.methods.moments.solver.steps import MomentsSolver
 from colonnade.privacy.simulation import SeededNoise
@@ -163,11 +163,11 @@ def test_the_errors_of_a_party_alone_are_neither_too_small_nor_too_large() -> No
 
 def test_the_error_of_own_moments_is_that_of_drawn_noise() -> None:
     draw, size, count = np.random.default_rng(0), 4, 40_000
-    local = Local(np.eye(size), np.zeros(size), np.zeros(size), 0.3, 0.2, 0.5)
     coef = np.array([1.0, -0.5, 0.25, 2.0])
     noise = np.triu(0.2 * draw.standard_normal((count, size, size)), 1)
     noise = noise + noise.transpose(0, 2, 1)
     noise[:, range(size), range(size)] = 0.3 * draw.standard_normal((count, size))
     moved = 0.5 * draw.standard_normal((count, size)) - noise @ coef
     # An entry's standard error is below sqrt(2 / 40000) times the largest variance, 0.8: 5 of them.
-    assert np.allclose(moved.T @ moved / count, _own(local, coef), atol=0.03)
+    own = own_noise(coef, diagonal=0.3, off=0.2, target=0.5)
+    assert np.allclose(moved.T @ moved / count, own, atol=0.03)

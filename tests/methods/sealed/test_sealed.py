@@ -351,9 +351,13 @@ def test_a_label_shared_by_all_or_a_budget_too_small_is_refused() -> None:
         recommend(replace(problem, rho_units=5))
 
 
-def test_a_budget_that_leaves_the_encryption_no_noise_is_refused() -> None:
+def test_a_budget_that_leaves_the_encryption_no_noise_is_refused_and_planned_around() -> None:
+    problem = planned(1_000_000, (10,) * 4, epsilon=50.0)
+    plan = recommend(problem)
+    assert 0.1 * problem.rho_units < plan.units() < 0.9 * problem.rho_units
+    dear = tuple(replace(each, cross=32 * each.cross) for each in plan.spec.prices)
     with pytest.raises(ValueError, match=r"cost so much|bits under one key|too small for the enc"):
-        recommend(planned(1_000_000, (10,) * 4, epsilon=50.0))
+        replace(plan.spec, prices=dear)
 
 
 @pytest.mark.parametrize(

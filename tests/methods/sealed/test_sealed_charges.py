@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.audit import rho_lower_bound
 from support.entropy import ShakeNoise
+from support.sealed import dot
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.methods.sealed.charges import (
@@ -251,7 +252,7 @@ def test_norms_stay_below_their_bound() -> None:
 def test_errors_act_on_replies_as_a_row_within_their_bound(layout: Layout) -> None:
     # The products of a row's move with all errors, coefficient by coefficient, against the bound.
     pytest.importorskip("seal")
-    from colonnade.methods.sealed.ring import DEGREE, seal_ring
+    from colonnade.methods.sealed.ring import DEGREE
 
     noise, make = ShakeNoise("errors"), np.random.default_rng(1)
     worst = 0.0
@@ -260,7 +261,7 @@ def test_errors_act_on_replies_as_a_row_within_their_bound(layout: Layout) -> No
         moved = np.zeros((layout.lanes, layout.rows), np.int64)
         moved[:, place] = make.integers(-60, 61, layout.lanes)
         (smalls,) = layout.multipliers(moved)
-        product, _ = seal_ring().prepare([(errors, errors)]).dot([smalls[0]])
+        product, _ = dot([(errors, errors)], [smalls[0]])
         size = math.sqrt(float((centred(product[layout.wanted]) ** 2).sum()))
         worst = max(worst, size / math.sqrt(float((moved**2).sum())))
     assert 0.0 < worst <= error_bound(layout)
@@ -269,7 +270,7 @@ def test_errors_act_on_replies_as_a_row_within_their_bound(layout: Layout) -> No
 def test_errors_of_other_lanes_count() -> None:
     # Errors that point the same way at every place that a row's products touch.
     pytest.importorskip("seal")
-    from colonnade.methods.sealed.ring import DEGREE, seal_ring
+    from colonnade.methods.sealed.ring import DEGREE
 
     layout, row = Layout(400, 6, lanes=3), 100
     errors = np.zeros(DEGREE, np.int64)
@@ -279,7 +280,7 @@ def test_errors_of_other_lanes_count() -> None:
     moved = np.zeros((layout.lanes, layout.rows), np.int64)
     moved[:, row] = 1
     (smalls,) = layout.multipliers(moved)
-    product, _ = seal_ring().prepare([(errors, errors)]).dot([smalls[0]])
+    product, _ = dot([(errors, errors)], [smalls[0]])
     found = centred(product[layout.wanted])
     assert found.tolist() == [3.0] * 9
     count = len(places) + len(wrapped)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.sealed import negacyclic
+from support.sealed import dot, negacyclic
 
 from colonnade.methods.sealed.packing import (
     HIGH_FIELD,
@@ -61,7 +61,7 @@ def test_products_are_those_of_the_ring() -> None:
     found = seal_ring().times([one, two], v)
     assert np.array_equal(found[0], negacyclic(one, v))
     assert np.array_equal(found[1], negacyclic(two, v))
-    first, second = seal_ring().prepare([(one, two), (three, four)]).dot([v, w])
+    first, second = dot([(one, two), (three, four)], [v, w])
     assert np.array_equal(first, add(negacyclic(one, v), negacyclic(three, w)))
     assert np.array_equal(second, add(negacyclic(two, v), negacyclic(four, w)))
 
@@ -76,7 +76,7 @@ def test_multipliers_of_zeros_or_of_one_row_are_no_exception(place: int | None) 
     zero = np.zeros(DEGREE, np.int64)
     assert np.array_equal(seal_ring().times([one], small)[0], negacyclic(one, small))
     assert not seal_ring().times([zero], small)[0].any()  # and a peer may send zeros
-    first, second = seal_ring().prepare([(one, one), (one, one)]).dot([small, small])
+    first, second = dot([(one, one), (one, one)], [small, small])
     assert np.array_equal(first, add(negacyclic(one, small), negacyclic(one, small)))
     assert np.array_equal(first, second)
 
@@ -89,8 +89,8 @@ def test_wanted_coefficients_are_the_products_of_columns(layout: Layout) -> None
     raw = []
     for group in layout.messages(rows):
         assert not group[0].any()  # the public key's
-        prepared = seal_ring().prepare([(each, each) for each in group[1:]])
-        products = (prepared.dot(list(smalls))[0] for smalls in layout.multipliers(others))
+        pairs = [(each, each) for each in group[1:]]
+        products = (dot(pairs, list(smalls))[0] for smalls in layout.multipliers(others))
         raw += [product[layout.wanted] for product in products]
     assert len(raw) == layout.replies(5)
     assert np.array_equal(layout.products(np.stack(raw), 5), others @ rows.T)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.entropy import ShakeNoise
-from support.sealed import ErrorsOnly
+from support.sealed import ErrorsOnly, dot
 
 from colonnade.core.arrays import IntArray
 from colonnade.methods.sealed.charges import Product, ciphertext
@@ -18,6 +18,7 @@ from colonnade.methods.sealed.scheme import (
     ERROR_SIGMA2,
     Ciphertexts,
     KeyContext,
+    Multipliers,
     SecretKey,
     expand,
     multiplied,
@@ -58,7 +59,9 @@ def test_without_errors_opened_products_are_exact(layout: Layout) -> None:
     rows, others = made_rows(layout, 4, 1)
     key = SecretKey.draw(ShakeNoise("key"))
     bodies, _ = sealed(key, layout, rows, ZeroNoise())
-    replies = multiplied(bodies, layout, others, noise=ShakeNoise("masks"), ring=RING)
+    replies = multiplied(
+        bodies, layout, Multipliers(lambda: others, RING), noise=ShakeNoise("masks"), ring=RING
+    )
     raw = opened([key], layout, replies, ring=RING)
     assert np.array_equal(layout.products(raw, 4), others @ rows.T)
 
@@ -69,7 +72,7 @@ def test_with_errors_high_products_are_exact_and_low_ones_nearly() -> None:
     noise = ErrorsOnly("all")
     key = SecretKey.draw(noise)
     bodies, _ = sealed(key, layout, rows, noise)
-    bare = multiplied(bodies, layout, others, noise=noise, ring=RING)
+    bare = multiplied(bodies, layout, Multipliers(lambda: others, RING), noise=noise, ring=RING)
     scale = RowScale(3000, 3000, 6, BALL, 100)
     mechanism = Product(scale, RowScale(3000, 3000, 4, BALL, 100), layout).reply(1 << 30)
     raw = opened([key], layout, mechanism.perturb(bare, noise), ring=RING)
@@ -90,7 +93,7 @@ def test_a_second_implementation_decrypts_the_same(tmp_path: Path) -> None:
     noise = ErrorsOnly("tenseal")
     key = SecretKey.draw(noise)
     bodies, messages = sealed(key, layout, rows, noise)
-    replies = multiplied(bodies, layout, others, noise=noise, ring=RING)
+    replies = multiplied(bodies, layout, Multipliers(lambda: others, RING), noise=noise, ring=RING)
     oracle = Oracle(sealapi, tmp_path, key)
     for index in (0, 1, layout.chunks):  # the public key, the first rows and the last
         a = expand(key.seed, CONTEXT, index)
@@ -206,7 +209,7 @@ def test_secrets_errors_and_masks_are_discrete_gaussians_of_the_stated_variance(
     bodies, messages = sealed(key, layout, rows, noise)
     assert noise.drawn == [(ERROR_SIGMA2, DEGREE), (ERROR_SIGMA2, 2 * DEGREE)]
     noise.drawn.clear()
-    multiplied(bodies, layout, others, noise=noise, ring=RING)
+    multiplied(bodies, layout, Multipliers(lambda: others, RING), noise=noise, ring=RING)
     assert noise.drawn == [(ERROR_SIGMA2, DEGREE)] * 3  # one for each reply
     # What they come to in the ciphertexts: c0 + a s - m is the error.
     for index, body in enumerate(bodies[0].bodies):
@@ -227,14 +230,17 @@ def test_every_reply_has_a_fresh_encryption_of_zero() -> None:
     bodies, _ = sealed(key, layout, rows, noise)
     (smalls,) = layout.multipliers(others)
     _, *tables = bodies[0].pairs()
-    _, plain = RING.prepare(tables).dot(list(smalls))
-    twice = [multiplied(bodies, layout, others, noise=noise, ring=RING) for _ in range(2)]
+    _, plain = dot(tables, list(smalls))
+    twice = [
+        multiplied(bodies, layout, Multipliers(lambda: others, RING), noise=noise, ring=RING)
+        for _ in range(2)
+    ]
     tails = [reply[0, layout.slots :] for reply in twice]
     assert not np.array_equal(tails[0], tails[1])
     for tail in tails:  # all coefficients are masked, not some
         assert np.count_nonzero(tail == plain) < 5
     same = np.concatenate([others, others])
-    both = multiplied(bodies, layout, same, noise=noise, ring=RING)
+    both = multiplied(bodies, layout, Multipliers(lambda: same, RING), noise=noise, ring=RING)
     assert not np.array_equal(both[0], both[1])  # nor is a mask shared between columns
 
 
@@ -243,7 +249,9 @@ def test_only_wanted_coefficients_of_the_first_part_leave() -> None:
     rows, others = made_rows(layout, 2, 6)
     key = SecretKey.draw(ShakeNoise("k"))
     bodies, _ = sealed(key, layout, rows, ShakeNoise("e"))
-    reply = multiplied(bodies, layout, others, noise=ShakeNoise("m"), ring=RING)
+    reply = multiplied(
+        bodies, layout, Multipliers(lambda: others, RING), noise=ShakeNoise("m"), ring=RING
+    )
     assert reply.shape == (2, 2 + DEGREE)
 
 

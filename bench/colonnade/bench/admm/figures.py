@@ -11,7 +11,8 @@ from colonnade.core.errors import BadInput
 _METHODS = {
     "nonprivate": ("non-private", "#9aa0a6"),
     "centralised_admm": ("centralised ADMM", "#5f6368"),
-    "federated_sgd": ("federated DP-SGD", "#e07b39"),
+    "federated_sgd": ("federated DP-SGD, tuned", "#e07b39"),
+    "paper_admm": ("the paper's ADMM, tuned", "#8ab4f8"),
     "federated_admm": ("federated ADMM", "#3b7ddd"),
 }
 

@@ -52,7 +52,7 @@ def _text(result: dict[str, Any]) -> str:
 
 
 def _utility_lines(rows: list[dict[str, Any]]) -> list[str]:
-    methods = ("nonprivate", "centralised_admm", "federated_sgd", "federated_admm")
+    methods = ("nonprivate", "centralised_admm", "federated_sgd", "paper_admm", "federated_admm")
     head = "".join(f"{name:>24}" for name in methods)
     lines = [f"{'test score (objective gap), medians':<40}{head}"]
     for row in rows:

@@ -13,20 +13,34 @@ from colonnade.bench.vertical.coverage import coverage
 from colonnade.bench.vertical.figures import write_figures
 from colonnade.bench.vertical.memory import party_memory
 from colonnade.bench.vertical.methods import methods
+from colonnade.bench.vertical.prediction import prediction, prediction_lines
+from colonnade.bench.vertical.sealed import sealed_rows
 from colonnade.bench.vertical.speed import FULL, QUICK, measure_speed
 from colonnade.bench.vertical.uplink import uplink_ratios
 from colonnade.bench.vertical.utility import scaling, utility
 
-PARTS = ("utility", "methods", "intervals", "scaling", "uplink", "speed", "memory", "first_round")
+PARTS = (
+    "utility",
+    "methods",
+    "sealed",
+    "intervals",
+    "scaling",
+    "uplink",
+    "prediction",
+    "speed",
+    "memory",
+    "first_round",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
     parser.description = (
         "Everything in one run: accuracy at equal epsilon and delta, both kinds of job "
-        "side by side with bounds bought and charged, how often intervals cover, how error and "
-        "uplink scale, uplink against other ways to send, rounds per second against a floor of "
-        "bare messages and syncs, a party's memory, and the time to a simulation's first round."
+        "side by side with bounds bought and charged, sealed jobs beside sketched ones, how often "
+        "intervals cover, how error and uplink scale, uplink against other ways to send, people "
+        "scored without a joined table, rounds per second against a floor of bare messages and "
+        "syncs, a party's memory, and the time to a simulation's first round."
     )
     add_bench_options(parser, PARTS)
 
@@ -51,12 +65,16 @@ def _measure(
         result["utility"] = utility(quick=quick, progress=say, folder=tables)
     if "methods" in wanted:
         result["methods"] = methods(quick=quick, progress=say, folder=tables)
+    if "sealed" in wanted:
+        result["sealed"] = sealed_rows(quick=quick, progress=say, folder=tables)
     if "intervals" in wanted:
         result["intervals"] = coverage(quick=quick, progress=say)
     if "scaling" in wanted:
         result["scaling"] = scaling(quick=quick, progress=say)
     if "uplink" in wanted:
         result["uplink"] = uplink_ratios()
+    if "prediction" in wanted:
+        result["prediction"] = prediction(folder, quick=quick, progress=say)
     if "speed" in wanted:
         effort = QUICK if quick else FULL
         result["speed"] = measure_speed(folder, effort=effort, progress=say)
@@ -82,9 +100,11 @@ def _text(result: dict[str, Any]) -> str:
     tables: dict[str, Callable[[Any], list[str]]] = {
         "utility": _utility_lines,
         "methods": _methods_lines,
+        "sealed": _sealed_lines,
         "intervals": _interval_lines,
         "scaling": _scaling_lines,
         "uplink": _uplink_lines,
+        "prediction": prediction_lines,
         "speed": _speed_lines,
     }
     for name, write in tables.items():
@@ -127,6 +147,18 @@ def _methods_lines(rows: list[dict[str, Any]]) -> list[str]:
         lines.append(
             f"{row['case'] + ' (' + row['metric'] + ')':<34}{shown}{cost}{time}  {row['chosen']}"
         )
+    return lines
+
+
+def _sealed_lines(rows: list[dict[str, Any]]) -> list[str]:
+    scores = ("nonprivate", "central", "sketched", "sealed", "sealed_worst")
+    costs = ("payload_mb", "predicted_mb", "seconds", "seconds_sketched")
+    head = "".join(f"{name:>14}" for name in scores) + "".join(f"{name:>18}" for name in costs)
+    lines = [f"{'label at one party, medians':<34}{head}"]
+    for row in rows:
+        shown = "".join(f"{row[name]:>14.3f}" for name in scores)
+        cost = "".join(f"{row[name]:>18.2f}" for name in costs)
+        lines.append(f"{row['case'] + ' (' + row['metric'] + ')':<34}{shown}{cost}")
     return lines
 
 

@@ -3,7 +3,7 @@
 import os
 import shutil
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,6 +36,7 @@ class Observer:
     """Sees the wire and copies of the files, and counts."""
 
     copies: Path
+    cost: Callable[[int], int] = lambda _: MECHANISM.cost  # of a round's release
     counters: Counters = field(default_factory=Counters)
     seen: dict[int, bytes] = field(default_factory=dict)  # longest body seen, by round
     durable: Durable = field(default_factory=lambda: Durable({}, {}))
@@ -66,8 +67,8 @@ class Observer:
             if (files.folder / name).exists():
                 shutil.copyfile(files.folder / name, self.copies / name)
         self.durable = read_durable(self.copies / "ledger.db")
-        for units in self.durable.charges.values():
-            self.counters.double_spent += len(units) > 1 or sum(units) != MECHANISM.cost
+        for round_, units in self.durable.charges.items():
+            self.counters.double_spent += len(units) > 1 or sum(units) != self.cost(round_)
         for round_, body in self.seen.items():
             kept = self.durable.bodies.get(round_, b"")
             paid = round_ in self.durable.charges and kept[: len(body)] == body
@@ -88,16 +89,19 @@ def run_kills(
     *,
     seed: int = 0,
     how: Answer = answer,
+    steps: Sequence[object] = STEPS,
+    cost: Callable[[int], int] = lambda _: MECHANISM.cost,
     together: int = 1,
     progress: Callable[[int], None] = lambda _: None,
 ) -> tuple[Counters, dict[str, int]]:
     """Kill a party ``kills`` times; return the counters and how often each step was hit.
 
-    With ``together`` above 1 it answers so many rounds at once.
+    ``how`` it answers has these ``steps`` to die at, and each round this ``cost``. With
+    ``together`` above 1 it answers so many rounds at once.
     """
     choose = np.random.default_rng(seed)
     OsNoise().discrete_gaussian(MECHANISM.sigma2, 1)  # compile before forking
-    observer, hits = Observer(folder / "copy"), dict[str, int]()
+    observer, hits = Observer(folder / "copy", cost), dict[str, int]()
     done, next_round, files = 0, _ROUNDS, fresh_ledger(folder / "ledger")
     while done < kills:
         if next_round >= _ROUNDS:
@@ -105,7 +109,7 @@ def run_kills(
                 observer.finish(files, _ROUNDS, how)
             files, next_round = fresh_ledger(folder / "ledger"), 0
             observer.new_ledger()
-        step = STEPS[int(choose.integers(len(STEPS)))]
+        step = steps[int(choose.integers(len(steps)))]
         # Answer some rounds that are done, to see replays, and up to two new ones, then die.
         first = max(0, next_round - int(choose.integers(3)))
         times = int(choose.integers(1, 4))

@@ -13,6 +13,9 @@ from colonnade.bench.crash.faults import (
 )
 from colonnade.bench.crash.images import run_double_images, run_images
 from colonnade.bench.crash.kills import run_kills
+from colonnade.bench.crash.party import STEPS
+from colonnade.bench.crash.sealed import cost_of, sealed_answer
+from colonnade.methods.sealed.ring import available
 
 Progress = Callable[[str], Callable[[int], None]]
 
@@ -33,6 +36,19 @@ def run_crash(
     )
     counters.add(broken)
     covered["kills_of_four"] = amid  # releases that went together
+    sealing = kills // 4
+    if available():
+        broken, _ = run_kills(
+            folder / "sealed",
+            sealing,
+            seed=seed,
+            how=sealed_answer(folder / "sealed" / "keys"),
+            steps=(*STEPS, "key written"),
+            cost=cost_of,
+            progress=progress(f"{sealing} kills of a party that seals, replies and opens"),
+        )
+        counters.add(broken)
+    covered["kills_sealed"] = sealing if available() else None
     broken, points = run_operation_faults(folder / "faults", progress=progress("failed writes"))
     counters.add(broken)
     covered["operations_failed"] = points

@@ -93,17 +93,18 @@ def methods(
 def _cases(quick: bool, folder: Path | None) -> Iterator[Case]:
     for features in (40,) if quick else (40, 400):
         for shape in ("equicorrelated",) if quick else SHAPES:
-            made = functools.partial(_made, shape, features)
+            made = functools.partial(made_table, shape, features)
             yield Case(f"{shape} d={features}", Loss.SQUARED, made)
     for name, table in TABLES.items():
         if folder is not None and (name == "california" or not quick):
             yield Case(name, table.loss, functools.partial(_read, folder, name))
 
 
-def _made(shape: str, features: int, seed: int) -> Raw:
+def made_table(shape: str, features: int, seed: int, *, rows: int = 100_000) -> Raw:
+    """Make a table whose columns are declared within ten standard deviations."""
     each = features // PARTIES
     made = make(
-        100_000,
+        rows,
         (each,) * PARTIES,
         informative=6,
         correlation=SHAPES[shape],
@@ -114,7 +115,8 @@ def _made(shape: str, features: int, seed: int) -> Raw:
 
 
 @functools.cache
-def _table(folder: Path, name: str) -> Raw:
+def public_table(folder: Path, name: str) -> Raw:
+    """Read a public table and split its columns over parties in order."""
     columns, bounds, label, label_bounds = read(folder, name)
     places = np.array_split(np.arange(len(columns)), PARTIES)
     splits = tuple(tuple(part.tolist()) for part in places)
@@ -122,7 +124,7 @@ def _table(folder: Path, name: str) -> Raw:
 
 
 def _read(folder: Path, name: str, _seed: int) -> Raw:
-    return _table(folder, name)
+    return public_table(folder, name)
 
 
 def _row(case: Case, seeds: Sequence[int], *, both_labels: bool) -> dict[str, object]:
@@ -135,7 +137,7 @@ def _row(case: Case, seeds: Sequence[int], *, both_labels: bool) -> dict[str, ob
         reference = central_reference(data, loss=case.loss, rho_units=left, seed=seed)
         central.append(quality(data, reference, case.loss))
         for owner in (None, "p0") if both_labels else (None,):
-            problem = _problem(case, data, left, owner)
+            problem = problem_of(case, data, left, owner)
             chosen = chosen or choose_method(problem)
             for name, run in _jobs(problem, data, seed):
                 runs.setdefault(name, []).append(run)
@@ -162,7 +164,8 @@ def _median(values: Sequence[float]) -> float:
     return round(statistics.median(values), 3)
 
 
-def _problem(case: Case, data: Data, units: int, owner: str | None) -> Problem:
+def problem_of(case: Case, data: Data, units: int, owner: str | None) -> Problem:
+    """Return what a planner is told."""
     return Problem(
         n_rows=data.label.size,
         features={f"p{k}": [f"x{i}" for i in split] for k, split in enumerate(data.splits)},
@@ -203,8 +206,13 @@ def _run(problem: Problem, data: Data, model: Model, members: dict[str, Any], be
 def with_bounds(raw: Raw, units: int, noise: NoiseSource, *, label: bool) -> tuple[Data, int]:
     """Return the table under bought bounds and what all parties paid for them, in units."""
     bounds, label_bounds, paid = bounds_for(raw, units, noise, label=label)
+    return on_grid(raw, bounds, label_bounds), paid
+
+
+def on_grid(raw: Raw, bounds: Sequence[Bounds], label_bounds: Bounds) -> Data:
+    """Put a table on the grid of its bounds."""
     columns = [quantise(c, b, grid=GRID) for c, b in zip(raw.columns, bounds, strict=True)]
-    return Data(np.stack(columns), quantise(raw.label, label_bounds, grid=GRID), raw.splits), paid
+    return Data(np.stack(columns), quantise(raw.label, label_bounds, grid=GRID), raw.splits)
 
 
 def bounds_for(

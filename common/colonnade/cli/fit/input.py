@@ -23,7 +23,7 @@ from colonnade.party.data.ingest import ingest
 from colonnade.party.data.reading.sources import FileSource
 from colonnade.party.fit_order import FitOrder, FitTable, file_table, folder_table
 from colonnade.solvers.iteration import Diverged
-from colonnade.solvers.registry import SOLVERS, Solver
+from colonnade.solvers.registry import SOLVERS, Solver, default_solver
 
 _TYPES = {int: "a whole number", float: "a number", bool: "true or false"}
 
@@ -56,8 +56,9 @@ def add_fit_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--solver",
         metavar="NAME",
-        help="cd (default), gcd, sgd (default for a loss without curvature), frank_wolfe, admm, "
-        "dual, or a registered solver",
+        help="gram (default for squared and logistic loss), cd (default for other losses with "
+        "curvature), sgd (default for those without), gcd, frank_wolfe, admm, dual, or a "
+        "registered solver",
     )
     parser.add_argument(
         "--set",
@@ -83,7 +84,7 @@ def read_order(arguments: argparse.Namespace, *, noise: Any) -> FitOrder:
     check_out(arguments.out)
     if arguments.ledger is None:  # a fit without a ledger is a new one every time
         check_place(arguments.out, job_id=None)
-    solver = arguments.solver or ("cd" if find_loss(arguments.loss).smooth else "sgd")
+    solver = arguments.solver or default_solver(find_loss(arguments.loss)).name
     return FitOrder(
         name=arguments.name,
         loss=arguments.loss,

@@ -39,7 +39,8 @@ def to_report(fit: LocalFit, made: LocalModel) -> dict[str, Any]:
     Its keys: format, version; job_id (SHA-256 of the order), name, n_rows, loss, penalty,
     intercept, solver, settings (of the solver, by name); privacy (the claim, and statement: the
     same in a sentence); ledger (None without one); model (as in model.json); path (of the largest
-    features: names, steps, and the scaled coefficients after each of those steps).
+    features: names, steps, and the scaled coefficients after each of those steps); moments (of the
+    solver gram: L1 path, correlations and intervals, as in the report of a moments job).
     """
     order, charge = fit.order, made.charge
     return {
@@ -63,6 +64,7 @@ def to_report(fit: LocalFit, made: LocalModel) -> dict[str, Any]:
         },
         "model": made.model.to_object(),
         "path": _path(made),
+        "moments": _moments(made),
     }
 
 
@@ -82,6 +84,12 @@ def _statement(made: LocalModel) -> str:
         f"report, by no more than epsilon {format_upper_bound(claim.epsilon, 6)} and delta "
         f"{claim.delta:.3g} allow. {rest}"
     )
+
+
+def _moments(made: LocalModel) -> dict[str, Any] | None:
+    if made.statistics is None:
+        return None
+    return made.statistics.summary([(each.party, each.name) for each in made.model.features])
 
 
 def _path(made: LocalModel) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from colonnade.party.alignment.policy import AlignAllowance
 from colonnade.party.config import load_config
 from colonnade.party.policy import TEMPLATE, Policy, load_policy
 from colonnade.party.sealed.policy import SealedGrant, key_to_text
-from colonnade.privacy.accounting import rho_from_units
+from colonnade.privacy.accounting import format_units, rho_from_units
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +35,10 @@ def run(arguments: argparse.Namespace) -> int:
                 "label": each.label,
                 "max_rho": rho_from_units(each.max_units),
                 "max_rounds": each.max_rounds,
+                "approve": each.approve,
+                "approvals": each.approvals,
+                "purposes": each.purposes,
+                "operators": each.operators,
                 "until": None if each.until is None else str(each.until),
                 "sealed": None if each.sealed is None else _sealed(each.sealed),
             }
@@ -49,6 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
                 "max_epsilon": each.max_epsilon,
                 "max_delta": each.max_delta,
                 "min_new": each.min_new,
+                "approve": each.approve,
+                "approvals": each.approvals,
                 "learned": [{"who": who, "what": what} for who, what in _learned(each)],
                 "until": None if each.until is None else str(each.until),
             }
@@ -62,8 +68,11 @@ def run(arguments: argparse.Namespace) -> int:
         until = f", until {each.until}" if each.until else ""
         print(f"{each.coordinator.uri} may ask for {', '.join(each.kinds)}{until}")
         print(f"  features    {', '.join(each.features)}; label: {'yes' if each.label else 'no'}")
-        rho = rho_from_units(each.max_units)
-        print(f"  for one job rho up to {rho:.6g}, up to {each.max_rounds} rounds")
+        most = format_units(each.max_units, left=True)
+        print(f"  for one job {most} at most, up to {each.max_rounds} rounds")
+        print(f"  asked by    {', '.join(each.operators)}; for {', '.join(each.purposes)}")
+        people = f"{each.approvals} approvers agree" if each.approvals > 1 else "an approver agrees"
+        print(f"  decided by  {f'people: it waits until {people}' if each.needed else 'this rule'}")
         if each.sealed is not None:
             peers = ", ".join(each.sealed.pins) or "nobody yet"
             print(f"  sealed      with {peers}, up to {each.sealed.columns} columns")

@@ -56,17 +56,32 @@ def central_epsilons(spec: AdmmSpec, rounds: Sequence[int], delta: float) -> lis
     zCDP. The relation is always the replacement of one client.
     """
     ratio = noise_multiplier(spec)
+    # Of the rounds that sample, and what those of the intercept cost, which ask everybody once.
+    parts = [(min(count, spec.steps), _intercept_rho(spec, count)) for count in rounds]
     if spec.sampled == spec.n_clients:
-        return [epsilon_of(count / (2.0 * ratio**2), delta) for count in rounds]
+        return [epsilon_of(count / (2.0 * ratio**2) + rho, delta) for count, rho in parts]
     if spec.sampling is Sampling.POISSON:
         rate = spec.sampled / spec.n_clients
-        return [_poisson(ratio, rate, count, delta) for count in rounds]
+        return [_poisson(ratio, rate, count, rho, delta) for count, rho in parts]
     orders, curve = _without_replacement(ratio, spec.n_clients, spec.sampled)
     rdp = _dp_accounting().rdp
     return [
-        float(rdp.compute_epsilon(orders, [count * each for each in curve], delta)[0])
-        for count in rounds
+        float(
+            rdp.compute_epsilon(
+                orders,
+                [count * each + rho * order for each, order in zip(curve, orders, strict=True)],
+                delta,
+            )[0]
+        )
+        for count, rho in parts
     ]
+
+
+def _intercept_rho(spec: AdmmSpec, rounds: int) -> float:
+    """Return what the models after ``rounds`` say of a client's own intercept, in zCDP."""
+    if rounds <= spec.steps or spec.own_intercept is None:
+        return 0.0
+    return rho_from_units(spec.own_intercept.cost) / spec.cohort(spec.rounds).minimum
 
 
 @functools.lru_cache(maxsize=64)
@@ -85,13 +100,15 @@ def _without_replacement(
 
 
 @functools.lru_cache(maxsize=64)
-def _poisson(ratio: float, rate: float, rounds: int, delta: float) -> float:
+def _poisson(ratio: float, rate: float, rounds: int, rho: float, delta: float) -> float:
     events = _dp_accounting()
     relation = events.NeighboringRelation.REPLACE_ONE
     accountant = events.pld.PLDAccountant(relation)
     # This one doubles the sensitivity under replacement, so it is given twice the noise.
     event = events.PoissonSampledDpEvent(rate, events.GaussianDpEvent(2.0 * ratio))
     accountant.compose(event, rounds)
+    if rho:  # a Gaussian mechanism of so much zCDP
+        accountant.compose(events.GaussianDpEvent(2.0 / math.sqrt(2.0 * rho)))
     return float(accountant.get_epsilon(delta))
 
 

@@ -1,7 +1,7 @@
 """Between the values of federated ADMM and their bytes: the specification, and tasks."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from colonnade.core.errors import BadMessage
 from colonnade.linear.losses import LOGISTIC, SQUARED
 from colonnade.linear.penalties import Penalty
 from colonnade.methods.admm.job_spec import AdmmJobSpec, ClientPart
-from colonnade.methods.admm.spec import AdmmSpec, Sampling
+from colonnade.methods.admm.spec import AdmmSpec, Aggregate, Sampling, Variant
 from colonnade.methods.admm.tasks import ClientTasks
 from colonnade.methods.base import Member
 from colonnade.methods.messages import Choices, copied, int64s, read, read_task, same_numbers
@@ -23,7 +23,24 @@ _SAMPLINGS = Choices(
         job_pb2.CLIENT_SAMPLING_POISSON: Sampling.POISSON,
     }
 )
-_NUMBERS = same_numbers(job_pb2.Admm, AdmmSpec)
+_VARIANTS = Choices(
+    {
+        job_pb2.ADMM_VARIANT_PAPER: Variant.PAPER,
+        job_pb2.ADMM_VARIANT_PLANNED: Variant.PLANNED,
+        job_pb2.ADMM_VARIANT_GRADIENT: Variant.GRADIENT,
+    }
+)
+_AGGREGATES = Choices(
+    {
+        job_pb2.CLIENT_AGGREGATE_NONE: Aggregate.NONE,
+        job_pb2.CLIENT_AGGREGATE_HOST: Aggregate.HOST,
+    }
+)
+_NUMBERS = tuple(
+    name
+    for name in same_numbers(job_pb2.Admm, AdmmSpec)
+    if name != "radii"  # written as a list
+)
 
 
 def spec_to_bytes(job: AdmmJobSpec) -> bytes:
@@ -31,6 +48,9 @@ def spec_to_bytes(job: AdmmJobSpec) -> bytes:
     spec, penalty = job.spec, job.spec.penalty
     message = job_pb2.Admm(
         sampling=_SAMPLINGS.write(spec.sampling),
+        variant=_VARIANTS.write(spec.variant),
+        aggregate=_AGGREGATES.write(spec.aggregate),
+        radii=spec.radii,
         loss=_LOSSES.write(spec.loss),
         l1=penalty.l1,
         l2=penalty.l2,
@@ -50,6 +70,9 @@ def spec_from_bytes(body: bytes, members: Sequence[Member], population: int) -> 
         n_clients=population,
         n_features=len(members[0].features),
         sampling=_SAMPLINGS.read(message.sampling),
+        variant=_VARIANTS.read(message.variant),
+        aggregate=_AGGREGATES.read(message.aggregate),
+        radii=tuple(message.radii),
         loss=_LOSSES.read(message.loss),
         penalty=Penalty(message.l1, message.l2, message.box or math.inf),
         **copied(message, _NUMBERS),
@@ -71,6 +94,7 @@ def tasks_to_bytes(asked: ClientTasks) -> bytes:
     body.admm_step.clients.extend(asked.clients.tolist())
     body.admm_step.rounds.extend(asked.rounds.tolist())
     body.admm_step.points = asked.points.astype("<i8", copy=False).tobytes()
+    body.admm_step.step = asked.step
     return body.SerializeToString(deterministic=True)
 
 
@@ -87,16 +111,28 @@ def asked_in(task: bytes) -> tuple[IntArray, IntArray]:
     return int64s(step.clients), int64s(step.rounds)
 
 
-def tasks_from_bytes(body: bytes, *, n_clients: int, dim: int) -> ClientTasks:
-    """Decode a task that fits a party's clients, or refuse it."""
+def step_in(task: bytes) -> int:
+    """Return the round of the job that a task of one's own asks about."""
+    step = job_pb2.TaskBody.FromString(task).admm_step
+    return step.step or max(step.rounds, default=1)
+
+
+def tasks_from_bytes(
+    body: bytes, *, n_clients: int, point_size: Callable[[int], int]
+) -> ClientTasks:
+    """Decode a task that fits a party's clients, or refuse it.
+
+    ``point_size`` says how many numbers a client is sent in a round.
+    """
     step = read_task(body, "admm_step").admm_step
     clients, rounds = int64s(step.clients), int64s(step.rounds)
+    dim = point_size(step.step or (int(rounds.max()) if rounds.size else 1))
     if rounds.size != clients.size or len(step.points) != 8 * clients.size * dim:
         raise BadMessage(f"a task's points are not of the job's size {dim}")
     if np.any(clients >= n_clients):
         raise BadMessage(f"a task asks a client beyond the party's {n_clients}")
     points = np.frombuffer(step.points, "<i8").reshape(clients.size, dim).astype(np.int64)
     try:
-        return ClientTasks(clients, rounds, points)
+        return ClientTasks(clients, rounds, points, step.step)
     except ValueError as error:
         raise BadMessage(f"a task cannot be used: {error}") from None

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from colonnade.linear.losses import LOGISTIC
-from colonnade.methods.admm.spec import DISPLACEMENT, AdmmSpec
+from colonnade.methods.admm.releases import DISPLACEMENT, INTERCEPT
+from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.problem import Labels, Loss
 
 # What the clients of one party answer in a round must fit one message.
@@ -105,22 +106,23 @@ class AdmmJobSpec:
 
     def asked(self, party: str) -> int:
         """Return the most clients of ``party`` that one round can ask."""
-        return min(self.part(party).clients, self.spec.max_sampled)
+        most = max(self.spec.max_sampled, self.spec.cohort(self.spec.rounds).sampled)
+        return min(self.part(party).clients, most)
 
     def task_entries(self, party: str) -> int:
         """Return the most numbers that a task for ``party`` can have."""
-        return self.asked(party) * self.spec.dim
+        return self.asked(party) * self.spec.point_size(self.spec.rounds)
 
     def max_releases(self, party: str) -> Mapping[str, int]:
         """Return how many releases of each kind ``party`` can be asked for.
 
         A round that is short of answers draws others, so that its own size is no limit.
         """
-        return {DISPLACEMENT: self.part(party).clients * self.spec.max_participations}
+        clients = self.part(party).clients
+        counts = {DISPLACEMENT: clients * self.spec.max_participations}
+        return counts | ({INTERCEPT: clients} if self.spec.intercept_rounds else {})
 
     def body_bytes(self, party: str, kind: str) -> int:
         """Return the exact size of one release's payload."""
-        if kind != DISPLACEMENT:
-            raise ValueError("the job has no such kind")
         self.part(party)
-        return self.spec.body_bytes
+        return self.spec.release_of(kind).code.n_bytes

@@ -22,7 +22,7 @@ _LEAST_PIVOT = 2.0**-60
 
 
 @njit
-def _factor(H: FloatArray) -> None:
+def factor(H: FloatArray) -> None:
     """Factorise ``H`` by Cholesky in place; the diagonal of the factor is kept inverted."""
     for j in range(H.shape[0]):
         for i in range(j):
@@ -37,8 +37,8 @@ def _factor(H: FloatArray) -> None:
 
 
 @njit
-def _substitute(H: FloatArray, x: FloatArray) -> None:
-    """Solve ``H x = x`` in place for ``H`` as `_factor` left it."""
+def substitute(H: FloatArray, x: FloatArray) -> None:
+    """Solve ``H x = x`` in place for ``H`` as `factor` left it."""
     n = x.size
     for i in range(n):
         total = x[i]
@@ -53,7 +53,8 @@ def _substitute(H: FloatArray, x: FloatArray) -> None:
 
 
 @njit
-def _dot(a: FloatArray, b: FloatArray) -> float:
+def dot(a: FloatArray, b: FloatArray) -> float:
+    """Return the inner product."""
     total = 0.0
     for j in range(a.size):
         total += a[j] * b[j]
@@ -69,7 +70,7 @@ def orthogonal(A: FloatArray, B: FloatArray, Q: FloatArray) -> None:
     n, dim = A.shape
     scale = np.empty(n)
     for k in range(n):
-        square = _dot(A[k, k:], A[k, k:])
+        square = dot(A[k, k:], A[k, k:])
         norm = square * inverse_root(max(square, TINY))
         side = 2.0 * np.float64(A[k, k] >= 0.0) - 1.0
         B[k, k] = -side * norm
@@ -89,7 +90,7 @@ def orthogonal(A: FloatArray, B: FloatArray, Q: FloatArray) -> None:
 @njit
 def _reflect(normal: FloatArray, scale: float, x: FloatArray) -> None:
     """Reflect ``x`` in place; ``scale`` is 2 over the normal's squared norm."""
-    along = scale * _dot(normal, x)
+    along = scale * dot(normal, x)
     for j in range(x.size):
         x[j] = flush(x[j] - along * normal[j])
 
@@ -113,14 +114,14 @@ def ridge(B: FloatArray, y: FloatArray, gamma: float, M: FloatArray, m: FloatArr
     for j in range(r):
         for k in range(r):
             K[j, k] = flush(M[j, k]) + np.float64(j == k)
-    _factor(K)
-    _substitute(K, m)
+    factor(K)
+    substitute(K, m)
     for j in range(r):
-        _substitute(K, M[j])  # a row of G is one of its columns
+        substitute(K, M[j])  # a row of G is one of its columns
 
 
 @njit
-def _chances(t: FloatArray, chance: FloatArray, curve: FloatArray) -> None:
+def chances(t: FloatArray, chance: FloatArray, curve: FloatArray) -> None:
     """Write ``1 / (1 + exp(-t))`` and its derivative for every ``t``."""
     for i in range(t.size):  # several at a time: nothing here waits for the one before
         small = exp_down(-within(abs(t[i]), _STRAIGHT))
@@ -137,7 +138,7 @@ def _steepness(
     """Return the derivative of the mean logistic loss along a move, ``length`` of it taken."""
     for i in range(y.size):
         work[0, i] = -y[i] * (margins[i] + length * along[i])
-    _chances(work[0], work[1], work[2])
+    chances(work[0], work[1], work[2])
     total, weight = 0.0, 1.0 / y.size
     for i in range(y.size):
         total -= y[i] * work[1, i] * along[i]
@@ -197,7 +198,7 @@ def newton(B: FloatArray, y: FloatArray, q: FloatArray, gamma: float, c: FloatAr
     weight = 1.0 / n
     c[:] = 0.0
     for i in range(n):
-        margins[i] = _dot(B[i], q)
+        margins[i] = dot(B[i], q)
     norm2 = 0.0
     for _ in range(_STEPS):
         for j in range(r):
@@ -206,7 +207,7 @@ def newton(B: FloatArray, y: FloatArray, q: FloatArray, gamma: float, c: FloatAr
                 H[j, k] = inverse if j == k else 0.0
         for i in range(n):
             work[0, i] = -y[i] * margins[i]
-        _chances(work[0], work[1], work[2])
+        chances(work[0], work[1], work[2])
         for i in range(n):
             pull, curve = y[i] * work[1, i] * weight, work[2, i] * weight
             for j in range(r):
@@ -214,15 +215,15 @@ def newton(B: FloatArray, y: FloatArray, q: FloatArray, gamma: float, c: FloatAr
                 weighed = curve * B[i, j]
                 for k in range(j + 1):
                     H[j, k] += weighed * B[i, k]
-        norm2 = _dot(grad, grad)
+        norm2 = dot(grad, grad)
         for j in range(r):
             move[j] = -grad[j]
-        _factor(H)
-        _substitute(H, move)
+        factor(H)
+        substitute(H, move)
         for i in range(n):
-            along[i] = _dot(B[i], move)
-        steep, bend = _dot(c, move) * inverse, _dot(move, move) * inverse
-        length = _length(margins, along, y, _dot(grad, move), steep, bend, work)
+            along[i] = dot(B[i], move)
+        steep, bend = dot(c, move) * inverse, dot(move, move) * inverse
+        length = _length(margins, along, y, dot(grad, move), steep, bend, work)
         for j in range(r):
             c[j] = flush(c[j] + length * move[j])
         for i in range(n):
@@ -265,7 +266,7 @@ def displace(
             newton(held.reshape((n, r)), kept, q, gamma, c)
         else:
             for a in range(r):
-                c[a] = kept[a] - _dot(held[a * r : (a + 1) * r], q)
+                c[a] = kept[a] - dot(held[a * r : (a + 1) * r], q)
         values[:] = 0.0
         for a in range(r):
             for j in range(dim):

@@ -10,12 +10,17 @@ matrix is factorised once, ``A = B Q`` with ``r = min(rows, coefficients)`` orth
   many steps in any case. The objective is ``1 / gamma``-strongly convex, so ``c`` is within
   ``gamma |gradient|`` of the exact one; tests hold that to ``TOLERANCE gamma L``.
 
+Planned jobs (`admm.recipe`) solve for ``w`` with the client's own intercept free: the squared loss
+on rows minus their mean, the logistic loss with one more column, weakly held to the intercept that
+was sent, and in few steps. Gradient steps need the rows alone.
+
 Privacy: nothing is claimed of the result. What leaves is bounded by `kernels.to_grid` alone. The
 time that factorisation and step take follows from a client's number of rows and not from its
 values.
 """
 
 import itertools
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -25,8 +30,11 @@ from colonnade.core.arrays import FloatArray, Int16Array, IntArray
 from colonnade.core.fixedpoint import GRID
 from colonnade.linear.losses import LOGISTIC_CODE
 from colonnade.methods.admm.kernels import displace, orthogonal, ridge
-from colonnade.methods.admm.spec import AdmmSpec
+from colonnade.methods.admm.own_kernels import descend, displace_own
+from colonnade.methods.admm.spec import AdmmSpec, Variant
 
+# The own intercept of a client with the logistic loss costs its square over twice this.
+_INTERCEPT_GAMMA = 4.0
 # Error of a logistic step in units of gamma L: below a grid step at the default radius.
 TOLERANCE = 2.0**-28
 
@@ -62,38 +70,48 @@ class Problems:
     """The factorised problems of many clients, one after the other in flat arrays."""
 
     spec: AdmmSpec
-    basis: FloatArray  # (sum of r, dim): Q
-    matrix: FloatArray  # B of each, for the squared loss (I + G)**-1 G: flat
-    vector: FloatArray  # y of each, for the squared loss (I + G)**-1 b
+    basis: FloatArray  # (sum of r, dim): Q; planned, without the intercept
+    matrix: FloatArray  # B of each, for proximal steps of the squared loss (I + G)**-1 G: flat
+    vector: FloatArray  # y of each, for proximal steps of the squared loss (I + G)**-1 b
+    means: FloatArray  # (n, n_features + 1): of each client's columns and label, where centred
     counts: IntArray  # (n,): rows of each client
     ranks: IntArray  # (n + 1,): where each client's directions begin
     places: IntArray  # (n + 1,): where its matrix begins
     firsts: IntArray  # (n + 1,): where its vector begins
 
-    def displacements(self, clients: IntArray, v: IntArray) -> IntArray:
-        """Return the clipped displacements of ``clients`` from the rows of ``v``, in grid steps."""
-        spec = self.spec
-        if v.shape != (clients.size, spec.dim):
+    def displacements(self, clients: IntArray, v: IntArray, *, round_: int = 1) -> IntArray:
+        """Return the clipped answers of ``clients`` to the rows of ``v``, in grid steps."""
+        spec, release = self.spec, self.spec.release(round_)
+        if v.shape != (clients.size, spec.point_size(round_)):
             raise ValueError("every client needs a vector of the job's size")
         if clients.size and not 0 <= int(clients.min()) <= int(clients.max()) < self.counts.size:
             raise ValueError("a client is not among these")
-        out = np.zeros(v.shape, np.int64)
-        displace(
-            spec.loss.code == LOGISTIC_CODE,
-            np.ascontiguousarray(clients, np.int64),
-            np.ascontiguousarray(v, np.int64),
-            self.basis,
-            self.matrix,
-            self.vector,
-            self.counts,
-            self.ranks,
-            self.places,
-            self.firsts,
-            spec.gamma,
-            spec.unit,
-            spec.radius,
-            out,
-        )
+        out = np.zeros((clients.size, release.code.dim), np.int64)
+        logistic = spec.loss.code == LOGISTIC_CODE
+        asked = np.ascontiguousarray(clients, np.int64), np.ascontiguousarray(v, np.int64)
+        held = self.basis, self.matrix, self.vector
+        where = self.counts, self.ranks, self.places, self.firsts
+        unit, radius = spec.unit, release.radius
+        match spec.variant:
+            case Variant.PAPER:
+                displace(logistic, *asked, *held, *where, spec.gamma, unit, radius, out)
+            case Variant.GRADIENT:
+                descend(logistic, *asked, *held, *where, spec.gamma, unit, radius, out)
+            case Variant.PLANNED:
+                only, column = round_ > spec.steps, _column(spec)
+                displace_own(
+                    logistic,
+                    only,
+                    *asked,
+                    *held,
+                    self.means,
+                    *where,
+                    spec.gamma,
+                    1.0 / column,
+                    unit,
+                    radius,
+                    out,
+                )
         return out
 
 
@@ -102,7 +120,7 @@ def factorise(clients: Iterable[Client], spec: AdmmSpec) -> Problems:
     parts = [_factorise(client, spec) for client in clients]
     if not parts:
         raise ValueError("there are no clients")
-    basis, matrix, vector = zip(*parts, strict=True)
+    basis, matrix, vector, means, counts = zip(*parts, strict=True)
 
     def starts(lengths: Iterable[int]) -> IntArray:
         return np.array([0, *itertools.accumulate(lengths)], np.int64)
@@ -112,24 +130,41 @@ def factorise(clients: Iterable[Client], spec: AdmmSpec) -> Problems:
         np.concatenate(basis),
         np.concatenate([part.ravel() for part in matrix]),
         np.concatenate(vector),
-        np.array([len(part) for part in matrix], np.int64),
+        np.stack(means),
+        np.array(counts, np.int64),
         ranks=starts(map(len, basis)),
         places=starts(part.size for part in matrix),
         firsts=starts(part.size for part in vector),
     )
 
 
-def _factorise(client: Client, spec: AdmmSpec) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return ``Q``, and matrix and vector of a step."""
+def _column(spec: AdmmSpec) -> float:
+    """Return the column that stands for a client's own intercept, under the common ridge."""
+    return math.sqrt(_INTERCEPT_GAMMA / spec.gamma)
+
+
+def _factorise(
+    client: Client, spec: AdmmSpec
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, int]:
+    """Return ``Q``, matrix and vector of a step, means where rows are centred, and how many."""
     A, y = design(client, spec)
+    logistic, planned = spec.loss.code == LOGISTIC_CODE, spec.variant is Variant.PLANNED
+    means = np.zeros(spec.n_features + 1)
+    if planned:
+        A = np.ascontiguousarray(A[:, : spec.n_features])
+    if planned and not logistic:
+        means[:-1], means[-1] = A.mean(axis=0), y.mean()
+        A, y = A - means[:-1], y - means[-1]
     rows, dim = A.shape
     if rows <= dim:
         B, Q = np.zeros((rows, rows)), np.empty((rows, dim))
         orthogonal(A, B, Q)
     else:  # any basis does
         B, Q = A, np.eye(dim)
-    if spec.loss.code == LOGISTIC_CODE:
-        return Q, B, y
+    if logistic and planned:
+        B = np.column_stack([B, np.full(rows, _column(spec))])
+    if logistic or spec.variant is Variant.GRADIENT:
+        return Q, B, y, means, rows
     M, m = np.zeros((len(Q), len(Q))), np.zeros(len(Q))
     ridge(B, y, spec.gamma, M, m)
-    return Q, M, m
+    return Q, M, m, means, rows

@@ -27,6 +27,11 @@ units of the model the noise has ``sigma_d**2 = s delta**2``, so that this is
 clipped to ``gamma L``. The bound is attained: by displacements ``+R`` and ``-R`` along one axis.
 
 If every ``f_i`` is ``L``-Lipschitz the clip never acts: its proximal points are within ``gamma L``.
+
+That is the paper's variant. The planned one (`admm.recipe`) and gradient steps keep no duals: all
+clients of a round are sent one point. A planned round ``t`` has a radius ``R_t`` of its own, a
+number of 1024ths of ``R`` in the same grid steps, and its last rounds ask for one number, the
+intercept. The argument is the same with ``R_t`` for ``R``; see `admm.releases`.
 """
 
 import enum
@@ -38,19 +43,28 @@ import numpy as np
 from colonnade.core.arrays import FloatArray
 from colonnade.linear.losses import LOGISTIC, SQUARED, Loss
 from colonnade.linear.penalties import Penalty, no_penalty
+from colonnade.methods.admm.releases import (
+    DISPLACEMENT,
+    INTERCEPT,
+    WHOLE,
+    Release,
+    intercept_release,
+    planned_release,
+    whole_release,
+)
 from colonnade.methods.base import MAX_CLIENTS
 from colonnade.privacy.accounting import MAX_UNITS
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.sketching.packing import ShareCode
-
-# The one kind of release.
-DISPLACEMENT = "displacement"
 
 MAX_DIM = 2**16
 MAX_ROUNDS = 10**6
 # Bounds in grid steps. A sum of MAX_CLIENTS states fits 63 bits, and so does a step's product.
 MAX_STATE = 2**42
 MAX_V = 2**44
+MAX_SUM = 2**56
+# Clients of one sum: as many as one commit of a ledger charges.
+MAX_TERMS = 1024
 # The step 2 lambda and the weight of the duals in fixed point.
 STEP_UNIT = 2**16
 _LEAST, _MOST = 2.0**-40, 2.0**40
@@ -61,6 +75,30 @@ class Sampling(enum.Enum):
 
     FIXED = "fixed"
     POISSON = "poisson"
+
+
+class Variant(enum.Enum):
+    """What a client computes, and what the coordinator makes of it."""
+
+    PLANNED = "planned"  # proximal steps from one point, averaged with planned gain and radius
+    PAPER = "paper"  # consensus ADMM with a dual for each client
+    GRADIENT = "gradient"  # gradient steps (federated DP-SGD), for clients with different rows
+
+
+class Aggregate(enum.Enum):
+    """What leaves a host: its clients' answers, or their sum."""
+
+    NONE = "none"  # every client's answer with its own noise
+    HOST = "host"  # the sum over the clients of one host, with one noise
+
+
+@dataclass(frozen=True, slots=True)
+class CohortSize:
+    """How many clients a round draws, needs, and how often it may ask one."""
+
+    sampled: int
+    minimum: int
+    limit: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +125,17 @@ class AdmmSpec:
         ``gamma L`` is ``2**radius_bits`` grid steps.
     coarse
         Whether noisy displacements are rounded to a quarter of their noise on the wire.
+    variant
+        Gradient steps have the length ``gamma / sqrt(t)`` and are clipped to ``gamma L``.
+    radii
+        Planned: the radius of each round of displacements, in 1024ths of ``gamma L``.
+    intercept_rounds, intercept_units
+        Planned: the last rounds, which ask every client once for its own intercept, and the most
+        that this costs it, in units of ``2**-50`` rho.
+    client_rows
+        Planned: how many rows clients are expected to have.
+    aggregate
+        Whether hosts release sums; duals need every client's own answer.
     """
 
     n_clients: int
@@ -106,10 +155,16 @@ class AdmmSpec:
     dual_weight: float = 1.0
     radius_bits: int = 26
     coarse: bool = True
-    # The noise of a displacement (see the module for its price), and how a noisy one is packed.
-    # Both follow from the public numbers above and are asked for often.
-    mechanism: DiscreteGaussian = field(init=False, repr=False, compare=False)
-    code: ShareCode = field(init=False, repr=False, compare=False)
+    variant: Variant = Variant.PAPER
+    radii: tuple[int, ...] = ()
+    intercept_rounds: int = 0
+    intercept_units: int = 0
+    client_rows: int = 0
+    aggregate: Aggregate = Aggregate.NONE
+    # Displacements and intercepts of full radius (see the module for their price). They follow from
+    # the public numbers above and are asked for often.
+    displacement: Release = field(init=False, repr=False, compare=False)
+    own_intercept: Release | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not 1 <= self.n_clients <= MAX_CLIENTS or not 1 <= self.rounds <= MAX_ROUNDS:
@@ -130,17 +185,90 @@ class AdmmSpec:
             raise ValueError("the loss must be squared or logistic")
         if not 8 <= self.radius_bits <= 30:
             raise ValueError("the radius must have 8 to 30 bits")
+        self._check_plan()
         if self.release_units < 1 or self.max_units > MAX_UNITS:
             raise ValueError("a participation needs a price that a ledger can hold")
-        object.__setattr__(self, "mechanism", self._mechanism())
-        object.__setattr__(self, "code", self._code())
-        if self.code.step << (self.code.width - 1) > MAX_STATE:
-            raise ValueError("a participation costs too little: its noise would not fit the state")
+        last = intercept_release(self) if self.intercept_rounds else None
+        object.__setattr__(self, "displacement", self._displacement(WHOLE))
+        object.__setattr__(self, "own_intercept", last)
+        for code in (each.code for each in (self.displacement, last) if each is not None):
+            if code.step << (code.width - 1) > (MAX_STATE if self.max_terms == 1 else MAX_SUM):
+                raise ValueError(
+                    "a participation costs too little: its noise would not fit the state"
+                )
+
+    def _check_plan(self) -> None:
+        """Refuse numbers of the planned variant that do not belong together."""
+        if self.aggregate is not Aggregate.NONE and self.variant is Variant.PAPER:
+            raise ValueError("duals need the answers of every client: the paper has no sums")
+        planned = (self.radii, self.intercept_rounds, self.intercept_units, self.client_rows)
+        if self.variant is not Variant.PLANNED:
+            if any(planned):
+                raise ValueError("radii, intercept rounds and rows belong to the planned variant")
+            return
+        if not self.intercept or self.radius_bits < 18:
+            raise ValueError("the planned variant has an intercept and at least 18 radius bits")
+        if not 1 <= self.client_rows <= MAX_CLIENTS:
+            raise ValueError("the planned variant needs the expected rows of a client")
+        if not 1 <= self.intercept_rounds <= min(self.n_clients, self.rounds - 1):
+            raise ValueError("a planned job has both kinds of rounds, and a client for each")
+        if len(self.radii) != self.steps or not all(1 <= each <= WHOLE for each in self.radii):
+            raise ValueError(f"every round of displacements has a radius in 1 .. {WHOLE}")
+        if self.intercept_units < 1:
+            raise ValueError("an intercept needs a price")
 
     @property
     def dim(self) -> int:
         """Number of coefficients, the intercept among them."""
         return self.n_features + self.intercept
+
+    @property
+    def steps(self) -> int:
+        """Rounds of displacements; those of the intercept follow."""
+        return self.rounds - self.intercept_rounds
+
+    @property
+    def mechanism(self) -> DiscreteGaussian:
+        """The noise of a displacement of full radius."""
+        return self.displacement.mechanism
+
+    @property
+    def code(self) -> ShareCode:
+        """How a noisy displacement of full radius is packed."""
+        return self.displacement.code
+
+    def release(self, round_: int) -> Release:
+        """Return what clients release in a round: every kind has one price and one size."""
+        if round_ > self.steps and self.own_intercept is not None:
+            return self.own_intercept
+        return self._displacement(self.radii[round_ - 1]) if self.radii else self.displacement
+
+    def release_of(self, kind: str) -> Release:
+        """Return a release of ``kind`` of full radius; `ValueError` if the job has none."""
+        if kind == INTERCEPT and self.own_intercept is not None:
+            return self.own_intercept
+        if kind != DISPLACEMENT:
+            raise ValueError("the job has no such kind")
+        return self.displacement
+
+    def point_size(self, round_: int) -> int:
+        """Return how many numbers a client is sent; in rounds of the intercept a radius too."""
+        return self.dim + (round_ > self.steps)
+
+    def cohort(self, round_: int) -> CohortSize:
+        """Return the cohort of a round; rounds of the intercept ask everybody once in all."""
+        if round_ <= self.steps:
+            return CohortSize(self.sampled, self.minimum, self.max_participations)
+        each = -(-self.n_clients // self.intercept_rounds)
+        return CohortSize(each, min(self.minimum, self.n_clients // self.intercept_rounds), 1)
+
+    @property
+    def max_terms(self) -> int:
+        """The most clients whose vectors are added before the noise."""
+        if self.aggregate is Aggregate.NONE:
+            return 1
+        most = -(-self.n_clients // self.intercept_rounds) if self.intercept_rounds else 1
+        return min(MAX_TERMS, max(self.max_sampled, most))
 
     @property
     def radius(self) -> int:
@@ -172,21 +300,26 @@ class AdmmSpec:
     @property
     def max_participations(self) -> int:
         """How often the job can ever ask one client."""
-        return self.participations or self.rounds
+        return self.participations or self.steps
 
     @property
     def max_units(self) -> int:
         """The most that the job can ever cost a client: what the client sets aside."""
-        return self.release_units * self.max_participations
+        return self.release_units * self.max_participations + self.intercept_units
 
     @property
     def body_bytes(self) -> int:
-        """Exact size of one release's payload."""
+        """Exact size of a displacement's payload."""
         return self.code.n_bytes
 
-    def payload_bytes(self, releases: int) -> int:
-        """Return the exact payload of so many releases: each has the same size."""
-        return releases * self.body_bytes
+    @property
+    def intercept_bytes(self) -> int:
+        """Exact size of an intercept's payload; 0 if there is none."""
+        return 0 if self.own_intercept is None else self.own_intercept.code.n_bytes
+
+    def payload_bytes(self, releases: int, intercepts: int = 0) -> int:
+        """Return the exact payload of so many releases: each of a kind has the same size."""
+        return releases * self.body_bytes + intercepts * self.intercept_bytes
 
     def expected_releases(self, *, drop_out: float = 0.0) -> float:
         """Return the mean number of releases of the whole job, without caps or declines."""
@@ -200,12 +333,5 @@ class AdmmSpec:
             scales[-1] = 0.0
         return scales
 
-    def _mechanism(self) -> DiscreteGaussian:
-        return DiscreteGaussian.within(self.release_units, l2_sensitivity2=4 * self.radius**2)
-
-    def _code(self) -> ShareCode:
-        code = ShareCode.bounded(self.dim, self.radius, self.mechanism)
-        if self.coarse:
-            return code
-        # The same reach, every integer kept.
-        return ShareCode(self.dim, 1, code.width + (code.step - 1).bit_length())
+    def _displacement(self, part: int) -> Release:
+        return planned_release(self, part) if self.radii else whole_release(self)

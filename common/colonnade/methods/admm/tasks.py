@@ -22,6 +22,7 @@ class ClientTasks:
     clients: IntArray
     rounds: IntArray
     points: IntArray  # (clients, dim)
+    step: int = 0  # of sums: the round of the job; ``rounds`` is then the number of the drawing
 
     def __post_init__(self) -> None:
         if np.unique(self.clients).size != len(self):
@@ -35,16 +36,21 @@ class ClientTasks:
         if self.points.size and not -MAX_V <= self.points.min() <= self.points.max() <= MAX_V:
             raise ValueError("an entry of a task is too large")
 
+    @property
+    def round(self) -> int:
+        """The round of the job that is asked about, of tasks that are all of one."""
+        return self.step or int(self.rounds[0])
+
     def __len__(self) -> int:
         return len(self.clients)
 
     def only(self, where: slice | IntArray | NDArray[np.bool_]) -> "ClientTasks":
         """Return some of the tasks."""
-        return ClientTasks(self.clients[where], self.rounds[where], self.points[where])
+        return ClientTasks(self.clients[where], self.rounds[where], self.points[where], self.step)
 
     def shifted(self, first: int) -> "ClientTasks":
         """Return the same with other numbers for the clients, beginning at ``first``."""
-        return ClientTasks(self.clients + first, self.rounds, self.points)
+        return ClientTasks(self.clients + first, self.rounds, self.points, self.step)
 
     def requests(self, version: bytes) -> list[bytes]:
         """Return what the ledger binds each answer to: the task and the version of the data."""

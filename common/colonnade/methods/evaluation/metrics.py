@@ -37,11 +37,11 @@ class Measured:
 def evaluated(spec: EvaluationSpec, sums: IntArray) -> dict[str, Any]:
     """Return what a report shows of an evaluation, as JSON values."""
     found = sums.astype(np.float64)
-    sigma = math.sqrt(spec.mechanism.sigma2)
+    sigma, rows = math.sqrt(spec.mechanism.sigma2), rows_held_out(spec.n_rows, spec.holdout).size
     if spec.loss is Loss.LOGISTIC:
         negative, positive = found[: spec.buckets], found[spec.buckets :]
         measured, metric = auc(positive, negative, sigma), "auc"
-        people = float(found.sum())
+        people = _people(float(found.sum()), rows, sigma * found.size**0.5)
         loss = log_loss(positive, negative, sigma)
         extra = {
             "log_loss": round(loss.value, _DIGITS),
@@ -49,7 +49,6 @@ def evaluated(spec: EvaluationSpec, sums: IntArray) -> dict[str, Any]:
             "calibration": _class_groups(positive, negative, sigma),
         }
     else:
-        rows = int(rows_held_out(spec.n_rows, spec.holdout).size)
         measured, metric = r2(found, rows, sigma), "r2"
         counted = float(found[: spec.buckets].sum()) / COUNT
         people = _people(counted, rows, sigma * spec.buckets**0.5 / COUNT)

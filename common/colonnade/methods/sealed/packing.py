@@ -28,7 +28,9 @@ HIGH_FIELD = 1 << 24
 SEED_BYTES = 32
 SIGNATURE_BYTES = 64
 MAX_BODY_BYTES = 3 << 20
-_WORD_BITS = 64
+# Four coefficients are 27 bytes, and each of them lies within eight.
+_TOGETHER, _TOGETHER_BYTES, _WORD_BYTES = 4, 27, 8
+_ONES = np.uint64((1 << COEFFICIENT_BITS) - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,22 +168,35 @@ def packed_bytes(count: int) -> int:
 
 def pack(coefficients: IntArray) -> bytes:
     """Pack coefficients in 54 bits each, least significant bit first."""
-    words = coefficients.reshape(-1, 1).astype("<u8").view(np.uint8)
-    bits = np.unpackbits(words, axis=1, bitorder="little")[:, :COEFFICIENT_BITS]
-    return np.packbits(bits, bitorder="little").tobytes()
+    count = coefficients.size
+    padded = np.zeros(-(-count // _TOGETHER) * _TOGETHER, np.uint64)
+    padded[:count] = coefficients.reshape(-1)
+    made = np.zeros((padded.size // _TOGETHER, _TOGETHER_BYTES + 1), np.uint8)
+    for place, word in enumerate(padded.reshape(-1, _TOGETHER).T):
+        first, shift = divmod(place * COEFFICIENT_BITS, 8)
+        shifted = (word << np.uint64(shift)).astype("<u8").view(np.uint8).reshape(-1, _WORD_BYTES)
+        made[:, first : first + _WORD_BYTES] |= shifted
+    return made[:, :_TOGETHER_BYTES].tobytes()[: packed_bytes(count)]
 
 
 def unpack(body: bytes, count: int) -> IntArray:
     """Unpack ``count`` coefficients; `ValueError` unless they are all, and all of the ring."""
     if len(body) != packed_bytes(count):
         raise ValueError(f"coefficients have {len(body)} bytes instead of {packed_bytes(count)}")
-    bits = np.unpackbits(np.frombuffer(body, np.uint8), bitorder="little")
-    if bits[count * COEFFICIENT_BITS :].any():
+    spare = 8 * len(body) - count * COEFFICIENT_BITS
+    if spare and body[-1] >> (8 - spare):
         raise ValueError("coefficients end in bits that are not zero")
-    wide = np.zeros((count, _WORD_BITS), np.uint8)
-    wide[:, :COEFFICIENT_BITS] = bits[: count * COEFFICIENT_BITS].reshape(count, COEFFICIENT_BITS)
-    found = np.packbits(wide, axis=1, bitorder="little").view("<u8").reshape(count)
-    values = found.astype(np.int64)
+    rows = -(-count // _TOGETHER)
+    padded = np.zeros((rows, _TOGETHER_BYTES + 1), np.uint8)
+    padded[:, :_TOGETHER_BYTES] = np.frombuffer(
+        body + bytes(rows * _TOGETHER_BYTES - len(body)), np.uint8
+    ).reshape(rows, _TOGETHER_BYTES)
+    found = np.empty((rows, _TOGETHER), np.uint64)
+    for place in range(_TOGETHER):
+        first, shift = divmod(place * COEFFICIENT_BITS, 8)
+        word = np.ascontiguousarray(padded[:, first : first + _WORD_BYTES]).view("<u8")
+        found[:, place] = (word[:, 0] >> np.uint64(shift)) & _ONES
+    values = found.reshape(-1)[:count].astype(np.int64)
     if count and int(values.max()) >= MODULUS:
         raise ValueError("a coefficient is not below the modulus")
     return values

@@ -3,6 +3,7 @@
 Every rule is a function of public counts and the budget.
 """
 
+import itertools
 from dataclasses import dataclass
 
 from colonnade.methods.base import Part
@@ -27,6 +28,7 @@ _WIDE = 24
 _KEEP = 8
 BUCKETS = 1 << 16
 _MAX_GROUPS = 8
+_MAX_HALVINGS = 24
 _LANES = (1, 2, 4, 8, 16)
 
 
@@ -106,12 +108,13 @@ def recommend(
     optional = {} if radius is None else {"radius": radius}
     lanes = _lanes(problem, parts, wide, buckets or BUCKETS)
     error: ValueError | None = None
-    for groups in range(1, _MAX_GROUPS + 1):
+    # The encryption needs some noise: what more budget would buy beyond that is left unspent.
+    for less, groups in itertools.product(range(_MAX_HALVINGS), range(1, _MAX_GROUPS + 1)):
         try:
             spec = SealedSpec(
                 n_rows=problem.n_rows,
                 parts=parts,
-                prices=prices,
+                prices=tuple(each.halved(less) for each in prices),
                 mean_units=means,
                 buckets=buckets or BUCKETS,
                 keep=kept if any(wide) else 0,

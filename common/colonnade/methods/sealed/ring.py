@@ -44,12 +44,15 @@ class Ring(Protocol):
     def prepare(self, pairs: Sequence[tuple[IntArray, IntArray]]) -> "Prepared":
         """Return pairs of polynomials in the form in which they are multiplied many times."""
 
+    def multiplier(self, small: IntArray) -> Any:
+        """Return a small polynomial in the form in which it multiplies many times."""
+
 
 class Prepared(Protocol):
     """Pairs of polynomials that wait for multipliers."""
 
-    def dot(self, smalls: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
-        """Return the sum over all pairs of both parts times the pair's small multiplier."""
+    def dot(self, multipliers: Sequence[Any]) -> tuple[IntArray, IntArray]:
+        """Return the sum over all pairs of both parts times the pair's `Ring.multiplier`."""
 
 
 def add(one: IntArray, two: IntArray) -> IntArray:
@@ -100,7 +103,7 @@ class SealRing:
 
     def times(self, polynomials: Sequence[IntArray], small: IntArray) -> list[IntArray]:
         """Return each polynomial times ``small``, whose coefficients are below ``MAX_SMALL``."""
-        plain, products = self._plain(small), []
+        plain, products = self.multiplier(small), []
         for polynomial in polynomials:
             # The other part is 1: SEAL refuses a pair whose second part is 0, and a peer may have
             # chosen the polynomial.
@@ -122,7 +125,8 @@ class SealRing:
         head: bytes = made[: -2 * 8 * DEGREE]
         return head
 
-    def _plain(self, small: IntArray) -> Any:
+    def multiplier(self, small: IntArray) -> Any:
+        """Return a small polynomial in the form in which it multiplies many times."""
         shifted = small.astype(np.int64)
         shifted[0] += MAX_SMALL
         plain = self._seal.Plaintext()
@@ -154,11 +158,11 @@ class SealPrepared:
     first: IntArray
     second: IntArray
 
-    def dot(self, smalls: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
-        """Return the sum over all pairs of both parts times the pair's small multiplier."""
+    def dot(self, multipliers: Sequence[Any]) -> tuple[IntArray, IntArray]:
+        """Return the sum over all pairs of both parts times the pair's `Ring.multiplier`."""
         evaluator, total = self.ring._evaluator, None  # noqa: SLF001 - its other half
-        for pair, small in zip(self.pairs, smalls, strict=True):
-            product = evaluator.multiply_plain(pair, self.ring._plain(small))  # noqa: SLF001
+        for pair, multiplier in zip(self.pairs, multipliers, strict=True):
+            product = evaluator.multiply_plain(pair, multiplier)
             if total is None:
                 total = product
             else:

@@ -13,8 +13,9 @@ rounded. All that is random comes from the party's exact sampler.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +37,8 @@ from colonnade.privacy.sampling import NoiseSource
 # rows would already open too much.
 ERROR_SIGMA2 = 41
 _SPARE_WORDS = 64
+# Multipliers that a replier keeps, of 32 kB each.
+_MAX_KEPT = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,26 +122,52 @@ class Ciphertexts:
         ]
 
 
+class Multipliers:
+    """A replier's rows as multipliers, kept for sealed columns that lie alike.
+
+    ``rows`` are steps, ``(columns, rows)``; they are asked for when the first are needed.
+    """
+
+    def __init__(self, rows: Callable[[], IntArray], ring: Ring) -> None:
+        self._rows, self._ring = rows, ring
+        self._kept: dict[tuple[int, int], list[list[Any]]] = {}
+
+    def of(self, layout: Layout) -> Iterator[list[Any]]:
+        """Yield the multipliers of each reply to columns that lie as ``layout`` says."""
+        alike = layout.length, layout.lanes  # what else it says is of the encryptor's columns
+        if alike in self._kept:
+            yield from self._kept[alike]
+            return
+        rows, made = self._rows(), list[list[Any]]()
+        keep = layout.chunks * len(rows) <= _MAX_KEPT
+        for smalls in layout.multipliers(rows):
+            each = [self._ring.multiplier(one) for one in smalls]
+            if keep:
+                made.append(each)
+            yield each
+        if keep:
+            self._kept[alike] = made
+
+
 def multiplied(
     sealed: Sequence[Ciphertexts],
     layout: Layout,
-    rows: IntArray,
+    multipliers: Multipliers,
     *,
     noise: NoiseSource,
     ring: Ring,
 ) -> IntArray:
     """Return replies but for noise and errors: wanted coefficients of ``c0``, then ``c1``.
 
-    Group by group, each reply with a fresh encryption of zero in it. ``rows`` are steps,
-    ``(columns, rows)``.
+    Group by group, each reply with a fresh encryption of zero in it.
     """
     wanted, made = layout.wanted, []
     for group in sealed:
         public, *tables = group.pairs()
         prepared = ring.prepare([*tables, public])
-        for smalls in layout.multipliers(rows):
-            mask = small(noise.discrete_gaussian(ERROR_SIGMA2, DEGREE))
-            c0, c1 = prepared.dot([*smalls, mask])
+        for each in multipliers.of(layout):
+            mask = ring.multiplier(small(noise.discrete_gaussian(ERROR_SIGMA2, DEGREE)))
+            c0, c1 = prepared.dot([*each, mask])
             made.append(np.concatenate([c0[wanted], c1]))
     return np.stack(made)
 

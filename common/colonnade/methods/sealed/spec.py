@@ -22,7 +22,7 @@ Both sides derive mechanisms, codes and sizes from the same public numbers, neve
 
 import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
@@ -67,6 +67,11 @@ class Prices:
     cross: int  # all replies and openings of kept columns together
     wide: int = 0  # the Gram matrix of all features
     label: int = 0  # products with the label: the reply, or all of its owner's openings
+
+    def halved(self, times: int) -> "Prices":
+        """Return lower prices of products between parties; those of Gram matrices stay."""
+        cross, label = max(1, self.cross >> times), self.label >> times
+        return replace(self, cross=cross, label=max(label, min(1, self.label)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,22 @@ from colonnade.report.schema_parts import Clients
 from colonnade.report.text import short
 from colonnade.report.views.cells import NONE, number, party_cell, plain_table
 
+_VARIANTS = {
+    "planned": "Planned variant: averaged proximal steps from one point, with gains and radii that"
+    " follow from public numbers, then the intercept alone.",
+    "paper": "The paper's variant: consensus ADMM with a dual for each client.",
+    "gradient": "Gradient steps, for clients whose rows differ.",
+}
+
 
 def clients_section(report: Report, clients: Clients) -> Section:
     """Say what clients spent, and what the published models alone would reveal."""
     counts = (
         f"{clients.count:,d} clients, each with an account of its own that protects all its rows;"
-        f" {clients.answers:,d} answers of {clients.body_bytes:,d} bytes each;"
+        f" {clients.answers:,d} answers of {_sizes(clients)};"
         f" {clients.declined:,d} declined to go on."
     )
-    lead = (counts, shortfall(clients, rounds=report.rounds.planned))
+    lead = (counts, _VARIANTS[clients.variant], shortfall(clients, rounds=report.rounds.planned))
     central = clients.central
     premises = Note(
         "The model-based figure holds only if all of this is true, and nobody checks it:",
@@ -30,7 +37,7 @@ def clients_section(report: Report, clients: Clients) -> Section:
 
 def shortfall(clients: Clients, *, rounds: int) -> str:
     """Say how many answers came against how many were meant to, and why not all did."""
-    counts, meant = clients.rounds, rounds * clients.sampled
+    counts, meant = clients.rounds, clients.meant or rounds * clients.sampled
     if not counts:
         return "No client was asked."
     fewer = [each for each in counts if each.asked < clients.sampled]
@@ -38,8 +45,8 @@ def shortfall(clients: Clients, *, rounds: int) -> str:
     said = [f"Every round needs at least {clients.minimum:,d} answers."]
     if clients.answers < meant:
         said.append(
-            f"{meant - clients.answers:,d} fewer than the {meant:,d} answers of"
-            f" {rounds:,d} rounds with {clients.sampled:,d} clients each."
+            f"{meant - clients.answers:,d} fewer than the {meant:,d} answers that"
+            f" {rounds:,d} rounds were to draw."
         )
     if fewer and clients.at_limit:
         said.append(
@@ -54,6 +61,12 @@ def shortfall(clients: Clients, *, rounds: int) -> str:
             " the model."
         )
     return " ".join(said)
+
+
+def _sizes(clients: Clients) -> str:
+    each = f"{clients.body_bytes:,d} bytes each"
+    own = f", of an intercept {clients.intercept_bytes:,d}" if clients.intercept_bytes else ""
+    return each + own
 
 
 def _rounds(count: int) -> str:
@@ -122,7 +135,7 @@ def _by_round(clients: Clients) -> Table:
         [
             number(each.round),
             number(each.answers),
-            number(clients.minimum),
+            number(each.minimum or clients.minimum),
             number(each.asked),
             number(each.drawings),
             Cell("yes" if each.done else "no"),
@@ -133,13 +146,19 @@ def _by_round(clients: Clients) -> Table:
     return plain_table("client-rounds", "Answers of each round", head, lines)
 
 
+def _payload(clients: Clients, party: str, client: int, answers: int) -> int:
+    """Return the bytes of a client's answers."""
+    known = clients.payload_by_client.get(party)
+    return answers * clients.body_bytes if known is None else known[client]
+
+
 def _by_client(report: Report, clients: Clients) -> Table:
     lines = [
         [
             party_cell(report, party),
             number(client),
             number(count),
-            number(count * clients.body_bytes),
+            number(_payload(clients, party, client, count)),
         ]
         for party, counts in clients.answers_by_client.items()
         for client, count in enumerate(counts)

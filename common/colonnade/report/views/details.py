@@ -44,6 +44,7 @@ _SIMULATED = {
     "seed": "seed of the made-up rows",
 }
 SOLVERS = {
+    "gram": "a noisy Gram matrix",
     "cd": "coordinate descent",
     "gcd": "greedy coordinate descent",
     "sgd": "stochastic gradient descent",

@@ -68,6 +68,7 @@ def _sections(report: Report) -> list[Section | None]:
             model_section(report),
             fit_privacy_section(report, fit),
             path_section(fit.path),
+            moments_section(report),
             details_section(report),
         ]
     return [

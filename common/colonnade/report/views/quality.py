@@ -19,7 +19,8 @@ from colonnade.report.parts import (
 )
 from colonnade.report.plots import HEIGHT, Curve, Scale, covering, line_chart, share_strip
 from colonnade.report.schema import Report
-from colonnade.report.schema_parts import Evaluation, MomentsExplained, Quality
+from colonnade.report.schema_parts import MomentsExplained, Quality
+from colonnade.report.schema_results import Evaluation
 from colonnade.report.text import NORMAL_95, capital, epsilon_up, readable, short
 from colonnade.report.views.cells import number, plain_table
 

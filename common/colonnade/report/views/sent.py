@@ -59,10 +59,12 @@ def _by_answers(uplink: Uplink) -> str:
     each = clients.body_bytes if clients else 0
     answers = sum(sum(counts) for counts in clients.answers.values()) if clients else 0
     product = uplink.predicted_bytes
+    small = clients.intercept_bytes if clients else 0
+    own = f", or {small:,d} for an intercept" if small else ""
     whole = "which is exactly" if product == uplink.payload_bytes else f"not {product:,d} bytes,"
     return (
-        f"{whole} {answers:,d} answers of {each:,d} bytes each. The size of an answer was known"
-        " before the job, how many come was not; predicted were"
+        f"{whole} {answers:,d} answers of {each:,d} bytes each{own}. The size of an answer was"
+        " known before the job, how many come was not; predicted were"
         f" {size(uplink.predicted_most_bytes)} at most, if every client answers as often as it may."
     )
 

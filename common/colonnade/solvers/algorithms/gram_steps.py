@@ -92,9 +92,15 @@ class NoisyNewton:
         return u
 
     @property
-    def statistics(self) -> tuple[BallRows, ReleasedGram, Measurement]:
-        """What was released once: standardised rows' numbers, Gram matrix, and products."""
-        return self.rows, self.released, self.seen[0]
+    def label_products(self) -> Measurement:
+        """The released products with the standardised label, also of classes."""
+        lift, first = self._lift, self.seen[0]
+        return Measurement(first.target / lift, first.error / lift, first.point)
+
+    @property
+    def _lift(self) -> float:
+        """What turns products with a standardised label into a measurement."""
+        return self.rows.standard.label_deviation / 2.0 / self._bend() if self.classes else 1.0
 
     @property
     def _unit(self) -> FloatArray:
@@ -110,13 +116,12 @@ class NoisyNewton:
     def _first(self, release: Release) -> Measurement:
         """Measure at the constant model: products with the standardised label."""
         standard, kind = self.rows.standard, self.asked.first_kind
-        lift = standard.label_deviation / 2.0 / self._bend() if self.classes else 1.0
 
         def compute() -> IntArray:
             centred = (self.given.label - standard.label_mean) / standard.label_deviation
             return self._products(centred, _LABEL_CLIP)
 
-        unit = self.rows.product_unit(_LABEL_CLIP) * lift
+        unit = self.rows.product_unit(_LABEL_CLIP) * self._lift
         found = (release(kind, 0, self.asked.first, compute) * unit).astype(np.float64)
         noise = noise_of(self.asked.first, release) * unit
         return Measurement(found, noise, np.zeros(found.size))

@@ -2,16 +2,19 @@
 
 import datetime as dt
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from colonnade.core.config import Count, Positive, Strict, about
+from colonnade.ledger.decisions import ASK, AUTO, MAX_APPROVERS
 from colonnade.methods.alignment.spec import MAX_ROWS, AlignmentSpec, Mode
 from colonnade.pki.identity import COORDINATOR, Identity
 
 ANY = "*"
 _People = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
+Approve = Literal["auto", "ask"]
+Approvals = Annotated[int, Meta(ge=1, le=MAX_APPROVERS)]
 
 TEMPLATE = """\
 
@@ -33,6 +36,9 @@ TEMPLATE = """\
 # min_new = 100
 # Last day on which an alignment is accepted.
 # until = 2030-12-31
+# Whether an approver decides, and how many have to agree, as for jobs.
+# approve = "ask"
+# approvals = 1
 """
 
 
@@ -48,6 +54,13 @@ class AlignAllowance:
     max_delta: float
     min_new: int | None
     until: dt.date | None = None
+    approve: str = AUTO
+    approvals: int = 1
+
+    @property
+    def needed(self) -> int:
+        """How many people have to agree."""
+        return self.approvals if self.approve == ASK else 0
 
     def objection(self, spec: AlignmentSpec, party: str, today: dt.date) -> str | None:
         """Return why an alignment does not fit, or None."""
@@ -86,6 +99,8 @@ class AlignTable(Strict, frozen=True):
     max_delta: Positive = 1e-6
     min_new: Count | None = None
     until: dt.date | None = None
+    approve: Approve = "auto"
+    approvals: Approvals = 1
 
     def __post_init__(self) -> None:
         self.allowance()
@@ -109,4 +124,6 @@ class AlignTable(Strict, frozen=True):
             max_delta=self.max_delta,
             min_new=self.min_new,
             until=self.until,
+            approve=self.approve,
+            approvals=self.approvals,
         )

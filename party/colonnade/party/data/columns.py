@@ -239,7 +239,9 @@ def _quantised(column: TableColumn, place: int, *, coarse: Table, fine: Table) -
     if column.bounds == declared:
         return _column(coarse, place)
     made = _requantise(_column(fine, place), declared=declared, tight=column.bounds)
-    if coarse.presence is not None:  # a row of nobody is 0 under all bounds
+    # A row of nobody is 0 under all bounds; of a category it has no level, as in the table, or all
+    # its columns would move with one person, and `methods.groups` counts two.
+    if coarse.presence is not None and not coarse.header.columns[place].group:
         made *= coarse.presence > 0
     return made
 

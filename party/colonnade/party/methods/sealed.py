@@ -39,6 +39,7 @@ from colonnade.methods.sealed.ring import Ring, seal_ring
 from colonnade.methods.sealed.scheme import (
     Ciphertexts,
     KeyContext,
+    Multipliers,
     SecretKey,
     multiplied,
     opened,
@@ -190,7 +191,7 @@ class SealedParty:
         bodies = self.peers.take(task.relayed, wanted)
         # All are checked before the first is charged.
         found = [self.peers.ciphertexts(bodies, sealed, sealer) for sealer in sealers]
-        steps = cache(lambda: self._steps(kind, task.projection))
+        steps = Multipliers(lambda: self._steps(kind, task.projection), self.ring)
         return [
             self._reply(task, each, request, *taken, steps)
             for each, taken in zip(kinds, found, strict=True)
@@ -203,12 +204,12 @@ class SealedParty:
         request: bytes,
         sealed: list[Ciphertexts],
         answers: str,
-        steps: Callable[[], IntArray],
+        steps: Multipliers,
     ) -> Released:
         layout = self.spec.product(kind, self.part).layout
 
         def compute() -> IntArray:
-            return multiplied(sealed, layout, steps(), noise=self.gate.noise, ring=self.ring)
+            return multiplied(sealed, layout, steps, noise=self.gate.noise, ring=self.ring)
 
         key, mechanism = (
             ReleaseKey(self.job, task.round, kind),

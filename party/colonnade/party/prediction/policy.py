@@ -14,10 +14,12 @@ from typing import Annotated
 from msgspec import Meta
 
 from colonnade.core.config import Count, Strict, about
+from colonnade.ledger.decisions import ASK, AUTO
 from colonnade.ledger.entries import canonical
 from colonnade.methods.base import MAX_POPULATION
 from colonnade.methods.prediction.claims import COLLUSION
 from colonnade.methods.prediction.spec import PredictionSpec
+from colonnade.party.alignment.policy import Approvals, Approve
 from colonnade.party.sealed.policy import key_from_text
 from colonnade.pki.identity import COORDINATOR, Identity
 
@@ -44,6 +46,9 @@ TEMPLATE = f"""\
 # models_per_row = 1
 # Parties that may be left out, their features counting as the middle of their bounds.
 # middle = []
+# Whether an approver decides on each request, and how many have to agree, as for jobs.
+# approve = "ask"
+# approvals = 1
 # The other parties' ledger keys: compare fingerprints first (`colonnade party peers`).
 # peers = {{ hospital = "ed25519:0123...", insurer = "ed25519:4567..." }}
 """
@@ -63,6 +68,13 @@ class PredictAllowance:
     models_per_row: int
     middle: tuple[str, ...]
     pins: Mapping[str, bytes]  # public ledger keys by party
+    approve: str = AUTO
+    approvals: int = 1
+
+    @property
+    def needed(self) -> int:
+        """How many people have to agree to a request."""
+        return self.approvals if self.approve == ASK else 0
 
     @property
     def grant(self) -> bytes:
@@ -107,6 +119,8 @@ class PredictTable(Strict, frozen=True):
     model: str = ""
     models_per_row: Count = 1
     middle: tuple[str, ...] = ()
+    approve: Approve = "auto"
+    approvals: Approvals = 1
 
     def __post_init__(self) -> None:
         self.allowance()
@@ -134,6 +148,8 @@ class PredictTable(Strict, frozen=True):
             models_per_row=self.models_per_row,
             middle=self.middle,
             pins=pins,
+            approve=self.approve,
+            approvals=self.approvals,
         )
 
 

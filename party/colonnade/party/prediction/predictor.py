@@ -57,8 +57,8 @@ class Predictor:
         """Return whether a job is a prediction that was approved."""
         return job in self._open
 
-    def admit(self, name: str, job: Job) -> None:
-        """Approve a prediction, or refuse it.
+    def admit(self, name: str, job: Job, agreed: Callable[[int], None]) -> None:
+        """Approve a prediction, or refuse it; ``agreed`` raises until people agree who have to.
 
         Privacy: the policy comes first; then what the request says of the table, which is public;
         then signatures and coefficients; then what was answered before. No row is read.
@@ -93,6 +93,7 @@ class Predictor:
             functools.partial(names_of, self._dataset.folder, table.header.alignment),
         )
         answers.check_allowed()
+        agreed(allowance.needed)
         with self._ledger.lock:
             self._ledger.admit(name, units=0, account=PREDICTION)
         self._open[name] = answers

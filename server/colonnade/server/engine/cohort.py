@@ -79,7 +79,7 @@ class Cohort:
 
         What is not expected any more came before, in answer to an earlier task.
         """
-        if submission.releases or submission.clients.kind != self.algorithm.release_kind:
+        if submission.releases or submission.clients.kind != self.algorithm.release_kind(task):
             raise BadInput(f"party {party} sent releases of another kind of job")
         said = client_answers_from_proto(submission.clients)
         self.algorithm.check_answers(party, said, task)
@@ -118,7 +118,7 @@ class Cohort:
         if task is None:
             raise BadInput(f"party {party} was asked for nothing in round {refusal.round}")
         declined = self.algorithm.asked(task).tolist()
-        answer = pb.ClientAnswers(declined=declined, kind=self.algorithm.release_kind)
+        answer = pb.ClientAnswers(declined=declined, kind=self.algorithm.release_kind(task))
         return pb.Submission(job_id=refusal.job_id, round=refusal.round, clients=answer)
 
     def begin(self, refused: Sequence[str]) -> Any:

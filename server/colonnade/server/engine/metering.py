@@ -45,7 +45,10 @@ def release_rows(submission: pb.Submission, party: str, wire: int) -> list[Uplin
 def client_rows(
     submission: pb.Submission, party: str, wire: int, *, new: Sequence[bytes]
 ) -> list[UplinkRow]:
-    """Count clients' answers: only the ``new`` ones, because others came before."""
+    """Count clients' answers: only the ``new`` ones, because others came before.
+
+    Who is in a sum has no bytes of its own, and the sum is one release.
+    """
     job_id, round_, answers = submission.job_id, submission.round, submission.clients
     fresh, total = sum(map(len, new)), sum(map(len, answers.bodies))
     row = UplinkRow(
@@ -55,7 +58,7 @@ def client_rows(
         answers.kind,
         payload_bytes=fresh,
         wire_bytes=fresh,
-        messages=len(new),
+        messages=sum(map(bool, new)),
         retry_bytes=total - fresh,
     )
     return [row, control_row(job_id, round_, party, wire - total)]

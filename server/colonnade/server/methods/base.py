@@ -88,9 +88,8 @@ class CohortAlgorithm(Algorithm[S, ClientAnswers], Protocol[S]):
     are numbered in its own order, so that its first one has the number `first`.
     """
 
-    @property
-    def release_kind(self) -> str:
-        """The one kind of release that clients are asked for."""
+    def release_kind(self, task: bytes) -> str:
+        """Return the one kind of release that a task asks clients for."""
 
     @property
     def round_timeout_s(self) -> int:

@@ -5,18 +5,24 @@ All neighbours are clients. Simulation only: data is read in the open, and noise
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.methods.admm.grid import to_grid
 from colonnade.methods.admm.packing import pack
-from colonnade.methods.admm.prox import Client, Problems, design
-from colonnade.methods.admm.spec import MAX_STATE, AdmmSpec
+from colonnade.methods.admm.prox import Client, Problems, design, factorise
+from colonnade.methods.admm.recipe import gradient_step, planned_radii
+from colonnade.methods.admm.releases import Release
+from colonnade.methods.admm.spec import MAX_STATE, AdmmSpec, Aggregate, Sampling, Variant
+from colonnade.privacy.accounting import rho_from_units
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.privacy.sampling import NoiseSource
+from colonnade.server.methods.admm.rules import Duals, share
 from colonnade.server.methods.admm.state import SEED_BYTES
-from colonnade.server.methods.admm.steps import AdmmCoordinator, share
+from colonnade.server.methods.admm.steps import AdmmCoordinator
 from colonnade.simulate.inprocess.admm import Pool
 from colonnade.wire.cohort import ClientAnswers
 
@@ -46,28 +52,75 @@ def optimum(pool: Pool, *, tolerance: float = 1e-10) -> FloatArray:
     return coef
 
 
-def federated(problems: Problems, noise: NoiseSource, *, seed: int = 0) -> FloatArray:
-    """Run the job's own steps without ledgers, everybody answering: for long series of runs."""
+def federated(
+    problems: Problems, noise: NoiseSource, *, seed: int = 0, hosts: int = 1
+) -> FloatArray:
+    """Run the job's own steps without ledgers, everybody answering: for long series of runs.
+
+    ``hosts`` have equally many clients each, which matters where they release sums.
+    """
     spec = problems.spec
-    coordinator, code = AdmmCoordinator(spec), spec.code
+    coordinator = AdmmCoordinator(spec)
     state = coordinator.start(seed.to_bytes(SEED_BYTES, "little"))
     while not coordinator.finished(state):
         tasks = coordinator.tasks(state)
-        exact = problems.displacements(tasks.clients, tasks.points)
-        noisy = spec.mechanism.perturb(exact, noise)
-        bodies = [pack(code, each) for each in noisy]
+        release = spec.release(state.round)
+        exact = problems.displacements(tasks.clients, tasks.points, round_=state.round)
+        if spec.aggregate is Aggregate.NONE:
+            bodies = [pack(release.code, each) for each in release.mechanism.perturb(exact, noise)]
+        else:
+            bodies = _sums(release, exact, tasks.clients * hosts // spec.n_clients, noise)
         said = ClientAnswers(tasks.clients, tasks.rounds, bodies, np.empty(0, np.int64))
         state = coordinator.absorb(state, said)
     return coordinator.coefficients(state)
 
 
-def centralised(problems: Problems, noise: NoiseSource) -> FloatArray:
-    """Run the same ADMM with all clients at one trusted place, every client in every round.
+def _sums(release: Release, exact: IntArray, host: IntArray, noise: NoiseSource) -> list[bytes]:
+    """Return a noisy sum for each host, with the first of its clients; nothing with the others."""
+    bodies = [b""] * len(exact)
+    for number in np.unique(host):
+        total = exact[host == number].sum(axis=0)
+        first = int(np.flatnonzero(host == number)[0])
+        bodies[first] = pack(release.code, release.mechanism.perturb(total, noise))
+    return bodies
 
-    Privacy: only the noisy sum of the displacements is public, and the mean dual with it. A hidden
-    dual depends on its own client's data and on public vectors alone, and every displacement is
-    clipped to ``R``, so replacing one client moves the sum by at most ``2 R``. What a client may
-    pay in the federated job is divided among all rounds here.
+
+def centralised(clients: Sequence[Client], spec: AdmmSpec, noise: NoiseSource) -> FloatArray:
+    """Run the same job at one trusted place: every client in every round, one noise in each.
+
+    Privacy: only the noisy sum of the displacements is public. What a client may pay for
+    displacements in the federated job is divided among all rounds here; user-level, as there.
+    """
+    if spec.variant is Variant.PAPER:
+        return _centralised_duals(factorise(clients, spec), noise)
+    n = spec.n_clients
+    numbers: dict[str, Any] = {
+        "sampled": n,
+        "minimum": 1,
+        "participations": spec.steps,
+        "release_units": spec.release_units * spec.max_participations // spec.steps,
+        "aggregate": Aggregate.HOST,
+        "sampling": Sampling.FIXED,
+    }
+    rho = rho_from_units(numbers["release_units"])
+    sizes: dict[str, Any] = {"dim": spec.dim, "sampled": n, "noises": 1, "rho": rho}
+    if spec.variant is Variant.PLANNED:
+        rows, steps = spec.client_rows, spec.steps
+        numbers["radii"] = planned_radii(spec.loss, rows=rows, steps=steps, **sizes)
+    else:
+        numbers["gamma"], numbers["lipschitz"] = gradient_step(
+            spec.loss, rounds=spec.rounds, **sizes
+        )
+    whole = replace(spec, **numbers)
+    return federated(factorise(clients, whole), noise)
+
+
+def _centralised_duals(problems: Problems, noise: NoiseSource) -> FloatArray:
+    """Run ADMM with duals at one place.
+
+    Privacy: the mean dual is public with the noisy sum. A hidden dual depends on its own client's
+    data and on public vectors alone, and every displacement is clipped to ``R``, so replacing one
+    client moves the sum by at most ``2 R``.
     """
     spec, n = problems.spec, problems.counts.size
     units = spec.max_units // spec.rounds
@@ -98,7 +151,7 @@ def token_walk(problems: Problems, noise: NoiseSource, walk: Sequence[int]) -> F
     them and none is printed. As a job it is therefore ``sampled = 1``.
     """
     spec, code = problems.spec, problems.spec.code
-    coordinator = AdmmCoordinator(spec)
+    duals = Duals(spec)
     u = np.zeros((problems.counts.size, spec.dim), np.int64)  # each row is with its client
     z, total = np.zeros(spec.dim, np.int64), np.zeros(spec.dim, np.int64)
     for client in walk:
@@ -109,7 +162,7 @@ def token_walk(problems: Problems, noise: NoiseSource, walk: Sequence[int]) -> F
         after = np.clip(after, -MAX_STATE, MAX_STATE)
         total += after - u[client]
         u[client] = after
-        z = coordinator.consensus(total)
+        z = duals.consensus(total)
     return z.astype(np.float64) * spec.unit
 
 

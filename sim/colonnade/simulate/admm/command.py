@@ -4,9 +4,9 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from colonnade.cli.options.admm import add_method_options, admm_options_of
+from colonnade.cli.options.admm import CountOrLikeness, add_method_options, admm_options_of
 from colonnade.cli.progress import show_progress
-from colonnade.client.planning import check_admm, cohort_sizes
+from colonnade.client.admm_planning import check_admm, cohort_sizes
 from colonnade.core.arguments import BadArgument
 from colonnade.core.errors import BadInput
 from colonnade.core.text import counted
@@ -50,7 +50,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="with --data: whose each row is; default: rows are dealt out to --clients",
     )
-    parser.add_argument("--clients", type=int, help=f"default {_CLIENTS}")
+    parser.add_argument(
+        "--clients",
+        nargs="+",
+        action=CountOrLikeness,
+        metavar="N|alike|different",
+        help=f"how many, default {_CLIENTS}; different: gradient steps, for clients whose rows are "
+        "of one class each, default alike",
+    )
+    parser.set_defaults(likeness="alike")
     parser.add_argument("--rows-per-client", type=int, help=f"default {_ROWS_PER_CLIENT}")
     parser.add_argument("--features", type=int, help=f"default {_FEATURES}")
     parser.add_argument("--loss", choices=("squared", "logistic"), default="squared")
@@ -185,6 +193,8 @@ def _found(judged: Judged) -> Result:
         "declined": about["declined"],
         "rounds_by_clients": about["rounds"],
         "sampled": about["sampled"],
+        "meant": about["meant"],
+        "variant": about["variant"],
         "limit": about["limit"],
         "quality": {
             "note": "simulation only",
@@ -230,7 +240,7 @@ def _lines(result: Result) -> Iterator[str]:
 def _why_fewer(about: Result) -> Iterator[str]:
     """Say why a job had fewer answers than rounds times clients drawn."""
     rounds, counts = about["rounds"], about["rounds_by_clients"]
-    fewer = rounds * about["sampled"] - about["answers"]
+    fewer = about["meant"] - about["answers"]
     short = [each for each in counts if each["asked"] < about["sampled"]]
     if fewer > 0 and short and about["at_limit"]:
         limit = counted(about["limit"], "answer")

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from colonnade.client import AdmmOptions
+from colonnade.client.admm_planning import admm_spec
 from colonnade.client.builder import job_over_clients
-from colonnade.client.planning import admm_spec, delta_of
+from colonnade.client.planning import delta_of
 from colonnade.core.text import counted
 from colonnade.simulate.admm.run import Dealt, Judged, found, judged
 from colonnade.simulate.run import Clock, Say, Show, run_job
@@ -48,7 +49,12 @@ def run_clients(
 ) -> Judged:
     """Run the job in ``folder``; return its report, with the quality of its model."""
     dealt, clients = setup.dealt, len(setup.dealt.clients)
-    spec = admm_spec(setup.options, clients=clients, features=len(dealt.sites[0].encoded()))
+    spec = admm_spec(
+        setup.options,
+        clients=clients,
+        features=len(dealt.sites[0].encoded()),
+        hosts=len(dealt.sites),
+    )
     most = counted(spec.max_participations, "time")
     say(
         f"{counted(clients, 'client')} at {counted(len(dealt.sites), 'host')}; plan: admm, "

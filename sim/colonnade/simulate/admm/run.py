@@ -12,7 +12,7 @@ from colonnade.core.arguments import BadArgument
 from colonnade.core.arrays import FloatArray
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
-from colonnade.methods.admm.prox import Client, factorise
+from colonnade.methods.admm.prox import Client
 from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.problem import Loss
 from colonnade.privacy.simulation import SeededNoise
@@ -167,7 +167,7 @@ def judged(report: Mapping[str, Any], spec: AdmmSpec, dealt: Dealt, *, seed: int
 
     best = scored(coef)
     rounds = [scored(_coef(point, spec)) for point in report["path"]]
-    whole = centralised(factorise(dealt.clients, spec), SeededNoise(seed))
+    whole = centralised(dealt.clients, spec, SeededNoise(seed))
     central, ours = scored(whole), rounds[-1]
 
     def compared(metric: str, field: str) -> dict[str, Any]:

@@ -8,10 +8,11 @@ from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec
 from colonnade.methods.moments.spec import MomentsSpec
 from colonnade.methods.problem import Loss
 from colonnade.methods.registry import method_of
+from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.simulate.data.synthetic import make
 from colonnade.simulate.evaluation.references import central_reference
-from colonnade.simulate.inprocess import moments
+from colonnade.simulate.inprocess import moments, sealed
 from colonnade.simulate.inprocess import vertical as inprocess
 from colonnade.simulate.inprocess.vertical import Data, Model, quality
 
@@ -19,6 +20,7 @@ from colonnade.simulate.inprocess.vertical import Data, Model, quality
 _FITS: dict[str, Callable[..., Model]] = {
     FrankWolfeSpec.kind: inprocess.fit,
     MomentsSpec.kind: moments.fit,
+    SealedSpec.kind: sealed.fit,
 }
 
 # Made-up rows, and values in all: enough for two digits in a few seconds.

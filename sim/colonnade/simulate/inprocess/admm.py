@@ -177,7 +177,8 @@ def run_with(
         coins = draw.random(len(said.bodies))
         # Others were asked again for what was already on its way.
         new = ~np.isin(said.clients, late.clients)
-        coordinator.check(expected, said.only(new))
+        size = host.spec.release(state.round).code.n_bytes
+        coordinator.check(expected, said.only(new), size)
         stored = concat(late, said.only(new & (coins >= trouble.late)))
         late = replace(said.only(new & (coins < trouble.late)), declined=nobody)
         after = coordinator.absorb(state, stored)
@@ -185,8 +186,8 @@ def run_with(
         if on_round is not None and after.round > state.round:
             on_round(after)
         state = after
-    releases = len(host.ledger.state.stored)
-    payload = host.spec.payload_bytes(releases)
+    kept = host.ledger.state.stored
+    releases, payload = len(kept), sum(each.body_bytes for each in kept.values())
     return Outcome(
         state, coordinator.coefficients(state), host.ledger, releases, payload, tuple(log)
     )

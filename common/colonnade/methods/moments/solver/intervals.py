@@ -26,14 +26,13 @@ Where nothing was bought between parties the numbers assumed below are a guess: 
 """
 
 import math
-import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from colonnade.core.arrays import FloatArray
 from colonnade.linear.gram import onto_ball
+from colonnade.linear.intervals import Intervals, own_noise
 from colonnade.methods.moments.solver.directions import (
     Directions,
     Pair,
@@ -56,28 +55,6 @@ _ASSUMED_FIRST, _ASSUMED = 0.04, 0.01
 _BIAS = 0.02
 
 
-@dataclass(frozen=True, slots=True)
-class Intervals:
-    """Coefficients in standard deviations, with their errors and intervals.
-
-    ``vif`` are variance inflation factors: by how much other columns raise a coefficient's
-    sampling variance (Marquardt 1970).
-    """
-
-    coef: FloatArray
-    error: FloatArray
-    low: FloatArray
-    high: FloatArray
-    vif: FloatArray
-
-    def p_values(self) -> FloatArray:
-        """Return how probable estimates at least as far from 0 are if coefficients are 0.
-
-        By the normal distribution and both kinds of error: that of rows and that of privacy.
-        """
-        return np.array([math.erfc(score) for score in np.abs(self.coef / self.error) / 2.0**0.5])
-
-
 def intervals(
     spec: MomentsSpec,
     locals_: Sequence[Local],
@@ -91,8 +68,6 @@ def intervals(
 
     ``n_rows`` are the people of the two parties that have fewest in common.
     """
-    if not 0.0 < level < 1.0:
-        raise ValueError("a level lies between 0 and 1")
     found = estimate(spec, locals_, directions, products)
     inverse = np.linalg.inv(found.gram)
     plain = inverse @ found.target
@@ -102,7 +77,12 @@ def intervals(
     unexplained = min(max(1.0 - float(found.target @ plain), 0.05), 1.0)
     moved = unexplained / n_rows * found.gram
     for span, local in zip(spans, locals_, strict=True):
-        moved[span, span] += _own(local, coef[span])
+        moved[span, span] += own_noise(
+            coef[span],
+            diagonal=local.diagonal_error,
+            off=local.gram_error,
+            target=local.target_error,
+        )
     share = np.full(len(coef), _BIAS)
     if len(locals_) > 1:
         moved = moved + _between(spec, locals_, directions, products, coef)
@@ -112,19 +92,7 @@ def intervals(
     bias = share * np.maximum(np.abs(plain), np.abs(alone))
     left_off = inverse @ np.concatenate([local.left_off for local in locals_])
     variance = np.diag(inverse @ moved @ inverse.T) + bias**2 + left_off**2
-    error = np.sqrt(np.maximum(variance, 0.0))
-    reach = statistics.NormalDist().inv_cdf(0.5 + level / 2.0) * error
-    vif = np.diag(inverse) * np.diag(found.gram)
-    return Intervals(plain, error, plain - reach, plain + reach, vif)
-
-
-def _own(local: Local, coef: FloatArray) -> FloatArray:
-    """Return the covariance of ``dc - dG x`` from the noise of a party's own moments."""
-    off, diagonal = local.gram_error**2, local.diagonal_error**2
-    spread = np.outer(coef, coef) * off
-    total = off * float(coef @ coef)
-    np.fill_diagonal(spread, total + (diagonal - off) * coef**2 + local.target_error**2)
-    return spread
+    return Intervals.of(plain, variance, vif=np.diag(inverse) * np.diag(found.gram), level=level)
 
 
 def _between(
@@ -230,10 +198,3 @@ def _completed(local: Local, directions: Directions) -> FloatArray:
         if left is not None:
             found.append(left)
     return np.stack(found)
-
-
-def correlations(gram: FloatArray) -> FloatArray:
-    """Return the correlation matrix that a Gram matrix stands for."""
-    scale = np.sqrt(np.maximum(np.diag(gram), 1e-12))
-    clipped: FloatArray = np.clip(gram / np.outer(scale, scale), -1.0, 1.0)
-    return clipped

@@ -14,9 +14,9 @@ from colonnade.core.arrays import IntArray
 from colonnade.core.errors import BadInput
 from colonnade.data.model import LinearModel
 from colonnade.data.model_file import LossName
-from colonnade.methods.admm.codec import asked_in, tasks_to_bytes, without_points
+from colonnade.methods.admm.codec import asked_in, step_in, tasks_to_bytes, without_points
 from colonnade.methods.admm.job_spec import AdmmJobSpec
-from colonnade.methods.admm.spec import DISPLACEMENT
+from colonnade.methods.admm.releases import WHOLE
 from colonnade.methods.job import Job
 from colonnade.methods.models import model_encodings, model_features, model_label
 from colonnade.server.methods.admm.state import (
@@ -74,10 +74,9 @@ class FederatedAdmm:
                 tasks[part.party] = tasks_to_bytes(asked.only(mine).shifted(-first))
         return tasks
 
-    @property
-    def release_kind(self) -> str:
-        """The one kind of release."""
-        return DISPLACEMENT
+    def release_kind(self, task: bytes) -> str:
+        """Return the kind of release that a task asks for."""
+        return self.method.spec.release(step_in(task)).kind
 
     @property
     def round_timeout_s(self) -> int:
@@ -103,7 +102,8 @@ class FederatedAdmm:
         questions[asked] = rounds
         if not np.isin(said.declined, asked).all():
             raise BadInput(f"party {party} declined for a client that was not asked")
-        self.solver.check(questions, said)
+        kind = self.release_kind(task)
+        self.solver.check(questions, said, self.method.body_bytes(party, kind))
 
     def oldest_owed(self, state: AdmmState) -> int:
         """Return the least round whose question is still owed an answer, or the open drawing."""
@@ -125,8 +125,9 @@ class FederatedAdmm:
         """Say what the open round lacks."""
         count = int(np.count_nonzero(state.answered))
         count += sum(len(said.bodies) for said in answers.values())
-        spec = self.method.spec
-        return f"round {state.round} of {spec.rounds} had {count} answers and needs {spec.minimum}"
+        spec, round_ = self.method.spec, min(state.round, self.method.spec.rounds)
+        needed = spec.cohort(round_).minimum
+        return f"round {round_} of {spec.rounds} had {count} answers and needs {needed}"
 
     def check(self, state: AdmmState, party: str, answer: ClientAnswers) -> None:
         """Accept: `check_answers` has checked the answer against its task."""
@@ -170,8 +171,8 @@ class FederatedAdmm:
 
     def cost(self, party: str, kind: str, round_: int) -> int:
         """Return the price of one client's release, in units."""
-        del party, kind, round_
-        return self.method.spec.mechanism.cost
+        del party, round_  # one price at every radius
+        return self.method.spec.release_of(kind).cost
 
     def body_bytes(self, party: str, kind: str) -> int:
         """Return the exact size of one release's payload."""
@@ -179,12 +180,27 @@ class FederatedAdmm:
 
     def participations(self, state: AdmmState, party: str) -> IntArray:
         """Return how often each client of ``party`` has answered."""
+        return state.answers[self._rows(party)]
+
+    def _rows(self, party: str) -> slice:
         first = self.method.first(party)
-        return state.taken[first : first + self.method.part(party).clients]
+        return slice(first, first + self.method.part(party).clients)
+
+    def costs(self, state: AdmmState) -> IntArray:
+        """Return what the job has cost each client, in units."""
+        spec = self.method.spec
+        price = 0 if spec.own_intercept is None else spec.own_intercept.cost
+        return state.taken * spec.displacement.cost + state.intercepts * price
+
+    def sent_bytes(self, state: AdmmState, party: str) -> IntArray:
+        """Return the payload that each client of ``party`` has sent."""
+        spec, rows = self.method.spec, self._rows(party)
+        own: IntArray = state.intercepts[rows] * spec.intercept_bytes
+        return state.taken[rows] * spec.body_bytes + own
 
     def spent(self, state: AdmmState, party: str) -> int:
         """Return the most that the job has cost any one client of ``party``, in units."""
-        return int(self.participations(state, party).max()) * self.method.spec.mechanism.cost
+        return int(self.costs(state)[self._rows(party)].max())
 
     def model(self, state: AdmmState) -> LinearModel:
         """Return the model so far; its columns are every client's."""
@@ -209,6 +225,8 @@ class FederatedAdmm:
         """Return the method's public numbers."""
         spec, penalty = self.method.spec, self.method.spec.penalty
         return {
+            "variant": spec.variant.value,
+            "aggregate": spec.aggregate.value,
             "clients": spec.n_clients,
             "rounds": spec.rounds,
             "sampled": spec.sampled,
@@ -225,5 +243,9 @@ class FederatedAdmm:
             "l2": penalty.l2,
             "box": 0.0 if np.isinf(penalty.bound) else penalty.bound,
             "release_units": spec.release_units,
+            "last_radius": spec.radii[-1] / WHOLE if spec.radii else 1.0,
+            "intercept_rounds": spec.intercept_rounds,
+            "intercept_units": spec.intercept_units,
+            "client_rows": spec.client_rows,
             "noise": float(np.sqrt(spec.mechanism.sigma2)) * spec.unit,
         }

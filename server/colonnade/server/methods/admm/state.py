@@ -16,10 +16,10 @@ from colonnade.core.arrays import IntArray
 from colonnade.wire.cohort import ClientAnswers
 
 SEED_BYTES = 32
-_HEAD = struct.Struct("<8sIIIII32s")
-_MAGIC = b"admm/3\0\0"
-_CHANGE_HEAD = struct.Struct("<8sIIII")
-_CHANGE_MAGIC = b"admm+2\0\0"
+_HEAD = struct.Struct("<8s7I32s")
+_MAGIC = b"admm/4\0\0"
+_CHANGE_HEAD = struct.Struct("<8sIII")
+_CHANGE_MAGIC = b"admm+3\0\0"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,36 +29,51 @@ class AdmmState:
     round: int  # that is open
     drawing: int  # of the job, that is open: the same number as the round while each needs but one
     seed: bytes  # of the sampling; the coordinator's secret
-    z: IntArray  # (dim,)
-    total: IntArray  # (dim,): the exact sum of u
-    u: IntArray  # (n_clients, dim)
-    taken: IntArray  # (n_clients,): answers so far
+    z: IntArray  # (dim,); planned, (dim + 1,): the radius of the next question about the intercept
+    total: IntArray  # (dim,): the exact sum of u; without duals, of the open round's displacements
+    u: IntArray  # (n_clients, dim); without duals (0, dim)
+    taken: IntArray  # (n_clients,): displacements so far
+    intercepts: IntArray  # (n_clients,): answers about the intercept so far
     owed: IntArray  # (n_clients,): round of the unanswered task of an earlier drawing, or 0
     declined: NDArray[np.bool_]  # (n_clients,)
     answered: NDArray[np.bool_]  # (n_clients,): in earlier drawings of the open round
     past: Mapping[int, IntArray] = field(default_factory=dict)  # z of the rounds in `owed`
+    # (rounds done, 2): answers and noises that moved the model in each; only without duals.
+    counts: IntArray = field(default_factory=lambda: np.empty((0, 2), np.int64))
+    # (rounds of the intercept opened, 5): b, radius, and sum, number and noises of the answers.
+    questions: IntArray = field(default_factory=lambda: np.empty((0, 5), np.int64))
+
+    @property
+    def answers(self) -> IntArray:
+        """Answers of each client so far, of all kinds."""
+        return self.taken + self.intercepts
 
 
-def start_state(n_clients: int, dim: int, seed: bytes) -> AdmmState:
-    """Return the state before round 1: all zero."""
+def start_state(
+    n_clients: int, dim: int, seed: bytes, *, duals: bool = True, extra: int = 0
+) -> AdmmState:
+    """Return the state before round 1: all zero; ``extra`` numbers stand beside the model."""
     if len(seed) != SEED_BYTES:
         raise ValueError(f"a seed has {SEED_BYTES} bytes")
     none, empty = np.zeros(n_clients, np.int64), np.zeros(dim, np.int64)
-    u = np.zeros((n_clients, dim), np.int64)
-    nobody = np.zeros(n_clients, np.bool_)
-    return AdmmState(1, 1, seed, empty, empty, u, none, none, nobody, nobody)
+    u = np.zeros((n_clients if duals else 0, dim), np.int64)
+    nobody, z = np.zeros(n_clients, np.bool_), np.zeros(dim + extra, np.int64)
+    return AdmmState(1, 1, seed, z, empty, u, none, none, none, nobody, nobody)
 
 
 def encode_state(state: AdmmState) -> bytes:
     """Return the whole state's bytes."""
-    n, dim = state.u.shape
     rounds = sorted(state.past)
+    sizes = (state.taken.size, state.total.size, state.z.size, len(state.u))
+    numbers = (state.taken, state.intercepts, state.owed, np.array(rounds))
+    vectors = (state.z, state.total, state.counts, state.questions)
+    lengths = np.array([len(state.counts), len(state.questions)])
     return b"".join(
         (
-            _HEAD.pack(_MAGIC, n, dim, state.round, state.drawing, len(rounds), state.seed),
-            *(part.astype("<u4").tobytes() for part in (state.taken, state.owed, np.array(rounds))),
+            _HEAD.pack(_MAGIC, *sizes, state.round, state.drawing, len(rounds), state.seed),
+            *(part.astype("<u4").tobytes() for part in (lengths, *numbers)),
             *(np.packbits(part).tobytes() for part in (state.declined, state.answered)),
-            *(part.astype("<i8").tobytes() for part in (state.z, state.total)),
+            *(part.astype("<i8").tobytes() for part in vectors),
             *(state.past[round_].astype("<i8").tobytes() for round_ in rounds),
             state.u.astype("<i8").tobytes(),
         )
@@ -69,22 +84,27 @@ def decode_state(body: bytes) -> AdmmState:
     """Return the state that the bytes stand for; `ValueError` if they are no state."""
     if len(body) < _HEAD.size or not body.startswith(_MAGIC):
         raise ValueError("the bytes are no state")
-    _, n, dim, round_, drawing, n_past, seed = _HEAD.unpack_from(body)
+    _, n, dim, size, duals, round_, drawing, n_past, seed = _HEAD.unpack_from(body)
     parts = _Parts(body, _HEAD.size)
-    taken, owed, rounds = parts.take("<u4", n), parts.take("<u4", n), parts.take("<u4", n_past)
+    n_counts, n_questions = parts.take("<u4", 2).tolist()
+    taken, intercepts, owed = (parts.take("<u4", n) for _ in range(3))
+    rounds = parts.take("<u4", n_past)
     declined, answered = parts.flags(n), parts.flags(n)
-    z, total = parts.take("<i8", dim), parts.take("<i8", dim)
-    past = {number: parts.take("<i8", dim) for number in rounds.tolist()}
-    u = parts.take("<i8", n * dim).reshape(n, dim)
+    z, total = parts.take("<i8", size), parts.take("<i8", dim)
+    counts = parts.take("<i8", 2 * n_counts).reshape(-1, 2)
+    questions = parts.take("<i8", 5 * n_questions).reshape(-1, 5)
+    past = {number: parts.take("<i8", size) for number in rounds.tolist()}
+    u = parts.take("<i8", duals * dim).reshape(duals, dim)
     parts.end()
-    return AdmmState(round_, drawing, seed, z, total, u, taken, owed, declined, answered, past)
+    facts = (taken, intercepts, owed, declined, answered)
+    return AdmmState(round_, drawing, seed, z, total, u, *facts, past, counts, questions)
 
 
 def encode_change(said: ClientAnswers, z: IntArray) -> bytes:
-    """Return what a drawing used, all bodies of one size, and the model that came of it."""
-    size = len(said.bodies[0]) if said.bodies else 0
-    counts = z.size, said.clients.size, said.declined.size, size
-    numbers = said.clients, said.rounds, said.declined
+    """Return what a drawing used, and the model that came of it; bodies have their own sizes."""
+    sizes = np.array([len(body) for body in said.bodies], np.int64)
+    counts = z.size, said.clients.size, said.declined.size
+    numbers = said.clients, said.rounds, said.declined, sizes
     return b"".join(
         (
             _CHANGE_HEAD.pack(_CHANGE_MAGIC, *counts),
@@ -99,11 +119,12 @@ def decode_change(body: bytes) -> tuple[ClientAnswers, IntArray]:
     """Return what the bytes of a change say; `ValueError` if they are none."""
     if len(body) < _CHANGE_HEAD.size or not body.startswith(_CHANGE_MAGIC):
         raise ValueError("the bytes are no change of a state")
-    _, dim, n_answers, n_declined, size = _CHANGE_HEAD.unpack_from(body)
+    _, dim, n_answers, n_declined = _CHANGE_HEAD.unpack_from(body)
     parts = _Parts(body, _CHANGE_HEAD.size)
     clients, rounds = parts.take("<u4", n_answers), parts.take("<u4", n_answers)
-    declined, z = parts.take("<u4", n_declined), parts.take("<i8", dim)
-    bodies = [parts.next(size) for _ in range(n_answers)]
+    declined, sizes = parts.take("<u4", n_declined), parts.take("<u4", n_answers)
+    z = parts.take("<i8", dim)
+    bodies = [parts.next(size) for size in sizes.tolist()]
     parts.end()
     return ClientAnswers(clients, rounds, bodies, declined), z
 

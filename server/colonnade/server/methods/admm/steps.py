@@ -3,14 +3,17 @@
 Everything here is a function of public numbers and of what clients released, so nothing of it is
 private. Vectors are integers in grid steps (`admm.spec`); a round adds integers, so the order
 of its answers does not matter, and the same answers in the same rounds give the same state, bit for
-bit. The one real-number step, the penalty's proximal map, is a fixed sequence of correctly rounded
-operations on the exact sum of all ``u_i``.
+bit. The one real-number step is a fixed sequence of correctly rounded operations on exact sums, and
+its result is stored. What answers do to the model is the variant's rule (`rules`, `planned`).
 
 Rounds and late answers. A client has at most one unanswered task. It keeps the round it was made
 in, and with it the ``z`` from which its ``v`` was made; a sampled client that still owes an answer
-is asked the same again, which costs it nothing new. Its ``u_i`` has not moved meanwhile, so the
-answer is applied as if it had come in time, ``u_i <- u_i + 2 lambda (z - u_i + d)`` with the task's
-own ``z``, in whichever round the coordinator stored it.
+is asked the same again, which costs it nothing new. With duals its ``u_i`` has not moved meanwhile,
+so the answer is applied as if it had come in time, ``u_i <- u_i + 2 lambda (z - u_i + d)`` with the
+task's own ``z``, in whichever round the coordinator stored it. A planned job forgets what is owed
+when its displacements end and the rounds of the intercept begin. A sum counts in its own drawing
+or not at all: asked again it would have other clients in it, so it is asked under a new number,
+with new noise and at a new price.
 
 Drawings. A round asks those whom it draws; if they leave it short of the job's minimum, it draws
 others in place of those missing, as often as it takes. What was answered so far has moved its
@@ -21,21 +24,27 @@ minimum, and only that ends a round. A client that declines leaves the job.
 
 import functools
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.errors import BadInput
-from colonnade.methods.admm.packing import unpack_many
-from colonnade.methods.admm.spec import MAX_STATE, STEP_UNIT, AdmmSpec, Sampling
+from colonnade.methods.admm.recipe import JOINT
+from colonnade.methods.admm.spec import AdmmSpec, Aggregate, Sampling, Variant
 from colonnade.methods.admm.tasks import ClientTasks
+from colonnade.server.methods.admm.planned import Planned
+from colonnade.server.methods.admm.rules import Duals, Gradients, Rule
 from colonnade.server.methods.admm.state import AdmmState, start_state
 from colonnade.wire.cohort import ClientAnswers
 
-_STEP_BITS = STEP_UNIT.bit_length() - 1
+_RULES: Mapping[Variant, Callable[[AdmmSpec], Rule]] = {
+    Variant.PAPER: Duals,
+    Variant.GRADIENT: Gradients,
+    Variant.PLANNED: Planned,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +52,10 @@ class AdmmCoordinator:
     """Steps of one job; clients are numbered in the order of the job."""
 
     spec: AdmmSpec
+    rule: Rule = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rule", _RULES[self.spec.variant](self.spec))
 
     def start(self, seed: bytes) -> AdmmState:
         """Return the state before round 1: all zero.
@@ -53,16 +66,24 @@ class AdmmCoordinator:
             32 bytes from the operating system. Who is sampled follows from it and is as secret as
             it is; no client's own guarantee rests on that.
         """
-        return start_state(self.spec.n_clients, self.spec.dim, seed)
+        variant = self.spec.variant
+        extra = 2 if variant is Variant.PLANNED else 0
+        duals = variant is Variant.PAPER
+        return start_state(self.spec.n_clients, self.spec.dim, seed, duals=duals, extra=extra)
 
     def finished(self, state: AdmmState) -> bool:
         """Return whether all rounds are done, or too few clients are left for the open one."""
+        if state.round > self.spec.rounds:
+            return True
         left = int(np.count_nonzero(self._free(state) | state.answered))
-        return state.round > self.spec.rounds or left < self.spec.minimum
+        return left < self.spec.cohort(state.round).minimum
 
     def enough(self, state: AdmmState, more: int = 0) -> bool:
         """Return whether the open round has its minimum with so many answers more."""
-        return int(np.count_nonzero(state.answered)) + more >= self.spec.minimum
+        return int(np.count_nonzero(state.answered)) + more >= self._minimum(state)
+
+    def _minimum(self, state: AdmmState) -> int:
+        return self.spec.cohort(min(state.round, self.spec.rounds)).minimum
 
     def sampled(self, state: AdmmState) -> IntArray:
         """Return the clients of the open drawing, in rising order.
@@ -72,11 +93,13 @@ class AdmmCoordinator:
         further drawing of a round asks for what is missing, and clients that were not asked first.
         """
         spec, free = self.spec, self._free(state) & ~state.answered
-        drawn, count = _drawn(state.seed, state.drawing, spec.n_clients), spec.sampled
-        if spec.sampling is Sampling.POISSON and spec.sampled < spec.n_clients:
-            threshold = np.uint64((spec.sampled << 64) // spec.n_clients)
+        size = spec.cohort(state.round)
+        drawn, count = _drawn(state.seed, state.drawing, spec.n_clients), size.sampled
+        steps = state.round <= spec.steps  # of the intercept everybody is asked once
+        if spec.sampling is Sampling.POISSON and steps and count < spec.n_clients:
+            threshold = np.uint64((count << 64) // spec.n_clients)
             below = int((drawn[free] < threshold).sum())
-            count = min(max(below, spec.minimum), spec.max_sampled)
+            count = min(max(below, size.minimum), spec.max_sampled)
         count -= int(np.count_nonzero(state.answered))
         asked = state.owed == state.round
         first = _smallest(drawn, np.flatnonzero(free & ~asked), count)
@@ -98,8 +121,15 @@ class AdmmCoordinator:
             return ClientTasks(nobody, nobody, np.empty((0, self.spec.dim), np.int64))
         clients = self.sampled(state)
         rounds = np.where(state.owed[clients] > 0, state.owed[clients], state.round)
-        z = self._seen(state, rounds)
-        return ClientTasks(clients, rounds, z - share(self.spec.dual_gain, state.u[clients] - z))
+        points = self.rule.points(state, clients, self._seen(state, rounds))
+        if self._sums:
+            return ClientTasks(clients, np.full_like(rounds, state.drawing), points, state.round)
+        return ClientTasks(clients, rounds, points)
+
+    @property
+    def _sums(self) -> bool:
+        """Whether answers are sums: a drawing's belong to it alone and are never asked again."""
+        return self.spec.aggregate is not Aggregate.NONE
 
     def decline(self, state: AdmmState, *clients: int) -> AdmmState:
         """Let clients go: they are asked nothing more, and what they owe is forgotten."""
@@ -115,10 +145,10 @@ class AdmmCoordinator:
         owed = state.owed.copy()
         if not self.finished(state):
             asked = self.sampled(state)
-            owed[asked[owed[asked] == 0]] = state.round
+            owed[asked[owed[asked] == 0]] = state.drawing if self._sums else state.round
         return owed
 
-    def check(self, expected: IntArray, said: ClientAnswers) -> None:
+    def check(self, expected: IntArray, said: ClientAnswers, size: int = 0) -> None:
         """Raise `BadInput` unless all that was said is ``expected`` and has the right size.
 
         Parameters
@@ -126,15 +156,20 @@ class AdmmCoordinator:
         expected
             For each client the round of its question, or 0; of all clients, or of those of one
             party if the party numbers them.
+        size
+            Of an answer; by default of a displacement.
         """
         known = (said.clients >= 0) & (said.clients < expected.size)
         asked = np.where(known, expected[np.where(known, said.clients, 0)], 0)
         if (wrong := np.flatnonzero((asked != said.rounds) | (asked == 0))).size:
             client, round_ = int(said.clients[wrong[0]]), int(said.rounds[wrong[0]])
             raise BadInput(f"client {client} was not asked for round {round_}")
-        size = self.spec.body_bytes
-        if other := set(map(len, said.bodies)) - {size}:
+        size = size or self.spec.body_bytes
+        # Who is in a sum has no bytes of its own.
+        if other := set(map(len, said.bodies)) - ({size, 0} if self._sums else {size}):
             raise BadInput(f"an answer has {min(other)} bytes instead of {size}")
+        if said.bodies and not any(said.bodies):
+            raise BadInput("a sum has no bytes")
 
     def absorb(self, state: AdmmState, said: ClientAnswers, *, in_place: bool = False) -> AdmmState:
         """Close the drawing: apply what was stored while it was open, late answers included.
@@ -147,57 +182,59 @@ class AdmmCoordinator:
             Write over the duals of ``state``, which is of no use then: there may be many clients,
             and few of them answer.
         """
-        after = self.replay(state, said, state.z, in_place=in_place)
+        after = self._collected(state, said, in_place=in_place)
         if after.round == state.round:
             return after
-        return replace(after, z=self.consensus(after.total))
+        return self._opened(after, self.rule.model(after))
 
     def replay(
         self, state: AdmmState, said: ClientAnswers, z: IntArray, *, in_place: bool = False
     ) -> AdmmState:
         """Return what `absorb` returned when it found ``z``; all that is computed are integers."""
-        spec, owed = self.spec, self.expected(state)
+        after = self._collected(state, said, in_place=in_place)
+        return after if after.round == state.round else self._opened(after, z)
+
+    def _collected(self, state: AdmmState, said: ClientAnswers, *, in_place: bool) -> AdmmState:
+        """Return the state with the answers in it, and as yet the model of before."""
+        owed = self.expected(state)
         clients, rounds = said.clients, said.rounds
         if np.unique(clients).size != clients.size or np.any(owed[clients] != rounds):
             raise ValueError("an answer was not asked for; answers are checked before")
-        moved = unpack_many(spec.code, said.bodies)
-        u, taken = state.u if in_place else state.u.copy(), state.taken.copy()
-        before = u[clients]
-        gap = self._seen(state, rounds) - before + moved
-        u[clients] = now = np.clip(before + share(spec.gain, gap), -MAX_STATE, MAX_STATE)
+        if self._sums:
+            said = replace(said, rounds=np.full_like(rounds, state.round))
+        seen = self._seen(state, said.rounds)
+        changes = self.rule.collect(state, said, seen, in_place=in_place)
+        counter = "taken" if state.round <= self.spec.steps else "intercepts"
+        taken = getattr(state, counter).copy()
         taken[clients] += 1
         owed[clients] = 0
         done = self.enough(state, clients.size)
         answered = np.zeros_like(state.answered) if done else state.answered.copy()
         answered[clients] = not done
+        if self._sums or (done and state.round == self.spec.steps):
+            owed[:] = 0
         after = replace(
             state,
+            **changes,
             round=state.round + done,
             drawing=state.drawing + 1,
-            z=z,
-            total=state.total + (now - before).sum(axis=0),
-            u=u,
-            taken=taken,
             owed=owed,
             answered=answered,
             past=_kept({**state.past, state.round: state.z}, owed),
+            **{counter: taken},
         )
         return self.decline(after, *said.declined.tolist()) if said.declined.size else after
 
+    def _opened(self, after: AdmmState, z: IntArray) -> AdmmState:
+        """Return the state after a round that led to ``z``."""
+        return replace(after, **self.rule.opened(after, z), z=z)
+
     def coefficients(self, state: AdmmState) -> FloatArray:
         """Return the model on scaled features, the intercept last if the job has one."""
-        return state.z.astype(np.float64) * self.spec.unit
-
-    def consensus(self, total: IntArray) -> IntArray:
-        """Return ``z``, the proximal point of the penalty at the mean of all ``u_i``."""
-        spec = self.spec
-        mean = total.astype(np.float64) / spec.n_clients * spec.unit
-        point = spec.penalty.prox(mean, np.full(spec.dim, spec.gamma), spec.scales)
-        # Rounding must not leave the box.
-        most = np.where(
-            spec.scales > 0.0, min(MAX_STATE, spec.penalty.bound // spec.unit), MAX_STATE
-        )
-        return np.clip(np.rint(point / spec.unit), -most, most).astype(np.int64)
+        coef = state.z[: self.spec.dim].astype(np.float64) * self.spec.unit
+        if self.spec.variant is Variant.PLANNED:
+            coef[-1] /= JOINT
+        return coef
 
     def _seen(self, state: AdmmState, rounds: IntArray) -> IntArray:
         """Return the ``z`` from which the tasks of ``rounds`` were made, one in a row."""
@@ -208,7 +245,9 @@ class AdmmCoordinator:
 
     def _free(self, state: AdmmState) -> NDArray[np.bool_]:
         """Return which clients may be asked."""
-        return ~state.declined & (state.taken < self.spec.max_participations)
+        taken = state.taken if state.round <= self.spec.steps else state.intercepts
+        limit = self.spec.cohort(min(state.round, self.spec.rounds)).limit
+        return ~state.declined & (taken < limit)
 
 
 @functools.lru_cache(maxsize=4)  # a drawing is looked at several times
@@ -225,11 +264,6 @@ def _smallest(drawn: NDArray[np.uint64], pool: IntArray, count: int) -> IntArray
     numbers = drawn[pool]
     least: IntArray = pool[numbers <= np.partition(numbers, count - 1)[count - 1]][:count]
     return least
-
-
-def share(gain: int, vectors: IntArray) -> IntArray:
-    """Return ``gain / STEP_UNIT`` of the vectors, rounded half up; all are bounded, below 2**63."""
-    return (gain * vectors + STEP_UNIT // 2) >> _STEP_BITS
 
 
 def _kept(past: Mapping[int, IntArray], owed: IntArray) -> dict[int, IntArray]:

@@ -15,7 +15,7 @@ from colonnade.core.arrays import IntArray
 from colonnade.core.errors import BadInput
 from colonnade.data.model import LinearModel
 from colonnade.methods.admm.accounting import CENTRAL_LABEL, CENTRAL_PREMISES, central_epsilons
-from colonnade.methods.admm.spec import DISPLACEMENT
+from colonnade.methods.admm.releases import DISPLACEMENT
 from colonnade.privacy.accounting import epsilon_of, rho_from_units
 from colonnade.server.methods.admm.job import FederatedAdmm
 from colonnade.server.methods.admm.state import AdmmState
@@ -31,7 +31,7 @@ class Point:
     """What was known after so many rounds."""
 
     done: int
-    taken: IntArray  # answers of each client so far
+    costs: IntArray  # of each client so far, in units
     model: LinearModel
 
 
@@ -44,6 +44,7 @@ class RoundCount:
     answers: int
     drawings: int
     done: bool
+    minimum: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,18 +72,19 @@ def history_of(
     known, state = 0, None
 
     def count(number: int, *, answers: int, done: bool) -> None:
-        before = counts.get(number, RoundCount(number, 0, 0, 0, done=False))
+        least = algorithm.method.spec.cohort(number).minimum
+        before = counts.get(number, RoundCount(number, 0, 0, 0, done=False, minimum=least))
         pending, drawings = before.answers + answers, before.drawings + 1
-        counts[number] = RoundCount(number, asked.size, pending, drawings, done=done)
+        counts[number] = RoundCount(number, asked.size, pending, drawings, done, least)
 
     for _, state in states:
-        total, number = int(state.taken.sum()), state.round
+        total, number = int(state.answers.sum()), state.round
         if points:
             done = number > max(round_of.values())
             asked = np.union1d(asked, drawn)
             count(max(round_of.values()), answers=total - known, done=done)
         if not points or number > points[-1].done + 1:
-            points.append(Point(number - 1, state.taken, algorithm.model(state)))
+            points.append(Point(number - 1, algorithm.costs(state), algorithm.model(state)))
             asked = np.empty(0, np.int64)
         drawn = _drawn(algorithm, state)
         round_of[state.drawing], known = number, total
@@ -114,38 +116,48 @@ def _drawn(algorithm: FederatedAdmm, state: AdmmState) -> IntArray:
 def clients_of(algorithm: FederatedAdmm, history: History) -> dict[str, Any]:
     """Return the report's part about clients."""
     spec, delta, last = algorithm.method.spec, algorithm.job.delta, history.last
-    cost, done = spec.mechanism.cost, history.points[-1].done
+    costs, done = algorithm.costs(last), history.points[-1].done
 
     def amount(units: int) -> dict[str, float]:
         rho = rho_from_units(units)
         return {"units": units, "rho": rho, "epsilon": epsilon_of(rho, delta)}
 
-    median = int(np.median(last.taken))
     return {
         "count": spec.n_clients,
         "declined": int(last.declined.sum()),
-        "answers": int(last.taken.sum()),
+        "answers": int(last.answers.sum()),
         "minimum": spec.minimum,
         "sampled": spec.sampled,
+        "meant": sum(spec.cohort(number + 1).sampled for number in range(spec.rounds)),
+        "variant": spec.variant.value,
+        "steps": spec.steps,
         "limit": spec.max_participations,
         "at_limit": int((last.taken >= spec.max_participations).sum()),
         "rounds": [asdict(each) for each in history.rounds],
         "unused": int(last.answered.sum()),
         "local": {
             "enforced": True,
-            "max": amount(cost * int(last.taken.max())),
-            "median": amount(cost * median),
+            "max": amount(int(costs.max())),
+            "median": amount(int(np.median(costs))),
             "promised": amount(spec.max_units),
         },
         "central": _central(algorithm, done),
-        "curves": _curves(algorithm, [(point.done, point.taken) for point in history.points]),
+        "curves": _curves(algorithm, [(point.done, point.costs) for point in history.points]),
         "body_bytes": spec.body_bytes,
+        "intercept_bytes": spec.intercept_bytes,
         # By party, in its clients' own order: how often each has answered.
         "answers_by_client": {
             part.party: algorithm.participations(last, part.party).tolist()
             for part in algorithm.method.parts
         },
+        "payload_by_client": _sizes(algorithm, last),
     }
+
+
+def _sizes(algorithm: FederatedAdmm, last: AdmmState) -> dict[str, list[int]]:
+    """Return the payload of each client by party."""
+    parts = algorithm.method.parts
+    return {part.party: algorithm.sent_bytes(last, part.party).tolist() for part in parts}
 
 
 def uplink_by_client(algorithm: FederatedAdmm, last: AdmmState) -> dict[str, Any]:
@@ -158,14 +170,16 @@ def uplink_by_client(algorithm: FederatedAdmm, last: AdmmState) -> dict[str, Any
     answers = {
         part.party: algorithm.participations(last, part.party) for part in algorithm.method.parts
     }
-    sizes = {party: (counts * spec.body_bytes).tolist() for party, counts in answers.items()}
+    intercepts = spec.n_clients if spec.intercept_rounds else 0
+    most = spec.payload_bytes(spec.n_clients * spec.max_participations, intercepts)
     return {
-        "predicted_most_bytes": spec.payload_bytes(spec.n_clients * spec.max_participations),
+        "predicted_most_bytes": most,
         "clients": {
             "kind": DISPLACEMENT,
             "body_bytes": spec.body_bytes,
+            "intercept_bytes": spec.intercept_bytes,
             "answers": {party: counts.tolist() for party, counts in answers.items()},
-            "payload_bytes": sizes,
+            "payload_bytes": _sizes(algorithm, last),
         },
     }
 
@@ -187,11 +201,11 @@ def _central(algorithm: FederatedAdmm, rounds: int) -> dict[str, Any]:
 
 
 def _curves(
-    algorithm: FederatedAdmm, taken: Sequence[tuple[int, IntArray]]
+    algorithm: FederatedAdmm, costs: Sequence[tuple[int, IntArray]]
 ) -> list[dict[str, float | int | None]]:
     """Return both figures as they grew over the rounds."""
     spec, delta = algorithm.method.spec, algorithm.job.delta
-    chosen = [taken[place] for place in _spread(len(taken), _MAX_POINTS)]
+    chosen = [costs[place] for place in _spread(len(costs), _MAX_POINTS)]
     counts = [done for done, _ in chosen]
     central: Sequence[float | None]
     try:
@@ -200,17 +214,17 @@ def _curves(
     except BadInput:
         central = [None] * len(counts)
 
-    def epsilon(participations: float) -> float:
-        return epsilon_of(rho_from_units(round(spec.mechanism.cost * participations)), delta)
+    def epsilon(units: float) -> float:
+        return epsilon_of(rho_from_units(round(units)), delta)
 
     return [
         {
             "round": done,
-            "local_max_epsilon": epsilon(float(answers.max())),
-            "local_median_epsilon": epsilon(float(np.median(answers))),
+            "local_max_epsilon": epsilon(float(units.max())),
+            "local_median_epsilon": epsilon(float(np.median(units))),
             "central_epsilon": model,
         }
-        for (done, answers), model in zip(chosen, central, strict=True)
+        for (done, units), model in zip(chosen, central, strict=True)
     ]
 
 

@@ -8,11 +8,12 @@ import numpy as np
 
 from colonnade.core.errors import BadInput
 from colonnade.data.model import LinearModel
+from colonnade.linear.solutions import Wanted
 from colonnade.methods.job import Job
 from colonnade.methods.models import linear_model
 from colonnade.methods.moments.codec import task_to_bytes
 from colonnade.methods.moments.solver.contribution import moments_contribution
-from colonnade.methods.moments.solver.solutions import Wanted, moments_summary, solved
+from colonnade.methods.moments.solver.solutions import moments_summary, solved
 from colonnade.methods.moments.solver.state import decode_state, encode_state
 from colonnade.methods.moments.solver.steps import MomentsSolver, MomentsState
 from colonnade.methods.moments.spec import MomentsSpec

@@ -9,10 +9,10 @@ import numpy as np
 
 from colonnade.core.errors import BadInput
 from colonnade.data.model import LinearModel
+from colonnade.linear.solutions import Wanted, solution
 from colonnade.methods.job import Job
 from colonnade.methods.models import linear_model
 from colonnade.methods.moments.method import MOMENTS
-from colonnade.methods.moments.solver.solutions import Wanted, solution
 from colonnade.methods.sealed.codec import task_to_bytes
 from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.server.methods.base import (

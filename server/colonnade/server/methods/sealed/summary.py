@@ -11,8 +11,8 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray
 from colonnade.linear.gram import onto_ball
+from colonnade.linear.solutions import gram_summary, rounded
 from colonnade.methods.moments.solver.people import people
-from colonnade.methods.moments.solver.solutions import gram_summary, rounded
 from colonnade.methods.sealed.charges import MAX_KEY_BITS, opened_millibits
 from colonnade.methods.sealed.claims import EVERYBODY, PROMISE, promise_of, told
 from colonnade.methods.sealed.kinds import OPENINGS, SEALED, parsed

@@ -1,0 +1,102 @@
+"""What a client of a job releases: radius, noise, price and packing, in exact integers.
+
+Privacy: the integer vector ``k`` that a client hands to the mechanism has ``|k| <= radius``, which
+is checked in integers as the last step before the noise (`admm.grid.to_grid`), for any data and any
+task. By the triangle inequality replacing all data of the client moves it by ``2 radius``, so a
+discrete Gaussian of variance ``s`` costs ``4 radius**2 / (2 s)`` zCDP (Canonne, Kamath and Steinke
+2020, Theorem 4). Nothing else is used: neither the loss, nor how well a step was solved, nor what
+the coordinator sent.
+
+Planned rounds have radii of their own. A radius is a number of quanta of ``R / 1024`` and its noise
+has that number squared times the variance of one quantum, so all of them have one price, to the
+unit, and one size: both are known before the job begins.
+
+Sums (`Aggregate.HOST`). A host that holds many clients' rows adds up the vectors of those who were
+asked and adds one noise. Replacing one client moves one term by at most ``2 radius`` and the sum no
+farther, so the price of every client in the sum is that of an answer with the same noise. This
+holds against everybody but the host, which has the rows anyway.
+"""
+
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from colonnade.privacy.mechanisms import DiscreteGaussian
+from colonnade.sketching.packing import ShareCode
+
+if TYPE_CHECKING:
+    from colonnade.methods.admm.spec import AdmmSpec
+
+DISPLACEMENT = "displacement"
+INTERCEPT = "intercept"
+# A planned radius is so many of these parts of the greatest.
+WHOLE = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One kind of release at one radius, in grid steps."""
+
+    kind: str
+    radius: int
+    mechanism: DiscreteGaussian
+    code: ShareCode
+
+    @property
+    def cost(self) -> int:
+        """Price in units of ``2**-50`` rho."""
+        return self.mechanism.cost
+
+
+def whole_release(spec: "AdmmSpec") -> Release:
+    """Return a displacement of the greatest radius."""
+    return _whole(DISPLACEMENT, spec.dim, spec.radius, spec.release_units, _packing(spec))
+
+
+def intercept_release(spec: "AdmmSpec") -> Release:
+    """Return a client's own intercept: one number; its task says how long a grid step is."""
+    return _whole(INTERCEPT, 1, spec.radius, spec.intercept_units, _packing(spec))
+
+
+def planned_release(spec: "AdmmSpec", part: int) -> Release:
+    """Return a displacement of ``part`` 1024ths of the greatest radius."""
+    return _planned(spec.dim, spec.radius, spec.release_units, part, _packing(spec))
+
+
+@dataclass(frozen=True, slots=True)
+class _Packing:
+    """How a vector is packed: coarsely or not, and of how many clients it may be the sum."""
+
+    coarse: bool
+    terms: int
+
+
+def _packing(spec: "AdmmSpec") -> _Packing:
+    return _Packing(spec.coarse, spec.max_terms)
+
+
+@functools.lru_cache(maxsize=64)
+def _whole(kind: str, dim: int, radius: int, units: int, packing: _Packing) -> Release:
+    mechanism = DiscreteGaussian.within(units, l2_sensitivity2=4 * radius**2)
+    return Release(kind, radius, mechanism, _code(dim, radius, mechanism, packing))
+
+
+@functools.lru_cache(maxsize=2048)
+def _planned(dim: int, radius: int, units: int, part: int, packing: _Packing) -> Release:
+    quantum = radius // WHOLE
+    one = DiscreteGaussian.within(units, l2_sensitivity2=4 * quantum**2)
+    mechanism = DiscreteGaussian(part**2 * one.sigma2, part**2 * one.l2_sensitivity2)
+    code = _code(dim, quantum, one, packing)
+    code = ShareCode(dim, part * code.step, code.width)
+    if not packing.coarse:
+        whole = DiscreteGaussian(WHOLE**2 * one.sigma2, WHOLE**2 * one.l2_sensitivity2)
+        code = _code(dim, radius, whole, packing)
+    return Release(DISPLACEMENT, part * quantum, mechanism, code)
+
+
+def _code(dim: int, radius: int, mechanism: DiscreteGaussian, packing: _Packing) -> ShareCode:
+    code = ShareCode.bounded(dim, packing.terms * radius, mechanism)
+    if packing.coarse:
+        return code
+    # The same reach, every integer kept.
+    return ShareCode(dim, 1, code.width + (code.step - 1).bit_length())
