@@ -49,7 +49,7 @@ class Predictor:
         today: Callable[[], dt.date],
     ) -> None:
         self._dataset, self._columns, self._ledger, self._gate = dataset, columns, ledger, gate
-        self._policy, self._coordinator, self._today = policy, coordinator, today
+        self.policy, self._coordinator, self._today = policy, coordinator, today
         self._folder = PredictionFolder.beside(dataset.folder)
         self._open: dict[str, PredictionAnswers] = {}
 
@@ -68,7 +68,7 @@ class Predictor:
             raise PolicyRefused(f"this party does not answer jobs of kind {job.kind!r}")
         party = self._ledger.opened.party
         trained_as, trained = training_job(spec, party)
-        allowance = self._policy.approve_prediction(
+        allowance = self.policy.approve_prediction(
             spec, trained_as, party, coordinator=self._coordinator, today=self._today()
         )
         if unwanted := [each for each in spec.middle if each not in allowance.middle]:
