@@ -9,17 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TypeVar
 
 from colonnade.core.config import Count, Positive, Strict, about, parse_toml, read_text
 from colonnade.core.errors import PolicyRefused
-from colonnade.ledger.decisions import ASK, AUTO
+from colonnade.ledger.decisions import AUTO
 from colonnade.methods.alignment.spec import AlignmentSpec
 from colonnade.methods.job import Job
 from colonnade.methods.prediction.spec import PredictionSpec
 from colonnade.methods.registry import kinds, method_of
 from colonnade.party.alignment.policy import TEMPLATE as ALIGN_TEMPLATE
-from colonnade.party.alignment.policy import AlignAllowance, AlignTable, Approvals, Approve
+from colonnade.party.alignment.policy import AlignAllowance, AlignTable
+from colonnade.party.officer.asking import Approvals, Approve, most_lenient, people_needed
 from colonnade.party.prediction.policy import TEMPLATE as PREDICT_TEMPLATE
 from colonnade.party.prediction.policy import PredictAllowance, PredictTable, granted
 from colonnade.party.sealed.policy import TEMPLATE as SEALED_TEMPLATE
@@ -83,7 +83,7 @@ class Allowance:
     @property
     def needed(self) -> int:
         """How many people have to agree."""
-        return self.approvals if self.approve == ASK else 0
+        return people_needed(self.approve, self.approvals)
 
     def objection(self, job: Job, party: str, today: dt.date) -> str | None:
         """Return why the job does not fit, or None."""
@@ -172,7 +172,7 @@ class Policy:
         """
         rules = self._alignments_for(coordinator)
         reasons = [(rule, rule.objection(spec, party, today)) for rule in rules]
-        return _fewest(reasons, "the policy has no [[align]] for this coordinator").needed
+        return most_lenient(reasons, "the policy has no [[align]] for this coordinator").needed
 
     def approve_prediction(
         self,
@@ -197,7 +197,7 @@ class Policy:
         """
         rules = self.for_coordinator(coordinator)
         reasons = [(rule, rule.objection(job, party, today)) for rule in rules]
-        return _fewest(reasons, "the policy allows this coordinator no jobs over columns")
+        return most_lenient(reasons, "the policy allows this coordinator no jobs over columns")
 
     def sealed_grant(self, coordinator: Identity) -> SealedGrant | None:
         """Return what a coordinator's sealed jobs are granted, if anything."""
@@ -213,18 +213,6 @@ class Policy:
             if any(ANY in each.features or name in each.features for each in allowed)
         ]
         return features, any(each.label for each in allowed)
-
-
-Rule = TypeVar("Rule", Allowance, AlignAllowance)
-
-
-def _fewest(objections: Sequence[tuple[Rule, str | None]], nothing: str) -> Rule:
-    """Return the rule without an objection that needs the fewest people."""
-    fitting = [rule for rule, reason in objections if reason is None]
-    if not fitting:
-        told = "; ".join(dict.fromkeys(reason for _, reason in objections if reason))
-        raise PolicyRefused(told or nothing)
-    return min(fitting, key=lambda rule: rule.needed)
 
 
 class _AllowTable(Strict, frozen=True):
