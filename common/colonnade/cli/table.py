@@ -144,6 +144,11 @@ COMMANDS = Command(
             _BOTH,
             _SIMULATIONS,
         ),
+        "demo": Command(
+            "the whole story: three messy files to a model, scores and a report",
+            "colonnade.simulate.demo.command",
+            _BOTH,
+        ),
         "plan": Command(
             "rounds, noise, bytes and accuracy to expect, before any data is read",
             "colonnade.simulate.plan_command",

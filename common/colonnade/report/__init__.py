@@ -43,6 +43,7 @@ The report object (``schema.Report`` has its types)::
                          probabilities, for the logistic loss of vertical jobs: mean_probability
                          of this job, base_rate, log_loss, base_rate_log_loss
     sealed               only for sealed jobs: experimental, promise (in words), parties, buckets,
+                         shields (rho by party, 0 for none),
                          max_key_bits and opened_bits: what a key may open, and by party does
                          releases: party, kind, rho and promise: "everybody",
                              "peers-follow-the-protocol" or "encrypted"; holds: the same in words

@@ -115,6 +115,7 @@ class ClientUplink(Value, frozen=True):
     answers: dict[str, tuple[int, ...]]
     payload_bytes: dict[str, tuple[int, ...]]
     intercept_bytes: int = 0
+    sums: bool = False
 
 
 class Uplink(Value, frozen=True):
