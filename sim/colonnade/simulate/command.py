@@ -78,7 +78,8 @@ def run(arguments: argparse.Namespace) -> int:
     check_file_options(arguments)
     arguments.parties = parties_of(arguments.parties)
     check_seed(arguments.seed)
-    check_receiver(arguments.predict_to, tuple(arguments.parties))
+    parties = tuple(arguments.parties)
+    check_receiver(arguments.predict_to, parties, exchange=arguments.exchange)
     if arguments.data is None:
         if isinstance(arguments.parties, Mapping):
             raise BadInput("--parties gives columns of --data to parties; name the file")
