@@ -112,17 +112,44 @@ class Vault:
                 coordinator=coordinator,
                 today=today,
             )
-        policy.for_coordinator(coordinator)  # one that may ask nothing is not talked to
+        self._staged: Policy | None = None
+        self._check_policy(policy)
         self._note_policy(policy)
 
-    def _note_policy(self, policy: Policy) -> None:
-        """Note the policy that is in use; one that asks people needs people who can be asked."""
+    def stage_policy(self, policy: Policy) -> None:
+        """Have another policy taken up before the next message; refuse one that cannot be used."""
+        self._check_policy(policy)
+        self._staged = policy
+
+    def take_policy(self) -> bool:
+        """Take up the policy that is staged; return whether there was one.
+
+        Jobs that were accepted go on; what is offered and accepted from now on is the new one's.
+        """
+        policy, self._staged = self._staged, None
+        if policy is None:
+            return False
+        self._policy = policy
+        if self._found is not None:
+            encodings = self._found.coarse.header.encodings
+            self._policy = policy.with_columns({each.name: each.names for each in encodings})
+        for side in self._sides:
+            side.policy = policy
+        self._note_policy(policy)
+        return True
+
+    def _check_policy(self, policy: Policy) -> None:
+        """Refuse a policy that asks too many people, or that allows the coordinator nothing."""
+        policy.for_coordinator(self.coordinator)  # one that may ask nothing is not talked to
         approvers = len(self._ledger.state.docket.approvers)
         if policy.needed > approvers:
             raise BadInput(
                 f"the policy asks for the agreement of {policy.needed}, and the ledger names "
                 f"{approvers} approvers; see 'colonnade ledger approvers'"
             )
+
+    def _note_policy(self, policy: Policy) -> None:
+        """Note the policy that is in use."""
         if policy.text:
             with self._ledger.lock:
                 self._ledger.note_policy(policy.text)

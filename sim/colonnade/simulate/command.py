@@ -79,9 +79,12 @@ def run(arguments: argparse.Namespace) -> int:
     check_file_options(arguments)
     arguments.parties = parties_of(arguments.parties)
     check_seed(arguments.seed)
-    check_receiver(arguments.predict_to, tuple(arguments.parties))
-    if arguments.evaluate is not None and arguments.overlap is not None:
-        raise BadInput("--evaluate and --overlap do not go together in a simulation yet")
+    parties = tuple(arguments.parties)
+    check_receiver(arguments.predict_to, parties, exchange=arguments.exchange)
+    if arguments.evaluate is not None:
+        if arguments.overlap is not None:
+            raise BadInput("--evaluate and --overlap do not go together in a simulation yet")
+        check_receiver(owner_of(arguments, parties), parties, exchange=arguments.exchange)
     if arguments.data is None:
         if isinstance(arguments.parties, Mapping):
             raise BadInput("--parties gives columns of --data to parties; name the file")

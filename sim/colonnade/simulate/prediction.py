@@ -38,10 +38,16 @@ from colonnade.simulate.sites import Column, Site
 _PURPOSE = "a simulation"
 
 
-def check_receiver(name: str | None, parties: Sequence[str]) -> None:
-    """Refuse a receiver that is no party."""
-    if name is not None and name not in parties:
+def check_receiver(name: str | None, parties: Sequence[str], *, exchange: str | None) -> None:
+    """Refuse a receiver that is no party, and a job whose model parties cannot compute again."""
+    if name is None:
+        return
+    if name not in parties:
         raise BadArgument("predict_to", f"must be one of {', '.join(parties)}")
+    if len(parties) < 2:
+        raise BadArgument("predict_to", "needs two parties or more")
+    if exchange == "sealed":
+        raise BadArgument("predict_to", "does not go with sealed products: parties replay none yet")
 
 
 def run_prediction(
