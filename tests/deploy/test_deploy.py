@@ -84,7 +84,12 @@ def exported(tmp_path: Path) -> set[str]:
     store = Database("sqlite://")
     readings = [
         *party_metrics.readings(
-            ledger, Meter(tmp_path / "log"), Pace(0.0), attached=True, disk=tmp_path
+            ledger,
+            Meter(tmp_path / "log"),
+            Pace(0.0),
+            attached=True,
+            disk=tmp_path,
+            certificate_days=3,
         ),
         *coordinator_metrics.readings(Coordinator(store, "study")),
     ]

@@ -261,6 +261,20 @@ def test_states_that_are_read_back_lead_to_the_same_bits(
         assert int(state.questions[:, 3].sum()) == int(state.intercepts.sum())
 
 
+@pytest.mark.parametrize("aggregate", [Aggregate.NONE, Aggregate.HOST])
+def test_heavy_drop_out_leaves_every_round_its_minimum(aggregate: Aggregate) -> None:
+    # Rounds of the intercept need all of their eight, of whom three are there at a time: often
+    # nobody is.
+    options = AdmmOptions(rounds=3, sampled=20, minimum=15, aggregate=aggregate.value)
+    spec = admm_spec(options, clients=40, features=FEATURES)
+    done = run(spec, alike(40), SeededNoise(1), trouble=Trouble(drop_out=0.6), cap=spec.max_units)
+    assert done.state.round == spec.rounds + 1
+    assert done.state.drawing > spec.rounds + 1
+    assert done.state.counts[:, 0].min() >= 8
+    assert done.state.intercepts.tolist() == [1] * 40
+    assert not done.state.declined.any()
+
+
 # -- sums of a host ------------------------------------------------------------------------------
 
 

@@ -142,12 +142,14 @@ class AdmmHost:
 
     def _check(self, tasks: ClientTasks) -> None:
         """Refuse tasks that do not fit the job, before anything is charged."""
+        if not len(tasks):
+            return  # nobody who was asked is here
         if np.any((tasks.clients < 0) | (tasks.clients >= len(self.accounts))):
             raise BadMessage("a task is for a client that does not live here")
         sums = self.spec.aggregate is not Aggregate.NONE
         if sums != bool(tasks.step) or (sums and np.unique(tasks.rounds).size > 1):
             raise BadMessage("a task asks for sums, or for answers, where the job has the other")
-        rounds = [tasks.step] if sums else tasks.rounds.tolist() or [1]
+        rounds = [tasks.step] if sums else tasks.rounds.tolist()
         if max(rounds) > self.spec.rounds:
             raise BadMessage(f"a task is for a later round than the job's {self.spec.rounds}")
         if len({self.spec.release(round_).kind for round_ in rounds}) > 1:
