@@ -10,17 +10,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TypeVar
 
 from colonnade.core.config import Count, Positive, Strict, about, parse_toml, read_text
 from colonnade.core.errors import PolicyRefused
-from colonnade.ledger.decisions import ASK, AUTO
+from colonnade.ledger.decisions import AUTO
 from colonnade.methods.alignment.spec import AlignmentSpec
 from colonnade.methods.job import Job
 from colonnade.methods.prediction.spec import PredictionSpec
 from colonnade.methods.registry import kinds, method_of
 from colonnade.party.alignment.policy import TEMPLATE as ALIGN_TEMPLATE
-from colonnade.party.alignment.policy import AlignAllowance, AlignTable, Approvals, Approve
+from colonnade.party.alignment.policy import AlignAllowance, AlignTable
+from colonnade.party.officer.asking import Approvals, Approve, most_lenient, people_needed
 from colonnade.party.prediction.policy import TEMPLATE as PREDICT_TEMPLATE
 from colonnade.party.prediction.policy import PredictAllowance, PredictTable
 from colonnade.party.sealed.policy import TEMPLATE as SEALED_TEMPLATE
@@ -39,7 +39,8 @@ TEMPLATE = """\
 [[allow]]
 # Who may ask: the name in the coordinator's certificate.
 coordinator = "spiffe://study/coordinator/hub"
-# Which kinds of job; "admm" is for rows of clients (a schema with `client`).
+# Which kinds of job; "admm" is for rows of clients (a schema with `client`), "evaluation" releases
+# how good a model is, if this party holds the label.
 kinds = ["frank-wolfe", "moments"]
 # Which columns may take part; ["*"] for all of the table.
 features = ["*"]
@@ -84,7 +85,7 @@ class Allowance:
     @property
     def needed(self) -> int:
         """How many people have to agree."""
-        return self.approvals if self.approve == ASK else 0
+        return people_needed(self.approve, self.approvals)
 
     def objection(self, job: Job, party: str, today: dt.date) -> str | None:
         """Return why the job does not fit, or None."""
@@ -167,7 +168,7 @@ class Policy:
         """
         rules = self._alignments_for(coordinator)
         reasons = [(rule, rule.objection(spec, party, today)) for rule in rules]
-        return _fewest(reasons, "the policy has no [[align]] for this coordinator").needed
+        return most_lenient(reasons, "the policy has no [[align]] for this coordinator").needed
 
     def approve_prediction(
         self, spec: PredictionSpec, job: str, *, party: str, coordinator: Identity, today: dt.date
@@ -175,7 +176,7 @@ class Policy:
         """Return the grant for a model of ``job``, or refuse a request that fits none."""
         rules = self._predictions_for(coordinator)
         reasons = [(rule, rule.objection(spec, job, party, today)) for rule in rules]
-        return _fewest(reasons, "the policy has no [[predict]] for this coordinator")
+        return most_lenient(reasons, "the policy has no [[predict]] for this coordinator")
 
     def approve(self, job: Job, party: str, *, coordinator: Identity, today: dt.date) -> Allowance:
         """Return the allowance that a job fits and that needs the fewest people.
@@ -184,7 +185,7 @@ class Policy:
         """
         rules = self.for_coordinator(coordinator)
         reasons = [(rule, rule.objection(job, party, today)) for rule in rules]
-        return _fewest(reasons, "the policy allows this coordinator no jobs over columns")
+        return most_lenient(reasons, "the policy allows this coordinator no jobs over columns")
 
     def sealed_grant(self, coordinator: Identity) -> SealedGrant | None:
         """Return what a coordinator's sealed jobs are granted, if anything."""
@@ -200,18 +201,6 @@ class Policy:
             if any(ANY in each.features or name in each.features for each in allowed)
         ]
         return features, any(each.label for each in allowed)
-
-
-Rule = TypeVar("Rule", Allowance, AlignAllowance, PredictAllowance)
-
-
-def _fewest(objections: Sequence[tuple[Rule, str | None]], nothing: str) -> Rule:
-    """Return the rule without an objection that needs the fewest people."""
-    fitting = [rule for rule, reason in objections if reason is None]
-    if not fitting:
-        told = "; ".join(dict.fromkeys(reason for _, reason in objections if reason))
-        raise PolicyRefused(told or nothing)
-    return min(fitting, key=lambda rule: rule.needed)
 
 
 class _AllowTable(Strict, frozen=True):

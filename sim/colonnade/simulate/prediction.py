@@ -38,17 +38,23 @@ from colonnade.simulate.sites import Column, Site
 _PURPOSE = "a simulation"
 
 
-def check_receiver(name: str | None, parties: Sequence[str]) -> None:
-    """Refuse a receiver that is no party."""
-    if name is not None and name not in parties:
+def check_receiver(name: str | None, parties: Sequence[str], *, exchange: str | None) -> None:
+    """Refuse a receiver that is no party, and a job whose model parties cannot compute again."""
+    if name is None:
+        return
+    if name not in parties:
         raise BadArgument("predict_to", f"must be one of {', '.join(parties)}")
+    if len(parties) < 2:
+        raise BadArgument("predict_to", "needs two parties or more")
+    if exchange == "sealed":
+        raise BadArgument("predict_to", "does not go with sealed products: parties replay none yet")
 
 
 def run_prediction(
     federation: Federation, sites: Sequence[Site], report: Mapping[str, Any], *, to: str, show: Show
 ) -> dict[str, Any]:
     """Score all rows of a finished job's tables for ``to``, and compare with the joined table."""
-    grant(federation, report["job_id"], to)
+    grant(federation, report["job_id"], to, purpose=_PURPOSE)
     with Processes(federation, federation.folder / "logs") as processes:
         with processes.client() as client, processes.blamed():
             offers = processes.wait_for_parties(client)
@@ -84,9 +90,9 @@ def run_prediction(
     }
 
 
-def grant(federation: Federation, job: str, receiver: str) -> None:
+def grant(federation: Federation, job: str, receiver: str, *, purpose: str) -> None:
     """Let every party's policy grant the job's model to ``receiver``, with all keys pinned."""
-    write_grants(federation, f"spiffe://{FEDERATION}/coordinator/{HUB}", job, receiver, _PURPOSE)
+    write_grants(federation, f"spiffe://{FEDERATION}/coordinator/{HUB}", job, receiver, purpose)
 
 
 @only_mine()
