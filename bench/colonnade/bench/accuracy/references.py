@@ -37,7 +37,7 @@ def reference_rows(
     quick: bool, folder: Path | None, progress: Callable[[str], None]
 ) -> list[dict[str, object]]:
     """Return one row a case and epsilon: medians over seeds on held-out rows."""
-    seeds = range(FIRST_SEED, FIRST_SEED + (1 if quick else 5))
+    seeds = range(FIRST_SEED, FIRST_SEED + (1 if quick else 3))
     rows = []
     for case in cases(quick, folder):
         progress(f"references: {case.name}")
