@@ -43,7 +43,7 @@ PARTIES = 4
 SHAPES = {"equicorrelated": 0.3, "factors": 0.5, "ar": 0.6, "independent": 0.0}
 _DECLARED = Bounds(-10.0, 10.0)  # standard deviations: what somebody who knows little would declare
 # Part of the budget for bounds, and the most of it that they may take before they are left alone.
-_BOUNDS_PART, _MAX_BOUNDS_PART = 0.05, 0.05 * (1 + 1e-9)
+_BOUNDS_PART, _MAX_BOUNDS_PART = 0.05, 0.25
 
 
 @dataclass(frozen=True, slots=True)
