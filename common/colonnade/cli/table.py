@@ -47,6 +47,7 @@ _JOB = _verbs(
     retry="submit a job again that failed or was cancelled",
     report="write a job's report and model",
     solve="solve a finished moments job again, at no further cost",
+    evaluate="measure a job's model on people kept out of its fit",
     predict="have people scored by a job's model, for one party",
 )
 _ALIGN = _verbs(
@@ -71,6 +72,7 @@ _PARTY = _verbs("colonnade.cli.party", init="create the party's ledger with its 
     peers="show the fingerprints to compare before a peer's key is pinned",
     pin="pin a peer's ledger key, for sealed jobs",
     bind="use a new extract about the same people with the same ledger",
+    renew="renew the party's certificate over its connection",
 )
 _PARTY |= _verbs(
     "colonnade.cli.party.decisions",
@@ -87,6 +89,9 @@ _PKI = _verbs(
     approve="issue the certificate that a request asks for",
     install="put an approved certificate beside its key",
     show="show what a certificate, bundle or request says",
+    renew="ask for a certificate anew; where the authority is at hand, get it",
+    list="what an authority has issued, until when, and what it revoked",
+    revoke="refuse a member's key from now on",
 )
 _LEDGER = _verbs(
     "colonnade.cli.ledger",
@@ -139,6 +144,11 @@ COMMANDS = Command(
             "colonnade.simulate.command",
             _BOTH,
             _SIMULATIONS,
+        ),
+        "demo": Command(
+            "the whole story: three messy files to a model, scores and a report",
+            "colonnade.simulate.demo.command",
+            _BOTH,
         ),
         "plan": Command(
             "rounds, noise, bytes and accuracy to expect, before any data is read",

@@ -45,6 +45,7 @@ from colonnade.privacy.disclosure import PREDICTION, Disclosure
 from colonnade.privacy.mechanisms import Mechanism
 from colonnade.privacy.membership import MEMBERSHIP, Covered, MembershipNoise
 from colonnade.privacy.records import mechanism_from_record
+from colonnade.privacy.ring_noise import HOSTILE
 
 Refusal: TypeAlias = (
     AwaitingApproval
@@ -62,6 +63,9 @@ REFUSALS = (
     ReleasePurged,
     RequestConflict,
 )
+
+
+_PAYS_FOR = {MEMBERSHIP: "alignments", HOSTILE: "shields of sealed jobs"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +164,9 @@ class LedgerState:
         return self.spent.get(account, self.floor)
 
     def accounts(self) -> set[str]:
-        """Return the clients' accounts that an entry names: not the table's own three."""
+        """Return the clients' accounts that an entry names: not the table's own four."""
         named = {*self.caps, *self.spent, *(account for _, account in self.admitted)}
-        return named - {"", MEMBERSHIP, PREDICTION}
+        return named - {"", MEMBERSHIP, PREDICTION, HOSTILE}
 
     def confirmed(self) -> frozenset[str]:
         """Return the clients' accounts that the ledger began with, or had after a forced binding.
@@ -238,7 +242,8 @@ class LedgerState:
     def check_admission(self, job: str, account: str, units: int, *, month: str) -> bool:
         """Return whether ``job`` still has to be admitted; refuse what cannot be afforded."""
         self._check_open(job)
-        self.docket.check_approved(job, units)
+        # A shield's price is no part of the job's: the policy states its limit, and it buys safety.
+        self.docket.check_approved(job, None if account == HOSTILE else units)
         if (earlier := self.admitted.get((job, account))) is not None:
             if earlier != units:
                 raise RequestConflict("the job was admitted before with another limit")
@@ -250,10 +255,10 @@ class LedgerState:
         try:
             self.unreserved(account).charge(units)
         except BudgetExceeded as error:
-            if account != MEMBERSHIP:
+            if account not in _PAYS_FOR:
                 raise
             raise BudgetExceeded(
-                f"in the account {MEMBERSHIP!r}, which pays for alignments: {error}"
+                f"in the account {account!r}, which pays for {_PAYS_FOR[account]}: {error}"
             ) from None
         self.scoped.check(self.places(job, month), account, units)
         return True

@@ -5,23 +5,24 @@ ask for at all: which jobs, over which columns, at which price.
 """
 
 import datetime as dt
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TypeVar
 
 from colonnade.core.config import Count, Positive, Strict, about, parse_toml, read_text
 from colonnade.core.errors import PolicyRefused
-from colonnade.ledger.decisions import ASK, AUTO
+from colonnade.ledger.decisions import AUTO
 from colonnade.methods.alignment.spec import AlignmentSpec
 from colonnade.methods.job import Job
 from colonnade.methods.prediction.spec import PredictionSpec
 from colonnade.methods.registry import kinds, method_of
 from colonnade.party.alignment.policy import TEMPLATE as ALIGN_TEMPLATE
-from colonnade.party.alignment.policy import AlignAllowance, AlignTable, Approvals, Approve
+from colonnade.party.alignment.policy import AlignAllowance, AlignTable
+from colonnade.party.officer.asking import Approvals, Approve, most_lenient, people_needed
 from colonnade.party.prediction.policy import TEMPLATE as PREDICT_TEMPLATE
-from colonnade.party.prediction.policy import PredictAllowance, PredictTable, granted
+from colonnade.party.prediction.policy import PredictAllowance, PredictTable
 from colonnade.party.sealed.policy import TEMPLATE as SEALED_TEMPLATE
 from colonnade.party.sealed.policy import SealedGrant, grant_of, objection_to
 from colonnade.pki.identity import COORDINATOR, Identity
@@ -38,7 +39,8 @@ TEMPLATE = """\
 [[allow]]
 # Who may ask: the name in the coordinator's certificate.
 coordinator = "spiffe://study/coordinator/hub"
-# Which kinds of job; "admm" is for rows of clients (a schema with `client`).
+# Which kinds of job; "admm" is for rows of clients (a schema with `client`), "evaluation" releases
+# how good a model is, if this party holds the label.
 kinds = ["frank-wolfe", "moments"]
 # Which columns may take part; ["*"] for all of the table.
 features = ["*"]
@@ -83,7 +85,7 @@ class Allowance:
     @property
     def needed(self) -> int:
         """How many people have to agree."""
-        return self.approvals if self.approve == ASK else 0
+        return people_needed(self.approve, self.approvals)
 
     def objection(self, job: Job, party: str, today: dt.date) -> str | None:
         """Return why the job does not fit, or None."""
@@ -132,18 +134,12 @@ class Policy:
 
     def with_columns(self, columns: Mapping[str, Sequence[str]]) -> "Policy":
         """Return the policy in which a raw column's name stands for all that it becomes."""
-        return replace(
-            self,
-            allowances=tuple(
-                replace(
-                    each,
-                    features=tuple(
-                        name for named in each.features for name in columns.get(named, (named,))
-                    ),
-                )
-                for each in self.allowances
-            ),
-        )
+
+        def spread(each: Allowance) -> Allowance:
+            names = (columns.get(named, (named,)) for named in each.features)
+            return replace(each, features=tuple(itertools.chain.from_iterable(names)))
+
+        return replace(self, allowances=tuple(map(spread, self.allowances)))
 
     def for_coordinator(self, coordinator: Identity) -> tuple[Allowance, ...]:
         """Return what a coordinator may ask for; refuse one that may ask for nothing."""
@@ -172,23 +168,15 @@ class Policy:
         """
         rules = self._alignments_for(coordinator)
         reasons = [(rule, rule.objection(spec, party, today)) for rule in rules]
-        return _fewest(reasons, "the policy has no [[align]] for this coordinator").needed
+        return most_lenient(reasons, "the policy has no [[align]] for this coordinator").needed
 
     def approve_prediction(
-        self,
-        spec: PredictionSpec,
-        job: str,
-        party: str,
-        *,
-        coordinator: Identity,
-        today: dt.date,
+        self, spec: PredictionSpec, job: str, *, party: str, coordinator: Identity, today: dt.date
     ) -> PredictAllowance:
         """Return the grant for a model of ``job``, or refuse a request that fits none."""
-        allowances = self._predictions_for(coordinator)
-        found = granted(allowances, spec, job, party=party, today=today)
-        if isinstance(found, str):
-            raise PolicyRefused(found)
-        return found
+        rules = self._predictions_for(coordinator)
+        reasons = [(rule, rule.objection(spec, job, party, today)) for rule in rules]
+        return most_lenient(reasons, "the policy has no [[predict]] for this coordinator")
 
     def approve(self, job: Job, party: str, *, coordinator: Identity, today: dt.date) -> Allowance:
         """Return the allowance that a job fits and that needs the fewest people.
@@ -197,7 +185,7 @@ class Policy:
         """
         rules = self.for_coordinator(coordinator)
         reasons = [(rule, rule.objection(job, party, today)) for rule in rules]
-        return _fewest(reasons, "the policy allows this coordinator no jobs over columns")
+        return most_lenient(reasons, "the policy allows this coordinator no jobs over columns")
 
     def sealed_grant(self, coordinator: Identity) -> SealedGrant | None:
         """Return what a coordinator's sealed jobs are granted, if anything."""
@@ -213,18 +201,6 @@ class Policy:
             if any(ANY in each.features or name in each.features for each in allowed)
         ]
         return features, any(each.label for each in allowed)
-
-
-Rule = TypeVar("Rule", Allowance, AlignAllowance)
-
-
-def _fewest(objections: Sequence[tuple[Rule, str | None]], nothing: str) -> Rule:
-    """Return the rule without an objection that needs the fewest people."""
-    fitting = [rule for rule, reason in objections if reason is None]
-    if not fitting:
-        told = "; ".join(dict.fromkeys(reason for _, reason in objections if reason))
-        raise PolicyRefused(told or nothing)
-    return min(fitting, key=lambda rule: rule.needed)
 
 
 class _AllowTable(Strict, frozen=True):
@@ -246,6 +222,7 @@ class _AllowTable(Strict, frozen=True):
     sealed: str = ""
     sealed_peers: dict[str, str] = {}  # noqa: RUF012 - msgspec copies it
     sealed_columns: Count | None = None
+    hostile_epsilon: Positive | None = None
 
     def __post_init__(self) -> None:
         self.allowance()
@@ -272,7 +249,13 @@ class _AllowTable(Strict, frozen=True):
             approvals=self.approvals,
             purposes=self.purposes,
             operators=self.operators,
-            sealed=grant_of(self.sealed, self.sealed_peers, self.sealed_columns, kinds=self.kinds),
+            sealed=grant_of(
+                self.sealed,
+                self.sealed_peers,
+                self.sealed_columns,
+                hostile_epsilon=self.hostile_epsilon,
+                kinds=self.kinds,
+            ),
         )
 
     def _max_units(self) -> int:

@@ -115,6 +115,8 @@ class _Session:
             while True:
                 done, _ = await asyncio.wait({reading}, timeout=_LOOK_S)
                 if not done:
+                    if await asyncio.to_thread(self._vault.take_policy):
+                        raise Unreachable("the policy was taken up anew; attaching again")
                     await self._tell_decided()
                     continue
                 if (piece := await reading) is grpc.aio.EOF:
@@ -231,6 +233,15 @@ class _Session:
                 await asyncio.sleep(_LOW_DISK_S)
             else:
                 return
+
+
+async def request_renewal(address: str, credentials: Credentials, request: bytes) -> bytes:
+    """Ask the coordinator to renew a certificate; return leaf and intermediate."""
+    dial = Dial(address, credentials.identity, credentials, "")
+    async with _channel(dial) as stub:
+        asked = pb.RenewRequest(request=request)
+        answer: pb.RenewResponse = await stub.Renew(asked, timeout=_CALL_S)
+    return answer.chain
 
 
 async def check_coordinator(address: str, credentials: Credentials) -> pb.CheckResponse:

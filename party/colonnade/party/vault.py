@@ -45,6 +45,7 @@ from colonnade.party.officer.proposals import Proposals
 from colonnade.party.officer.unpaid import UnpaidJobs
 from colonnade.party.policy import Policy
 from colonnade.party.prediction.predictor import Predictor
+from colonnade.party.prediction.store import PredictionFolder
 from colonnade.pki.identity import Identity
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.v1 import federation_pb2 as pb
@@ -111,17 +112,44 @@ class Vault:
                 coordinator=coordinator,
                 today=today,
             )
-        policy.for_coordinator(coordinator)  # one that may ask nothing is not talked to
+        self._staged: Policy | None = None
+        self._check_policy(policy)
         self._note_policy(policy)
 
-    def _note_policy(self, policy: Policy) -> None:
-        """Note the policy that is in use; one that asks people needs people who can be asked."""
+    def stage_policy(self, policy: Policy) -> None:
+        """Have another policy taken up before the next message; refuse one that cannot be used."""
+        self._check_policy(policy)
+        self._staged = policy
+
+    def take_policy(self) -> bool:
+        """Take up the policy that is staged; return whether there was one.
+
+        Jobs that were accepted go on; what is offered and accepted from now on is the new one's.
+        """
+        policy, self._staged = self._staged, None
+        if policy is None:
+            return False
+        self._policy = policy
+        if self._found is not None:
+            encodings = self._found.coarse.header.encodings
+            self._policy = policy.with_columns({each.name: each.names for each in encodings})
+        for side in self._sides:
+            side.policy = policy
+        self._note_policy(policy)
+        return True
+
+    def _check_policy(self, policy: Policy) -> None:
+        """Refuse a policy that asks too many people, or that allows the coordinator nothing."""
+        policy.for_coordinator(self.coordinator)  # one that may ask nothing is not talked to
         approvers = len(self._ledger.state.docket.approvers)
         if policy.needed > approvers:
             raise BadInput(
                 f"the policy asks for the agreement of {policy.needed}, and the ledger names "
                 f"{approvers} approvers; see 'colonnade ledger approvers'"
             )
+
+    def _note_policy(self, policy: Policy) -> None:
+        """Note the policy that is in use."""
         if policy.text:
             with self._ledger.lock:
                 self._ledger.note_policy(policy.text)
@@ -360,7 +388,7 @@ class Vault:
         self._check_table(job)
         member = job.member(self.party)
         label = (job.label, job.label_bounds) if member.holds_label else None
-        columns = self._columns.of_job(member.features, member.bounds, label)
+        columns = self._columns.of_job(member.features, member.bounds, label, holdout=job.holdout)
         agreed(allowed.needed)
         with self._ledger.lock:
             self._units.set_aside(self._ledger, name, units=job.max_units(self.party))
@@ -374,6 +402,7 @@ class Vault:
             units=self._units,
             pins={} if allowed.sealed is None else allowed.sealed.pins,
             keys=self._keys,
+            scores=PredictionFolder.beside(self._dataset.folder),
             drop_out=self._drop_out,
         )
         return side(job.method, context)

@@ -78,6 +78,9 @@ async def test_scores_equal_those_of_a_joined_table_bit_for_bit(tmp_path: Path) 
         assert accounts[PREDICTION].spent == accounts[PREDICTION].reserved == 0
         assert accounts[PREDICTION].releases >= 4
         assert sum('"disclosed_scores"' in line for line in lines) >= 4
+        kept = {key.kind for key in ledger.state.stored if key.job == name and ledger.has(key)}
+        assert "part" not in kept  # they have arrived
+        assert "asked" in kept  # for good
 
 
 @pytest.mark.slow

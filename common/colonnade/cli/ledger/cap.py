@@ -29,8 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     of.add_argument(
         "--account",
         default="",
-        help="only this client, or 'membership' for alignments; default: the table's own, and all "
-        "clients that have none",
+        help="only this client, or 'membership' for alignments, 'hostile' for shields; default: "
+        "the table's own, and all clients that have none",
     )
     for scope, text in _SCOPES.items():
         of.add_argument(

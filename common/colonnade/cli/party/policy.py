@@ -2,15 +2,17 @@
 
 import argparse
 import json
+from pathlib import Path
 
 from colonnade.cli.logs import add_config_options
+from colonnade.data.table import COARSE_NAME, Table
 from colonnade.methods.alignment.claims import PROMISE, learned
 from colonnade.methods.prediction.claims import PROMISE as PREDICT_PROMISE
 from colonnade.methods.prediction.claims import exposure
 from colonnade.methods.sealed.claims import PROMISE as SEALED_PROMISE
 from colonnade.party.alignment.policy import AlignAllowance
 from colonnade.party.config import load_config
-from colonnade.party.policy import TEMPLATE, Policy, load_policy
+from colonnade.party.policy import ANY, TEMPLATE, Policy, load_policy
 from colonnade.party.sealed.policy import SealedGrant, key_to_text
 from colonnade.privacy.accounting import format_units, rho_from_units
 
@@ -25,7 +27,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.template:
         print(TEMPLATE, end="")
         return 0
-    policy = load_policy(load_config(arguments.config).policy)
+    config = load_config(arguments.config)
+    policy = load_policy(config.policy)
+    unknown = _unknown(policy, config.data / COARSE_NAME)
     if arguments.json:
         rows = [
             {
@@ -60,7 +64,8 @@ def run(arguments: argparse.Namespace) -> int:
             }
             for each in policy.alignments
         ]
-        print(json.dumps({"allow": rows, "align": aligns, "predict": _predictions(policy)}))
+        shown = {"allow": rows, "align": aligns, "predict": _predictions(policy)}
+        print(json.dumps(shown | {"unknown_features": unknown}))
         return 0
     if not policy.allowances and not policy.alignments and not policy.predictions:
         print("the policy allows nothing: every job is refused")
@@ -76,7 +81,12 @@ def run(arguments: argparse.Namespace) -> int:
         if each.sealed is not None:
             peers = ", ".join(each.sealed.pins) or "nobody yet"
             print(f"  sealed      with {peers}, up to {each.sealed.columns} columns")
+            if each.sealed.shield_units:
+                rho = rho_from_units(each.sealed.shield_units)
+                print(f"  shield      rows have noise for rho {rho:.6g} against hostile peers")
             print(f"  {SEALED_PROMISE}")
+    for name in unknown:
+        print(f"  UNKNOWN     the table has no feature {name!r}; is it misspelt?")
     _print_alignments(policy)
     _print_predictions(policy)
     return 0
@@ -120,11 +130,22 @@ def _sealed(grant: SealedGrant) -> dict[str, object]:
         "promise": SEALED_PROMISE,
         "peers": {name: key_to_text(key) for name, key in grant.pins.items()},
         "columns": grant.columns,
+        "shield_rho": rho_from_units(grant.shield_units),
     }
 
 
 def _learned(grant: AlignAllowance) -> tuple[tuple[str, str], ...]:
     return learned(grant.modes, extends=grant.min_new is not None)
+
+
+def _unknown(policy: Policy, path: Path) -> list[str]:
+    """Return the features that the policy names and the table, if there is one, does not have."""
+    if not path.exists():
+        return []
+    table = Table.open(path)
+    known = {ANY, *table.names, *(each.name for each in table.header.encodings)}
+    named = [name for rule in policy.allowances for name in rule.features if name not in known]
+    return list(dict.fromkeys(named))
 
 
 def _print_alignments(policy: Policy) -> None:

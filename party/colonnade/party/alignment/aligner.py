@@ -42,7 +42,7 @@ class Aligner:
         today: Callable[[], dt.date],
     ) -> None:
         self._config, self._folder, self._ledger, self._gate = config, folder, ledger, gate
-        self._policy, self._coordinator, self._today = policy, coordinator, today
+        self.policy, self._coordinator, self._today = policy, coordinator, today
         self._attestor = attestor
         self._open: dict[str, AlignmentAnswers] = {}
 
@@ -62,7 +62,7 @@ class Aligner:
         spec, party = job.method.alignment, self._ledger.opened.party
         if job.delta < spec.noise.delta:
             raise BadMessage("the job states a smaller delta than its dummies have")
-        needed = self._policy.approve_alignment(
+        needed = self.policy.approve_alignment(
             spec, party, coordinator=self._coordinator, today=self._today()
         )
         agreed(needed)

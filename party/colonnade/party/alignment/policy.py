@@ -2,19 +2,18 @@
 
 import datetime as dt
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta
 
 from colonnade.core.config import Count, Positive, Strict, about
-from colonnade.ledger.decisions import ASK, AUTO, MAX_APPROVERS
+from colonnade.ledger.decisions import AUTO
 from colonnade.methods.alignment.spec import MAX_ROWS, AlignmentSpec, Mode
+from colonnade.party.officer.asking import Approvals, Approve, people_needed
 from colonnade.pki.identity import COORDINATOR, Identity
 
 ANY = "*"
 _People = Annotated[int, Meta(ge=1, le=MAX_ROWS)]
-Approve = Literal["auto", "ask"]
-Approvals = Annotated[int, Meta(ge=1, le=MAX_APPROVERS)]
 
 TEMPLATE = """\
 
@@ -60,7 +59,7 @@ class AlignAllowance:
     @property
     def needed(self) -> int:
         """How many people have to agree."""
-        return self.approvals if self.approve == ASK else 0
+        return people_needed(self.approve, self.approvals)
 
     def objection(self, spec: AlignmentSpec, party: str, today: dt.date) -> str | None:
         """Return why an alignment does not fit, or None."""

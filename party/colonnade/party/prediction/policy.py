@@ -7,19 +7,19 @@ the other parties' ledgers, so that no coordinator can put a party of its own in
 import datetime as dt
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
 from msgspec import Meta
 
 from colonnade.core.config import Count, Strict, about
-from colonnade.ledger.decisions import ASK, AUTO
+from colonnade.ledger.decisions import AUTO
 from colonnade.ledger.entries import canonical
 from colonnade.methods.base import MAX_POPULATION
 from colonnade.methods.prediction.claims import COLLUSION
 from colonnade.methods.prediction.spec import PredictionSpec
-from colonnade.party.alignment.policy import Approvals, Approve
+from colonnade.party.officer.asking import Approvals, Approve, people_needed
 from colonnade.party.sealed.policy import key_from_text
 from colonnade.pki.identity import COORDINATOR, Identity
 
@@ -74,7 +74,7 @@ class PredictAllowance:
     @property
     def needed(self) -> int:
         """How many people have to agree to a request."""
-        return self.approvals if self.approve == ASK else 0
+        return people_needed(self.approve, self.approvals)
 
     @property
     def grant(self) -> bytes:
@@ -151,20 +151,3 @@ class PredictTable(Strict, frozen=True):
             approve=self.approve,
             approvals=self.approvals,
         )
-
-
-def granted(
-    allowances: Sequence[PredictAllowance],
-    spec: PredictionSpec,
-    job: str,
-    *,
-    party: str,
-    today: dt.date,
-) -> PredictAllowance | str:
-    """Return the grant that a request fits, or why it fits none."""
-    reasons = []
-    for allowance in allowances:
-        if (reason := allowance.objection(spec, job, party, today)) is None:
-            return allowance
-        reasons.append(reason)
-    return "; ".join(dict.fromkeys(reasons)) or "the policy has no [[predict]]"
