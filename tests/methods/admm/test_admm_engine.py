@@ -12,9 +12,9 @@ from support.desk import Crash
 from support.entropy import shake
 
 from colonnade.core.errors import BadInput, RequestConflict
+from colonnade.methods.admm.choices import Aggregate, Variant
 from colonnade.methods.admm.codec import tasks_to_bytes
 from colonnade.methods.admm.releases import DISPLACEMENT, INTERCEPT
-from colonnade.methods.admm.spec import Aggregate, Variant
 from colonnade.methods.admm.tasks import ClientTasks
 from colonnade.methods.job import Job, job_id
 from colonnade.party.methods.registry import answers_of

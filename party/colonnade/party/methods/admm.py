@@ -27,12 +27,13 @@ from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.gate import Gate, request_digest
 from colonnade.ledger.ledger import MAX_TOGETHER, Ledger, Released
 from colonnade.ledger.storage.base import MAX_BODY_BYTES
+from colonnade.methods.admm.choices import Aggregate
 from colonnade.methods.admm.codec import tasks_from_bytes
 from colonnade.methods.admm.job_spec import AdmmJobSpec
 from colonnade.methods.admm.packing import pack
 from colonnade.methods.admm.prox import Client, Problems, factorise
 from colonnade.methods.admm.releases import DISPLACEMENT
-from colonnade.methods.admm.spec import AdmmSpec, Aggregate
+from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.admm.tasks import ClientTasks
 from colonnade.party.methods.base import JobContext
 from colonnade.wire.cohort import Replies
