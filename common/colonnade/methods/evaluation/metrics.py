@@ -163,7 +163,7 @@ def _class_groups(positive: FloatArray, negative: FloatArray, sigma: float) -> l
         known = min(max(observed, 0.0), 1.0)
         cells = 2.0 * (run.stop - run.start)
         error = math.sqrt(known * (1.0 - known) / people + cells * (sigma / people) ** 2)
-        found.append(_group(float(weights @ middles[run]) / float(weights.sum()), observed, error))
+        found.append(_group(float(weights @ middles[run]) / float(weights.sum()), known, error))
     return found
 
 
