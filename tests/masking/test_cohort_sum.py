@@ -224,6 +224,15 @@ def test_a_coordinator_that_names_different_drop_outs_opens_nothing() -> None:
         made.open(0, other, {**half, **rest})
 
 
+def test_a_masker_opens_only_what_it_confirmed_itself() -> None:
+    made = Round.run(Cohort())
+    made.confirm(0, range(9))
+    others = {place: made.confirm(place, range(10)) for place in range(1, 10)}
+    with pytest.raises(BadPart):
+        made.open(0, range(10), others)  # nine agree, and it was told something else
+    assert made.open(1, range(10), others)
+
+
 def test_a_masker_that_was_told_of_other_peers_confirms_nothing() -> None:
     cohort = Cohort()
     announced = cohort.announced(1, range(10))

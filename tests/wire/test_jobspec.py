@@ -130,6 +130,7 @@ def example(method: MethodSpec | None = None, **changes: Any) -> Job:
         method or frank_wolfe(),
         "a purpose",
         "spiffe://study/operator/ana",
+        holdout=125,
     )
     return replace(job, **changes)
 

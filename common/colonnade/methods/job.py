@@ -19,6 +19,7 @@ from colonnade.methods.base import (
     MethodSpec,
     Unit,
 )
+from colonnade.methods.holdout import MAX_HOLDOUT
 from colonnade.methods.problem import Labels
 from colonnade.methods.registry import method_of
 from colonnade.privacy.accounting import MAX_UNITS, delta_for
@@ -41,6 +42,7 @@ class Job:
     method: MethodSpec
     purpose: str = ""  # what the answer is for
     requested_by: str = ""  # URI of the operator who asks
+    holdout: int = 0  # of a thousand rows, kept out of the fit: `methods.holdout`
 
     def __post_init__(self) -> None:
         if len(self.salt) != 16:
@@ -66,6 +68,10 @@ class Job:
                 raise ValueError("members and the method's parts differ about the label")
         if self.unit is Unit.RECORD and any(member.clients for member in self.members):
             raise ValueError("only a job over clients has clients")
+        if not 0 <= self.holdout <= MAX_HOLDOUT:
+            raise ValueError(f"a job keeps 0 to {MAX_HOLDOUT} of a thousand rows out of its fit")
+        if self.holdout and (self.unit is not Unit.RECORD or not method_of(self.kind).model):
+            raise ValueError("only a job that fits a model over columns keeps rows out")
         self._check_columns()
         method_of(self.kind).check(self.method, self.members)
         if not 1 <= self.rounds <= MAX_ROUNDS:

@@ -7,6 +7,7 @@ The report object (``schema.Report`` has its types)::
     method               "frank-wolfe", "moments", "sealed" or "admm"
     state, reason        finished | failed | cancelled | running | proposed; why, or ""
     private              False for a simulation whose noise is not exact and secret
+    purpose, requested_by   what for, and the URI of who asks; empty if not said
     submitted_at         ISO 8601, as is ended_at (None until the job ends)
     seconds              how long it ran
     n_rows               rows, public

@@ -9,17 +9,8 @@ from typing import Any
 
 import msgspec
 
-from colonnade.report.schema_parts import (
-    Amount,
-    Clients,
-    Contribution,
-    Evaluation,
-    Fit,
-    Moments,
-    Quality,
-    Sealed,
-    Value,
-)
+from colonnade.report.schema_parts import Amount, Clients, Fit, Moments, Quality, Sealed, Value
+from colonnade.report.schema_results import Contribution, Evaluation
 
 FORMAT = "colonnade report"
 FIT_FORMAT = "colonnade fit report"
@@ -240,6 +231,8 @@ class Report(Value, frozen=True):
     method: str = "fit"
     state: str = "finished"
     reason: str = ""
+    purpose: str = ""
+    requested_by: str = ""
     submitted_at: str = ""
     ended_at: str | None = None
     seconds: float = 0.0

@@ -34,6 +34,7 @@ def job_to_bytes(job: Job) -> bytes:
         label=feature_to_proto(job.label, job.label_bounds) if job.label else None,
         purpose=job.purpose,
         requested_by=job.requested_by,
+        holdout=job.holdout,
     )
     message.method.kind, message.method.body = job.kind, method_of(job.kind).encode(job.method)
     for member in job.members:
@@ -132,6 +133,7 @@ def _job_from_proto(message: job_pb2.JobSpec) -> Job:
         ),
         purpose=message.purpose,
         requested_by=message.requested_by,
+        holdout=message.holdout,
     )
 
 

@@ -39,7 +39,8 @@ TEMPLATE = """\
 [[allow]]
 # Who may ask: the name in the coordinator's certificate.
 coordinator = "spiffe://study/coordinator/hub"
-# Which kinds of job; "admm" is for rows of clients (a schema with `client`).
+# Which kinds of job; "admm" is for rows of clients (a schema with `client`), "evaluation" releases
+# how good a model is, if this party holds the label.
 kinds = ["frank-wolfe", "moments"]
 # Which columns may take part; ["*"] for all of the table.
 features = ["*"]

@@ -45,6 +45,7 @@ from colonnade.party.officer.proposals import Proposals
 from colonnade.party.officer.unpaid import UnpaidJobs
 from colonnade.party.policy import Policy
 from colonnade.party.prediction.predictor import Predictor
+from colonnade.party.prediction.store import PredictionFolder
 from colonnade.pki.identity import Identity
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.v1 import federation_pb2 as pb
@@ -387,7 +388,7 @@ class Vault:
         self._check_table(job)
         member = job.member(self.party)
         label = (job.label, job.label_bounds) if member.holds_label else None
-        columns = self._columns.of_job(member.features, member.bounds, label)
+        columns = self._columns.of_job(member.features, member.bounds, label, holdout=job.holdout)
         agreed(allowed.needed)
         with self._ledger.lock:
             self._units.set_aside(self._ledger, name, units=job.max_units(self.party))
@@ -401,6 +402,7 @@ class Vault:
             units=self._units,
             pins={} if allowed.sealed is None else allowed.sealed.pins,
             keys=self._keys,
+            scores=PredictionFolder.beside(self._dataset.folder),
             drop_out=self._drop_out,
         )
         return side(job.method, context)

@@ -54,7 +54,7 @@ def run_prediction(
     federation: Federation, sites: Sequence[Site], report: Mapping[str, Any], *, to: str, show: Show
 ) -> dict[str, Any]:
     """Score all rows of a finished job's tables for ``to``, and compare with the joined table."""
-    grant(federation, report["job_id"], to)
+    grant(federation, report["job_id"], to, purpose=_PURPOSE)
     with Processes(federation, federation.folder / "logs") as processes:
         with processes.client() as client, processes.blamed():
             offers = processes.wait_for_parties(client)
@@ -90,9 +90,9 @@ def run_prediction(
     }
 
 
-def grant(federation: Federation, job: str, receiver: str) -> None:
+def grant(federation: Federation, job: str, receiver: str, *, purpose: str) -> None:
     """Let every party's policy grant the job's model to ``receiver``, with all keys pinned."""
-    write_grants(federation, f"spiffe://{FEDERATION}/coordinator/{HUB}", job, receiver, _PURPOSE)
+    write_grants(federation, f"spiffe://{FEDERATION}/coordinator/{HUB}", job, receiver, purpose)
 
 
 @only_mine()

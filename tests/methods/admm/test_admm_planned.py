@@ -18,6 +18,7 @@ from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.errors import BadMessage
 from colonnade.core.fixedpoint import GRID
 from colonnade.linear.losses import LOGISTIC, SQUARED, Loss
+from colonnade.methods.admm.choices import Aggregate, Variant
 from colonnade.methods.admm.packing import unpack_many
 from colonnade.methods.admm.prox import Client, factorise
 from colonnade.methods.admm.recipe import (
@@ -28,7 +29,7 @@ from colonnade.methods.admm.recipe import (
     planned_radii,
 )
 from colonnade.methods.admm.releases import DISPLACEMENT, INTERCEPT
-from colonnade.methods.admm.spec import AdmmSpec, Aggregate, Variant
+from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.admm.tasks import ClientTasks
 from colonnade.privacy.accounting import RHO_UNIT, rho_from_units, rho_of, units_down
 from colonnade.privacy.simulation import SeededNoise, ZeroNoise

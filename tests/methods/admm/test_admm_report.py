@@ -15,9 +15,9 @@ from colonnade.cli.progress import summary
 from colonnade.client import JobView, PartyView
 from colonnade.client.admm_planning import _participations
 from colonnade.linear.losses import LOGISTIC
+from colonnade.methods.admm.choices import Aggregate, Variant
 from colonnade.methods.admm.plan import participations_of
 from colonnade.methods.admm.prox import Client
-from colonnade.methods.admm.spec import Aggregate, Variant
 from colonnade.methods.job import Job
 from colonnade.report import read, to_html
 from colonnade.report.schema_parts import Clients

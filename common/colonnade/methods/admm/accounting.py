@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from colonnade.core.errors import BadInput
-from colonnade.methods.admm.spec import AdmmSpec, Aggregate, Sampling
+from colonnade.methods.admm.choices import Aggregate, Sampling
+from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.privacy.accounting import epsilon_of, rho_from_units
 
 CENTRAL_LABEL = "central (model-based, not enforced)"

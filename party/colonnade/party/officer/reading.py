@@ -97,7 +97,7 @@ def _case(found: Snapshot, name: str, jobs: Mapping[str, Job], since: int) -> Ca
         units=units,
         delta=job.delta,
         caps=_caps(state, name, job, units),
-        promise=_promise(job, units),
+        promise=_promise(job, party, units),
         similar=tuple(_similar(found, name, jobs)),
         standing=standing_of(state, name),
         agreed=docket.agreed(name),
@@ -143,7 +143,7 @@ def _method_words(job: Job) -> str:
     return f"{job.kind}, {job.rounds} rounds, {job.method.loss.value} loss"
 
 
-def _promise(job: Job, units: int) -> str:
+def _promise(job: Job, party: str, units: int) -> str:
     if isinstance(job.method, AlignmentJobSpec):
         spec = job.method.alignment
         told_to = learned([spec.mode], spec.noise, extends=spec.extends is not None)
@@ -155,7 +155,9 @@ def _promise(job: Job, units: int) -> str:
         lines = (f"{who}: {what}" for who, what in scores)
         return f"{PREDICTION_PROMISE} {'. '.join(lines)}"
     if isinstance(job.method, SealedSpec):
-        return f"At most {format_units(units, job.delta)}. {SEALED_PROMISE}"
+        shield = job.method.shield(job.method.part(party))
+        told = "" if shield is None else f" Shielded: {format_units(shield.cost, job.delta)} then."
+        return f"At most {format_units(units, job.delta)}. {SEALED_PROMISE}{told}"
     epsilon = epsilon_of(rho_from_units(units), job.delta)
     whom = "one of your clients" if job.unit is Unit.CLIENT else "one of your people"
     share = min(99, math.ceil(100 / (1 + math.exp(-min(epsilon, 50.0)))))

@@ -1,5 +1,6 @@
 """The folder of a party's predictions: secrets of runs that go on, and what a receiver was sent."""
 
+import csv
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -69,6 +70,17 @@ class PredictionFolder:
         table |= {"score": scores, "prediction": predictions}
         put_made(self.scores_path(job), functools.partial(_write_csv, table))
         return self.scores_path(job)
+
+    def has(self, run: str) -> bool:
+        """Return whether the scores of a prediction are here."""
+        return self.scores_path(run).is_file()
+
+    def of(self, run: str) -> tuple[IntArray, FloatArray]:
+        """Return the rows of a prediction and their scores, as the receiver's file has them."""
+        with self.scores_path(run).open(newline="", encoding="utf-8") as file:
+            _, *lines = csv.reader(file)
+        rows = np.array([int(line[0]) for line in lines], np.int64)
+        return rows, np.array([float(line[-2]) for line in lines], np.float64)
 
     def scores_path(self, job: str) -> Path:
         """Return where the receiver's file is."""

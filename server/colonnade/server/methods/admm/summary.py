@@ -15,8 +15,8 @@ from colonnade.core.arrays import IntArray
 from colonnade.core.errors import BadInput
 from colonnade.data.model import LinearModel
 from colonnade.methods.admm.accounting import CENTRAL_LABEL, CENTRAL_PREMISES, central_epsilons
+from colonnade.methods.admm.choices import Aggregate
 from colonnade.methods.admm.releases import DISPLACEMENT
-from colonnade.methods.admm.spec import Aggregate
 from colonnade.privacy.accounting import epsilon_of, rho_from_units
 from colonnade.server.methods.admm.job import FederatedAdmm
 from colonnade.server.methods.admm.state import AdmmState
