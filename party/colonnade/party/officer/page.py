@@ -13,7 +13,7 @@ from colonnade.ledger.export import Verified, summarise
 from colonnade.ledger.state import LedgerState
 from colonnade.party.officer.reading import paid_for, reason_of, standing_of
 from colonnade.privacy.accounting import format_units
-from colonnade.report.parts import Cell, Fact, Facts, Fold, Note, Page, Section
+from colonnade.report.parts import Cell, Fact, Facts, Fold, Note, Page, Section, Table
 from colonnade.report.render import render_page
 from colonnade.report.views.cells import plain_table
 from colonnade.report.views.glossary import kind_words
