@@ -64,6 +64,11 @@ class Plan:
         ]
         return max(prices) <= self.cap
 
+    @property
+    def may_fail(self) -> bool:
+        """Whether a job may end without a model, or go on without some clients, by design."""
+        return self.short or not self.ordered or not self.affordable
+
     def alone(self, job: Job) -> "Plan":
         """Return a plan of one of the jobs without faults."""
         calm = replace(self, dies=0.0, hub_dies=0.0, trouble_s=0.0, horizon_s=0.0, weather=FAIR)

@@ -64,8 +64,7 @@ class Campaign:
             outcome.violations.extend(self._differences(plan, ask.job, outcome))
             name = _name(ask.job)
             state, cancels = outcome.states.get(name), ask.cancelled_at is not None
-            may_fail = plan.short or not plan.ordered or not plan.affordable
-            if state is State.FAILED and not may_fail:
+            if state is State.FAILED and not plan.may_fail:
                 reason = outcome.reasons[name]
                 outcome.violations.append(f"a job failed that nothing kept from its end: {reason}")
             if state is State.CANCELLED and not cancels:
@@ -77,9 +76,12 @@ class Campaign:
         name = _name(job)
         if outcome.states.get(name) is not State.FINISHED:
             return
-        if plan.short and plan.method == "admm":
-            return  # who was away in a drawing is not in the model, by design
+        if plan.method == "admm" and plan.may_fail:
+            return  # a client that is away, refuses or cannot pay is not in the model, by design
         reference = self._reference(plan, job)
+        if reference.states.get(name) is not State.FINISHED or reference.violations:
+            yield "the job does not come to its end without faults either"
+            return
         bodies = [row.body for row in reference.iterates[name]]
         if [row.body for row in outcome.iterates[name]] != bodies:
             yield "the model differs from that without faults"
@@ -90,11 +92,11 @@ class Campaign:
     def _reference(self, plan: Plan, job: Job) -> Outcome:
         name = _name(job)
         if name not in self._references:
-            self._references[name] = simulate(plan.alone(job), self._organizations, self._folder)
-        found = self._references[name]
-        if found.states.get(name) is not State.FINISHED or found.violations:
-            raise RuntimeError(f"a run without faults failed: {found.reasons}, {found.violations}")
-        return found
+            made = simulate(plan.alone(job), self._organizations, self._folder)
+            if made.violations:
+                return made
+            self._references[name] = made
+        return self._references[name]
 
     def close(self) -> None:
         """Let the tables go."""
