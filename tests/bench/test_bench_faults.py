@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import apsw
 import pytest
+from support.ledgers import unsync_commits
 
 from colonnade.bench.faults.cases import METHODS
 from colonnade.bench.faults.run import Campaign, run_faults
@@ -15,7 +15,6 @@ from colonnade.core.errors import EXIT_CHECK_FAILED, EXIT_OK
 from colonnade.ledger import drafts as drafts_module
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.state import LedgerState
-from colonnade.ledger.storage import sqlite as storage_module
 from colonnade.party.vault import Vault
 from colonnade.server.engine.all_answer import AllAnswer
 from colonnade.server.engine.rounds import Run
@@ -68,14 +67,7 @@ def _found(campaign: Campaign, method: str, seeds: Sequence[int] = range(10)) ->
 def test_it_catches_a_ledger_that_forgets_its_last_entry(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = storage_module._connect
-
-    def normal(path: Path, *, vfs: str | None) -> apsw.Connection:
-        database = real(path, vfs=vfs)
-        database.execute("PRAGMA synchronous = NORMAL")
-        return database
-
-    monkeypatch.setattr(storage_module, "_connect", normal)
+    unsync_commits(monkeypatch)
     assert "would not open after a power cut" in _found(campaign, "frank-wolfe")
 
 

@@ -42,6 +42,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         future: asyncio.Future[T] = self.create_future()
         try:
             future.set_result(func(*args))
+        except (KeyboardInterrupt, SystemExit):
+            raise
         except BaseException as error:  # noqa: BLE001 - also a simulated death goes to who waits
             future.set_exception(error)
         return future
