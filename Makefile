@@ -21,8 +21,8 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-demo: $(STAMP)   ## a hospital, a laboratory and an insurer fit one model, as real processes here
-	$(BIN)/colonnade simulate
+demo: $(STAMP)   ## three organizations, three messy files: align, approve, fit, score, as real processes here
+	$(BIN)/colonnade demo
 
 proto: $(STAMP)  ## generate the protobuf bindings again
 	$(BIN)/python proto/generate.py
@@ -60,7 +60,7 @@ e2e: $(STAMP)    ## build the images and run the containers' tests; needs a Dock
 lock: $(STAMP)   ## pin the images' dependencies again, with hashes, from constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
 	$(LOCK) deploy/requirements-build.in --output-file deploy/requirements-build.txt
-	$(LOCK) pyproject.toml --extra postgres --output-file deploy/requirements-party.txt
+	$(LOCK) pyproject.toml --extra postgres --extra sealed --output-file deploy/requirements-party.txt
 	$(LOCK) pyproject.toml --extra postgres --override deploy/left-out-coordinator.txt \
 	    --output-file deploy/requirements-coordinator.txt
 

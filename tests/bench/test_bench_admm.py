@@ -73,7 +73,7 @@ def test_the_papers_lasso_is_learnt_at_large_epsilon_within_the_central_figure()
 
 def test_equal_epsilon_means_equal_price_for_all_of_a_clients_answers() -> None:
     case = utility.cases(SMALL, None)[0]
-    bench, _ = utility._bench(case, 8.0)
+    bench = utility.bench_of(case, 8.0)
     spec = bench.spec
     assert spec.max_participations == participations_of(10, 8, 40) == 2
     spent = epsilon_of(rho_from_units(spec.max_units), utility.DELTA)

@@ -49,9 +49,9 @@ def run_json(capsys: Output, *arguments: str) -> dict[str, Any]:
 def test_show_prints_cap_spending_and_what_is_left(ledger: Path, capsys: Output) -> None:
     assert main(["ledger", "show", str(ledger), "--entries"]) == 0
     text = capsys.readouterr().out
-    assert "rho 1 " in text
-    assert "rho 0.12 " in text  # three times 0.04
-    assert "rho 0.88 " in text
+    assert "(rho 1)" in text
+    assert "(rho 0.12" in text  # three times 0.04
+    assert "(rho 0.88)" in text
     assert "discrete_gaussian" in text
     assert text.count(" charged ") == 3
 

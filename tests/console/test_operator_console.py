@@ -175,6 +175,7 @@ def test_an_operator_plans_submits_watches_and_reads_in_a_browser(
     )
     page.run(
         "document.getElementById('epsilon').value = '0.5';"
+        "document.getElementById('purpose').value = 'care';"
         "document.querySelector('form[data-preview]').dispatchEvent(new Event('input'))"
     )
     until(page, "document.querySelector('#preview dl') !== null")
@@ -186,6 +187,7 @@ def test_an_operator_plans_submits_watches_and_reads_in_a_browser(
     until(page, "document.querySelector('#job-table a') !== null")
     with Client(running.federation.address, str(running.federation.operator_credentials)) as client:
         (submitted,) = client.jobs()
+        assert client.show(submitted.job_id).job.purpose == "care"
     assert submitted.state == "finished"
     report = page.run("document.querySelector('#job-table a').href")
     page.open(report)

@@ -53,9 +53,10 @@ def test_pins_are_those_the_tree_was_tested_with(role: str) -> None:
 def test_pins_cover_what_the_package_needs() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *extras["postgres"]]
-    names = {normal(re.split(r"[\[>=<]", each)[0]) for each in wanted}
     for role in ROLES:
+        wanted = [*project["dependencies"], *extras["postgres"]]
+        wanted += extras["sealed"] if role == "party" else []  # parties alone multiply
+        names = {normal(re.split(r"[\[>=<]", each)[0]) for each in wanted}
         path = DEPLOY / f"left-out-{role}.txt"
         text = path.read_text() if path.exists() else ""
         left_out = set(re.findall(r'^([\w.-]+) ; python_version < "0"$', text, re.MULTILINE))
@@ -83,7 +84,12 @@ def exported(tmp_path: Path) -> set[str]:
     store = Database("sqlite://")
     readings = [
         *party_metrics.readings(
-            ledger, Meter(tmp_path / "log"), Pace(0.0), attached=True, disk=tmp_path
+            ledger,
+            Meter(tmp_path / "log"),
+            Pace(0.0),
+            attached=True,
+            disk=tmp_path,
+            certificate_days=3,
         ),
         *coordinator_metrics.readings(Coordinator(store, "study")),
     ]

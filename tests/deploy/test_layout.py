@@ -73,7 +73,7 @@ LONGER = {
     "common/colonnade/ledger/ledger.py",
     "common/colonnade/ledger/state.py",
     "common/colonnade/methods/sealed/spec.py",
-    "party/colonnade/party/data/bounds.py",
+    "party/colonnade/party/data/bounding/bounds.py",
     "party/colonnade/party/methods/alignment.py",
     "party/colonnade/party/methods/sealed.py",
     "party/colonnade/party/vault.py",

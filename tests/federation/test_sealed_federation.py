@@ -22,6 +22,7 @@ from support.federation import (
     seeds,
     sites,
 )
+from support.ledgers import spending
 from support.sealed import sealed_party
 
 from colonnade.client import Client, JobOptions
@@ -40,6 +41,7 @@ from colonnade.party import runtime
 from colonnade.party.data.columns import columns_for
 from colonnade.party.sealed.policy import key_to_text
 from colonnade.privacy.accounting import units_down
+from colonnade.privacy.ring_noise import HOSTILE
 from colonnade.report import write_report
 from colonnade.server.methods.sealed.job import VerticalSealed
 from colonnade.server.store.sql import Database
@@ -322,13 +324,49 @@ def test_without_a_grant_by_name_and_size_a_party_refuses_and_sets_nothing_aside
 
     async def run() -> None:
         async with everyone(made, tmp_path) as (hub, members):
-            opened = len(list(members[TRIO[0]].ledger.lines()))
+            opened = spending(members[TRIO[0]].ledger)
             name = await hub.submit(job)
             assert await hub.ended(name) == "failed"
             decisions = await hub.serving.worker.do(lambda: hub.store.decisions(name))
             refused = next(row for row in decisions if row.party == TRIO[0])
             assert refused.code == "policy_refused"
             assert says in refused.message
-            assert len(list(members[TRIO[0]].ledger.lines())) == opened
+            assert spending(members[TRIO[0]].ledger) == opened
+
+    asyncio.run(run())
+
+
+def test_a_shield_that_a_policy_asks_for_is_planned_put_and_paid_from_its_own_account(
+    made: Federation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = Books.policy
+
+    def policy(self: Books, name: str) -> Path:
+        path = plain(self, name)
+        if name == TRIO[1]:
+            path.write_text(path.read_text() + "hostile_epsilon = 8\n")
+        return path
+
+    monkeypatch.setattr(Books, "policy", policy)
+
+    def planned(address: str) -> Job:
+        with Client(address, credentials_of(made, "analyst")) as client:
+            return build_job(client.parties(), JobOptions(exchange="sealed"), target="y")
+
+    async def run() -> None:
+        async with everyone(made, tmp_path) as (hub, members):
+            job = await asyncio.to_thread(planned, hub.address)
+            await finish(hub, job)
+            shield = spec_of(job).shield(spec_of(job).part(TRIO[1]))
+            assert shield is not None
+            for name, member in members.items():
+                expected = shield.cost if name == TRIO[1] else 0
+                assert member.ledger.budget(HOSTILE).spent == expected
+                assert member.ledger.budget().spent == job.max_units(name)
+            report = await asyncio.to_thread(
+                report_of, made, hub.address, job_id(job_to_bytes(job))
+            )
+            told = report["sealed"]["shields"]
+            assert {name for name, rho in told.items() if rho} == {TRIO[1]}
 
     asyncio.run(run())

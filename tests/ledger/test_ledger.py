@@ -178,7 +178,7 @@ def test_a_cap_can_be_lowered_but_not_below_what_is_spent_or_set_aside(ledger: L
 
 def test_with_an_approver_a_raise_needs_both_signatures(tmp_path: Path) -> None:
     approver, stranger = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
-    ledger = new_ledger("sqlite", tmp_path, approver_key=public_bytes(approver))
+    ledger = new_ledger("sqlite", tmp_path, approver_keys=(public_bytes(approver),))
     for wrong in (None, stranger):
         with pytest.raises(BadInput, match="approver"):
             ledger.set_cap(CAP + 1, reason="more", approver=wrong)
@@ -767,7 +767,7 @@ def test_an_approver_and_account_caps_survive_a_recovery(tmp_path: Path) -> None
     approver = Ed25519PrivateKey.generate()
     caps = {"": CAP, "c7": 3 * CAP, "c8": 0}
     files = LedgerFiles(tmp_path / "ledger")
-    config = LedgerConfig("hospital", caps, approver_key=public_bytes(approver))
+    config = LedgerConfig("hospital", caps, approver_keys=(public_bytes(approver),))
     create_ledger(files, config)
     files.stopped.touch()
     new = LedgerFiles(tmp_path / "new")

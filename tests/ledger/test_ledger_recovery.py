@@ -10,6 +10,7 @@ from support.ledgers import CAP, MECHANISM, digest, key
 
 from colonnade.core.errors import BudgetExceeded, VerificationFailed
 from colonnade.ledger import export
+from colonnade.ledger.bundle import head_statement
 from colonnade.ledger.caps import signed_cap
 from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
 from colonnade.ledger.drafts import ReleaseRequest
@@ -140,7 +141,7 @@ LEDGER_ID = "ab" * 16
 
 
 def opened(founding_caps: int) -> Opened:
-    keys = public_bytes(SIGNER).hex(), public_bytes(APPROVER).hex()
+    keys = public_bytes(SIGNER).hex(), [public_bytes(APPROVER).hex()]
     return Opened(LEDGER_ID, "p", *keys, False, founding_caps, [], [])
 
 
@@ -156,7 +157,7 @@ def exported(*entries: Entry, time: int = 1) -> list[str]:
         "chain_hash": head.hex(),
         "spent": spent,
     }
-    signature = SIGNER.sign(export._head_statement(canonical(told)))
+    signature = SIGNER.sign(head_statement(told))
     return [*lines, canonical({**told, "signature": signature.hex()})]
 
 
@@ -168,7 +169,7 @@ def chain_of(lines: Sequence[str]) -> bytes:
 
 
 def cap(seq: int, units: int) -> CapSet:
-    return signed_cap(LEDGER_ID, seq, CapSet("", units, "because", "", ""), signer=SIGNER)
+    return signed_cap(LEDGER_ID, seq, CapSet("", "", units, "because", "", ""), signer=SIGNER)
 
 
 def charged(request: str = "0" * 64) -> Charged:

@@ -74,7 +74,7 @@ def test_a_run_of_epsilon_1_is_shown_as_epsilon_1(
     summary = summarise(ledger.state)
     print_summary(summary, 1e-6)
     (spent,) = [line for line in capsys.readouterr().out.splitlines() if "    spent" in line]
-    assert f"(epsilon 1 at delta {LAW.delta:.3g})" in spent
+    assert f"epsilon 1 (rho 0.5) at delta {LAW.delta:.3g}" in spent
     (account,) = [each for each in as_json(summary, 1e-6)["accounts"] if each["account"]]
     assert account["runs_epsilon"] == 1.0
 

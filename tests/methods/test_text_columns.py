@@ -39,7 +39,7 @@ from colonnade.methods.moments.plan import recommend
 from colonnade.methods.moments.spec import MEANS
 from colonnade.methods.problem import Problem
 from colonnade.methods.sealed.plan import recommend as recommend_sealed
-from colonnade.party.data.bounds import buy_bounds
+from colonnade.party.data.bounding.bounds import buy_bounds
 from colonnade.party.data.dataset import Dataset, open_dataset
 from colonnade.party.data.ingest import ingest
 from colonnade.party.data.reading.sources import FileSource

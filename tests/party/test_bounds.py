@@ -31,13 +31,13 @@ from colonnade.ledger.gate import Gate, Step
 from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.methods.bounds import STEPS, QuantilePlan, tight_bounds
-from colonnade.party.data import bounds as module
 from colonnade.party.data.binding import bind, rows_of
-from colonnade.party.data.bounds import BoughtBounds, bought_bounds, buy_bounds
+from colonnade.party.data.bounding import bounds as module
+from colonnade.party.data.bounding.bounds import BoughtBounds, bought_bounds, buy_bounds
+from colonnade.party.data.bounding.purchases import Purchase
 from colonnade.party.data.columns import HeldColumns, columns_for, version_of
 from colonnade.party.data.dataset import open_dataset
 from colonnade.party.data.ingest import ingest
-from colonnade.party.data.purchases import Purchase
 from colonnade.party.data.reading.sources import FileSource
 from colonnade.privacy.accounting import RHO_UNIT, rho_from_units, units_down
 from colonnade.privacy.sampling import OsNoise
@@ -332,7 +332,7 @@ def test_a_price_above_what_is_left_is_refused_before_anything_is_read(
     ledger = new_ledger("memory", tmp_path, simulation=True, caps={"": PRICE - PRICE // 10})
     monkeypatch.setattr(module, "count_rows", no_reading)
     head = ledger.head
-    with pytest.raises(BudgetExceeded, match=r"left under the cap of 0\.18"):
+    with pytest.raises(BudgetExceeded, match=r"left under the cap of epsilon \S+ \(rho 0\.18\)"):
         buy(data, ledger)
     assert ledger.head == head
 
@@ -626,8 +626,8 @@ def test_the_command_buys_shows_and_shows_again_for_free(
     assert re.match(r"  age     feature +\[0, 1000\] +\[[-0-9.]+, [0-9.]+\] +[0-9.]+%$", lines[2])
     assert lines[4].split() == ["rare", "feature", "[0,", "1]", "[0,", "1]", "100.000%"]
     assert lines[-3] == "charged  nothing: paid earlier"
-    assert lines[-2].startswith("in all   rho 0.49")
-    assert lines[-1].startswith("left     rho 0.5")
+    assert re.match(r"in all   epsilon \S+ \(rho 0.49", lines[-2])
+    assert re.match(r"left     epsilon \S+ \(rho 0.5", lines[-1])
 
 
 def test_what_is_charged_is_told_apart_from_what_was_paid_earlier(
@@ -638,9 +638,9 @@ def test_what_is_charged_is_told_apart_from_what_was_paid_earlier(
     assert [line.split()[0] for line in first[-2:]] == ["charged", "left"]
     assert run(*place, "--rho", 0.1, "--columns", "age,income") == 0
     charged, in_all, left = capsys.readouterr().out.splitlines()[-3:]
-    assert charged.startswith("charged  rho 0.099")
-    assert in_all.startswith("in all   rho 0.29")
-    assert left.startswith("left     rho 0.7")
+    assert re.match(r"charged  epsilon \S+ \(rho 0.099", charged)
+    assert re.match(r"in all   epsilon \S+ \(rho 0.29", in_all)
+    assert re.match(r"left     epsilon \S+ \(rho 0.7", left)
 
 
 def test_what_the_command_bought_is_in_the_ledger_under_real_noise(
@@ -657,7 +657,7 @@ def test_what_the_command_bought_is_in_the_ledger_under_real_noise(
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        (["--rho", "1.5"], 4, "left under the cap of 1"),
+        (["--rho", "1.5"], 4, "left under the cap of epsilon 7.766 (rho 1)"),
         (["--rho", "1e-9"], 3, "give at least rho"),
         (["--rho", "-1"], 3, "the price must be positive"),
         (["--rho", "nan"], 3, "the price is no use"),

@@ -10,7 +10,7 @@ from colonnade.core.arrays import AnyArray, Int32Array
 from colonnade.core.fixedpoint import FINE_GRID
 from colonnade.data.table import Table
 from colonnade.methods.bounds import QuantilePlan, tight_places
-from colonnade.party.data.counts import count_rows
+from colonnade.party.data.bounding.counts import count_rows
 
 N_ROWS = 8000
 

@@ -23,6 +23,7 @@ from support.federation import (
     make_job,
     party,
 )
+from support.ledgers import spending
 from support.specs import OpenSpec
 from support.vaults import ME, OTHER, ledger_of, refusal, vault_of
 
@@ -49,7 +50,7 @@ from colonnade.methods.frank_wolfe.residual import (
     TaskParameters,
 )
 from colonnade.methods.job import Job, job_id
-from colonnade.party.data.purchases import bounds_job
+from colonnade.party.data.bounding.purchases import bounds_job
 from colonnade.party.vault import Vault
 from colonnade.privacy.sampling import OsNoise
 from colonnade.simulate.federation import FEDERATION
@@ -236,12 +237,12 @@ def test_each_limit_of_the_policy_refuses_and_charges_nothing(tmp_path: Path) ->
         path = tmp_path / f"{place}.toml"
         path.write_text(text.replace(old, new, 1))
         ledger = ledger_of(UNITS * 1000)
-        before = ledger.head
+        before = spending(ledger)
         vault = vault_of(ledger, policy=path)
         decision = vault.consider(spec)
         assert (decision.accepted, decision.code) == (False, "policy_refused"), new
         assert refusal(vault, ledger, name, 0, OPENING) is PolicyRefused
-        assert ledger.head == before
+        assert spending(ledger) == before
     path.write_text("")
     with pytest.raises(PolicyRefused, match="nothing"):
         vault_of(ledger_of(1), policy=path)
@@ -270,12 +271,12 @@ def test_a_specification_that_is_not_of_this_table_is_refused(change: str) -> No
         case "rounds":
             method.rounds = 2**32 - 1
     ledger = ledger_of(UNITS * 1000)
-    before = ledger.head
+    before = spending(ledger)
     vault = vault_of(ledger)
     decision = vault.consider(opened.to_bytes())
     assert (decision.accepted, decision.code) == (False, "bad_message")
     assert len(decision.message.splitlines()) == 1
-    assert ledger.head == before
+    assert spending(ledger) == before
 
 
 class Attack:

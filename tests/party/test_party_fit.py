@@ -29,10 +29,10 @@ from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.linear.penalties import ridge
 from colonnade.party.data.binding import Rows
-from colonnade.party.data.bounds import buy_bounds
+from colonnade.party.data.bounding.bounds import buy_bounds
+from colonnade.party.data.bounding.purchases import bounds_job
 from colonnade.party.data.dataset import open_dataset
 from colonnade.party.data.ingest import ingest
-from colonnade.party.data.purchases import bounds_job
 from colonnade.party.data.reading.sources import FileSource
 from colonnade.party.fit import fit_charged, local_job
 from colonnade.party.fit_order import FitOrder, FitTable, party_table

@@ -34,10 +34,10 @@ from colonnade.pki.authority import (
     fingerprint,
     install_certificate,
     load_credentials,
-    load_denied,
     renew_due,
 )
 from colonnade.pki.identity import Identity
+from colonnade.pki.register import load_denied
 
 
 def _uri(text: str) -> x509.GeneralName:

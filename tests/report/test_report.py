@@ -294,7 +294,11 @@ def test_evaluation_and_contribution_appear_when_they_are_known() -> None:
             "insurer": {"alone": 0.28, "without": 0.56},
         },
     )
-    page = Page(to_html(report))
+    asked = {"purpose": "a pilot", "requested_by": "spiffe://study/operator/ana"}
+    page = Page(to_html(report | asked))
+    assert page.says("asked by ana")
+    assert page.says("a pilot")
+    assert page.says("The evaluation cost ε 0.100 besides")
     assert page.says("Stay: the model explains 78 % of the differences between people.")
     assert page.says("measured on 10,000 people kept out of the fit")
     assert page.says("0.781 ± 0.024 (95 %)")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from support.desk import Desk
 from support.federation import NAMES, founded, make_job
+from support.ledgers import spending
 from support.vaults import ledger_of, vault_of
 
 from colonnade.cli.main import main
@@ -132,10 +133,10 @@ def test_a_job_with_such_a_delta_is_none() -> None:
     spec = job_pb2.JobSpec.FromString(job_to_bytes(job))
     spec.delta = 0.999
     ledger = ledger_of(units_down(2.0))
-    before = ledger.head
+    before = spending(ledger)
     decision = vault_of(ledger).consider(spec.SerializeToString())
     assert (decision.accepted, decision.code) == (False, "bad_message")
-    assert ledger.head == before
+    assert spending(ledger) == before
     desk = Desk(*NAMES[:2])
     hostile = spec.SerializeToString()
     desk.refused(BadInput, "delta must lie", desk.engine.submit, hostile, "operator")

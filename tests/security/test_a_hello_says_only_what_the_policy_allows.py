@@ -12,7 +12,7 @@ from colonnade.core.fixedpoint import FINE_GRID, Bounds
 from colonnade.data.schema import parse_schema
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
-from colonnade.party.data.bounds import bought_bounds, buy_bounds
+from colonnade.party.data.bounding.bounds import bought_bounds, buy_bounds
 from colonnade.party.data.dataset import Dataset, open_dataset
 from colonnade.party.data.ingest import ingest
 from colonnade.party.data.reading.sources import FileSource

@@ -22,7 +22,7 @@ from colonnade.ledger.recovery import recover_ledger
 from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.party.data import binding
 from colonnade.party.data.binding import OWNER_NAME, bind, check_binding, claim, rows_of
-from colonnade.party.data.bounds import buy_bounds
+from colonnade.party.data.bounding.bounds import buy_bounds
 from colonnade.party.data.dataset import open_dataset
 from colonnade.party.fit import fit_charged
 from colonnade.party.fit_order import FitOrder, party_table

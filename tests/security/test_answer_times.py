@@ -25,8 +25,9 @@ from colonnade.methods import bounds as quantiles
 from colonnade.methods import column_moments as moments
 from colonnade.methods.admm import kernels as admm
 from colonnade.methods.admm import own_kernels, packing
+from colonnade.methods.admm.choices import Variant
 from colonnade.methods.admm.prox import Client, factorise
-from colonnade.methods.admm.spec import MAX_V, AdmmSpec, Variant
+from colonnade.methods.admm.spec import MAX_V, AdmmSpec
 from colonnade.methods.frank_wolfe import residual
 from colonnade.methods.frank_wolfe.residual import (
     MAX_CLIP,

@@ -18,7 +18,7 @@ from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.recovery import recover_ledger
 from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.party.data.binding import bind, claim, note_use, rows_of
-from colonnade.party.data.bounds import buy_bounds
+from colonnade.party.data.bounding.bounds import buy_bounds
 from colonnade.party.data.dataset import open_dataset
 from colonnade.party.data.witness import HEAD_NAME
 from colonnade.party.fit import fit_charged

@@ -11,15 +11,16 @@ from pathlib import Path
 
 import pytest
 from support.hosts import PRICE, a_ledger, ask, client_job, ingest_rows, vault_on, vertical_job
+from support.ledgers import spending
 
 from colonnade.core.errors import LowDisk
 from colonnade.core.fixedpoint import Bounds
 from colonnade.methods.frank_wolfe.codec import FrankWolfeTask, task_to_bytes
 from colonnade.methods.job import job_id
-from colonnade.party import unpaid
 from colonnade.party.data import columns as versions
 from colonnade.party.data.columns import MAX_MADE, ColumnCache
 from colonnade.party.data.dataset import Dataset, open_dataset
+from colonnade.party.officer import unpaid
 from colonnade.party.vault import Vault
 from colonnade.wire.jobspec import job_to_bytes
 
@@ -62,10 +63,10 @@ def test_proposals_read_and_write_nothing(
 def test_a_refused_proposal_sets_nothing_aside_and_leaves_nothing(dataset: Dataset) -> None:
     ledger, before = a_ledger(PRICE), files(dataset)  # a job costs more
     vault = vault_on(dataset, ledger)
-    head = ledger.head
+    head = spending(ledger)
     decision = vault.consider(job_to_bytes(vertical_job(dataset, half_width=1.0)))
     assert decision.code == "budget_exceeded"
-    assert (ledger.head, files(dataset), nameless()) == (head, before, 0)
+    assert (spending(ledger), files(dataset), nameless()) == (head, before, 0)
 
 
 def test_however_many_jobs_are_open_few_have_columns_and_no_file_has_a_name(

@@ -35,7 +35,14 @@ ROOT = Path(errors.__file__).parents[3]
 
 # Messages of these are told to peers. Whoever adds one sees to it that they name nothing local.
 PUBLIC = {
-    *("BadMessage", "BudgetExceeded", "RequestConflict", "ReleasePurged", "JobClosed"),
+    *(
+        "AwaitingApproval",
+        "BadMessage",
+        "BudgetExceeded",
+        "RequestConflict",
+        "ReleasePurged",
+        "JobClosed",
+    ),
     *("NotPrivate", "PolicyRefused", "NotEnrolled", "StaleEpoch", "UnknownJob", "JobEnded"),
 }
 KINDS = [

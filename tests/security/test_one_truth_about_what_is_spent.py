@@ -24,7 +24,7 @@ from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.methods.bounds import QuantilePlan
 from colonnade.methods.bounds_budget import MAX_SHARE, USUAL_SHARE, BoundsBudget
 from colonnade.methods.problem import Loss
-from colonnade.party.data.bounds import buy_bounds
+from colonnade.party.data.bounding.bounds import buy_bounds
 from colonnade.party.data.dataset import open_dataset
 from colonnade.party.policy import Allowance
 from colonnade.privacy.accounting import (

@@ -20,7 +20,7 @@ from support.predicting import Tabletop, table_of
 from colonnade.client.predict_builder import model_from_releases
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.errors import ColonnadeError, RequestConflict
-from colonnade.data.integer_scores import IntegerScores, model_digest
+from colonnade.data.integer_scores import IntegerScores, add_products, model_digest
 from colonnade.data.model import LinearModel
 from colonnade.ledger.receipts import public_bytes
 from colonnade.masking.errors import BadAnnouncement, BadPart
@@ -357,20 +357,28 @@ def test_the_coordinator_sees_no_score_and_the_receiver_no_part(
 
     monkeypatch.setattr("colonnade.party.prediction.answers.total", spy)
     name, sent = table.run(table.study.request(rows))
-    integers = IntegerScores.of(
-        model_from_releases(job_to_bytes(table.study.job), table.study.releases, Solution())
+    model = model_from_releases(job_to_bytes(table.study.job), table.study.releases, Solution())
+    integers, columns = IntegerScores.of(model), joined()
+    assert table.scores(name)[1].tobytes() == model.decision_function(columns)[rows].tobytes()
+    exact = {party: np.zeros(len(rows), np.int64) for party in table.study.names}
+    for feature, number in zip(model.features, integers.coef, strict=True):
+        held = feature.quantised(columns[feature.full_name][rows])[None, :]
+        add_products(exact[feature.party], held, [number])
+    assert (
+        total([each.view(np.uint64) for each in exact.values()]).tolist()
+        == sum(exact.values(), np.zeros(len(rows), np.int64)).tolist()
     )
-    # Every part that the receiver opened is far from any score: scores are below 2**41 here, and
-    # one of 12 uniform words lies so near 0 with probability 12 * 2**-22; fixed seeds do not apply.
+    # What the receiver opened, and what the coordinator relayed, hold nobody's part in any row. A
+    # uniform word equals one by chance with probability 2**-64.
     assert len(opened) == 3
-    for part in opened:
-        assert (np.abs(part.view(np.int64)) > 2**41).all()
-    whole = integers.score(total(opened))
-    assert whole.tobytes() == table.scores(name)[1].tobytes()
-    for releases in sent.values():
-        for each in releases:
-            if each.key.kind == "part":
-                assert (np.abs(words_from_bytes(each.body[:32]).view(np.int64)) > 2**41).all()
+    relayed = [
+        words_from_bytes(each.body[: 8 * len(rows)])
+        for releases in sent.values()
+        for each in releases
+        if each.key.kind == "part"
+    ]
+    for seen in (*opened, *relayed):
+        assert not any((seen.view(np.int64) == part).any() for part in exact.values())
 
 
 def test_a_sum_that_could_wrap_is_refused(

@@ -236,7 +236,7 @@ def test_a_view_notes_who_paid_for_nothing() -> None:
     (note,) = view().notes
     assert "no feature of lab" in note
     assert "rho 0.5" in note
-    assert "more epsilon or fewer columns" in note
+    assert "more epsilon, fewer columns" in note
 
 
 def test_a_view_of_a_job_over_clients_notes_who_refused() -> None:

@@ -21,8 +21,9 @@ from colonnade.linear.penalties import (
     no_penalty,
     ridge,
 )
+from colonnade.methods.admm.choices import Sampling
 from colonnade.methods.admm.prox import Client, factorise
-from colonnade.methods.admm.spec import AdmmSpec, Sampling
+from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.simulation import SeededNoise, ZeroNoise
 from colonnade.server.methods.admm.steps import AdmmCoordinator

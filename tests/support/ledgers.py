@@ -49,3 +49,10 @@ def unsync_commits(monkeypatch: pytest.MonkeyPatch) -> None:
         return database
 
     monkeypatch.setattr(storage_module, "_connect", normal)
+
+
+def spending(ledger: Ledger) -> tuple[object, ...]:
+    """Return what a refusal must leave alone: a refused job is noted, and costs nothing."""
+    state = ledger.state
+    reserved = {name: units for name, units in state.reserved.items() if units}
+    return state.total, reserved, {**state.left}, len(state.charges), len(state.stored)

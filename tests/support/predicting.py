@@ -42,6 +42,7 @@ from support.federation import (
     Running,
     coordinator,
     founded,
+    make_job,
     make_moments_job,
     party,
 )
@@ -55,6 +56,7 @@ class Study:
 
     folder: Path
     names: Sequence[str]
+    kind: str = "moments"
     ledgers: dict[str, Ledger] = field(init=False)
     job: Job = field(init=False)
     job_id: str = ""
@@ -67,8 +69,11 @@ class Study:
         }
         # Enough budget, and no penalty, so that the model uses columns of everybody.
         prices = ("mean_units", "gram_units", "share_units", "cross_units")
-        spent = dict.fromkeys(prices, units_down(0.2))
-        self.job = make_moments_job(founded(), self.names, penalty=0.0, **spent)
+        if self.kind == "moments":
+            spent = dict.fromkeys(prices, units_down(0.2))
+            self.job = make_moments_job(founded(), self.names, penalty=0.0, **spent)
+        else:
+            self.job = make_job(founded(), self.names)
 
     def key(self, name: str) -> bytes:
         return bytes.fromhex(self.ledgers[name].opened.public_key)
@@ -282,9 +287,9 @@ class Tabletop:
         return scores_in(self.study.predictions(self.study.names[0]).scores_path(name))
 
 
-def table_of(folder: Path, names: Sequence[str] = NAMES[:3]) -> Tabletop:
+def table_of(folder: Path, names: Sequence[str] = NAMES[:3], *, kind: str = "moments") -> Tabletop:
     """Return a table at which a job was run, and its model granted to the first party."""
-    table = Tabletop(Study(folder, names))
+    table = Tabletop(Study(folder, names, kind))
     table.train()
     table.grant(table.study.grant())
     return table

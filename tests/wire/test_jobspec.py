@@ -128,6 +128,9 @@ def example(method: MethodSpec | None = None, **changes: Any) -> Job:
         "y",
         Bounds(-2, 5),
         method or frank_wolfe(),
+        "a purpose",
+        "spiffe://study/operator/ana",
+        holdout=125,
     )
     return replace(job, **changes)
 
@@ -256,7 +259,7 @@ def test_an_unknown_field_is_refused_at_every_level(level: str) -> None:
 
 def test_another_version_and_an_oversized_specification_are_refused() -> None:
     message = job_pb2.JobSpec.FromString(SPEC)
-    for version in (2, 4):
+    for version in (3, 5):
         message.version = version
         with pytest.raises(BadInput, match=f"version {version}"):
             job_from_bytes(message.SerializeToString())

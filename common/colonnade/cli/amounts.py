@@ -9,6 +9,7 @@ from colonnade.privacy.accounting import (
     default_delta,
     delta_for,
     epsilon_of,
+    format_units,
     format_upper_bound,
     rho_from_units,
     rho_of,
@@ -80,6 +81,6 @@ def amount_as_json(units: int, delta: float) -> dict[str, float]:
     return {"units": units, "rho": rho, "epsilon": epsilon_of(rho, delta), "delta": delta}
 
 
-def format_amount(rho: float, epsilon: float, delta: float) -> str:
-    """Return an amount for people."""
-    return f"rho {rho:<10.6g} (epsilon {format_upper_bound(epsilon)} at delta {delta:g})"
+def format_amount(units: int, delta: float, *, left: bool = False) -> str:
+    """Return an amount for people; what is ``left`` is rounded down."""
+    return f"{format_units(units, delta, left=left)} at delta {delta:g}"

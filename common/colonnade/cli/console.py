@@ -37,7 +37,6 @@ def require_console() -> None:
 
 def run_console(arguments: argparse.Namespace, build: "Callable[[Door], Starlette]") -> int:
     """Serve an application until interrupted."""
-    require_console()
     from colonnade.console.guard import Door
     from colonnade.console.serve import open_socket, serve
 

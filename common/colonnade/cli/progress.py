@@ -64,5 +64,7 @@ def summary(view: "JobView") -> str:
     )
     away = [party.party for party in view.parties if not party.attached and not view.ended]
     waiting = f"; waiting for {', '.join(away)}" if away else ""
+    deciding = [party.party for party in view.parties if party.waiting]
+    waiting += f"; {', '.join(deciding)}: waits for approval" if deciding else ""
     whose = ", least of any client" if view.over_clients else ""
     return f"uplink {sent} B; left of the job's price{whose}: {left}{waiting}"

@@ -47,6 +47,7 @@ _JOB = _verbs(
     retry="submit a job again that failed or was cancelled",
     report="write a job's report and model",
     solve="solve a finished moments job again, at no further cost",
+    evaluate="measure a job's model on people kept out of its fit",
     predict="have people scored by a job's model, for one party",
 )
 _ALIGN = _verbs(
@@ -64,12 +65,22 @@ _PARTY = _verbs("colonnade.cli.party", init="create the party's ledger with its 
     ingest="turn a file or a query into the party's table",
     bounds="buy tighter bounds for the table's columns",
     fit="fit a private linear model on the party's own table",
+    console="decide on jobs and watch the budget in a browser",
     rows="write the row numbers of people, for a prediction",
     run="dial the coordinator and answer jobs that the policy allows",
     policy="check the policy and say what it allows",
     peers="show the fingerprints to compare before a peer's key is pinned",
     pin="pin a peer's ledger key, for sealed jobs",
     bind="use a new extract about the same people with the same ledger",
+    renew="renew the party's certificate over its connection",
+)
+_PARTY |= _verbs(
+    "colonnade.cli.party.decisions",
+    (PARTY,),
+    jobs="jobs that wait for a decision, in sentences",
+    approve="agree to a job that waits",
+    hold="let a job wait, and say why",
+    refuse="refuse a job for good, also one that runs",
 )
 _PKI = _verbs(
     "colonnade.cli.pki",
@@ -78,14 +89,23 @@ _PKI = _verbs(
     approve="issue the certificate that a request asks for",
     install="put an approved certificate beside its key",
     show="show what a certificate, bundle or request says",
+    renew="ask for a certificate anew; where the authority is at hand, get it",
+    list="what an authority has issued, until when, and what it revoked",
+    revoke="refuse a member's key from now on",
 )
 _LEDGER = _verbs(
     "colonnade.cli.ledger",
     show="cap, spending and releases; also while a party runs",
     verify="check a ledger folder, or an export, from end to end",
     export="write all entries for an auditor; no data, no bodies",
-    cap="set the cap: appends a signed entry",
+    cap="set a cap: appends a signed entry",
+    approvers="show or change whose keys decide on jobs and caps",
     recover="create a new ledger after damage or a restored backup",
+)
+_LEDGER |= _verbs(
+    "colonnade.cli.ledger",
+    (PARTY,),
+    evidence="one signed file: jobs, decisions, charges, policies, what left; and a page",
 )
 _BENCH = _verbs(
     "colonnade.bench.commands",
@@ -102,11 +122,11 @@ _BENCH = _verbs(
 _COORDINATOR = {
     "new": Command(
         "make a federation: authority, coordinator, operator, first approvals",
-        "colonnade.cli.coordinator_new",
+        "colonnade.cli.coordinator.new",
         (SERVER,),
     ),
     "console": Command(
-        "watch it in a browser, and ask for jobs", "colonnade.cli.coordinator_console"
+        "watch it in a browser, and ask for jobs", "colonnade.cli.coordinator.console"
     ),
 }
 _SIMULATIONS = {
@@ -126,6 +146,11 @@ COMMANDS = Command(
             _BOTH,
             _SIMULATIONS,
         ),
+        "demo": Command(
+            "the whole story: three messy files to a model, scores and a report",
+            "colonnade.simulate.demo.command",
+            _BOTH,
+        ),
         "plan": Command(
             "rounds, noise, bytes and accuracy to expect, before any data is read",
             "colonnade.simulate.plan_command",
@@ -137,7 +162,7 @@ COMMANDS = Command(
             "write a model as SQL, ONNX or a model card", "colonnade.cli.model.export"
         ),
         "coordinator": Command(
-            "run a coordinator", "colonnade.cli.coordinator", (SERVER,), _COORDINATOR
+            "run a coordinator", "colonnade.cli.coordinator.run", (SERVER,), _COORDINATOR
         ),
         "party": Command("prepare and run an organization's side", verbs=_PARTY),
         "pki": Command("the certificates of a federation", verbs=_PKI),

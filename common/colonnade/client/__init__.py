@@ -1,10 +1,12 @@
 """The operator's side of a federation, from Python: everything that ``colonnade job`` does.
 
-`Client` talks with a coordinator; `JobOptions` and `AdmmOptions` say what is asked of a job.
+`Client` talks with a coordinator; `JobOptions`, `AdmmOptions` and `PredictOptions` say what is
+asked of a job.
 """
 
 from colonnade.client.client import Client
 from colonnade.client.options import AdmmOptions, JobOptions
+from colonnade.client.predict_builder import PredictOptions
 from colonnade.client.results import JobDetails, JobPlan, JobReport
 from colonnade.client.views import JobView, PartyOffer, PartyView
 
@@ -18,4 +20,5 @@ __all__ = [
     "JobView",
     "PartyOffer",
     "PartyView",
+    "PredictOptions",
 ]

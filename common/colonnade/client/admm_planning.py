@@ -10,13 +10,14 @@ from colonnade.core.errors import BadInput
 from colonnade.linear.losses import LOSSES, Loss
 from colonnade.linear.penalties import Penalty
 from colonnade.methods.admm import recipe
+from colonnade.methods.admm.choices import Aggregate, Sampling, Variant
 from colonnade.methods.admm.plan import (
     PlannedPrices,
     participations_of,
     planned_prices,
     release_units,
 )
-from colonnade.methods.admm.spec import AdmmSpec, Aggregate, Sampling, Variant
+from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.privacy.accounting import rho_from_units
 
 REGULARISERS = ("none", "l1", "l2", "elastic-net", "box")

@@ -5,22 +5,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from colonnade.client.admm_planning import admm_spec, check_admm
+from colonnade.client.labels import label_bounds, label_owner
 from colonnade.client.options import AdmmOptions, JobOptions
 from colonnade.client.participants import lack_in_rows, participants, sealed_lack
-from colonnade.client.planning import budget_of, delta_of, plan_of
+from colonnade.client.planning import budget_of, delta_of, holdout_of, plan_of
 from colonnade.client.views import PartyOffer
-from colonnade.core.arguments import BadArgument
 from colonnade.core.errors import BadInput, BudgetExceeded, PolicyRefused
-from colonnade.core.fixedpoint import Bounds
-from colonnade.core.text import listed
 from colonnade.data.encoding import Encoding
 from colonnade.methods.admm.job_spec import AdmmJobSpec, ClientPart
 from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.base import Member, MethodSpec
+from colonnade.methods.holdout import rows_fitted
 from colonnade.methods.job import Job
-from colonnade.methods.problem import Loss
 from colonnade.methods.sealed.spec import SealedSpec
-from colonnade.privacy.accounting import rho_from_units
+from colonnade.privacy.accounting import format_units
 
 
 def build_job(
@@ -53,8 +51,10 @@ def build_job(
         counts = ", ".join(f"{offer.party} {offer.population}" for offer in chosen)
         raise BadInput(f"the parties have different numbers of rows: {counts}")
     check_alignments(chosen)
-    owner = _owner(chosen, target, options)
-    (n_rows,) = rows
+    owner = label_owner(chosen, target, options)
+    (n_all,) = rows
+    holdout = holdout_of(options)
+    n_rows = rows_fitted(n_all, holdout)
     features = {
         offer.party: tuple(each for each in offer.features if each != target) for offer in chosen
     }
@@ -69,6 +69,7 @@ def build_job(
         groups=groups,
         presence=knows_presence(chosen[0].alignment),
         people=people,
+        shields={each.party: each.sealed_shield for each in chosen if each.sealed_shield},
         sealed=not (lack := sealed_lack(chosen, features, target=target)),
     )
     if lack and plan.spec.kind == SealedSpec.kind:
@@ -80,6 +81,7 @@ def build_job(
         name=name or f"{target} from {len(chosen)} parties",
         delta=delta_of(options, n_rows),
         timeout_s=timeout_s,
+        holdout=holdout,
     )
 
 
@@ -152,8 +154,9 @@ def job_over_columns(
     name: str,
     delta: float,
     timeout_s: int,
+    holdout: int = 0,
 ) -> Job:
-    """Return the job that runs ``spec`` on what the parties offer."""
+    """Return the job that runs ``spec`` on what the parties offer, without rows kept out."""
     by_name = {offer.party: offer for offer in offers}
     check_alignments([by_name[part.party] for part in spec.parts])
     members = []
@@ -161,8 +164,8 @@ def job_over_columns(
         offer = by_name[part.party]
         if (most := spec.max_units(part.party)) > offer.left_units:
             raise BudgetExceeded(
-                f"the job may cost party {part.party} rho {rho_from_units(most):.6g}, but its "
-                f"ledger has {rho_from_units(offer.left_units):.6g} left"
+                f"the job may cost party {part.party} {format_units(most, delta)}, but its "
+                f"ledger has {format_units(offer.left_units, delta, left=True)} left"
             )
         bounds = tuple(offer.features[feature] for feature in part.features)
         fills = tuple(offer.fills[feature] for feature in part.features)
@@ -187,8 +190,9 @@ def job_over_columns(
             party_timeout_s=timeout_s,
             members=tuple(members),
             label=target,
-            label_bounds=_label_bounds(offers, target, spec.loss),
+            label_bounds=label_bounds(offers, target, spec.loss),
             method=spec,
+            holdout=holdout,
         )
     except ValueError as error:
         raise BadInput(f"no such job: {error}") from None
@@ -268,29 +272,3 @@ def _encodings(offer: PartyOffer, features: Sequence[str], label: str) -> tuple[
     """Return the encodings of what takes part."""
     used = {*features, label}
     return tuple(each for each in offer.encodings if not used.isdisjoint(each.names))
-
-
-def _owner(offers: Sequence[PartyOffer], target: str, options: JobOptions) -> str | None:
-    """Return who alone holds the label, or None if every party uses its own copy."""
-    holders = [
-        offer.party for offer in offers if offer.label is not None and offer.label[0] == target
-    ]
-    if not holders:
-        there = sorted({offer.label[0] for offer in offers if offer.label is not None})
-        raise BadInput(
-            f"no party offers the label {target!r}; they offer {listed(there) or 'no label'}"
-        )
-    owner = options.label_owner
-    if owner is None:
-        return None if len(holders) == len(offers) else holders[0]
-    if owner not in holders:
-        raise BadArgument("label_owner", f"must hold the label {target!r}, as {listed(holders)} do")
-    return owner
-
-
-def _label_bounds(offers: Sequence[PartyOffer], target: str, loss: Loss) -> Bounds:
-    """Return the tightest bounds that a holder of the label offers; 0 and 1 for a class."""
-    if loss is Loss.LOGISTIC:
-        return Bounds(0.0, 1.0)
-    found = [offer.label[1] for offer in offers if offer.label and offer.label[0] == target]
-    return min(found, key=lambda bounds: bounds.half_width)

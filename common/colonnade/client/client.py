@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from colonnade.client.align_builder import people_told
+from colonnade.client.align_builder import AlignOptions, author_alignment, people_told
 from colonnade.client.builder import build_admm_job, build_job, knows_presence
 from colonnade.client.connection import Connection, read_document
 from colonnade.client.description import describe
@@ -131,6 +132,7 @@ class Client:
         parties: Sequence[str] | None = None,
         without: Sequence[str] = (),
         name: str | None = None,
+        purpose: str = "",
         timeout_s: int = 3600,
     ) -> JobPlan:
         """Return what a job would do and cost; nothing is submitted.
@@ -147,6 +149,8 @@ class Client:
             Whom to leave out of the default.
         name
             For people; by default the label.
+        purpose
+            What the answer is for; parties' policies and caps name purposes.
         timeout_s
             Seconds that a party may stay away before the job fails.
         """
@@ -164,6 +168,9 @@ class Client:
                 timeout_s=timeout_s,
                 people=self._people(offers),
             )
+            job = self._asked(job, purpose)
+        elif isinstance(job, Job):
+            job = self._asked(job, purpose or job.purpose)
         return _plan(job, offers)
 
     def alignment(self, name: str) -> tuple[AlignmentSpec, dict[str, Any]]:
@@ -192,6 +199,7 @@ class Client:
         parties: Sequence[str] | None = None,
         without: Sequence[str] = (),
         name: str | None = None,
+        purpose: str = "",
         round_timeout_s: int = 60,
         timeout_s: int = 3600,
     ) -> JobPlan:
@@ -199,7 +207,7 @@ class Client:
 
         Parameters
         ----------
-        target, parties, without, name
+        target, parties, without, name, purpose
             As for `plan`.
         round_timeout_s
             Seconds until a round closes.
@@ -217,7 +225,21 @@ class Client:
             round_timeout_s=round_timeout_s,
             timeout_s=timeout_s,
         )
-        return _plan(job, offers)
+        return _plan(self._asked(job, purpose), offers)
+
+    def plan_alignment(
+        self, options: AlignOptions, *, purpose: str = "", **planned: Any
+    ) -> JobPlan:
+        """Return what an alignment of parties' people would do and cost; see `author_alignment`."""
+        offers = self.parties()
+        return _plan(self._asked(author_alignment(offers, options, **planned), purpose), offers)
+
+    def _asked(self, job: Job, purpose: str) -> Job:
+        """Return a job that says what it is for and who asks."""
+        try:
+            return replace(job, purpose=purpose.strip(), requested_by=self._wire.asks)
+        except ValueError as error:
+            raise BadInput(f"no such job: {error}") from None
 
     def submit(
         self,

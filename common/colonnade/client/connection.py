@@ -45,9 +45,11 @@ class Connection:
         else:
             if credentials.identity.role == COORDINATOR:
                 raise BadIdentity(f"credentials of {credentials.identity.uri}, not of an operator")
+            identity = credentials.identity
             tls = tls_of(credentials)
             self._channel = grpc.secure_channel(address, tls, options=client_options())
         self.stub = JobServiceStub(self._channel)
+        self.asks = "" if identity is None else identity.uri
 
     def close(self) -> None:
         """Close the channel."""

@@ -32,6 +32,8 @@ def describe(job: Job, offers: Iterable[PartyOffer]) -> dict[str, Any]:
     in_all = _with_bounds(most, sum(known) if len(known) == len(paid) else None, delta)
     return {
         "name": job.name,
+        "purpose": job.purpose,
+        "requested_by": job.requested_by,
         "method": job.kind,
         "label": job.label,
         "labels": spec.labels.value,

@@ -51,6 +51,11 @@ class JobOptions:
         Frank-Wolfe: how many, with ``sampling="nice"``.
     features_per_round
         Frank-Wolfe: candidates in a round; 0 for all.
+    evaluate
+        Epsilon, of the whole, that is left for an evaluation of the model on people who are kept
+        out of the fit.
+    keep_out
+        Part of the people to keep out; by default a fifth if an evaluation is to come.
 
     Examples
     --------
@@ -77,6 +82,8 @@ class JobOptions:
     sampling: str = "all"
     parties_per_round: int | None = None
     features_per_round: int = 0
+    evaluate: float | None = None
+    keep_out: float | None = None
 
     def given(self, names: Sequence[str]) -> list[str]:
         """Return those of ``names`` that were asked for."""

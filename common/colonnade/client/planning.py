@@ -7,11 +7,13 @@ from colonnade.core.arguments import BadArgument
 from colonnade.core.errors import BadInput
 from colonnade.methods.base import Plan
 from colonnade.methods.choice import choose_method
+from colonnade.methods.holdout import MAX_HOLDOUT, PARTS
 from colonnade.methods.problem import Loss, Problem
 from colonnade.methods.registry import kinds, method_of
 from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.privacy.accounting import delta_for, rho_of, units_down
 
+_USUAL_HOLDOUT = 200
 # Least and most of what is counted.
 _COUNTS = {
     "sketch_dim": (1, 2**31 - 1),
@@ -45,7 +47,29 @@ def budget_of(options: JobOptions, *, n_rows: int, n_parties: int) -> int:
     if not 0.0 < options.epsilon < 1000.0:
         raise BadArgument("epsilon", "must lie above 0 and below 1000")
     units = units_down(rho_of(options.epsilon, delta_of(options, n_rows)))
-    return units * (n_parties if options.scope == "party" else 1)
+    left = units - evaluation_units(options, n_rows)
+    if left <= 0:
+        raise BadArgument("evaluate", "must leave some of epsilon to the fit")
+    return left * (n_parties if options.scope == "party" else 1)
+
+
+def evaluation_units(options: JobOptions, n_rows: int) -> int:
+    """Return what of the budget is left for an evaluation, in units."""
+    if options.evaluate is None:
+        return 0
+    if not 0.0 < options.evaluate < 1000.0:
+        raise BadArgument("evaluate", "must lie between 0 and epsilon")
+    return units_down(rho_of(options.evaluate, delta_of(options, n_rows)))
+
+
+def holdout_of(options: JobOptions) -> int:
+    """Return how many of a thousand people are kept out of the fit."""
+    part = options.keep_out
+    if part is None:
+        return 0 if options.evaluate is None else _USUAL_HOLDOUT
+    if not 0.0 <= part <= MAX_HOLDOUT / PARTS or (options.evaluate and round(PARTS * part) < 1):
+        raise BadArgument("keep_out", f"must lie between 0 and {MAX_HOLDOUT / PARTS:g}")
+    return round(PARTS * part)
 
 
 def plan_of(
@@ -59,6 +83,7 @@ def plan_of(
     presence: bool = False,
     people: Mapping[tuple[str, ...], int] | None = None,
     sealed: bool = False,
+    shields: Mapping[str, int] | None = None,
 ) -> Plan:
     """Return the recommended plan, with what was asked for in its place.
 
@@ -67,7 +92,8 @@ def plan_of(
     whole plan is made smaller until it does not. ``groups`` are those of the features, by party;
     ``presence`` says that tables know whom a party has, and ``people`` how many people one party or
     two have, as far as an alignment told. ``sealed`` says that all parties' policies grant products
-    under encryption: without it a plan has none unless the options ask for them.
+    under encryption: without it a plan has none unless the options ask for them. ``shields`` are
+    what policies ask of rows in such products, by party, in units.
     """
     for name, (least, most) in _COUNTS.items():
         count = getattr(options, name)
@@ -85,6 +111,7 @@ def plan_of(
             presence=presence,
             people=people or {},
             sealed=sealed,
+            shields=shields or {},
         )
         costliest = max(plan.spec.max_units(party) for party in features)
         if options.scope == "joint" or costliest * len(features) <= units:
@@ -104,6 +131,7 @@ def _planned(
     presence: bool,
     people: Mapping[tuple[str, ...], int],
     sealed: bool,
+    shields: Mapping[str, int],
 ) -> Plan:
     try:
         problem = Problem(
@@ -116,6 +144,7 @@ def _planned(
             groups=groups,
             presence=presence,
             people=people,
+            shields=shields,
         )
         kind = _kind(options, problem, sealed=sealed)
         if (plan := method_of(kind).plan) is None:

@@ -131,6 +131,7 @@ def author_prediction(
             tuple(members),
             *NO_LABEL,
             spec,
+            options.purpose,
         )
     except ValueError as error:
         raise BadInput(f"no such prediction: {error}") from None

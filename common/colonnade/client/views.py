@@ -30,6 +30,8 @@ class PartyView:
         By the finished model; None in a job over clients.
     refusal
         Why it refused the job, if it did.
+    waiting
+        Why people there have yet to decide, if they have.
 
     Examples
     --------
@@ -47,6 +49,7 @@ class PartyView:
     payload_bytes: int
     features_used: int | None = None
     refusal: str = ""
+    waiting: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,8 @@ class JobView:
         ``proposed``, ``running``, ``finished``, ``failed`` or ``cancelled``; and why.
     submitted_at, ended_at
         Unix seconds of the coordinator's clock; 0 until the job has ended.
+    purpose
+        What the answer is for.
     over_clients
         Whether the unit of privacy is a client; then a party's spending is that of its client that
         paid most.
@@ -81,6 +86,7 @@ class JobView:
     submitted_by: str
     parties: tuple[PartyView, ...]
     over_clients: bool = False
+    purpose: str = ""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -90,12 +96,13 @@ class JobView:
             for each in self.parties
             if each.refusal and self.over_clients  # another job fails of it, and says why
         )
+        waiting = (f"{each.party}: {each.waiting}" for each in self.parties if each.waiting)
         unused = (
             unused_note(each.party, each.spent_units)
             for each in self.parties
             if each.features_used == 0 and each.spent_units
         )
-        return (*refused, *unused)
+        return (*refused, *waiting, *unused)
 
     @property
     def advice(self) -> str:
@@ -140,9 +147,10 @@ class PartyOffer:
         The most people whom it lets an alignment list.
     ledger_key
         Signs its messages in an alignment or a sealed job.
-    sealed_peers, sealed_columns
+    sealed_peers, sealed_columns, sealed_shield
         With whom it takes part in sealed jobs, by the ledger keys that it pinned, and with how many
-        columns at most; nobody unless its policy says so.
+        columns at most; nobody unless its policy says so. What its rows are to be shielded for, in
+        units; 0 for no shield.
     session
         What the coordinator knows of its latest session.
 
@@ -176,6 +184,7 @@ class PartyOffer:
     ledger_key: bytes = b""
     sealed_peers: dict[str, bytes] = field(default_factory=dict)
     sealed_columns: int = 0
+    sealed_shield: int = 0
     session: PartySession = field(default_factory=PartySession)
 
     @property
@@ -218,11 +227,13 @@ def view_from_proto(job: jobs_pb2.JobStatus) -> JobView:
                 party.max_units,
                 party.payload_bytes,
                 party.features_used if party.HasField("features_used") else None,
-                party.refusal,
+                printable(party.refusal),
+                printable(party.waiting),
             )
             for party in job.parties
         ),
         over_clients=job.unit == job_pb2.UNIT_CLIENT,
+        purpose=printable(job.purpose),
     )
 
 
@@ -248,5 +259,6 @@ def offer_from_proto(party: jobs_pb2.PartyStatus) -> PartyOffer:
         ledger_key=party.ledger_key,
         sealed_peers={printable(each.party): each.ledger_key for each in party.sealed.peers},
         sealed_columns=party.sealed.columns,
+        sealed_shield=party.sealed.shield_units,
         session=session_from_proto(party),
     )

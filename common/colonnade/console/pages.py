@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from colonnade import report
+from colonnade.console.names import who
 from colonnade.report.render import finalize
 
 _HERE, _REPORT = Path(__file__).parent, Path(report.__file__).parent
@@ -22,7 +23,7 @@ _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 @functools.cache
 def environment() -> Environment:
     """Return the templates' environment; a value that is missing is an error."""
-    return Environment(
+    made = Environment(
         loader=ChoiceLoader(
             [FileSystemLoader(_HERE / "templates"), FileSystemLoader(_REPORT / "templates")]
         ),
@@ -32,6 +33,8 @@ def environment() -> Environment:
         lstrip_blocks=True,
         finalize=finalize,
     )
+    made.filters["who"] = who
+    return made
 
 
 def rendered(template: str, **values: object) -> str:

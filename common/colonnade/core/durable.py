@@ -1,6 +1,7 @@
 """Files that are there whole or not at all, for the owner alone, and that go without a trace."""
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,12 +13,20 @@ def put_whole(place: Path, body: bytes) -> None:
 
     That reaches as far as a file system lets anybody overwrite.
     """
+
+    def write(draft: Path) -> None:
+        draft.write_bytes(body)
+
+    put_made(place, write)
+
+
+def put_made(place: Path, write: Callable[[Path], object]) -> None:
+    """Have a file written under another name, and put it in place as `put_whole` does."""
     folder, name = place.parent, place.name
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft, old = folder / f".{name}.tmp", folder / f".{name}.old"
-    with open(draft, "wb", opener=private) as file:
-        file.write(body)
-        file.flush()
+    with open(draft, "wb", opener=private) as file:  # its permissions stay while it is written
+        write(draft)
         os.fsync(file.fileno())
     shred(old)  # of a process that was killed
     with suppress(FileNotFoundError):

@@ -116,6 +116,14 @@ class JobClosed(ColonnadeError):
     public = True
 
 
+class AwaitingApproval(ColonnadeError):
+    """People at the party have yet to decide on the job; nothing is set aside or charged."""
+
+    code = "awaiting_approval"
+    exit_code = EXIT_REFUSED
+    public = True
+
+
 class LowDisk(ColonnadeError):
     """Too little free space to store an answer, noticed before anything was charged."""
 

@@ -14,7 +14,7 @@ import apsw
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from colonnade.core.errors import BadInput, LedgerDamaged
-from colonnade.ledger.caps import signed_cap
+from colonnade.ledger.caps import Place, signed_cap
 from colonnade.ledger.entries import Adopted, Bound, CapSet, Closed, Entry, Opened
 from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.lines import entry_time, line_of
@@ -38,10 +38,12 @@ class LedgerConfig:
     party: str
     caps: Mapping[str, int]  # by account, in units; the empty account is the default
     reason: str = "first cap"
-    approver_key: bytes = b""
+    approver_keys: tuple[bytes, ...] = ()
     simulation: bool = False
     continues: Mapping[str, int] = field(default_factory=dict)  # and until which place
     adopted: Mapping[str, int] = field(default_factory=dict)  # "*" for accounts not named
+    scoped_caps: Mapping[Place, int] = field(default_factory=dict)
+    scoped_adopted: Mapping[Place, int] = field(default_factory=dict)
     closed: frozenset[str] = frozenset()
     bound: Bound | None = None
 
@@ -116,21 +118,27 @@ def _first_rows(
             ledger_id=ledger_id,
             party=config.party,
             public_key=public_bytes(signer).hex(),
-            approver_key=config.approver_key.hex(),
+            approver_keys=[key.hex() for key in config.approver_keys],
             simulation=config.simulation,
-            founding_caps=len(config.caps),
+            founding_caps=len(config.caps) + len(config.scoped_caps),
             continues=list(config.continues),
             accounted=list(config.continues.values()),
         )
     ]
-    for account, units in config.caps.items():
-        cap = CapSet(account, units, config.reason, "", "")
+    places = {("", account): units for account, units in config.caps.items()}
+    for (scope, account), units in (places | dict(config.scoped_caps)).items():
+        cap = CapSet(scope, account, units, config.reason, "", "")
         entries.append(signed_cap(ledger_id, len(entries) + 1, cap, signer=signer))
     # What holds for all accounts comes before what single ones have spent.
     entries.extend(
-        Adopted(account, config.adopted[account], config.reason)
+        Adopted("", account, config.adopted[account], config.reason)
         for account in sorted(config.adopted, key=lambda name: name != "*")
         if config.adopted[account] > 0
+    )
+    entries.extend(
+        Adopted(*place, units, config.reason)
+        for place, units in config.scoped_adopted.items()
+        if units > 0
     )
     entries.extend(Closed(job) for job in sorted(config.closed))
     entries.extend([] if config.bound is None else [config.bound])

@@ -19,6 +19,7 @@ from colonnade.ledger.entries import (
     StoredTogether,
     canonical,
 )
+from colonnade.ledger.job_entries import Decided, Proposed
 from colonnade.ledger.state import StoredRelease
 from colonnade.privacy.mechanisms import Mechanism
 
@@ -41,14 +42,25 @@ class Draft:
     purges: StoredRelease | None = None
 
 
-def admission(job: str, accounts: Sequence[str], units: int) -> Draft:
+def admission(job: str, accounts: Sequence[str], units: int, month: str) -> Draft:
     """Set ``units`` of each account aside."""
     idempotency_key = _idempotency_key(
         "admit", job.encode(), *(account.encode() for account in accounts)
     )
     if len(accounts) == 1:
-        return Draft(Admitted(job, accounts[0], units), idempotency_key)
-    return Draft(AdmittedTogether(job, list(accounts), units), idempotency_key)
+        return Draft(Admitted(job, accounts[0], units, month), idempotency_key)
+    return Draft(AdmittedTogether(job, list(accounts), units, month), idempotency_key)
+
+
+def proposing(entry: Proposed, spec: bytes | None) -> Draft:
+    """Note a job, with its specification unless that is kept already."""
+    return Draft(entry, body=spec)
+
+
+def deciding(entry: Decided) -> Draft:
+    """Note an approver's decision."""
+    names = (entry.job, entry.approver, str(entry.number))
+    return Draft(entry, _idempotency_key("decide", *(name.encode() for name in names)))
 
 
 def closing(job: str) -> Draft:

@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, get_args
 
+from colonnade.ledger.job_entries import ApproversSet, Decided, Declined, PolicyNoted, Proposed
+
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
@@ -61,7 +63,7 @@ class Opened:
     ledger_id: str
     party: str
     public_key: str
-    approver_key: str  # empty, or the key that must also sign every raise of a cap
+    approver_keys: list[str]  # of the people who decide on jobs and sign every raise of a cap
     simulation: bool
     founding_caps: int  # how many caps, set at the founding, follow this entry
     continues: list[str]  # ledgers that this one replaced after recoveries, newest first
@@ -75,9 +77,15 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class CapSet:
-    """The most that an account may ever spend; the empty account is the default for all."""
+    """The most that an account may ever spend; the empty account is the default for all.
+
+    With a ``scope`` it is the most that the jobs of one operator, for one purpose or of one month
+    may cost any one account; there ``account`` names the operator, purpose or month, and the empty
+    name is the default for all of them.
+    """
 
     type: ClassVar[str] = "cap"
+    scope: str
     account: str
     units: int
     reason: str
@@ -93,6 +101,7 @@ class Admitted:
     job: str
     account: str
     units: int
+    month: str  # on whose cap it counts, such as 2026-11
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +112,7 @@ class AdmittedTogether:
     job: str
     accounts: list[str]
     units: int  # of each
+    month: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +219,7 @@ class Adopted:
     """
 
     type: ClassVar[str] = "adopted"
+    scope: str  # empty, or that of a cap; then ``account`` is as there
     account: str
     units: int
     reason: str
@@ -233,7 +244,12 @@ class Bound:
 
 Entry: TypeAlias = (
     Opened
+    | ApproversSet
     | CapSet
+    | PolicyNoted
+    | Proposed
+    | Declined
+    | Decided
     | Admitted
     | AdmittedTogether
     | Charged

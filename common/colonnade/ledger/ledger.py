@@ -13,11 +13,19 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from colonnade.core.errors import BadInput, LedgerDamaged, LedgerFailed, LedgerRolledBack
-from colonnade.ledger.caps import signed_cap
+from colonnade.core.errors import (
+    BadInput,
+    JobClosed,
+    LedgerDamaged,
+    LedgerFailed,
+    LedgerRolledBack,
+)
+from colonnade.ledger.caps import MONTH, signed_cap
+from colonnade.ledger.decisions import approvers_statement, signed_approvers
 from colonnade.ledger.drafts import (
     Draft,
     ReleaseRequest,
@@ -25,11 +33,14 @@ from colonnade.ledger.drafts import (
     admission,
     charge,
     closing,
+    deciding,
+    proposing,
     purging,
     storing,
 )
 from colonnade.ledger.entries import Bound, CapSet, Opened, ReleaseKey
 from colonnade.ledger.heads import Evidence, SignedHead, evidence_line, knows
+from colonnade.ledger.job_entries import ApproversSet, Decided, Declined, PolicyNoted, Proposed
 from colonnade.ledger.lines import entry_time, line_of
 from colonnade.ledger.receipts import Receipt, public_bytes
 from colonnade.ledger.state import REFUSALS, Head, LedgerState, Refusal, abandonment
@@ -154,17 +165,86 @@ class Ledger:
         """Set aside ``units`` of each account in one commit; return who cannot afford it."""
         self._check_alive()
         refused, new = dict[str, Refusal](), list[str]()
+        month = self._month(job)
         for account in dict.fromkeys(accounts):
             try:
-                if self._state.check_admission(job, account, units):
+                if self._state.check_admission(job, account, units, month=month):
                     new.append(account)
             except REFUSALS as refusal:
                 refused[account] = refusal
         if new:
             self._storage.require_space(_ADMISSION_BYTES * len(new))
         groups = (new[at : at + MAX_TOGETHER] for at in range(0, len(new), MAX_TOGETHER))
-        self._append(admission(job, group, units) for group in groups)
+        self._append(admission(job, group, units, month) for group in groups)
         return refused
+
+    def _month(self, job: str) -> str:
+        """Return the month of a job's first admission, or this one."""
+        for scope, name in self._state.scoped.places.get(job, ()):
+            if scope == MONTH:
+                return name
+        return datetime.fromtimestamp(entry_time(self._clock()), UTC).strftime("%Y-%m")
+
+    def propose(self, entry: Proposed, spec: bytes) -> None:
+        """Note a job and what the policy says of it; the same again changes nothing."""
+        self._check_alive()
+        known = self._state.docket.proposals.get(entry.job)
+        if known is not None and known.entry == entry:
+            return
+        keep = entry.spec_bytes > 0 and (known is None or not known.seq)
+        self._storage.require_space(len(spec))
+        self._append([proposing(entry, spec if keep else None)])
+
+    def decline(self, entry: Declined) -> None:
+        """Note that the party itself refused a job; the same again changes nothing."""
+        self._check_alive()
+        if self._state.docket.declined.get(entry.job) != entry:
+            self._append([Draft(entry)])
+
+    def decide(self, entry: Decided) -> bool:
+        """Append an approver's decision; return False if it is there already."""
+        self._check_alive()
+        if entry in self._state.docket.decisions.get(entry.job, ()):
+            return False
+        try:
+            self._state.check_decision(entry)
+        except (ValueError, JobClosed) as error:
+            raise BadInput(f"the decision does not count: {error}") from None
+        self._append([deciding(entry)], releases=True)
+        return True
+
+    def note_policy(self, text: bytes) -> int:
+        """Note the policy that comes into use and return its version."""
+        self._check_alive()
+        docket, digest = self._state.docket, hashlib.sha256(text).hexdigest()
+        if docket.policy is None or docket.policy.sha256 != digest:
+            version = len(docket.policies) + 1
+            self._append([Draft(PolicyNoted(version, digest, len(text)), body=text)])
+        return len(docket.policies)
+
+    def specification(self, job: str) -> bytes:
+        """Return the bytes of a job that was proposed."""
+        self._check_alive()
+        found = self._state.docket.proposals.get(job)
+        if found is None or not found.seq or (spec := self._storage.body(found.seq)) is None:
+            raise BadInput("the ledger keeps no specification of that job")
+        if hashlib.sha256(spec).hexdigest() != job:
+            self._failed = True
+            raise LedgerFailed("a kept specification has changed; stop and verify the ledger")
+        return spec
+
+    def set_approvers(
+        self, keys: Sequence[bytes], *, reason: str, approver: Ed25519PrivateKey | None = None
+    ) -> None:
+        """Append who decides from now on; one who decided until now signs too."""
+        self._check_alive()
+        entry = ApproversSet([key.hex() for key in keys], reason, "", "")
+        statement = approvers_statement(self.opened.ledger_id, self._state.next_seq, entry)
+        entry = signed_approvers(entry, statement, sign=self._signer.sign, approver=approver)
+        try:
+            self._append([Draft(entry)], releases=True)
+        except ValueError as error:
+            raise BadInput(f"the approvers were not changed: {error}") from None
 
     def close_job(self, job: str) -> None:
         """Free what ``job`` had set aside and never charge it again."""
@@ -260,14 +340,15 @@ class Ledger:
         *,
         reason: str,
         account: str = "",
+        scope: str = "",
         approver: Ed25519PrivateKey | None = None,
     ) -> None:
-        """Append a signed cap; a raise needs the approver's key too if the ledger names one."""
+        """Append a signed cap; a raise needs an approver's key too if the ledger names any."""
         self._check_alive()
         entry = signed_cap(
             self.opened.ledger_id,
             self._state.next_seq,
-            CapSet(account, units, reason, "", ""),
+            CapSet(scope, account, units, reason, "", ""),
             signer=self._signer,
             approver=approver,
         )

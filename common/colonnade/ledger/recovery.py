@@ -33,6 +33,7 @@ from dataclasses import replace
 import apsw
 
 from colonnade.core.errors import BadInput, LedgerDamaged
+from colonnade.ledger.caps import SCOPES, Place
 from colonnade.ledger.create import Clock, LedgerConfig, create_ledger
 from colonnade.ledger.heads import Evidence, SignedHead, evidence_in, knows
 from colonnade.ledger.receipts import Receipt, ledger_key_from_file
@@ -96,17 +97,21 @@ def _charter(
         raise BadInput(f"the ledger in {old.folder} is whole; there is nothing to recover")
     adopted = _adopted(state, mirror, strange)
     caps = _caps(state, mirror, adopted, unknown=bool(strange))
+    scoped, scoped_caps = _scoped(state, adopted)
     return LedgerConfig(
         party=opened.party,
         caps=caps,
         reason=f"recovered from ledger {opened.ledger_id}",
-        approver_key=bytes.fromhex(opened.approver_key),
+        approver_keys=tuple(bytes.fromhex(key) for key in state.docket.approvers),
         simulation=opened.simulation,
         continues=_accounted(state, held, shown),
         adopted=adopted,
+        scoped_caps=scoped_caps,
+        scoped_adopted=scoped,
         closed=frozenset(state.closed)
         | {key.job for key in state.charges}
-        | {job for job, _ in state.admitted},
+        | {job for job, _ in state.admitted}
+        | {*state.docket.proposals},
         bound=state.bound,  # the key stays the same, so it names the same table
     )
 
@@ -142,6 +147,24 @@ def _adopted(state: LedgerState, mirror: Head | None, strange: Sequence[Receipt]
             for name, units in known.items()
         }
     return {name: min(units, MAX_UNITS) for name, units in most.items()}
+
+
+def _scoped(
+    state: LedgerState, adopted: Mapping[str, int]
+) -> tuple[dict[Place, int], dict[Place, int]]:
+    """Return what each operator, purpose and month adopts, and their caps.
+
+    What is missing may have been anybody's, so it counts everywhere; no cap is below it.
+    """
+    lost = max((units - state.spent_by(name) for name, units in adopted.items()), default=0)
+    known = {(each.scope, each.name): each.spent for each in state.scoped.budgets()}
+    places = {(scope, ""): 0 for scope in SCOPES} | known
+    found = {place: units + lost for place, units in places.items() if units + lost > 0}
+    caps = {
+        place: max(cap, found.get(place, found.get((place[0], ""), 0)))
+        for place, cap in state.scoped.caps.items()
+    }
+    return {place: min(units, MAX_UNITS) for place, units in found.items()}, caps
 
 
 def _lost(state: LedgerState, mirror: Head) -> int:

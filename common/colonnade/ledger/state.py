@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from colonnade.core.errors import (
+    AwaitingApproval,
     BudgetExceeded,
     JobClosed,
     LedgerDamaged,
@@ -17,7 +18,8 @@ from colonnade.core.errors import (
     ReleasePurged,
     RequestConflict,
 )
-from colonnade.ledger.caps import cap_statement
+from colonnade.ledger.caps import MONTH, MONTHS, OPERATOR, PURPOSE, Place, ScopedCaps, cap_statement
+from colonnade.ledger.decisions import REFUSE, Docket, check_keys
 from colonnade.ledger.entries import (
     Abandoned,
     Admitted,
@@ -35,16 +37,35 @@ from colonnade.ledger.entries import (
     Stored,
     StoredTogether,
 )
+from colonnade.ledger.job_entries import ApproversSet, Decided, Declined, PolicyNoted, Proposed
 from colonnade.ledger.lines import GENESIS, chain, entry_from_line
 from colonnade.ledger.receipts import verify
-from colonnade.privacy.accounting import MAX_UNITS, Budget, rho_from_units
+from colonnade.privacy.accounting import MAX_UNITS, Budget, format_units
 from colonnade.privacy.disclosure import PREDICTION, Disclosure
 from colonnade.privacy.mechanisms import Mechanism
 from colonnade.privacy.membership import MEMBERSHIP, Covered, MembershipNoise
 from colonnade.privacy.records import mechanism_from_record
+from colonnade.privacy.ring_noise import HOSTILE
 
-Refusal: TypeAlias = BudgetExceeded | JobClosed | ReleaseAbandoned | ReleasePurged | RequestConflict
-REFUSALS = (BudgetExceeded, JobClosed, ReleaseAbandoned, ReleasePurged, RequestConflict)
+Refusal: TypeAlias = (
+    AwaitingApproval
+    | BudgetExceeded
+    | JobClosed
+    | ReleaseAbandoned
+    | ReleasePurged
+    | RequestConflict
+)
+REFUSALS = (
+    AwaitingApproval,
+    BudgetExceeded,
+    JobClosed,
+    ReleaseAbandoned,
+    ReleasePurged,
+    RequestConflict,
+)
+
+
+_PAYS_FOR = {MEMBERSHIP: "alignments", HOSTILE: "shields of sealed jobs"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +134,8 @@ class LedgerState:
     bound: Bound | None = None  # the newest
     founders: frozenset[str] = frozenset()  # see `confirmed`
     abandoned: set[ReleaseKey] = field(default_factory=set)
+    docket: Docket = field(default_factory=Docket)
+    scoped: ScopedCaps = field(default_factory=ScopedCaps)
 
     @property
     def next_seq(self) -> int:
@@ -141,9 +164,9 @@ class LedgerState:
         return self.spent.get(account, self.floor)
 
     def accounts(self) -> set[str]:
-        """Return the clients' accounts that an entry names: not the table's own three."""
+        """Return the clients' accounts that an entry names: not the table's own four."""
         named = {*self.caps, *self.spent, *(account for _, account in self.admitted)}
-        return named - {"", MEMBERSHIP, PREDICTION}
+        return named - {"", MEMBERSHIP, PREDICTION, HOSTILE}
 
     def confirmed(self) -> frozenset[str]:
         """Return the clients' accounts that the ledger began with, or had after a forced binding.
@@ -194,10 +217,11 @@ class LedgerState:
         left = self.left.get(key.job, {}).get(key.account)
         if left is None:
             self.unreserved(key.account).charge(units)
+            self.scoped.check_outside(key.job, key.account, units)
         elif units > left:
             raise BudgetExceeded(
-                f"the release costs rho {rho_from_units(units):.6g} but "
-                f"{rho_from_units(left):.6g} is left of what the job was admitted with"
+                f"the release costs {format_units(units)} but {format_units(left, left=True)} is "
+                "left of what the job was admitted with"
             )
 
     def unreserved(self, account: str) -> Budget:
@@ -205,9 +229,21 @@ class LedgerState:
         budget = self.budget(account)
         return Budget(budget.cap, budget.spent + self.reserved.get(account, 0))
 
-    def check_admission(self, job: str, account: str, units: int) -> bool:
+    def places(self, job: str, month: str) -> tuple[Place, ...]:
+        """Return on which caps besides the accounts' a job counts that is admitted in ``month``."""
+        if (known := self.scoped.places.get(job)) is not None:
+            return known  # of its first admission
+        proposal = self.docket.proposals.get(job)
+        if proposal is None:  # the party's own
+            return ((MONTH, month),)
+        asked = proposal.entry
+        return ((OPERATOR, asked.requested_by), (PURPOSE, asked.purpose), (MONTH, month))
+
+    def check_admission(self, job: str, account: str, units: int, *, month: str) -> bool:
         """Return whether ``job`` still has to be admitted; refuse what cannot be afforded."""
         self._check_open(job)
+        # A shield's price is no part of the job's: the policy states its limit, and it buys safety.
+        self.docket.check_approved(job, None if account == HOSTILE else units)
         if (earlier := self.admitted.get((job, account))) is not None:
             if earlier != units:
                 raise RequestConflict("the job was admitted before with another limit")
@@ -219,11 +255,12 @@ class LedgerState:
         try:
             self.unreserved(account).charge(units)
         except BudgetExceeded as error:
-            if account != MEMBERSHIP:
+            if account not in _PAYS_FOR:
                 raise
             raise BudgetExceeded(
-                f"in the account {MEMBERSHIP!r}, which pays for alignments: {error}"
+                f"in the account {account!r}, which pays for {_PAYS_FOR[account]}: {error}"
             ) from None
+        self.scoped.check(self.places(job, month), account, units)
         return True
 
     def check_cap(self, entry: CapSet) -> None:
@@ -232,11 +269,15 @@ class LedgerState:
         message = cap_statement(opened.ledger_id, self.next_seq, entry)
         if not verify(bytes.fromhex(opened.public_key), bytes.fromhex(entry.signature), message):
             raise ValueError("a cap is not signed by the ledger's key")
-        raised = entry.units > self.cap(entry.account)
-        if raised and opened.approver_key and self.next_seq > opened.founding_caps + 1:
-            approved = bytes.fromhex(entry.approver_signature)
-            if not verify(bytes.fromhex(opened.approver_key), approved, message):
-                raise ValueError("a raise of the cap is not signed by the approver's key")
+        place = (entry.scope, entry.account)
+        before = self.scoped.cap(place) if entry.scope else self.cap(entry.account)
+        raised = before is not None and entry.units > before
+        guarded = bool(self.docket.approvers) and self.next_seq > opened.founding_caps + 1
+        if raised and guarded and not self.docket.signed(entry.approver_signature, message):
+            raise ValueError("a raise of the cap is not signed by the approver's key")
+        if entry.scope:
+            self.scoped.check_cap(place, entry.units)
+            return
         for account in {*self.spent, *self.reserved, entry.account}:
             if account == entry.account or (entry.account == "" and account not in self.caps):
                 used = self.spent_by(account) + self.reserved.get(account, 0)
@@ -268,15 +309,21 @@ class LedgerState:
             case Opened():
                 if entry.continues:
                     _check_lists(entry.continues, entry.accounted)
-                self.opened = entry
+                check_keys(entry.approver_keys)
+                self.opened, self.docket.approvers = entry, tuple(entry.approver_keys)
+            case CapSet() if entry.scope:
+                self.check_cap(entry)
+                self.scoped.caps[entry.scope, entry.account] = entry.units
             case CapSet():
                 self.check_cap(entry)
                 self.caps[entry.account] = entry.units
                 self.highest = max(self.highest, entry.units)
+            case ApproversSet() | PolicyNoted() | Proposed() | Declined() | Decided():
+                self._decide(entry, seq)
             case Admitted():
-                self._admit(entry.job, [entry.account], entry.units)
+                self._admit(entry.job, [entry.account], entry.units, entry.month)
             case AdmittedTogether():
-                self._admit(entry.job, entry.accounts, entry.units)
+                self._admit(entry.job, entry.accounts, entry.units, entry.month)
             case Charged():
                 self._charge(entry, [entry.account], [entry.request_sha256])
             case ChargedTogether():
@@ -292,9 +339,7 @@ class LedgerState:
             case Abandoned():
                 self._abandon(entry)
             case Closed():
-                self.closed.add(entry.job)
-                for account, units in self.left.pop(entry.job, {}).items():
-                    self._reserve(account, -units)
+                self._close(entry.job)
             case Adopted():
                 self._adopt(entry)
             case Bound():
@@ -304,15 +349,54 @@ class LedgerState:
     # In each of these the accounts differ, so that what holds for every one of them before the
     # first still holds for the last; and nothing changes before all is checked.
 
-    def _admit(self, job: str, accounts: Sequence[str], units: int) -> None:
+    def _admit(self, job: str, accounts: Sequence[str], units: int, month: str) -> None:
         _check_lists(accounts)
-        if not all(self.check_admission(job, account, units) for account in accounts):
+        if not MONTHS.fullmatch(month):
+            raise ValueError("a job is admitted in no month")
+        admitted = (self.check_admission(job, each, units, month=month) for each in accounts)
+        if not all(admitted):
             raise ValueError("a job is admitted twice")
+        self.scoped.places[job] = self.places(job, month)
         left = self.left.setdefault(job, {})
         for account in accounts:
             self.admitted[job, account] = units
             left[account] = units
-            self._reserve(account, units)
+            self._reserve(job, account, units)
+
+    def _close(self, job: str) -> None:
+        self.closed.add(job)
+        for account, units in self.left.pop(job, {}).items():
+            self._reserve(job, account, -units)
+
+    def _decide(
+        self, entry: ApproversSet | PolicyNoted | Proposed | Declined | Decided, seq: int
+    ) -> None:
+        """Take what concerns decisions on jobs."""
+        opened = self._opened()
+        match entry:
+            case ApproversSet():
+                self.docket.check_approvers(opened.ledger_id, seq, entry, opened.public_key)
+                self.docket.approvers = tuple(entry.keys)
+            case PolicyNoted():
+                self.docket.take_policy(entry, seq)
+            case Proposed():
+                self._check_open(entry.job)
+                if entry.job in self.scoped.places:
+                    raise ValueError("a job is proposed anew that was admitted")
+                self.docket.take_proposal(entry, seq)
+            case Declined():
+                self.docket.take_refusal(entry)
+            case Decided():
+                self.check_decision(entry)
+                self.docket.take_decision(entry)
+                if entry.verdict == REFUSE:
+                    self._close(entry.job)
+
+    def check_decision(self, entry: Decided) -> None:
+        """Refuse a decision that no approver signed, or that comes too late or out of order."""
+        self._check_open(entry.job)
+        admitted = entry.job in self.scoped.places
+        self.docket.check_decision(self._opened().ledger_id, entry, admitted=admitted)
 
     def _charge(
         self, entry: Charged | ChargedTogether, accounts: Sequence[str], requests: Sequence[str]
@@ -331,9 +415,10 @@ class LedgerState:
         for key, account, request in zip(keys, accounts, requests, strict=True):
             self.charges[key] = Charge(units, mechanism, request)
             self._spend(account, units)
+            self.scoped.spend(entry.job, account, units)
             if account in left:
                 left[account] -= units
-                self._reserve(account, -units)
+                self._reserve(entry.job, account, -units)
 
     def _store(
         self,
@@ -367,7 +452,9 @@ class LedgerState:
         return key in self.charges and key not in self.stored and key not in self.abandoned
 
     def _adopt(self, entry: Adopted) -> None:
-        if entry.account == "*":
+        if entry.scope:
+            self.scoped.adopt((entry.scope, entry.account), entry.units)
+        elif entry.account == "*":
             if self.spent or entry.units <= 0 or entry.units > self.cap():
                 raise ValueError("what all accounts adopt comes first and is under the cap")
             self.floor = entry.units
@@ -382,8 +469,9 @@ class LedgerState:
         self.spent[account] = self.spent_by(account) + units
         self.total += units
 
-    def _reserve(self, account: str, units: int) -> None:
+    def _reserve(self, job: str, account: str, units: int) -> None:
         self.reserved[account] = self.reserved.get(account, 0) + units
+        self.scoped.reserve(job, account, units)
 
     def _opened(self) -> Opened:
         if self.opened is None:
@@ -403,6 +491,8 @@ def _check_lists(accounts: Sequence[str], *others: Sequence[object]) -> None:
     """Refuse an entry that lists an account twice, or nobody, or other things than accounts."""
     if not accounts or len({*accounts}) != len(accounts):
         raise ValueError("an entry lists nobody, or an account twice")
+    if {"", MEMBERSHIP} <= {*accounts}:
+        raise ValueError("an entry lists both accounts of the same people")
     if any(len(other) != len(accounts) for other in others):
         raise ValueError("an entry lists more or fewer things than accounts")
 

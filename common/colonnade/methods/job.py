@@ -19,10 +19,12 @@ from colonnade.methods.base import (
     MethodSpec,
     Unit,
 )
+from colonnade.methods.holdout import MAX_HOLDOUT
 from colonnade.methods.problem import Labels
 from colonnade.methods.registry import method_of
 from colonnade.privacy.accounting import MAX_UNITS, delta_for
 
+MAX_PURPOSE = 200
 NO_LABEL = ("", Bounds(0.0, 1.0))
 
 
@@ -38,6 +40,9 @@ class Job:
     label: str  # empty if the job ends in no model
     label_bounds: Bounds
     method: MethodSpec
+    purpose: str = ""  # what the answer is for
+    requested_by: str = ""  # URI of the operator who asks
+    holdout: int = 0  # of a thousand rows, kept out of the fit: `methods.holdout`
 
     def __post_init__(self) -> None:
         if len(self.salt) != 16:
@@ -46,6 +51,11 @@ class Job:
             raise ValueError("the parties' timeout must lie between 1 and 10000000 seconds")
         if not self.name or len(self.name) > 200 or not self.name.isprintable():
             raise ValueError("a job's name has 1 to 200 printable characters")
+        for text in (self.purpose, self.requested_by):
+            if len(text) > MAX_PURPOSE or not text.isprintable() or text != text.strip():
+                raise ValueError(
+                    f"a purpose, and who asks, have up to {MAX_PURPOSE} printable characters"
+                )
         if not 1 <= len(self.members) <= MAX_PARTIES or not 1 <= self.population <= MAX_POPULATION:
             raise ValueError("the job has too many or no parties, rows or clients")
         delta_for(self.delta, self.population)  # one that protects nobody is refused
@@ -58,6 +68,10 @@ class Job:
                 raise ValueError("members and the method's parts differ about the label")
         if self.unit is Unit.RECORD and any(member.clients for member in self.members):
             raise ValueError("only a job over clients has clients")
+        if not 0 <= self.holdout <= MAX_HOLDOUT:
+            raise ValueError(f"a job keeps 0 to {MAX_HOLDOUT} of a thousand rows out of its fit")
+        if self.holdout and (self.unit is not Unit.RECORD or not method_of(self.kind).model):
+            raise ValueError("only a job that fits a model over columns keeps rows out")
         self._check_columns()
         method_of(self.kind).check(self.method, self.members)
         if not 1 <= self.rounds <= MAX_ROUNDS:

@@ -10,6 +10,7 @@ from colonnade.core.errors import BadMessage
 from colonnade.methods.admm.method import ADMM
 from colonnade.methods.alignment.method import ALIGNMENT
 from colonnade.methods.base import Method
+from colonnade.methods.evaluation.method import EVALUATION
 from colonnade.methods.frank_wolfe.method import FRANK_WOLFE
 from colonnade.methods.moments.method import MOMENTS
 from colonnade.methods.prediction.method import PREDICTION
@@ -42,3 +43,4 @@ register(SEALED_METHOD)
 register(ADMM)
 register(ALIGNMENT)
 register(PREDICTION)
+register(EVALUATION)

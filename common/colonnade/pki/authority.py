@@ -58,12 +58,14 @@ from colonnade.pki.files import (
 )
 from colonnade.pki.identity import (
     Identity,
+    alternative_names,
     check_part,
     check_window,
     fingerprint,
     fingerprint_from_text,
     identity_of,
 )
+from colonnade.pki.register import note_issued, revoked_keys
 
 KEY, REQUEST, CERTIFICATE, ROOT = "key.pem", "request.csr", "cert.pem", "root.pem"
 ROOT_KEY = "root-key.pem"
@@ -78,8 +80,8 @@ __all__ = [
     "fingerprint",
     "install_certificate",
     "load_credentials",
-    "load_denied",
     "renew_due",
+    "renewal_request",
     "split_bundle",
 ]
 
@@ -155,6 +157,8 @@ def approve_request(
             raise BadIdentity(f"the key's fingerprint is {found}, not {expected}")
     if not 1 <= days <= MAX_DAYS:
         raise BadInput(f"a certificate lives 1 to {MAX_DAYS} days, not {days}")
+    if fingerprint(csr_pem) in revoked_keys(authority):
+        raise BadIdentity(f"the key of {identity.uri} was revoked; it has to make a new one")
     side = side_of(identity)
     with file_faults(authority):
         issuer = read_certificate(authority / f"{side}.pem")
@@ -167,6 +171,8 @@ def approve_request(
     if leaf.not_valid_after_utc > (end := issuer.not_valid_after_utc):
         raise BadIdentity(f"this authority itself ends on {end:%Y-%m-%d}; ask for fewer days")
     check_chain([leaf, issuer], root)  # the three files may have been mixed up
+    with file_faults(authority):
+        note_issued(authority, leaf)
     return certificate_pem(leaf, issuer)
 
 
@@ -238,21 +244,16 @@ def renew_due(credentials: Credentials, now: datetime) -> bool:
     return credentials.not_after - now <= life / 3
 
 
-def load_denied(path: Path) -> frozenset[str]:
-    """Read a denylist: one fingerprint a line, ``#`` begins a comment.
-
-    A line that is no fingerprint refuses the file: a typing error must not admit whom it denies.
-    """
-    denied = set()
-    with file_faults(path):
-        lines = path.read_text("utf-8", "replace").splitlines()
-    for number, line in enumerate(lines, start=1):
-        if text := line.partition("#")[0].strip():
-            try:
-                denied.add(fingerprint_from_text(text))
-            except BadIdentity as error:
-                raise BadInput(f"{path}, line {number}: {error}") from None
-    return frozenset(denied)
+def renewal_request(folder: Path) -> bytes:
+    """Write a request for what a member's certificate says, with the same key, and return it."""
+    with file_faults(folder):
+        leaf = certificates_from_pem(read_bounded(folder / CERTIFICATE), folder / CERTIFICATE)[0]
+    hosts = [
+        str(name.value)
+        for name in alternative_names(leaf)
+        if isinstance(name, x509.DNSName | x509.IPAddress)
+    ]
+    return create_request(folder, identity_of(leaf), hosts)
 
 
 def _write_authority(folder: Path, federation: str, *, now: datetime) -> x509.Certificate:

@@ -6,7 +6,7 @@ sum ever drifts. Epsilon is for display and for stating a cap; it is never added
 
 import math
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Decimal, localcontext
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 
 from colonnade.core.errors import BudgetExceeded
@@ -15,6 +15,7 @@ RHO_UNIT = 2**50
 # SQLite's integers end here; it is rho = 8191.
 MAX_UNITS = 2**63 - 1
 _DEFAULT_DELTA, _MAX_DELTA = 1e-6, 1e-3
+_SLACK = Decimal("1e-9")
 
 
 def units_up(rho: Fraction) -> int:
@@ -92,13 +93,49 @@ def rho_of(epsilon: float, delta: float) -> float:
     return low
 
 
-def format_upper_bound(epsilon: float, digits: int = 4) -> str:
-    """Return an epsilon for people, rounded up: rounding must not promise more than is true."""
-    if not (math.isfinite(epsilon) and epsilon > 0.0):
-        return f"{epsilon:g}"
-    exact = Decimal(epsilon)
+def rounded(value: float, digits: int = 4, *, down: bool = False) -> str:
+    """Return a number for people with so many significant digits, rounded up, or down.
+
+    What is spent is rounded up and what is left is rounded down: rounding must not promise more
+    than is true.
+
+    Examples
+    --------
+    >>> rounded(0.55701), rounded(0.55709, down=True)
+    ('0.5571', '0.557')
+    """
+    if not (math.isfinite(value) and value > 0.0):
+        return f"{value:g}"
+    # A cap is stored a unit below what was asked for; that must not look like a digit less.
+    exact = Decimal(value) * (1 + _SLACK if down else 1)
     step = Decimal(1).scaleb(exact.adjusted() - digits + 1)
-    return f"{float(exact.quantize(step, rounding=ROUND_CEILING)):.{digits}g}"
+    way = ROUND_FLOOR if down else ROUND_CEILING
+    return f"{float(exact.quantize(step, rounding=way)):.{digits}g}"
+
+
+def format_upper_bound(epsilon: float, digits: int = 4) -> str:
+    """Return an epsilon for people, rounded up."""
+    return rounded(epsilon, digits)
+
+
+def format_units(units: int, delta: float | None = None, *, left: bool = False) -> str:
+    """Return an amount for people: epsilon, with rho in brackets; what is ``left`` rounded down.
+
+    Examples
+    --------
+    >>> format_units(2**46, 1e-6), format_units(2**46, 1e-6, left=True)
+    ('epsilon 1.66 (rho 0.0625)', 'epsilon 1.659 (rho 0.0625)')
+    """
+    rho = rho_from_units(units)
+    epsilon = epsilon_of(rho, default_delta() if delta is None else delta)
+    shown = rho if left else rho * (1.0 - float(_SLACK))  # prices are rounded up by a unit
+    return f"epsilon {rounded(epsilon, down=left)} (rho {rounded(shown, down=left)})"
+
+
+def format_share(units: int, cap: int, *, left: bool = False) -> str:
+    """Return which part of a cap an amount is, in percent with one place."""
+    tenths = units * 1000 // max(cap, 1) if left else -(-units * 1000 // max(cap, 1))
+    return f"{tenths / 10:.1f} %"
 
 
 def bounded_range_rho(epsilon: float) -> float:
@@ -175,9 +212,9 @@ class Budget:
             raise ValueError("a cost is at least one unit")
         if cost > self.remaining:
             raise BudgetExceeded(
-                f"the release costs rho {rho_from_units(min(cost, MAX_UNITS)):.6g} but "
-                f"{rho_from_units(self.remaining):.6g} is left under the cap of "
-                f"{rho_from_units(self.cap):.6g}; plan a cheaper job or raise the cap"
+                f"the release costs {format_units(min(cost, MAX_UNITS))} but "
+                f"{format_units(self.remaining, left=True)} is left under the cap of "
+                f"{format_units(self.cap, left=True)}; plan a cheaper job or raise the cap"
             )
         return Budget(self.cap, self.spent + cost)
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import get_args
 
 from colonnade.privacy.disclosure import Disclosure
+from colonnade.privacy.distributed import GaussianShare, MaskingMessage
 from colonnade.privacy.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -22,6 +23,8 @@ Known = (
     | SealedOpening
     | MembershipNoise
     | Covered
+    | GaussianShare
+    | MaskingMessage
     | Disclosure
 )
 MECHANISMS: Mapping[str, type[Known]] = {kind.name: kind for kind in get_args(Known)}

@@ -9,17 +9,8 @@ from typing import Any
 
 import msgspec
 
-from colonnade.report.schema_parts import (
-    Amount,
-    Clients,
-    Contribution,
-    Evaluation,
-    Fit,
-    Moments,
-    Quality,
-    Sealed,
-    Value,
-)
+from colonnade.report.schema_parts import Amount, Clients, Fit, Moments, Quality, Sealed, Value
+from colonnade.report.schema_results import Contribution, Evaluation
 
 FORMAT = "colonnade report"
 FIT_FORMAT = "colonnade fit report"
@@ -115,6 +106,7 @@ class ClientUplink(Value, frozen=True):
     answers: dict[str, tuple[int, ...]]
     payload_bytes: dict[str, tuple[int, ...]]
     intercept_bytes: int = 0
+    sums: bool = False
 
 
 class Uplink(Value, frozen=True):
@@ -207,6 +199,27 @@ class Rounds(Value, frozen=True):
     done: int
 
 
+class Learned(Value, frozen=True):
+    """What somebody learns."""
+
+    who: str
+    what: str
+
+
+class Prediction(Value, frozen=True):
+    """Rows that were scored for one party."""
+
+    model: str
+    receiver: str
+    purpose: str
+    parties: tuple[str, ...]
+    middle: tuple[str, ...]
+    rows: int
+    delivered: bool
+    promise: str
+    learned: tuple[Learned, ...]
+
+
 class Report(Value, frozen=True):
     """All that a report says."""
 
@@ -218,6 +231,8 @@ class Report(Value, frozen=True):
     method: str = "fit"
     state: str = "finished"
     reason: str = ""
+    purpose: str = ""
+    requested_by: str = ""
     submitted_at: str = ""
     ended_at: str | None = None
     seconds: float = 0.0
@@ -239,6 +254,7 @@ class Report(Value, frozen=True):
     contribution: dict[str, Contribution] | None = None
     evaluation: Evaluation | None = None
     fit: Fit | None = None
+    prediction: Prediction | None = None
 
     @property
     def over_clients(self) -> bool:

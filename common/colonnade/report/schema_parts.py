@@ -132,6 +132,7 @@ class Sealed(Value, frozen=True):
     promise: str
     parties: tuple[str, ...]
     buckets: int
+    shields: dict[str, float]
     max_key_bits: int
     opened_bits: dict[str, int]
     releases: tuple[SealedRelease, ...]
@@ -192,48 +193,10 @@ class Clients(Value, frozen=True):
     answers_by_client: dict[str, tuple[int, ...]]
     meant: int = 0
     variant: str = "paper"
+    aggregate: str = "none"
     steps: int = 0
     intercept_bytes: int = 0
     payload_by_client: dict[str, tuple[int, ...]] = {}
-
-
-class Contribution(Value, frozen=True):
-    """What a party's columns explain alone, and all others without them; standard errors.
-
-    ``lost`` is what the job's model explains beyond the latter. Of classes also the AUC.
-    """
-
-    alone: float
-    without: float
-    alone_error: float | None = None
-    without_error: float | None = None
-    lost: float | None = None
-    lost_error: float | None = None
-    alone_auc: float | None = None
-    alone_auc_error: float | None = None
-    without_auc: float | None = None
-    without_auc_error: float | None = None
-
-
-class CalibrationGroup(Value, frozen=True):
-    """Mean prediction and mean label of a group of held-out people; a standard error."""
-
-    predicted: float
-    observed: float
-    error: float
-
-
-class Evaluation(Value, frozen=True):
-    """A released score on people kept out of the fit, its standard error and its price."""
-
-    metric: str
-    value: float
-    error: float
-    epsilon: float
-    party: str = ""
-    n_rows: int = 0
-    log_loss: float | None = None
-    calibration: tuple[CalibrationGroup, ...] = ()
 
 
 class Trail(Value, frozen=True):

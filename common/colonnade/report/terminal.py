@@ -5,7 +5,8 @@ from typing import Any
 
 import msgspec
 
-from colonnade.report.schema_parts import Contribution, Evaluation, MomentsExplained, Value
+from colonnade.report.schema_parts import MomentsExplained, Value
+from colonnade.report.schema_results import Contribution, Evaluation
 from colonnade.report.text import NORMAL_95, epsilon_up
 from colonnade.report.views.quality import METRICS, accuracy
 

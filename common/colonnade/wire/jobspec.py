@@ -17,7 +17,7 @@ from colonnade.methods.registry import kinds, method_of
 from colonnade.v1 import job_pb2
 from colonnade.wire.encodings import encoding_from_proto, encoding_to_proto
 
-VERSION = 3
+VERSION = 4
 MAX_SPEC_BYTES = 4 << 20
 MAX_NAME = 200
 
@@ -32,6 +32,9 @@ def job_to_bytes(job: Job) -> bytes:
         delta=job.delta,
         party_timeout_s=job.party_timeout_s,
         label=feature_to_proto(job.label, job.label_bounds) if job.label else None,
+        purpose=job.purpose,
+        requested_by=job.requested_by,
+        holdout=job.holdout,
     )
     message.method.kind, message.method.body = job.kind, method_of(job.kind).encode(job.method)
     for member in job.members:
@@ -69,10 +72,11 @@ def job_from_bytes(spec: bytes) -> Job:
 def question_of(spec: bytes) -> bytes:
     """Return a digest that two jobs share if they ask the same of the same tables.
 
-    The salt, the job's name, timeouts and the order of the parties are no part of a question.
+    The salt, the job's name, who asks and what for, timeouts and the order of the parties are no
+    part of a question.
     """
     message = job_pb2.JobSpec.FromString(spec)
-    for field in ("salt", "name", "party_timeout_s"):
+    for field in ("salt", "name", "purpose", "requested_by", "party_timeout_s"):
         message.ClearField(field)
     order = sorted(range(len(message.members)), key=lambda at: message.members[at].party)
     asked = job_pb2.JobSpec()
@@ -127,6 +131,9 @@ def _job_from_proto(message: job_pb2.JobSpec) -> Job:
         method=method_of(message.method.kind).decode(
             message.method.body, members, message.population
         ),
+        purpose=message.purpose,
+        requested_by=message.requested_by,
+        holdout=message.holdout,
     )
 
 

@@ -34,6 +34,12 @@ MONITORING = """
 """
 
 
+CERTIFICATE_DAYS = (
+    "colonnade_certificate_days",
+    "whole days until the own certificate ends; renew it from 14 on",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Addresses:
     """Where a process shows its metrics and its health; None is nowhere."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from colonnade.ledger.entries import canonical
 
-PROTOCOL = 3
+PROTOCOL = 4
 
 # How a job can end.
 ENDINGS = ("finished", "failed", "cancelled")

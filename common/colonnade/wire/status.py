@@ -27,6 +27,7 @@ STATUS: Mapping[type[ColonnadeError], grpc.StatusCode] = {
     errors.ReleasePurged: _Code.DATA_LOSS,
     errors.ReleaseAbandoned: _Code.FAILED_PRECONDITION,
     errors.JobClosed: _Code.FAILED_PRECONDITION,
+    errors.AwaitingApproval: _Code.FAILED_PRECONDITION,
     errors.LowDisk: _Code.UNAVAILABLE,
     errors.LedgerBusy: _Code.UNAVAILABLE,
     errors.NotBound: _Code.FAILED_PRECONDITION,

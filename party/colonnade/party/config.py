@@ -34,6 +34,9 @@ policy = "policy.toml"
 # Every message that leaves is noted here: when, for which job, of which kind, how many bytes.
 uplink_log = "uplink.jsonl"
 
+# Decisions on jobs, signed by an approver, wait here until the running party takes them up.
+# decisions = "decisions"
+
 # Answers leave so many milliseconds after their questions came, or twice as many, four times and
 # so on, so that how long one took to make says little. Best longer than any takes; 0 sends each
 # when it is made.
@@ -58,6 +61,7 @@ class PartyConfig(Strict, frozen=True, kw_only=True, rename={"ledger_folder": "l
     mirror: Path | None = None
     policy: Path
     uplink_log: Path = Path("uplink.jsonl")
+    decisions: Path = Path("decisions")
     answer_grid_ms: Whole = ANSWER_GRID_MS
     insecure: bool = False
     identity: str = ""  # only for an insecure connection; else the certificate says it
@@ -104,4 +108,5 @@ class PartyConfig(Strict, frozen=True, kw_only=True, rename={"ledger_folder": "l
 def load_config(path: Path) -> PartyConfig:
     """Read a party's file; unknown keys are refused."""
     config = load_toml(path, PartyConfig)
-    return replace(config, uplink_log=path.resolve().parent / config.uplink_log)
+    here = path.resolve().parent
+    return replace(config, uplink_log=here / config.uplink_log, decisions=here / config.decisions)

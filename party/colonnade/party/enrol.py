@@ -116,12 +116,13 @@ def _config(address: str, source: Source | None, draft: SchemaDraft | None) -> s
 def _policy(hub: Identity) -> str:
     """Return the commented policy, with alignments of the federation's parties allowed."""
     jobs, _, aligns = POLICY_TEMPLATE.partition("# [[align]]")
+    aligns, heading, others = aligns.partition("# Predictions:")
     keys = ("[[align]]", "coordinator =", "peers =", "modes =", "max_people =", "max_")
     lines = [
         line[2:] if line.startswith("# ") and line[2:].startswith(keys) else line
         for line in f"# [[align]]{aligns}".splitlines(keepends=True)
     ]
-    text = jobs + "".join(lines)
+    text = jobs + "".join(lines) + heading + others
     text = text.replace('peers = ["laboratory", "insurer"]', 'peers = ["*"]')
     return text.replace(_EXAMPLE_HUB, hub.uri)
 

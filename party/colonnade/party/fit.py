@@ -16,8 +16,8 @@ from colonnade.data.model import LinearModel, ModelEncoding, ModelFeature, Model
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
 from colonnade.party.data.binding import bind, check_binding, claim, note_use
+from colonnade.party.data.bounding.purchases import bounds_job
 from colonnade.party.data.clients import refuse_clients
-from colonnade.party.data.purchases import bounds_job
 from colonnade.party.fit_order import FitTable, LocalFit
 from colonnade.privacy.accounting import rho_from_units
 from colonnade.privacy.sampling import OsNoise

@@ -17,7 +17,7 @@ from colonnade.ledger.ledger import Ledger
 from colonnade.linear.losses import find_loss
 from colonnade.linear.penalties import AnyPenalty, no_penalty
 from colonnade.party.data.binding import Rows, rows_of
-from colonnade.party.data.bounds import bought_bounds
+from colonnade.party.data.bounding.bounds import bought_bounds
 from colonnade.party.data.clients import refuse_clients
 from colonnade.party.data.columns import columns_for
 from colonnade.party.data.dataset import Dataset, rows_digest

@@ -5,28 +5,32 @@ ask for at all: which jobs, over which columns, at which price.
 """
 
 import datetime as dt
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
-from colonnade.core.config import Count, Positive, Strict, about, load_toml
+from colonnade.core.config import Count, Positive, Strict, about, parse_toml, read_text
 from colonnade.core.errors import PolicyRefused
+from colonnade.ledger.decisions import AUTO
 from colonnade.methods.alignment.spec import AlignmentSpec
 from colonnade.methods.job import Job
 from colonnade.methods.prediction.spec import PredictionSpec
 from colonnade.methods.registry import kinds, method_of
 from colonnade.party.alignment.policy import TEMPLATE as ALIGN_TEMPLATE
 from colonnade.party.alignment.policy import AlignAllowance, AlignTable
+from colonnade.party.officer.asking import Approvals, Approve, most_lenient, people_needed
 from colonnade.party.prediction.policy import TEMPLATE as PREDICT_TEMPLATE
-from colonnade.party.prediction.policy import PredictAllowance, PredictTable, granted
+from colonnade.party.prediction.policy import PredictAllowance, PredictTable
 from colonnade.party.sealed.policy import TEMPLATE as SEALED_TEMPLATE
 from colonnade.party.sealed.policy import SealedGrant, grant_of, objection_to
 from colonnade.pki.identity import COORDINATOR, Identity
-from colonnade.privacy.accounting import delta_for, rho_from_units, rho_of, units_down
+from colonnade.privacy.accounting import delta_for, format_units, rho_of, units_down
 
 ANY = "*"
 _MAX_EPSILON = 1e4
+_NO_PURPOSE = "the job says no purpose, and the policy lists those that are allowed"
 
 TEMPLATE = """\
 # What this organization agrees to. A job must fit one [[allow]] as a whole; anything else is
@@ -35,7 +39,8 @@ TEMPLATE = """\
 [[allow]]
 # Who may ask: the name in the coordinator's certificate.
 coordinator = "spiffe://study/coordinator/hub"
-# Which kinds of job; "admm" is for rows of clients (a schema with `client`).
+# Which kinds of job; "admm" is for rows of clients (a schema with `client`), "evaluation" releases
+# how good a model is, if this party holds the label.
 kinds = ["frank-wolfe", "moments"]
 # Which columns may take part; ["*"] for all of the table.
 features = ["*"]
@@ -48,6 +53,14 @@ delta = 1e-6
 max_rounds = 500
 # Last day on which a job is accepted.
 # until = 2030-12-31
+# "ask": such a job waits until an approver of the ledger decides (colonnade party jobs); "auto": it
+# is accepted at once.
+# approve = "ask"
+# How many approvers have to agree.
+# approvals = 1
+# For which purposes, and asked by which operators (the names in their certificates).
+# purposes = ["readmission study"]
+# operators = ["spiffe://study/operator/analyst"]
 """
 TEMPLATE += SEALED_TEMPLATE + ALIGN_TEMPLATE + PREDICT_TEMPLATE
 
@@ -64,6 +77,15 @@ class Allowance:
     max_rounds: int
     until: dt.date | None = None
     sealed: SealedGrant | None = None  # whom it trusts to follow the protocol, in sealed jobs
+    approve: str = AUTO
+    approvals: int = 1
+    purposes: tuple[str, ...] = (ANY,)
+    operators: tuple[str, ...] = (ANY,)
+
+    @property
+    def needed(self) -> int:
+        """How many people have to agree."""
+        return people_needed(self.approve, self.approvals)
 
     def objection(self, job: Job, party: str, today: dt.date) -> str | None:
         """Return why the job does not fit, or None."""
@@ -72,6 +94,10 @@ class Allowance:
             return f"the allowance ended on {self.until}"
         if job.kind not in self.kinds:
             return f"jobs of kind {job.kind} are not allowed"
+        if ANY not in self.purposes and job.purpose not in self.purposes:
+            return f"the purpose {job.purpose!r} is not allowed" if job.purpose else _NO_PURPOSE
+        if ANY not in self.operators and job.requested_by not in self.operators:
+            return f"{job.requested_by or 'an operator who is not named'} may not ask"
         if ANY not in self.features and (
             hidden := [name for name in member.features if name not in self.features]
         ):
@@ -84,8 +110,8 @@ class Allowance:
             return f"{job.rounds} rounds are more than the {self.max_rounds} allowed"
         if (units := job.max_units(party)) > self.max_units:
             return (
-                f"the job may cost rho {rho_from_units(units):.6g}, more than the "
-                f"{rho_from_units(self.max_units):.6g} allowed for one job"
+                f"the job may cost {format_units(units, job.delta)}, more than the "
+                f"{format_units(self.max_units, job.delta, left=True)} allowed for one job"
             )
         return None
 
@@ -97,21 +123,23 @@ class Policy:
     allowances: tuple[Allowance, ...]
     alignments: tuple[AlignAllowance, ...] = ()
     predictions: tuple[PredictAllowance, ...] = ()
+    text: bytes = b""  # of the file
+
+    @property
+    def needed(self) -> int:
+        """The most people who have to agree to any job."""
+        needed = [each.needed for each in self.allowances]
+        needed += [each.needed for each in self.alignments]
+        return max((*needed, *(each.needed for each in self.predictions)), default=0)
 
     def with_columns(self, columns: Mapping[str, Sequence[str]]) -> "Policy":
         """Return the policy in which a raw column's name stands for all that it becomes."""
-        return replace(
-            self,
-            allowances=tuple(
-                replace(
-                    each,
-                    features=tuple(
-                        name for named in each.features for name in columns.get(named, (named,))
-                    ),
-                )
-                for each in self.allowances
-            ),
-        )
+
+        def spread(each: Allowance) -> Allowance:
+            names = (columns.get(named, (named,)) for named in each.features)
+            return replace(each, features=tuple(itertools.chain.from_iterable(names)))
+
+        return replace(self, allowances=tuple(map(spread, self.allowances)))
 
     def for_coordinator(self, coordinator: Identity) -> tuple[Allowance, ...]:
         """Return what a coordinator may ask for; refuse one that may ask for nothing."""
@@ -133,42 +161,31 @@ class Policy:
 
     def approve_alignment(
         self, spec: AlignmentSpec, party: str, *, coordinator: Identity, today: dt.date
-    ) -> None:
-        """Refuse an alignment that fits no ``[[align]]``, with the reason."""
-        reasons = []
-        for allowance in self._alignments_for(coordinator):
-            if (reason := allowance.objection(spec, party, today)) is None:
-                return
-            reasons.append(reason)
-        told = "; ".join(dict.fromkeys(reasons))
-        raise PolicyRefused(told or "the policy has no [[align]] for this coordinator")
+    ) -> int:
+        """Return how many people have to agree to an alignment.
+
+        One that fits no ``[[align]]`` is refused, with the reason.
+        """
+        rules = self._alignments_for(coordinator)
+        reasons = [(rule, rule.objection(spec, party, today)) for rule in rules]
+        return most_lenient(reasons, "the policy has no [[align]] for this coordinator").needed
 
     def approve_prediction(
-        self,
-        spec: PredictionSpec,
-        job: str,
-        party: str,
-        *,
-        coordinator: Identity,
-        today: dt.date,
+        self, spec: PredictionSpec, job: str, *, party: str, coordinator: Identity, today: dt.date
     ) -> PredictAllowance:
         """Return the grant for a model of ``job``, or refuse a request that fits none."""
-        allowances = self._predictions_for(coordinator)
-        found = granted(allowances, spec, job, party=party, today=today)
-        if isinstance(found, str):
-            raise PolicyRefused(found)
-        return found
+        rules = self._predictions_for(coordinator)
+        reasons = [(rule, rule.objection(spec, job, party, today)) for rule in rules]
+        return most_lenient(reasons, "the policy has no [[predict]] for this coordinator")
 
     def approve(self, job: Job, party: str, *, coordinator: Identity, today: dt.date) -> Allowance:
-        """Return the allowance that a job fits; refuse one that fits none, with the reason."""
-        reasons = []
-        for allowance in self.for_coordinator(coordinator):
-            reason = allowance.objection(job, party, today)
-            if reason is None:
-                return allowance
-            reasons.append(reason)
-        told = "; ".join(dict.fromkeys(reasons))
-        raise PolicyRefused(told or "the policy allows this coordinator no jobs over columns")
+        """Return the allowance that a job fits and that needs the fewest people.
+
+        One that fits none is refused, with the reason.
+        """
+        rules = self.for_coordinator(coordinator)
+        reasons = [(rule, rule.objection(job, party, today)) for rule in rules]
+        return most_lenient(reasons, "the policy allows this coordinator no jobs over columns")
 
     def sealed_grant(self, coordinator: Identity) -> SealedGrant | None:
         """Return what a coordinator's sealed jobs are granted, if anything."""
@@ -198,9 +215,14 @@ class _AllowTable(Strict, frozen=True):
     max_epsilon: Positive | None = None
     delta: Positive | None = None
     until: dt.date | None = None
+    approve: Approve = "auto"
+    approvals: Approvals = 1
+    purposes: tuple[str, ...] = (ANY,)
+    operators: tuple[str, ...] = (ANY,)
     sealed: str = ""
     sealed_peers: dict[str, str] = {}  # noqa: RUF012 - msgspec copies it
     sealed_columns: Count | None = None
+    hostile_epsilon: Positive | None = None
 
     def __post_init__(self) -> None:
         self.allowance()
@@ -223,7 +245,17 @@ class _AllowTable(Strict, frozen=True):
             max_units=self._max_units(),
             max_rounds=self.max_rounds,
             until=self.until,
-            sealed=grant_of(self.sealed, self.sealed_peers, self.sealed_columns, kinds=self.kinds),
+            approve=self.approve,
+            approvals=self.approvals,
+            purposes=self.purposes,
+            operators=self.operators,
+            sealed=grant_of(
+                self.sealed,
+                self.sealed_peers,
+                self.sealed_columns,
+                hostile_epsilon=self.hostile_epsilon,
+                kinds=self.kinds,
+            ),
         )
 
     def _max_units(self) -> int:
@@ -252,9 +284,11 @@ class PolicyFile(Strict, frozen=True):
 
 def load_policy(path: Path) -> Policy:
     """Read a policy; a key that is not known refuses the file."""
-    file = load_toml(path, PolicyFile)
+    text = read_text(path)
+    file = parse_toml(text, PolicyFile, origin=str(path), folder=path.resolve().parent)
     return Policy(
         tuple(table.allowance() for table in file.allow),
         tuple(table.allowance() for table in file.align),
         tuple(table.allowance() for table in file.predict),
+        text.encode(),
     )

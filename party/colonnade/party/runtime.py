@@ -14,6 +14,7 @@ from colonnade.core.errors import (
     BadIdentity,
     BadInput,
     CertificateExpired,
+    ColonnadeError,
     StoreFailed,
     Unreachable,
 )
@@ -31,14 +32,17 @@ from colonnade.party.data.units import units_of
 from colonnade.party.meter import Meter
 from colonnade.party.methods.sealed_keys import FileKeys
 from colonnade.party.metrics import readings
+from colonnade.party.officer.inbox import DecisionFolder
 from colonnade.party.pacing import Pace
 from colonnade.party.policy import load_policy
+from colonnade.party.renewal import renewed_if_due
 from colonnade.party.session import Dial, hold_session
 from colonnade.party.vault import Vault
 from colonnade.party.warming import warm
 from colonnade.pki.attestation import CertificateAttestor
 from colonnade.pki.authority import Credentials, load_credentials
 from colonnade.pki.identity import PARTY, Identity
+from colonnade.pki.register import days_left
 from colonnade.privacy.sampling import NoiseSource, OsNoise
 from colonnade.wire.channels import server_identity
 from colonnade.wire.monitoring import Reading, monitored
@@ -60,7 +64,27 @@ class Party:
         self._policy = load_policy(config.policy)
         self.meter, self.pace = Meter(config.uplink_log), Pace(config.answer_grid_s)
         self._vault: Vault | None = None
+        self._ends: dt.datetime | None = None  # of the certificate
         self.attached = False
+
+    @property
+    def certificate_days(self) -> int | None:
+        """How many days the certificate is valid yet, once a session was opened with it."""
+        return None if self._ends is None else days_left(self._ends, dt.datetime.now(dt.UTC))
+
+    def reload(self) -> None:
+        """Take up policy and certificate as they are on disk: both, or neither and say why."""
+        try:
+            policy = load_policy(self._config.policy)
+            if self._config.credentials is not None:
+                load_credentials(self._config.credentials)
+            if self._vault is not None:
+                self._vault.stage_policy(policy)
+            self._policy = policy
+        except ColonnadeError as error:
+            logger.error("reload_refused everything stays as it was: %s", error)
+        else:
+            logger.info("reloaded policy=%s", self._config.policy)
 
     async def run(self, stop: asyncio.Event, said: Callable[[bool], None] | None = None) -> None:
         """Hold sessions until ``stop`` is set; raise what a retry would not fix.
@@ -121,12 +145,17 @@ class Party:
         config = self._config
         # Read each time: a renewed certificate is taken up without a restart.
         credentials = load_credentials(config.credentials) if config.credentials else None
+        if config.credentials is not None and credentials is not None:
+            address = config.coordinator
+            credentials = await renewed_if_due(config.credentials, address, credentials)
+            self._ends = credentials.not_after
         identity, coordinator = await asyncio.to_thread(self._who, credentials)
         vault = self._vault
         if vault is None:
             vault = self._vault = self._open_vault(dataset, coordinator)
         elif coordinator != vault.coordinator:
             raise BadIdentity(f"{config.coordinator} is now {coordinator.uri}; start again")
+        await asyncio.to_thread(vault.take_policy)
         dial = Dial(config.coordinator, identity, credentials, version("colonnade"))
 
         def say(attached: bool) -> None:
@@ -169,21 +198,30 @@ class Party:
             today=lambda: dt.datetime.now(dt.UTC).date(),
             drop_out=self._config.drop_out,
             align=(align, folder, attestor) if align else None,
+            inbox=DecisionFolder(self._config.decisions),
             keys=FileKeys.beside(self._config.ledger_folder),
         )
 
 
 async def serve(config: PartyConfig, attached: Callable[[], None] | None = None) -> None:
-    """Run a party until SIGTERM or SIGINT."""
+    """Run a party until SIGTERM or SIGINT; SIGHUP takes up policy and certificate anew."""
     ledger = open_ledger(config.ledger)
     try:
         stop, loop = asyncio.Event(), asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
         party, disk = Party(config, ledger), config.ledger.folder
+        loop.add_signal_handler(signal.SIGHUP, party.reload)
 
         def read() -> Sequence[Reading]:
-            return readings(ledger, party.meter, party.pace, attached=party.attached, disk=disk)
+            return readings(
+                ledger,
+                party.meter,
+                party.pace,
+                attached=party.attached,
+                disk=disk,
+                certificate_days=party.certificate_days,
+            )
 
         async with monitored(config.monitoring, read) as monitor:
 

@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 _CALL_S = 20.0
 # A full disk is emptied by people.
 _LOW_DISK_S = 30.0
+# So often a party looks whether somebody decided on a job.
+_LOOK_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +123,37 @@ class _Session:
         hello = await asyncio.to_thread(self._vault.hello)
         hello.protocol, hello.program, hello.time = PROTOCOL, program, time.time()
         await self._send(pb.AttachRequest(hello=hello))
-        while (piece := await self._call.read()) is not grpc.aio.EOF:
-            if (message := self._assembly.take(piece)) is not None:
-                await self._take(message)
+        async for message in self._messages():
+            await self._take(message)
         status = await self._call.code()
         if status is not grpc.StatusCode.OK:
             await self._call.read()  # raises what ended the stream
+
+    async def _messages(self) -> AsyncIterator[pb.AttachResponse]:
+        """Yield what the coordinator says; while it is silent, tell it what people decided."""
+        reading = asyncio.ensure_future(self._call.read())
+        try:
+            while True:
+                done, _ = await asyncio.wait({reading}, timeout=_LOOK_S)
+                if not done:
+                    if await asyncio.to_thread(self._vault.take_policy):
+                        raise Unreachable("the policy was taken up anew; attaching again")
+                    await self._tell_decided()
+                    continue
+                if (piece := await reading) is grpc.aio.EOF:
+                    return
+                if (message := self._assembly.take(piece)) is not None:
+                    yield message
+                reading = asyncio.ensure_future(self._call.read())
+        finally:
+            reading.cancel()
+
+    async def _tell_decided(self) -> None:
+        for decision in await asyncio.to_thread(self._vault.decided):
+            self._asked = time.monotonic()
+            standing = await asyncio.to_thread(self._vault.standing)
+            answer = pb.AttachRequest(epoch=self._epoch, decision=decision, standing=standing)
+            await self._reply(answer, decision.job_id)
 
     async def _take(self, message: pb.AttachResponse) -> None:
         self._asked = time.monotonic()
@@ -227,6 +254,15 @@ class _Session:
                 await asyncio.sleep(_LOW_DISK_S)
             else:
                 return
+
+
+async def request_renewal(address: str, credentials: Credentials, request: bytes) -> bytes:
+    """Ask the coordinator to renew a certificate; return leaf and intermediate."""
+    dial = Dial(address, credentials.identity, credentials, "")
+    async with _channel(dial) as stub:
+        asked = pb.RenewRequest(request=request)
+        answer: pb.RenewResponse = await stub.Renew(asked, timeout=_CALL_S)
+    return answer.chain
 
 
 async def check_coordinator(address: str, credentials: Credentials) -> pb.CheckResponse:

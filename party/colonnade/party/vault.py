@@ -11,9 +11,12 @@ from collections.abc import Callable
 
 from colonnade.core.errors import (
     FATAL,
+    AwaitingApproval,
+    BadInput,
     BadMessage,
     ColonnadeError,
     DatasetChanged,
+    LowDisk,
     PolicyRefused,
 )
 from colonnade.data.table import Table
@@ -29,17 +32,20 @@ from colonnade.methods.sealed.ring import available
 from colonnade.party.alignment.aligner import Aligner
 from colonnade.party.alignment.config import AlignConfig
 from colonnade.party.alignment.store import AlignmentFolder
-from colonnade.party.data.bounds import bought_places, bounds_price
+from colonnade.party.data.bounding.bounds import bought_places, bounds_price
+from colonnade.party.data.bounding.purchases import bounds_job
 from colonnade.party.data.columns import ColumnCache
 from colonnade.party.data.dataset import Dataset
-from colonnade.party.data.purchases import bounds_job
 from colonnade.party.data.units import Units, WholeTable, fullest, units_of
 from colonnade.party.methods.base import Answers, JobContext
 from colonnade.party.methods.registry import side_of
 from colonnade.party.methods.sealed_keys import KeyStore
+from colonnade.party.officer.inbox import DecisionFolder
+from colonnade.party.officer.proposals import Proposals
+from colonnade.party.officer.unpaid import UnpaidJobs
 from colonnade.party.policy import Policy
 from colonnade.party.prediction.predictor import Predictor
-from colonnade.party.unpaid import UnpaidJobs
+from colonnade.party.prediction.store import PredictionFolder
 from colonnade.pki.identity import Identity
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.v1 import federation_pb2 as pb
@@ -66,13 +72,15 @@ class Vault:
         today: Callable[[], dt.date],
         drop_out: float = 0.0,
         align: tuple[AlignConfig, AlignmentFolder, Attestor] | None = None,
+        inbox: DecisionFolder | None = None,
         keys: KeyStore | None = None,
     ) -> None:
         self._found, self._ledger, self._policy = dataset, ledger, policy
         self._gate = Gate(ledger, noise, at=self._at)
         self.coordinator, self._today = coordinator, today
         self._jobs: dict[str, Answers] = {}
-        self._drop_out, self._keys = drop_out, keys
+        self._drop_out, self._keys, self._inbox = drop_out, keys, inbox
+        self._proposals = Proposals(ledger, coordinator)
         if keys is not None:
             keys.erase_others(self._open_jobs())  # of jobs that ended while the party was away
         self.party, self.ledger_id = ledger.opened.party, ledger.opened.ledger_id
@@ -104,7 +112,47 @@ class Vault:
                 coordinator=coordinator,
                 today=today,
             )
-        policy.for_coordinator(coordinator)  # one that may ask nothing is not talked to
+        self._staged: Policy | None = None
+        self._check_policy(policy)
+        self._note_policy(policy)
+
+    def stage_policy(self, policy: Policy) -> None:
+        """Have another policy taken up before the next message; refuse one that cannot be used."""
+        self._check_policy(policy)
+        self._staged = policy
+
+    def take_policy(self) -> bool:
+        """Take up the policy that is staged; return whether there was one.
+
+        Jobs that were accepted go on; what is offered and accepted from now on is the new one's.
+        """
+        policy, self._staged = self._staged, None
+        if policy is None:
+            return False
+        self._policy = policy
+        if self._found is not None:
+            encodings = self._found.coarse.header.encodings
+            self._policy = policy.with_columns({each.name: each.names for each in encodings})
+        for side in self._sides:
+            side.policy = policy
+        self._note_policy(policy)
+        return True
+
+    def _check_policy(self, policy: Policy) -> None:
+        """Refuse a policy that asks too many people, or that allows the coordinator nothing."""
+        policy.for_coordinator(self.coordinator)  # one that may ask nothing is not talked to
+        approvers = len(self._ledger.state.docket.approvers)
+        if policy.needed > approvers:
+            raise BadInput(
+                f"the policy asks for the agreement of {policy.needed}, and the ledger names "
+                f"{approvers} approvers; see 'colonnade ledger approvers'"
+            )
+
+    def _note_policy(self, policy: Policy) -> None:
+        """Note the policy that is in use."""
+        if policy.text:
+            with self._ledger.lock:
+                self._ledger.note_policy(policy.text)
 
     @property
     def _dataset(self) -> Dataset:
@@ -217,14 +265,48 @@ class Vault:
                 self._admit(name, spec)
         except FATAL:
             raise
+        except AwaitingApproval as error:
+            logger.info("job_waits job=%s %s", name[:12], error)
+            return pb.Decision(job_id=name, waiting=True, code=error.code, message=error.told)
         except ColonnadeError as error:
             logger.warning("job_refused job=%s code=%s %s", name[:12], error.code, error)
+            self._note_refusal(name, spec, error)
             return pb.Decision(job_id=name, code=error.code, message=error.told)
         except Exception:
             # A bug that one proposal meets must not end the party at every start.
             logger.exception("proposal_failed job=%s", name[:12])
             return pb.Decision(job_id=name, code=ColonnadeError.code)
         return pb.Decision(job_id=name, accepted=True)
+
+    def _note_refusal(self, name: str, spec: bytes, error: ColonnadeError) -> None:
+        """Keep the specification and the reason, unless too many were proposed today."""
+        if self._unpaid.full or isinstance(error, LowDisk):
+            return
+        try:
+            job = job_from_bytes(spec)
+        except ColonnadeError:
+            job = None
+        try:
+            self._proposals.declined(name, spec, job, error)
+        except LowDisk as full:
+            logger.warning("refusal_not_kept job=%s %s", name[:12], full)
+            return
+        self._unpaid.count(name)
+
+    def decided(self) -> list[pb.Decision]:
+        """Take up what people decided meanwhile, and return the party's word on those jobs."""
+        if self._inbox is None:
+            return []
+        words = []
+        for job in self._inbox.take(self._ledger):
+            if job in self._ledger.state.closed:  # refused, perhaps while it ran
+                self.close_job(job)
+                reason = self._ledger.state.docket.reason(job)
+                error = PolicyRefused(f"the approver refused the job: {reason}")
+                words.append(pb.Decision(job_id=job, code=error.code, message=error.told))
+            else:
+                words.append(self.consider(self._ledger.specification(job)))
+        return words
 
     def answer(self, job: str, round_: int, body: bytes) -> Answer:
         """Release what a task of an approved job asks for."""
@@ -248,8 +330,8 @@ class Vault:
 
     def close_job(self, job: str, *, finished: bool = False) -> bool:
         """Free what an ended job had set aside; return whether it had something."""
-        if job in self._open_jobs():
-            for side in self._sides:
+        for side in self._sides:
+            if job in self._open_jobs() or side.has(job):
                 side.close(job, finished=finished)
         if (ended := self._jobs.pop(job, None)) is not None:
             self._columns.forget(ended.context.columns)
@@ -271,27 +353,33 @@ class Vault:
         return next((side for side in self._sides if side.has(job)), None)
 
     def _admit(self, name: str, spec: bytes) -> None:
-        job = job_from_bytes(spec)
-        if all(member.party != self.party for member in job.members):
-            raise BadMessage(f"the job has no place for party {self.party}")
         known = name in self._open_jobs()  # from before a start: it has its entry
         if not known:
             self._unpaid.check()
+        job = job_from_bytes(spec)
+        if all(member.party != self.party for member in job.members):
+            raise BadMessage(f"the job has no place for party {self.party}")
+
+        def agreed(needed: int) -> None:
+            """Note a job that the policy allows; go on once people agree who have to."""
+            self._proposals.note(name, spec, job, needed=needed)
+            if not known:
+                self._unpaid.count(name)
+            self._ledger.state.docket.check_approved(name)
+
         if method_of(job.kind).model:
-            self._jobs[name] = self._admit_columns(name, job)
+            self._jobs[name] = self._admit_columns(name, job, agreed)
         elif job.kind == PREDICTION.kind:
             if self._predictor is None:
                 raise PolicyRefused("this party has no table of records to score")
             self._check_in_place()
-            self._predictor.admit(name, job)
+            self._predictor.admit(name, job, agreed)
         elif self._aligner is None or self._units.unit is not Unit.RECORD:
             raise PolicyRefused("this party lists no people for alignments; see [align]")
         else:
-            self._aligner.admit(name, job)
-        if not known:
-            self._unpaid.accepted(name)
+            self._aligner.admit(name, job, agreed)
 
-    def _admit_columns(self, name: str, job: Job) -> Answers:
+    def _admit_columns(self, name: str, job: Job, agreed: Callable[[int], None]) -> Answers:
         self._check_in_place()
         today = self._today()
         # First, so that a refusal does not tell which of the columns that the policy hides exist.
@@ -300,7 +388,8 @@ class Vault:
         self._check_table(job)
         member = job.member(self.party)
         label = (job.label, job.label_bounds) if member.holds_label else None
-        columns = self._columns.of_job(member.features, member.bounds, label)
+        columns = self._columns.of_job(member.features, member.bounds, label, holdout=job.holdout)
+        agreed(allowed.needed)
         with self._ledger.lock:
             self._units.set_aside(self._ledger, name, units=job.max_units(self.party))
         context = JobContext(
@@ -313,6 +402,7 @@ class Vault:
             units=self._units,
             pins={} if allowed.sealed is None else allowed.sealed.pins,
             keys=self._keys,
+            scores=PredictionFolder.beside(self._dataset.folder),
             drop_out=self._drop_out,
         )
         return side(job.method, context)
@@ -348,8 +438,12 @@ class Vault:
             raise BadMessage(f"party {self.party} has no label {job.label!r}")
 
     def _open_jobs(self) -> list[str]:
-        """Return the coordinator's jobs that have budget set aside; a purchase is none of them."""
-        return [name for name in self._ledger.state.left if not name.startswith(bounds_job(""))]
+        """Return the coordinator's jobs that have budget set aside or wait for a decision.
+
+        A purchase of bounds is none of them.
+        """
+        admitted = [name for name in self._ledger.state.left if not name.startswith(bounds_job(""))]
+        return [*admitted, *self._proposals.waiting()]
 
     def _at(self, step: Step) -> None:
         """Look before a charge and, for a file may be written while it is read, before noise."""

@@ -8,6 +8,18 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class RenewRequest(_message.Message):
+    __slots__ = ("request",)
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
+    request: bytes
+    def __init__(self, request: _Optional[bytes] = ...) -> None: ...
+
+class RenewResponse(_message.Message):
+    __slots__ = ("chain",)
+    CHAIN_FIELD_NUMBER: _ClassVar[int]
+    chain: bytes
+    def __init__(self, chain: _Optional[bytes] = ...) -> None: ...
+
 class CheckRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
@@ -129,16 +141,18 @@ class Hello(_message.Message):
     def __init__(self, protocol: _Optional[int] = ..., program: _Optional[str] = ..., ledger_id: _Optional[bytes] = ..., offer: _Optional[_Union[Offer, _Mapping]] = ..., open_jobs: _Optional[_Iterable[str]] = ..., head: _Optional[_Union[LedgerHead, _Mapping]] = ..., time: _Optional[float] = ...) -> None: ...
 
 class Decision(_message.Message):
-    __slots__ = ("job_id", "accepted", "code", "message")
+    __slots__ = ("job_id", "accepted", "code", "message", "waiting")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     ACCEPTED_FIELD_NUMBER: _ClassVar[int]
     CODE_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     accepted: bool
     code: str
     message: str
-    def __init__(self, job_id: _Optional[str] = ..., accepted: _Optional[bool] = ..., code: _Optional[str] = ..., message: _Optional[str] = ...) -> None: ...
+    waiting: bool
+    def __init__(self, job_id: _Optional[str] = ..., accepted: _Optional[bool] = ..., code: _Optional[str] = ..., message: _Optional[str] = ..., waiting: _Optional[bool] = ...) -> None: ...
 
 class ClientAnswers(_message.Message):
     __slots__ = ("clients", "rounds", "bodies", "newest", "account", "receipt", "declined", "kind")

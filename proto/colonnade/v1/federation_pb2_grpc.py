@@ -50,6 +50,11 @@ class FederationServiceStub:
                 request_serializer=colonnade_dot_v1_dot_federation__pb2.AttachRequest.SerializeToString,
                 response_deserializer=colonnade_dot_v1_dot_federation__pb2.AttachResponse.FromString,
                 _registered_method=True)
+        self.Renew = channel.unary_unary(
+                '/colonnade.v1.FederationService/Renew',
+                request_serializer=colonnade_dot_v1_dot_federation__pb2.RenewRequest.SerializeToString,
+                response_deserializer=colonnade_dot_v1_dot_federation__pb2.RenewResponse.FromString,
+                _registered_method=True)
 
 
 class FederationServiceServicer:
@@ -77,6 +82,13 @@ class FederationServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Renew(self, request, context):
+        """Renew the caller's certificate, where the authority lets the coordinator do so.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_FederationServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -94,6 +106,11 @@ def add_FederationServiceServicer_to_server(servicer, server):
                     servicer.Attach,
                     request_deserializer=colonnade_dot_v1_dot_federation__pb2.AttachRequest.FromString,
                     response_serializer=colonnade_dot_v1_dot_federation__pb2.AttachResponse.SerializeToString,
+            ),
+            'Renew': grpc.unary_unary_rpc_method_handler(
+                    servicer.Renew,
+                    request_deserializer=colonnade_dot_v1_dot_federation__pb2.RenewRequest.FromString,
+                    response_serializer=colonnade_dot_v1_dot_federation__pb2.RenewResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -178,6 +195,33 @@ class FederationService:
             '/colonnade.v1.FederationService/Attach',
             colonnade_dot_v1_dot_federation__pb2.AttachRequest.SerializeToString,
             colonnade_dot_v1_dot_federation__pb2.AttachResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Renew(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/colonnade.v1.FederationService/Renew',
+            colonnade_dot_v1_dot_federation__pb2.RenewRequest.SerializeToString,
+            colonnade_dot_v1_dot_federation__pb2.RenewResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -39,6 +39,8 @@ class FederationServiceStub:
     """Register the key of the party's ledger; once, or again with the same key."""
     Attach: _grpc.StreamStreamMultiCallable[_federation_pb2.AttachRequest, _federation_pb2.AttachResponse]
     """Stay connected: proposals and tasks come down, decisions and releases go up."""
+    Renew: _grpc.UnaryUnaryMultiCallable[_federation_pb2.RenewRequest, _federation_pb2.RenewResponse]
+    """Renew the caller's certificate, where the authority lets the coordinator do so."""
 
 @_typing.type_check_only
 class FederationServiceAsyncStub(FederationServiceStub):
@@ -51,6 +53,8 @@ class FederationServiceAsyncStub(FederationServiceStub):
     """Register the key of the party's ledger; once, or again with the same key."""
     Attach: _aio.StreamStreamMultiCallable[_federation_pb2.AttachRequest, _federation_pb2.AttachResponse]  # type: ignore[assignment]
     """Stay connected: proposals and tasks come down, decisions and releases go up."""
+    Renew: _aio.UnaryUnaryMultiCallable[_federation_pb2.RenewRequest, _federation_pb2.RenewResponse]  # type: ignore[assignment]
+    """Renew the caller's certificate, where the authority lets the coordinator do so."""
 
 class FederationServiceServicer(metaclass=_abc_1.ABCMeta):
     """Calls that parties make. Who calls is in the certificate, never in a message."""
@@ -78,5 +82,13 @@ class FederationServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_federation_pb2.AttachResponse], _abc.AsyncIterator[_federation_pb2.AttachResponse]]:
         """Stay connected: proposals and tasks come down, decisions and releases go up."""
+
+    @_abc_1.abstractmethod
+    def Renew(
+        self,
+        request: _federation_pb2.RenewRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_federation_pb2.RenewResponse, _abc.Awaitable[_federation_pb2.RenewResponse]]:
+        """Renew the caller's certificate, where the authority lets the coordinator do so."""
 
 def add_FederationServiceServicer_to_server(servicer: FederationServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

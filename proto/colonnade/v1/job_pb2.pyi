@@ -279,7 +279,7 @@ class SealedPrices(_message.Message):
     def __init__(self, gram: _Optional[int] = ..., cross: _Optional[int] = ..., wide: _Optional[int] = ..., label: _Optional[int] = ...) -> None: ...
 
 class Sealed(_message.Message):
-    __slots__ = ("mean_units", "prices", "buckets", "keep", "groups", "label_lanes", "loss", "label_weight", "reach", "wide_reach", "label_reach", "bucket_reach", "radius", "penalty", "presence", "overlap")
+    __slots__ = ("mean_units", "prices", "buckets", "keep", "groups", "label_lanes", "loss", "label_weight", "reach", "wide_reach", "label_reach", "bucket_reach", "radius", "penalty", "presence", "overlap", "shields")
     MEAN_UNITS_FIELD_NUMBER: _ClassVar[int]
     PRICES_FIELD_NUMBER: _ClassVar[int]
     BUCKETS_FIELD_NUMBER: _ClassVar[int]
@@ -296,6 +296,7 @@ class Sealed(_message.Message):
     PENALTY_FIELD_NUMBER: _ClassVar[int]
     PRESENCE_FIELD_NUMBER: _ClassVar[int]
     OVERLAP_FIELD_NUMBER: _ClassVar[int]
+    SHIELDS_FIELD_NUMBER: _ClassVar[int]
     mean_units: int
     prices: _containers.RepeatedCompositeFieldContainer[SealedPrices]
     buckets: int
@@ -312,7 +313,8 @@ class Sealed(_message.Message):
     penalty: float
     presence: bool
     overlap: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, mean_units: _Optional[int] = ..., prices: _Optional[_Iterable[_Union[SealedPrices, _Mapping]]] = ..., buckets: _Optional[int] = ..., keep: _Optional[int] = ..., groups: _Optional[int] = ..., label_lanes: _Optional[int] = ..., loss: _Optional[_Union[Loss, str]] = ..., label_weight: _Optional[float] = ..., reach: _Optional[float] = ..., wide_reach: _Optional[float] = ..., label_reach: _Optional[float] = ..., bucket_reach: _Optional[float] = ..., radius: _Optional[float] = ..., penalty: _Optional[float] = ..., presence: _Optional[bool] = ..., overlap: _Optional[_Iterable[int]] = ...) -> None: ...
+    shields: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, mean_units: _Optional[int] = ..., prices: _Optional[_Iterable[_Union[SealedPrices, _Mapping]]] = ..., buckets: _Optional[int] = ..., keep: _Optional[int] = ..., groups: _Optional[int] = ..., label_lanes: _Optional[int] = ..., loss: _Optional[_Union[Loss, str]] = ..., label_weight: _Optional[float] = ..., reach: _Optional[float] = ..., wide_reach: _Optional[float] = ..., label_reach: _Optional[float] = ..., bucket_reach: _Optional[float] = ..., radius: _Optional[float] = ..., penalty: _Optional[float] = ..., presence: _Optional[bool] = ..., overlap: _Optional[_Iterable[int]] = ..., shields: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Admm(_message.Message):
     __slots__ = ("rounds", "sampled", "sampling", "minimum", "round_timeout_s", "participations", "release_units", "gamma", "lipschitz", "step", "dual_weight", "loss", "l1", "l2", "box", "intercept", "radius_bits", "coarse", "variant", "radii", "intercept_rounds", "intercept_units", "client_rows", "aggregate")
@@ -375,7 +377,7 @@ class MethodSpec(_message.Message):
     def __init__(self, kind: _Optional[str] = ..., body: _Optional[bytes] = ...) -> None: ...
 
 class JobSpec(_message.Message):
-    __slots__ = ("version", "salt", "name", "population", "delta", "party_timeout_s", "members", "label", "method")
+    __slots__ = ("version", "salt", "name", "population", "delta", "party_timeout_s", "members", "label", "method", "purpose", "requested_by", "holdout")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SALT_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -385,6 +387,9 @@ class JobSpec(_message.Message):
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
     LABEL_FIELD_NUMBER: _ClassVar[int]
     METHOD_FIELD_NUMBER: _ClassVar[int]
+    PURPOSE_FIELD_NUMBER: _ClassVar[int]
+    REQUESTED_BY_FIELD_NUMBER: _ClassVar[int]
+    HOLDOUT_FIELD_NUMBER: _ClassVar[int]
     version: int
     salt: bytes
     name: str
@@ -394,7 +399,10 @@ class JobSpec(_message.Message):
     members: _containers.RepeatedCompositeFieldContainer[Member]
     label: Feature
     method: MethodSpec
-    def __init__(self, version: _Optional[int] = ..., salt: _Optional[bytes] = ..., name: _Optional[str] = ..., population: _Optional[int] = ..., delta: _Optional[float] = ..., party_timeout_s: _Optional[int] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., label: _Optional[_Union[Feature, _Mapping]] = ..., method: _Optional[_Union[MethodSpec, _Mapping]] = ...) -> None: ...
+    purpose: str
+    requested_by: str
+    holdout: int
+    def __init__(self, version: _Optional[int] = ..., salt: _Optional[bytes] = ..., name: _Optional[str] = ..., population: _Optional[int] = ..., delta: _Optional[float] = ..., party_timeout_s: _Optional[int] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., label: _Optional[_Union[Feature, _Mapping]] = ..., method: _Optional[_Union[MethodSpec, _Mapping]] = ..., purpose: _Optional[str] = ..., requested_by: _Optional[str] = ..., holdout: _Optional[int] = ...) -> None: ...
 
 class FrankWolfeState(_message.Message):
     __slots__ = ("round", "parts", "label")
@@ -484,7 +492,7 @@ class MomentsState(_message.Message):
     def __init__(self, round: _Optional[int] = ..., parts: _Optional[_Iterable[_Union[MomentsState.Part, _Mapping]]] = ..., intercept: _Optional[int] = ...) -> None: ...
 
 class SealedGrant(_message.Message):
-    __slots__ = ("peers", "columns")
+    __slots__ = ("peers", "columns", "shield_units")
     class Peer(_message.Message):
         __slots__ = ("party", "ledger_key")
         PARTY_FIELD_NUMBER: _ClassVar[int]
@@ -494,9 +502,11 @@ class SealedGrant(_message.Message):
         def __init__(self, party: _Optional[str] = ..., ledger_key: _Optional[bytes] = ...) -> None: ...
     PEERS_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    SHIELD_UNITS_FIELD_NUMBER: _ClassVar[int]
     peers: _containers.RepeatedCompositeFieldContainer[SealedGrant.Peer]
     columns: int
-    def __init__(self, peers: _Optional[_Iterable[_Union[SealedGrant.Peer, _Mapping]]] = ..., columns: _Optional[int] = ...) -> None: ...
+    shield_units: int
+    def __init__(self, peers: _Optional[_Iterable[_Union[SealedGrant.Peer, _Mapping]]] = ..., columns: _Optional[int] = ..., shield_units: _Optional[int] = ...) -> None: ...
 
 class RelayedBody(_message.Message):
     __slots__ = ("party", "kind", "body")

@@ -25,7 +25,7 @@ JOB_STATE_FAILED: JobState
 JOB_STATE_CANCELLED: JobState
 
 class PartyProgress(_message.Message):
-    __slots__ = ("party", "attached", "accepted", "awaited", "spent_units", "max_units", "payload_bytes", "features_used", "refusal")
+    __slots__ = ("party", "attached", "accepted", "awaited", "spent_units", "max_units", "payload_bytes", "features_used", "refusal", "waiting")
     PARTY_FIELD_NUMBER: _ClassVar[int]
     ATTACHED_FIELD_NUMBER: _ClassVar[int]
     ACCEPTED_FIELD_NUMBER: _ClassVar[int]
@@ -35,6 +35,7 @@ class PartyProgress(_message.Message):
     PAYLOAD_BYTES_FIELD_NUMBER: _ClassVar[int]
     FEATURES_USED_FIELD_NUMBER: _ClassVar[int]
     REFUSAL_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
     party: str
     attached: bool
     accepted: bool
@@ -44,10 +45,11 @@ class PartyProgress(_message.Message):
     payload_bytes: int
     features_used: int
     refusal: str
-    def __init__(self, party: _Optional[str] = ..., attached: _Optional[bool] = ..., accepted: _Optional[bool] = ..., awaited: _Optional[bool] = ..., spent_units: _Optional[int] = ..., max_units: _Optional[int] = ..., payload_bytes: _Optional[int] = ..., features_used: _Optional[int] = ..., refusal: _Optional[str] = ...) -> None: ...
+    waiting: str
+    def __init__(self, party: _Optional[str] = ..., attached: _Optional[bool] = ..., accepted: _Optional[bool] = ..., awaited: _Optional[bool] = ..., spent_units: _Optional[int] = ..., max_units: _Optional[int] = ..., payload_bytes: _Optional[int] = ..., features_used: _Optional[int] = ..., refusal: _Optional[str] = ..., waiting: _Optional[str] = ...) -> None: ...
 
 class JobStatus(_message.Message):
-    __slots__ = ("job_id", "name", "state", "reason", "rounds_done", "rounds", "submitted_at", "ended_at", "submitted_by", "parties", "unit")
+    __slots__ = ("job_id", "name", "state", "reason", "rounds_done", "rounds", "submitted_at", "ended_at", "submitted_by", "parties", "unit", "purpose")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -59,6 +61,7 @@ class JobStatus(_message.Message):
     SUBMITTED_BY_FIELD_NUMBER: _ClassVar[int]
     PARTIES_FIELD_NUMBER: _ClassVar[int]
     UNIT_FIELD_NUMBER: _ClassVar[int]
+    PURPOSE_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     name: str
     state: JobState
@@ -70,7 +73,8 @@ class JobStatus(_message.Message):
     submitted_by: str
     parties: _containers.RepeatedCompositeFieldContainer[PartyProgress]
     unit: _job_pb2.Unit
-    def __init__(self, job_id: _Optional[str] = ..., name: _Optional[str] = ..., state: _Optional[_Union[JobState, str]] = ..., reason: _Optional[str] = ..., rounds_done: _Optional[int] = ..., rounds: _Optional[int] = ..., submitted_at: _Optional[float] = ..., ended_at: _Optional[float] = ..., submitted_by: _Optional[str] = ..., parties: _Optional[_Iterable[_Union[PartyProgress, _Mapping]]] = ..., unit: _Optional[_Union[_job_pb2.Unit, str]] = ...) -> None: ...
+    purpose: str
+    def __init__(self, job_id: _Optional[str] = ..., name: _Optional[str] = ..., state: _Optional[_Union[JobState, str]] = ..., reason: _Optional[str] = ..., rounds_done: _Optional[int] = ..., rounds: _Optional[int] = ..., submitted_at: _Optional[float] = ..., ended_at: _Optional[float] = ..., submitted_by: _Optional[str] = ..., parties: _Optional[_Iterable[_Union[PartyProgress, _Mapping]]] = ..., unit: _Optional[_Union[_job_pb2.Unit, str]] = ..., purpose: _Optional[str] = ...) -> None: ...
 
 class SubmitJobRequest(_message.Message):
     __slots__ = ("spec", "again")

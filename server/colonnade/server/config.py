@@ -24,6 +24,12 @@ database = "sqlite:///coordinator.db"
 # Fingerprints of keys that are refused, one a line; read again when it changes.
 # denylist = "denied.txt"
 
+# The authority's folder (parties.pem with its key, root.pem, revoked.txt), to renew by itself the
+# certificates of parties that soon end, for so many days. It can then make members too: leave it
+# out unless the coordinator is trusted so far.
+# renewal_authority = "authority"
+# renewal_days = 30
+
 # Connections end after so long, because TLS looks at a certificate only when one opens.
 # connection_age_s = 3600
 # handshake_timeout_s = 5
@@ -37,6 +43,8 @@ class CoordinatorConfig(Strict, frozen=True, kw_only=True):
     credentials: Path | None = None  # None on an insecure loopback port
     database: str
     denylist: Path | None = None
+    renewal_authority: Path | None = None
+    renewal_days: Count = 30
     federation: str = "insecure"  # only for an insecure port; else the certificate says it
     insecure: bool = False
     connection_age_s: Count = 3600

@@ -3,18 +3,21 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from colonnade.server.credentials import LiveCredentials
 from colonnade.server.engine.coordinator import Coordinator
 from colonnade.server.store.base import State
-from colonnade.wire.monitoring import Reading
+from colonnade.wire.monitoring import CERTIFICATE_DAYS, Reading
 
 
-def readings(engine: Coordinator) -> Sequence[Reading]:
+def readings(engine: Coordinator, own: LiveCredentials | None = None) -> Sequence[Reading]:
     """Return where parties and jobs stand; called where the engine's methods are."""
     runs = [(run.row.job_id[:12], run) for run in engine.runs.values()]
     states = Counter(engine.ended.values())
     states.update(run.row.state for _, run in runs)
     attached = engine.attached
+    days = () if own is None else (Reading.one(*CERTIFICATE_DAYS, own.days()),)
     return (
+        *days,
         Reading(
             "colonnade_party_attached",
             "whether an enrolled party has a session",

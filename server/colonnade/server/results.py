@@ -12,6 +12,8 @@ from typing import Any
 from colonnade.core.errors import BadInput
 from colonnade.data.model import LinearModel
 from colonnade.methods.base import Member, Unit
+from colonnade.methods.evaluation.method import EVALUATION
+from colonnade.methods.evaluation.spec import EvaluationSpec
 from colonnade.methods.registry import method_of
 from colonnade.privacy.accounting import epsilon_of, rho_from_units
 from colonnade.privacy.disclosure import PREDICTION
@@ -19,9 +21,11 @@ from colonnade.privacy.membership import MEMBERSHIP
 from colonnade.report import state_promise
 from colonnade.server.engine.coordinator import Coordinator
 from colonnade.server.engine.metering import CONTROL
+from colonnade.server.engine.progress import run_of
 from colonnade.server.engine.rounds import Run, states_of
 from colonnade.server.methods.base import Findings
 from colonnade.server.methods.deviations import per_deviation
+from colonnade.server.methods.evaluation import EvaluationJob
 from colonnade.server.methods.registry import side_of
 from colonnade.server.store.base import PartyRow, State, Store, UplinkRow
 from colonnade.v1 import federation_pb2, release_pb2
@@ -48,6 +52,8 @@ def report_of(engine: Coordinator, store: Store, run: Run) -> Report:
         "version": 1,
         "job_id": row.job_id,
         "name": job.name,
+        "purpose": job.purpose,
+        "requested_by": job.requested_by,
         "method": job.kind,
         "state": row.state.value,
         "reason": row.reason,
@@ -68,9 +74,33 @@ def report_of(engine: Coordinator, store: Store, run: Run) -> Report:
         "unused": _unused(run),
         "quality": None,
         "contribution": found.contribution,
+        "evaluation": _evaluation(engine, store, run),
         **({section: found.section} if section and found.section is not None else {}),
         **found.also,
     }
+
+
+def _evaluation(engine: Coordinator, store: Store, run: Run) -> Report | None:
+    """Return what an evaluation released about the job's model: the newest one, or itself."""
+    if run.job.kind == EVALUATION.kind:
+        return _evaluated(run)
+    for row in store.jobs():  # newest first
+        if row.state is not State.FINISHED or bytes.fromhex(run.row.job_id) not in row.spec:
+            continue
+        other = run_of(engine, store, row)
+        spec = other.job.method
+        if isinstance(spec, EvaluationSpec) and spec.training == run.row.job_id:
+            return _evaluated(other)
+    return None
+
+
+def _evaluated(run: Run) -> Report | None:
+    if run.state is None or not isinstance(run.algorithm, EvaluationJob):
+        return None
+    if (found := run.algorithm.result(run.state)) is None:
+        return None
+    (member,) = run.job.members
+    return found | {"epsilon": _amount(run.spent(member.party), run.job.delta)["epsilon"]}
 
 
 def _unused(run: Run) -> list[Report]:

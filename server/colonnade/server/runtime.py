@@ -15,7 +15,9 @@ from colonnade.server.api.attendance import Attendance
 from colonnade.server.api.auth import Authenticator, caller_of
 from colonnade.server.api.operators import JobServicer
 from colonnade.server.api.parties import FederationServicer
+from colonnade.server.api.renewal import Renewals
 from colonnade.server.config import CoordinatorConfig
+from colonnade.server.credentials import LiveCredentials
 from colonnade.server.engine.coordinator import Coordinator
 from colonnade.server.engine.sessions import OpenSessions
 from colonnade.server.engine.worker import Worker
@@ -32,6 +34,7 @@ logger = logging.getLogger(__name__)
 _TICK_S = 1.0
 _GRACE_S = 5.0
 _WATCH_S = 2.0
+_NONE_RENEWED = Renewals()
 
 
 @dataclass(slots=True)
@@ -44,6 +47,7 @@ class Serving:
     worker: Worker
     board: OpenSessions
     monitoring: Addresses = NOWHERE
+    credentials: LiveCredentials | None = None
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until ``stop`` is set or the store fails."""
@@ -71,7 +75,7 @@ class Serving:
         latest: Sequence[Reading] = ()
         async with monitored(self.monitoring, lambda: latest) as monitor:
             while True:
-                latest = await self.worker.read(lambda: readings(self.engine))
+                latest = await self.worker.read(lambda: readings(self.engine, self.credentials))
                 monitor.ready(True)
                 await asyncio.sleep(_WATCH_S)
 
@@ -90,9 +94,10 @@ def create_server(
     authenticator: Authenticator,
     *,
     address: str,
-    credentials: Credentials | None,
+    credentials: Credentials | LiveCredentials | None,
     options: list[tuple[str, int]] | None = None,
     monitoring: Addresses = NOWHERE,
+    renewals: Renewals = _NONE_RENEWED,
     **engine_options: Any,
 ) -> Serving:
     """Return a coordinator on ``address``, unstarted, and the port it has; port 0 takes any."""
@@ -105,7 +110,7 @@ def create_server(
         maximum_concurrent_rpcs=MAX_CALLS,
         compression=grpc.Compression.NoCompression,
     )
-    federation = FederationServicer(engine, worker, board, authenticator, attendance)
+    federation = FederationServicer(engine, worker, board, authenticator, attendance, renewals)
     jobs = JobServicer(
         engine,
         store,
@@ -116,36 +121,37 @@ def create_server(
     )
     add_FederationServiceServicer_to_server(federation, server)
     add_JobServiceServicer_to_server(jobs, server)
-    port = _bind(server, address, credentials)
-    return Serving(server, port, engine, worker, board, monitoring)
+    live = LiveCredentials(credentials) if isinstance(credentials, Credentials) else credentials
+    port = _bind(server, address, live)
+    return Serving(server, port, engine, worker, board, monitoring, live)
 
 
-def _bind(server: "grpc.aio.Server", address: str, credentials: Credentials | None) -> int:
+def _bind(server: "grpc.aio.Server", address: str, credentials: LiveCredentials | None) -> int:
     try:
         if credentials is None:
             return server.add_insecure_port(address)
-        tls = grpc.ssl_server_credentials(
-            [(credentials.key_pem, credentials.chain_pem)],
-            root_certificates=credentials.root_pem,
-            require_client_auth=True,
-        )
-        return server.add_secure_port(address, tls)
+        return server.add_secure_port(address, credentials.server_credentials())
     except RuntimeError:
         raise BadInput(f"cannot listen on {address}; is the port taken?") from None
 
 
 async def serve(config: CoordinatorConfig, ready: Callable[[str], None]) -> None:
-    """Run a coordinator until SIGTERM or SIGINT."""
+    """Run a coordinator until SIGTERM or SIGINT; SIGHUP takes up certificate and denylist anew."""
     credentials = load_credentials(config.credentials) if config.credentials else None
     federation = credentials.identity.federation if credentials else config.federation
     authenticator = Authenticator(federation, config.denylist, insecure=credentials is None)
+    live = None
+    if credentials is not None:
+        live = LiveCredentials(credentials, config.credentials, config.denylist)
+        live.warn()
     store = Database(config.database)
     try:
         serving = create_server(
             store,
             authenticator,
             address=config.listen,
-            credentials=credentials,
+            credentials=live,
+            renewals=Renewals(config.renewal_authority, config.renewal_days),
             options=server_options(
                 connection_age_s=config.connection_age_s,
                 handshake_timeout_s=config.handshake_timeout_s,
@@ -156,6 +162,8 @@ async def serve(config: CoordinatorConfig, ready: Callable[[str], None]) -> None
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
+        if live is not None:
+            loop.add_signal_handler(signal.SIGHUP, live.reload)
         host, _ = split_address(config.listen)
         running = asyncio.create_task(serving.run(stop))
         ready(f"{host}:{serving.port}")

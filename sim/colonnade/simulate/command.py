@@ -24,6 +24,7 @@ from colonnade.simulate.data_options import (
     check_seed,
     owner_of,
 )
+from colonnade.simulate.evaluation.held_out_people import run_evaluation
 from colonnade.simulate.federation import Federation
 from colonnade.simulate.overlap import run_overlapping
 from colonnade.simulate.parties_option import add_parties_option, parties_of
@@ -78,7 +79,12 @@ def run(arguments: argparse.Namespace) -> int:
     check_file_options(arguments)
     arguments.parties = parties_of(arguments.parties)
     check_seed(arguments.seed)
-    check_receiver(arguments.predict_to, tuple(arguments.parties))
+    parties = tuple(arguments.parties)
+    check_receiver(arguments.predict_to, parties, exchange=arguments.exchange)
+    if arguments.evaluate is not None:
+        if arguments.overlap is not None:
+            raise BadInput("--evaluate and --overlap do not go together in a simulation yet")
+        check_receiver(owner_of(arguments, parties), parties, exchange=arguments.exchange)
     if arguments.data is None:
         if isinstance(arguments.parties, Mapping):
             raise BadInput("--parties gives columns of --data to parties; name the file")
@@ -107,6 +113,13 @@ def _run(arguments: argparse.Namespace, folder: Path) -> Result:
         report = run_columns(folder, setup, show=show, say=tell, clock=clock)
     else:
         report = run_overlapping(folder, setup, arguments.overlap, show=show, say=tell, clock=clock)
+    if options.evaluate is not None:
+        tell("evaluating the model on the people who were kept out of the fit")
+        made = Federation.at(folder, tuple(arguments.parties))
+        evaluator = options.label_owner or next(iter(arguments.parties))
+        report["evaluation"] = run_evaluation(
+            made, report, evaluator=evaluator, epsilon=options.evaluate, show=show
+        )
     found = _found(report) | results_of(report)
     if "alignment" in report:
         found["alignment"] = report["alignment"]

@@ -31,24 +31,30 @@ from colonnade.party.prediction.people import names_of
 from colonnade.party.prediction.store import PredictionFolder
 from colonnade.party.sealed.policy import key_to_text
 from colonnade.simulate.federation import FEDERATION, HUB, Federation, only_mine
-from colonnade.simulate.processes import Processes
+from colonnade.simulate.processes import Places, Processes
 from colonnade.simulate.run import Show
 from colonnade.simulate.sites import Column, Site
 
 _PURPOSE = "a simulation"
 
 
-def check_receiver(name: str | None, parties: Sequence[str]) -> None:
-    """Refuse a receiver that is no party."""
-    if name is not None and name not in parties:
+def check_receiver(name: str | None, parties: Sequence[str], *, exchange: str | None) -> None:
+    """Refuse a receiver that is no party, and a job whose model parties cannot compute again."""
+    if name is None:
+        return
+    if name not in parties:
         raise BadArgument("predict_to", f"must be one of {', '.join(parties)}")
+    if len(parties) < 2:
+        raise BadArgument("predict_to", "needs two parties or more")
+    if exchange == "sealed":
+        raise BadArgument("predict_to", "does not go with sealed products: parties replay none yet")
 
 
 def run_prediction(
     federation: Federation, sites: Sequence[Site], report: Mapping[str, Any], *, to: str, show: Show
 ) -> dict[str, Any]:
     """Score all rows of a finished job's tables for ``to``, and compare with the joined table."""
-    grant(federation, report["job_id"], to)
+    grant(federation, report["job_id"], to, purpose=_PURPOSE)
     with Processes(federation, federation.folder / "logs") as processes:
         with processes.client() as client, processes.blamed():
             offers = processes.wait_for_parties(client)
@@ -84,9 +90,16 @@ def run_prediction(
     }
 
 
-@only_mine()
-def grant(federation: Federation, job: str, receiver: str) -> None:
+def grant(federation: Federation, job: str, receiver: str, *, purpose: str) -> None:
     """Let every party's policy grant the job's model to ``receiver``, with all keys pinned."""
+    write_grants(federation, f"spiffe://{FEDERATION}/coordinator/{HUB}", job, receiver, purpose)
+
+
+@only_mine()
+def write_grants(
+    federation: Places, coordinator: str, job: str, receiver: str, purpose: str
+) -> None:
+    """Add a grant of a job's model to every party's policy."""
     keys = {}
     for party in federation.parties:
         ledger = open_ledger(federation.ledger(party))
@@ -94,13 +107,13 @@ def grant(federation: Federation, job: str, receiver: str) -> None:
         ledger.close()
     peers = ", ".join(f"{json.dumps(name)} = {json.dumps(key)}" for name, key in keys.items())
     for party in federation.parties:
-        with (federation.folder / party / "policy.toml").open("a") as file:
+        with federation.party_config(party).with_name("policy.toml").open("a") as file:
             file.write(f"""
 [[predict]]
-coordinator = "spiffe://{FEDERATION}/coordinator/{HUB}"
+coordinator = {json.dumps(coordinator)}
 job = "{job}"
 receiver = {json.dumps(receiver)}
-purpose = "{_PURPOSE}"
+purpose = {json.dumps(purpose)}
 max_rows = {MAX_ROWS}
 until = 9999-12-31
 peers = {{ {peers} }}

@@ -9,7 +9,13 @@ from typing import Any
 from colonnade.client import JobOptions, JobView, PartyOffer
 from colonnade.client.builder import job_over_columns
 from colonnade.client.description import expected_idle
-from colonnade.client.planning import budget_of, delta_of, plan_of
+from colonnade.client.planning import (
+    budget_of,
+    delta_of,
+    evaluation_units,
+    holdout_of,
+    plan_of,
+)
 from colonnade.core.errors import JobEnded
 from colonnade.core.text import counted
 from colonnade.ledger.create import open_ledger
@@ -17,10 +23,11 @@ from colonnade.ledger.gate import Gate
 from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.methods.base import MethodSpec, Plan
 from colonnade.methods.bounds_budget import BoundsBudget
+from colonnade.methods.holdout import rows_fitted
 from colonnade.methods.job import Job
 from colonnade.methods.problem import Loss
 from colonnade.methods.sealed.spec import SealedSpec
-from colonnade.party.data.bounds import buy_bounds
+from colonnade.party.data.bounding.bounds import buy_bounds
 from colonnade.party.data.dataset import open_dataset
 from colonnade.privacy.sampling import OsNoise
 from colonnade.simulate.data.held_out import Divided
@@ -85,7 +92,7 @@ class ColumnsJob:
         self, n_rows: int, people: Mapping[tuple[str, ...], int] | None = None
     ) -> tuple[Plan, BoundsBudget]:
         """Return the plan, and what each party pays for bounds besides."""
-        sites = self.divided.fitted
+        sites, n_rows = self.divided.fitted, rows_fitted(n_rows, holdout_of(self.options))
         units = budget_of(self.options, n_rows=n_rows, n_parties=len(sites))
         columns = bounded_columns(sites, Loss(self.options.loss))
         bounds = BoundsBudget.of(columns, n_rows=n_rows, units=units, share=self.bounds_share)
@@ -129,7 +136,11 @@ def run_columns(
     for each in expected_idle(plan.spec):
         say(f"note: {each['note']}")
     if made is None:
-        federation = prepare(folder, sites, plan.spec, prices=bounds.prices)
+        later = evaluation_units(setup.options, plan.spec.population)
+        evaluator = next(part.party for part in plan.spec.parts if part.holds_label)
+        federation = prepare(
+            folder, sites, plan.spec, prices=bounds.prices, later={evaluator: later}
+        )
     else:
         federation = made.federation
         buy_all(federation, sites, plan.spec, prices=bounds.prices)
@@ -141,8 +152,9 @@ def run_columns(
             offers,
             target=target,
             name=f"simulated {target}",
-            delta=delta_of(setup.options, n_rows),
+            delta=delta_of(setup.options, plan.spec.population),
             timeout_s=60,
+            holdout=holdout_of(setup.options),
         ),
         show=show,
         clock=clock,
@@ -163,13 +175,24 @@ def bounded_columns(sites: Sequence[Site], loss: Loss) -> dict[str, int]:
 
 
 def prepare(
-    folder: Path, sites: Sequence[Site], spec: MethodSpec, *, prices: Mapping[str, int]
+    folder: Path,
+    sites: Sequence[Site],
+    spec: MethodSpec,
+    *,
+    prices: Mapping[str, int],
+    later: Mapping[str, int],
 ) -> Federation:
     """Make the federation on disk; each party's cap is exactly what it will be asked to pay.
 
     ``prices`` are what parties pay for bounds of `bounded_columns`, in units; empty for none.
+    ``later`` is what they pay after the job.
     """
-    caps = {site.party: spec.max_units(site.party) + prices.get(site.party, 0) for site in sites}
+    caps = {
+        site.party: spec.max_units(site.party)
+        + prices.get(site.party, 0)
+        + later.get(site.party, 0)
+        for site in sites
+    }
     sealed = spec.kind == SealedSpec.kind
     federation = create_federation(folder, sites, cap_units=caps, sealed=sealed)
     buy_all(federation, sites, spec, prices=prices)

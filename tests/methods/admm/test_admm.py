@@ -21,16 +21,11 @@ from colonnade.ledger.lines import entry_from_line
 from colonnade.linear.losses import HINGE, LOGISTIC, SQUARED, Loss
 from colonnade.linear.penalties import box, lasso
 from colonnade.methods.admm import accounting, packing
+from colonnade.methods.admm.choices import Sampling
 from colonnade.methods.admm.packing import pack, unpack_many
 from colonnade.methods.admm.prox import TOLERANCE, Client, design, factorise
 from colonnade.methods.admm.releases import DISPLACEMENT
-from colonnade.methods.admm.spec import (
-    MAX_STATE,
-    MAX_V,
-    STEP_UNIT,
-    AdmmSpec,
-    Sampling,
-)
+from colonnade.methods.admm.spec import MAX_STATE, MAX_V, STEP_UNIT, AdmmSpec
 from colonnade.methods.admm.tasks import ClientTasks
 from colonnade.party.methods.admm import AdmmHost
 from colonnade.privacy.accounting import RHO_UNIT, epsilon_of, units_down

@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.clients import PRICE, ClientDesk, admm_job
+from support.clients import PRICE, ClientDesk, admm_job, tasks_of
 from support.desk import Crash
 from support.entropy import shake
 
 from colonnade.core.errors import BadInput, RequestConflict
+from colonnade.methods.admm.choices import Aggregate, Variant
 from colonnade.methods.admm.codec import tasks_to_bytes
 from colonnade.methods.admm.releases import DISPLACEMENT, INTERCEPT
-from colonnade.methods.admm.spec import Aggregate, Variant
 from colonnade.methods.admm.tasks import ClientTasks
 from colonnade.methods.job import Job, job_id
+from colonnade.party.methods.registry import answers_of
 from colonnade.server.engine.cohort import Cohort
 from colonnade.server.engine.outbox import Send
 from colonnade.server.engine.progress import status_of
@@ -624,6 +625,18 @@ def test_a_coordinator_killed_at_any_commit_ends_with_the_same_bits_and_charges(
     for commit in range(2, 22):
         for moment in (commit, commit + 0.5):
             assert run_with_crashes(moment, short=short, mode=mode) == whole, moment
+
+
+def test_where_nobody_is_there_the_answer_is_of_the_kind_that_was_asked(desk: ClientDesk) -> None:
+    job = admm_job(TWO, sampled=4, **PLAN)
+    name, _ = started(desk, job)
+    side = desk.side("gateway").answers[name]
+    gone = answers_of(job, replace(side.context, drop_out=1.0 - 2.0**-50))
+    size = job.method.spec.point_size(4)  # type: ignore[attr-defined]
+    body = tasks_to_bytes(tasks_of((0, 4, np.ones(size, np.int64))))
+    replies = gone.answer(9, body)
+    assert isinstance(replies, Replies)
+    assert (replies.kind, dict(replies.released), [*replies.declined]) == (INTERCEPT, {}, [])
 
 
 @pytest.mark.parametrize("mode", ["planned", "sums"])

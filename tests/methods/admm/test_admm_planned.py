@@ -18,6 +18,7 @@ from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.errors import BadMessage
 from colonnade.core.fixedpoint import GRID
 from colonnade.linear.losses import LOGISTIC, SQUARED, Loss
+from colonnade.methods.admm.choices import Aggregate, Variant
 from colonnade.methods.admm.packing import unpack_many
 from colonnade.methods.admm.prox import Client, factorise
 from colonnade.methods.admm.recipe import (
@@ -28,7 +29,7 @@ from colonnade.methods.admm.recipe import (
     planned_radii,
 )
 from colonnade.methods.admm.releases import DISPLACEMENT, INTERCEPT
-from colonnade.methods.admm.spec import AdmmSpec, Aggregate, Variant
+from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.admm.tasks import ClientTasks
 from colonnade.privacy.accounting import RHO_UNIT, rho_from_units, rho_of, units_down
 from colonnade.privacy.simulation import SeededNoise, ZeroNoise
@@ -259,6 +260,20 @@ def test_states_that_are_read_back_lead_to_the_same_bits(
         assert state.intercepts.max() == 1
         assert len(state.questions) == spec.intercept_rounds + 1
         assert int(state.questions[:, 3].sum()) == int(state.intercepts.sum())
+
+
+@pytest.mark.parametrize("aggregate", [Aggregate.NONE, Aggregate.HOST])
+def test_heavy_drop_out_leaves_every_round_its_minimum(aggregate: Aggregate) -> None:
+    # Rounds of the intercept need all of their eight, of whom three are there at a time: often
+    # nobody is.
+    options = AdmmOptions(rounds=3, sampled=20, minimum=15, aggregate=aggregate.value)
+    spec = admm_spec(options, clients=40, features=FEATURES)
+    done = run(spec, alike(40), SeededNoise(1), trouble=Trouble(drop_out=0.6), cap=spec.max_units)
+    assert done.state.round == spec.rounds + 1
+    assert done.state.drawing > spec.rounds + 1
+    assert done.state.counts[:, 0].min() >= 8
+    assert done.state.intercepts.tolist() == [1] * 40
+    assert not done.state.declined.any()
 
 
 # -- sums of a host ------------------------------------------------------------------------------

@@ -14,11 +14,12 @@ from support.entropy import ShakeNoise
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.fixedpoint import GRID
 from colonnade.linear.losses import LOGISTIC, SQUARED, Loss
+from colonnade.methods.admm.choices import Variant
 from colonnade.methods.admm.grid import exceeds, to_grid
 from colonnade.methods.admm.kernels import newton
 from colonnade.methods.admm.prox import TOLERANCE, Client, factorise
 from colonnade.methods.admm.releases import WHOLE
-from colonnade.methods.admm.spec import MAX_V, AdmmSpec, Variant
+from colonnade.methods.admm.spec import MAX_V, AdmmSpec
 from colonnade.privacy.accounting import rho_from_units, units_down
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.simulate.inprocess.admm import make_host

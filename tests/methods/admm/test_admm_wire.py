@@ -19,10 +19,11 @@ from colonnade.ledger.ledger import Released
 from colonnade.ledger.receipts import Receipt
 from colonnade.linear.losses import LOGISTIC
 from colonnade.linear.penalties import Penalty
+from colonnade.methods.admm.choices import Sampling, Variant
 from colonnade.methods.admm.codec import asked_in, tasks_from_bytes, tasks_to_bytes, without_points
 from colonnade.methods.admm.job_spec import AdmmJobSpec
 from colonnade.methods.admm.releases import DISPLACEMENT
-from colonnade.methods.admm.spec import MAX_V, Sampling, Variant
+from colonnade.methods.admm.spec import MAX_V
 from colonnade.methods.admm.tasks import ClientTasks
 from colonnade.methods.base import payload
 from colonnade.methods.job import Job

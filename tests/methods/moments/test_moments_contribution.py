@@ -9,7 +9,7 @@ from support.vertical import planned
 from colonnade.bench.vertical.coverage import log_odds, shares_covered
 from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import GRID
-from colonnade.methods.explained import auc_of
+from colonnade.linear.explained import auc_of
 from colonnade.methods.moments.plan import recommend
 from colonnade.methods.moments.solver.contribution import (
     intervals_of,

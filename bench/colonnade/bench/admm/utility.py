@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from colonnade.bench.vertical.tables import TABLES, load
+from colonnade.bench.vertical.tables import FRESH, TABLES, load
 from colonnade.client import AdmmOptions
 from colonnade.client.admm_planning import admm_spec
 from colonnade.core.arrays import FloatArray
@@ -87,16 +87,17 @@ class Case:
     loss: Loss
 
 
-def cases(effort: Effort, folder: Path | None) -> list[Case]:
-    """Return the made-up cases, and the public tables that are at hand."""
+def cases(effort: Effort, folder: Path | None, *, skewed: bool = False) -> list[Case]:
+    """Return the made-up cases and the public tables at hand; ``skewed`` sorts clients by label."""
+    case = functools.partial(_case, clients=effort.clients, skewed=skewed)
     found = [
-        _case(f"synthetic ({loss.value})", _synthetic(effort, loss), loss, effort.clients)
+        case(f"synthetic ({loss.value})", _synthetic(effort, loss), loss)
         for loss in (Loss.SQUARED, Loss.LOGISTIC)
     ]
     if folder is None:
         return found
     return found + [
-        _case(name, load(folder, name, parties=1), TABLES[name].loss, effort.clients)
+        case(name, load(folder, name, parties=1), (TABLES | FRESH)[name].loss)
         for name in effort.tables
     ]
 
@@ -108,16 +109,17 @@ def _synthetic(effort: Effort, loss: Loss) -> Data:
     ).data()
 
 
-def _case(name: str, data: Data, loss: Loss, clients: int) -> Case:
+def _case(name: str, data: Data, loss: Loss, *, clients: int, skewed: bool) -> Case:
     order = np.random.default_rng(5).permutation(data.label.size)
     learn, judge = np.split(order, [int(0.8 * order.size)])
-    parts = partition(data.columns[:, learn], data.label[learn], clients, seed=5)
+    rows = data.columns[:, learn], data.label[learn]
+    parts = partition(*rows, clients, seed=5, skewed=skewed)
     held = Client(np.ascontiguousarray(data.columns[:, judge]), data.label[judge])
     return Case(name, parts, held, loss)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Bench:
+class Bench:
     """One case at one epsilon."""
 
     case: Case
@@ -127,9 +129,9 @@ class _Bench:
     planned_problems: Problems
     pool: Pool
     held_out: Pool
-    least: float
 
     def coef(self, method: str, settings: Settings, seed: int) -> FloatArray:
+        """Return the model of one run."""
         spec, noise = self.spec, SeededNoise(seed)
         if method == "federated_admm":
             return federated(self.planned_problems, noise, seed=seed)
@@ -150,11 +152,10 @@ class _Bench:
         coefs = (self.coef(method, settings, seed) for seed in range(TUNING_SEEDS))
         return statistics.mean(self.pool.score(coef) for coef in coefs)
 
-    def figures(self, coefs: list[FloatArray]) -> dict[str, float]:
+    def figures(self, coefs: list[FloatArray], least: float) -> dict[str, float]:
+        """Return the medians of the gap on fitted rows and of the score on held-out ones."""
         return {
-            "objective_gap": statistics.median(
-                self.pool.objective(coef) - self.least for coef in coefs
-            ),
+            "objective_gap": statistics.median(self.pool.objective(coef) - least for coef in coefs),
             "test_score": statistics.median(self.held_out.score(coef) for coef in coefs),
         }
 
@@ -172,14 +173,16 @@ def utility(
 
 
 def _row(case: Case, epsilon: float, effort: Effort) -> dict[str, Any]:
-    bench, best = _bench(case, epsilon)
+    bench = bench_of(case, epsilon)
+    best = optimum(bench.pool)
+    least = bench.pool.objective(best)
     row: dict[str, Any] = {
         "case": case.name,
         "metric": "accuracy" if case.loss is Loss.LOGISTIC else "r2",
         "epsilon": epsilon,
         "delta": DELTA,
         "clients": len(case.clients),
-        "nonprivate": bench.figures([best]),
+        "nonprivate": bench.figures([best], least),
     }
     for method in METHODS:
         chosen: Settings = {}
@@ -187,11 +190,12 @@ def _row(case: Case, epsilon: float, effort: Effort) -> dict[str, Any]:
             grid = effort.sgd if method == "federated_sgd" else effort.admm
             chosen = max(grid, key=functools.partial(bench.mean_score, method))
         fresh = [bench.coef(method, chosen, 100 + seed) for seed in range(effort.seeds)]
-        row[method] = {**bench.figures(fresh), "settings": dict(chosen)}
+        row[method] = {**bench.figures(fresh, least), "settings": dict(chosen)}
     return row
 
 
-def _bench(case: Case, epsilon: float) -> tuple[_Bench, FloatArray]:
+def bench_of(case: Case, epsilon: float) -> Bench:
+    """Return a case at one epsilon: what tuned methods run with, and the planned job."""
     clients = len(case.clients)
     sampled = clients // PART
     most = participations_of(ROUNDS, sampled, clients)
@@ -209,14 +213,18 @@ def _bench(case: Case, epsilon: float) -> tuple[_Bench, FloatArray]:
         participations=most,
     )
     pool, held_out = Pool.of(case.clients, spec), Pool.of([case.held_out], spec)
-    best = optimum(pool)
     planned = planned_spec(case, epsilon)
     factors = factorise(case.clients, spec), planned, factorise(case.clients, planned)
-    return _Bench(case, spec, *factors, pool, held_out, pool.objective(best)), best
+    return Bench(case, spec, *factors, pool, held_out)
 
 
 def planned_spec(
-    case: Case, epsilon: float, *, aggregate: str = "none", hosts: int = 1
+    case: Case,
+    epsilon: float,
+    *,
+    aggregate: str = "none",
+    hosts: int = 1,
+    likeness: str = "alike",
 ) -> AdmmSpec:
     """Return the job as `colonnade job admm` plans it; how many rows clients have is public."""
     rows = round(statistics.mean(client.label.size for client in case.clients))
@@ -227,7 +235,8 @@ def planned_spec(
         rounds=ROUNDS,
         sampled=len(case.clients) // PART,
         aggregate=aggregate,
-        expected_rows=rows,
+        clients=likeness,
+        expected_rows=rows if likeness == "alike" else None,
     )
     features = len(case.held_out.columns)
     return admm_spec(options, clients=len(case.clients), features=features, hosts=hosts)

@@ -11,6 +11,7 @@ from colonnade.core.errors import ColonnadeError, Unreachable
 from colonnade.server.api.attendance import Attendance
 from colonnade.server.api.auth import Authenticator
 from colonnade.server.api.parties import FederationServicer
+from colonnade.server.api.renewal import Renewals
 from colonnade.server.engine.coordinator import Coordinator
 from colonnade.server.engine.sessions import OpenSessions
 from colonnade.server.engine.worker import Worker
@@ -82,7 +83,7 @@ class Hub:
         self._worker = Worker(self.engine, self.store, board.deliver)
         authenticator = Authenticator(self._federation, insecure=True)
         self.servicer = FederationServicer(
-            self.engine, self._worker, board, authenticator, attendance
+            self.engine, self._worker, board, authenticator, attendance, Renewals()
         )
         working = self.spawn(self._worker.run())
         working.add_done_callback(self._ended)

@@ -5,8 +5,8 @@ import argparse
 from colonnade.cli.align.show import learned_lines, summary_lines
 from colonnade.cli.job.connection import add_client_options, open_client
 from colonnade.cli.job.hand_in import add_hand_in_options, add_party_options, hand_in, who
-from colonnade.client.align_builder import AlignOptions, author_alignment, extended
-from colonnade.wire.jobspec import job_to_bytes
+from colonnade.client.align_builder import AlignOptions, extended
+from colonnade.wire.jobspec import job_from_bytes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,19 +67,19 @@ def run(arguments: argparse.Namespace) -> int:
             spec, section = client.alignment(arguments.extend)
             options = extended(options, spec, section, min_new=arguments.min_new)
             parties = {"parties": [part.party for part in spec.parts]}
-        job = author_alignment(
-            client.parties(),
+        plan = client.plan_alignment(
             options,
+            purpose=arguments.purpose,
             name=arguments.name,
             timeout_s=arguments.timeout,
             **parties,
         )
         if not arguments.json:
-            print("\n".join(learned_lines(job)))
+            print("\n".join(learned_lines(job_from_bytes(plan.spec))))
 
         def ended(name: str) -> None:
             report = client.report(name).document
             if not arguments.json and report.get("alignment") is not None:
                 print("\n".join(summary_lines(report)))
 
-        return hand_in(client, client.plan(job_to_bytes(job)), arguments, ended)
+        return hand_in(client, plan, arguments, ended)

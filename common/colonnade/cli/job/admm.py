@@ -32,6 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
             options,
             target=arguments.target,
             name=arguments.name,
+            purpose=arguments.purpose,
             round_timeout_s=arguments.round_timeout,
             timeout_s=arguments.timeout,
             **who(arguments),

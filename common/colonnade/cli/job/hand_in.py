@@ -31,9 +31,11 @@ def who(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def add_hand_in_options(parser: argparse.ArgumentParser) -> None:
-    """Add what is done with a job that was written."""
+def add_hand_in_options(parser: argparse.ArgumentParser, *, purpose: bool = True) -> None:
+    """Add what is done with a job that was written, and with ``purpose`` what it is for."""
     parser.add_argument("--name", help="a name for people; default: the label")
+    if purpose:
+        parser.add_argument("--purpose", default="", help="what the answer is for, in a few words")
     parser.add_argument("--write-spec", type=Path, help="write the specification to a file")
     parser.add_argument("--dry-run", action="store_true", help="print the plan, submit nothing")
     parser.add_argument("--watch", action="store_true", help="follow the job until it ends")

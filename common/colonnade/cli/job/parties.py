@@ -5,7 +5,7 @@ import json
 from datetime import UTC, datetime
 
 from colonnade.cli.job.connection import add_client_options, open_client
-from colonnade.privacy.accounting import rho_from_units
+from colonnade.privacy.accounting import format_units, rho_from_units
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         told = datetime.fromtimestamp(offer.told_at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
         print(
             f"{offer.party:<16} {state:<9} {offer.population} {offer.unit.value}s, {label}, "
-            f"rho {rho_from_units(offer.left_units):.6g} left (told {told})"
+            f"{format_units(offer.left_units, left=True)} left (told {told})"
         )
         for name, bounds in offer.features.items():
             print(f"  {name:<30} {bounds.low:.6g} .. {bounds.high:.6g}")

@@ -13,7 +13,6 @@ from colonnade.core.config import read_text
 from colonnade.core.errors import BadInput
 from colonnade.data.model import LinearModel, load_model
 from colonnade.methods.prediction.claims import PROMISE, learned
-from colonnade.wire.jobspec import job_to_bytes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_solution_options(parser)
     parser.add_argument("--timeout", type=int, default=3600, help="seconds a party may stay away")
-    add_hand_in_options(parser)
+    add_hand_in_options(parser, purpose=False)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -75,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
             if not arguments.json and found["delivered"]:
                 print(f"{found['rows']} scores are at {options.to}: predictions/{name}.csv")
 
-        return hand_in(client, client.plan(job_to_bytes(job)), arguments, ended)
+        return hand_in(client, client.plan(job), arguments, ended)
 
 
 def read_rows(path: Path) -> list[int]:

@@ -14,7 +14,7 @@ from colonnade.cli.job.connection import (
 from colonnade.cli.text import as_text
 from colonnade.client.description import describe
 from colonnade.core.errors import ColonnadeError
-from colonnade.privacy.accounting import rho_from_units
+from colonnade.privacy.accounting import format_units
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,12 +41,15 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"submitted  {when} by {view.submitted_by}")
     if view.advice:
         print(f"to do      {view.advice}")
+    print(f"purpose    {view.purpose or '(none said)'}")
+    delta = details.job.delta
     for party in view.parties:
         state = "attached" if party.attached else "away"
         waits = ", awaited" if party.awaited else ""
+        waits += f" ({party.waiting})" if party.waiting else ""
         print(
-            f"  {party.party:<16} {state}{waits}; rho {rho_from_units(party.spent_units):.6g} of "
-            f"{rho_from_units(party.max_units):.6g}; {party.payload_bytes} bytes"
+            f"  {party.party:<16} {state}{waits}; {format_units(party.spent_units, delta)} of "
+            f"{format_units(party.max_units, delta)}; {party.payload_bytes} bytes"
         )
     print_notes(view.notes, as_json=False)
     print(as_text(plan))

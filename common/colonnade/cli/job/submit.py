@@ -31,12 +31,15 @@ def run(arguments: argparse.Namespace) -> int:
     """Submit the job that the options ask for."""
     with open_client(arguments) as client:
         if arguments.spec is not None:
+            if arguments.purpose:
+                raise BadInput("--purpose: the specification of --spec has its own")
             plan = client.plan(_read_spec(arguments.spec))
             return hand_in(client, plan, arguments, _writer(client, arguments))
         plan = client.plan(
             options_of(arguments),
             target=arguments.target,
             name=arguments.name,
+            purpose=arguments.purpose,
             timeout_s=arguments.timeout,
             **who(arguments),
         )

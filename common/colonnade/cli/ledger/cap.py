@@ -8,9 +8,16 @@ from pathlib import Path
 from colonnade.cli.amounts import add_cap_options, cap_units
 from colonnade.cli.ledger.place import add_place, files_of
 from colonnade.core.errors import BadInput
+from colonnade.ledger.caps import MONTH, MONTHS, OPERATOR, PURPOSE, told
 from colonnade.ledger.create import open_ledger
 from colonnade.ledger.receipts import approver_key_from_file
 from colonnade.privacy.membership import MEMBERSHIP
+
+_SCOPES = {
+    OPERATOR: "the jobs of this operator (the name in the certificate)",
+    PURPOSE: "jobs for this purpose",
+    MONTH: "the jobs that are admitted in this month, such as 2026-11,",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,12 +25,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_place(parser)
     add_cap_options(parser)
     parser.add_argument("--reason", required=True, help="why, for the record")
-    parser.add_argument(
+    of = parser.add_mutually_exclusive_group()
+    of.add_argument(
         "--account",
         default="",
-        help="only this client, or 'membership' for alignments; default: the table's own, and all "
-        "clients that have none",
+        help="only this client, or 'membership' for alignments, 'hostile' for shields; default: "
+        "the table's own, and all clients that have none",
     )
+    for scope, text in _SCOPES.items():
+        of.add_argument(
+            f"--{scope}", help=f"what {text} may cost, beside the table's cap; '*': each"
+        )
     parser.add_argument(
         "--approver-key", type=Path, help="second person's key, if the ledger has one"
     )
@@ -41,11 +53,24 @@ def run(arguments: argparse.Namespace) -> int:
         raise BadInput("--reason is empty; say why, for the record")
     approver = arguments.approver_key and approver_key_from_file(arguments.approver_key)
     with closing(open_ledger(files_of(arguments))) as ledger:
-        before = ledger.state.cap(arguments.account)
+        scope, name = _place(arguments)
+        state = ledger.state
+        before = state.scoped.cap((scope, name)) if scope else state.cap(name)
         reason = f"{stated}: {arguments.reason}"
-        ledger.set_cap(units, reason=reason, account=arguments.account, approver=approver)
+        ledger.set_cap(units, reason=reason, scope=scope, account=name, approver=approver)
+    of = f" of {told((scope, name)) if name else f'each {scope}'}" if scope else ""
     if arguments.json:
         print(json.dumps({"cap_units": units, "before_units": before}))
     else:
-        print(f"the cap is now {stated}; the change is signed and in the ledger")
+        print(f"the cap{of} is now {stated}; the change is signed and in the ledger")
     return 0
+
+
+def _place(arguments: argparse.Namespace) -> tuple[str, str]:
+    """Return the scope of the cap, and whose it is there; nobody's in particular for all."""
+    for scope in _SCOPES:
+        if (name := getattr(arguments, scope)) is not None:
+            if scope == MONTH and name != "*" and not MONTHS.fullmatch(name):
+                raise BadInput("--month is a year and a month, such as 2026-11, or '*' for each")
+            return scope, "" if name == "*" else name.strip()
+    return "", arguments.account

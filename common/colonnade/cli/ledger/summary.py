@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from colonnade.cli.amounts import amount_as_json, format_amount
+from colonnade.ledger.caps import told
 from colonnade.ledger.export import Account, Summary
-from colonnade.privacy.accounting import epsilon_of, format_upper_bound, rho_from_units
+from colonnade.privacy.accounting import format_upper_bound, rho_from_units, rounded
 from colonnade.privacy.disclosure import PREDICTION, Disclosure
 from colonnade.privacy.membership import MEMBERSHIP, Covered, MembershipNoise
 
@@ -27,7 +28,7 @@ def as_json(summary: Summary, delta: float) -> dict[str, Any]:
         "ledger_id": summary.ledger_id,
         "party": summary.party,
         "public_key": summary.public_key,
-        "approver_key": summary.approver_key,
+        "approver_keys": list(summary.approver_keys),
         "continues": list(summary.continues),
         "private": not summary.simulation,
         "entries": summary.entries,
@@ -38,12 +39,23 @@ def as_json(summary: Summary, delta: float) -> dict[str, Any]:
                 "cap": amount(account.cap),
                 "spent": amount(account.spent),
                 "set_aside": amount(account.reserved),
-                "left": amount(account.cap - account.spent - account.reserved),
+                "left": amount(account.left),
                 "releases": account.releases,
                 "delta_besides": account.delta,
                 "runs_epsilon": account.runs_epsilon,
             }
             for account in summary.accounts
+        ],
+        "scoped": [
+            {
+                "scope": each.scope,
+                "name": each.name,
+                "cap": None if each.cap is None else amount(each.cap),
+                "spent": amount(each.spent),
+                "set_aside": amount(each.reserved),
+                "left": None if each.cap is None else amount(each.left),
+            }
+            for each in summary.scoped
         ],
         "bound": None if summary.bound is None else asdict(summary.bound),
         "mechanisms": [
@@ -57,16 +69,15 @@ def as_json(summary: Summary, delta: float) -> dict[str, Any]:
 def print_summary(summary: Summary, delta: float) -> None:
     """Print a summary for people."""
 
-    def amount(units: int) -> str:
-        rho = rho_from_units(units)
-        return format_amount(rho, epsilon_of(rho, delta), delta)
+    def amount(units: int, *, left: bool = False) -> str:
+        return format_amount(units, delta, left=left)
 
     print(f"ledger {summary.ledger_id} of {summary.party}, {summary.entries} entries")
     print(f"  public key {summary.public_key}")
     if summary.simulation:
         print("  NOT PRIVATE: this is a simulation's ledger")
-    if summary.approver_key:
-        print(f"  approver   {summary.approver_key}")
+    for approver in summary.approver_keys:
+        print(f"  approver   {approver}")
     for earlier in summary.continues:
         print(f"  continues  {earlier}, whose spending it adopted")
     if (bound := summary.bound) is not None:
@@ -87,17 +98,24 @@ def print_summary(summary: Summary, delta: float) -> None:
             continue
         if account.name:
             print(f"  account {account.name}")
-        print(f"  cap        {amount(account.cap)}")
+        print(f"  cap        {amount(account.cap, left=True)}")
         print(f"  spent      {amount(account.spent)}  in {account.releases} releases")
         print(f"  set aside  {amount(account.reserved)}")
-        print(f"  left       {amount(account.cap - account.spent - account.reserved)}")
+        print(f"  left       {amount(account.left, left=True)}")
+    if any(account.spent or account.reserved for account in summary.accounts):
+        print("  rho adds up: cap less spent less set aside is left; epsilon does not")
+    for each in summary.scoped:
+        whose = told((each.scope, each.name)) if each.name else f"each {each.scope}"
+        cap = "no cap" if each.cap is None else f"left {amount(each.left, left=True)}"
+        used = f"spent {amount(each.spent)}, set aside {amount(each.reserved)}"
+        print(f"  {whose}: {cap}; {used}")
     if many:
-        left = [account.cap - account.spent - account.reserved for account in clients]
+        left = [account.left for account in clients]
         spent = sorted(account.spent for account in clients)
         print(f"  {len(clients)} accounts of clients, each with its own budget; --json lists them")
         print(f"    spent    {amount(spent[-1])} at most")
         print(f"             {amount(spent[(len(spent) - 1) // 2])} by half of them at most")
-        print(f"    left     {amount(min(left))} at least")
+        print(f"    left     {amount(min(left), left=True)} at least")
     for name, count, units in summary.by_mechanism:
         # A sum over accounts is nobody's spending.
         shown = "" if clients or name in _NOT_OF_THE_CAP else f"  {amount(units)}"
@@ -117,19 +135,18 @@ def _print_membership(account: Account) -> None:
     def one_run(units: int) -> str:
         rho = rho_from_units(units)
         epsilon = format_upper_bound(math.sqrt(2.0 * rho))
-        return f"rho {rho:<10.6g} (one alignment of epsilon {epsilon})" if units else "nothing"
+        return f"one alignment of epsilon {epsilon} (rho {rounded(rho)})" if units else "nothing"
 
-    left = account.cap - account.spent - account.reserved
     print("  account membership, for alignments alone")
     print(f"    cap      {one_run(account.cap)}")
     if 0 < account.spent == account.runs_units:
         rho, epsilon = rho_from_units(account.spent), format_upper_bound(account.runs_epsilon)
-        print(f"    spent    rho {rho:<10.6g} (epsilon {epsilon} at delta {account.delta:.3g})")
+        print(f"    spent    epsilon {epsilon} (rho {rounded(rho)}) at delta {account.delta:.3g}")
     else:  # also of a ledger that this one continues, whose runs it does not list
         print(f"    spent    {one_run(account.spent)}")
     if account.reserved:
         print(f"    aside    {one_run(account.reserved)}")
-    print(f"    left     {one_run(left)}")
+    print(f"    left     {one_run(account.left)}")
 
 
 def describe(entry: dict[str, Any]) -> str:

@@ -53,6 +53,19 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
         metavar="PARTY",
         help="only this party's label is used; default: everybody's, where every party has it",
     )
+    plan.add_argument(
+        "--evaluate",
+        type=float,
+        metavar="EPSILON",
+        help="leave this of epsilon for `job evaluate`: the model is then measured on people who "
+        "are kept out of the fit",
+    )
+    plan.add_argument(
+        "--keep-out",
+        type=float,
+        metavar="PART",
+        help="part of the people to keep out of the fit; default 0.2 with --evaluate, else 0",
+    )
     plan.add_argument("--loss", choices=("squared", "logistic"), default="squared")
     plan.add_argument(
         "--sampling",

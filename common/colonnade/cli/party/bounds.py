@@ -21,7 +21,7 @@ from colonnade.ledger.create import open_ledger
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.party.config import load_config
-from colonnade.party.data.bounds import BoughtBounds, buy_bounds
+from colonnade.party.data.bounding.bounds import BoughtBounds, buy_bounds
 from colonnade.party.data.dataset import open_dataset
 from colonnade.privacy.accounting import Budget
 from colonnade.privacy.sampling import OsNoise
@@ -126,8 +126,8 @@ def _to_json(
 def _to_text(shown: dict[str, Any]) -> str:
     """Lay the bounds out as a small table."""
 
-    def told(amount: dict[str, Any]) -> str:
-        return format_amount(amount["rho"], amount["epsilon"], amount["delta"])
+    def told(amount: dict[str, Any], *, left: bool = False) -> str:
+        return format_amount(amount["units"], amount["delta"], left=left)
 
     width = max(len("column"), *(len(column["name"]) for column in shown["columns"]))
     lines = [
@@ -146,4 +146,4 @@ def _to_text(shown: dict[str, Any]) -> str:
     lines.append(f"charged  {told(now)}" if now["units"] else "charged  nothing: paid earlier")
     if price["units"] != now["units"]:
         lines.append(f"in all   {told(price)}  for the purchases that these columns were part of")
-    return "\n".join([*lines, f"left     {told(shown['left'])}"])
+    return "\n".join([*lines, f"left     {told(shown['left'], left=True)}"])

@@ -23,7 +23,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", required=True, help="the party's name")
     parser.add_argument("--mirror", type=Path, help="head mirror, best on another disk")
     parser.add_argument(
-        "--approver", type=Path, help="PEM file: whose key must also sign every raise of the cap"
+        "--approver",
+        type=Path,
+        action="append",
+        default=[],
+        help="PEM file: whose key decides on jobs that wait and signs every raise of a cap; once "
+        "for each person",
     )
     add_cap_options(parser)
 
@@ -32,9 +37,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Create the ledger."""
     check_part("name", arguments.name)  # as the certificate will have it
     units, stated = cap_units(arguments)
-    approver = approver_public_key(arguments.approver) if arguments.approver else b""
+    approvers = tuple(dict.fromkeys(approver_public_key(path) for path in arguments.approver))
     files = LedgerFiles(arguments.ledger, arguments.mirror)
-    config = LedgerConfig(arguments.name, {"": units}, reason=stated, approver_key=approver)
+    config = LedgerConfig(arguments.name, {"": units}, reason=stated, approver_keys=approvers)
     try:
         create_ledger(files, config)
     except OSError as error:

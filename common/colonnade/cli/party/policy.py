@@ -2,17 +2,19 @@
 
 import argparse
 import json
+from pathlib import Path
 
 from colonnade.cli.logs import add_config_options
+from colonnade.data.table import COARSE_NAME, Table
 from colonnade.methods.alignment.claims import PROMISE, learned
 from colonnade.methods.prediction.claims import PROMISE as PREDICT_PROMISE
 from colonnade.methods.prediction.claims import exposure
 from colonnade.methods.sealed.claims import PROMISE as SEALED_PROMISE
 from colonnade.party.alignment.policy import AlignAllowance
 from colonnade.party.config import load_config
-from colonnade.party.policy import TEMPLATE, Policy, load_policy
+from colonnade.party.policy import ANY, TEMPLATE, Policy, load_policy
 from colonnade.party.sealed.policy import SealedGrant, key_to_text
-from colonnade.privacy.accounting import rho_from_units
+from colonnade.privacy.accounting import format_units, rho_from_units
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +27,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.template:
         print(TEMPLATE, end="")
         return 0
-    policy = load_policy(load_config(arguments.config).policy)
+    config = load_config(arguments.config)
+    policy = load_policy(config.policy)
+    unknown = _unknown(policy, config.data / COARSE_NAME)
     if arguments.json:
         rows = [
             {
@@ -35,6 +39,10 @@ def run(arguments: argparse.Namespace) -> int:
                 "label": each.label,
                 "max_rho": rho_from_units(each.max_units),
                 "max_rounds": each.max_rounds,
+                "approve": each.approve,
+                "approvals": each.approvals,
+                "purposes": each.purposes,
+                "operators": each.operators,
                 "until": None if each.until is None else str(each.until),
                 "sealed": None if each.sealed is None else _sealed(each.sealed),
             }
@@ -49,12 +57,15 @@ def run(arguments: argparse.Namespace) -> int:
                 "max_epsilon": each.max_epsilon,
                 "max_delta": each.max_delta,
                 "min_new": each.min_new,
+                "approve": each.approve,
+                "approvals": each.approvals,
                 "learned": [{"who": who, "what": what} for who, what in _learned(each)],
                 "until": None if each.until is None else str(each.until),
             }
             for each in policy.alignments
         ]
-        print(json.dumps({"allow": rows, "align": aligns, "predict": _predictions(policy)}))
+        shown = {"allow": rows, "align": aligns, "predict": _predictions(policy)}
+        print(json.dumps(shown | {"unknown_features": unknown}))
         return 0
     if not policy.allowances and not policy.alignments and not policy.predictions:
         print("the policy allows nothing: every job is refused")
@@ -62,12 +73,20 @@ def run(arguments: argparse.Namespace) -> int:
         until = f", until {each.until}" if each.until else ""
         print(f"{each.coordinator.uri} may ask for {', '.join(each.kinds)}{until}")
         print(f"  features    {', '.join(each.features)}; label: {'yes' if each.label else 'no'}")
-        rho = rho_from_units(each.max_units)
-        print(f"  for one job rho up to {rho:.6g}, up to {each.max_rounds} rounds")
+        most = format_units(each.max_units, left=True)
+        print(f"  for one job {most} at most, up to {each.max_rounds} rounds")
+        print(f"  asked by    {', '.join(each.operators)}; for {', '.join(each.purposes)}")
+        people = f"{each.approvals} approvers agree" if each.approvals > 1 else "an approver agrees"
+        print(f"  decided by  {f'people: it waits until {people}' if each.needed else 'this rule'}")
         if each.sealed is not None:
             peers = ", ".join(each.sealed.pins) or "nobody yet"
             print(f"  sealed      with {peers}, up to {each.sealed.columns} columns")
+            if each.sealed.shield_units:
+                rho = rho_from_units(each.sealed.shield_units)
+                print(f"  shield      rows have noise for rho {rho:.6g} against hostile peers")
             print(f"  {SEALED_PROMISE}")
+    for name in unknown:
+        print(f"  UNKNOWN     the table has no feature {name!r}; is it misspelt?")
     _print_alignments(policy)
     _print_predictions(policy)
     return 0
@@ -111,11 +130,22 @@ def _sealed(grant: SealedGrant) -> dict[str, object]:
         "promise": SEALED_PROMISE,
         "peers": {name: key_to_text(key) for name, key in grant.pins.items()},
         "columns": grant.columns,
+        "shield_rho": rho_from_units(grant.shield_units),
     }
 
 
 def _learned(grant: AlignAllowance) -> tuple[tuple[str, str], ...]:
     return learned(grant.modes, extends=grant.min_new is not None)
+
+
+def _unknown(policy: Policy, path: Path) -> list[str]:
+    """Return the features that the policy names and the table, if there is one, does not have."""
+    if not path.exists():
+        return []
+    table = Table.open(path)
+    known = {ANY, *table.names, *(each.name for each in table.header.encodings)}
+    named = [name for rule in policy.allowances for name in rule.features if name not in known]
+    return list(dict.fromkeys(named))
 
 
 def _print_alignments(policy: Policy) -> None:

@@ -9,7 +9,8 @@ from colonnade.cli.whole_file import whole_file
 from colonnade.core.errors import BadInput
 from colonnade.data.table import COARSE_NAME, Table
 from colonnade.party.config import load_config
-from colonnade.party.prediction.people import outcome_of, rows_of_people
+from colonnade.party.prediction.people import outcome_of
+from colonnade.party.prediction.people_file import rows_of_people
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

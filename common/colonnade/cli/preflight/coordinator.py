@@ -11,7 +11,7 @@ from colonnade.cli.preflight.checklist import (
     check_disk,
 )
 from colonnade.core.errors import BadInput
-from colonnade.pki.authority import load_denied
+from colonnade.pki.register import load_denied
 from colonnade.server.config import load_config
 from colonnade.server.store.sql import Database
 from colonnade.wire.limits import split_address

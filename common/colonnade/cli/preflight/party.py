@@ -22,7 +22,7 @@ from colonnade.party.pacing import advised_ms, estimated_s
 from colonnade.party.policy import load_policy
 from colonnade.party.session import check_coordinator
 from colonnade.pki.authority import Credentials
-from colonnade.privacy.accounting import rho_from_units
+from colonnade.privacy.accounting import format_units
 from colonnade.v1.federation_pb2 import CheckResponse
 from colonnade.wire.channels import server_identity
 
@@ -95,7 +95,8 @@ def _check_ledger(
             if rows is not None:
                 check_binding(rows, ledger)
             left = budget.remaining - ledger.state.reserved.get("", 0)
-            say(f"rho {rho_from_units(left):.6g} of {rho_from_units(budget.cap):.6g} is free")
+            free, cap = format_units(left, left=True), format_units(budget.cap, left=True)
+            say(f"{free} of {cap} is free")
         finally:
             ledger.close()
 

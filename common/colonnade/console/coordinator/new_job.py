@@ -48,7 +48,8 @@ def planned(client: Client, fields: Mapping[str, str]) -> JobPlan:
     if not parties:
         raise BadInput("choose who takes part")
     try:
-        return client.plan(options, target=target, name=name, parties=parties)
+        purpose = fields.get("purpose", "")
+        return client.plan(options, target=target, name=name, parties=parties, purpose=purpose)
     except ValueError as error:
         raise BadInput(str(error)) from None
 

@@ -1,5 +1,6 @@
 """Read a ledger back from where its lines are kept, and believe nothing unchecked."""
 
+import hashlib
 from collections.abc import Iterator
 from typing import Protocol
 
@@ -41,4 +42,15 @@ def load_state(storage: Rows) -> LedgerState:
             seq, row = kept.seq, storage.body(kept.seq)
         if key not in state.purged and (row is None or kept.of(row) is None):
             raise LedgerDamaged(f"the stored release of ledger entry {seq} is damaged")
+    _check_kept(state, storage)
     return state
+
+
+def _check_kept(state: LedgerState, storage: Rows) -> None:
+    """Refuse a ledger that keeps other specifications or policies than its entries say."""
+    docket = state.docket
+    kept = [(each.seq, job) for job, each in docket.proposals.items() if each.seq]
+    kept += [(seq, noted.sha256) for noted, seq in docket.policies.values() if noted.text_bytes]
+    for seq, digest in kept:
+        if hashlib.sha256(storage.body(seq) or b"").hexdigest() != digest:
+            raise LedgerDamaged(f"what ledger entry {seq} keeps is damaged")

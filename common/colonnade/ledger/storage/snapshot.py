@@ -39,6 +39,8 @@ class Snapshot:
     state: LedgerState
     lines: tuple[str, ...]
     newer: int  # entries in the log that the mirror has not confirmed yet
+    specs: Mapping[str, bytes]  # the specifications that are kept, by job
+    policies: Mapping[int, bytes]  # the texts of the policies, by version
 
 
 def read_snapshot(files: LedgerFiles) -> Snapshot:
@@ -81,6 +83,10 @@ def _fold(copy: _Copy, files: LedgerFiles) -> Snapshot:
     rows = _Rows(copy, files)
     try:
         state, lines = load_state(rows), tuple(line for _, line, _ in rows.rows())
+        docket = state.docket
+        specs = {job: rows.body(each.seq) or b"" for job, each in docket.proposals.items()}
+        noted = docket.policies.items()
+        policies = {version: rows.body(seq) or b"" for version, (_, seq) in noted}
     finally:
         rows.close()
     # By now a commit that was under way when the copy was taken has its place in the mirror.
@@ -90,7 +96,10 @@ def _fold(copy: _Copy, files: LedgerFiles) -> Snapshot:
         state = LedgerState()
         for line in lines[:confirmed]:
             state.apply(line)
-    return Snapshot(state, lines[:confirmed], len(lines) - confirmed)
+        specs = {job: specs[job] for job in state.docket.proposals}
+        policies = {version: policies[version] for version in state.docket.policies}
+    specs = {job: spec for job, spec in specs.items() if spec}
+    return Snapshot(state, lines[:confirmed], len(lines) - confirmed, specs, policies)
 
 
 def _copy(files: LedgerFiles) -> _Copy:

@@ -30,7 +30,7 @@ from colonnade.ledger.storage.mirror import HeadMirror, Mark, MirrorTaken
 from colonnade.ledger.storage.wal import CHECKPOINT_PAGES, PAGE_BYTES, grow_log, keep_log
 
 APPLICATION_ID = 0x434F4C4E  # "COLN"
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 # This much disk must be free before anything is charged: two bodies, the log, and its copy.
 RESERVE_BYTES = 4 * MAX_BODY_BYTES
 
@@ -45,7 +45,7 @@ CREATE TABLE entry (
 ) STRICT;
 CREATE TABLE body (
     seq   INTEGER PRIMARY KEY REFERENCES entry (seq),
-    bytes BLOB NOT NULL        -- of releases that were stored together, one after the other
+    bytes BLOB NOT NULL        -- of releases stored together, a specification, a policy
 ) STRICT;
 CREATE TRIGGER entry_is_final BEFORE UPDATE ON entry BEGIN SELECT RAISE(ABORT, 'append only'); END;
 CREATE TRIGGER entry_stays BEFORE DELETE ON entry BEGIN SELECT RAISE(ABORT, 'append only'); END;

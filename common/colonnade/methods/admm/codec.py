@@ -9,8 +9,9 @@ from colonnade.core.arrays import IntArray
 from colonnade.core.errors import BadMessage
 from colonnade.linear.losses import LOGISTIC, SQUARED
 from colonnade.linear.penalties import Penalty
+from colonnade.methods.admm.choices import Aggregate, Sampling, Variant
 from colonnade.methods.admm.job_spec import AdmmJobSpec, ClientPart
-from colonnade.methods.admm.spec import AdmmSpec, Aggregate, Sampling, Variant
+from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.admm.tasks import ClientTasks
 from colonnade.methods.base import Member
 from colonnade.methods.messages import Choices, copied, int64s, read, read_task, same_numbers

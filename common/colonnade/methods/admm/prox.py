@@ -29,9 +29,10 @@ import numpy as np
 from colonnade.core.arrays import FloatArray, Int16Array, IntArray
 from colonnade.core.fixedpoint import GRID
 from colonnade.linear.losses import LOGISTIC_CODE
+from colonnade.methods.admm.choices import Variant
 from colonnade.methods.admm.kernels import displace, orthogonal, ridge
 from colonnade.methods.admm.own_kernels import descend, displace_own
-from colonnade.methods.admm.spec import AdmmSpec, Variant
+from colonnade.methods.admm.spec import AdmmSpec
 
 # The own intercept of a client with the logistic loss costs its square over twice this.
 _INTERCEPT_GAMMA = 4.0

@@ -50,7 +50,7 @@ class Constants:
 
 _CONSTANTS = {
     SQUARED: Constants(0.7, 0.3, 0.3, 0.4, 0.125),
-    LOGISTIC: Constants(2.8, 0.6, 2.0, 2.2, 0.03),
+    LOGISTIC: Constants(3.2, 0.6, 2.0, 2.2, 0.03),
 }
 
 

@@ -34,7 +34,6 @@ number of 1024ths of ``R`` in the same grid steps, and its last rounds ask for o
 intercept. The argument is the same with ``R_t`` for ``R``; see `admm.releases`.
 """
 
-import enum
 import math
 from dataclasses import dataclass, field
 
@@ -43,6 +42,7 @@ import numpy as np
 from colonnade.core.arrays import FloatArray
 from colonnade.linear.losses import LOGISTIC, SQUARED, Loss
 from colonnade.linear.penalties import Penalty, no_penalty
+from colonnade.methods.admm.choices import Aggregate, CohortSize, Sampling, Variant
 from colonnade.methods.admm.releases import (
     DISPLACEMENT,
     INTERCEPT,
@@ -68,37 +68,6 @@ MAX_TERMS = 1024
 # The step 2 lambda and the weight of the duals in fixed point.
 STEP_UNIT = 2**16
 _LEAST, _MOST = 2.0**-40, 2.0**40
-
-
-class Sampling(enum.Enum):
-    """How the clients of a round are drawn: so many without replacement, or a coin for each."""
-
-    FIXED = "fixed"
-    POISSON = "poisson"
-
-
-class Variant(enum.Enum):
-    """What a client computes, and what the coordinator makes of it."""
-
-    PLANNED = "planned"  # proximal steps from one point, averaged with planned gain and radius
-    PAPER = "paper"  # consensus ADMM with a dual for each client
-    GRADIENT = "gradient"  # gradient steps (federated DP-SGD), for clients with different rows
-
-
-class Aggregate(enum.Enum):
-    """What leaves a host: its clients' answers, or their sum."""
-
-    NONE = "none"  # every client's answer with its own noise
-    HOST = "host"  # the sum over the clients of one host, with one noise
-
-
-@dataclass(frozen=True, slots=True)
-class CohortSize:
-    """How many clients a round draws, needs, and how often it may ask one."""
-
-    sampled: int
-    minimum: int
-    limit: int
 
 
 @dataclass(frozen=True, slots=True)

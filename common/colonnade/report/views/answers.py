@@ -119,6 +119,8 @@ def _cost(report: Report) -> Answer | None:
         low, high = percent_up(min(shares)), percent_up(max(shares))
         whose = "a client's" if report.over_clients else "each organization's"
         text += f". It took {high if low == high else f'{low} to {high}'} of {whose} budget"
+    if report.evaluation is not None:
+        text += f". The evaluation cost {epsilon_up(report.evaluation.epsilon)} besides"
     figure = epsilon_up(joint.promised.max.epsilon)
     return Answer(
         "What did it cost in privacy?",

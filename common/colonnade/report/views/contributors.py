@@ -3,7 +3,7 @@
 from colonnade.report.parts import Cell, Column, Note, Row, Section, Table
 from colonnade.report.plots import share_strip
 from colonnade.report.schema import Report
-from colonnade.report.schema_parts import Contribution
+from colonnade.report.schema_results import Contribution
 from colonnade.report.text import NORMAL_95, capital, listed
 from colonnade.report.views.cells import NONE, colours, number, party_cell, plain_table
 from colonnade.report.views.effects import Effect, effects_of, has_intervals

@@ -149,6 +149,10 @@ def _chips(report: Report) -> tuple[tuple[str, str], ...]:
 
 def _meta(report: Report) -> tuple[tuple[str, str], ...]:
     meta = [("Fit" if report.fit else "Job", report.name)]
+    if report.requested_by:
+        meta.append(("asked by", report.requested_by.rsplit("/", 1)[-1]))
+    if report.purpose:
+        meta.append(("for", report.purpose))
     if report.submitted_at:
         meta.append(("on", _moment(report.submitted_at)))
     columns = f", {len(report.model.features):,d} columns" if report.model else ""

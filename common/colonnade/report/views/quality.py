@@ -19,7 +19,8 @@ from colonnade.report.parts import (
 )
 from colonnade.report.plots import HEIGHT, Curve, Scale, covering, line_chart, share_strip
 from colonnade.report.schema import Report
-from colonnade.report.schema_parts import Evaluation, MomentsExplained, Quality
+from colonnade.report.schema_parts import MomentsExplained, Quality
+from colonnade.report.schema_results import Evaluation
 from colonnade.report.text import NORMAL_95, capital, epsilon_up, readable, short
 from colonnade.report.views.cells import number, plain_table
 
@@ -109,7 +110,10 @@ def _facts(report: Report) -> list[Fact]:
         name = f"Held-out {METRICS.get(found.metric, found.metric)}"
         facts.append(Fact(name, f"{found.value:.3f} ± {error:.3f} (95 %)", found.value))
         if found.log_loss is not None:
-            facts.append(Fact("Log-loss", short(found.log_loss), found.log_loss))
+            text = short(found.log_loss, 3)
+            if found.log_loss_error is not None:
+                text += f" ± {short(NORMAL_95 * found.log_loss_error, 2)} (95 %)"
+            facts.append(Fact("Log-loss", text, found.log_loss))
         facts.append(Fact("Paid for", f"{epsilon_up(found.epsilon)}", found.epsilon))
     explained = report.moments.explained if report.moments else None
     if explained is not None and explained.error <= _MAX_ERROR:

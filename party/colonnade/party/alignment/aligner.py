@@ -42,7 +42,7 @@ class Aligner:
         today: Callable[[], dt.date],
     ) -> None:
         self._config, self._folder, self._ledger, self._gate = config, folder, ledger, gate
-        self._policy, self._coordinator, self._today = policy, coordinator, today
+        self.policy, self._coordinator, self._today = policy, coordinator, today
         self._attestor = attestor
         self._open: dict[str, AlignmentAnswers] = {}
 
@@ -50,20 +50,22 @@ class Aligner:
         """Return whether a job is an alignment that was approved."""
         return job in self._open
 
-    def admit(self, name: str, job: Job) -> None:
+    def admit(self, name: str, job: Job, agreed: Callable[[int], None]) -> None:
         """Approve an alignment and set its price aside, or refuse it.
 
         Privacy: the policy comes first, then the party's own list: that it cannot be used (it is
-        empty, too long, or repeats people) is told by its code alone.
+        empty, too long, or repeats people) is told by its code alone. ``agreed`` is told how many
+        people have to agree, and raises until they have; only then is the list read.
         """
         if not isinstance(job.method, AlignmentJobSpec):
             raise PolicyRefused(f"this party does not answer jobs of kind {job.kind!r}")
         spec, party = job.method.alignment, self._ledger.opened.party
         if job.delta < spec.noise.delta:
             raise BadMessage("the job states a smaller delta than its dummies have")
-        self._policy.approve_alignment(
+        needed = self.policy.approve_alignment(
             spec, party, coordinator=self._coordinator, today=self._today()
         )
+        agreed(needed)
         before = None if spec.extends is None else self._before(spec)
         ids = self._config.people(spec.ids).ids
         if before is not None and spec.extends is not None:

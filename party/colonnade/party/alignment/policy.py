@@ -7,7 +7,9 @@ from typing import Annotated
 from msgspec import Meta
 
 from colonnade.core.config import Count, Positive, Strict, about
+from colonnade.ledger.decisions import AUTO
 from colonnade.methods.alignment.spec import MAX_ROWS, AlignmentSpec, Mode
+from colonnade.party.officer.asking import Approvals, Approve, people_needed
 from colonnade.pki.identity import COORDINATOR, Identity
 
 ANY = "*"
@@ -33,6 +35,9 @@ TEMPLATE = """\
 # min_new = 100
 # Last day on which an alignment is accepted.
 # until = 2030-12-31
+# Whether an approver decides, and how many have to agree, as for jobs.
+# approve = "ask"
+# approvals = 1
 """
 
 
@@ -48,6 +53,13 @@ class AlignAllowance:
     max_delta: float
     min_new: int | None
     until: dt.date | None = None
+    approve: str = AUTO
+    approvals: int = 1
+
+    @property
+    def needed(self) -> int:
+        """How many people have to agree."""
+        return people_needed(self.approve, self.approvals)
 
     def objection(self, spec: AlignmentSpec, party: str, today: dt.date) -> str | None:
         """Return why an alignment does not fit, or None."""
@@ -86,6 +98,8 @@ class AlignTable(Strict, frozen=True):
     max_delta: Positive = 1e-6
     min_new: Count | None = None
     until: dt.date | None = None
+    approve: Approve = "auto"
+    approvals: Approvals = 1
 
     def __post_init__(self) -> None:
         self.allowance()
@@ -109,4 +123,6 @@ class AlignTable(Strict, frozen=True):
             max_delta=self.max_delta,
             min_new=self.min_new,
             until=self.until,
+            approve=self.approve,
+            approvals=self.approvals,
         )

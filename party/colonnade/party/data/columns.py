@@ -24,6 +24,7 @@ from colonnade.core.threads import over_ranges
 from colonnade.data.requantise import requantise
 from colonnade.data.table import Table
 from colonnade.data.table_header import Role, TableColumn
+from colonnade.methods.holdout import held_out
 
 MAX_MADE = 8
 """Jobs whose columns are kept at once; those of others are made again when they are needed."""
@@ -90,8 +91,10 @@ def columns_for(
 class JobColumns:
     """The columns of one job, made when they are first needed and again if they had to go."""
 
-    def __init__(self, cache: "ColumnCache", wanted: Sequence[TableColumn]) -> None:
-        self._cache, self.wanted = cache, wanted
+    def __init__(
+        self, cache: "ColumnCache", wanted: Sequence[TableColumn], *, holdout: int = 0
+    ) -> None:
+        self._cache, self.wanted, self.holdout = cache, wanted, holdout
 
     @property
     def features(self) -> Int16Array:
@@ -106,7 +109,7 @@ class JobColumns:
     @property
     def presence(self) -> Int16Array | None:
         """Shape ``(n_rows,)``, or None."""
-        return self._cache.presence
+        return self._cache.get(self).presence
 
 
 class ColumnCache:
@@ -117,24 +120,25 @@ class ColumnCache:
         self._made: OrderedDict[JobColumns, HeldColumns] = OrderedDict()
         self._lock = threading.Lock()
 
-    @property
-    def presence(self) -> Int16Array | None:
-        """The table's column of presence, whatever the bounds of a job."""
-        return self._coarse.presence
-
-    def of_job(self, features: Sequence[str], bounds: Sequence[Bounds], label: Label) -> Columns:
+    def of_job(
+        self, features: Sequence[str], bounds: Sequence[Bounds], label: Label, *, holdout: int = 0
+    ) -> Columns:
         """Return the columns that a job asks for, or say which the table does not have.
 
-        Nothing is read or written before they are needed.
+        Nothing is read or written before they are needed. They are without the rows that the job
+        keeps out, so that no method can fit to them.
         """
         wanted = _wanted(self._coarse, features, bounds, label=label)
-        return _own(wanted, self._coarse) or JobColumns(self, wanted)
+        own = None if holdout else _own(wanted, self._coarse)
+        return own or JobColumns(self, wanted, holdout=holdout)
 
     def get(self, columns: JobColumns) -> HeldColumns:
         """Return a job's columns, making them if they are not there."""
         with self._lock:
             if columns not in self._made:
-                self._made[columns] = _made(columns.wanted, self._coarse, self._fine)
+                self._made[columns] = _made(
+                    columns.wanted, self._coarse, self._fine, holdout=columns.holdout
+                )
             self._made.move_to_end(columns)
             while len(self._made) > self._most:
                 self._made.popitem(last=False)
@@ -190,20 +194,25 @@ def _own(wanted: Sequence[TableColumn], coarse: Table) -> HeldColumns | None:
     return HeldColumns(coarse.columns[: len(features)], label, coarse.presence)
 
 
-def _made(wanted: Sequence[TableColumn], coarse: Table, fine: Table) -> HeldColumns:
+def _made(
+    wanted: Sequence[TableColumn], coarse: Table, fine: Table, *, holdout: int = 0
+) -> HeldColumns:
     """Return the columns in a mapped file without a name, written one at a time."""
+    kept = ~held_out(coarse.n_rows, holdout) if holdout else slice(None)
+    n_rows = coarse.n_rows if isinstance(kept, slice) else int(kept.sum())
+    presence = None if coarse.presence is None else coarse.presence[kept]
     places = {(known.role, known.name): at for at, known in enumerate(coarse.header.columns)}
     try:
         # Nobody else can open it, and it is gone when the last view of it is.
         with tempfile.TemporaryFile(dir=coarse.path.parent) as file:
             for column in wanted:
                 place = places[column.role, column.name]
-                _append(file, _quantised(column, place, coarse=coarse, fine=fine))
+                _append(file, _quantised(column, place, coarse=coarse, fine=fine)[kept])
             file.flush()
-            block = _mapped(file, len(wanted), coarse.n_rows)
+            block = _mapped(file, len(wanted), n_rows)
             if wanted[-1].role == "label":
-                return HeldColumns(block[:-1], block[-1], coarse.presence)
-            return HeldColumns(block, None, coarse.presence)
+                return HeldColumns(block[:-1], block[-1], presence)
+            return HeldColumns(block, None, presence)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise LowDisk("there is no room beside the table for a job's columns") from None

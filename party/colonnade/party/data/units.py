@@ -11,6 +11,7 @@ from typing import Protocol
 from colonnade.core.errors import BadMessage
 from colonnade.ledger.ledger import Ledger
 from colonnade.methods.base import Unit
+from colonnade.methods.holdout import rows_fitted
 from colonnade.methods.job import Job
 from colonnade.party.data.clients import Clients, check_clients
 from colonnade.privacy.accounting import Budget
@@ -63,8 +64,9 @@ class WholeTable:
         """Refuse a job with another number of rows, or with several clients here."""
         if job.unit is Unit.CLIENT:
             check_clients(job, party, 1)
-        elif job.population != self.population:
-            raise BadMessage(f"the job has {job.population} rows, the table {self.population}")
+        elif job.population != (count := rows_fitted(self.population, job.holdout)):
+            out = f" and keeps {self.population - count} out" if job.holdout else ""
+            raise BadMessage(f"the job has {job.population} rows{out}, the table {self.population}")
 
     def set_aside(self, ledger: Ledger, job: str, *, units: int) -> None:
         """Set a job's greatest price aside."""

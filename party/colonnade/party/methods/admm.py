@@ -27,12 +27,13 @@ from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.gate import Gate, request_digest
 from colonnade.ledger.ledger import MAX_TOGETHER, Ledger, Released
 from colonnade.ledger.storage.base import MAX_BODY_BYTES
+from colonnade.methods.admm.choices import Aggregate
 from colonnade.methods.admm.codec import tasks_from_bytes
 from colonnade.methods.admm.job_spec import AdmmJobSpec
 from colonnade.methods.admm.packing import pack
 from colonnade.methods.admm.prox import Client, Problems, factorise
 from colonnade.methods.admm.releases import DISPLACEMENT
-from colonnade.methods.admm.spec import AdmmSpec, Aggregate
+from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.admm.tasks import ClientTasks
 from colonnade.party.methods.base import JobContext
 from colonnade.wire.cohort import Replies
@@ -142,12 +143,14 @@ class AdmmHost:
 
     def _check(self, tasks: ClientTasks) -> None:
         """Refuse tasks that do not fit the job, before anything is charged."""
+        if not len(tasks):
+            return  # nobody who was asked is here
         if np.any((tasks.clients < 0) | (tasks.clients >= len(self.accounts))):
             raise BadMessage("a task is for a client that does not live here")
         sums = self.spec.aggregate is not Aggregate.NONE
         if sums != bool(tasks.step) or (sums and np.unique(tasks.rounds).size > 1):
             raise BadMessage("a task asks for sums, or for answers, where the job has the other")
-        rounds = [tasks.step] if sums else tasks.rounds.tolist() or [1]
+        rounds = [tasks.step] if sums else tasks.rounds.tolist()
         if max(rounds) > self.spec.rounds:
             raise BadMessage(f"a task is for a later round than the job's {self.spec.rounds}")
         if len({self.spec.release(round_).kind for round_ in rounds}) > 1:
@@ -199,7 +202,8 @@ class AdmmAnswers:
         if drop_out := self.context.drop_out:
             there = [row for row in there if not self._away(round_, clients[row], drop_out)]
         replies = self.host.answer(asked.only(np.array(there, np.int64)))
-        return Replies(replies.kind, replies.released, [*sorted(outside), *replies.declined])
+        kind = spec.release(asked.round).kind if len(asked) else replies.kind
+        return Replies(kind, replies.released, [*sorted(outside), *replies.declined])
 
     def _away(self, round_: int, client: int, chance: float) -> bool:
         """Return whether a client is left out to try what then happens; the same at every retry."""

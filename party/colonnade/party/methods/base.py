@@ -8,12 +8,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
 from colonnade.party.data.columns import Columns
 from colonnade.party.data.units import Units, WholeTable
 from colonnade.party.methods.sealed_keys import KeyStore
 from colonnade.wire.codec import Answer
+
+
+class ReceivedScores(Protocol):
+    """The scores of predictions that were sent to this party."""
+
+    def has(self, run: str) -> bool:
+        """Return whether the scores of a prediction are here."""
+
+    def of(self, run: str) -> tuple[IntArray, FloatArray]:
+        """Return the rows of a prediction and their scores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +40,7 @@ class JobContext:
     units: Units = field(default_factory=WholeTable)  # whose accounts pay
     pins: Mapping[str, bytes] = field(default_factory=dict)  # peers' ledger keys, from the policy
     keys: KeyStore | None = None  # where secret keys of sealed exchanges are
+    scores: ReceivedScores | None = None  # what it was sent
     drop_out: float = 0.0  # share of its clients that a host leaves out, to try what then happens
 
     def request(self, body: bytes) -> bytes:

@@ -5,6 +5,7 @@ from typing import Any
 
 from colonnade.core.errors import PolicyRefused
 from colonnade.methods.admm.method import ADMM
+from colonnade.methods.evaluation.method import EVALUATION
 from colonnade.methods.frank_wolfe.method import FRANK_WOLFE
 from colonnade.methods.job import Job
 from colonnade.methods.moments.method import MOMENTS
@@ -12,6 +13,7 @@ from colonnade.methods.sealed.method import SEALED_METHOD
 from colonnade.methods.sealed.ring import available
 from colonnade.party.methods.admm import AdmmAnswers
 from colonnade.party.methods.base import Answers, JobContext
+from colonnade.party.methods.evaluation import EvaluationAnswers
 from colonnade.party.methods.frank_wolfe import FrankWolfeAnswers
 from colonnade.party.methods.moments import MomentsAnswers
 from colonnade.party.methods.sealed import SealedAnswers
@@ -42,5 +44,6 @@ def answers_of(job: Job, context: JobContext) -> Answers:
 register(FRANK_WOLFE.kind, FrankWolfeAnswers.of)
 register(MOMENTS.kind, MomentsAnswers.of)
 register(ADMM.kind, AdmmAnswers.of)
+register(EVALUATION.kind, EvaluationAnswers.of)
 if available():  # the extra ``sealed``; a party without it does not offer the method
     register(SEALED_METHOD.kind, SealedAnswers.of)

@@ -1,13 +1,9 @@
 """Between people and row numbers, at a party that was aligned: only it can tell who a row is."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from colonnade.core.errors import BadInput
-from colonnade.data.dialect import PLAIN, Dialect
-from colonnade.party.alignment.people import read_people
 from colonnade.party.alignment.store import AlignmentFolder, Outcome, read_outcome
-from colonnade.party.data.reading.sources import FileSource
 
 Names = tuple[tuple[str, ...], dict[int, tuple[str, ...]]]  # id columns, and the texts of a row
 
@@ -28,16 +24,6 @@ def names_of(data: Path, alignment: str) -> Names:
     return found.columns, {row: _texts(person) for person, row in found.by_id.items()}
 
 
-def rows_of_people(
-    outcome: Outcome, file: Path, *, dialect: Dialect = PLAIN
-) -> tuple[list[int], int]:
-    """Return the rows of the people in a file, ascending, and how many of them have none."""
-    people = read_people(FileSource(file), outcome.columns, outcome.spec.ids, dialect=dialect)
-    found = [outcome.by_id.get(person) for person in people.ids]
-    rows = sorted(row for row in found if row is not None)
-    return rows, len(found) - len(rows) + people.unusable
-
-
 def _texts(person: bytes) -> tuple[str, ...]:
     """Return the texts of an id: each follows its length (`methods.alignment.normalise`)."""
     texts: list[str] = []
@@ -46,8 +32,3 @@ def _texts(person: bytes) -> tuple[str, ...]:
         texts.append(person[4:end].decode())
         person = person[end:]
     return tuple(texts)
-
-
-def header(columns: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns of a receiver's file."""
-    return ("row", *columns, "score", "prediction")

@@ -7,17 +7,19 @@ the other parties' ledgers, so that no coordinator can put a party of its own in
 import datetime as dt
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
 from msgspec import Meta
 
 from colonnade.core.config import Count, Strict, about
+from colonnade.ledger.decisions import AUTO
 from colonnade.ledger.entries import canonical
 from colonnade.methods.base import MAX_POPULATION
 from colonnade.methods.prediction.claims import COLLUSION
 from colonnade.methods.prediction.spec import PredictionSpec
+from colonnade.party.officer.asking import Approvals, Approve, people_needed
 from colonnade.party.sealed.policy import key_from_text
 from colonnade.pki.identity import COORDINATOR, Identity
 
@@ -44,6 +46,9 @@ TEMPLATE = f"""\
 # models_per_row = 1
 # Parties that may be left out, their features counting as the middle of their bounds.
 # middle = []
+# Whether an approver decides on each request, and how many have to agree, as for jobs.
+# approve = "ask"
+# approvals = 1
 # The other parties' ledger keys: compare fingerprints first (`colonnade party peers`).
 # peers = {{ hospital = "ed25519:0123...", insurer = "ed25519:4567..." }}
 """
@@ -63,6 +68,13 @@ class PredictAllowance:
     models_per_row: int
     middle: tuple[str, ...]
     pins: Mapping[str, bytes]  # public ledger keys by party
+    approve: str = AUTO
+    approvals: int = 1
+
+    @property
+    def needed(self) -> int:
+        """How many people have to agree to a request."""
+        return people_needed(self.approve, self.approvals)
 
     @property
     def grant(self) -> bytes:
@@ -107,6 +119,8 @@ class PredictTable(Strict, frozen=True):
     model: str = ""
     models_per_row: Count = 1
     middle: tuple[str, ...] = ()
+    approve: Approve = "auto"
+    approvals: Approvals = 1
 
     def __post_init__(self) -> None:
         self.allowance()
@@ -134,21 +148,6 @@ class PredictTable(Strict, frozen=True):
             models_per_row=self.models_per_row,
             middle=self.middle,
             pins=pins,
+            approve=self.approve,
+            approvals=self.approvals,
         )
-
-
-def granted(
-    allowances: Sequence[PredictAllowance],
-    spec: PredictionSpec,
-    job: str,
-    *,
-    party: str,
-    today: dt.date,
-) -> PredictAllowance | str:
-    """Return the grant that a request fits, or why it fits none."""
-    reasons = []
-    for allowance in allowances:
-        if (reason := allowance.objection(spec, job, party, today)) is None:
-            return allowance
-        reasons.append(reason)
-    return "; ".join(dict.fromkeys(reasons)) or "the policy has no [[predict]]"

@@ -19,7 +19,7 @@ from colonnade.methods.base import Member
 from colonnade.methods.job import Job
 from colonnade.methods.prediction.claims import learned
 from colonnade.methods.prediction.refusals import PartyMissing
-from colonnade.methods.prediction.spec import PredictionSpec
+from colonnade.methods.prediction.spec import PART, PredictionSpec
 from colonnade.party.data.columns import ColumnCache
 from colonnade.party.data.dataset import Dataset
 from colonnade.party.policy import Policy
@@ -49,7 +49,7 @@ class Predictor:
         today: Callable[[], dt.date],
     ) -> None:
         self._dataset, self._columns, self._ledger, self._gate = dataset, columns, ledger, gate
-        self._policy, self._coordinator, self._today = policy, coordinator, today
+        self.policy, self._coordinator, self._today = policy, coordinator, today
         self._folder = PredictionFolder.beside(dataset.folder)
         self._open: dict[str, PredictionAnswers] = {}
 
@@ -57,8 +57,8 @@ class Predictor:
         """Return whether a job is a prediction that was approved."""
         return job in self._open
 
-    def admit(self, name: str, job: Job) -> None:
-        """Approve a prediction, or refuse it.
+    def admit(self, name: str, job: Job, agreed: Callable[[int], None]) -> None:
+        """Approve a prediction, or refuse it; ``agreed`` raises until people agree who have to.
 
         Privacy: the policy comes first; then what the request says of the table, which is public;
         then signatures and coefficients; then what was answered before. No row is read.
@@ -68,8 +68,8 @@ class Predictor:
             raise PolicyRefused(f"this party does not answer jobs of kind {job.kind!r}")
         party = self._ledger.opened.party
         trained_as, trained = training_job(spec, party)
-        allowance = self._policy.approve_prediction(
-            spec, trained_as, party, coordinator=self._coordinator, today=self._today()
+        allowance = self.policy.approve_prediction(
+            spec, trained_as, party=party, coordinator=self._coordinator, today=self._today()
         )
         if unwanted := [each for each in spec.middle if each not in allowance.middle]:
             raise PartyMissing(f"the grant does not allow to leave out {unwanted[0]}")
@@ -93,6 +93,7 @@ class Predictor:
             functools.partial(names_of, self._dataset.folder, table.header.alignment),
         )
         answers.check_allowed()
+        agreed(allowance.needed)
         with self._ledger.lock:
             self._ledger.admit(name, units=0, account=PREDICTION)
         self._open[name] = answers
@@ -112,7 +113,12 @@ class Predictor:
         return self._open[job].answer(round_, body)
 
     def close(self, job: str, *, finished: bool) -> None:
-        """Erase the secrets of a run that ended, and the scores of one that failed."""
+        """Erase the secrets and parts of a run that ended, and the scores of one that failed."""
+        with self._ledger.lock:
+            parts = [
+                key for key in self._ledger.state.stored if key.job == job and key.kind == PART
+            ]
+            self._ledger.purge_many([key for key in parts if self._ledger.has(key)])
         self._folder.erase(job, finished=finished)  # also of a run that this process never saw
         if (ended := self._open.pop(job, None)) is not None:
             self._columns.forget(ended.part.columns)

@@ -1,21 +1,23 @@
 """The folder of a party's predictions: secrets of runs that go on, and what a receiver was sent."""
 
 import csv
-import io
+import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from colonnade.core.arrays import FloatArray, IntArray
-from colonnade.core.durable import put_whole, shred
+from colonnade.core.arrays import AnyArray, FloatArray, IntArray
+from colonnade.core.durable import put_made, put_whole, shred
 from colonnade.core.text import inert
 from colonnade.masking.schedule import RunSecrets
 from colonnade.methods.messages import read
-from colonnade.party.prediction.people import Names, header
+from colonnade.party.prediction.people import Names
 from colonnade.v1 import prediction_pb2 as pb
 
 FOLDER = "predictions"
+_OWN = ("row", "score", "prediction")
 _SECRETS, _SUMS, _SCORES = ".secrets", ".sums", ".csv"
 
 
@@ -60,18 +62,25 @@ class PredictionFolder:
     ) -> Path:
         """Write the receiver's file, durably: row, who it is if known, score and prediction."""
         columns, people = names
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(header(columns))
-        nobody = ("",) * len(columns)
-        for row, score, prediction in zip(
-            rows.tolist(), scores.tolist(), predictions.tolist(), strict=True
-        ):
-            person = map(inert, people.get(row, nobody))
-            writer.writerow((row, *person, score, prediction))
-        place = self.scores_path(job)
-        put_whole(place, text.getvalue().encode())
-        return place
+        nobody, table = ("",) * len(columns), dict[str, AnyArray](row=rows)
+        told = [people.get(row, nobody) for row in rows.tolist()] if columns else []
+        for place, name in enumerate(columns):
+            cells = [inert(texts[place]) for texts in told]
+            table[inert(f"id {name}" if name in _OWN else name)] = np.array(cells, dtype=object)
+        table |= {"score": scores, "prediction": predictions}
+        put_made(self.scores_path(job), functools.partial(_write_csv, table))
+        return self.scores_path(job)
+
+    def has(self, run: str) -> bool:
+        """Return whether the scores of a prediction are here."""
+        return self.scores_path(run).is_file()
+
+    def of(self, run: str) -> tuple[IntArray, FloatArray]:
+        """Return the rows of a prediction and their scores, as the receiver's file has them."""
+        with self.scores_path(run).open(newline="", encoding="utf-8") as file:
+            _, *lines = csv.reader(file)
+        rows = np.array([int(line[0]) for line in lines], np.int64)
+        return rows, np.array([float(line[-2]) for line in lines], np.float64)
 
     def scores_path(self, job: str) -> Path:
         """Return where the receiver's file is."""
@@ -87,3 +96,12 @@ class PredictionFolder:
 
     def _sums(self, job: str, chunk: int) -> Path:
         return self.path / f"{job}.{chunk}{_SUMS}"
+
+
+def _write_csv(table: Mapping[str, AnyArray], path: Path) -> None:
+    """Write columns; numbers read back exactly."""
+    import duckdb
+
+    with duckdb.connect() as database:
+        database.register("scores", dict(table))
+        database.table("scores").write_csv(str(path), header=True)

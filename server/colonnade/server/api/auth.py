@@ -13,7 +13,6 @@ import grpc
 from cryptography import x509
 
 from colonnade.core.errors import BadIdentity, ColonnadeError, PolicyRefused, Unreachable
-from colonnade.pki.authority import load_denied
 from colonnade.pki.identity import (
     OPERATOR,
     PARTY,
@@ -23,6 +22,7 @@ from colonnade.pki.identity import (
     parsed,
     peer_certificate,
 )
+from colonnade.pki.register import load_denied
 from colonnade.wire.channels import CLAIM
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"

@@ -12,6 +12,7 @@ import grpc
 from colonnade.core.errors import BadInput, ColonnadeError
 from colonnade.server.api.attendance import Attendance
 from colonnade.server.api.auth import Authenticator, Caller
+from colonnade.server.api.renewal import Renewals
 from colonnade.server.engine.coordinator import Coordinator
 from colonnade.server.engine.sessions import Item, OpenSessions
 from colonnade.server.engine.worker import Worker
@@ -35,7 +36,9 @@ class FederationServicer(federation_pb2_grpc.FederationServiceServicer):
         board: OpenSessions,
         authenticator: Authenticator,
         attendance: Attendance,
+        renewals: Renewals,
     ) -> None:
+        self._renewals = renewals
         self._engine, self._worker, self._board = engine, worker, board
         self._authenticator, self._attendance = authenticator, attendance
         self._farewells: set[asyncio.Task[None]] = set()
@@ -54,6 +57,12 @@ class FederationServicer(federation_pb2_grpc.FederationServiceServicer):
         """Register a ledger's key."""
         caller = self._authenticator.party(context)
         return await self._worker.do(lambda: self._engine.enrol(caller.identity.name, request))
+
+    async def Renew(self, request: pb.RenewRequest, context: Context) -> pb.RenewResponse:
+        """Renew the caller's certificate."""
+        certificate = self._authenticator.party(context).certificate
+        chain = await asyncio.to_thread(self._renewals.approve, certificate, request.request)
+        return pb.RenewResponse(chain=chain)
 
     async def Attach(
         self, request_iterator: AsyncIterator[pb.AttachRequest], context: Context

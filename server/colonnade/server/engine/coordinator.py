@@ -11,7 +11,14 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from colonnade.core.errors import BadInput, NotEnrolled, RequestConflict, StaleEpoch, UnknownJob
+from colonnade.core.errors import (
+    BadInput,
+    NotEnrolled,
+    PolicyRefused,
+    RequestConflict,
+    StaleEpoch,
+    UnknownJob,
+)
 from colonnade.methods.job import job_id as name_of
 from colonnade.server.engine.heads import show_known, standing_in
 from colonnade.server.engine.intake import (
@@ -144,7 +151,12 @@ class Coordinator:
         name = name_of(spec)
         if name in self.runs or name in self.ended:
             return name
-        for member in job_from_bytes(spec).members:
+        job = job_from_bytes(spec)
+        if job.requested_by and job.requested_by != by:
+            raise PolicyRefused(
+                f"the job says that {job.requested_by} asks, and {by} submits it; who asks submits"
+            )
+        for member in job.members:
             if member.party not in self.parties:
                 raise NotEnrolled(f"party {member.party} is not enrolled with this coordinator")
         if not again:
@@ -189,12 +201,13 @@ class Coordinator:
             return
         self._store.add_uplink([control_row(run.row.job_id, run.round, party, wire)])
         code, text = public_text(decision.code, 40), public_text(decision.message)
-        row = DecisionRow(run.row.job_id, party, decision.accepted, code, text)
+        waiting = decision.waiting and not decision.accepted and run.state is None
+        row = DecisionRow(run.row.job_id, party, decision.accepted, code, text, waiting)
         if run.decisions.get(party) != row:
             self._store.put_decision(row)
             run.decisions[party] = row
         self._changed.add(run.row.job_id)
-        if not row.accepted and not run.strategy.partial:
+        if not row.accepted and not waiting and not run.strategy.partial:
             self._end(run, State.FAILED, f"party {party} refused the job ({code}): {text}")
         elif run.state is None and not run.awaited():
             run.row = replace(run.row, state=State.RUNNING)

@@ -19,6 +19,9 @@ from colonnade.server.store.base import (
 )
 from colonnade.wire.jobspec import job_from_bytes
 
+DECISION_S = 7 * 24 * 3600
+"""Seconds that people at a party have to decide on a job."""
+
 
 def states_of(
     algorithm: Algorithm[Any, Any], rows: Iterable[IterateRow]
@@ -101,15 +104,22 @@ class Run:
     def awaited(self) -> list[str]:
         """Return the parties that the job waits for."""
         if self.state is None:
-            return [each.party for each in self.job.members if each.party not in self.decisions]
+            return [each.party for each in self.job.members if not self.settled(each.party)]
         return [party for party in self.tasks if party not in self.answers]
+
+    def settled(self, party: str) -> bool:
+        """Return whether a party has said yes or no."""
+        return party in self.decisions and not self.decisions[party].waiting
 
     def silence(self, now: float, seen: Mapping[str, float]) -> str:
         """Return which awaited party was silent for too long, or nothing."""
-        limit = self.job.party_timeout_s
         for party in self.awaited():
+            limit, where = self.job.party_timeout_s, f"round {self.round}"
+            if self.state is None:
+                where = "the proposal"
+                if party in self.decisions:  # people decide there, who are not always at work
+                    limit = max(limit, DECISION_S)
             if now - max(self.since, seen.get(party, 0.0)) > limit:
-                where = "the proposal" if self.state is None else f"round {self.round}"
                 return f"party {party} did not answer {where} within {limit} s"
         return ""
 

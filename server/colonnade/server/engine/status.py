@@ -28,11 +28,14 @@ def job_status(run: Run) -> jobs_pb2.JobStatus:
         ended_at=row.ended_at,
         submitted_by=row.submitted_by,
         unit=UNITS.write(job.unit),
+        purpose=job.purpose,
     )
     awaited = () if row.state.ended else run.awaited()
     used = run.features_used() if row.state is State.FINISHED else {}
     for member in job.members:
         decision = run.decisions.get(member.party)
+        told = "" if decision is None else decision.message or decision.code
+        waiting = decision is not None and decision.waiting
         status.parties.add(
             party=member.party,
             accepted=decision is not None and decision.accepted,
@@ -41,8 +44,7 @@ def job_status(run: Run) -> jobs_pb2.JobStatus:
             max_units=job.max_units(member.party),
             payload_bytes=run.counts[member.party].payload_bytes,
             features_used=used.get(member.party),
-            refusal=decision.message or decision.code
-            if decision is not None and not decision.accepted
-            else "",
+            refusal="" if waiting or decision is None or decision.accepted else told,
+            waiting=told if waiting else "",
         )
     return status

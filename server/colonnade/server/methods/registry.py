@@ -8,6 +8,7 @@ from colonnade.core.errors import BadMessage
 from colonnade.data.model import LinearModel
 from colonnade.methods.admm.method import ADMM
 from colonnade.methods.alignment.method import ALIGNMENT
+from colonnade.methods.evaluation.method import EVALUATION
 from colonnade.methods.frank_wolfe.method import FRANK_WOLFE
 from colonnade.methods.job import Job
 from colonnade.methods.moments.method import MOMENTS
@@ -21,6 +22,7 @@ from colonnade.server.methods.admm.summary import admm_findings
 from colonnade.server.methods.alignment_job import AlignmentJob, alignment_findings
 from colonnade.server.methods.base import Algorithm, Findings, whole_states
 from colonnade.server.methods.deviations import Deviations
+from colonnade.server.methods.evaluation import EvaluationJob
 from colonnade.server.methods.frank_wolfe.job import VerticalFrankWolfe, frank_wolfe_deviations
 from colonnade.server.methods.moments.deviations import moments_deviations
 from colonnade.server.methods.moments.job import VerticalMoments, moments_findings, solve_again
@@ -94,5 +96,6 @@ register(
     ),
 )
 register(ADMM.kind, CoordinatorSide(FederatedAdmm.of, Cohort.of, admm_findings))
+register(EVALUATION.kind, CoordinatorSide(EvaluationJob.of))
 register(PREDICTION.kind, CoordinatorSide(PredictionJob.of, AllAnswer.relayed, prediction_findings))
 register(ALIGNMENT.kind, CoordinatorSide(AlignmentJob.of, AllAnswer.relayed, alignment_findings))

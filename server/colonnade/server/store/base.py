@@ -64,6 +64,7 @@ class DecisionRow:
     accepted: bool
     code: str = ""
     message: str = ""
+    waiting: bool = False  # people there have yet to decide
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 TABLES = sa.MetaData()
 _Name, _Bytes = sa.String(200), sa.LargeBinary
@@ -41,6 +41,7 @@ DECISIONS = sa.Table(
     sa.Column("accepted", sa.Boolean, nullable=False),
     sa.Column("code", _Name, nullable=False),
     sa.Column("message", sa.Text, nullable=False),
+    sa.Column("waiting", sa.Boolean, nullable=False),
 )
 
 

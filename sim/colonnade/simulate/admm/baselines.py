@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
+from colonnade.methods.admm.choices import Aggregate, Sampling, Variant
 from colonnade.methods.admm.grid import to_grid
 from colonnade.methods.admm.packing import pack
 from colonnade.methods.admm.prox import Client, Problems, design, factorise
 from colonnade.methods.admm.recipe import gradient_step, planned_radii
 from colonnade.methods.admm.releases import Release
-from colonnade.methods.admm.spec import MAX_STATE, AdmmSpec, Aggregate, Sampling, Variant
+from colonnade.methods.admm.spec import MAX_STATE, AdmmSpec
 from colonnade.privacy.accounting import rho_from_units
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.privacy.sampling import NoiseSource

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
+from colonnade.linear.explained import Explained, PartyModels, Shares, auc_of, party_models
 from colonnade.linear.gram import within_ball
 from colonnade.linear.intervals import Intervals
-from colonnade.methods.explained import Explained, PartyModels, Shares, auc_of, party_models
 from colonnade.methods.moments.solver.directions import spans_of
 from colonnade.methods.moments.solver.intervals import intervals
 from colonnade.methods.moments.solver.people import people

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from colonnade.core.arrays import FloatArray
-from colonnade.methods.explained import Shares
+from colonnade.linear.explained import Shares
 from colonnade.methods.moments.solver.directions import (
     Directions,
     Pair,

@@ -32,8 +32,9 @@ from numpy.typing import NDArray
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.errors import BadInput
+from colonnade.methods.admm.choices import Aggregate, Sampling, Variant
 from colonnade.methods.admm.recipe import JOINT
-from colonnade.methods.admm.spec import AdmmSpec, Aggregate, Sampling, Variant
+from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.admm.tasks import ClientTasks
 from colonnade.server.methods.admm.planned import Planned
 from colonnade.server.methods.admm.rules import Duals, Gradients, Rule

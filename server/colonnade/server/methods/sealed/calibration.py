@@ -8,9 +8,9 @@ import math
 import numpy as np
 
 from colonnade.core.arrays import FloatArray
+from colonnade.linear.explained import Explained
 from colonnade.methods.calibration import Calibration, discriminant
 from colonnade.methods.column_moments import Moments
-from colonnade.methods.explained import Explained
 from colonnade.methods.made_up_scores import made_up_scores
 from colonnade.server.methods.sealed.estimates import Estimate
 

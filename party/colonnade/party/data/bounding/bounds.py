@@ -36,10 +36,10 @@ from colonnade.methods.bounds import (
     tight_places,
 )
 from colonnade.party.data.binding import check_binding, claim, note_use, rows_of
+from colonnade.party.data.bounding.counts import count_rows
+from colonnade.party.data.bounding.purchases import Purchase, purchases
 from colonnade.party.data.clients import refuse_clients
-from colonnade.party.data.counts import count_rows
 from colonnade.party.data.dataset import Dataset
-from colonnade.party.data.purchases import Purchase, purchases
 from colonnade.privacy.accounting import epsilon_of, rho_from_units
 from colonnade.privacy.mechanisms import DiscreteGaussian
 

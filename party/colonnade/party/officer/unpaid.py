@@ -1,8 +1,9 @@
-"""How many jobs a party accepts in a day that are then asked nothing.
+"""How many jobs a party notes in a day that are then asked nothing.
 
-An accepted job is two entries of the ledger, its budget set aside and freed, and costs whoever
-proposed it nothing. Entries are kept for good and read at every start, so that a coordinator which
-proposes without end would fill the disk. What is answered is paid for and does not count.
+A job that is proposed is a few entries of the ledger, whether it is accepted or not (its
+specification, its budget set aside and freed), and costs whoever proposed it nothing. Entries are
+kept for good and read at every start, so that a coordinator which proposes without end would fill
+the disk. What is answered is paid for and does not count.
 """
 
 import datetime as dt
@@ -18,7 +19,7 @@ _ACCOUNTS = 20_000
 
 
 class UnpaidJobs:
-    """The jobs accepted today that cost nothing yet."""
+    """The jobs noted today that cost nothing yet."""
 
     def __init__(self, today: Callable[[], dt.date], *, accounts: int) -> None:
         self._today, self._day = today, today()
@@ -30,14 +31,19 @@ class UnpaidJobs:
         if (today := self._today()) != self._day:
             self._day = today
             self._jobs.clear()
-        if len(self._jobs) >= self.most:
+        if self.full:
             raise PolicyRefused(
-                f"{self.most} jobs were accepted today and then asked nothing; propose fewer, or "
+                f"{self.most} jobs were proposed today and then asked nothing; propose fewer, or "
                 "again tomorrow"
             )
 
-    def accepted(self, job: str) -> None:
-        """Count a job that was accepted."""
+    @property
+    def full(self) -> bool:
+        """Whether no more are noted today."""
+        return len(self._jobs) >= self.most
+
+    def count(self, job: str) -> None:
+        """Count a job that was noted."""
         self._jobs.add(job)
 
     def paid(self, job: str) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from colonnade.core.arrays import AnyArray, Int32Array, IntArray
 from colonnade.data.table import Table
 from colonnade.methods.bounds import LEVELS, count_at_most
-from colonnade.party.data.purchases import runs_of
+from colonnade.party.data.bounding.purchases import runs_of
 
 
 def count_rows(table: Table, columns: Sequence[int], thresholds: Int32Array) -> IntArray:

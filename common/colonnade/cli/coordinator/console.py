@@ -2,7 +2,7 @@
 
 import argparse
 
-from colonnade.cli.console import add_console_options, run_console
+from colonnade.cli.console import add_console_options, require_console, run_console
 from colonnade.cli.job.connection import add_client_options, open_client
 
 
@@ -18,6 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until interrupted."""
+    require_console()
     from colonnade.console.coordinator.app import OperatorConsole
 
     with open_client(arguments) as client:

@@ -1,0 +1,1 @@
+"""Make, run and watch a coordinator."""

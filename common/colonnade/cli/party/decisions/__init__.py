@@ -1,0 +1,1 @@
+"""Jobs that wait at a party, and what people decide on them."""

@@ -1,0 +1,1 @@
+"""How good a finished model is, on people who were kept out of its fit."""

@@ -1,0 +1,51 @@
+"""People who are kept out of a fit, to measure the model on: a public rule on row numbers.
+
+A job declares how many of a thousand rows are kept out. Who they are follows from a hash of the row
+number alone, so that every party leaves out the same people without a message, no data decides, and
+those whom one job keeps out are kept out by every other that declares as many or more.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colonnade.core.arrays import IntArray
+
+PARTS = 1000
+MAX_HOLDOUT = 500
+"""The most rows of a thousand that a job keeps out."""
+
+_STEP, _MIX = np.uint64(0x9E3779B97F4A7C15), (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+
+
+def held_out(n_rows: int, holdout: int) -> NDArray[np.bool_]:
+    """Return which rows are kept out: those whose hash is below ``holdout`` of a thousand.
+
+    The hash is the finaliser of SplitMix64 (Steele, Lea and Flood 2014) of the row number.
+
+    Examples
+    --------
+    >>> int(held_out(100_000, 200).sum())
+    19895
+    >>> bool((held_out(1000, 100) <= held_out(1000, 300)).all())  # more keep out the same and more
+    True
+    """
+    if not 0 <= holdout <= MAX_HOLDOUT:
+        raise ValueError(f"0 to {MAX_HOLDOUT} rows of a thousand are kept out of a fit")
+    if not holdout:
+        return np.zeros(n_rows, bool)
+    with np.errstate(over="ignore"):
+        mixed = np.arange(1, n_rows + 1, dtype=np.uint64) * _STEP
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(_MIX[0])
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(_MIX[1])
+    found: NDArray[np.bool_] = (mixed ^ (mixed >> np.uint64(31))) % np.uint64(PARTS) < holdout
+    return found
+
+
+def rows_held_out(n_rows: int, holdout: int) -> IntArray:
+    """Return the numbers of the rows that are kept out."""
+    return np.flatnonzero(held_out(n_rows, holdout)).astype(np.int64)
+
+
+def rows_fitted(n_rows: int, holdout: int) -> int:
+    """Return how many rows are left to fit."""
+    return n_rows - int(np.count_nonzero(held_out(n_rows, holdout)))

@@ -1,0 +1,1 @@
+"""Tighter bounds that a party buys for its columns."""

@@ -1,0 +1,1 @@
+"""What a data-protection officer reads and decides."""

@@ -1,0 +1,137 @@
+"""A job as a data-protection officer reads it: who asks, what for, what leaves, what it costs."""
+
+from dataclasses import dataclass
+
+from colonnade.core.text import listed
+from colonnade.ledger.decisions import Standing
+from colonnade.privacy.accounting import format_share, format_units
+from colonnade.report.views.glossary import kind_words
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """One kind of message that would leave."""
+
+    kind: str
+    messages: int
+    bytes: int  # of all of them
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """What it is called, and what it tells."""
+        return kind_words(self.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class CapAt:
+    """A cap that applies: what is used of it now, and what would be, in units."""
+
+    what: str
+    cap: int
+    used: int
+    after: int
+
+    @property
+    def allows(self) -> bool:
+        """Whether the job fits."""
+        return self.after <= self.cap
+
+
+@dataclass(frozen=True, slots=True)
+class Similar:
+    """A job of before that has to do with this one."""
+
+    job: str
+    name: str
+    units: int
+    how: str
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One job, as somebody reads it who has to decide."""
+
+    job: str
+    name: str
+    coordinator: str
+    requested_by: str
+    purpose: str
+    kind: str
+    method: str
+    since: int  # Unix seconds
+    party: str
+    peers: tuple[str, ...]
+    columns: tuple[str, ...]
+    label: str  # empty if this party does not use it
+    people: int
+    over_clients: bool
+    leaving: tuple[Leaving, ...]
+    units: int
+    delta: float
+    caps: tuple[CapAt, ...]  # the table's first
+    promise: str
+    similar: tuple[Similar, ...]
+    standing: str
+    agreed: int
+    needed: int
+    reason: str
+
+    @property
+    def bytes(self) -> int:
+        """The most payload that would leave."""
+        return sum(each.bytes for each in self.leaving)
+
+    @property
+    def fits(self) -> bool:
+        """Whether every cap allows the job."""
+        return all(cap.allows for cap in self.caps)
+
+    @property
+    def waits(self) -> bool:
+        """Whether somebody has to decide."""
+        return self.standing in (Standing.WAITING.value, Standing.HELD.value)
+
+
+def sentences(case: Case) -> list[str]:
+    """Return a case in sentences."""
+    table = case.caps[0]
+    who = case.requested_by or "Somebody whom the job does not name"
+    purpose = f"for the purpose {case.purpose!r}" if case.purpose else "and states no purpose"
+    using = f"{len(case.columns)} of your columns" if case.columns else "your list of people"
+    if case.label:
+        using += f" and the label {case.label!r}"
+    others = f" together with {listed(list(case.peers))}" if case.peers else ""
+    lines = [
+        f"{who} asks for {case.name!r}, {purpose}, through {case.coordinator}.",
+        f"It would use {using}{others}: {case.method}.",
+    ]
+    if case.columns:
+        lines.append(f"Columns: {', '.join(case.columns)}.")
+    messages = sum(each.messages for each in case.leaving)
+    kinds = ", ".join(f"{each.words[0]} {each.bytes} bytes" for each in case.leaving)
+    whose = " for each client" if case.over_clients else ""
+    lines.append(
+        f"At most {case.bytes} bytes would leave{whose} in {messages} messages ({kinds}), each "
+        "with exact noise; no row, no column and no name."
+    )
+    share = format_share(case.units, table.cap)
+    lines.append(
+        f"It costs at most {format_units(case.units, case.delta)}, {share} of the cap of "
+        f"{table.what}."
+    )
+    for cap in case.caps:
+        left = format_units(max(0, cap.cap - cap.used), case.delta, left=True)
+        after = format_units(max(0, cap.cap - cap.after), case.delta, left=True)
+        verdict = f"afterwards {after}" if cap.allows else "which is not enough: it cannot start"
+        lines.append(f"Left under the cap of {cap.what}: {left}; {verdict}.")
+    lines.append(case.promise)
+    for each in case.similar:
+        paid = format_units(each.units, case.delta) if each.units else "nothing"
+        lines.append(
+            f"Asked before: {each.name!r} ({each.job[:12]}), {each.how}; it {each.outcome} and "
+            f"cost {paid}."
+        )
+    if not case.similar:
+        lines.append("Nothing similar was asked before.")
+    return lines

@@ -1,0 +1,225 @@
+"""The officer's console: what it says, and the whole path of asking and deciding in a browser."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from support.browser import CHROMIUM, Browser, browser
+from support.federation import sites
+
+from colonnade.cli.main import main
+from colonnade.client import Client, JobOptions
+from colonnade.console.party.budget_plot import HEIGHT, budget_plot
+from colonnade.console.party.entries import Spending, in_words, parsed, spending
+from colonnade.console.party.policy_words import changed_lines, sentences
+from colonnade.ledger.storage.snapshot import read_snapshot
+from colonnade.party.config import load_config
+from colonnade.party.policy import load_policy
+from colonnade.privacy.accounting import units_down
+from colonnade.simulate.federation import Federation, create_federation
+from colonnade.simulate.processes import Processes
+
+HOSTILE = "<img src=x onerror=document.hacked=1>"
+NAMES = ("hospital", "laboratory")
+
+
+def line(**entry: object) -> str:
+    return json.dumps({"seq": 1, "time": 1.7e9, **entry})
+
+
+def test_spending_is_counted_by_the_purpose_that_the_job_stated() -> None:
+    charge = {"type": "charged", "account": "", "round": 0, "kind": "gram"}
+    entries = parsed(
+        [
+            line(type="proposed", job="a", purpose="care"),
+            line(**charge, job="a", units=3),
+            line(**charge, job="b", units=5),
+            line(**charge | {"account": "membership"}, job="c", units=7),
+            line(**charge, job="a", units=2),
+        ]
+    )
+    found = [dict(each.by_purpose) for each in spending(entries, "")]
+    assert found == [{"care": 3}, {"care": 3, "": 5}, {"care": 5, "": 5}]
+
+
+def test_the_plot_is_as_high_as_the_share_of_the_cap() -> None:
+    history = [Spending(0.0, {"care": 25}), Spending(50.0, {"care": 25, "cost": 25})]
+    plot = budget_plot(history, 100, 100.0)
+    assert plot is not None
+    last = [block for block in plot.blocks if block.x == 50.0]
+    assert sum(block.height for block in last) == pytest.approx(HEIGHT / 2)
+    assert [block.width for block in last] == [50.0, 50.0]
+    assert budget_plot([], 100, 1.0) is None
+
+
+def test_an_entry_of_a_kind_that_nobody_described_is_still_listed() -> None:
+    assert in_words(parsed([line(type="some-new-kind")])[0]).what == "Some new kind"
+
+
+def test_lines_of_a_policy_that_changed_are_told_and_comments_are_not() -> None:
+    old = "# a comment\n[[allow]]\nmax_rounds = 5\n"
+    new = "[[allow]]\n# another\nmax_rounds = 9\n"
+    assert changed_lines(old, new) == [("-", "max_rounds = 5"), ("+", "max_rounds = 9")]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Federation:
+    """Make a federation whose hospital asks its officers: two of them may decide, one is enough."""
+    folder = tmp_path_factory.mktemp("officer")
+    made = create_federation(folder, sites(names=NAMES), cap_units=units_down(5.0))
+    home = made.folder / "hospital"
+    for name in ("ann", "ben"):
+        pem = home / f"{name}.pem"
+        pem.write_bytes(private_pem(Ed25519PrivateKey.generate()))
+        assert main(["ledger", "approvers", str(home / "ledger"), *approver(home, name)]) == 0
+    policy = home / "policy.toml"
+    text = policy.read_text("utf-8")
+    assert text.count("[[allow]]") >= 1
+    policy.write_text(text.replace("[[allow]]", '[[allow]]\napprove = "ask"', 1), "utf-8")
+    return made
+
+
+def private_pem(key: Ed25519PrivateKey) -> bytes:
+    from cryptography.hazmat.primitives import serialization as form
+
+    return key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
+
+
+def approver(home: Path, name: str) -> list[str]:
+    words = ["--add", str(home / f"{name}.pem"), "--reason", "decides"]
+    return words if name == "ann" else [*words, "--approver-key", str(home / "ann.pem")]
+
+
+@pytest.fixture(scope="module")
+def federation(made: Federation) -> Iterator[Processes]:
+    with Processes(made, made.folder / "logs") as processes:
+        with processes.client() as client:
+            processes.wait_for_parties(client)
+        yield processes
+
+
+@contextmanager
+def console(made: Federation, key: str | None) -> Iterator[str]:
+    """Start the console as an officer does; yield the address that it prints."""
+    config = made.folder / "hospital" / "party.toml"
+    command = [sys.executable, "-m", "colonnade.cli.main", "party", "console", "--json"]
+    command += ["--config", str(config)]
+    command += ["--key", str(config.with_name(f"{key}.pem"))] if key else []
+    started = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert started.stdout is not None
+    try:
+        yield json.loads(started.stdout.readline())["link"]
+    finally:
+        started.terminate()
+        started.wait(60)
+        started.stdout.close()
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Iterator[Browser]:
+    with browser(tmp_path / "profile") as opened:
+        yield opened
+
+
+def until(page: Browser, condition: str) -> None:
+    found = page.run(
+        "new Promise(done => { let left = 900; const look = () => "
+        f"({condition}) ? done(true) : left-- ? setTimeout(look, 100) : done(false); look(); }})"
+    )
+    assert found, page.run("document.body.textContent")
+
+
+def decide(page: Browser, verdict: str, reason: str = "") -> None:
+    page.run(
+        f"document.querySelector('input[value={verdict}]').checked = true;"
+        f"document.getElementById('reason').value = {json.dumps(reason)};"
+    )
+    page.follow("document.querySelector('form.decide').requestSubmit()")
+
+
+def ask(client: Client, name: str) -> str:
+    return client.submit(
+        JobOptions(epsilon=0.3), target="y", name=name, purpose="readmission study", again=True
+    )
+
+
+def widths_fit(page: Browser, address: str) -> None:
+    for width in (390, 1280):
+        page.open(address, width=width)
+        overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        assert page.run(overflow) == 0, width
+    if axe := os.environ.get("COLONNADE_AXE"):
+        page.run(Path(axe).read_text("utf-8") + "; 1")
+        assert page.run("axe.run().then(all => all.violations.map(each => each.id))") == []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+def test_an_officer_reads_holds_and_approves_and_the_job_runs(
+    federation: Processes, made: Federation, page: Browser
+) -> None:
+    with console(made, "ann") as link, federation.client() as client:
+        page.open(link)
+        assert page.run("document.getElementById('h1').textContent") == "Nothing waits for you."
+        job = ask(client, HOSTILE)
+        # The page notices by itself that somebody has to decide.
+        until(page, "document.querySelector('#queue a.btn') !== null")
+        assert page.run("document.hacked === undefined") is True
+        origin = link.partition("/enter")[0]
+        widths_fit(page, f"{origin}/")
+        widths_fit(page, f"{origin}/jobs/{job}")
+        assert "readmission study" in page.run("document.querySelector('main').textContent")
+        decide(page, "hold", "is x1 needed?")
+        assert client.show(job).view.state == "proposed"
+        decide(page, "approve")
+        client.wait(job)
+        page.open(f"{origin}/")
+        left = page.run("document.querySelectorAll('#sent tbody tr').length")
+        assert left >= 2
+        assert page.errors == []
+    found = read_snapshot(load_config(made.folder / "hospital" / "party.toml").ledger)
+    verdicts = [each.verdict for each in found.state.docket.decisions[job]]
+    assert verdicts == ["hold", "approve"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+def test_two_officers_at_once_and_one_without_a_key(
+    federation: Processes, made: Federation, page: Browser, tmp_path: Path
+) -> None:
+    with (
+        console(made, "ann") as ann,
+        console(made, "ben") as ben,
+        console(made, None) as nobody,
+        browser(tmp_path / "other") as other,
+        federation.client() as client,
+    ):
+        job = ask(client, "premium")
+        for opened, link in ((page, ann), (other, ben)):
+            opened.open(link)
+            until(opened, "document.querySelector('#queue a.btn') !== null")
+            opened.open(f"{link.partition('/enter')[0]}/jobs/{job}")
+        decide(page, "refuse", "pricing is no agreed purpose")
+        decide(other, "approve")  # read before the refusal
+        assert "somebody else decided" in other.run("document.querySelector('main').textContent")
+        other.open(nobody)
+        other.open(f"{nobody.partition('/enter')[0]}/jobs/{job}")
+        assert other.run("document.querySelector('form') === null") is True
+        until(page, "true")
+        ended = [view.state for view in client.watch(job)][-1]
+    assert ended == "failed"
+    found = read_snapshot(load_config(made.folder / "hospital" / "party.toml").ledger)
+    assert [each.verdict for each in found.state.docket.decisions[job]] == ["refuse"]
+
+
+def test_a_policy_is_read_out_in_sentences(made: Federation) -> None:
+    said = sentences(load_policy(made.folder / "hospital" / "policy.toml"))
+    assert "wait until an approver agrees" in said[0]
+    said = sentences(load_policy(made.folder / "laboratory" / "policy.toml"))
+    assert "pass without asking" in said[0]
