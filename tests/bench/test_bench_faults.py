@@ -97,7 +97,7 @@ def test_it_catches_a_retry_that_is_charged_again(
 def test_it_catches_jobs_that_are_admitted_beyond_the_cap(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unlimited(self: LedgerState, job: str, account: str, _units: int) -> bool:
+    def unlimited(self: LedgerState, job: str, account: str, *_: Any, **__: Any) -> bool:
         return (job, account) not in self.admitted
 
     monkeypatch.setattr(LedgerState, "check_admission", unlimited)
