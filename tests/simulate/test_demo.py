@@ -27,6 +27,7 @@ def test_the_story_ends_in_scores_that_are_better_than_chance(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "runs"
+    (out / "of-before").mkdir(parents=True)
     command = ["demo", "--people", "3000", "--epsilon", "20", "--out", str(out), "--json"]
     assert main(command) == EXIT_OK
     found = json.loads(capsys.readouterr().out)
@@ -38,7 +39,8 @@ def test_the_story_ends_in_scores_that_are_better_than_chance(
     # McNeil 1982), and without noise these columns give about .83.
     assert found["prediction"]["auc"] > 0.65
     assert (Path(found["folder"]) / "report.html").stat().st_size > 10_000
-    assert list(out.iterdir()) == [Path(found["folder"])]
+    assert {each.name for each in out.iterdir()} == {"of-before", Path(found["folder"]).name}
+    assert 0.6 < found["evaluation"]["value"] < 0.95
 
 
 def test_numbers_that_make_no_sense_are_refused(tmp_path: Path) -> None:

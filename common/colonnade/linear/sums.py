@@ -1,11 +1,17 @@
 """Sums of columns and of their squares: what means and deviations are released from."""
 
+import math
+
 import numpy as np
 
-from colonnade.core.arrays import Int16Array
+from colonnade.core.arrays import FloatArray, Int16Array
 from colonnade.core.fixedpoint import GRID
 from colonnade.privacy.mechanisms import DiscreteGaussian
 
+_LEAST_PART = 0.1  # of the mean variance, that a column is taken to have
+_LEAST_VARIANCE = 1e-6
+# What columns are taken to have in half ranges, where an error of all together is as large as this.
+_VARIANCE, _NOISE_SCALE = 0.15, 0.05
 _SHIFT = GRID.bit_length() - 1  # a division would take a time that depends on its operands
 
 
@@ -37,3 +43,29 @@ def sums(column: Int16Array) -> tuple[int, int]:
     """
     wide = column.astype(np.int32)
     return int(wide.sum(dtype=np.int64)), int((wide * wide >> _SHIFT).sum(dtype=np.int64))
+
+
+def pooled_variances(variances: FloatArray, noise: float) -> FloatArray:
+    """Draw noisy variances of columns to their mean, by how much of their spread is noise.
+
+    Whoever declares bounds tends to be as far off for one column as for another, so the mean of all
+    is a better guess of one than any constant, unless it is itself all noise. The mean is raised by
+    half its own error: too small a variance clips rows, too large a one only costs noise.
+
+    Examples
+    --------
+    >>> pooled_variances(np.array([0.01, 0.03]), 0.0)
+    array([0.01, 0.03])
+    >>> pooled_variances(np.array([0.01, 0.03]), 1e3).std()
+    np.float64(0.0)
+    """
+    error = noise / math.sqrt(variances.size)
+    middle = max(float(variances.mean()) + error / 2.0, error, _LEAST_VARIANCE)
+    known = 1.0 / (1.0 + (error / _NOISE_SCALE) ** 2)
+    middle = known * middle + (1.0 - known) * _VARIANCE
+    # The spread of so few numbers of pure noise errs by this part of itself: that is no signal.
+    expected = noise**2 * (1.0 + math.sqrt(2.0 / variances.size))
+    spread = max(float(((variances - middle) ** 2).mean()) - expected, 0.0)
+    sure = spread / (spread + noise**2) if noise else 1.0
+    pooled: FloatArray = np.maximum(middle + sure * (variances - middle), _LEAST_PART * middle)
+    return pooled

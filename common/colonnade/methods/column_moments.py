@@ -13,6 +13,7 @@ import numpy as np
 from colonnade.core.arrays import FloatArray, Int16Array, IntArray
 from colonnade.core.fixedpoint import GRID
 from colonnade.core.jit import njit
+from colonnade.linear.sums import pooled_variances
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.sketching.packing import ShareCode
 
@@ -22,6 +23,9 @@ _MEAN_VARIANCE = 0.1
 _VARIANCE = 0.15
 _NOISE_SCALE = 0.05
 _LEAST_DEVIATION = 0.05
+# The same for columns that are seen together: rare levels have means near the ends.
+_WIDE_MEAN_VARIANCE = 0.5
+_LEAST_POOLED = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,18 @@ def moments_of(noisy: IntArray, n_rows: float, mechanism: DiscreteGaussian) -> M
     sure = 1.0 / (1.0 + noise2 / _NOISE_SCALE**2)
     variance = np.clip(found[count:] - mean**2, 0.0, 1.0) * sure + _VARIANCE * (1.0 - sure)
     return Moments(mean, np.maximum(np.sqrt(variance), _LEAST_DEVIATION))
+
+
+def pooled_moments(
+    noisy: IntArray, n_rows: float, mechanism: DiscreteGaussian, *, count: int
+) -> Moments:
+    """Estimate those of the first ``count`` columns, with deviations drawn to each other's."""
+    found = noisy.astype(np.float64) / (n_rows * GRID)
+    noise2 = mechanism.sigma2 / (n_rows * GRID) ** 2
+    mean = np.clip(found[:count], -1.0, 1.0) / (1.0 + noise2 / _WIDE_MEAN_VARIANCE)
+    first = found.size // 2
+    variance = pooled_variances(found[first : first + count] - mean**2, math.sqrt(noise2))
+    return Moments(mean, np.sqrt(np.clip(variance, _LEAST_POOLED**2, 1.0)))
 
 
 def shared_column(column: Int16Array, mean: float, deviation: float, clip: float) -> Int16Array:

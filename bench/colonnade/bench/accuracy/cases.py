@@ -35,14 +35,9 @@ class Divided:
     fitted: Raw
     scored: Raw
 
-    def on_grid(self, bounds: list[Bounds], label_bounds: Bounds) -> tuple[Data, Data]:
-        """Return both parts on the grid, under the same bounds."""
-        first, second = (_on_grid(raw, bounds, label_bounds) for raw in (self.fitted, self.scored))
-        return first, second
-
     def declared(self) -> tuple[Data, Data]:
-        """Return both parts under the declared bounds."""
-        return self.on_grid(list(self.fitted.bounds), self.fitted.label_bounds)
+        """Return both parts on the grid, under the declared bounds."""
+        return _on_grid(self.fitted), _on_grid(self.scored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +110,6 @@ def _divide(whole: Raw, held_out: NDArray[np.bool_]) -> Divided:
     return Divided(part(~held_out), part(held_out))
 
 
-def _on_grid(raw: Raw, bounds: list[Bounds], label_bounds: Bounds) -> Data:
-    columns = [quantise(c, b, grid=GRID) for c, b in zip(raw.columns, bounds, strict=True)]
-    return Data(np.stack(columns), quantise(raw.label, label_bounds, grid=GRID), raw.splits)
+def _on_grid(raw: Raw) -> Data:
+    columns = [quantise(c, b, grid=GRID) for c, b in zip(raw.columns, raw.bounds, strict=True)]
+    return Data(np.stack(columns), quantise(raw.label, raw.label_bounds, grid=GRID), raw.splits)

@@ -15,7 +15,8 @@ from colonnade.bench.solvers.peers import measure_peers
 from colonnade.bench.solvers.speed import measure_growth, measure_speed
 from colonnade.cli.parser import WrongUsage
 
-PARTS = ("table2", "greedy", "dual", "speed", "growth", "memory", "peers")
+_PAPERS = {"dpcd": "table2", "dpscd": "dpscd"}
+PARTS = ("table2", "greedy", "dual", "speed", "growth", "memory", "peers", "dpscd")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "same loop in C; growth in rows and columns; accuracy beside other libraries."
     )
     parser.add_argument("--quick", action="store_true", help="less of each, under 50 s")
-    parser.add_argument("--paper", choices=("dpcd",), help="only this paper's table and figure")
+    parser.add_argument("--paper", choices=("dpcd", "dpscd"), help="only this paper's comparison")
     parser.add_argument("--only", choices=PARTS, help=f"one of {', '.join(PARTS)}")
     parser.add_argument(
         "--tune",
@@ -44,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure, and print the figures."""
     if arguments.tune and arguments.out is None:
         raise WrongUsage("--tune needs --out, for what it finds")
-    wanted = ("table2",) if arguments.paper else PARTS
+    wanted = PARTS if arguments.paper is None else (_PAPERS[arguments.paper],)
     if arguments.only is not None:
         wanted = (arguments.only,)
     with scratch(arguments.folder) as folder:
@@ -77,6 +78,12 @@ def _measure(
         some: dict[str, Any] = {"names": ("phishing",), "epsilons": (1.0,)} if quick else {}
         seeds = 1 if quick else 10
         result["dual"] = dual_rows(tables, seeds=seeds, again=arguments.tune, progress=say, **some)
+    if "dpscd" in wanted:
+        from colonnade.bench.solvers.dpscd import dpscd_rows  # noqa: PLC0415 (dp-accounting)
+
+        some = {"names": ("phishing",), "epsilons": (1.0,)} if quick else {}
+        seeds = 1 if quick else 10
+        result["dpscd"] = dpscd_rows(tables, seeds=seeds, progress=say, **some)
     if "speed" in wanted:
         rounds = 9 if quick else 21
         result["speed"] = measure_speed(tables, folder, rounds=rounds, progress=say)
@@ -115,6 +122,11 @@ def _text(result: dict[str, Any]) -> str:
         case = f"{row['data']} {row['loss']} epsilon {row['epsilon']:g}"
         told = f"accuracy {row['accuracy']:.3f}, the larger class {row['majority']:.3f}"
         lines.append(f"{case:<32}{row['solver']:<18}{told}")
+    for row in result.get("dpscd", ()):
+        case = f"{row['data']} {row['loss']} epsilon {row['epsilon']:g}"
+        whose = f"{row['solver']}, {row['accounting']}"
+        told = f"noise {row['noise']:>8.3f}  accuracy {row['accuracy']:.3f}"
+        lines.append(f"{case:<32}{whose:<14}{told}{'' if row['promise'] else '  no promise'}")
     for row in result.get("speed", ()):
         ratio = "no C compiler" if row["vs_reference"] is None else f"{row['vs_reference']:.2f}"
         lines.append(

@@ -125,9 +125,8 @@ def dual_rows(
     """Return the held-out accuracy of DP-SCD, its sequential variant and DP-SGD."""
     rows = []
     for name in names:
-        X, y = _unit_rows(*read_table(name, tables))
-        order = np.random.default_rng(0).permutation(y.size)
-        known, test = np.split(order, [3 * y.size // 4])
+        X, y = unit_rows(*read_table(name, tables))
+        known, test = split_rows(y.size)
         learn, check = np.split(known, [4 * known.size // 5])
         for kind in _LOSSES:
             for epsilon in epsilons:
@@ -156,7 +155,13 @@ def dual_rows(
     return rows
 
 
-def _unit_rows(X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+def split_rows(n_rows: int) -> tuple[IntArray, IntArray]:
+    """Return the rows to learn from, and a quarter to predict."""
+    known, test = np.split(np.random.default_rng(0).permutation(n_rows), [3 * n_rows // 4])
+    return known, test
+
+
+def unit_rows(X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Scale columns to [-1, 1] and rows to unit norm, as the paper does."""
     X = X / np.abs(X).max(axis=0)
     return X / np.linalg.norm(X, axis=1, keepdims=True), y
@@ -174,9 +179,9 @@ class Trial:
     train: IntArray
     test: IntArray
 
-    def error(self, setting: Setting, seed: int | None) -> float:
+    def error(self, setting: Setting, seed: int | None, *, plan: Plan | None = None) -> float:
         """Return the share of wrong predictions, with exact noise if ``seed`` is None."""
-        solver = _dual_solver(self.solver, setting)
+        solver = dual_solver(self.solver, setting)
         n_features = self.X.shape[1]
         design = dense_design(self.X[self.train], [Bounds(-1.0, 1.0)] * n_features)
         problem = _ridge_problem(self.kind, setting[0], n_features)
@@ -187,7 +192,7 @@ class Trial:
                 design,
                 self.y[self.train],
                 solver,
-                plan=_dual_plan(self.solver, setting[1:3], design.shape, self.epsilon),
+                plan=plan or dual_plan(self.solver, setting[1:3], design.shape, self.epsilon),
                 release=Direct(noise),
                 sampler=noise,
             )
@@ -196,7 +201,8 @@ class Trial:
         return float(np.mean(np.sign(self.X[self.test] @ coef) != self.y[self.test]))
 
 
-def _dual_solver(name: str, setting: Setting) -> Solver:
+def dual_solver(name: str, setting: Setting) -> Solver:
+    """Return a solver of `DUAL_GRIDS`."""
     _, times, batch, clip = setting
     if name == "sgd":
         return StochasticDescent(passes=times, batch_size=512, step=batch, clip=clip)
@@ -210,12 +216,13 @@ def _ridge_problem(kind: str, strength: float, n_features: int) -> Problem:
     return plain(_LOSSES[kind], ridge(strength), n_features)
 
 
-def _dual_plan(name: str, times: Setting, shape: tuple[int, int], epsilon: float) -> Plan:
+def dual_plan(name: str, times: Setting, shape: tuple[int, int], epsilon: float) -> Plan:
+    """Return the noise of a solver of `DUAL_GRIDS`, as this project prices it."""
     # The noise of SGD depends on its passes alone, and calibrating it takes a while.
     return _planned(name, (times[0], 1.0) if name == "sgd" else times, shape, epsilon)
 
 
 @cache
 def _planned(name: str, times: Setting, shape: tuple[int, int], epsilon: float) -> Plan:
-    solver = _dual_solver(name, (0.0, *times, 1.0))
+    solver = dual_solver(name, (0.0, *times, 1.0))
     return make_plan(solver, shape, epsilon=epsilon, delta=DUAL_DELTA)

@@ -143,33 +143,39 @@ def _paper(data: Data, loss: Loss, seed: int, *, quick: bool) -> float:
 def scaling(quick: bool, progress: Progress = lambda _: None) -> dict[str, object]:
     """Return error and uplink against rows, with slopes fitted on logarithmic axes.
 
-    Four parties with five columns each, correlation 0.3, plans as recommended. The error is the
+    Four parties with five columns each, correlation 0.3 (and 0, whose errors say what correlation
+    between parties costs), plans as recommended. The error is the
     excess of the mean squared error over that of the model that made the label, in units of the
     label's variance; the payload is what was really sent.
     """
     powers = range(6, 11, 2) if quick else range(6, 13)
     sizes = [round(10 ** (power / 2)) for power in powers]
-    errors, payloads = [], []
+    errors, alone, payloads = [], [], []
     for n_rows in sizes:
         progress(f"scaling: {n_rows} rows")
-        trials = [_trial(n_rows, FIRST_SEED + number) for number in range(1 if quick else 5)]
+        seeds = range(FIRST_SEED, FIRST_SEED + (1 if quick else 5))
+        trials = [_trial(n_rows, seed, 0.3) for seed in seeds]
+        apart = [_trial(n_rows, seed, 0.0)[0] for seed in seeds]
+        alone.append(round(statistics.median(apart), 4))
         errors.append(round(statistics.median(error for error, _ in trials), 4))
         payloads.append(round(statistics.median(payload for _, payload in trials)))
     return {
         "n": sizes,
         "error": errors,
+        "error_independent": alone,
         "payload_bytes": payloads,
         "error_slope": _slope(sizes, errors),
+        "error_slope_independent": _slope(sizes, alone),
         "payload_slope": _slope(sizes, payloads),
         "paper_error_slope": round(-2.0 / 3.0, 3),
         "paper_payload_slope": round(2.0 / 3.0, 3),
     }
 
 
-def _trial(n_rows: int, seed: int) -> tuple[float, int]:
-    made = make(n_rows, (5,) * 4, informative=5, correlation=0.3, seed=seed)
+def _trial(n_rows: int, seed: int, correlation: float) -> tuple[float, int]:
+    made = make(n_rows, (5,) * 4, informative=5, correlation=correlation, seed=seed)
     data = made.data()
-    case = Case("", 0.3, Loss.SQUARED, lambda _: data)
+    case = Case("", correlation, Loss.SQUARED, lambda _: data)
     plan: Plan = recommend(_problem(case, data, None))
     state, members = run(data, plan.spec, SeededNoise(seed), job=f"scaling {seed}")
     sent = sum(

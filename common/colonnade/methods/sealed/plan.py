@@ -17,11 +17,11 @@ from colonnade.methods.sealed.spec import Prices, SealedSpec
 from colonnade.privacy.accounting import RHO_UNIT, rho_from_units
 
 # Means: a noise of this many half ranges is enough; within these parts of the budget.
-_MEAN_NOISE = 0.01
+_MEAN_NOISE = 0.006
 _MEAN_PARTS = (0.01, 0.2)
 # Squared radius of a row's ball over the expected square: smaller where noise dominates, because it
 # grows with the ball. By rows times the root of a party's rho, for each of its columns.
-_REACHES, _STRENGTHS = (0.7, 1.6), (150.0, 600.0)
+_REACHES, _STRENGTHS = (0.6, 1.6), (150.0, 600.0)
 # Of what is left at a party: its Gram matrix, and the rest to products between parties.
 _GRAM_PART = 0.15
 # At a party that is screened: products with the label, the Gram matrix of all features and that of

@@ -22,7 +22,7 @@ from colonnade.linear.ball import (
     triangle_size,
 )
 from colonnade.linear.kernels import score
-from colonnade.linear.sums import sums
+from colonnade.linear.sums import pooled_variances, sums
 from colonnade.privacy.mechanisms import DiscreteGaussian, Mechanism
 from colonnade.solvers.context import Setting
 from colonnade.solvers.designs.dense import Columns
@@ -33,7 +33,6 @@ _MEAN_VARIANCE = 0.5
 # A column is scaled by its own variance and this part of the mean variance: the noise of rare
 # levels is not blown up to that of the others.
 _REGULARISED = 0.25
-_LEAST_PART = 0.1  # of the mean variance, that a column is taken to have
 _LEAST_VARIANCE = 1e-6
 
 
@@ -93,7 +92,7 @@ class Standard:
         return cls(
             features=np.arange(count),
             mean=mean[:-1],
-            variance=_shrunk(variance[:-1], noise),
+            variance=pooled_variances(variance[:-1], noise),
             label_mean=float(mean[-1]),
             label_deviation=math.sqrt(label),
         )
@@ -116,16 +115,6 @@ class Standard:
 def intercept_of(given: Setting) -> bool:
     """Return whether the last column is the intercept's, which no penalty applies to."""
     return bool(given.problem.scales[-1] == 0.0)
-
-
-def _shrunk(variances: FloatArray, noise: float) -> FloatArray:
-    """Draw noisy variances to their mean, by how much of their spread is noise."""
-    error = noise / math.sqrt(variances.size)
-    middle = max(float(variances.mean()) + error / 2.0, error, _LEAST_VARIANCE)
-    spread = float(((variances - middle) ** 2).mean()) - noise**2
-    sure = max(spread, 0.0) / (max(spread, 0.0) + noise**2) if noise else 1.0
-    shrunk: FloatArray = np.maximum(middle + sure * (variances - middle), _LEAST_PART * middle)
-    return shrunk
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,7 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Three organizations with made-up, messy files about partly the same people: enrol, align, "
         "plan, approve, fit and score, with real processes, and write a report."
     )
-    parser.add_argument("--epsilon", type=float, default=2.0, help="of the job; default 2")
+    parser.add_argument(
+        "--epsilon", type=float, default=3.0, help="of the job and its evaluation; default 3"
+    )
     parser.add_argument("--people", type=int, default=9000, help="in all; default 9000")
     parser.add_argument("--seed", type=int, default=0, help="of the made-up people")
     parser.add_argument("--out", type=Path, default=Path("runs"), help="default runs")
@@ -46,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
                 print(f"   {line}", file=sys.stderr)
             print(file=sys.stderr, flush=True)
 
-    with workplace(keep=arguments.keep, out=arguments.out) as folder:
+    with workplace(keep=arguments.keep, out=None) as folder:
         story = Story(
             folder, arguments.epsilon, arguments.people, arguments.seed, say, arguments.out
         )

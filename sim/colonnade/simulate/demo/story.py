@@ -38,6 +38,18 @@ PURPOSE = "readmission study"
 OFFICER = "officer.pem"
 RECEIVER = "hospital"
 _SCORED = 300
+_HUB = f"spiffe://{STUDY}/coordinator/{HUB}"
+_EVALUATION, _FOR_EVALUATION = "evaluation", 0.4  # part of epsilon
+_ALLOW_EVALUATION = f"""
+[[allow]]
+coordinator = "{_HUB}"
+kinds = ["evaluation"]
+features = ["*"]
+label = true
+max_epsilon = 20.0
+delta = 1e-6
+max_rounds = 10
+"""
 
 
 @dataclass(slots=True)
@@ -72,9 +84,11 @@ class Story:
         with self._running(study) as client:
             job = self._ask(client, study)
             self._approve(client, study, job)
-            report = self._fit(client, job)
-        write_grants(study, f"spiffe://{STUDY}/coordinator/{HUB}", job, RECEIVER, PURPOSE)
-        with self._running(study):
+            self._fit(client, job)
+        for purpose in (PURPOSE, _EVALUATION):
+            write_grants(study, _HUB, job, RECEIVER, purpose)
+        with self._running(study) as client:
+            report = self._evaluate(client, study, job)
             self._score(study, job, people, listed[RECEIVER][:_SCORED].tolist())
         self.found["folder"] = str(report.write(self.out / job[:12]))
         return self.found
@@ -145,6 +159,7 @@ class Story:
             text = text.replace("max_epsilon = 1.0", f"max_epsilon = {2 * self.epsilon}", 1)
             if party == RECEIVER:
                 text = text.replace("\n[[allow]]\n", '\n[[allow]]\napprove = "ask"\n', 1)
+                text += _ALLOW_EVALUATION
             path.write_text(text, "utf-8")
 
     def _align(self, client: Client) -> None:
@@ -173,6 +188,7 @@ class Story:
         asked = typed(
             *("job", "submit", "--credentials", study.operator_credentials, "--target", LABEL),
             *("--loss", "logistic", "--epsilon", self.epsilon, "--purpose", PURPOSE, "--yes"),
+            *("--evaluate", _FOR_EVALUATION * self.epsilon),
         )
         job = str(asked["job_id"])
         plan = client.show(job).job
@@ -202,7 +218,7 @@ class Story:
             "Approve", [*sentences(case)[:5], "the officer signs; the decision is in the ledger"]
         )
 
-    def _fit(self, client: Client, job: str) -> JobReport:
+    def _fit(self, client: Client, job: str) -> None:
         client.wait(job)
         report = client.report(job)
         uplink, joint = report["uplink"], report["privacy"]["joint"]
@@ -223,6 +239,25 @@ class Story:
                 f"spent: epsilon {joint['spent']['epsilon']:.3f} for one person at all three",
                 f"what left: {size(uplink['payload_bytes'])} of noisy integers, as predicted",
                 f"what goes with {LABEL} most: {names or 'nothing that stands out of the noise'}",
+            ],
+        )
+
+    def _evaluate(self, client: Client, study: Study, job: str) -> JobReport:
+        """Measure the model on people who were kept out of the fit."""
+        typed(
+            *("job", "evaluate", job, "--credentials", study.operator_credentials),
+            *("--epsilon", _FOR_EVALUATION * self.epsilon),
+        )
+        report = client.report(job)
+        told = report["evaluation"]
+        self.found["evaluation"] = {
+            name: told[name] for name in ("metric", "value", "error", "epsilon")
+        }
+        self.say(
+            "Evaluate on people who were kept out of the fit",
+            [
+                f"{told['metric'].upper()} {told['value']:.3f}, give or take {told['error']:.3f}",
+                f"a noisy histogram left the hospital; it costs epsilon {told['epsilon']:.3f}",
             ],
         )
         return report

@@ -15,7 +15,7 @@ from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.fixedpoint import GRID
 from colonnade.linear.ball import BALL, MAX_COEF, MAX_OFFSET, UNIT, Projection
 from colonnade.methods.base import Part
-from colonnade.methods.column_moments import Moments, moments_of
+from colonnade.methods.column_moments import Moments, moments_of, pooled_moments
 from colonnade.methods.moments.rows import MAX_SKETCH
 from colonnade.methods.moments.solver.people import MeansSpec, present
 from colonnade.methods.moments.spec import MEANS
@@ -38,12 +38,12 @@ class Scales:
         for part in spec.parts:
             mechanism, code = spec.made(part, MEANS)
             count = present(spec, part, bodies)
-            found = moments_of(code.decode(bodies[part.party][MEANS]), count, mechanism)
-            count = len(part.features)
-            features[part.party] = Moments(found.mean[:count], found.deviation[:count])
+            noisy, width = code.decode(bodies[part.party][MEANS]), len(part.features)
+            features[part.party] = pooled_moments(noisy, count, mechanism, count=width)
             if spec.sums_label(part):
-                label_mean = float(found.mean[count])
-                label_deviation = float(found.deviation[count])
+                found = moments_of(noisy, count, mechanism)
+                label_mean = float(found.mean[width])
+                label_deviation = float(found.deviation[width])
         return cls(features, label_mean, label_deviation)
 
     def projection(
