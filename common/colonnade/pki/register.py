@@ -18,7 +18,7 @@ from colonnade.pki.certificates import certificate_pem, certificates_from_pem
 from colonnade.pki.files import file_faults, read_bounded, write_whole
 from colonnade.pki.identity import fingerprint, fingerprint_from_text, identity_of
 
-ISSUED, REVOKED = "issued", "revoked.txt"
+ISSUED, REVOKED, _ROOT = "issued", "revoked.txt", "root.pem"
 WARN_DAYS = 14
 """From so many days before its end on, a certificate is warned about and may be renewed."""
 
@@ -52,8 +52,8 @@ def note_issued(authority: Path, leaf: x509.Certificate) -> None:
 def issued(authority: Path) -> list[Issued]:
     """Return the newest certificate of every member and key, by name."""
     with file_faults(authority):
-        if not authority.is_dir():
-            raise BadInput(f"{authority} is no folder of an authority")
+        if not (authority / _ROOT).is_file():
+            raise BadInput(f"{authority} is no folder of an authority; it has no {_ROOT}")
         paths = sorted((authority / ISSUED).glob("*.pem"))
         leaves = [certificates_from_pem(read_bounded(path), path)[0] for path in paths]
     denied, newest = revoked_keys(authority), dict[tuple[str, str], Issued]()
@@ -97,6 +97,8 @@ def revoke(authority: Path, who: str, *, reason: str, denylist: Path | None = No
     """
     if not reason.strip() or not reason.isprintable():
         raise BadInput("the reason is empty, or cannot be shown; say why, for the record")
+    if denylist is not None and not denylist.is_file():  # one that nobody reads denies nobody
+        raise BadInput(f"{denylist} is no file; name the denylist that the coordinator reads")
     known = issued(authority)
     found = [each for each in known if who in (each.identity, each.identity.split("/")[-1])]
     if not found:
@@ -121,7 +123,7 @@ def _fingerprint(text: str) -> str:
 def _add(path: Path, lines: Sequence[str]) -> None:
     """Add lines to a denylist that can be read; all of them or none."""
     with file_faults(path):
-        before = path.read_text("utf-8").splitlines() if path.exists() else []
+        before = path.read_text("utf-8", "replace").splitlines() if path.exists() else []
         denied = _denied(before, path)
         new = [line for line in lines if fingerprint_from_text(line.split()[0]) not in denied]
         after = [*before, *new]

@@ -10,6 +10,7 @@ from support.sealed import JOB, before, problem_of, request_of, small_data
 from colonnade.core.errors import BudgetExceeded, RequestConflict
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.export import export_lines, verify_export
+from colonnade.linear.ball import BALL
 from colonnade.methods.sealed.geometry import SHIELD_UNIT
 from colonnade.methods.sealed.kinds import SEAL, SHIELD, Stage
 from colonnade.methods.sealed.plan import recommend
@@ -63,8 +64,17 @@ def test_the_stored_buckets_carry_the_noise_that_was_paid_for() -> None:
     # The mean square of 4096 Gaussians errs by sqrt(2 / 4096) = 2.2 % of itself; rounding to units
     # of 16 steps adds 21 to a variance of millions. Half the noise would be 75 % less.
     assert float(np.mean(noise**2.0)) / shield.sigma2 == pytest.approx(1.0, abs=5 * 0.022)
-    # A replaced row moves one bucket by 2 BALL at most: the price of the formula.
     assert shield.cost == -(-shield.l2_sensitivity2 * 2**50 // (2 * shield.sigma2))
+
+
+def test_a_replaced_row_moves_the_buckets_by_no_more_than_the_shield_is_priced_for() -> None:
+    scale, shield = SPEC.rows(SEAL, SPEC.part("p1")).scale, SPEC.shield(SPEC.part("p1"))
+    assert shield is not None
+    rows = np.zeros((2, DATA.label.size), np.int16)
+    one, two = rows.copy(), rows.copy()
+    one[0, 77], two[0, 77] = BALL, -BALL  # opposite ends of the ball: the furthest that a row moves
+    moved = scale.sums(one, b"seed") - scale.sums(two, b"seed")
+    assert float((moved**2.0).sum()) == shield.l2_sensitivity2
 
 
 def test_what_is_sealed_and_what_is_multiplied_are_the_same_noisy_rows() -> None:

@@ -21,6 +21,7 @@ from colonnade.server.methods.base import (
     count_used,
     whole_states,
 )
+from colonnade.server.methods.sealed.contribution import sealed_contribution
 from colonnade.server.methods.sealed.state import decode_state, encode_state
 from colonnade.server.methods.sealed.steps import SealedSolver, SealedState
 from colonnade.server.methods.sealed.summary import gram_part, sealed_promise, sealed_section
@@ -143,6 +144,7 @@ def sealed_findings(
     return replace(
         found,
         section=sealed_section(algorithm.spec),
+        contribution=sealed_contribution(solver, state),
         promise=partial(sealed_promise, algorithm.spec, algorithm.job.delta),
         also={} if summary is None else {MOMENTS.section: summary},
     )

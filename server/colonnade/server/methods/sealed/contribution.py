@@ -1,0 +1,50 @@
+"""What each party's columns explain, as a sealed job's products tell."""
+
+from typing import Any
+
+import numpy as np
+
+from colonnade.core.arrays import FloatArray, IntArray
+from colonnade.linear.explained import Shares, party_models
+from colonnade.linear.gram import within_ball
+from colonnade.methods.moments.solver.contribution import told
+from colonnade.methods.moments.solver.scales import Scales
+from colonnade.methods.problem import Loss
+from colonnade.server.methods.sealed.estimates import own_gram
+from colonnade.server.methods.sealed.steps import SealedSolver, SealedState
+
+_LEAST = 0.2  # of a variance
+
+
+def sealed_contribution(solver: SealedSolver, state: SealedState) -> dict[str, Any] | None:
+    """Return each party's contribution as JSON values; None before the rounds are over."""
+    if not solver.finished(state):
+        return None
+    spec, found = solver.spec, solver.estimate(state)
+    penalty, classes = spec.penalty * found.error, spec.loss is Loss.LOGISTIC
+    shares = Shares(found.gram, found.target, found.errors[:-1] ** 2, found.errors[-1] ** 2)
+    # What the ball leaves of the label's variance, as the owner's Gram matrix tells.
+    label = float(own_gram(spec, spec.owner, state.bodies).gram[-1, -1]) / spec.label_weight**2
+    ones = np.ones(len(found.target))
+    shares = shares.undone(ones, ones * min(max(label, _LEAST), 1.0) ** -0.5)
+
+    def solve(places: IntArray) -> FloatArray:
+        gram, target = found.gram[np.ix_(places, places)], found.target[places]
+        return within_ball(gram, target, spec.radius, l1=penalty)
+
+    def fitted(model: FloatArray) -> FloatArray:
+        return shares.fitted(model) if classes else model
+
+    spans, first = {}, 0
+    for part in spec.parts:
+        last = first + len(solver.kept(state, part))
+        spans[part.party], first = slice(first, last), last
+    mean = Scales.of(spec, state.bodies).label_mean
+    rate = min(max((1.0 + mean) / 2.0, 1e-4), 1.0 - 1e-4) if classes else None
+    whole = fitted(solve(np.arange(first)))
+    return {
+        party: told("alone", shares.of(fitted(models.alone)), rate)
+        | told("without", shares.of(fitted(models.without)), rate)
+        | told("lost", shares.lost(whole, fitted(models.without)), None)
+        for party, models in party_models(first, spans, solve).items()
+    }
