@@ -52,6 +52,7 @@ bench: $(STAMP)  ## the benchmarks and the crash harness
 	$(BIN)/colonnade bench core
 	$(BIN)/colonnade bench vertical
 	$(BIN)/colonnade bench crash
+	$(BIN)/colonnade bench faults --quick
 
 e2e: $(STAMP)    ## build the images and run the containers' tests; needs a Docker engine, or root to start one
 	COLONNADE_E2E=1 $(BIN)/pytest tests/e2e

@@ -187,8 +187,11 @@ def test_memory_is_counted_against_the_data() -> None:
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     rows = json.loads(told.stdout)
     cells = {(row["form"], row["solver"]) for row in rows}
-    assert cells == {(form, solver) for form in memory.FORMS for solver in SOLVERS}
-    assert set(memory.SOLVERS) == set(SOLVERS)
+    # The solver gram works on chunks of rows, of which it holds 64-bit sums: what it needs besides
+    # the data does not grow with the rows, and is more than these.
+    others = set(SOLVERS) - {"gram"}
+    assert cells == {(form, solver) for form in memory.FORMS for solver in others}
+    assert set(memory.SOLVERS) == others
     for row in rows:
         # With a second copy by rows it is 1.5 and what a step needs; ADMM's rows have a state.
         if row["form"] == "dense":

@@ -4,8 +4,8 @@ import contextlib
 import hashlib
 from pathlib import Path
 
-import apsw
 import pytest
+from support.ledgers import unsync_commits
 
 from colonnade.bench.crash.corruption import run_corruptions
 from colonnade.bench.crash.counters import Counters
@@ -232,14 +232,7 @@ def test_kills_catch_a_second_charge(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_power_cuts_catch_normal_synchronisation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = storage_module._connect
-
-    def normal(path: Path, *, vfs: str | None) -> apsw.Connection:
-        database = real(path, vfs=vfs)
-        database.execute("PRAGMA synchronous = NORMAL")
-        return database
-
-    monkeypatch.setattr(storage_module, "_connect", normal)
+    unsync_commits(monkeypatch)
     assert run_images(tmp_path, 100).total > 0
 
 
@@ -247,14 +240,7 @@ def test_power_cuts_catch_a_lost_release_when_the_mirror_is_not_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # With NORMAL and a blind start, what was sent is gone and would be drawn again.
-    real = storage_module._connect
-
-    def normal(path: Path, *, vfs: str | None) -> apsw.Connection:
-        database = real(path, vfs=vfs)
-        database.execute("PRAGMA synchronous = NORMAL")
-        return database
-
-    monkeypatch.setattr(storage_module, "_connect", normal)
+    unsync_commits(monkeypatch)
     monkeypatch.setattr(ledger_module, "load_state", _load_blindly)
     counters = run_images(tmp_path, 100)
     assert counters.re_drawn > 0

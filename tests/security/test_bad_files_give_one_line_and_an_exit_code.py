@@ -142,7 +142,8 @@ KINDS = ("missing", "folder", "empty", "binary", "marked", "wide", "cut", "deep"
 # A folder is where something may be written, and where an ingested table or a ledger may be.
 # A byte order mark says that a table is UTF-16.
 MAY_WORK = (
-    {(place, "wide") for place in ("party ingest source", "predict data", "party suggest source")}
+    {("pki revoke denylist", "empty")}  # it denies nobody yet
+    | {(place, "wide") for place in ("party ingest source", "predict data", "party suggest source")}
     | {(place, "folder") for place in PLACES if place.endswith((" out", " keep"))}
     | {
         (place, "folder")

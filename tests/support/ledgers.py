@@ -3,12 +3,15 @@
 import hashlib
 from pathlib import Path
 
+import apsw
 import numpy as np
+import pytest
 
 from colonnade.core.arrays import IntArray
 from colonnade.ledger.create import LedgerConfig, create_ledger, memory_ledger, open_ledger
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.ledger import Ledger
+from colonnade.ledger.storage import sqlite as storage_module
 from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.mechanisms import DiscreteGaussian
@@ -34,6 +37,18 @@ def new_ledger(kind: str, folder: Path, **config: object) -> Ledger:
     files = LedgerFiles(folder / "ledger")
     create_ledger(files, LedgerConfig(**config), clock=lambda: 1.7e9)  # type: ignore[arg-type]
     return open_ledger(files, clock=lambda: 1.7e9)
+
+
+def unsync_commits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plant a bug: commits are acknowledged before they are on the disk."""
+    real = storage_module._connect
+
+    def normal(path: Path, *, vfs: str | None) -> apsw.Connection:
+        database = real(path, vfs=vfs)
+        database.execute("PRAGMA synchronous = NORMAL")
+        return database
+
+    monkeypatch.setattr(storage_module, "_connect", normal)
 
 
 def spending(ledger: Ledger) -> tuple[object, ...]:

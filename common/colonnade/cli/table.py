@@ -112,6 +112,7 @@ _BENCH = _verbs(
     (BENCH,),
     core="noise, score, sketch, selection, durable releases",
     crash="kill, cut, fill and corrupt a ledger; count the harm",
+    faults="a federation simulated from a seed, with every fault; count what does not hold",
     vertical="the federation: accuracy beside its references, scaling, uplink, speed, memory",
     solvers="the single-site solvers: the paper's errors, speed against C, growth, peers",
     accuracy="jobs and solvers beside the best that one place can do; papers' tables",

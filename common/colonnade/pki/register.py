@@ -123,7 +123,7 @@ def _fingerprint(text: str) -> str:
 def _add(path: Path, lines: Sequence[str]) -> None:
     """Add lines to a denylist that can be read; all of them or none."""
     with file_faults(path):
-        before = path.read_text("utf-8").splitlines() if path.exists() else []
+        before = path.read_text("utf-8", "replace").splitlines() if path.exists() else []
         denied = _denied(before, path)
         new = [line for line in lines if fingerprint_from_text(line.split()[0]) not in denied]
         after = [*before, *new]

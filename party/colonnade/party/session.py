@@ -58,18 +58,39 @@ async def hold_session(
 ) -> None:
     """Attach and answer until the stream ends; the reason it ended is raised."""
     async with _channel(dial) as stub:
-        request = vault.enrolment()
-        known = await stub.Enrol(request, timeout=_CALL_S, metadata=dial.metadata)
-        # Before the hello: a coordinator refuses that of a ledger that was rolled back, and then
-        # shows nothing by which the ledger could tell.
-        await asyncio.to_thread(vault.check_known, known)
-        # A session stays as long as it can; keepalive notices a peer that is gone.
-        call = stub.Attach(metadata=dial.metadata)
-        session = _Session(call, vault, meter, pace, attached)
-        try:
-            await session.run(dial.program)
-        finally:
-            call.cancel()
+        await attend(
+            stub,
+            vault,
+            meter,
+            pace=pace,
+            program=dial.program,
+            metadata=dial.metadata,
+            attached=attached,
+        )
+
+
+async def attend(
+    stub: Any,
+    vault: Vault,
+    meter: Meter,
+    *,
+    pace: Pace,
+    program: str,
+    metadata: Any = None,
+    attached: Callable[[], None] | None = None,
+) -> None:
+    """Enrol, attach and answer over ``stub``, whatever carries its calls."""
+    known = await stub.Enrol(vault.enrolment(), timeout=_CALL_S, metadata=metadata)
+    # Before the hello: a coordinator refuses that of a ledger that was rolled back, and then
+    # shows nothing by which the ledger could tell.
+    await asyncio.to_thread(vault.check_known, known)
+    # A session stays as long as it can; keepalive notices a peer that is gone.
+    call = stub.Attach(metadata=metadata)
+    session = _Session(call, vault, meter, pace, attached)
+    try:
+        await session.run(program)
+    finally:
+        call.cancel()
 
 
 @asynccontextmanager

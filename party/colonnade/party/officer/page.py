@@ -2,7 +2,8 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,7 +13,7 @@ from colonnade.ledger.export import Verified, summarise
 from colonnade.ledger.state import LedgerState
 from colonnade.party.officer.reading import paid_for, reason_of, standing_of
 from colonnade.privacy.accounting import format_units
-from colonnade.report.parts import Cell, Fact, Facts, Fold, Note, Page, Section
+from colonnade.report.parts import Cell, Fact, Facts, Fold, Note, Page, Section, Table
 from colonnade.report.render import render_page
 from colonnade.report.views.cells import plain_table
 from colonnade.report.views.glossary import kind_words
@@ -34,7 +35,7 @@ def evidence_page(found: Verified, delta: float) -> str:
     page = Page(
         title=f"Evidence of {summary.party}",
         headline=f"{summary.party} was asked for {jobs} jobs and refused {len(refused)} of them.",
-        lead=f"{len(decided)} decisions of people are on record, each signed. What follows is in "
+        lead=f"Decisions of people on record, each signed: {len(decided)}. What follows is in "
         "the signed file beside this page; that file is the evidence, and anybody can verify it.",
         chips=(("good", "verified when it was written"),)
         if not summary.simulation
@@ -84,7 +85,7 @@ def _budget(state: LedgerState, delta: float) -> Section:
     ]
     head = ("of", "cap", "spent", "set aside", "left")
     about = f"At delta {delta:g}. Rho adds up, epsilon does not."
-    table = plain_table("caps", "Caps and what was spent", head, lines, about=about)
+    table = _table("caps", "Caps and what was spent", head, lines, about=about)
     return Section("budget", "Budget", "Budget", (), (table,))
 
 
@@ -105,7 +106,7 @@ def _jobs(state: LedgerState, times: Mapping[str, int], delta: float) -> Section
             )
         )
     head = ("job", "name", "asked by", "purpose", "outcome", "at most", "paid")
-    table = plain_table("jobs", "Every job that was proposed", head, lines, texts=5)
+    table = _table("jobs", "Every job that was proposed", head, lines, texts=5)
     text = "Accepted or refused: the specification of each is in the file, byte for byte."
     return Section("jobs", "Jobs", "Jobs", (text,), (table,))
 
@@ -122,7 +123,7 @@ def _decisions(decided: Sequence[Mapping[str, Any]]) -> Section:
         for entry in decided
     ]
     head = ("when", "job", "verdict", "reason", "approver's key")
-    table = plain_table("decisions", "Every decision of a person", head, lines, texts=5)
+    table = _table("decisions", "Every decision of a person", head, lines, texts=5)
     text = "Each is signed by the key that is named; the file has the signatures."
     return Section("decisions", "Decisions", "Decisions", (text,), (table,) if lines else ())
 
@@ -138,7 +139,7 @@ def _left(log: Sequence[Mapping[str, Any]]) -> Section:
         for at, count in messages.items()
         for job, kind in (at,)
     ]
-    table = plain_table(
+    table = _table(
         "left", "What left", ("job", "what", "messages", "payload bytes"), lines, texts=2
     )
     text = "From the party's own log of what it sent, which is in the file line by line."
@@ -188,6 +189,20 @@ def _times(entries: Sequence[Mapping[str, Any]]) -> dict[str, int]:
         if entry["type"] == "proposed":
             times.setdefault(entry["job"], entry["time"])
     return times
+
+
+def _table(
+    key: str,
+    title: str,
+    head: Sequence[str],
+    lines: Iterable[Sequence[Cell]],
+    *,
+    texts: int = 1,
+    about: str = "",
+) -> Table:
+    """Return a table whose rows become lists on a phone."""
+    made = plain_table(key, title, head, lines, texts=texts, about=about)
+    return replace(made, layout="stack")
 
 
 def _number(value: int) -> Cell:

@@ -1,0 +1,1 @@
+"""A whole federation in one process from one seed: virtual time, disk and network, and faults."""
