@@ -21,8 +21,8 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-demo: $(STAMP)   ## a hospital, a laboratory and an insurer fit one model, as real processes here
-	$(BIN)/colonnade simulate
+demo: $(STAMP)   ## three organizations, three messy files: align, approve, fit, score, as real processes here
+	$(BIN)/colonnade demo
 
 proto: $(STAMP)  ## generate the protobuf bindings again
 	$(BIN)/python proto/generate.py

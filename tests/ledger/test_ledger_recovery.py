@@ -10,6 +10,7 @@ from support.ledgers import CAP, MECHANISM, digest, key
 
 from colonnade.core.errors import BudgetExceeded, VerificationFailed
 from colonnade.ledger import export
+from colonnade.ledger.bundle import head_statement
 from colonnade.ledger.caps import signed_cap
 from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
 from colonnade.ledger.drafts import ReleaseRequest
@@ -156,7 +157,7 @@ def exported(*entries: Entry, time: int = 1) -> list[str]:
         "chain_hash": head.hex(),
         "spent": spent,
     }
-    signature = SIGNER.sign(export._head_statement(canonical(told)))
+    signature = SIGNER.sign(head_statement(told))
     return [*lines, canonical({**told, "signature": signature.hex()})]
 
 

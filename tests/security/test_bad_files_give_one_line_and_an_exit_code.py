@@ -110,6 +110,8 @@ PLACES = {
     "ledger export out": "ledger export ledger --out BAD/x",
     "ledger cap": "ledger cap BAD --rho 2 --reason why",
     "ledger cap approver": "ledger cap ledger --rho 2 --reason why --approver-key BAD",
+    "ledger evidence": "ledger evidence --config BAD --out new.jsonl",
+    "ledger evidence out": "ledger evidence --config party.toml --out BAD/x",
     "ledger approvers": "ledger approvers BAD",
     "ledger approvers mirror": "ledger approvers ledger --mirror BAD",
     "ledger approvers add": "ledger approvers ledger --add BAD --reason why",

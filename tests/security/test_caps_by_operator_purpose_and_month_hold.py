@@ -11,6 +11,7 @@ from support.ledgers import MECHANISM, digest, key
 
 from colonnade.cli.main import main
 from colonnade.core.errors import BadInput, BudgetExceeded, LedgerDamaged
+from colonnade.ledger.caps import MONTH, OPERATOR, PURPOSE
 from colonnade.ledger.create import LedgerConfig, create_ledger, memory_ledger, open_ledger
 from colonnade.ledger.entries import Admitted, AdmittedTogether, Charged, Entry
 from colonnade.ledger.job_entries import Proposed
@@ -18,7 +19,6 @@ from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.lines import line_of
 from colonnade.ledger.receipts import key_to_pem, public_bytes
 from colonnade.ledger.recovery import recover_ledger
-from colonnade.ledger.scopes import MONTH, OPERATOR, PURPOSE
 from colonnade.ledger.state import REFUSALS, LedgerState
 from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.methods.job import job_id

@@ -97,6 +97,11 @@ _LEDGER = _verbs(
     approvers="show or change whose keys decide on jobs and caps",
     recover="create a new ledger after damage or a restored backup",
 )
+_LEDGER |= _verbs(
+    "colonnade.cli.ledger",
+    (PARTY,),
+    evidence="one signed file: jobs, decisions, charges, policies, what left; and a page",
+)
 _BENCH = _verbs(
     "colonnade.bench.commands",
     (BENCH,),
@@ -134,6 +139,11 @@ COMMANDS = Command(
             "colonnade.simulate.command",
             _BOTH,
             _SIMULATIONS,
+        ),
+        "demo": Command(
+            "the whole story: three messy files to a model, scores and a report",
+            "colonnade.simulate.demo.command",
+            _BOTH,
         ),
         "plan": Command(
             "rounds, noise, bytes and accuracy to expect, before any data is read",

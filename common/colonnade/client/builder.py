@@ -69,6 +69,7 @@ def build_job(
         groups=groups,
         presence=knows_presence(chosen[0].alignment),
         people=people,
+        shields={each.party: each.sealed_shield for each in chosen if each.sealed_shield},
         sealed=not (lack := sealed_lack(chosen, features, target=target)),
     )
     if lack and plan.spec.kind == SealedSpec.kind:

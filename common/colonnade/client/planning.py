@@ -59,6 +59,7 @@ def plan_of(
     presence: bool = False,
     people: Mapping[tuple[str, ...], int] | None = None,
     sealed: bool = False,
+    shields: Mapping[str, int] | None = None,
 ) -> Plan:
     """Return the recommended plan, with what was asked for in its place.
 
@@ -67,7 +68,8 @@ def plan_of(
     whole plan is made smaller until it does not. ``groups`` are those of the features, by party;
     ``presence`` says that tables know whom a party has, and ``people`` how many people one party or
     two have, as far as an alignment told. ``sealed`` says that all parties' policies grant products
-    under encryption: without it a plan has none unless the options ask for them.
+    under encryption: without it a plan has none unless the options ask for them. ``shields`` are
+    what policies ask of rows in such products, by party, in units.
     """
     for name, (least, most) in _COUNTS.items():
         count = getattr(options, name)
@@ -85,6 +87,7 @@ def plan_of(
             presence=presence,
             people=people or {},
             sealed=sealed,
+            shields=shields or {},
         )
         costliest = max(plan.spec.max_units(party) for party in features)
         if options.scope == "joint" or costliest * len(features) <= units:
@@ -104,6 +107,7 @@ def _planned(
     presence: bool,
     people: Mapping[tuple[str, ...], int],
     sealed: bool,
+    shields: Mapping[str, int],
 ) -> Plan:
     try:
         problem = Problem(
@@ -116,6 +120,7 @@ def _planned(
             groups=groups,
             presence=presence,
             people=people,
+            shields=shields,
         )
         kind = _kind(options, problem, sealed=sealed)
         if (plan := method_of(kind).plan) is None:

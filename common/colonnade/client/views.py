@@ -147,9 +147,10 @@ class PartyOffer:
         The most people whom it lets an alignment list.
     ledger_key
         Signs its messages in an alignment or a sealed job.
-    sealed_peers, sealed_columns
+    sealed_peers, sealed_columns, sealed_shield
         With whom it takes part in sealed jobs, by the ledger keys that it pinned, and with how many
-        columns at most; nobody unless its policy says so.
+        columns at most; nobody unless its policy says so. What its rows are to be shielded for, in
+        units; 0 for no shield.
     session
         What the coordinator knows of its latest session.
 
@@ -183,6 +184,7 @@ class PartyOffer:
     ledger_key: bytes = b""
     sealed_peers: dict[str, bytes] = field(default_factory=dict)
     sealed_columns: int = 0
+    sealed_shield: int = 0
     session: PartySession = field(default_factory=PartySession)
 
     @property
@@ -257,5 +259,6 @@ def offer_from_proto(party: jobs_pb2.PartyStatus) -> PartyOffer:
         ledger_key=party.ledger_key,
         sealed_peers={printable(each.party): each.ledger_key for each in party.sealed.peers},
         sealed_columns=party.sealed.columns,
+        sealed_shield=party.sealed.shield_units,
         session=session_from_proto(party),
     )

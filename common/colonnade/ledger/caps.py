@@ -1,10 +1,149 @@
-"""Caps are signed: by the ledger's key, and by the approver's where the ledger names one."""
+"""Caps: how they are signed, and those beside the table's, by operator, purpose and month.
 
-from dataclasses import replace
+A cap is signed by the ledger's key, and a raise by an approver's where the ledger names one.
+
+Each is a budget of its own, of every account: what jobs of one operator (for one purpose, admitted
+in one month) have spent or set aside of the account may not exceed it. A scope without a cap is
+bounded by the table's alone. The same filter (`privacy.accounting.Budget`) runs for all of them, in
+the fold of the ledger's entries. What is spent is counted whether there is a cap or not, so that
+one that is set later counts what came before.
+
+The month is the one that the machine's clock said when the job was admitted, as the entry states.
+A clock that is wrong moves spending to another month; the table's cap does not know months.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from colonnade.core.errors import BudgetExceeded
 from colonnade.ledger.entries import CapSet, canonical
+from colonnade.privacy.accounting import Budget, format_units
+from colonnade.privacy.membership import MEMBERSHIP
+
+OPERATOR, PURPOSE, MONTH = "operator", "purpose", "month"
+SCOPES = (OPERATOR, PURPOSE, MONTH)
+MONTHS = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
+
+Place = tuple[str, str]  # a scope and the operator, purpose or month
+
+
+@dataclass(frozen=True, slots=True)
+class ScopedBudget:
+    """What the jobs of one operator, purpose or month may cost, did, and may still, in units."""
+
+    scope: str
+    name: str
+    cap: int | None  # None without one
+    spent: int  # by the account that paid most
+    reserved: int
+
+    @property
+    def left(self) -> int:
+        """What the cap leaves room for."""
+        return max(0, (self.cap or 0) - self.spent - self.reserved)
+
+
+@dataclass(slots=True)
+class ScopedCaps:
+    """The caps by scope, and what was spent and set aside under each, by account."""
+
+    caps: dict[Place, int] = field(default_factory=dict)
+    places: dict[str, tuple[Place, ...]] = field(default_factory=dict)  # of a job
+    spent: dict[Place, dict[str, int]] = field(default_factory=dict)
+    reserved: dict[Place, dict[str, int]] = field(default_factory=dict)
+    floors: dict[Place, int] = field(default_factory=dict)  # adopted after a recovery, by everybody
+
+    def cap(self, place: Place) -> int | None:
+        """Return the cap of a place: its own, or the default of its scope."""
+        return self.caps.get(place, self.caps.get((place[0], "")))
+
+    def check(self, places: tuple[Place, ...], account: str, units: int) -> None:
+        """Refuse what a cap of one of the places does not leave room for."""
+        for place in places:
+            if (cap := self.cap(place)) is None:
+                continue
+            used = self._used(place, _people(account))
+            if units > cap - used:
+                raise BudgetExceeded(
+                    f"the job may cost {format_units(units)} but "
+                    f"{format_units(max(0, cap - used), left=True)} is left under the cap of "
+                    f"{format_units(cap, left=True)} of {told(place)}; ask for less or raise it"
+                )
+
+    def check_cap(self, place: Place, units: int) -> None:
+        """Refuse a cap below what is spent or set aside."""
+        scope, name = place
+        if scope not in SCOPES or not name.isprintable():
+            raise ValueError("a cap is of no operator, purpose or month")
+        if scope == MONTH and name and not MONTHS.fullmatch(name):
+            raise ValueError("a cap is of no month")
+        Budget(units, self._used(place, ""))
+        for other in {*self.spent, *self.reserved, *self.floors}:
+            if other == place or (other[0] == scope and not name and other not in self.caps):
+                accounts = {*self.spent.get(other, ()), *self.reserved.get(other, ()), ""}
+                for account in accounts:
+                    Budget(units, self._used(other, account))
+
+    def check_outside(self, job: str, account: str, units: int) -> None:
+        """Refuse a charge that no admission covers, unless the job's places have room for it."""
+        if job not in self.places and any(scope == MONTH for scope, _ in self.caps):
+            raise BudgetExceeded(
+                "under a cap by month a release is paid for by an admitted job; admit it first"
+            )
+        self.check(self.places.get(job, ()), account, units)
+
+    def adopt(self, place: Place, units: int) -> None:
+        """Count what a ledger that was recovered from had spent in a place."""
+        if place in self.floors or place[0] not in SCOPES or units <= 0:
+            raise ValueError("a scope adopts once, and something")
+        if (cap := self.cap(place)) is not None:
+            Budget(cap).charge(units)
+        self.floors[place] = units
+
+    def reserve(self, job: str, account: str, units: int) -> None:
+        """Count what a job set aside; less than nothing frees it."""
+        self._add(self.reserved, job, account, units)
+
+    def spend(self, job: str, account: str, units: int) -> None:
+        """Count what a job paid."""
+        self._add(self.spent, job, account, units)
+
+    def budgets(self) -> Iterator[ScopedBudget]:
+        """Yield every place with a cap or with spending, in order."""
+        for place in sorted({*self.caps, *self.spent, *self.reserved, *self.floors}):
+            yield self.budget(place)
+
+    def budget(self, place: Place) -> ScopedBudget:
+        """Return the budget of a place, for the account that used most of it."""
+        spent, reserved = self.spent.get(place, {}), self.reserved.get(place, {})
+        most = max({*spent, *reserved, ""}, key=lambda each: self._used(place, each))
+        held = reserved.get(most, 0)
+        return ScopedBudget(*place, self.cap(place), self._used(place, most) - held, held)
+
+    def _used(self, place: Place, account: str) -> int:
+        floor = self.floors.get(place, self.floors.get((place[0], ""), 0))
+        spent, reserved = self.spent.get(place, {}), self.reserved.get(place, {})
+        return floor + spent.get(account, 0) + reserved.get(account, 0)
+
+    def _add(self, counts: dict[Place, dict[str, int]], job: str, account: str, units: int) -> None:
+        people = _people(account)
+        for place in self.places.get(job, ()):
+            at = counts.setdefault(place, {})
+            at[people] = at.get(people, 0) + units
+
+
+def told(place: Place) -> str:
+    """Return a place for people."""
+    scope, name = place
+    return f"{scope} {name or '(none said)'}"
+
+
+def _people(account: str) -> str:
+    """Return who pays: alignments are paid by the people of the table, from an account beside."""
+    return "" if account == MEMBERSHIP else account
 
 
 def cap_statement(ledger_id: str, seq: int, entry: CapSet) -> bytes:

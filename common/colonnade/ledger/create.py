@@ -14,12 +14,11 @@ import apsw
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from colonnade.core.errors import BadInput, LedgerDamaged
-from colonnade.ledger.caps import signed_cap
+from colonnade.ledger.caps import Place, signed_cap
 from colonnade.ledger.entries import Adopted, Bound, CapSet, Closed, Entry, Opened
 from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.lines import entry_time, line_of
 from colonnade.ledger.receipts import key_to_pem, ledger_key_from_file, public_bytes
-from colonnade.ledger.scopes import Place
 from colonnade.ledger.state import LedgerState
 from colonnade.ledger.storage.base import MemoryStorage, Row
 from colonnade.ledger.storage.files import LedgerFiles, sync_path, write_private

@@ -12,12 +12,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from colonnade.core.errors import LedgerDamaged, VerificationFailed
-from colonnade.ledger.entries import Bound, canonical
+from colonnade.ledger.bundle import Attached, head_line, head_statement
+from colonnade.ledger.caps import ScopedBudget
+from colonnade.ledger.entries import Bound
 from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.receipts import Receipt, verify
-from colonnade.ledger.scopes import ScopedBudget
 from colonnade.ledger.state import LedgerState
 from colonnade.privacy.membership import MembershipNoise
+
+_NOTHING = Attached().digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,25 +64,31 @@ class Summary:
 def export_lines(ledger: Ledger) -> Iterator[str]:
     """Yield the lines of an export, the signed head last."""
     yield from ledger.lines()
-    head = {
-        "type": "head",
-        "ledger_id": ledger.opened.ledger_id,
-        "seq": ledger.head.seq,
-        "chain_hash": ledger.head.chain_hash.hex(),
-        "spent": ledger.head.spent,
-    }
-    signature = ledger.sign(_head_statement(canonical(head)))
-    yield canonical({**head, "signature": signature.hex()})
+    yield head_line(ledger.state, ledger.sign)
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What a file that verifies holds."""
+
+    state: LedgerState
+    attached: Attached
+    lines: tuple[str, ...]  # the entries
 
 
 def verify_export(lines: Iterable[str], *, receipt: Receipt | None = None) -> Summary:
+    """Recompute everything in an export or a bundle, and add it up."""
+    return summarise(verify_lines(lines, receipt=receipt).state)
+
+
+def verify_lines(lines: Iterable[str], *, receipt: Receipt | None = None) -> Verified:
     """Recompute everything in an export; `VerificationFailed` names the first thing that is wrong.
 
     An export proves that it is consistent and signed by the key it names. That the key is the
     right one, and that the export is not an older one, only someone outside can know: compare the
     public key, and give a ``receipt`` that the export must contain.
     """
-    state, head = LedgerState(), dict[str, object]()
+    state, attached, head, entries = LedgerState(), Attached(), dict[str, object](), list[str]()
     for line in lines:
         if head:
             raise VerificationFailed(
@@ -87,30 +96,53 @@ def verify_export(lines: Iterable[str], *, receipt: Receipt | None = None) -> Su
             )
         if '"type":"head"' in line:
             head = _read_head(line)
-            continue
-        try:
-            state.apply(line)
-        except LedgerDamaged as error:
-            raise VerificationFailed(f"the export does not verify: {error}") from None
+        elif Attached.is_one(line):
+            attached.take(line)
+        else:
+            if attached.lines:
+                raise VerificationFailed("an entry comes after what is attached to the entries")
+            _apply(state, line)
+            entries.append(line)
     opened = state.opened
     if opened is None or not head:
         raise VerificationFailed("the export is cut short; ask for it again")
-    signature = head.pop("signature")
-    told = (head.get("seq"), head.get("chain_hash"), head.get("spent"), head.get("ledger_id"))
-    found = (state.head.seq, state.head.chain_hash.hex(), state.total, opened.ledger_id)
-    if told != found:
-        raise VerificationFailed("the export's entries do not add up to its head; ask for it again")
-    statement = _head_statement(canonical(head))
+    _check_head(state, attached, head)
     public_key = bytes.fromhex(opened.public_key)
-    if not verify(public_key, bytes.fromhex(str(signature)), statement):
-        raise VerificationFailed("the export's head is not signed by the ledger's key")
     if receipt is not None and not (
         receipt.signed_by(public_key) and state.on_chain(receipt.seq, receipt.chain_hash)
     ):
         raise VerificationFailed(
             "the export does not contain the receipt; it is older or another ledger's"
         )
-    return summarise(state)
+    return Verified(state, attached, tuple(entries))
+
+
+def _apply(state: LedgerState, line: str) -> None:
+    try:
+        state.apply(line)
+    except LedgerDamaged as error:
+        raise VerificationFailed(f"the export does not verify: {error}") from None
+
+
+def _check_head(state: LedgerState, attached: Attached, head: dict[str, object]) -> None:
+    """Refuse a head that is not of these lines, or not signed."""
+    if state.opened is None:
+        raise ValueError("an empty ledger has no head")
+    signature = head.pop("signature")
+    told = (head.get("seq"), head.get("chain_hash"), head.get("spent"), head.get("ledger_id"))
+    found = (state.head.seq, state.head.chain_hash.hex(), state.total, state.opened.ledger_id)
+    if told != found:
+        raise VerificationFailed("the export's entries do not add up to its head; ask for it again")
+    if (head.get("attached", 0), head.get("attached_sha256", _NOTHING)) != (
+        attached.lines,
+        attached.digest,
+    ):
+        raise VerificationFailed("what is attached to the entries was changed or left out")
+    public_key = bytes.fromhex(state.opened.public_key)
+    if not verify(public_key, bytes.fromhex(str(signature)), head_statement(head)):
+        raise VerificationFailed("the export's head is not signed by the ledger's key")
+    if attached.lines:
+        attached.check(state)
 
 
 def _read_head(line: str) -> dict[str, object]:
@@ -167,7 +199,3 @@ def summarise(state: LedgerState) -> Summary:
         bound=state.bound,
         abandoned=len(state.abandoned),
     )
-
-
-def _head_statement(text: str) -> bytes:
-    return b"colonnade export v1\0" + text.encode()

@@ -24,7 +24,7 @@ from colonnade.core.errors import (
     LedgerFailed,
     LedgerRolledBack,
 )
-from colonnade.ledger.caps import signed_cap
+from colonnade.ledger.caps import MONTH, signed_cap
 from colonnade.ledger.decisions import approvers_statement, signed_approvers
 from colonnade.ledger.drafts import (
     Draft,
@@ -43,7 +43,6 @@ from colonnade.ledger.heads import Evidence, SignedHead, evidence_line, knows
 from colonnade.ledger.job_entries import ApproversSet, Decided, Declined, PolicyNoted, Proposed
 from colonnade.ledger.lines import entry_time, line_of
 from colonnade.ledger.receipts import Receipt, public_bytes
-from colonnade.ledger.scopes import MONTH
 from colonnade.ledger.state import REFUSALS, Head, LedgerState, Refusal, abandonment
 from colonnade.ledger.storage.base import MAX_BODY_BYTES, Row, Storage
 from colonnade.ledger.storage.loading import load_state

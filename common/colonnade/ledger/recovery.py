@@ -33,10 +33,10 @@ from dataclasses import replace
 import apsw
 
 from colonnade.core.errors import BadInput, LedgerDamaged
+from colonnade.ledger.caps import SCOPES, Place
 from colonnade.ledger.create import Clock, LedgerConfig, create_ledger
 from colonnade.ledger.heads import Evidence, SignedHead, evidence_in, knows
 from colonnade.ledger.receipts import Receipt, ledger_key_from_file
-from colonnade.ledger.scopes import SCOPES, Place
 from colonnade.ledger.state import Head, LedgerState
 from colonnade.ledger.storage.files import LedgerFiles, hold_lock, stop_ledger, sync_path
 from colonnade.ledger.storage.mirror import HeadMirror, Mark

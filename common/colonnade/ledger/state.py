@@ -18,7 +18,7 @@ from colonnade.core.errors import (
     ReleasePurged,
     RequestConflict,
 )
-from colonnade.ledger.caps import cap_statement
+from colonnade.ledger.caps import MONTH, MONTHS, OPERATOR, PURPOSE, Place, ScopedCaps, cap_statement
 from colonnade.ledger.decisions import REFUSE, Docket, check_keys
 from colonnade.ledger.entries import (
     Abandoned,
@@ -40,12 +40,12 @@ from colonnade.ledger.entries import (
 from colonnade.ledger.job_entries import ApproversSet, Decided, Declined, PolicyNoted, Proposed
 from colonnade.ledger.lines import GENESIS, chain, entry_from_line
 from colonnade.ledger.receipts import verify
-from colonnade.ledger.scopes import MONTH, MONTHS, OPERATOR, PURPOSE, Place, ScopedCaps
 from colonnade.privacy.accounting import MAX_UNITS, Budget, format_units
 from colonnade.privacy.disclosure import PREDICTION, Disclosure
 from colonnade.privacy.mechanisms import Mechanism
 from colonnade.privacy.membership import MEMBERSHIP, Covered, MembershipNoise
 from colonnade.privacy.records import mechanism_from_record
+from colonnade.privacy.ring_noise import HOSTILE
 
 Refusal: TypeAlias = (
     AwaitingApproval
@@ -63,6 +63,9 @@ REFUSALS = (
     ReleasePurged,
     RequestConflict,
 )
+
+
+_PAYS_FOR = {MEMBERSHIP: "alignments", HOSTILE: "shields of sealed jobs"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +164,9 @@ class LedgerState:
         return self.spent.get(account, self.floor)
 
     def accounts(self) -> set[str]:
-        """Return the clients' accounts that an entry names: not the table's own three."""
+        """Return the clients' accounts that an entry names: not the table's own four."""
         named = {*self.caps, *self.spent, *(account for _, account in self.admitted)}
-        return named - {"", MEMBERSHIP, PREDICTION}
+        return named - {"", MEMBERSHIP, PREDICTION, HOSTILE}
 
     def confirmed(self) -> frozenset[str]:
         """Return the clients' accounts that the ledger began with, or had after a forced binding.
@@ -251,10 +254,10 @@ class LedgerState:
         try:
             self.unreserved(account).charge(units)
         except BudgetExceeded as error:
-            if account != MEMBERSHIP:
+            if account not in _PAYS_FOR:
                 raise
             raise BudgetExceeded(
-                f"in the account {MEMBERSHIP!r}, which pays for alignments: {error}"
+                f"in the account {account!r}, which pays for {_PAYS_FOR[account]}: {error}"
             ) from None
         self.scoped.check(self.places(job, month), account, units)
         return True

@@ -40,6 +40,7 @@ class Problem:
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)  # of the features, by party
     presence: bool = False  # whether tables say whom a party has
     people: Mapping[tuple[str, ...], int] = field(default_factory=dict)  # of one party or two
+    shields: Mapping[str, int] = field(default_factory=dict)  # that policies ask of sealed jobs
 
     def __post_init__(self) -> None:
         if not self.features or not all(self.features.values()):

@@ -23,6 +23,9 @@ from colonnade.core.arrays import IntArray
 from colonnade.privacy.accounting import RHO_UNIT
 from colonnade.privacy.sampling import NoiseSource
 
+# The account that pays for shields: what is left if peers do not follow the protocol.
+HOSTILE = "hostile"
+
 # Noise on the low number, in raw units: with less the Hint-RLWE argument has no room.
 LEAST_LOW_SIGMA2 = 1 << 34
 # Noise on the high number, in steps: wider than any field. A sample times the high step, which is

@@ -43,6 +43,7 @@ The report object (``schema.Report`` has its types)::
                          probabilities, for the logistic loss of vertical jobs: mean_probability
                          of this job, base_rate, log_loss, base_rate_log_loss
     sealed               only for sealed jobs: experimental, promise (in words), parties, buckets,
+                         shields (rho by party, 0 for none),
                          max_key_bits and opened_bits: what a key may open, and by party does
                          releases: party, kind, rho and promise: "everybody",
                              "peers-follow-the-protocol" or "encrypted"; holds: the same in words
@@ -67,6 +68,10 @@ The report object (``schema.Report`` has its types)::
     contribution         where it is known, by party: the share that its columns explain alone, that
                          all others explain without them, and that is lost then, with standard
                          errors; for classes also alone_auc and without_auc; else None
+
+    prediction           only for predictions, which promise nothing: model (SHA-256), receiver,
+                         purpose, parties, middle (parties left out), rows, delivered, promise (in
+                         words), learned: who, what
 
 The report of a fit at one site (``"colonnade fit report"``; `colonnade.cli.fit.output` lists its
 fields) is read into the same `Report`.

@@ -8,6 +8,8 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from colonnade.report.parts import Page
+from colonnade.report.prediction_page import prediction_page
 from colonnade.report.schema import Report
 from colonnade.report.text import clean
 from colonnade.report.views.page import page_of
@@ -16,7 +18,13 @@ _HERE = Path(__file__).parent
 
 
 def render(report: Report) -> str:
-    """Return the whole page; it needs nothing but itself, and may fetch nothing."""
+    """Return the page of a report."""
+    found = report.prediction
+    return render_page(page_of(report) if found is None else prediction_page(report, found))
+
+
+def render_page(page: Page) -> str:
+    """Return a whole page; it needs nothing but itself, and may fetch nothing."""
     style = _asset("tokens.css") + _asset("components.css") + _asset("report.css")
     script = _asset("ui.js")
     policy = (
@@ -26,7 +34,7 @@ def render(report: Report) -> str:
     template = _environment().get_template("page.html.j2")
     # Our own files, which are the same for every report.
     assets = {"style": Markup(style), "script": Markup(script)}  # noqa: S704
-    return template.render(page=page_of(report), policy=policy, **assets)
+    return template.render(page=page, policy=policy, **assets)
 
 
 @functools.cache

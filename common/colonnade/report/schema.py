@@ -115,6 +115,7 @@ class ClientUplink(Value, frozen=True):
     answers: dict[str, tuple[int, ...]]
     payload_bytes: dict[str, tuple[int, ...]]
     intercept_bytes: int = 0
+    sums: bool = False
 
 
 class Uplink(Value, frozen=True):
@@ -207,6 +208,27 @@ class Rounds(Value, frozen=True):
     done: int
 
 
+class Learned(Value, frozen=True):
+    """What somebody learns."""
+
+    who: str
+    what: str
+
+
+class Prediction(Value, frozen=True):
+    """Rows that were scored for one party."""
+
+    model: str
+    receiver: str
+    purpose: str
+    parties: tuple[str, ...]
+    middle: tuple[str, ...]
+    rows: int
+    delivered: bool
+    promise: str
+    learned: tuple[Learned, ...]
+
+
 class Report(Value, frozen=True):
     """All that a report says."""
 
@@ -239,6 +261,7 @@ class Report(Value, frozen=True):
     contribution: dict[str, Contribution] | None = None
     evaluation: Evaluation | None = None
     fit: Fit | None = None
+    prediction: Prediction | None = None
 
     @property
     def over_clients(self) -> bool:

@@ -132,6 +132,7 @@ class Sealed(Value, frozen=True):
     promise: str
     parties: tuple[str, ...]
     buckets: int
+    shields: dict[str, float]
     max_key_bits: int
     opened_bits: dict[str, int]
     releases: tuple[SealedRelease, ...]
@@ -192,6 +193,7 @@ class Clients(Value, frozen=True):
     answers_by_client: dict[str, tuple[int, ...]]
     meant: int = 0
     variant: str = "paper"
+    aggregate: str = "none"
     steps: int = 0
     intercept_bytes: int = 0
     payload_by_client: dict[str, tuple[int, ...]] = {}

@@ -5,6 +5,7 @@ ask for at all: which jobs, over which columns, at which price.
 """
 
 import datetime as dt
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -21,7 +22,7 @@ from colonnade.methods.registry import kinds, method_of
 from colonnade.party.alignment.policy import TEMPLATE as ALIGN_TEMPLATE
 from colonnade.party.alignment.policy import AlignAllowance, AlignTable, Approvals, Approve
 from colonnade.party.prediction.policy import TEMPLATE as PREDICT_TEMPLATE
-from colonnade.party.prediction.policy import PredictAllowance, PredictTable, granted
+from colonnade.party.prediction.policy import PredictAllowance, PredictTable
 from colonnade.party.sealed.policy import TEMPLATE as SEALED_TEMPLATE
 from colonnade.party.sealed.policy import SealedGrant, grant_of, objection_to
 from colonnade.pki.identity import COORDINATOR, Identity
@@ -132,18 +133,12 @@ class Policy:
 
     def with_columns(self, columns: Mapping[str, Sequence[str]]) -> "Policy":
         """Return the policy in which a raw column's name stands for all that it becomes."""
-        return replace(
-            self,
-            allowances=tuple(
-                replace(
-                    each,
-                    features=tuple(
-                        name for named in each.features for name in columns.get(named, (named,))
-                    ),
-                )
-                for each in self.allowances
-            ),
-        )
+
+        def spread(each: Allowance) -> Allowance:
+            names = (columns.get(named, (named,)) for named in each.features)
+            return replace(each, features=tuple(itertools.chain.from_iterable(names)))
+
+        return replace(self, allowances=tuple(map(spread, self.allowances)))
 
     def for_coordinator(self, coordinator: Identity) -> tuple[Allowance, ...]:
         """Return what a coordinator may ask for; refuse one that may ask for nothing."""
@@ -175,20 +170,12 @@ class Policy:
         return _fewest(reasons, "the policy has no [[align]] for this coordinator").needed
 
     def approve_prediction(
-        self,
-        spec: PredictionSpec,
-        job: str,
-        party: str,
-        *,
-        coordinator: Identity,
-        today: dt.date,
+        self, spec: PredictionSpec, job: str, *, party: str, coordinator: Identity, today: dt.date
     ) -> PredictAllowance:
         """Return the grant for a model of ``job``, or refuse a request that fits none."""
-        allowances = self._predictions_for(coordinator)
-        found = granted(allowances, spec, job, party=party, today=today)
-        if isinstance(found, str):
-            raise PolicyRefused(found)
-        return found
+        rules = self._predictions_for(coordinator)
+        reasons = [(rule, rule.objection(spec, job, party, today)) for rule in rules]
+        return _fewest(reasons, "the policy has no [[predict]] for this coordinator")
 
     def approve(self, job: Job, party: str, *, coordinator: Identity, today: dt.date) -> Allowance:
         """Return the allowance that a job fits and that needs the fewest people.
@@ -215,7 +202,7 @@ class Policy:
         return features, any(each.label for each in allowed)
 
 
-Rule = TypeVar("Rule", Allowance, AlignAllowance)
+Rule = TypeVar("Rule", Allowance, AlignAllowance, PredictAllowance)
 
 
 def _fewest(objections: Sequence[tuple[Rule, str | None]], nothing: str) -> Rule:
@@ -246,6 +233,7 @@ class _AllowTable(Strict, frozen=True):
     sealed: str = ""
     sealed_peers: dict[str, str] = {}  # noqa: RUF012 - msgspec copies it
     sealed_columns: Count | None = None
+    hostile_epsilon: Positive | None = None
 
     def __post_init__(self) -> None:
         self.allowance()
@@ -272,7 +260,13 @@ class _AllowTable(Strict, frozen=True):
             approvals=self.approvals,
             purposes=self.purposes,
             operators=self.operators,
-            sealed=grant_of(self.sealed, self.sealed_peers, self.sealed_columns, kinds=self.kinds),
+            sealed=grant_of(
+                self.sealed,
+                self.sealed_peers,
+                self.sealed_columns,
+                hostile_epsilon=self.hostile_epsilon,
+                kinds=self.kinds,
+            ),
         )
 
     def _max_units(self) -> int:

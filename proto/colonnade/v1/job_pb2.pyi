@@ -279,7 +279,7 @@ class SealedPrices(_message.Message):
     def __init__(self, gram: _Optional[int] = ..., cross: _Optional[int] = ..., wide: _Optional[int] = ..., label: _Optional[int] = ...) -> None: ...
 
 class Sealed(_message.Message):
-    __slots__ = ("mean_units", "prices", "buckets", "keep", "groups", "label_lanes", "loss", "label_weight", "reach", "wide_reach", "label_reach", "bucket_reach", "radius", "penalty", "presence", "overlap")
+    __slots__ = ("mean_units", "prices", "buckets", "keep", "groups", "label_lanes", "loss", "label_weight", "reach", "wide_reach", "label_reach", "bucket_reach", "radius", "penalty", "presence", "overlap", "shields")
     MEAN_UNITS_FIELD_NUMBER: _ClassVar[int]
     PRICES_FIELD_NUMBER: _ClassVar[int]
     BUCKETS_FIELD_NUMBER: _ClassVar[int]
@@ -296,6 +296,7 @@ class Sealed(_message.Message):
     PENALTY_FIELD_NUMBER: _ClassVar[int]
     PRESENCE_FIELD_NUMBER: _ClassVar[int]
     OVERLAP_FIELD_NUMBER: _ClassVar[int]
+    SHIELDS_FIELD_NUMBER: _ClassVar[int]
     mean_units: int
     prices: _containers.RepeatedCompositeFieldContainer[SealedPrices]
     buckets: int
@@ -312,7 +313,8 @@ class Sealed(_message.Message):
     penalty: float
     presence: bool
     overlap: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, mean_units: _Optional[int] = ..., prices: _Optional[_Iterable[_Union[SealedPrices, _Mapping]]] = ..., buckets: _Optional[int] = ..., keep: _Optional[int] = ..., groups: _Optional[int] = ..., label_lanes: _Optional[int] = ..., loss: _Optional[_Union[Loss, str]] = ..., label_weight: _Optional[float] = ..., reach: _Optional[float] = ..., wide_reach: _Optional[float] = ..., label_reach: _Optional[float] = ..., bucket_reach: _Optional[float] = ..., radius: _Optional[float] = ..., penalty: _Optional[float] = ..., presence: _Optional[bool] = ..., overlap: _Optional[_Iterable[int]] = ...) -> None: ...
+    shields: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, mean_units: _Optional[int] = ..., prices: _Optional[_Iterable[_Union[SealedPrices, _Mapping]]] = ..., buckets: _Optional[int] = ..., keep: _Optional[int] = ..., groups: _Optional[int] = ..., label_lanes: _Optional[int] = ..., loss: _Optional[_Union[Loss, str]] = ..., label_weight: _Optional[float] = ..., reach: _Optional[float] = ..., wide_reach: _Optional[float] = ..., label_reach: _Optional[float] = ..., bucket_reach: _Optional[float] = ..., radius: _Optional[float] = ..., penalty: _Optional[float] = ..., presence: _Optional[bool] = ..., overlap: _Optional[_Iterable[int]] = ..., shields: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Admm(_message.Message):
     __slots__ = ("rounds", "sampled", "sampling", "minimum", "round_timeout_s", "participations", "release_units", "gamma", "lipschitz", "step", "dual_weight", "loss", "l1", "l2", "box", "intercept", "radius_bits", "coarse", "variant", "radii", "intercept_rounds", "intercept_units", "client_rows", "aggregate")
@@ -488,7 +490,7 @@ class MomentsState(_message.Message):
     def __init__(self, round: _Optional[int] = ..., parts: _Optional[_Iterable[_Union[MomentsState.Part, _Mapping]]] = ..., intercept: _Optional[int] = ...) -> None: ...
 
 class SealedGrant(_message.Message):
-    __slots__ = ("peers", "columns")
+    __slots__ = ("peers", "columns", "shield_units")
     class Peer(_message.Message):
         __slots__ = ("party", "ledger_key")
         PARTY_FIELD_NUMBER: _ClassVar[int]
@@ -498,9 +500,11 @@ class SealedGrant(_message.Message):
         def __init__(self, party: _Optional[str] = ..., ledger_key: _Optional[bytes] = ...) -> None: ...
     PEERS_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    SHIELD_UNITS_FIELD_NUMBER: _ClassVar[int]
     peers: _containers.RepeatedCompositeFieldContainer[SealedGrant.Peer]
     columns: int
-    def __init__(self, peers: _Optional[_Iterable[_Union[SealedGrant.Peer, _Mapping]]] = ..., columns: _Optional[int] = ...) -> None: ...
+    shield_units: int
+    def __init__(self, peers: _Optional[_Iterable[_Union[SealedGrant.Peer, _Mapping]]] = ..., columns: _Optional[int] = ..., shield_units: _Optional[int] = ...) -> None: ...
 
 class RelayedBody(_message.Message):
     __slots__ = ("party", "kind", "body")

@@ -31,7 +31,7 @@ from colonnade.party.prediction.people import names_of
 from colonnade.party.prediction.store import PredictionFolder
 from colonnade.party.sealed.policy import key_to_text
 from colonnade.simulate.federation import FEDERATION, HUB, Federation, only_mine
-from colonnade.simulate.processes import Processes
+from colonnade.simulate.processes import Places, Processes
 from colonnade.simulate.run import Show
 from colonnade.simulate.sites import Column, Site
 
@@ -84,9 +84,16 @@ def run_prediction(
     }
 
 
-@only_mine()
 def grant(federation: Federation, job: str, receiver: str) -> None:
     """Let every party's policy grant the job's model to ``receiver``, with all keys pinned."""
+    write_grants(federation, f"spiffe://{FEDERATION}/coordinator/{HUB}", job, receiver, _PURPOSE)
+
+
+@only_mine()
+def write_grants(
+    federation: Places, coordinator: str, job: str, receiver: str, purpose: str
+) -> None:
+    """Add a grant of a job's model to every party's policy."""
     keys = {}
     for party in federation.parties:
         ledger = open_ledger(federation.ledger(party))
@@ -94,13 +101,13 @@ def grant(federation: Federation, job: str, receiver: str) -> None:
         ledger.close()
     peers = ", ".join(f"{json.dumps(name)} = {json.dumps(key)}" for name, key in keys.items())
     for party in federation.parties:
-        with (federation.folder / party / "policy.toml").open("a") as file:
+        with federation.party_config(party).with_name("policy.toml").open("a") as file:
             file.write(f"""
 [[predict]]
-coordinator = "spiffe://{FEDERATION}/coordinator/{HUB}"
+coordinator = {json.dumps(coordinator)}
 job = "{job}"
 receiver = {json.dumps(receiver)}
-purpose = "{_PURPOSE}"
+purpose = {json.dumps(purpose)}
 max_rows = {MAX_ROWS}
 until = 9999-12-31
 peers = {{ {peers} }}

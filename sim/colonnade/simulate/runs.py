@@ -115,6 +115,8 @@ def _text(result: Result, lines: Sequence[str]) -> str:
     if "clients" in uplink:  # how many answers come is not known before the job
         each, most = uplink["clients"]["body_bytes"], uplink["predicted_most_bytes"]
         answers = f"{result['answers']} answers of {each} bytes"
+        if uplink["clients"].get("sums"):
+            answers = f"sums of {each} bytes over {result['answers']} answers"
         bytes_ = f"{uplink['payload_bytes']} payload bytes: {answers}; predicted at most {most}"
     return "\n".join(
         [

@@ -17,6 +17,7 @@ from colonnade.client.admm_planning import _participations
 from colonnade.linear.losses import LOGISTIC
 from colonnade.methods.admm.plan import participations_of
 from colonnade.methods.admm.prox import Client
+from colonnade.methods.admm.spec import Aggregate, Variant
 from colonnade.methods.job import Job
 from colonnade.report import read, to_html
 from colonnade.report.schema_parts import Clients
@@ -116,6 +117,45 @@ def test_bytes_are_by_client_and_what_was_predicted_is_a_maximum() -> None:
     page = to_html(report)
     assert f"20 answers of {size} bytes each" in page
     assert "predicted before the job" not in page
+
+
+PLAN: dict[str, Any] = {
+    "variant": Variant.PLANNED,
+    "radii": (1024, 800),
+    "intercept_rounds": 2,
+    "intercept_units": PRICE // 2,
+    "client_rows": 4,
+    "rounds": 4,
+    "sampled": 4,
+}
+
+
+def test_a_report_of_a_plan_says_what_each_kind_cost_and_sent() -> None:
+    job = admm_job(TWO, **PLAN)
+    report, spec = reported(job), job.method.spec  # type: ignore[attr-defined]
+    clients, uplink = report["clients"], report["uplink"]
+    assert (clients["variant"], clients["meant"]) == ("planned", 2 * 4 + 2 * 4)
+    assert clients["local"]["max"]["units"] <= clients["local"]["promised"]["units"]
+    assert uplink["payload_bytes"] == uplink["predicted_bytes"] <= uplink["predicted_most_bytes"]
+    sent = sum(map(sum, uplink["clients"]["payload_bytes"].values()))
+    assert sent == uplink["payload_bytes"] == 8 * spec.body_bytes + 7 * spec.intercept_bytes
+    page = to_html(report)
+    assert "then the intercept alone" in page
+    assert "Hosts released the sums" not in page
+
+
+def test_a_report_of_sums_says_what_left_the_hosts_and_against_whom_it_holds() -> None:
+    report = reported(admm_job(TWO, **PLAN, minimum=3, aggregate=Aggregate.HOST))
+    alone = reported(admm_job(TWO, **PLAN, minimum=3))
+    uplink = report["uplink"]
+    assert uplink["payload_bytes"] == uplink["predicted_bytes"]
+    assert uplink["clients"]["sums"]
+    assert uplink["clients"]["payload_bytes"] == {}
+    page = to_html(report)
+    assert "holds against everybody but its host" in page
+    assert "sums of" in page
+    # One sum may carry a whole round: the figure that nobody enforces counts one noise, not three.
+    assert report["clients"]["central"]["epsilon"] > alone["clients"]["central"]["epsilon"]
 
 
 def test_what_clients_spent_under_the_cap_is_never_less_than_in_this_job() -> None:

@@ -19,6 +19,7 @@ from colonnade.methods.problem import Solution
 from colonnade.party import runtime
 from colonnade.party.scoring import write_predictions
 from colonnade.privacy.disclosure import PREDICTION
+from colonnade.report import to_html
 from colonnade.server.store.sql import Database
 from colonnade.simulate.federation import free_port
 from colonnade.wire.jobspec import job_to_bytes
@@ -67,6 +68,10 @@ async def test_scores_equal_those_of_a_joined_table_bit_for_bit(tmp_path: Path) 
         assert row["payload_bytes"] == row["predicted_bytes"]
     assert found["prediction"]["delivered"]
     assert "No differential privacy" in found["privacy"]["statement"]
+    page = to_html(found)
+    assert "NO DIFFERENTIAL PRIVACY" in page
+    assert "two parties besides the receiver are honest" in page
+    assert "ε" not in page  # nothing is promised, so no amount is shown
     for ledger in study.ledgers.values():
         lines = list(export_lines(ledger))
         accounts = {each.name: each for each in verify_export(lines).accounts}

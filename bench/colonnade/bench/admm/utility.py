@@ -87,16 +87,17 @@ class Case:
     loss: Loss
 
 
-def cases(effort: Effort, folder: Path | None) -> list[Case]:
-    """Return the made-up cases, and the public tables that are at hand."""
+def cases(effort: Effort, folder: Path | None, *, skewed: bool = False) -> list[Case]:
+    """Return the made-up cases and the public tables at hand; ``skewed`` sorts clients by label."""
+    case = functools.partial(_case, clients=effort.clients, skewed=skewed)
     found = [
-        _case(f"synthetic ({loss.value})", _synthetic(effort, loss), loss, effort.clients)
+        case(f"synthetic ({loss.value})", _synthetic(effort, loss), loss)
         for loss in (Loss.SQUARED, Loss.LOGISTIC)
     ]
     if folder is None:
         return found
     return found + [
-        _case(name, load(folder, name, parties=1), (TABLES | FRESH)[name].loss, effort.clients)
+        case(name, load(folder, name, parties=1), (TABLES | FRESH)[name].loss)
         for name in effort.tables
     ]
 
@@ -108,10 +109,11 @@ def _synthetic(effort: Effort, loss: Loss) -> Data:
     ).data()
 
 
-def _case(name: str, data: Data, loss: Loss, clients: int) -> Case:
+def _case(name: str, data: Data, loss: Loss, *, clients: int, skewed: bool) -> Case:
     order = np.random.default_rng(5).permutation(data.label.size)
     learn, judge = np.split(order, [int(0.8 * order.size)])
-    parts = partition(data.columns[:, learn], data.label[learn], clients, seed=5)
+    rows = data.columns[:, learn], data.label[learn]
+    parts = partition(*rows, clients, seed=5, skewed=skewed)
     held = Client(np.ascontiguousarray(data.columns[:, judge]), data.label[judge])
     return Case(name, parts, held, loss)
 
@@ -217,7 +219,12 @@ def bench_of(case: Case, epsilon: float) -> Bench:
 
 
 def planned_spec(
-    case: Case, epsilon: float, *, aggregate: str = "none", hosts: int = 1
+    case: Case,
+    epsilon: float,
+    *,
+    aggregate: str = "none",
+    hosts: int = 1,
+    likeness: str = "alike",
 ) -> AdmmSpec:
     """Return the job as `colonnade job admm` plans it; how many rows clients have is public."""
     rows = round(statistics.mean(client.label.size for client in case.clients))
@@ -228,7 +235,8 @@ def planned_spec(
         rounds=ROUNDS,
         sampled=len(case.clients) // PART,
         aggregate=aggregate,
-        expected_rows=rows,
+        clients=likeness,
+        expected_rows=rows if likeness == "alike" else None,
     )
     features = len(case.held_out.columns)
     return admm_spec(options, clients=len(case.clients), features=features, hosts=hosts)

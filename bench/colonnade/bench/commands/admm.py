@@ -4,11 +4,11 @@ import argparse
 import json
 from typing import Any
 
-from colonnade.bench.admm import paper, scale, utility
+from colonnade.bench.admm import paper, scale, skewed, utility
 from colonnade.bench.admm.figures import write_figures
 from colonnade.bench.scratch import add_bench_options, public_tables, say, scratch
 
-PARTS = ("utility", "paper", "scale")
+PARTS = ("utility", "skewed", "paper", "scale")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +29,9 @@ def run(arguments: argparse.Namespace) -> int:
         effort = utility.QUICK if quick else utility.FULL
         tables = arguments.data or public_tables()
         result["utility"] = utility.utility(effort, tables, say)
+    if arguments.only in (None, "skewed"):
+        tables = arguments.data or public_tables()
+        result["skewed"] = skewed.skewed_rows(quick, tables, say)
     if arguments.only in (None, "paper"):
         result["paper"] = paper.paper_rows(paper.QUICK if quick else paper.FULL, say)
     if arguments.only in (None, "scale"):
@@ -44,6 +47,8 @@ def _text(result: dict[str, Any]) -> str:
     lines: list[str] = []
     if "utility" in result:
         lines += [*_utility_lines(result["utility"]), ""]
+    if "skewed" in result:
+        lines += [*_skewed_lines(result["skewed"]), ""]
     if "paper" in result:
         lines += [*_paper_lines(result["paper"]), ""]
     if "throughput" in result:
@@ -63,6 +68,19 @@ def _utility_lines(rows: list[dict[str, Any]]) -> list[str]:
         )
         lines.append(f"{name:<40}{shown}")
     return lines
+
+
+def _skewed_lines(rows: list[dict[str, Any]]) -> list[str]:
+    names = ("federated_sgd", "alike", "different")
+    head = "".join(f"{name:>16}" for name in names)
+    return [
+        f"{'clients sorted by label, test score':<48}{head}",
+        *(
+            f"{row['case']} ({row['metric']}), epsilon {row['epsilon']:g}".ljust(48)
+            + "".join(f"{row[name]:>16.3f}" for name in names)
+            for row in rows
+        ),
+    ]
 
 
 def _paper_lines(rows: list[dict[str, Any]]) -> list[str]:

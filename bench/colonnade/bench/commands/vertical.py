@@ -13,6 +13,7 @@ from colonnade.bench.vertical.coverage import coverage
 from colonnade.bench.vertical.figures import write_figures
 from colonnade.bench.vertical.memory import party_memory
 from colonnade.bench.vertical.methods import methods
+from colonnade.bench.vertical.prediction import prediction, prediction_lines
 from colonnade.bench.vertical.sealed import sealed_rows
 from colonnade.bench.vertical.speed import FULL, QUICK, measure_speed
 from colonnade.bench.vertical.uplink import uplink_ratios
@@ -25,6 +26,7 @@ PARTS = (
     "intervals",
     "scaling",
     "uplink",
+    "prediction",
     "speed",
     "memory",
     "first_round",
@@ -36,9 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Everything in one run: accuracy at equal epsilon and delta, both kinds of job "
         "side by side with bounds bought and charged, sealed jobs beside sketched ones, how often "
-        "intervals cover, how error and uplink scale, uplink against other ways to send, rounds "
-        "per second against a floor of bare messages and syncs, a party's memory, and the time to "
-        "a simulation's first round."
+        "intervals cover, how error and uplink scale, uplink against other ways to send, people "
+        "scored without a joined table, rounds per second against a floor of bare messages and "
+        "syncs, a party's memory, and the time to a simulation's first round."
     )
     add_bench_options(parser, PARTS)
 
@@ -71,6 +73,8 @@ def _measure(
         result["scaling"] = scaling(quick=quick, progress=say)
     if "uplink" in wanted:
         result["uplink"] = uplink_ratios()
+    if "prediction" in wanted:
+        result["prediction"] = prediction(folder, quick=quick, progress=say)
     if "speed" in wanted:
         effort = QUICK if quick else FULL
         result["speed"] = measure_speed(folder, effort=effort, progress=say)
@@ -100,6 +104,7 @@ def _text(result: dict[str, Any]) -> str:
         "intervals": _interval_lines,
         "scaling": _scaling_lines,
         "uplink": _uplink_lines,
+        "prediction": prediction_lines,
         "speed": _speed_lines,
     }
     for name, write in tables.items():

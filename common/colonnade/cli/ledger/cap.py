@@ -8,9 +8,9 @@ from pathlib import Path
 from colonnade.cli.amounts import add_cap_options, cap_units
 from colonnade.cli.ledger.place import add_place, files_of
 from colonnade.core.errors import BadInput
+from colonnade.ledger.caps import MONTH, MONTHS, OPERATOR, PURPOSE, told
 from colonnade.ledger.create import open_ledger
 from colonnade.ledger.receipts import approver_key_from_file
-from colonnade.ledger.scopes import MONTH, MONTHS, OPERATOR, PURPOSE, told
 from colonnade.privacy.membership import MEMBERSHIP
 
 _SCOPES = {
@@ -29,8 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     of.add_argument(
         "--account",
         default="",
-        help="only this client, or 'membership' for alignments; default: the table's own, and all "
-        "clients that have none",
+        help="only this client, or 'membership' for alignments, 'hostile' for shields; default: "
+        "the table's own, and all clients that have none",
     )
     for scope, text in _SCOPES.items():
         of.add_argument(

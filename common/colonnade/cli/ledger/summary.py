@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from colonnade.cli.amounts import amount_as_json, format_amount
+from colonnade.ledger.caps import told
 from colonnade.ledger.export import Account, Summary
-from colonnade.ledger.scopes import told
 from colonnade.privacy.accounting import format_upper_bound, rho_from_units, rounded
 from colonnade.privacy.disclosure import PREDICTION, Disclosure
 from colonnade.privacy.membership import MEMBERSHIP, Covered, MembershipNoise

@@ -10,14 +10,16 @@ from colonnade.cli.ledger.place import add_mirror, read_receipt
 from colonnade.cli.ledger.summary import as_json, print_summary
 from colonnade.core.errors import BadInput, VerificationFailed
 from colonnade.ledger.create import open_ledger
-from colonnade.ledger.export import Summary, summarise, verify_export
+from colonnade.ledger.export import Verified, summarise, verify_lines
 from colonnade.ledger.receipts import Receipt
 from colonnade.ledger.storage.files import LedgerFiles
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
-    parser.add_argument("path", type=Path, help="ledger folder, or a file written by 'export'")
+    parser.add_argument(
+        "path", type=Path, help="ledger folder, or a file of 'export' or 'evidence'"
+    )
     add_mirror(parser)
     add_delta(parser, "for epsilon; ")
     parser.add_argument("--public-key", help="the key that the ledger must be signed with")
@@ -35,8 +37,15 @@ def run(arguments: argparse.Namespace) -> int:
                 ledger.check_evidence(receipt)
         what = "ledger: files, chain, mirror, prices, totals and stored releases agree"
     else:
-        summary = _export(path, receipt)
-        what = "export: chain, prices, totals, caps and signature agree"
+        found = _export(path, receipt)
+        summary, attached = summarise(found.state), found.attached
+        what = "export: chain, prices, totals, caps, decisions and signature agree"
+        if attached.lines:
+            what = (
+                f"evidence: chain, prices, totals, caps, decisions, {len(attached.specs)} "
+                f"specifications, {len(attached.policies)} policies, {len(attached.receipts)} "
+                "receipts and signature agree"
+            )
     if arguments.public_key and summary.public_key != arguments.public_key.lower():
         raise VerificationFailed(
             "it is signed by another key than the one given; it is another ledger's"
@@ -49,9 +58,9 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _export(path: Path, receipt: Receipt | None) -> Summary:
+def _export(path: Path, receipt: Receipt | None) -> Verified:
     try:
         text = path.read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError):
         raise BadInput(f"{path} is neither a ledger folder nor an export") from None
-    return verify_export(text.splitlines(), receipt=receipt)
+    return verify_lines(text.splitlines(), receipt=receipt)

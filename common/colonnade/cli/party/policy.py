@@ -76,6 +76,9 @@ def run(arguments: argparse.Namespace) -> int:
         if each.sealed is not None:
             peers = ", ".join(each.sealed.pins) or "nobody yet"
             print(f"  sealed      with {peers}, up to {each.sealed.columns} columns")
+            if each.sealed.shield_units:
+                rho = rho_from_units(each.sealed.shield_units)
+                print(f"  shield      rows have noise for rho {rho:.6g} against hostile peers")
             print(f"  {SEALED_PROMISE}")
     _print_alignments(policy)
     _print_predictions(policy)
@@ -120,6 +123,7 @@ def _sealed(grant: SealedGrant) -> dict[str, object]:
         "promise": SEALED_PROMISE,
         "peers": {name: key_to_text(key) for name, key in grant.pins.items()},
         "columns": grant.columns,
+        "shield_rho": rho_from_units(grant.shield_units),
     }
 
 

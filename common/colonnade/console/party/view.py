@@ -10,8 +10,8 @@ from colonnade.console.names import who
 from colonnade.console.party.budget_plot import BudgetPlot, budget_plot
 from colonnade.console.party.entries import EntryLine, in_words, parsed, spending
 from colonnade.console.times import WARN_DAYS, days_left, full, moment
+from colonnade.ledger.caps import PURPOSE, ScopedBudget, told
 from colonnade.ledger.export import Account, summarise
-from colonnade.ledger.scopes import PURPOSE, ScopedBudget, told
 from colonnade.ledger.storage.snapshot import Snapshot
 from colonnade.party.meter import CONTROL, Line
 from colonnade.party.officer.case import Case

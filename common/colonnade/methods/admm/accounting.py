@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from colonnade.core.errors import BadInput
-from colonnade.methods.admm.spec import AdmmSpec, Sampling
+from colonnade.methods.admm.spec import AdmmSpec, Aggregate, Sampling
 from colonnade.privacy.accounting import epsilon_of, rho_from_units
 
 CENTRAL_LABEL = "central (model-based, not enforced)"
@@ -43,9 +43,15 @@ def local_epsilon(spec: AdmmSpec, participations: int, delta: float) -> float:
 def noise_multiplier(spec: AdmmSpec) -> float:
     """Return noise over replace-one sensitivity in the sum of a round's answers.
 
-    One client moves the sum by at most ``2 R``; it carries the noise of at least the minimum.
+    One client moves the sum by at most ``2 R``; it carries the noise of at least the minimum, or
+    where hosts release sums of at least one of them.
     """
-    return math.sqrt(spec.mechanism.sigma2 * spec.minimum) / (2 * spec.radius)
+    return math.sqrt(spec.mechanism.sigma2 * _noises(spec, 1)) / (2 * spec.radius)
+
+
+def _noises(spec: AdmmSpec, round_: int) -> int:
+    """Return how many noises the answers of a round have at least."""
+    return spec.cohort(round_).minimum if spec.aggregate is Aggregate.NONE else 1
 
 
 def central_epsilons(spec: AdmmSpec, rounds: Sequence[int], delta: float) -> list[float]:
@@ -81,7 +87,7 @@ def _intercept_rho(spec: AdmmSpec, rounds: int) -> float:
     """Return what the models after ``rounds`` say of a client's own intercept, in zCDP."""
     if rounds <= spec.steps or spec.own_intercept is None:
         return 0.0
-    return rho_from_units(spec.own_intercept.cost) / spec.cohort(spec.rounds).minimum
+    return rho_from_units(spec.own_intercept.cost) / _noises(spec, spec.rounds)
 
 
 @functools.lru_cache(maxsize=64)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from colonnade.methods.base import Member, Method, Unit
+from colonnade.methods.prediction.claims import PROMISE
 from colonnade.methods.prediction.codec import spec_from_bytes, spec_to_bytes
 from colonnade.methods.prediction.spec import PredictionSpec
 from colonnade.privacy.disclosure import PREDICTION as ACCOUNT
@@ -27,6 +28,7 @@ def _describe(spec: PredictionSpec, party: str) -> dict[str, Any]:
         "rows": spec.count,
         "receives": party == spec.receiver,
         "middle": list(spec.middle),
+        "promise": PROMISE,
     }
 
 

@@ -11,6 +11,8 @@ from colonnade.methods.sealed.rounds import relayed_kinds
 # Of all bodies of a round, as a task relays them or an answer holds them: a message's limit, less
 # what is around them (`wire.fragments`).
 MAX_ROUND_BYTES = 60 << 20
+# Of a release that a ledger stores.
+MAX_STORED_BYTES = 4 << 20
 
 if TYPE_CHECKING:
     from colonnade.methods.base import Part
@@ -38,15 +40,29 @@ def check_spec(spec: "SealedSpec") -> None:
     if spec.keep < 0 or spec.label_lanes < 1 or spec.groups < 1:
         raise ValueError("a job keeps a number of features, and has lanes and groups")
     _check_numbers(spec)
+    _check_shields(spec)
     _check_prices(spec)
     for part in spec.parts:
         _check_keys(spec, part)
+        spec.max_units(part.party)  # a price too large or too small for its noise is refused here
         _check_sizes(spec, part)
         if max(spec.payload(part.party).values()) > MAX_BODY_BYTES:
             raise ValueError(
                 f"a release of {part.party!r} would have more than {MAX_BODY_BYTES} bytes; "
                 "use fewer features or more lanes"
             )
+
+
+def _check_shields(spec: "SealedSpec") -> None:
+    if not spec.shields:
+        return
+    if len(spec.shields) != len(spec.parts) or min(spec.shields) < 0:
+        raise ValueError("every party has a price of its shield, or none")
+    if any(spec.shields) and spec.wide():
+        raise ValueError("rows that are shielded are not screened; keep all features")
+    for part in (each for each in spec.parts if spec.shield(each) is not None):
+        if 2 * min(spec.n_rows, spec.buckets) * spec.n_gram(part) > MAX_STORED_BYTES:
+            raise ValueError("a shield of so many buckets and columns is too large; use fewer")
 
 
 def _check_numbers(spec: "SealedSpec") -> None:

@@ -11,7 +11,8 @@ from colonnade.methods.sealed.spec import Prices, SealedSpec
 from colonnade.methods.sealed.tasks import Relayed, Task
 from colonnade.v1 import job_pb2
 
-_NUMBERS = tuple(each for each in same_numbers(job_pb2.Sealed, SealedSpec) if each != "overlap")
+_LISTS = ("overlap", "shields")
+_NUMBERS = tuple(each for each in same_numbers(job_pb2.Sealed, SealedSpec) if each not in _LISTS)
 
 
 def spec_to_bytes(spec: SealedSpec) -> bytes:
@@ -20,6 +21,7 @@ def spec_to_bytes(spec: SealedSpec) -> bytes:
         loss=LOSSES.write(spec.loss),
         prices=[job_pb2.SealedPrices(**asdict(each)) for each in spec.prices],
         overlap=spec.overlap,
+        shields=spec.shields,
         **copied(spec, _NUMBERS),
     )
     return message.SerializeToString(deterministic=True)
@@ -38,6 +40,7 @@ def spec_from_bytes(body: bytes, members: Sequence[Member], population: int) -> 
         ),
         loss=LOSSES.read(message.loss),
         overlap=tuple(message.overlap),
+        shields=tuple(message.shields),
         **copied(message, _NUMBERS),
     )
 

@@ -6,6 +6,7 @@ import enum
 MEANS, WIDE, GRAM = "means", "wide", "gram"
 LABEL, PRODUCTS, SCREEN = "label", "products", "screen"
 SEAL, REPLY, OPEN = "seal", "reply", "open"
+SHIELD = "shield"  # of the hostile account, and never sent
 SEALED, REPLIES, OPENINGS = (LABEL, SEAL), (PRODUCTS, REPLY), (SCREEN, OPEN)
 
 

@@ -4,6 +4,7 @@ Every rule is a function of public counts and the budget.
 """
 
 import itertools
+import math
 from dataclasses import dataclass
 
 from colonnade.methods.base import Part
@@ -13,11 +14,14 @@ from colonnade.methods.sealed.claims import PROMISE
 from colonnade.methods.sealed.kinds import parsed
 from colonnade.methods.sealed.packing import Layout
 from colonnade.methods.sealed.spec import Prices, SealedSpec
-from colonnade.privacy.accounting import RHO_UNIT
+from colonnade.privacy.accounting import RHO_UNIT, rho_from_units
 
 # Means: a noise of this many half ranges is enough; within these parts of the budget.
 _MEAN_NOISE = 0.01
-_MEAN_PARTS = (0.01, 0.1)
+_MEAN_PARTS = (0.01, 0.2)
+# Squared radius of a row's ball over the expected square: smaller where noise dominates, because it
+# grows with the ball. By rows times the root of a party's rho, for each of its columns.
+_REACHES, _STRENGTHS = (0.7, 1.6), (150.0, 600.0)
 # Of what is left at a party: its Gram matrix, and the rest to products between parties.
 _GRAM_PART = 0.15
 # At a party that is screened: products with the label, the Gram matrix of all features and that of
@@ -28,6 +32,7 @@ _WIDE = 24
 _KEEP = 8
 BUCKETS = 1 << 16
 _MAX_GROUPS = 8
+_RADIUS = 2.4
 _MAX_HALVINGS = 24
 _LANES = (1, 2, 4, 8, 16)
 
@@ -85,7 +90,9 @@ def recommend(
     if not problem.sketched:
         raise ValueError("a sealed job is for a label that one of several parties holds")
     parties = len(problem.features)
+    shields = tuple(problem.shields.get(party, 0) for party in problem.features)
     kept = _kept(problem) if keep is None else keep
+    kept = 0 if any(shields) else kept  # shielded rows are not screened
     parts = tuple(
         Part(
             party,
@@ -105,7 +112,6 @@ def recommend(
         _prices(left, wide=each, opens=part.holds_label and any(wide))
         for part, each in zip(parts, wide, strict=True)
     )
-    optional = {} if radius is None else {"radius": radius}
     lanes = _lanes(problem, parts, wide, buckets or BUCKETS)
     error: ValueError | None = None
     # The encryption needs some noise: what more budget would buy beyond that is left unspent.
@@ -123,7 +129,9 @@ def recommend(
                 loss=problem.loss,
                 presence=problem.presence,
                 overlap=problem.overlap(),
-                **optional,
+                reach=_reach(problem, kept),
+                shields=shields if any(shields) else (),
+                radius=_RADIUS if radius is None else radius,
             )
         except ValueError as refused:  # a key that would open too much: try more keys
             error = error or refused
@@ -147,6 +155,16 @@ def _prices(left: int, *, wide: bool, opens: bool) -> Prices:
     own = int(left * _WIDE_PART)
     cross = left - label - own - kept
     return Prices(max(1, kept), max(1, cross), wide=max(1, own), label=max(1, label))
+
+
+def _reach(problem: Problem, kept: int) -> float:
+    """Return how far rows may reach before they are drawn into the ball."""
+    widest = max(min(kept or len(each), len(each)) for each in problem.features.values()) + 1
+    rho = rho_from_units(problem.rho_units) / len(problem.features)
+    strength = problem.rows_between * math.sqrt(rho) / widest
+    (low, high), (weak, strong) = _REACHES, _STRENGTHS
+    part = math.log(max(strength, 1e-9) / weak) / math.log(strong / weak)
+    return float(low * (high / low) ** min(max(part, 0.0), 1.0))
 
 
 def _kept(problem: Problem) -> int:

@@ -17,6 +17,9 @@ the projection onto a convex set, which moves points no further apart; in steps 
 ``c = radius / ball`` for each unit. ``N`` is less than 1 above ``|v|`` where it is not ``ball``,
 which moves the result by at most ``radius / N <= c``, rounding by ``sqrt(p) / 2``; both twice. So
 ``|h - h'| <= c (2 BALL + 2) + sqrt(p)``, and never more than twice the norm's bound: ``move2``.
+
+A shield's noise is added to buckets before they are scaled, and is the same for both tables: it
+moves nothing, and both bounds hold as they are.
 """
 
 import hashlib
@@ -47,15 +50,16 @@ class RowScale:
     columns: int
     ball: int  # radius of a bucket's ball, in units of a row's
     radius: int  # the same in steps
+    noise: int = 0  # norm of a shield's noise on a bucket, at most
 
     def __post_init__(self) -> None:
         if min(self.n_rows, self.buckets, self.columns, self.ball, self.radius) < 1:
             raise ValueError("a row's scale is made of positive integers")
         if self.radius2 >= MAX_SMALL**2:
             raise ValueError(f"a row has fewer than {MAX_SMALL} steps")
-        if not self.summed and self.ball != BALL:
+        if not self.summed and not self.noise and self.ball != BALL:
             raise ValueError("rows that are not summed keep their ball")
-        if -(-self.n_rows // self.buckets) * BALL >= MAX_BUCKET_NORM:
+        if -(-self.n_rows // self.buckets) * BALL + self.noise >= MAX_BUCKET_NORM:
             raise ValueError("too many rows would be summed into a bucket; use more buckets")
 
     @property
@@ -81,16 +85,23 @@ class RowScale:
         moved = Fraction(self.radius * (2 * BALL + 2), self.ball) + root
         return min(math.ceil(moved**2), 4 * self.radius2)
 
-    def steps(self, rows: Int16Array, seed: bytes) -> IntArray:
-        """Return ``(columns, n_rows)`` rows within ``BALL`` as ``(columns, self.rows)`` steps."""
+    def sums(self, rows: Int16Array, seed: bytes) -> IntArray:
+        """Return ``(columns, n_rows)`` rows within ``BALL`` as sums of buckets."""
         if rows.shape != (self.columns, self.n_rows):
             raise ValueError("rows have another shape than their scale")
-        sums = self._sums(rows, seed) if self.summed else rows.astype(np.int64)
+        return self._summed(rows, seed) if self.summed else rows.astype(np.int64)
+
+    def steps(self, rows: Int16Array, seed: bytes) -> IntArray:
+        """Return ``(columns, n_rows)`` rows within ``BALL`` as ``(columns, self.rows)`` steps."""
+        return self.scaled(self.sums(rows, seed))
+
+    def scaled(self, sums: IntArray) -> IntArray:
+        """Return buckets, ``(columns, self.rows)``, as steps."""
         out = np.empty(sums.shape, np.int64)
         _into_steps(sums, self.ball, self.radius, self.radius2, out)
         return out
 
-    def _sums(self, rows: Int16Array, seed: bytes) -> IntArray:
+    def _summed(self, rows: Int16Array, seed: bytes) -> IntArray:
         sums = np.zeros((self.columns, self.buckets), np.int64)
         signed = signs(seed, self.n_rows)
         for first in range(0, self.n_rows, self.buckets):

@@ -95,6 +95,7 @@ class SealedSpec:
     label_reach: float = 4.0  # the same for the label alone
     bucket_reach: float = 2.2  # the same for a bucket of rows
     presence: bool = False  # whether tables say whom a party has: sums are over those people
+    shields: tuple[int, ...] = ()  # price of each party's, of its hostile account; 0 for none
     # All below is for the coordinator's arithmetic alone: no sensitivity depends on it.
     overlap: tuple[int, ...] = ()  # people at each two parties, 1 and 2, 1 and 3, ..., if told
     radius: float = 2.4  # of the default L1 ball, in standard deviations
@@ -209,7 +210,24 @@ class SealedSpec:
         label = (self.label_weight,) if part.holds_label and base != PRODUCTS else ()
         weights = (1.0,) * (len(part.features) if wide else self.kept(part)) + label
         reach = self.wide_reach if wide else self.reach
-        return shape(weights=weights, reach=reach, bucket_reach=self.bucket_reach)
+        noise = self.shield(part)
+        return shape(
+            weights=weights,
+            reach=reach,
+            bucket_reach=self.bucket_reach,
+            shield=0 if noise is None else noise.sigma2,
+        )
+
+    def shield(self, part: Part) -> DiscreteGaussian | None:
+        """Return the noise that is put on a party's buckets before they are sealed or multiplied.
+
+        Privacy: a replaced row lies within the ball before and after and in one bucket, which it
+        moves by at most ``2 BALL``. What is sealed and multiplied is then a function of noisy
+        buckets, whatever peers do: this price holds against everybody, and the hostile account
+        pays it.
+        """
+        units = self.shields[self.place(part.party)] if self.shields else 0
+        return DiscreteGaussian.within(units, l2_sensitivity2=4 * BALL**2) if units else None
 
     def layout(self, base: str, part: Part) -> Layout:
         """Return how the columns that a party seals lie in polynomials."""

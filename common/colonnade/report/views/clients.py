@@ -15,14 +15,20 @@ _VARIANTS = {
 }
 
 
+_SUMS = (
+    "Hosts released the sums of their clients' answers, each with one noise. Every client in a sum"
+    " paid for it from its own account; that holds against everybody but its host."
+)
+
+
 def clients_section(report: Report, clients: Clients) -> Section:
     """Say what clients spent, and what the published models alone would reveal."""
     counts = (
         f"{clients.count:,d} clients, each with an account of its own that protects all its rows;"
-        f" {clients.answers:,d} answers of {_sizes(clients)};"
+        f" {clients.answers:,d} answers{_sizes(clients)};"
         f" {clients.declined:,d} declined to go on."
     )
-    lead = (counts, _VARIANTS[clients.variant], shortfall(clients, rounds=report.rounds.planned))
+    lead = (counts, *_how(clients), shortfall(clients, rounds=report.rounds.planned))
     central = clients.central
     premises = Note(
         "The model-based figure holds only if all of this is true, and nobody checks it:",
@@ -63,8 +69,17 @@ def shortfall(clients: Clients, *, rounds: int) -> str:
     return " ".join(said)
 
 
+def _how(clients: Clients) -> tuple[str, ...]:
+    """Say what clients computed, and what left their hosts."""
+    if clients.aggregate == "none":
+        return (_VARIANTS[clients.variant],)
+    return (_VARIANTS[clients.variant], _SUMS)
+
+
 def _sizes(clients: Clients) -> str:
-    each = f"{clients.body_bytes:,d} bytes each"
+    if clients.aggregate != "none":
+        return " in sums"
+    each = f" of {clients.body_bytes:,d} bytes each"
     own = f", of an intercept {clients.intercept_bytes:,d}" if clients.intercept_bytes else ""
     return each + own
 
@@ -148,6 +163,8 @@ def _by_round(clients: Clients) -> Table:
 
 def _payload(clients: Clients, party: str, client: int, answers: int) -> int:
     """Return the bytes of a client's answers."""
+    if clients.aggregate != "none":
+        return 0  # the sum is its host's
     known = clients.payload_by_client.get(party)
     return answers * clients.body_bytes if known is None else known[client]
 

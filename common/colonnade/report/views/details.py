@@ -14,6 +14,8 @@ _LABELS = {
 }
 # Of a job over clients: what a reader needs, in words; `report.json` has all by their short names.
 _OF_CLIENTS = {
+    "variant": "what clients compute",
+    "aggregate": "what leaves a host",
     "rounds": "rounds planned",
     "sampled": "clients drawn in a round",
     "sampling": "how they are drawn",
@@ -22,6 +24,9 @@ _OF_CLIENTS = {
     "participations": "most answers of one client",
     "gamma": "gamma: length of a client's step",
     "lipschitz": "L: a client's answer is clipped to gamma times L",
+    "last_radius": "radius of the last displacements, over the first",
+    "intercept_rounds": "last rounds, which ask for the intercept",
+    "client_rows": "rows that clients were expected to have",
     "step": "lambda: how far the duals follow an answer",
     "dual_weight": "weight of a client's dual in what it is sent (1: the published algorithm)",
     "noise": "standard deviation of an answer's noise, in each coefficient",

@@ -14,6 +14,7 @@ _KINDS = {
     "share": ("directions", "each table squeezed into a few noisy directions"),
     "cross": ("products across", "how those directions move together between organizations"),
     "displacement": ("answers", "how far a client would move the model"),
+    "intercept": ("intercepts", "where a client's own intercept lies"),
     "smoothness": ("mean squares", "mean squares of the columns"),
     "step": ("steps", "noisy derivatives, or sums of clipped rows"),
     "control": ("messages without releases", "acceptance, presence and the like"),

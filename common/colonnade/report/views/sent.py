@@ -62,6 +62,12 @@ def _by_answers(uplink: Uplink) -> str:
     small = clients.intercept_bytes if clients else 0
     own = f", or {small:,d} for an intercept" if small else ""
     whole = "which is exactly" if product == uplink.payload_bytes else f"not {product:,d} bytes,"
+    if clients and clients.sums:
+        sums = sum(row.messages for row in uplink.rows if row.kind != CONTROL)
+        return (
+            f"{whole} {sums:,d} sums of {each:,d} bytes each{own}, over {answers:,d} answers. The"
+            " size of a sum was known before the job, how many come was not."
+        )
     return (
         f"{whole} {answers:,d} answers of {each:,d} bytes each{own}. The size of an answer was"
         " known before the job, how many come was not; predicted were"

@@ -25,6 +25,7 @@ from colonnade.methods.base import Unit
 from colonnade.methods.job import Job
 from colonnade.privacy.disclosure import PREDICTION
 from colonnade.privacy.membership import MEMBERSHIP
+from colonnade.privacy.ring_noise import HOSTILE
 
 CLIENTS_NAME = "clients.json"
 _SECRET = b"colonnade names of client accounts v1"
@@ -139,6 +140,7 @@ def check_accounts(ledger: Ledger, *, divided: bool) -> None:
         "",
         MEMBERSHIP,
         PREDICTION,
+        HOSTILE,
     }:  # alignments are paid for before there is a table
         raise BadInput("the ledger has paid for clients of a divided table, and this one is whole")
 

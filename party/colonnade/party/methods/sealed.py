@@ -13,6 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 
+import numpy as np
+
 from colonnade.core.arrays import IntArray
 from colonnade.core.errors import BadMessage, PolicyRefused
 from colonnade.ledger.entries import ReleaseKey
@@ -22,6 +24,7 @@ from colonnade.linear.ball import Projection, triangle
 from colonnade.methods.base import Part
 from colonnade.methods.sealed import charges
 from colonnade.methods.sealed.codec import task_from_bytes
+from colonnade.methods.sealed.geometry import SHIELD_UNIT
 from colonnade.methods.sealed.kinds import (
     GRAM,
     LABEL,
@@ -29,6 +32,7 @@ from colonnade.methods.sealed.kinds import (
     PRODUCTS,
     REPLY,
     SEAL,
+    SHIELD,
     WIDE,
     Stage,
     numbered,
@@ -52,6 +56,7 @@ from colonnade.party.methods.base import JobContext
 from colonnade.party.methods.own_rows import OwnRows
 from colonnade.party.methods.sealed_keys import KeyStore
 from colonnade.party.methods.sealed_peers import Peers, context_of
+from colonnade.privacy.ring_noise import HOSTILE
 from colonnade.wire.codec import Releases
 
 
@@ -83,7 +88,10 @@ class SealedParty:
             Stage.REPLY: partial(self._multiply, sealed=SEAL, kind=REPLY),
             Stage.OPEN: partial(self._open, sealed=SEAL, replied=REPLY),
         }
-        return answers[self.spec.stages()[task.round]](task, request)
+        stage = self.spec.stages()[task.round]
+        if stage in (Stage.SEAL, Stage.REPLY):
+            self._put_shield(task.projection)
+        return answers[stage](task, request)
 
     def end(self) -> None:
         """Erase the job's keys."""
@@ -284,8 +292,43 @@ class SealedParty:
 
     def _steps(self, base: str, projection: Projection | None) -> IntArray:
         """Return own rows as steps, for sealing or multiplying."""
+        return self.spec.rows(base, self.part).scale.scaled(self._buckets(base, projection))
+
+    def _buckets(self, base: str, projection: Projection | None) -> IntArray:
+        """Return sums of own rows, with the shield's noise if the job has one here."""
+        stored = None if self.spec.shield(self.part) is None else self.ledger.stored(self._shield)
+        if stored is None:
+            return self._sums(base, projection)
+        noisy = np.frombuffer(stored.body, "<i2").astype(np.int64) * SHIELD_UNIT
+        return noisy.reshape(self.spec.n_gram(self.part), -1)
+
+    def _sums(self, base: str, projection: Projection | None) -> IntArray:
         scale = self.spec.rows(base, self.part).scale
-        return scale.steps(self._rows.project(projection), self.spec.seed(self.job))
+        return scale.sums(self._rows.project(projection), self.spec.seed(self.job))
+
+    def _put_shield(self, projection: Projection | None) -> None:
+        """Put the shield's noise on all buckets, once, before anything else is charged.
+
+        Privacy: noisy buckets are stored and never sent. The ledger binds them to the projection,
+        so that what is sealed and what is multiplied is the same; another is refused.
+        """
+        mechanism = self.spec.shield(self.part)
+        if mechanism is None or projection is None:
+            return
+
+        def compute() -> IntArray:
+            return self._sums(SEAL, projection).reshape(-1)
+
+        def encode(noisy: IntArray) -> bytes:
+            units = (noisy + SHIELD_UNIT // 2) // SHIELD_UNIT
+            return np.clip(units, -(2**15), 2**15 - 1).astype("<i2").tobytes()
+
+        request = projection.coef.tobytes() + projection.offset.tobytes()
+        self.gate.release(self._shield, request, mechanism, compute, encode=encode)
+
+    @property
+    def _shield(self) -> ReleaseKey:
+        return ReleaseKey(self.job, self.spec.round_of(Stage.SEAL), SHIELD, HOSTILE)
 
     @property
     def _rows(self) -> OwnRows:
@@ -308,6 +351,9 @@ class SealedAnswers:
         for name in spec.peers(part):
             if name not in context.pins:
                 raise PolicyRefused(f"no ledger key of {name!r} is pinned in this party's policy")
+        if (shield := spec.shield(part)) is not None:
+            with context.ledger.lock:
+                context.ledger.admit(context.job_id, units=shield.cost, account=HOSTILE)
         party = SealedParty(
             spec=spec,
             job=context.job_id,

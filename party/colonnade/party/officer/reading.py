@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from colonnade.core.errors import BadInput, ColonnadeError
+from colonnade.ledger.caps import told
 from colonnade.ledger.decisions import ASK, Standing
-from colonnade.ledger.scopes import told
 from colonnade.ledger.state import LedgerState
 from colonnade.ledger.storage.snapshot import Snapshot
 from colonnade.methods.alignment.claims import PROMISE, learned
@@ -102,13 +102,15 @@ def _case(found: Snapshot, name: str, jobs: Mapping[str, Job], since: int) -> Ca
         standing=standing_of(state, name),
         agreed=docket.agreed(name),
         needed=proposal.approvals,
-        reason=docket.reason(name) or _declined(state, name),
+        reason=reason_of(state, name),
     )
 
 
-def _declined(state: LedgerState, job: str) -> str:
+def reason_of(state: LedgerState, job: str) -> str:
+    """Return why a job was held or refused, by people or by the party itself."""
     found = state.docket.declined.get(job)
-    return "" if found is None else f"{found.reason} ({found.code})"
+    declined = "" if found is None else f"{found.reason} ({found.code})"
+    return state.docket.reason(job) or declined
 
 
 def _leaving(job: Job, party: str) -> tuple[Leaving, ...]:
@@ -186,7 +188,7 @@ def _similar(found: Snapshot, name: str, jobs: Mapping[str, Job]) -> Iterator[Si
             continue
         if job.purpose != jobs[name].purpose:
             how += f", for {job.purpose!r}" if job.purpose else ", for no stated purpose"
-        yield Similar(other, job.name, _paid(state, other), how, standing_of(state, other))
+        yield Similar(other, job.name, paid_for(state, other), how, standing_of(state, other))
 
 
 def _columns(job: Job, party: str) -> frozenset[str]:
@@ -195,7 +197,7 @@ def _columns(job: Job, party: str) -> frozenset[str]:
     )
 
 
-def _paid(state: LedgerState, job: str) -> int:
+def paid_for(state: LedgerState, job: str) -> int:
     """Return what a job has cost the account that paid most for it."""
     paid: dict[str, int] = {}
     for key, charge in state.charges.items():

@@ -7,7 +7,7 @@ the other parties' ledgers, so that no coordinator can put a party of its own in
 import datetime as dt
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -151,20 +151,3 @@ class PredictTable(Strict, frozen=True):
             approve=self.approve,
             approvals=self.approvals,
         )
-
-
-def granted(
-    allowances: Sequence[PredictAllowance],
-    spec: PredictionSpec,
-    job: str,
-    *,
-    party: str,
-    today: dt.date,
-) -> PredictAllowance | str:
-    """Return the grant that a request fits, or why it fits none."""
-    reasons = []
-    for allowance in allowances:
-        if (reason := allowance.objection(spec, job, party, today)) is None:
-            return allowance
-        reasons.append(reason)
-    return "; ".join(dict.fromkeys(reasons)) or "the policy has no [[predict]]"

@@ -69,7 +69,7 @@ class Predictor:
         party = self._ledger.opened.party
         trained_as, trained = training_job(spec, party)
         allowance = self._policy.approve_prediction(
-            spec, trained_as, party, coordinator=self._coordinator, today=self._today()
+            spec, trained_as, party=party, coordinator=self._coordinator, today=self._today()
         )
         if unwanted := [each for each in spec.middle if each not in allowance.middle]:
             raise PartyMissing(f"the grant does not allow to leave out {unwanted[0]}")

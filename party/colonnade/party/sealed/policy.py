@@ -13,10 +13,13 @@ from colonnade.core.config import Count, about
 from colonnade.methods.sealed.claims import PEERS
 from colonnade.methods.sealed.ring import available
 from colonnade.methods.sealed.spec import SealedSpec
+from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.v1 import job_pb2
 
 _ALGORITHM = "ed25519:"
 _KEY_BYTES = 32
+_MAX_HOSTILE = 1000.0
+HOSTILE_DELTA = 1e-6
 
 TEMPLATE = f"""\
 # Sealed jobs (experimental; `kinds` must name "sealed"): products under encryption, whose price
@@ -26,6 +29,10 @@ TEMPLATE = f"""\
 # sealed_peers = {{ laboratory = "ed25519:0123..." }}
 # The most columns, with the label, that one job may take into such products.
 # sealed_columns = 12
+# A shield: noise on every row before it is sealed or multiplied, so that even peers that do not
+# follow the protocol learn no more than this, at delta 1e-6, from a job. The ledger's account
+# "hostile" pays, whose cap is set by `colonnade ledger cap --account hostile`. Costs accuracy.
+# hostile_epsilon = 28
 """
 
 
@@ -35,6 +42,7 @@ class SealedGrant:
 
     pins: Mapping[str, bytes]  # public ledger keys by party
     columns: int
+    shield_units: int = 0  # of the hostile account, for a job's shield; 0 for no shield
 
     def objection(self, spec: SealedSpec, party: str) -> str | None:
         """Return why a job does not fit, or None."""
@@ -46,6 +54,9 @@ class SealedGrant:
                 )
         if (count := spec.n_sealed(part)) > self.columns:
             return f"{count} columns under encryption are more than the {self.columns} granted"
+        shield = spec.shield(part)
+        if self.shield_units and not (shield and shield.cost <= self.shield_units):
+            return "rows are to be shielded for hostile_epsilon, and the job does not"
         return None
 
     def to_proto(self) -> job_pb2.SealedGrant:
@@ -53,7 +64,9 @@ class SealedGrant:
         peers = [
             job_pb2.SealedGrant.Peer(party=name, ledger_key=key) for name, key in self.pins.items()
         ]
-        return job_pb2.SealedGrant(peers=peers, columns=self.columns)
+        return job_pb2.SealedGrant(
+            peers=peers, columns=self.columns, shield_units=self.shield_units
+        )
 
 
 def objection_to(grant: SealedGrant | None, spec: object, party: str) -> str | None:
@@ -68,11 +81,16 @@ def objection_to(grant: SealedGrant | None, spec: object, party: str) -> str | N
 
 
 def grant_of(
-    sealed: str, peers: Mapping[str, str], columns: Count | None, *, kinds: tuple[str, ...]
+    sealed: str,
+    peers: Mapping[str, str],
+    columns: Count | None,
+    *,
+    hostile_epsilon: float | None,
+    kinds: tuple[str, ...],
 ) -> SealedGrant | None:
     """Return what an ``[[allow]]`` grants; `ValueError` names the key that is wrong."""
     if not sealed:
-        if peers or columns is not None:
+        if peers or columns is not None or hostile_epsilon is not None:
             raise ValueError(f'sealed: is missing; sealed_peers need sealed = "{PEERS}"')
         return None
     if sealed != PEERS:
@@ -81,8 +99,14 @@ def grant_of(
         raise ValueError(f'kinds: must name "{SealedSpec.kind}" where sealed is granted')
     if columns is None:
         raise ValueError("sealed_columns: is missing")
+    shield = 0
+    if hostile_epsilon is not None:
+        if not 0.1 <= hostile_epsilon <= _MAX_HOSTILE:
+            raise ValueError(f"hostile_epsilon: must lie between 0.1 and {_MAX_HOSTILE:g}")
+        shield = units_down(rho_of(hostile_epsilon, HOSTILE_DELTA))
     with about("sealed_peers"):
-        return SealedGrant({name: key_from_text(text) for name, text in peers.items()}, columns)
+        pins = {name: key_from_text(text) for name, text in peers.items()}
+    return SealedGrant(pins, columns, shield)
 
 
 def key_to_text(key: bytes) -> str:

@@ -11,6 +11,7 @@ from colonnade.party.methods.sealed import SealedParty
 from colonnade.party.methods.sealed_keys import MemoryKeys
 from colonnade.party.methods.sealed_peers import Peers
 from colonnade.privacy.accounting import MAX_UNITS
+from colonnade.privacy.ring_noise import HOSTILE
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.server.methods.sealed.steps import SealedSolver, SealedState
 from colonnade.simulate.inprocess.vertical import Data, Model
@@ -24,14 +25,17 @@ def parties(
     for part in spec.parts:
         ledger = memory_ledger(LedgerConfig(part.party, {"": MAX_UNITS}, simulation=True))
         ledger.admit(job, units=spec.max_units(part.party))
+        if (shield := spec.shield(part)) is not None:
+            ledger.admit(job, units=shield.cost, account=HOSTILE)
         ledgers[part.party] = ledger
     pins = {name: bytes.fromhex(ledger.opened.public_key) for name, ledger in ledgers.items()}
     made = {}
-    for part, split in zip(spec.parts, data.splits, strict=True):
+    for place, (part, split) in enumerate(zip(spec.parts, data.splits, strict=True)):
         ledger = ledgers[part.party]
         columns = HeldColumns(
             np.ascontiguousarray(data.columns[list(split)]),
             data.label if part.holds_label else None,
+            data.presence[place] if data.presence else None,
         )
         made[part.party] = SealedParty(
             spec=spec,

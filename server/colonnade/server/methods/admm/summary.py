@@ -16,6 +16,7 @@ from colonnade.core.errors import BadInput
 from colonnade.data.model import LinearModel
 from colonnade.methods.admm.accounting import CENTRAL_LABEL, CENTRAL_PREMISES, central_epsilons
 from colonnade.methods.admm.releases import DISPLACEMENT
+from colonnade.methods.admm.spec import Aggregate
 from colonnade.privacy.accounting import epsilon_of, rho_from_units
 from colonnade.server.methods.admm.job import FederatedAdmm
 from colonnade.server.methods.admm.state import AdmmState
@@ -130,6 +131,7 @@ def clients_of(algorithm: FederatedAdmm, history: History) -> dict[str, Any]:
         "sampled": spec.sampled,
         "meant": sum(spec.cohort(number + 1).sampled for number in range(spec.rounds)),
         "variant": spec.variant.value,
+        "aggregate": spec.aggregate.value,
         "steps": spec.steps,
         "limit": spec.max_participations,
         "at_limit": int((last.taken >= spec.max_participations).sum()),
@@ -155,8 +157,10 @@ def clients_of(algorithm: FederatedAdmm, history: History) -> dict[str, Any]:
 
 
 def _sizes(algorithm: FederatedAdmm, last: AdmmState) -> dict[str, list[int]]:
-    """Return the payload of each client by party."""
+    """Return the payload of each client by party; none where it sent sums."""
     parts = algorithm.method.parts
+    if algorithm.method.spec.aggregate is not Aggregate.NONE:
+        return {}
     return {part.party: algorithm.sent_bytes(last, part.party).tolist() for part in parts}
 
 
@@ -178,6 +182,7 @@ def uplink_by_client(algorithm: FederatedAdmm, last: AdmmState) -> dict[str, Any
             "kind": DISPLACEMENT,
             "body_bytes": spec.body_bytes,
             "intercept_bytes": spec.intercept_bytes,
+            "sums": spec.aggregate is not Aggregate.NONE,
             "answers": {party: counts.tolist() for party, counts in answers.items()},
             "payload_bytes": _sizes(algorithm, last),
         },

@@ -66,17 +66,17 @@ def own_gram(spec: SealedSpec, part: Part, bodies: Bodies, *, wide: bool = False
 
 
 def gain(spec: SealedSpec, base: str, part: Part, share: float = 1.0) -> float:
-    """Return what the ball of buckets leaves of a column: 1 if rows are not summed.
+    """Return what the ball of buckets leaves of a column: 1 if rows are as they were.
 
     ``share`` is the part of the rows that are people whom the party has.
     """
-    if not spec.summed:
-        return 1.0
     rows = spec.rows(base, part)
-    radius = rows.spread / math.sqrt(spec.n_rows / spec.buckets)
-    weights = tuple(weight * math.sqrt(share) for weight in rows.weights)
+    if not spec.summed and not rows.shield:
+        return 1.0
+    share *= rows.together
+    weights = tuple(math.sqrt(weight**2 * share + rows.noise**2) for weight in rows.weights)
     # A public constant from made-up normal rows; the first coordinate is no weighted label.
-    return float(clipped(weights, radius).slope[0]) * radius
+    return float(clipped(weights, rows.spread).slope[0]) * rows.spread
 
 
 def products(
@@ -101,6 +101,10 @@ def products(
     reply = numbered(replies, spec.place(sealer.party))
     noise2 = spec.sigma2(kind, sealer) + spec.sigma2(reply, multiplier)
     shared = own * other / (spec.buckets * joint**2) if spec.summed else 0.0
+    # What shields leave in a sum of products: noise is on every bucket, people are in some rows.
+    mine, theirs = spec.rows(seals, sealer).noise ** 2, spec.rows(replies, multiplier).noise ** 2
+    left = own * theirs + other * mine + min(spec.n_rows, spec.buckets) * mine * theirs
+    shared += left / joint**2
     columns = spec.product(kind, sealer).layout.columns
     return found.reshape(-1, columns) * unit, math.sqrt(noise2 * unit**2 + shared)
 

@@ -12,6 +12,7 @@ import numpy as np
 from colonnade.core.arrays import FloatArray
 from colonnade.linear.gram import onto_ball
 from colonnade.linear.solutions import gram_summary, rounded
+from colonnade.methods.base import Part
 from colonnade.methods.moments.solver.people import people
 from colonnade.methods.sealed.charges import MAX_KEY_BITS, opened_millibits
 from colonnade.methods.sealed.claims import EVERYBODY, PROMISE, promise_of, told
@@ -34,6 +35,7 @@ def sealed_section(spec: SealedSpec) -> dict[str, Any]:
         "promise": PROMISE,
         "parties": [part.party for part in spec.parts],
         "buckets": spec.buckets if spec.summed else 0,
+        "shields": {part.party: _shield_rho(spec, part) for part in spec.parts},
         "max_key_bits": MAX_KEY_BITS,
         "opened_bits": {part.party: _opened_bits(spec, part.party) for part in spec.parts},
         "releases": [
@@ -48,6 +50,12 @@ def sealed_section(spec: SealedSpec) -> dict[str, Any]:
             for kind in spec.kinds(part)
         ],
     }
+
+
+def _shield_rho(spec: SealedSpec, part: Part) -> float:
+    """Return what peers that do not follow the protocol learn at most; 0 without a bound."""
+    shield = spec.shield(part)
+    return 0.0 if shield is None else rho_from_units(shield.cost)
 
 
 def _opened_bits(spec: SealedSpec, party: str) -> int:
@@ -77,8 +85,15 @@ def sealed_promise(spec: SealedSpec, delta: float, privacy: Mapping[str, Any]) -
     return (
         f"Experimental. {premise}{usual} Whatever all others do, the means and Gram matrices among "
         f"it have epsilon at most {epsilon:.4g} together (bounds not counted); for products "
-        "between parties there is no such bound."
+        "between parties there is no such bound"
+        f"{_shielded(spec, delta)}."
     )
+
+
+def _shielded(spec: SealedSpec, delta: float) -> str:
+    found = {part.party: _shield_rho(spec, part) for part in spec.parts}
+    told = ", ".join(f"{name} {epsilon_of(rho, delta):.4g}" for name, rho in found.items() if rho)
+    return f" but for rows with a shield, of epsilon at most: {told}" if told else ""
 
 
 def gram_part(solver: SealedSolver, state: SealedState) -> dict[str, Any] | None:

@@ -1,0 +1,46 @@
+"""The whole story in one command, with real processes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from colonnade.cli.main import main
+from colonnade.core.errors import EXIT_BAD_INPUT, EXIT_OK
+from colonnade.simulate.demo.tables import BOUNDS, PARTIES, make_people, write_tables
+
+
+def test_the_files_are_messy_each_in_its_own_way(tmp_path: Path) -> None:
+    people = make_people(60, seed=1)
+    listed = write_tables(tmp_path, people, seed=1)
+    assert [len(listed[party]) for party in PARTIES] == [40, 40, 40]
+    assert set(listed["hospital"]) != set(listed["insurer"])
+    assert (tmp_path / "insurer.csv").read_bytes().startswith(b"\xff\xfe")
+    hospital = (tmp_path / "hospital.csv").read_text("utf-8-sig").splitlines()
+    assert hospital[0] == "patient;born;ward;glucose;readmitted"
+    assert any(";;" in line for line in hospital)  # blanks
+    assert "glucose" in BOUNDS
+
+
+@pytest.mark.slow
+def test_the_story_ends_in_scores_that_are_better_than_chance(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "runs"
+    command = ["demo", "--people", "3000", "--epsilon", "20", "--out", str(out), "--json"]
+    assert main(command) == EXIT_OK
+    found = json.loads(capsys.readouterr().out)
+    assert found["payload_bytes"] == found["predicted_bytes"] > 0
+    assert 3000 <= found["alignment"]["rows"] < 4000
+    assert 0.0 < found["epsilon"] <= 20.0
+    assert found["prediction"]["rows"] == 300
+    # 300 people with a third positive: the deviation of an AUC of .5 is about .035 (Hanley and
+    # McNeil 1982), and without noise these columns give about .83.
+    assert found["prediction"]["auc"] > 0.65
+    assert (Path(found["folder"]) / "report.html").stat().st_size > 10_000
+    assert list(out.iterdir()) == [Path(found["folder"])]
+
+
+def test_numbers_that_make_no_sense_are_refused(tmp_path: Path) -> None:
+    for option in (["--people", "10"], ["--epsilon", "0"], ["--seed", "-1"]):
+        assert main(["demo", *option, "--out", str(tmp_path)]) == EXIT_BAD_INPUT
