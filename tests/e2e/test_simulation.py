@@ -373,19 +373,24 @@ def test_a_party_whose_key_was_denied_is_refused_by_name(running: Project) -> No
                     raise
 
 
+def links(project: Project, service: str) -> list[tuple[str, str]]:
+    """Return the addresses that a console printed, one for each time that it started."""
+    found: list[tuple[str, str]] = re.findall(
+        r"http://(\S+)(/enter\?token=\S+)", project.logs(service)
+    )
+    return found
+
+
 @pytest.mark.parametrize(
     ("service", "shown"), [("console", "laboratory"), ("hospital-console", "annual_cost")]
 )
 def test_a_console_is_opened_by_the_address_in_its_log(
     running: Project, service: str, shown: str
 ) -> None:
+    before = links(running, service)
     running.compose("start", service)
-    found: list[tuple[str, str]] = []
-    for _ in range(120):  # a container takes a moment to start
-        found = re.findall(r"http://(\S+)(/enter\?token=\S+)", running.logs(service))
-        if found:
-            break
-        time.sleep(0.5)
+    while len(found := links(running, service)) == len(before):
+        time.sleep(0.5)  # a container takes a moment to start
     place, entrance = found[-1]
     connection = http.client.HTTPConnection(place, timeout=60)
     connection.request("GET", "/")
