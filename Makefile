@@ -60,8 +60,8 @@ e2e: $(STAMP)    ## build the images and run the containers' tests; needs a Dock
 lock: $(STAMP)   ## pin the images' dependencies again, with hashes, from constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
 	$(LOCK) deploy/requirements-build.in --output-file deploy/requirements-build.txt
-	$(LOCK) pyproject.toml --extra postgres --extra sealed --output-file deploy/requirements-party.txt
-	$(LOCK) pyproject.toml --extra postgres --override deploy/left-out-coordinator.txt \
+	$(LOCK) pyproject.toml --extra postgres --extra sealed --extra console --output-file deploy/requirements-party.txt
+	$(LOCK) pyproject.toml --extra postgres --extra console --override deploy/left-out-coordinator.txt \
 	    --output-file deploy/requirements-coordinator.txt
 
 clean:           ## remove the virtual environment and caches

@@ -2,7 +2,7 @@
 # Once: the federation's authority and the made-up tables. Then approve what members request. It never
 # ends by itself, because `up --exit-code-from` takes the first container that ends for the end of all.
 set -eu
-members="hub analyst hospital laboratory insurer gateway"
+members="hub analyst watcher hospital laboratory insurer gateway"
 
 owner=$(stat -c %u /runs)
 if [ "$owner" = 0 ]; then

@@ -1,8 +1,10 @@
 """`docker compose up` runs the simulation: its report, its walls, kills in the middle of a job."""
 
+import http.client
 import http.server
 import json
 import os
+import re
 import shutil
 import socket
 import threading
@@ -24,7 +26,7 @@ from colonnade.simulate.federation import free_port
 pytestmark = [pytest.mark.usefixtures("images"), pytest.mark.timeout(1200)]
 
 PARTIES = ("hospital", "laboratory", "insurer")
-DESKS = ("hub", "analyst", *PARTIES)
+DESKS = ("hub", "analyst", "watcher", *PARTIES)
 OPERATOR = "colonnade-test-operator"
 ROUNDS = 1500  # of a job that is interrupted: the rest takes longer than looking and killing
 
@@ -43,7 +45,9 @@ def project_in(home: Path, name: str, overlay: str, **settings: str) -> Project:
     for file in ("docker-compose.yml", overlay):
         shutil.copy(ROOT / file, home)
     shutil.copytree(ROOT / "deploy" / "simulation", home / "deploy" / "simulation")
-    return Project(name, home, {"COLONNADE_LISTEN": f"127.0.0.1:{free_port()}", **settings})
+    places = ("COLONNADE_LISTEN", "COLONNADE_CONSOLE", "COLONNADE_HOSPITAL_CONSOLE")
+    ports = {place: f"127.0.0.1:{free_port()}" for place in places}
+    return Project(name, home, ports | settings)
 
 
 @contextmanager
@@ -367,6 +371,38 @@ def test_a_party_whose_key_was_denied_is_refused_by_name(running: Project) -> No
             except AssertionError:
                 if attempt == 4:
                     raise
+
+
+def links(project: Project, service: str) -> list[tuple[str, str]]:
+    """Return the addresses that a console printed, one for each time that it started."""
+    found: list[tuple[str, str]] = re.findall(
+        r"http://(\S+)(/enter\?token=\S+)", project.logs(service)
+    )
+    return found
+
+
+@pytest.mark.parametrize(
+    ("service", "shown"), [("console", "laboratory"), ("hospital-console", "annual_cost")]
+)
+def test_a_console_is_opened_by_the_address_in_its_log(
+    running: Project, service: str, shown: str
+) -> None:
+    before = links(running, service)
+    running.compose("start", service)
+    while len(found := links(running, service)) == len(before):
+        time.sleep(0.5)  # a container takes a moment to start
+    place, entrance = found[-1]
+    connection = http.client.HTTPConnection(place, timeout=60)
+    connection.request("GET", "/")
+    assert connection.getresponse().read().count(shown.encode()) == 0  # not without the token
+    connection = http.client.HTTPConnection(place, timeout=60)
+    connection.request("GET", entrance)
+    cookie = (connection.getresponse().getheader("Set-Cookie") or "").partition(";")[0]
+    connection = http.client.HTTPConnection(place, timeout=60)
+    connection.request("GET", "/", headers={"Cookie": cookie})
+    page = connection.getresponse()
+    assert (page.status, shown.encode() in page.read()) == (200, True)
+    connection.close()
 
 
 @pytest.mark.parametrize("service", ["hospital", "coordinator"])
