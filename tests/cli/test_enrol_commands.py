@@ -11,7 +11,7 @@ from colonnade.core.errors import EXIT_BAD_INPUT, EXIT_OK, EXIT_REFUSED
 from colonnade.ledger.create import open_ledger
 from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.party.config import load_config
-from colonnade.party.policy import load_policy
+from colonnade.party.policy_file import load_policy
 from colonnade.privacy.membership import MEMBERSHIP, MembershipNoise
 
 NEW = ("party", "new", "hospital", "--federation", "study", "--coordinator", "127.0.0.1:7443")

@@ -25,7 +25,7 @@ from colonnade.party.data.ingest import ingest
 from colonnade.party.data.reading.sources import FileSource
 from colonnade.privacy.accounting import epsilon_of, format_upper_bound, rho_of, units_down
 from colonnade.report.parts import Chart
-from colonnade.report.schema_parts import Trail
+from colonnade.report.schema_fit import Trail
 from colonnade.report.views.fit import path_section
 from colonnade.solvers import fit as solver_fit
 from colonnade.solvers.algorithms.dual import DualDescent

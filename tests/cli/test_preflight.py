@@ -138,7 +138,7 @@ def test_every_template_is_a_file_that_loads(
     command: tuple[str, ...], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     from colonnade.party import config as party_config
-    from colonnade.party import policy
+    from colonnade.party import policy_file as policy
     from colonnade.server import config as server_config
 
     assert main([*command, "--template"]) == 0

@@ -20,7 +20,7 @@ from colonnade.console.party.entries import Spending, in_words, parsed, spending
 from colonnade.console.party.policy_words import changed_lines, sentences
 from colonnade.ledger.storage.snapshot import read_snapshot
 from colonnade.party.config import load_config
-from colonnade.party.policy import load_policy
+from colonnade.party.policy_file import load_policy
 from colonnade.privacy.accounting import units_down
 from colonnade.simulate.federation import Federation, create_federation
 from colonnade.simulate.processes import Processes

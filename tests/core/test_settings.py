@@ -9,7 +9,7 @@ import pytest
 from colonnade.core.config import Count, Finite, Positive, Strict, Text, Whole, convert, load_toml
 from colonnade.core.errors import BadIdentity, BadInput
 from colonnade.party import config as party
-from colonnade.party import policy
+from colonnade.party import policy_file as policy
 from colonnade.server import config as coordinator
 
 

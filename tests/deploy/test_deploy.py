@@ -14,7 +14,7 @@ from colonnade.data.schema import load_schema
 from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.party import config as party
 from colonnade.party import metrics as party_metrics
-from colonnade.party import policy
+from colonnade.party import policy_file as policy
 from colonnade.party.meter import Meter
 from colonnade.party.pacing import Pace
 from colonnade.server import config as coordinator

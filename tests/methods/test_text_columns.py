@@ -43,7 +43,7 @@ from colonnade.party.data.bounding.bounds import buy_bounds
 from colonnade.party.data.dataset import Dataset, open_dataset
 from colonnade.party.data.ingest import ingest
 from colonnade.party.data.reading.sources import FileSource
-from colonnade.party.policy import load_policy
+from colonnade.party.policy_file import load_policy
 from colonnade.party.vault import Vault
 from colonnade.privacy.accounting import RHO_UNIT, units_down
 from colonnade.privacy.mechanisms import DiscreteGaussian

@@ -7,7 +7,7 @@ import pytest
 from colonnade.core.errors import BadInput
 from colonnade.methods.alignment.normalise import IdColumn, IdRule, Repeated
 from colonnade.party.config import load_config
-from colonnade.party.policy import load_policy
+from colonnade.party.policy_file import load_policy
 
 SCHEMA = 'delimiter = ";"\ndecimal = ","\n[[feature]]\nname = "age"\nlow = 0\nhigh = 99\n'
 ROWS = "Patient;age\nÅsa;1,5\nBo;2,5\n"

@@ -11,7 +11,8 @@ from colonnade.core.fixedpoint import Bounds
 from colonnade.methods.base import Member
 from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec
 from colonnade.methods.job import Job
-from colonnade.party.policy import Policy, load_policy
+from colonnade.party.policy import Policy
+from colonnade.party.policy_file import load_policy
 from colonnade.pki.identity import Identity
 from colonnade.privacy.accounting import rho_of, units_down
 

@@ -16,7 +16,7 @@ from colonnade.estimators import PrivateRidge
 from colonnade.ledger.create import open_ledger
 from colonnade.ledger.state import Head
 from colonnade.ledger.storage.files import LedgerFiles
-from colonnade.party.policy import TEMPLATE, load_policy
+from colonnade.party.policy_file import TEMPLATE, load_policy
 from colonnade.privacy.accounting import default_delta, delta_for, units_down
 from colonnade.v1 import job_pb2
 from colonnade.wire.jobspec import job_to_bytes

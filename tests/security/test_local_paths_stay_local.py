@@ -24,7 +24,7 @@ from colonnade.party import session
 from colonnade.party.data import columns as versions
 from colonnade.party.data.dataset import open_dataset
 from colonnade.party.pacing import Pace
-from colonnade.party.policy import load_policy
+from colonnade.party.policy_file import load_policy
 from colonnade.party.vault import Vault
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.v1 import federation_pb2 as pb

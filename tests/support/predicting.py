@@ -20,7 +20,7 @@ from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.ledger import Ledger, Released
 from colonnade.methods.job import Job, job_id
 from colonnade.party.data.dataset import open_dataset
-from colonnade.party.policy import load_policy
+from colonnade.party.policy_file import load_policy
 from colonnade.party.prediction.store import PredictionFolder
 from colonnade.party.sealed.policy import key_to_text
 from colonnade.party.vault import Vault

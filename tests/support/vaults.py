@@ -10,7 +10,7 @@ from colonnade.core.errors import ColonnadeError
 from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.ledger import Ledger
 from colonnade.party.data.dataset import open_dataset
-from colonnade.party.policy import load_policy
+from colonnade.party.policy_file import load_policy
 from colonnade.party.vault import Vault
 from colonnade.pki.identity import Identity
 from colonnade.privacy.simulation import SeededNoise

@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from colonnade.report.schema_parts import Amount, Clients, Fit, Moments, Quality, Sealed, Value
+from colonnade.report.schema_fit import Fit
+from colonnade.report.schema_parts import Amount, Clients, Moments, Quality, Sealed, Value
 from colonnade.report.schema_results import Contribution, Evaluation
 
 FORMAT = "colonnade report"

@@ -16,7 +16,7 @@ from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.party.config import TEMPLATE as PARTY_TEMPLATE
 from colonnade.party.config import PartyConfig, load_config
 from colonnade.party.data.reading.suggest import SchemaDraft, suggest
-from colonnade.party.policy import TEMPLATE as POLICY_TEMPLATE
+from colonnade.party.policy_file import TEMPLATE as POLICY_TEMPLATE
 from colonnade.pki.authority import create_request, fingerprint, install_certificate, split_bundle
 from colonnade.pki.certificates import certificates_from_pem
 from colonnade.pki.files import file_faults, read_bounded

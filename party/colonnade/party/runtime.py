@@ -34,7 +34,7 @@ from colonnade.party.methods.sealed_keys import FileKeys
 from colonnade.party.metrics import readings
 from colonnade.party.officer.inbox import DecisionFolder
 from colonnade.party.pacing import Pace
-from colonnade.party.policy import load_policy
+from colonnade.party.policy_file import load_policy
 from colonnade.party.renewal import renewed_if_due
 from colonnade.party.session import Dial, hold_session
 from colonnade.party.vault import Vault

@@ -44,7 +44,7 @@ from colonnade.party.data.ingest import ingest
 from colonnade.party.data.reading.sources import FileSource
 from colonnade.party.fit_order import party_table
 from colonnade.party.meter import read_log
-from colonnade.party.policy import load_policy
+from colonnade.party.policy_file import load_policy
 from colonnade.party.vault import Vault
 from colonnade.pki.identity import Identity
 from colonnade.privacy.accounting import units_down

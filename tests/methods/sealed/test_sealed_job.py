@@ -17,7 +17,7 @@ from colonnade.methods.problem import Loss
 from colonnade.methods.sealed.codec import task_from_bytes, task_to_bytes
 from colonnade.methods.sealed.kinds import Stage
 from colonnade.methods.sealed.plan import recommend
-from colonnade.party.policy import load_policy
+from colonnade.party.policy_file import load_policy
 from colonnade.party.sealed.pins import pin
 from colonnade.party.sealed.policy import fingerprint, key_from_text, key_to_text
 from colonnade.server.methods.sealed.state import decode_state, encode_state

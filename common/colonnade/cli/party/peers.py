@@ -6,7 +6,7 @@ from pathlib import Path
 
 from colonnade.ledger.receipts import ledger_key_from_file, public_bytes
 from colonnade.party.config import load_config
-from colonnade.party.policy import load_policy
+from colonnade.party.policy_file import load_policy
 from colonnade.party.sealed.policy import fingerprint, key_to_text
 
 

@@ -12,7 +12,8 @@ from colonnade.methods.prediction.claims import exposure
 from colonnade.methods.sealed.claims import PROMISE as SEALED_PROMISE
 from colonnade.party.alignment.policy import AlignAllowance
 from colonnade.party.config import load_config
-from colonnade.party.policy import ANY, TEMPLATE, Policy, load_policy
+from colonnade.party.policy import ANY, Policy
+from colonnade.party.policy_file import TEMPLATE, load_policy
 from colonnade.party.sealed.policy import SealedGrant, key_to_text
 from colonnade.privacy.accounting import format_units, rho_from_units
 

@@ -19,7 +19,7 @@ from colonnade.party.config import PartyConfig, load_config
 from colonnade.party.data.binding import Rows, check_binding, rows_of
 from colonnade.party.data.dataset import open_dataset
 from colonnade.party.pacing import advised_ms, estimated_s
-from colonnade.party.policy import load_policy
+from colonnade.party.policy_file import load_policy
 from colonnade.party.session import check_coordinator
 from colonnade.pki.authority import Credentials
 from colonnade.privacy.accounting import format_units

@@ -25,7 +25,7 @@ from colonnade.party.meter import read_log
 from colonnade.party.officer.inbox import DecisionFolder
 from colonnade.party.officer.reading import case_of
 from colonnade.party.officer.signing import running, sign, taken_up
-from colonnade.party.policy import load_policy
+from colonnade.party.policy_file import load_policy
 from colonnade.pki.authority import load_credentials
 
 _VERDICTS = (APPROVE, HOLD, REFUSE)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from colonnade.report.parts import Fact, Facts, Fold, Section
 from colonnade.report.schema import Report, Setting
-from colonnade.report.schema_parts import Penalty
+from colonnade.report.schema_fit import Penalty
 from colonnade.report.text import short
 from colonnade.report.views.glossary import glossary
 

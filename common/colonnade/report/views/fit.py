@@ -5,7 +5,7 @@ import math
 from colonnade.report.parts import Answer, Block, Cell, Fact, Facts, Grid, Section
 from colonnade.report.plots import MAX_NAMED, Curve, line_chart
 from colonnade.report.schema import Report
-from colonnade.report.schema_parts import Fit, FitRelease, Trail
+from colonnade.report.schema_fit import Fit, FitRelease, Trail
 from colonnade.report.text import at_most, epsilon_up, short
 from colonnade.report.views.cells import number, plain_table
 from colonnade.report.views.effects import effects_of

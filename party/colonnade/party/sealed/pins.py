@@ -8,7 +8,7 @@ from typing import Any
 
 from colonnade.core.config import parse_toml, read_text
 from colonnade.core.errors import BadInput
-from colonnade.party.policy import PolicyFile
+from colonnade.party.policy_file import PolicyFile
 from colonnade.party.sealed.policy import key_from_text, key_to_text
 
 _PEERS = re.compile(r"^sealed_peers[ \t]*=[ \t]*\{[^\n{}]*\}[ \t]*(#[^\n]*)?$", re.MULTILINE)
