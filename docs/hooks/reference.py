@@ -81,5 +81,5 @@ _PARTS: dict[str, Callable[[], str]] = {
     "command-line": command_line,
     "coordinator-toml": lambda: _template("colonnade.server.config"),
     "party-toml": lambda: _template("colonnade.party.config"),
-    "policy-toml": lambda: _template("colonnade.party.policy"),
+    "policy-toml": lambda: _template("colonnade.party.policy_file"),
 }

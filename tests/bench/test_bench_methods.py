@@ -72,9 +72,10 @@ def test_a_quick_run_has_fewer_cases_and_cases_need_no_folder() -> None:
 @pytest.mark.slow
 def test_coverage_is_counted_apart_for_coefficients_that_matter() -> None:
     rows = coverage(quick=True, progress=lambda _: None)
-    assert [row["labels"] for row in rows] == ["shared", "one party's"]
+    assert [row["labels"] for row in rows] == 2 * ["shared", "one party's"]
+    counted = {"nonzero", "zero", "error", "shares", "odds"}
     for row in rows:
-        assert set(row) == {"case", "labels", "seeds", "nonzero", "zero", "error"}
+        assert set(row) == {"case", "labels", "seeds", *counted}
         # 12 coefficients that are not zero, and 68 that are.
         assert row["nonzero"] in [round(i / 12, 3) for i in range(13)]
         assert row["zero"] in [round(i / 68, 3) for i in range(69)]

@@ -229,7 +229,7 @@ def test_each_limit_of_the_policy_refuses_and_charges_nothing(tmp_path: Path) ->
         "label = true": "label = false",
         "max_rounds = 100000": f"max_rounds = {ROUNDS - 1}",
         "max_rho = 2.0": "max_rho = 0.0001",
-        'kinds = ["frank-wolfe", "moments", "sealed", "admm"]': 'kinds = ["moments"]',
+        '"frank-wolfe", ': "",
         "max_rounds": "until = 2025-12-31\nmax_rounds",
     }
     for place, (old, new) in enumerate(changes.items()):

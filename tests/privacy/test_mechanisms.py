@@ -11,6 +11,8 @@ from support.entropy import ScriptedNoise, ShakeNoise
 
 from colonnade.privacy import mechanisms
 from colonnade.privacy.accounting import RHO_UNIT
+from colonnade.privacy.disclosure import Disclosure
+from colonnade.privacy.distributed import GaussianShare, MaskingMessage
 from colonnade.privacy.mechanisms import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -31,6 +33,9 @@ ANY: list[Mechanism] = [
     SealedCiphertext(97, 4, 2, error_sigma2=22, key="ab", peers="laboratory"),
     SealedReply(2**24, 9, 16, 5, 3, 1, 2, 4, 41, 97, low_step=32, high_step=64),
     SealedOpening(2**24, 9, 16, 2, 97, low_step=32, high_step=64),
+    GaussianShare(sigma2=400, parts=5, l2_sensitivity2=30, dim=3),
+    MaskingMessage(),
+    Disclosure("ab" * 32, "hospital", "triage", rows=7),
 ]
 
 

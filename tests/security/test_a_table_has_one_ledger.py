@@ -225,7 +225,7 @@ def test_the_commands_refuse_a_second_init_with_their_exit_code(
 
     assert run("bounds", "one", "--rho", "0.9") == 0
     capsys.readouterr()
-    fitted = ["--out", str(tmp_path / "out"), "--epsilon", "1", "--set", "passes=1"]
+    fitted = ["--out", str(tmp_path / "out"), "--epsilon", "1", "--solver", "cd"]
     for verb, more in (("bounds", ["--rho", "0.9"]), ("fit", fitted)):
         assert run(verb, "two", *more) == 4
         assert json.loads(capsys.readouterr().out)["error"] == "not_bound"

@@ -33,6 +33,8 @@ PLACES = {
     "simulate schema": "simulate --data rows.csv --target cost --schema BAD",
     "simulate out": "simulate --rows 2000 --out BAD/x",
     "simulate keep": "simulate --rows 2000 --keep BAD/x",
+    "demo out": "demo --people 2000 --out BAD/x",
+    "demo keep": "demo --people 2000 --keep BAD/x",
     "simulate parties": "simulate --data rows.csv --target cost --parties BAD",
     "simulate admm data": "simulate admm --data BAD --target y --clients 5",
     "simulate admm schema": "simulate admm --data rows.csv --target cost --clients 5 --schema BAD",

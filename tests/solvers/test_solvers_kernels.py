@@ -11,7 +11,7 @@ from support.solvers import sparse_of, toy
 
 from colonnade.core.fixedpoint import GRID
 from colonnade.linear.losses import HINGE, LOGISTIC, SQUARED
-from colonnade.solvers.designs import column_kernels, row_kernels, sparse
+from colonnade.solvers.designs import column_kernels, lines, row_kernels, sparse
 from colonnade.solvers.designs import dense as design
 from colonnade.solvers.designs.column_kernels import TOP
 
@@ -274,7 +274,7 @@ CALLS: dict[str, tuple[Callable[..., Any], list[tuple[Any, ...]]]] = {
     "_margin": (row_kernels._margin, [(*ONE_ROW, np.array([0.5, -1.0, 2.0, 0.1]))]),
     "_cut": (row_kernels._cut, [(SPARSE_ROWS.starts, 5, shared) for shared in (True, False)]),
     "_count": (sparse._count, [(SPARSE.indices, np.zeros(60, np.int64))]),
-    "_rise": (sparse._rise, [(SPARSE.indices, SPARSE.starts, count) for count in (60, 59)]),
+    "_rise": (lines._rise, [(SPARSE.indices, SPARSE.starts, count) for count in (60, 59)]),
     "_transpose": (
         sparse._transpose,
         [

@@ -9,7 +9,8 @@ from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import Bounds
 from colonnade.solvers.designs.dense import dense_design
 from colonnade.solvers.designs.sparse import sparse_design
-from colonnade.solvers.fit import Table, scaled_label, symmetric
+from colonnade.solvers.fit import Table
+from colonnade.solvers.scaling import scaled_label, symmetric
 
 
 def make_table(

@@ -6,14 +6,14 @@ labels of -1 and +1), so that ``scales_j = 1 / h_j``, and an l1 penalty and a bo
 ``h_y``.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from colonnade.core.arrays import FloatArray
-from colonnade.core.fixedpoint import GRID, Bounds, quantise
+from colonnade.core.fixedpoint import Bounds
 from colonnade.linear.losses import Loss
 from colonnade.linear.penalties import AnyPenalty, no_penalty
 from colonnade.privacy.sampling import NoiseSource, OsNoise
@@ -186,29 +186,6 @@ def resolve_fit(
         solver, shape, epsilon=epsilon, delta=delta, enforced=enforced, n_problems=n_problems
     )
     return ResolvedFit(objective, solver, shape, epsilon, delta, noise, enforced, n_problems, plan)
-
-
-def symmetric(bounds: Sequence[Bounds]) -> tuple[Bounds, ...]:
-    """Widen bounds to be symmetric about zero, so that zero stays zero.
-
-    Examples
-    --------
-    >>> symmetric([Bounds(0.0, 5.0)])
-    (Bounds(low=-5.0, high=5.0),)
-    """
-    ends = [max(abs(bound.low), abs(bound.high)) for bound in bounds]
-    return tuple(Bounds(-end, end) for end in ends)
-
-
-def scaled_label(y: FloatArray, bounds: Bounds) -> FloatArray:
-    """Clip and round a label under its bounds; return it scaled to ``[-1, 1]``.
-
-    Examples
-    --------
-    >>> scaled_label(np.array([0.0, 5.0, 99.0]), Bounds(0.0, 10.0))
-    array([-1.,  0.,  1.])
-    """
-    return quantise(y, bounds, grid=GRID).astype(np.float64) / GRID
 
 
 def fit_table(

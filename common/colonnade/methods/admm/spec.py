@@ -290,17 +290,10 @@ class AdmmSpec:
         """Return the exact payload of so many releases: each of a kind has the same size."""
         return releases * self.body_bytes + intercepts * self.intercept_bytes
 
-    def expected_releases(self, *, drop_out: float = 0.0) -> float:
-        """Return the mean number of releases of the whole job, without caps or declines."""
-        return self.rounds * self.sampled * (1.0 - drop_out)
-
     @property
     def scales(self) -> FloatArray:
         """Which coordinates are penalised: 1, and 0 for the intercept."""
-        scales = np.ones(self.dim)
-        if self.intercept:
-            scales[-1] = 0.0
-        return scales
+        return np.append(np.ones(self.dim - 1), 0.0 if self.intercept else 1.0)
 
     def _displacement(self, part: int) -> Release:
         return planned_release(self, part) if self.radii else whole_release(self)

@@ -10,11 +10,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from colonnade.core.arrays import AnyArray, FloatArray, Int16Array, Int32Array, IntArray
+from colonnade.core.arrays import FloatArray, Int16Array, Int32Array, IntArray
 from colonnade.core.fixedpoint import GRID, Bounds
 from colonnade.core.jit import njit
 from colonnade.solvers.designs import column_kernels as kernels
 from colonnade.solvers.designs.dense import EVERY_ROW, Moved, Rows, check_units, design_units
+from colonnade.solvers.designs.lines import check_lines
 
 Lines: TypeAlias = tuple[Int16Array, Int32Array, IntArray]
 """Values line by line (a line is a column or a row), their places, and where each line starts."""
@@ -39,7 +40,7 @@ class SparseDesign:
 
     def __post_init__(self) -> None:
         check_units(self.units, self.starts.size - 1)
-        _check_lines((self.values, self.indices, self.starts), self.n_rows)
+        check_lines((self.values, self.indices, self.starts), self.n_rows)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -116,7 +117,7 @@ class SparseRows:
 
     def __post_init__(self) -> None:
         check_units(self.units, self.units.size)
-        _check_lines((self.values, self.columns, self.starts), self.units.size)
+        check_lines((self.values, self.columns, self.starts), self.units.size)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -281,27 +282,3 @@ def _transpose(
             out_values[marks[i]] = values[k]
             out_places[marks[i]] = line
             marks[i] += 1
-
-
-def _check_lines(lines: tuple[AnyArray, AnyArray, IntArray], count: int) -> None:
-    """Raise `ValueError` unless there are lines with rising places below ``count``."""
-    values, indices, starts = lines
-    if values.dtype != np.int16 or indices.dtype != np.int32:
-        raise ValueError("values are of type int16 and indices of type int32")
-    ends = starts.size and int(starts[0]) == 0 and int(starts[-1]) == values.size
-    if values.shape != indices.shape or not ends or (np.diff(starts) < 0).any():
-        raise ValueError("values, indices and starts do not fit together")
-    if not _rise(indices, starts, count):
-        raise ValueError("an index stands twice, out of order, or names what does not exist")
-
-
-@njit
-def _rise(indices: Int32Array, starts: IntArray, count: int) -> bool:
-    """Return whether the indices of every line rise, from 0 to below ``count``."""
-    for line in range(starts.size - 1):
-        before = -1
-        for k in range(starts[line], starts[line + 1]):
-            if not before < indices[k] < count:
-                return False
-            before = indices[k]
-    return True

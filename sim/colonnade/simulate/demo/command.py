@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from colonnade.cli.run_folder import workplace
+from colonnade.cli.run_folder import file_errors, workplace
 from colonnade.core.errors import EXIT_OK, BadInput
 from colonnade.simulate.demo.story import Story
 
@@ -37,6 +37,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise BadInput(f"--people: between {_MIN_PEOPLE} and {_MAX_PEOPLE}")
     if arguments.seed < 0:
         raise BadInput("--seed: 0 or more")
+    with file_errors(arguments.out):  # before anything is made
+        arguments.out.mkdir(parents=True, exist_ok=True)
     began, step = time.monotonic(), 0
 
     def say(heading: str, lines: Sequence[str]) -> None:
