@@ -6,10 +6,11 @@ from typing import TypeVar
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from colonnade.client import Client
+from colonnade.console.answers import closed, forbidden, trouble
 from colonnade.console.coordinator.new_job import LOSSES, METHODS, choices, planned, preview
 from colonnade.console.coordinator.view import OperatorPage, operator_page
 from colonnade.console.guard import Door, Guard, read_form
@@ -42,9 +43,11 @@ class OperatorConsole:
                 Route("/jobs/{job}/cancel", self.cancel, methods=["POST"]),
                 Route("/assets/{name}", asset),
             ],
-            exception_handlers={PermissionError: _forbidden},
+            exception_handlers={PermissionError: forbidden},
         )
-        app.add_middleware(Guard, door=self._door, ended=_ended)
+        app.add_middleware(
+            Guard, door=self._door, ended=lambda: closed("colonnade coordinator console")
+        )
         return app
 
     async def page(self, request: Request) -> Response:
@@ -52,7 +55,7 @@ class OperatorConsole:
         try:
             return HTMLResponse(await self._page(request.state.session.form_token))
         except ColonnadeError as error:
-            return _trouble(error, 503)
+            return trouble(error, 503)
 
     async def preview(self, request: Request) -> Response:
         """Show what a job would do and cost; nothing is submitted."""
@@ -70,7 +73,7 @@ class OperatorConsole:
         try:
             await self._ask(lambda: self._client.submit(planned(self._client, fields), again=again))
         except ColonnadeError as error:
-            return _trouble(error, 409)
+            return trouble(error, 409)
         return RedirectResponse("/#live", 303)
 
     async def cancel(self, request: Request) -> Response:
@@ -80,7 +83,7 @@ class OperatorConsole:
         try:
             await self._ask(lambda: self._client.cancel(job))
         except ColonnadeError as error:
-            return _trouble(error, 409)
+            return trouble(error, 409)
         return RedirectResponse("/#jobs", 303)
 
     async def report(self, request: Request) -> Response:
@@ -89,7 +92,7 @@ class OperatorConsole:
         try:
             found = await self._ask(lambda: self._client.report(job))
         except ColonnadeError as error:
-            return _trouble(error, 404)
+            return trouble(error, 404)
         headers = {"Content-Security-Policy": "frame-ancestors 'none'"}
         return HTMLResponse(to_html(found.document), headers=headers)
 
@@ -119,20 +122,3 @@ class OperatorConsole:
     async def _ask(self, call: Callable[[], T]) -> T:
         async with self._lock:
             return await asyncio.to_thread(call)
-
-
-def _ended() -> str:
-    return rendered(
-        "closed.html.j2",
-        command="colonnade coordinator console",
-        title="This page is closed",
-    )
-
-
-def _trouble(error: ColonnadeError, status: int) -> Response:
-    page = rendered("trouble.html.j2", code=error.code, text=str(error))
-    return HTMLResponse(page, status)
-
-
-async def _forbidden(_request: Request, error: Exception) -> Response:
-    return PlainTextResponse(f"Refused: {error}.\n", 403)

@@ -8,9 +8,10 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from colonnade.console.answers import closed, forbidden, trouble
 from colonnade.console.guard import Door, Guard, read_form
 from colonnade.console.live import Changes
 from colonnade.console.pages import asset, rendered
@@ -57,9 +58,9 @@ class OfficerConsole:
                 Route("/jobs/{job}/decide", self.decide, methods=["POST"]),
                 Route("/assets/{name}", asset),
             ],
-            exception_handlers={PermissionError: _forbidden},
+            exception_handlers={PermissionError: forbidden},
         )
-        app.add_middleware(Guard, door=self.door, ended=_ended)
+        app.add_middleware(Guard, door=self.door, ended=lambda: closed("colonnade party console"))
         return app
 
     async def page(self, _request: Request) -> Response:
@@ -75,7 +76,7 @@ class OfficerConsole:
         try:
             return HTMLResponse(await asyncio.to_thread(self._case, job, token))
         except BadInput as error:
-            return _trouble(error, 404)
+            return trouble(error, 404)
         except ColonnadeError as error:
             return _broken(error)
 
@@ -87,7 +88,7 @@ class OfficerConsole:
         try:
             await asyncio.to_thread(self._decide, job, verdict, reason, seen)
         except ColonnadeError as error:
-            return _trouble(error, 409)
+            return trouble(error, 409)
         return RedirectResponse(f"/jobs/{job}", 303)
 
     def _page(self) -> str:
@@ -174,20 +175,6 @@ def _policy_changes(found: Snapshot, path: Path) -> list[tuple[str, str]]:
     return changed_lines(used, path.read_text("utf-8", "replace"))
 
 
-def _ended() -> str:
-    return rendered(
-        "closed.html.j2", command="colonnade party console", title="This page is closed"
-    )
-
-
-def _trouble(error: ColonnadeError, status: int) -> Response:
-    return HTMLResponse(rendered("trouble.html.j2", code=error.code, text=str(error)), status)
-
-
 def _broken(error: ColonnadeError) -> Response:
     """Say that the ledger cannot be trusted; nothing else is worth showing then."""
     return HTMLResponse(rendered("broken.html.j2", code=error.code, text=str(error)), 503)
-
-
-async def _forbidden(_request: Request, error: Exception) -> Response:
-    return PlainTextResponse(f"Refused: {error}.\n", 403)

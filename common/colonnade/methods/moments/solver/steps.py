@@ -40,6 +40,7 @@ from colonnade.methods.moments.solver.shares import shares_of
 from colonnade.methods.moments.spec import SCREEN, MomentsSpec, Stage
 from colonnade.methods.moments.tasks import Task
 from colonnade.methods.problem import Labels, Loss
+from colonnade.methods.staged import expected_part
 
 _MAX_INTERCEPT = 2.0**60
 
@@ -89,22 +90,7 @@ class MomentsSolver:
 
     def check(self, state: MomentsState, party: str, bodies: Mapping[str, bytes]) -> None:
         """Raise `BadInput` unless ``bodies`` are of the kinds and sizes that are expected."""
-        part = next((part for part in self.spec.parts if part.party == party), None)
-        if part is None:
-            raise BadInput(f"party {party!r} is not in the job")
-        if self.finished(state):
-            raise BadInput("the job's rounds are over; nothing is expected")
-        expected = self.spec.round_kinds(state.round, part)
-        if set(bodies) != set(expected):
-            raise BadInput(
-                f"round {state.round} expects {', '.join(expected) or 'nothing'} of party "
-                f"{party!r}, not {', '.join(sorted(bodies)) or 'nothing'}"
-            )
-        for kind, body in bodies.items():
-            if len(body) != (size := self.spec.body_bytes(party, kind)):
-                raise BadInput(
-                    f"the {kind} of party {party!r} has {len(body)} bytes instead of {size}"
-                )
+        part = expected_part(self.spec, state.round, party, bodies)
         if SCREEN in bodies:
             self._chosen(state, part, bodies[SCREEN])
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
-from colonnade.core.errors import BadInput
 from colonnade.linear.ball import Projection
 from colonnade.linear.gram import within_ball
 from colonnade.methods.base import Part
@@ -32,6 +31,7 @@ from colonnade.methods.sealed.kinds import (
 from colonnade.methods.sealed.rounds import relayed_kinds
 from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.methods.sealed.tasks import Relayed, Task
+from colonnade.methods.staged import expected_part
 from colonnade.server.methods.sealed.calibration import calibration
 from colonnade.server.methods.sealed.estimates import Estimate, estimate
 from colonnade.server.methods.sealed.screening import screened
@@ -85,22 +85,7 @@ class SealedSolver:
 
     def check(self, state: SealedState, party: str, bodies: Mapping[str, bytes]) -> None:
         """Raise `BadInput` unless ``bodies`` are of the kinds and sizes that are expected."""
-        part = next((part for part in self.spec.parts if part.party == party), None)
-        if part is None:
-            raise BadInput(f"party {party!r} is not in the job")
-        if self.finished(state):
-            raise BadInput("the job's rounds are over; nothing is expected")
-        expected = self.spec.round_kinds(state.round, part)
-        if set(bodies) != set(expected):
-            raise BadInput(
-                f"round {state.round} expects {', '.join(expected) or 'nothing'} of party "
-                f"{party!r}, not {', '.join(sorted(bodies)) or 'nothing'}"
-            )
-        for kind, body in bodies.items():
-            if len(body) != (size := self.spec.body_bytes(party, kind)):
-                raise BadInput(
-                    f"the {kind} of party {party!r} has {len(body)} bytes instead of {size}"
-                )
+        expected_part(self.spec, state.round, party, bodies)
 
     def absorb(self, state: SealedState, answers: Mapping[str, Mapping[str, bytes]]) -> SealedState:
         """Take a round's releases and compute what follows from them."""
