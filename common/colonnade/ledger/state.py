@@ -180,6 +180,8 @@ class LedgerState:
         """Return whether ``key`` still has to be charged; refuse what must not be answered."""
         if (earlier := self.charges.get(key)) is None:
             self._check_open(key.job)
+            if key.job in self.docket.proposals and key.job not in self.scoped.places:
+                raise ValueError("a proposed job is charged before it was admitted")
             if isinstance(mechanism, Disclosure) != (key.account == PREDICTION):
                 raise ValueError("predictions have an account of their own, and it has no others")
             if isinstance(mechanism, Covered):

@@ -208,6 +208,8 @@ class Method(Generic[S]):
         table; what it ends in is the method's own.
     account
         The ledger account that pays, where the unit of privacy is a record.
+    fits
+        Whether a job fits its model, and so may keep rows out of the fit.
     """
 
     kind: str
@@ -225,6 +227,7 @@ class Method(Generic[S]):
     section: str = ""
     model: bool = True
     account: str = ""
+    fits: bool = True
 
 
 def payload(spec: MethodSpec, party: str) -> dict[str, int]:

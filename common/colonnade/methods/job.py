@@ -70,7 +70,8 @@ class Job:
             raise ValueError("only a job over clients has clients")
         if not 0 <= self.holdout <= MAX_HOLDOUT:
             raise ValueError(f"a job keeps 0 to {MAX_HOLDOUT} of a thousand rows out of its fit")
-        if self.holdout and (self.unit is not Unit.RECORD or not method_of(self.kind).model):
+        method = method_of(self.kind)
+        if self.holdout and not (self.unit is Unit.RECORD and method.model and method.fits):
             raise ValueError("only a job that fits a model over columns keeps rows out")
         self._check_columns()
         method_of(self.kind).check(self.method, self.members)

@@ -210,6 +210,7 @@ def fit_table(
 
     Examples
     --------
+    >>> from colonnade.solvers.scaling import scaled_label
     >>> import numpy as np
     >>> from colonnade.core.fixedpoint import Bounds
     >>> from colonnade.linear.losses import SQUARED

@@ -44,7 +44,8 @@ from colonnade.party.officer.inbox import DecisionFolder
 from colonnade.party.officer.proposals import Proposals
 from colonnade.party.officer.unpaid import UnpaidJobs
 from colonnade.party.policy import Policy
-from colonnade.party.prediction.predictor import Predictor
+from colonnade.party.prediction.predictor import Predictor, order_of
+from colonnade.party.prediction.received import RecordedScores
 from colonnade.party.prediction.store import PredictionFolder
 from colonnade.pki.identity import Identity
 from colonnade.privacy.sampling import NoiseSource
@@ -391,6 +392,7 @@ class Vault:
         columns = self._columns.of_job(member.features, member.bounds, label, holdout=job.holdout)
         agreed(allowed.needed)
         with self._ledger.lock:
+            new = name not in self._ledger.state.scoped.places
             self._units.set_aside(self._ledger, name, units=job.max_units(self.party))
         context = JobContext(
             name,
@@ -402,10 +404,18 @@ class Vault:
             units=self._units,
             pins={} if allowed.sealed is None else allowed.sealed.pins,
             keys=self._keys,
-            scores=PredictionFolder.beside(self._dataset.folder),
+            scores=RecordedScores(
+                PredictionFolder.beside(self._dataset.folder), self._ledger, order_of(self._dataset)
+            ),
             drop_out=self._drop_out,
         )
-        return side(job.method, context)
+        try:
+            return side(job.method, context)
+        except ColonnadeError:
+            if new:  # refused after all: what was set aside is free again
+                with self._ledger.lock:
+                    self._ledger.close_job(name)
+            raise
 
     def _check_table(self, job: Job) -> None:
         """Refuse a job that was made for another table."""

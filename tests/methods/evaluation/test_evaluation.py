@@ -9,6 +9,7 @@ import pytest
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.errors import BadMessage, PolicyRefused
 from colonnade.core.fixedpoint import GRID
+from colonnade.data.integer_scores import model_digest
 from colonnade.data.model import LinearModel, ModelFeature, ModelLabel
 from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.gate import Gate
@@ -63,8 +64,8 @@ class Received:
     rows: IntArray
     scores: FloatArray
 
-    def has(self, run: str) -> bool:
-        return run == "cd" * 32
+    def has(self, run: str, model: bytes = b"") -> bool:
+        return run == "cd" * 32 and model in (b"", model_digest(MODEL))
 
     def of(self, run: str) -> tuple[IntArray, FloatArray]:
         assert self.has(run)

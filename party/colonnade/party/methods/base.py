@@ -20,8 +20,8 @@ from colonnade.wire.codec import Answer
 class ReceivedScores(Protocol):
     """The scores of predictions that were sent to this party."""
 
-    def has(self, run: str) -> bool:
-        """Return whether the scores of a prediction are here."""
+    def has(self, run: str, model: bytes) -> bool:
+        """Return whether a prediction's scores by this model, of the table's rows, are here."""
 
     def of(self, run: str) -> tuple[IntArray, FloatArray]:
         """Return the rows of a prediction and their scores."""

@@ -6,6 +6,7 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.errors import BadMessage, PolicyRefused
+from colonnade.data.integer_scores import model_digest
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.methods.evaluation.rows import class_sums, value_sums
 from colonnade.methods.evaluation.spec import SUMS, EvaluationSpec, encode_sums
@@ -31,8 +32,12 @@ class EvaluationAnswers:
 
         Privacy: whether it was sent them is known to whoever asked for the prediction.
         """
-        if context.scores is None or not context.scores.has(spec.run):
+        model = model_digest(spec.fitted())
+        if context.scores is None or not context.scores.has(spec.run, model):
             raise PolicyRefused("this party was not sent the scores that are to be evaluated")
+        # Scores and labels meet by row: of other rows, one person would count in two places.
+        if context.columns.label is None or context.columns.label.size != spec.n_rows:
+            raise BadMessage("an evaluation is of a whole table with its label")
         return cls(spec, context, context.scores)
 
     def answer(self, round_: int, body: bytes) -> Releases:

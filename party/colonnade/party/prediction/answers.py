@@ -82,6 +82,7 @@ class PredictionAnswers:
     spec: PredictionSpec
     allowance: PredictAllowance
     model: LinearModel
+    training: str  # the job that fitted it
     part: OwnPart
     order: str  # what the order of the rows follows
     table: bytes  # SHA-256 of the table's version and order
@@ -113,7 +114,9 @@ class PredictionAnswers:
         """Return what the ledger records of this request."""
         parties = tuple(part.party for part in self.spec.parts)
         rows = self.spec.row_numbers()
-        return Answered(self.allowance.grant, self.spec.model, parties, self.order, rows)
+        return Answered(
+            self.allowance.grant, self.spec.model, parties, self.order, rows, self.training
+        )
 
     def check_allowed(self) -> None:
         """Refuse rows that earlier answers rule out."""

@@ -76,6 +76,7 @@ class Predictor:
         table, member = self._dataset.coarse, trained.member(party)
         self._check_table(job, member)
         model = computed_model(spec, trained_as, trained, ledger=self._ledger, keys=allowance.pins)
+        _check_hidden(model, spec)
         part = self._part(model, member, table)
         part.check(len(spec.parts))
         order = order_of(self._dataset)
@@ -84,6 +85,7 @@ class Predictor:
             spec,
             allowance,
             model,
+            trained_as,
             part,
             order,
             table_digest(self._dataset.version, order),
@@ -158,6 +160,23 @@ def _on_grid(feature: ModelFeature, declared: Bounds) -> int:
         return int(quantise(fill, declared, grid=GRID)[0])
     fine = quantise(fill, declared, grid=FINE_GRID)
     return int(requantise(fine, declared=declared, tight=feature.bounds)[0])
+
+
+def _check_hidden(model: LinearModel, spec: PredictionSpec) -> None:
+    """Refuse a model in which only one party besides the receiver has a part to hide.
+
+    Privacy: a sum of two parts hides each of them from the receiver; a part beside one that is zero
+    in every row is shown as it is. With one other party in all there is nothing to hide behind, and
+    whoever grants it is told so.
+    """
+    others = {part.party for part in spec.parts} - {spec.receiver}
+    coefs = zip(model.features, IntegerScores.of(model).coef, strict=True)
+    used = {feature.party for feature, number in coefs if number} & others
+    if len(others) > 1 and len(used) == 1:
+        raise PolicyRefused(
+            f"the model uses columns of {used.pop()} alone besides the receiver's: every score "
+            "would show its exact part"
+        )
 
 
 def order_of(dataset: Dataset) -> str:

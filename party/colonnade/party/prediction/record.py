@@ -2,9 +2,10 @@
 
 Privacy: a score of a row by one model is one linear equation in the row's columns. As many
 independent models as there are columns solve for all of them, and two sums over different sets of
-parties differ by one party's exact part. So a row has one model a grant by default, and a model's
-rows have one set of parties, for ever. Row numbers mean people only within one order of rows; of
-requests in another order every row is taken to be the same person's.
+parties differ by one party's exact part, also by models that are nearly equal. So a row has one
+model a grant by default, and one set of parties for all models of a job, for ever. Row numbers mean
+people only within one order of rows; of requests in another order every row is taken to be the same
+person's.
 """
 
 from collections.abc import Iterable
@@ -32,6 +33,7 @@ class Answered:
     parties: tuple[str, ...]
     order: str
     rows: IntArray
+    training: str  # the job that fitted the model; others of it may be as near as one likes
 
     def to_bytes(self) -> bytes:
         """Return what the ledger keeps."""
@@ -41,6 +43,7 @@ class Answered:
             parties=self.parties,
             order=self.order,
             gaps=gaps_of(self.rows),
+            training=self.training,
         )
         return message.SerializeToString(deterministic=True)
 
@@ -50,7 +53,9 @@ class Answered:
         message = read(pb.PredictionRecord, body, "a record of a prediction")
         parties = tuple(message.parties)
         rows = rows_of(message.gaps)
-        return cls(message.grant, message.model_sha256, parties, message.order, rows)
+        return cls(
+            message.grant, message.model_sha256, parties, message.order, rows, message.training
+        )
 
     def shared(self, other: "Answered") -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
         """Return which of this request's rows may be people whom ``other`` scored."""
@@ -81,10 +86,10 @@ def check_allowed(
     used = asked.rows.size
     for other in earlier:
         common = asked.shared(other)
-        if other.model == asked.model and other.parties != asked.parties and common.any():
+        if other.training == asked.training and other.parties != asked.parties and common.any():
             raise PartySetFinal(
-                "rows were scored by this model with another set of parties; the difference would "
-                "show a party's part, so the first set is final"
+                "rows were scored by a model of this job with another set of parties; the "
+                "difference would show a party's part, so the first set is final"
             )
         if other.grant != asked.grant:
             continue
