@@ -37,7 +37,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from colonnade.core.arrays import IntArray
-from colonnade.core.errors import FATAL, NotPrivate
+from colonnade.core.errors import FATAL, BudgetExceeded, NotPrivate
 from colonnade.ledger.drafts import ReleaseRequest
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.ledger import MAX_TOGETHER, Ledger, Released
@@ -178,7 +178,7 @@ class Gate:
 
         Whoever cannot pay is refused by itself and is not in the sum. The bytes are stored under
         the first key that was paid for, and nothing under the others: that says who is in the sum,
-        and a retry finds both. The noise is that of one release.
+        and a retry finds both; it adds nobody. The noise is that of one release.
 
         Parameters
         ----------
@@ -197,7 +197,14 @@ class Gate:
         def code(noisy: IntArray) -> bytes:
             return encode(noisy) if noisy.size else b""
 
-        return self.release_many(requests, parts, encode=code)
+        with self._ledger.lock:
+            charged = [ask for ask in requests if ask.key in self._ledger.state.charges]
+            asked = charged or list(requests)
+            replies = self.release_many(asked, parts, encode=code)
+        found = {ask.key: reply for ask, reply in zip(asked, replies, strict=True)}
+        # Who could not pay when the sum was made is in no second one, whatever came since.
+        late = BudgetExceeded("the account could not pay when the sum was made")
+        return [found.get(ask.key, late) for ask in requests]
 
     def _draw(
         self,

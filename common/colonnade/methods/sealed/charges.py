@@ -44,6 +44,9 @@ from colonnade.privacy.ring_noise import (
 )
 
 MAX_KEY_BITS = 2300
+# What one reply may carry to a peer that sealed something else than its columns: 1 KiB, about twice
+# what plans for usual tables need.
+MAX_REPLY_BITS = 8192
 
 # Norms of what peers draw exceed the bounds below with probability 2**-80 each, at most.
 _TAIL = 56  # above 80 ln 2
@@ -192,10 +195,24 @@ def check_key(products: Sequence[Product], sigma2: int) -> None:
     check_hints(bound, sigma2)
 
 
+def replied_millibits(product: Product, sigma2: int) -> int:
+    """Return what a reply carries to a hostile encryptor.
+
+    It chooses what is multiplied: every coefficient that is sent is then a function of the
+    replier's rows of its choice, over both fields, under the replier's noise alone.
+    """
+    return product.numbers * (millibits(LOW_FIELD, sigma2) + millibits(HIGH_FIELD, sigma2))
+
+
 def check_reply(product: Product, sigma2: int) -> None:
-    """Raise `ValueError` if a replier's mask would hide too little from the encryptor."""
+    """Raise `ValueError` if a reply would carry or show too much to a hostile encryptor."""
     bound = product.layout.slots * 2 * norm2_bound(ERROR_SIGMA2, DEGREE)
     check_hints(bound, sigma2)
+    if (found := replied_millibits(product, sigma2)) > MAX_REPLY_BITS * _MILLI:
+        raise ValueError(
+            f"a reply would carry {-(-found // _MILLI)} bits to a peer that does not follow the "
+            f"protocol, more than {MAX_REPLY_BITS}; use fewer columns, fewer lanes or less budget"
+        )
 
 
 def check_hints(bound: int, sigma2: int) -> None:

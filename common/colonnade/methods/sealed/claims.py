@@ -15,7 +15,7 @@ PROMISE = (
     "Products between parties are computed under encryption: their epsilon holds against "
     "computationally bounded parties and coordinators, all pooling what they see, if every named "
     "peer follows the protocol. A peer that does not can read about rows of its choice, at most "
-    "the bits that a key opens; epsilon does not bound that."
+    "the bits that a key opens (2300) and that a reply carries (8192); epsilon does not bound that."
 )
 
 _HOLDS = {

@@ -57,12 +57,11 @@ def relayed_kinds(spec: "SealedSpec", stage: Stage, part: Part) -> list[tuple[st
     """Return the party and kind of every body that a round's task carries, in order."""
     found: list[tuple[str, str]] = []
     for kind in round_kinds(spec, stage, part):
-        base, place = parsed(kind)
-        other = spec.parts[place]
+        base, place = parsed(kind)  # of a party; of bodies that are sealed, the body's number
         if base in OPENINGS:
             replied = REPLIES[OPENINGS.index(base)]
-            found.append((other.party, numbered(replied, spec.place(part.party))))
+            found.append((spec.parts[place].party, numbered(replied, spec.place(part.party))))
         elif base in REPLIES:
-            sealed = SEALED[REPLIES.index(base)]
+            sealed, other = SEALED[REPLIES.index(base)], spec.parts[place]
             found += [(other.party, each) for each in sealed_kinds(spec, sealed, other)]
     return found

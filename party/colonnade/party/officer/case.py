@@ -7,6 +7,13 @@ from colonnade.ledger.decisions import Standing
 from colonnade.privacy.accounting import format_share, format_units
 from colonnade.report.views.glossary import kind_words
 
+_NOISY = "each with exact noise; no row, no column and no name"
+_LEAVES = {
+    "prediction": "masked scores of people, WITHOUT noise: the receiver learns them exactly",
+    "alignment": "blinded identifiers of all people in your list, without noise",
+    "sealed": "ciphertexts of rows, which a key hides, and numbers with exact noise",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
@@ -83,6 +90,11 @@ class Case:
         return sum(each.bytes for each in self.leaving)
 
     @property
+    def what_leaves(self) -> str:
+        """What the messages are, by the kind of promise that they rest on."""
+        return _LEAVES.get(self.kind, _NOISY)
+
+    @property
     def fits(self) -> bool:
         """Whether every cap allows the job."""
         return all(cap.allows for cap in self.caps)
@@ -112,8 +124,8 @@ def sentences(case: Case) -> list[str]:
     kinds = ", ".join(f"{each.words[0]} {each.bytes} bytes" for each in case.leaving)
     whose = " for each client" if case.over_clients else ""
     lines.append(
-        f"At most {case.bytes} bytes would leave{whose} in {messages} messages ({kinds}), each "
-        "with exact noise; no row, no column and no name."
+        f"At most {case.bytes} bytes would leave{whose} in {messages} messages ({kinds}): "
+        f"{case.what_leaves}."
     )
     share = format_share(case.units, table.cap)
     lines.append(

@@ -66,6 +66,8 @@ class Predictor:
         spec = job.method
         if not isinstance(spec, PredictionSpec):
             raise PolicyRefused(f"this party does not answer jobs of kind {job.kind!r}")
+        if job.purpose not in ("", spec.purpose):
+            raise BadMessage("a prediction states one purpose, the one that its grant names")
         party = self._ledger.opened.party
         trained_as, trained = training_job(spec, party)
         allowance = self.policy.approve_prediction(

@@ -38,9 +38,9 @@ from colonnade.methods.moments.solver.scales import Scales
 from colonnade.methods.moments.solver.screening import Choice, path_public
 from colonnade.methods.moments.solver.shares import shares_of
 from colonnade.methods.moments.spec import SCREEN, MomentsSpec, Stage
+from colonnade.methods.moments.staged import expected_part
 from colonnade.methods.moments.tasks import Task
 from colonnade.methods.problem import Labels, Loss
-from colonnade.methods.staged import expected_part
 
 _MAX_INTERCEPT = 2.0**60
 

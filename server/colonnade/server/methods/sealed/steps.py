@@ -18,6 +18,7 @@ from colonnade.methods.calibration import Calibration, discriminant
 from colonnade.methods.frank_wolfe.residual import COEF_UNIT, MAX_COEF
 from colonnade.methods.made_up_scores import joined
 from colonnade.methods.moments.solver.scales import Scales
+from colonnade.methods.moments.staged import expected_part
 from colonnade.methods.problem import Loss
 from colonnade.methods.sealed.kinds import (
     LABEL,
@@ -31,7 +32,6 @@ from colonnade.methods.sealed.kinds import (
 from colonnade.methods.sealed.rounds import relayed_kinds
 from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.methods.sealed.tasks import Relayed, Task
-from colonnade.methods.staged import expected_part
 from colonnade.server.methods.sealed.calibration import calibration
 from colonnade.server.methods.sealed.estimates import Estimate, estimate
 from colonnade.server.methods.sealed.screening import screened
