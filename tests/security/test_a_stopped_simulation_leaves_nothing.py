@@ -63,20 +63,27 @@ class Run:
                         os.close(handle)
 
 
+# A runner in the background ignores SIGINT, and its children would inherit that. Not by a function
+# before exec, which needs a fork: gRPC's threads of other tests do not survive one.
+START = """import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from colonnade.cli.main import main
+sys.exit(main())
+"""
+
+
 @contextlib.contextmanager
 def simulation(tmp_path: Path, *options: str) -> Iterator[Run]:
     scratch, mark = tmp_path / "scratch", uuid4().hex
     scratch.mkdir()
     process = subprocess.Popen(
-        [sys.executable, "-m", "colonnade.cli.main", "simulate", *options],
+        [sys.executable, "-c", START, "simulate", *options],
         env={**os.environ, MARK: mark, "TMPDIR": str(scratch)},
         cwd=tmp_path,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
         umask=0o022,
-        # A runner in the background ignores SIGINT, and its children would inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     with process:
         run = Run(process, mark, scratch)
