@@ -35,9 +35,9 @@ def test_the_story_ends_in_scores_that_are_better_than_chance(
     assert 3000 <= found["alignment"]["rows"] < 4000
     assert 0.0 < found["epsilon"] <= 20.0
     assert found["prediction"]["rows"] == 300
-    # Scores of the wrong people have an AUC of .5, with a deviation of .035 for 300 people of whom a
-    # third is positive (Hanley and McNeil 1982). Without noise these columns give about .83; with
-    # it, and 3000 people, .64 to .75 were seen.
+    # Scores of the wrong people have an AUC of .5, with a deviation of .035 for 300 people of whom
+    # a third is positive (Hanley and McNeil 1982). Without noise these columns give about .83;
+    # with it, and 3000 people, .64 to .75 were seen.
     assert found["prediction"]["auc"] > 0.55
     assert (Path(found["folder"]) / "report.html").stat().st_size > 10_000
     assert {each.name for each in out.iterdir()} == {"of-before", Path(found["folder"]).name}
