@@ -35,6 +35,7 @@ def job_to_bytes(job: Job) -> bytes:
         purpose=job.purpose,
         requested_by=job.requested_by,
         holdout=job.holdout,
+        evaluation_units=job.evaluation_units,
     )
     message.method.kind, message.method.body = job.kind, method_of(job.kind).encode(job.method)
     for member in job.members:
@@ -134,6 +135,7 @@ def _job_from_proto(message: job_pb2.JobSpec) -> Job:
         purpose=message.purpose,
         requested_by=message.requested_by,
         holdout=message.holdout,
+        evaluation_units=message.evaluation_units,
     )
 
 

@@ -4,7 +4,8 @@ from colonnade.core.errors import BadInput
 
 # A task carries one sketch and the coefficients of one party; a submission one or two sketches.
 MAX_MESSAGE_BYTES = 8 << 20
-MAX_CALLS = 512
+# A thousand attached parties, each a call, and operators besides.
+MAX_CALLS = 2048
 
 _COMMON = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),

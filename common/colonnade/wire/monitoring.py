@@ -7,15 +7,15 @@ public or the organization's own, never data.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from colonnade.core.config import about
 from colonnade.core.errors import BadInput, Unreachable
 from colonnade.wire.limits import split_address
+from colonnade.wire.readings import Addresses, Reading
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
@@ -25,58 +25,6 @@ logger = logging.getLogger(__name__)
 LIVE, READY = "", "ready"
 _CHECK_S = 5.0
 _OPTIONS = (("grpc.so_reuseport", 0), ("grpc.enable_http_proxy", 0))
-
-MONITORING = """
-# For monitoring, both off by default; plain text, so keep them on this machine or inside your own
-# network: Prometheus metrics, and gRPC health (`colonnade health ADDRESS` asks it).
-# metrics = "127.0.0.1:9464"
-# health = "127.0.0.1:9465"
-"""
-
-
-CERTIFICATE_DAYS = (
-    "colonnade_certificate_days",
-    "whole days until the own certificate ends; renew it from 14 on",
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Addresses:
-    """Where a process shows its metrics and its health; None is nowhere."""
-
-    metrics: str | None = None
-    health: str | None = None
-
-    @property
-    def any(self) -> bool:
-        """Return whether anything is shown at all."""
-        return self != NOWHERE
-
-    def check(self) -> None:
-        """Refuse what is not an address."""
-        for key, address in asdict(self).items():
-            if address is not None:
-                with about(key):
-                    split_address(address)
-
-
-NOWHERE = Addresses()
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """A metric's value, or its values by label."""
-
-    name: str
-    text: str
-    values: Mapping[tuple[str, ...], float]
-    labels: tuple[str, ...] = ()
-    counts: bool = False  # only ever grows
-
-    @classmethod
-    def one(cls, name: str, text: str, value: float, *, counts: bool = False) -> "Reading":
-        """Return a metric without labels."""
-        return cls(name, text, {(): value}, counts=counts)
 
 
 @dataclass(slots=True, eq=False)

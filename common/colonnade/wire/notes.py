@@ -25,7 +25,7 @@ DECLARED_BOUNDS = "declared bounds are used; no party bought tighter ones"
 
 
 def unused_note(party: str, units: int) -> str:
-    """Say that a party paid for a model that uses none of its features."""
+    """State that a party paid for a model that uses none of its features."""
     return (
         f"the model uses no feature of {party}, which paid rho {rho_from_units(units):.6g} for the "
         f"job; {_REMEDY} may change that"
@@ -33,7 +33,7 @@ def unused_note(party: str, units: int) -> str:
 
 
 def expected_note(party: str, error: float) -> str:
-    """Say beforehand that a job is likely to use none of a party's features."""
+    """State beforehand that a job is likely to use none of a party's features."""
     return (
         f"no feature of {party} is likely to be in the model: with these numbers a correlation "
         f"with the label is known up to {error:.2g} at best (a standard error); {_REMEDY} may "
@@ -50,7 +50,7 @@ def advice_of(reason: str) -> str:
 
 
 def bounds_note(paid: Mapping[str, int | None]) -> str:
-    """Say whose bounds were bought before a job, by what each party paid (None: not known)."""
+    """Describe whose bounds were bought before a job, by what each party paid (None: not known)."""
     if not any(units is None or units for units in paid.values()):
         return DECLARED_BOUNDS
     told = []

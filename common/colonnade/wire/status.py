@@ -49,10 +49,18 @@ STATUS: Mapping[type[ColonnadeError], grpc.StatusCode] = {
     errors.UnknownJob: _Code.NOT_FOUND,
     errors.Unreachable: _Code.UNAVAILABLE,
     errors.StoreBusy: _Code.UNAVAILABLE,
+    errors.StoreConflict: _Code.UNAVAILABLE,
     errors.StoreFailed: _Code.INTERNAL,
     errors.JobEnded: _Code.FAILED_PRECONDITION,
 }
 _BY_CODE = {kind.code: kind for kind in STATUS}
+
+
+def error_of(code: str, text: str) -> ColonnadeError:
+    """Return the error that a code and its line stand for."""
+    return _BY_CODE.get(code, ColonnadeError)(text)
+
+
 # Carries the error's code beside the status.
 _KEY = "colonnade-code"
 # What an old connection, an old certificate or a stopped coordinator gives: worth another try.

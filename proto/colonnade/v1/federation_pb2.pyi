@@ -89,7 +89,7 @@ class Standing(_message.Message):
     def __init__(self, head: _Optional[_Union[LedgerHead, _Mapping]] = ..., cap_units: _Optional[int] = ..., spent_units: _Optional[int] = ..., reserved_units: _Optional[int] = ...) -> None: ...
 
 class Offer(_message.Message):
-    __slots__ = ("dataset", "population", "features", "label", "cap_units", "spent_units", "reserved_units", "simulation", "unit", "tight", "bounds_units", "encodings", "alignment", "align_people", "sealed")
+    __slots__ = ("dataset", "population", "features", "label", "cap_units", "spent_units", "reserved_units", "simulation", "unit", "tight", "bounds_units", "encodings", "alignment", "align_people", "sealed", "align_ids", "align_repeated")
     DATASET_FIELD_NUMBER: _ClassVar[int]
     POPULATION_FIELD_NUMBER: _ClassVar[int]
     FEATURES_FIELD_NUMBER: _ClassVar[int]
@@ -105,6 +105,8 @@ class Offer(_message.Message):
     ALIGNMENT_FIELD_NUMBER: _ClassVar[int]
     ALIGN_PEOPLE_FIELD_NUMBER: _ClassVar[int]
     SEALED_FIELD_NUMBER: _ClassVar[int]
+    ALIGN_IDS_FIELD_NUMBER: _ClassVar[int]
+    ALIGN_REPEATED_FIELD_NUMBER: _ClassVar[int]
     dataset: str
     population: int
     features: _containers.RepeatedCompositeFieldContainer[_job_pb2.Feature]
@@ -120,7 +122,9 @@ class Offer(_message.Message):
     alignment: str
     align_people: int
     sealed: _job_pb2.SealedGrant
-    def __init__(self, dataset: _Optional[str] = ..., population: _Optional[int] = ..., features: _Optional[_Iterable[_Union[_job_pb2.Feature, _Mapping]]] = ..., label: _Optional[_Union[_job_pb2.Feature, _Mapping]] = ..., cap_units: _Optional[int] = ..., spent_units: _Optional[int] = ..., reserved_units: _Optional[int] = ..., simulation: _Optional[bool] = ..., unit: _Optional[_Union[_job_pb2.Unit, str]] = ..., tight: _Optional[_Iterable[int]] = ..., bounds_units: _Optional[int] = ..., encodings: _Optional[_Iterable[_Union[_job_pb2.Encoding, _Mapping]]] = ..., alignment: _Optional[str] = ..., align_people: _Optional[int] = ..., sealed: _Optional[_Union[_job_pb2.SealedGrant, _Mapping]] = ...) -> None: ...
+    align_ids: _containers.RepeatedScalarFieldContainer[str]
+    align_repeated: str
+    def __init__(self, dataset: _Optional[str] = ..., population: _Optional[int] = ..., features: _Optional[_Iterable[_Union[_job_pb2.Feature, _Mapping]]] = ..., label: _Optional[_Union[_job_pb2.Feature, _Mapping]] = ..., cap_units: _Optional[int] = ..., spent_units: _Optional[int] = ..., reserved_units: _Optional[int] = ..., simulation: _Optional[bool] = ..., unit: _Optional[_Union[_job_pb2.Unit, str]] = ..., tight: _Optional[_Iterable[int]] = ..., bounds_units: _Optional[int] = ..., encodings: _Optional[_Iterable[_Union[_job_pb2.Encoding, _Mapping]]] = ..., alignment: _Optional[str] = ..., align_people: _Optional[int] = ..., sealed: _Optional[_Union[_job_pb2.SealedGrant, _Mapping]] = ..., align_ids: _Optional[_Iterable[str]] = ..., align_repeated: _Optional[str] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("protocol", "program", "ledger_id", "offer", "open_jobs", "head", "time")

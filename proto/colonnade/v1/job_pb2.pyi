@@ -51,6 +51,7 @@ class ClientAggregate(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     CLIENT_AGGREGATE_UNSPECIFIED: _ClassVar[ClientAggregate]
     CLIENT_AGGREGATE_NONE: _ClassVar[ClientAggregate]
     CLIENT_AGGREGATE_HOST: _ClassVar[ClientAggregate]
+    CLIENT_AGGREGATE_COHORT: _ClassVar[ClientAggregate]
 UNIT_UNSPECIFIED: Unit
 UNIT_RECORD: Unit
 UNIT_CLIENT: Unit
@@ -75,6 +76,7 @@ ADMM_VARIANT_GRADIENT: AdmmVariant
 CLIENT_AGGREGATE_UNSPECIFIED: ClientAggregate
 CLIENT_AGGREGATE_NONE: ClientAggregate
 CLIENT_AGGREGATE_HOST: ClientAggregate
+CLIENT_AGGREGATE_COHORT: ClientAggregate
 
 class Feature(_message.Message):
     __slots__ = ("name", "low", "high", "fill", "group")
@@ -317,7 +319,7 @@ class Sealed(_message.Message):
     def __init__(self, mean_units: _Optional[int] = ..., prices: _Optional[_Iterable[_Union[SealedPrices, _Mapping]]] = ..., buckets: _Optional[int] = ..., keep: _Optional[int] = ..., groups: _Optional[int] = ..., label_lanes: _Optional[int] = ..., loss: _Optional[_Union[Loss, str]] = ..., label_weight: _Optional[float] = ..., reach: _Optional[float] = ..., wide_reach: _Optional[float] = ..., label_reach: _Optional[float] = ..., bucket_reach: _Optional[float] = ..., radius: _Optional[float] = ..., penalty: _Optional[float] = ..., presence: _Optional[bool] = ..., overlap: _Optional[_Iterable[int]] = ..., shields: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Admm(_message.Message):
-    __slots__ = ("rounds", "sampled", "sampling", "minimum", "round_timeout_s", "participations", "release_units", "gamma", "lipschitz", "step", "dual_weight", "loss", "l1", "l2", "box", "intercept", "radius_bits", "coarse", "variant", "radii", "intercept_rounds", "intercept_units", "client_rows", "aggregate")
+    __slots__ = ("rounds", "sampled", "sampling", "minimum", "round_timeout_s", "participations", "release_units", "gamma", "lipschitz", "step", "dual_weight", "loss", "l1", "l2", "box", "intercept", "radius_bits", "coarse", "variant", "radii", "intercept_rounds", "intercept_units", "client_rows", "aggregate", "maskers", "colluding", "keys")
     ROUNDS_FIELD_NUMBER: _ClassVar[int]
     SAMPLED_FIELD_NUMBER: _ClassVar[int]
     SAMPLING_FIELD_NUMBER: _ClassVar[int]
@@ -342,6 +344,9 @@ class Admm(_message.Message):
     INTERCEPT_UNITS_FIELD_NUMBER: _ClassVar[int]
     CLIENT_ROWS_FIELD_NUMBER: _ClassVar[int]
     AGGREGATE_FIELD_NUMBER: _ClassVar[int]
+    MASKERS_FIELD_NUMBER: _ClassVar[int]
+    COLLUDING_FIELD_NUMBER: _ClassVar[int]
+    KEYS_FIELD_NUMBER: _ClassVar[int]
     rounds: int
     sampled: int
     sampling: ClientSampling
@@ -366,7 +371,10 @@ class Admm(_message.Message):
     intercept_units: int
     client_rows: int
     aggregate: ClientAggregate
-    def __init__(self, rounds: _Optional[int] = ..., sampled: _Optional[int] = ..., sampling: _Optional[_Union[ClientSampling, str]] = ..., minimum: _Optional[int] = ..., round_timeout_s: _Optional[int] = ..., participations: _Optional[int] = ..., release_units: _Optional[int] = ..., gamma: _Optional[float] = ..., lipschitz: _Optional[float] = ..., step: _Optional[float] = ..., dual_weight: _Optional[float] = ..., loss: _Optional[_Union[Loss, str]] = ..., l1: _Optional[float] = ..., l2: _Optional[float] = ..., box: _Optional[float] = ..., intercept: _Optional[bool] = ..., radius_bits: _Optional[int] = ..., coarse: _Optional[bool] = ..., variant: _Optional[_Union[AdmmVariant, str]] = ..., radii: _Optional[_Iterable[int]] = ..., intercept_rounds: _Optional[int] = ..., intercept_units: _Optional[int] = ..., client_rows: _Optional[int] = ..., aggregate: _Optional[_Union[ClientAggregate, str]] = ...) -> None: ...
+    maskers: int
+    colluding: int
+    keys: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, rounds: _Optional[int] = ..., sampled: _Optional[int] = ..., sampling: _Optional[_Union[ClientSampling, str]] = ..., minimum: _Optional[int] = ..., round_timeout_s: _Optional[int] = ..., participations: _Optional[int] = ..., release_units: _Optional[int] = ..., gamma: _Optional[float] = ..., lipschitz: _Optional[float] = ..., step: _Optional[float] = ..., dual_weight: _Optional[float] = ..., loss: _Optional[_Union[Loss, str]] = ..., l1: _Optional[float] = ..., l2: _Optional[float] = ..., box: _Optional[float] = ..., intercept: _Optional[bool] = ..., radius_bits: _Optional[int] = ..., coarse: _Optional[bool] = ..., variant: _Optional[_Union[AdmmVariant, str]] = ..., radii: _Optional[_Iterable[int]] = ..., intercept_rounds: _Optional[int] = ..., intercept_units: _Optional[int] = ..., client_rows: _Optional[int] = ..., aggregate: _Optional[_Union[ClientAggregate, str]] = ..., maskers: _Optional[int] = ..., colluding: _Optional[int] = ..., keys: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class MethodSpec(_message.Message):
     __slots__ = ("kind", "body")
@@ -377,7 +385,7 @@ class MethodSpec(_message.Message):
     def __init__(self, kind: _Optional[str] = ..., body: _Optional[bytes] = ...) -> None: ...
 
 class JobSpec(_message.Message):
-    __slots__ = ("version", "salt", "name", "population", "delta", "party_timeout_s", "members", "label", "method", "purpose", "requested_by", "holdout")
+    __slots__ = ("version", "salt", "name", "population", "delta", "party_timeout_s", "members", "label", "method", "purpose", "requested_by", "holdout", "evaluation_units")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SALT_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -390,6 +398,7 @@ class JobSpec(_message.Message):
     PURPOSE_FIELD_NUMBER: _ClassVar[int]
     REQUESTED_BY_FIELD_NUMBER: _ClassVar[int]
     HOLDOUT_FIELD_NUMBER: _ClassVar[int]
+    EVALUATION_UNITS_FIELD_NUMBER: _ClassVar[int]
     version: int
     salt: bytes
     name: str
@@ -402,7 +411,8 @@ class JobSpec(_message.Message):
     purpose: str
     requested_by: str
     holdout: int
-    def __init__(self, version: _Optional[int] = ..., salt: _Optional[bytes] = ..., name: _Optional[str] = ..., population: _Optional[int] = ..., delta: _Optional[float] = ..., party_timeout_s: _Optional[int] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., label: _Optional[_Union[Feature, _Mapping]] = ..., method: _Optional[_Union[MethodSpec, _Mapping]] = ..., purpose: _Optional[str] = ..., requested_by: _Optional[str] = ..., holdout: _Optional[int] = ...) -> None: ...
+    evaluation_units: int
+    def __init__(self, version: _Optional[int] = ..., salt: _Optional[bytes] = ..., name: _Optional[str] = ..., population: _Optional[int] = ..., delta: _Optional[float] = ..., party_timeout_s: _Optional[int] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., label: _Optional[_Union[Feature, _Mapping]] = ..., method: _Optional[_Union[MethodSpec, _Mapping]] = ..., purpose: _Optional[str] = ..., requested_by: _Optional[str] = ..., holdout: _Optional[int] = ..., evaluation_units: _Optional[int] = ...) -> None: ...
 
 class FrankWolfeState(_message.Message):
     __slots__ = ("round", "parts", "label")
@@ -566,16 +576,60 @@ class AdmmStep(_message.Message):
     step: int
     def __init__(self, clients: _Optional[_Iterable[int]] = ..., rounds: _Optional[_Iterable[int]] = ..., points: _Optional[bytes] = ..., step: _Optional[int] = ...) -> None: ...
 
+class CohortStep(_message.Message):
+    __slots__ = ("round", "announced", "sealed", "asked", "masked", "confirmed")
+    class Entry(_message.Message):
+        __slots__ = ("place", "body")
+        PLACE_FIELD_NUMBER: _ClassVar[int]
+        BODY_FIELD_NUMBER: _ClassVar[int]
+        place: int
+        body: bytes
+        def __init__(self, place: _Optional[int] = ..., body: _Optional[bytes] = ...) -> None: ...
+    ROUND_FIELD_NUMBER: _ClassVar[int]
+    ANNOUNCED_FIELD_NUMBER: _ClassVar[int]
+    SEALED_FIELD_NUMBER: _ClassVar[int]
+    ASKED_FIELD_NUMBER: _ClassVar[int]
+    MASKED_FIELD_NUMBER: _ClassVar[int]
+    CONFIRMED_FIELD_NUMBER: _ClassVar[int]
+    round: int
+    announced: _containers.RepeatedCompositeFieldContainer[CohortStep.Entry]
+    sealed: _containers.RepeatedCompositeFieldContainer[CohortStep.Entry]
+    asked: AdmmStep
+    masked: _containers.RepeatedScalarFieldContainer[int]
+    confirmed: _containers.RepeatedCompositeFieldContainer[CohortStep.Entry]
+    def __init__(self, round: _Optional[int] = ..., announced: _Optional[_Iterable[_Union[CohortStep.Entry, _Mapping]]] = ..., sealed: _Optional[_Iterable[_Union[CohortStep.Entry, _Mapping]]] = ..., asked: _Optional[_Union[AdmmStep, _Mapping]] = ..., masked: _Optional[_Iterable[int]] = ..., confirmed: _Optional[_Iterable[_Union[CohortStep.Entry, _Mapping]]] = ...) -> None: ...
+
+class CohortChange(_message.Message):
+    __slots__ = ("answers", "z")
+    class Answer(_message.Message):
+        __slots__ = ("place", "body", "clients", "declined")
+        PLACE_FIELD_NUMBER: _ClassVar[int]
+        BODY_FIELD_NUMBER: _ClassVar[int]
+        CLIENTS_FIELD_NUMBER: _ClassVar[int]
+        DECLINED_FIELD_NUMBER: _ClassVar[int]
+        place: int
+        body: bytes
+        clients: _containers.RepeatedScalarFieldContainer[int]
+        declined: _containers.RepeatedScalarFieldContainer[int]
+        def __init__(self, place: _Optional[int] = ..., body: _Optional[bytes] = ..., clients: _Optional[_Iterable[int]] = ..., declined: _Optional[_Iterable[int]] = ...) -> None: ...
+    ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    Z_FIELD_NUMBER: _ClassVar[int]
+    answers: _containers.RepeatedCompositeFieldContainer[CohortChange.Answer]
+    z: bytes
+    def __init__(self, answers: _Optional[_Iterable[_Union[CohortChange.Answer, _Mapping]]] = ..., z: _Optional[bytes] = ...) -> None: ...
+
 class TaskBody(_message.Message):
-    __slots__ = ("frank_wolfe_opening", "frank_wolfe_step", "moments_round", "admm_step", "sealed_round")
+    __slots__ = ("frank_wolfe_opening", "frank_wolfe_step", "moments_round", "admm_step", "sealed_round", "cohort_step")
     FRANK_WOLFE_OPENING_FIELD_NUMBER: _ClassVar[int]
     FRANK_WOLFE_STEP_FIELD_NUMBER: _ClassVar[int]
     MOMENTS_ROUND_FIELD_NUMBER: _ClassVar[int]
     ADMM_STEP_FIELD_NUMBER: _ClassVar[int]
     SEALED_ROUND_FIELD_NUMBER: _ClassVar[int]
+    COHORT_STEP_FIELD_NUMBER: _ClassVar[int]
     frank_wolfe_opening: FrankWolfeOpening
     frank_wolfe_step: FrankWolfeStep
     moments_round: MomentsRound
     admm_step: AdmmStep
     sealed_round: SealedRound
-    def __init__(self, frank_wolfe_opening: _Optional[_Union[FrankWolfeOpening, _Mapping]] = ..., frank_wolfe_step: _Optional[_Union[FrankWolfeStep, _Mapping]] = ..., moments_round: _Optional[_Union[MomentsRound, _Mapping]] = ..., admm_step: _Optional[_Union[AdmmStep, _Mapping]] = ..., sealed_round: _Optional[_Union[SealedRound, _Mapping]] = ...) -> None: ...
+    cohort_step: CohortStep
+    def __init__(self, frank_wolfe_opening: _Optional[_Union[FrankWolfeOpening, _Mapping]] = ..., frank_wolfe_step: _Optional[_Union[FrankWolfeStep, _Mapping]] = ..., moments_round: _Optional[_Union[MomentsRound, _Mapping]] = ..., admm_step: _Optional[_Union[AdmmStep, _Mapping]] = ..., sealed_round: _Optional[_Union[SealedRound, _Mapping]] = ..., cohort_step: _Optional[_Union[CohortStep, _Mapping]] = ...) -> None: ...

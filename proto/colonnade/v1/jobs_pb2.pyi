@@ -201,7 +201,7 @@ class ListPartiesRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class PartyStatus(_message.Message):
-    __slots__ = ("party", "attached", "dataset", "population", "features", "label", "cap_units", "used_units", "unit", "told_at", "bounds_units", "encodings", "alignment", "align_people", "ledger_key", "sealed", "seen_at", "program", "certificate_ends", "clock_offset_s")
+    __slots__ = ("party", "attached", "dataset", "population", "features", "label", "cap_units", "used_units", "unit", "told_at", "bounds_units", "encodings", "alignment", "align_people", "ledger_key", "sealed", "seen_at", "program", "certificate_ends", "clock_offset_s", "align_ids", "align_repeated")
     PARTY_FIELD_NUMBER: _ClassVar[int]
     ATTACHED_FIELD_NUMBER: _ClassVar[int]
     DATASET_FIELD_NUMBER: _ClassVar[int]
@@ -222,6 +222,8 @@ class PartyStatus(_message.Message):
     PROGRAM_FIELD_NUMBER: _ClassVar[int]
     CERTIFICATE_ENDS_FIELD_NUMBER: _ClassVar[int]
     CLOCK_OFFSET_S_FIELD_NUMBER: _ClassVar[int]
+    ALIGN_IDS_FIELD_NUMBER: _ClassVar[int]
+    ALIGN_REPEATED_FIELD_NUMBER: _ClassVar[int]
     party: str
     attached: bool
     dataset: str
@@ -242,7 +244,9 @@ class PartyStatus(_message.Message):
     program: str
     certificate_ends: float
     clock_offset_s: float
-    def __init__(self, party: _Optional[str] = ..., attached: _Optional[bool] = ..., dataset: _Optional[str] = ..., population: _Optional[int] = ..., features: _Optional[_Iterable[_Union[_job_pb2.Feature, _Mapping]]] = ..., label: _Optional[_Union[_job_pb2.Feature, _Mapping]] = ..., cap_units: _Optional[int] = ..., used_units: _Optional[int] = ..., unit: _Optional[_Union[_job_pb2.Unit, str]] = ..., told_at: _Optional[float] = ..., bounds_units: _Optional[int] = ..., encodings: _Optional[_Iterable[_Union[_job_pb2.Encoding, _Mapping]]] = ..., alignment: _Optional[str] = ..., align_people: _Optional[int] = ..., ledger_key: _Optional[bytes] = ..., sealed: _Optional[_Union[_job_pb2.SealedGrant, _Mapping]] = ..., seen_at: _Optional[float] = ..., program: _Optional[str] = ..., certificate_ends: _Optional[float] = ..., clock_offset_s: _Optional[float] = ...) -> None: ...
+    align_ids: _containers.RepeatedScalarFieldContainer[str]
+    align_repeated: str
+    def __init__(self, party: _Optional[str] = ..., attached: _Optional[bool] = ..., dataset: _Optional[str] = ..., population: _Optional[int] = ..., features: _Optional[_Iterable[_Union[_job_pb2.Feature, _Mapping]]] = ..., label: _Optional[_Union[_job_pb2.Feature, _Mapping]] = ..., cap_units: _Optional[int] = ..., used_units: _Optional[int] = ..., unit: _Optional[_Union[_job_pb2.Unit, str]] = ..., told_at: _Optional[float] = ..., bounds_units: _Optional[int] = ..., encodings: _Optional[_Iterable[_Union[_job_pb2.Encoding, _Mapping]]] = ..., alignment: _Optional[str] = ..., align_people: _Optional[int] = ..., ledger_key: _Optional[bytes] = ..., sealed: _Optional[_Union[_job_pb2.SealedGrant, _Mapping]] = ..., seen_at: _Optional[float] = ..., program: _Optional[str] = ..., certificate_ends: _Optional[float] = ..., clock_offset_s: _Optional[float] = ..., align_ids: _Optional[_Iterable[str]] = ..., align_repeated: _Optional[str] = ...) -> None: ...
 
 class ListPartiesResponse(_message.Message):
     __slots__ = ("parties",)

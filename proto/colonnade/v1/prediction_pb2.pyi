@@ -79,20 +79,22 @@ class PredictionState(_message.Message):
     def __init__(self, round: _Optional[int] = ..., keys: _Optional[_Iterable[bytes]] = ..., parts: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class PredictionRecord(_message.Message):
-    __slots__ = ("grant", "model_sha256", "parties", "order", "gaps", "training")
+    __slots__ = ("grant", "model_sha256", "parties", "order", "gaps", "training", "dataset")
     GRANT_FIELD_NUMBER: _ClassVar[int]
     MODEL_SHA256_FIELD_NUMBER: _ClassVar[int]
     PARTIES_FIELD_NUMBER: _ClassVar[int]
     ORDER_FIELD_NUMBER: _ClassVar[int]
     GAPS_FIELD_NUMBER: _ClassVar[int]
     TRAINING_FIELD_NUMBER: _ClassVar[int]
+    DATASET_FIELD_NUMBER: _ClassVar[int]
     grant: bytes
     model_sha256: bytes
     parties: _containers.RepeatedScalarFieldContainer[str]
     order: str
     gaps: _containers.RepeatedScalarFieldContainer[int]
     training: str
-    def __init__(self, grant: _Optional[bytes] = ..., model_sha256: _Optional[bytes] = ..., parties: _Optional[_Iterable[str]] = ..., order: _Optional[str] = ..., gaps: _Optional[_Iterable[int]] = ..., training: _Optional[str] = ...) -> None: ...
+    dataset: str
+    def __init__(self, grant: _Optional[bytes] = ..., model_sha256: _Optional[bytes] = ..., parties: _Optional[_Iterable[str]] = ..., order: _Optional[str] = ..., gaps: _Optional[_Iterable[int]] = ..., training: _Optional[str] = ..., dataset: _Optional[str] = ...) -> None: ...
 
 class PredictionSecrets(_message.Message):
     __slots__ = ("private_key", "nonce", "table")

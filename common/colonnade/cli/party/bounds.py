@@ -23,6 +23,8 @@ from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.party.config import load_config
 from colonnade.party.data.bounding.bounds import BoughtBounds, buy_bounds
 from colonnade.party.data.dataset import open_dataset
+from colonnade.party.engine.base import Engine
+from colonnade.party.engine.local import LOCAL
 from colonnade.privacy.accounting import Budget
 from colonnade.privacy.sampling import OsNoise
 
@@ -63,6 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
         with (
             closing(open_ledger(files)) as ledger,
             open_dataset(arguments.data) as dataset,
+            closing(_engine(arguments)) as engine,
         ):
             n_rows = dataset.coarse.n_rows
             units = units_of(arguments, "price", n_rows)
@@ -76,6 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
                 columns=arguments.columns,
                 label=arguments.label,
                 progress=lambda steps: bar(steps, what="bounds"),
+                engine=engine,
             )
             budget, reserved = ledger.budget(), ledger.state.reserved.get("", 0)
     except BudgetExceeded as error:
@@ -83,6 +87,11 @@ def run(arguments: argparse.Namespace) -> int:
     shown = _to_json(bought, budget, before=before, reserved=reserved, delta=arguments.delta)
     print(json.dumps(shown) if arguments.json else _to_text(shown))
     return EXIT_OK
+
+
+def _engine(arguments: argparse.Namespace) -> Engine:
+    """Return the engine of the party's file; without one, this machine."""
+    return LOCAL if arguments.config is None else load_config(arguments.config).open_engine()
 
 
 def _complete(arguments: argparse.Namespace) -> LedgerFiles:

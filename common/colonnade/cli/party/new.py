@@ -32,6 +32,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what tells people apart; several columns are joined; default: one called id, "
         "person, patient, member or customer, with or without no or id behind it",
     )
+    parser.add_argument(
+        "--id-rule",
+        action="append",
+        default=[],
+        metavar="RULES",
+        help="how one id column is written, once for each, as the parties agreed: plain (default), "
+        "fold-case, digits-only, number, no-trim, nfc, as-is, joined by commas",
+    )
     parser.add_argument("--label", metavar="COLUMN", help="the label, where it is held")
     parser.add_argument("--folder", type=Path, help="folder to make; default: the party's name")
 
@@ -47,7 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.data is not None:
         source = Source(arguments.data, tuple(arguments.id), arguments.label)
     folder = arguments.folder or Path(name)
-    made = new_folder(folder, Enrolment(party, hub, arguments.coordinator), source)
+    enrolment = Enrolment(party, hub, arguments.coordinator, tuple(arguments.id_rule))
+    made = new_folder(folder, enrolment, source)
     if arguments.json:
         facts = {
             "identity": party.uri,

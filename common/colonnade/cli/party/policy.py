@@ -98,12 +98,13 @@ def _predictions(policy: Policy) -> list[dict[str, object]]:
         {
             "coordinator": each.coordinator.uri,
             "job": each.job,
-            "model": each.model,
+            "models": each.models,
             "receiver": each.receiver,
             "purpose": each.purpose,
             "max_rows": each.max_rows,
             "until": str(each.until),
             "models_per_row": each.models_per_row,
+            "rescore_after_ingest": each.rescore_after_ingest,
             "middle": each.middle,
             "peers": {name: key_to_text(key) for name, key in each.pins.items()},
             "promise": PREDICT_PROMISE,
@@ -113,12 +114,15 @@ def _predictions(policy: Policy) -> list[dict[str, object]]:
 
 
 def _print_predictions(policy: Policy) -> None:
-    """Say who may have people scored, for whom, and what is then learned."""
+    """Describe who may have people scored, for whom, and what is then learned."""
     for grant in policy.predictions:
-        what = f"job {grant.job[:12]}" if grant.job else f"model {grant.model[:12]}"
+        named = ", ".join(each[:12] for each in grant.models)
+        what = f"the model of job {grant.job[:12]}" if grant.job else f"model {named}"
         print(f"{grant.coordinator.uri} may have rows scored by {what}, until {grant.until}")
         print(f"  receiver    {grant.receiver}, for: {grant.purpose}")
         print(f"  up to {grant.max_rows} rows, {grant.models_per_row} models each")
+        if grant.rescore_after_ingest:
+            print("  rows may be scored again after an ingest: changes of this table show")
         if grant.middle:
             print(f"  may be left out: {', '.join(grant.middle)}")
         print(f"  {exposure(1 + len(grant.pins))}")
@@ -150,7 +154,7 @@ def _unknown(policy: Policy, path: Path) -> list[str]:
 
 
 def _print_alignments(policy: Policy) -> None:
-    """Say with whom people may be aligned, and what each side then learns."""
+    """Describe with whom people may be aligned, and what each side then learns."""
     for grant in policy.alignments:
         until = f", until {grant.until}" if grant.until else ""
         modes = ", ".join(mode.value for mode in grant.modes)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from colonnade.core.errors import BadInput
 from colonnade.party.config import load_config
-from colonnade.party.renewal import renew
+from colonnade.party.net.renewal import renew
 from colonnade.pki.authority import load_credentials
 from colonnade.pki.register import WARN_DAYS, days_left
 
@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     now, found = datetime.now(UTC), load_credentials(config.credentials)
     due = days_left(found.not_after, now) <= WARN_DAYS
     if due:
-        found = asyncio.run(renew(config.credentials, config.coordinator))
+        found = asyncio.run(renew(config.credentials, config.addresses[0]))
     left = days_left(found.not_after, now)
     if arguments.json:
         print(json.dumps({"renewed": due, "days_left": left}))

@@ -1,107 +1,72 @@
-"""One session with a coordinator: dial, enrol, attach, answer until the stream ends."""
+"""One session with a coordinator: enrol, attach, answer until the stream ends."""
 
 import asyncio
 import functools
 import logging
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Any
-
-import grpc
+from typing import Protocol
 
 from colonnade.core.errors import FATAL, ColonnadeError, LowDisk, StaleEpoch, Unreachable
-from colonnade.party.meter import Meter
-from colonnade.party.pacing import Pace
-from colonnade.party.vault import Vault
-from colonnade.pki.authority import Credentials
-from colonnade.pki.identity import Identity
+from colonnade.party.vault.meter import Meter
+from colonnade.party.vault.pacing import Pace
+from colonnade.party.vault.vault import Vault
 from colonnade.v1 import federation_pb2 as pb
-from colonnade.v1.federation_pb2_grpc import FederationServiceStub
-from colonnade.wire.channels import claim, open_channel
 from colonnade.wire.codec import Answer
 from colonnade.wire.fragments import Assembly, fragments
 from colonnade.wire.session import ENDINGS, PROTOCOL, public_text
-from colonnade.wire.status import error_from_call
 
 logger = logging.getLogger(__name__)
-_CALL_S = 20.0
 # A full disk is emptied by people.
 _LOW_DISK_S = 30.0
 # So often a party looks whether somebody decided on a job.
 _LOOK_S = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Dial:
-    """Where and as whom a party dials."""
+class Stream(Protocol):
+    """The messages of a session, whatever carries them."""
 
-    address: str
-    identity: Identity
-    credentials: Credentials | None
-    program: str
+    async def read(self) -> pb.AttachResponse | None:
+        """Return the next message, or None after the last; raise what ended the stream."""
 
-    @property
-    def metadata(self) -> Any:
-        """What says who calls where there is no certificate."""
-        return claim(self.identity) if self.credentials is None else None
+    async def write(self, message: pb.AttachRequest) -> None:
+        """Send a message."""
+
+    async def close(self) -> None:
+        """Hang up."""
 
 
-async def hold_session(
-    dial: Dial,
-    vault: Vault,
-    meter: Meter,
-    *,
-    pace: Pace,
-    attached: Callable[[], None] | None = None,
-) -> None:
-    """Attach and answer until the stream ends; the reason it ended is raised."""
-    async with _channel(dial) as stub:
-        await attend(
-            stub,
-            vault,
-            meter,
-            pace=pace,
-            program=dial.program,
-            metadata=dial.metadata,
-            attached=attached,
-        )
+class Coordinator(Protocol):
+    """What a session is held with."""
+
+    async def enrol(self, request: pb.EnrolRequest) -> pb.EnrolResponse:
+        """Enrol the ledger's key."""
+
+    async def attach(self) -> Stream:
+        """Open the session's stream."""
 
 
 async def attend(
-    stub: Any,
+    coordinator: Coordinator,
     vault: Vault,
     meter: Meter,
     *,
     pace: Pace,
     program: str,
-    metadata: Any = None,
     attached: Callable[[], None] | None = None,
 ) -> None:
-    """Enrol, attach and answer over ``stub``, whatever carries its calls."""
-    known = await stub.Enrol(vault.enrolment(), timeout=_CALL_S, metadata=metadata)
+    """Enrol, attach and answer until the stream ends; the reason it ended is raised."""
+    known = await coordinator.enrol(vault.enrolment())
     # Before the hello: a coordinator refuses that of a ledger that was rolled back, and then
     # shows nothing by which the ledger could tell.
     await asyncio.to_thread(vault.check_known, known)
     # A session stays as long as it can; keepalive notices a peer that is gone.
-    call = stub.Attach(metadata=metadata)
-    session = _Session(call, vault, meter, pace, attached)
+    stream = await coordinator.attach()
+    session = _Session(stream, vault, meter, pace, attached)
     try:
         await session.run(program)
     finally:
-        call.cancel()
-
-
-@asynccontextmanager
-async def _channel(dial: Dial) -> AsyncIterator[Any]:
-    channel = open_channel(dial.address, dial.credentials)
-    try:
-        yield FederationServiceStub(channel)
-    except grpc.RpcError as error:
-        raise error_from_call(error, dial.address) from None
-    finally:
-        await channel.close(grace=None)
+        await stream.close()
 
 
 class _Session:
@@ -109,13 +74,13 @@ class _Session:
 
     def __init__(
         self,
-        call: Any,
+        stream: Stream,
         vault: Vault,
         meter: Meter,
         pace: Pace,
         attached: Callable[[], None] | None,
     ) -> None:
-        self._call, self._vault, self._meter, self._attached = call, vault, meter, attached
+        self._stream, self._vault, self._meter, self._attached = stream, vault, meter, attached
         self._pace, self._asked, self._epoch = pace, 0.0, 0
         self._assembly = Assembly(pb.AttachResponse)
 
@@ -125,13 +90,10 @@ class _Session:
         await self._send(pb.AttachRequest(hello=hello))
         async for message in self._messages():
             await self._take(message)
-        status = await self._call.code()
-        if status is not grpc.StatusCode.OK:
-            await self._call.read()  # raises what ended the stream
 
     async def _messages(self) -> AsyncIterator[pb.AttachResponse]:
         """Yield what the coordinator says; while it is silent, tell it what people decided."""
-        reading = asyncio.ensure_future(self._call.read())
+        reading = asyncio.ensure_future(self._stream.read())
         try:
             while True:
                 done, _ = await asyncio.wait({reading}, timeout=_LOOK_S)
@@ -140,11 +102,11 @@ class _Session:
                         raise Unreachable("the policy was taken up anew; attaching again")
                     await self._tell_decided()
                     continue
-                if (piece := await reading) is grpc.aio.EOF:
+                if (piece := await reading) is None:
                     return
                 if (message := self._assembly.take(piece)) is not None:
                     yield message
-                reading = asyncio.ensure_future(self._call.read())
+                reading = asyncio.ensure_future(self._stream.read())
         finally:
             reading.cancel()
 
@@ -237,12 +199,8 @@ class _Session:
 
     async def _send(self, message: pb.AttachRequest) -> None:
         await self._note(message)  # before it leaves: nothing leaves unnoted
-        try:
-            for piece in fragments(message):
-                await self._call.write(piece)
-        except asyncio.InvalidStateError:  # the stream ended while the answer was made
-            await self._call.read()  # raises what ended it
-            raise Unreachable("the coordinator ended the session") from None
+        for piece in fragments(message):
+            await self._stream.write(piece)
 
     async def _note(self, message: pb.AttachRequest) -> None:
         """Note what is about to leave, once there is room on the disk for it."""
@@ -254,20 +212,3 @@ class _Session:
                 await asyncio.sleep(_LOW_DISK_S)
             else:
                 return
-
-
-async def request_renewal(address: str, credentials: Credentials, request: bytes) -> bytes:
-    """Ask the coordinator to renew a certificate; return leaf and intermediate."""
-    dial = Dial(address, credentials.identity, credentials, "")
-    async with _channel(dial) as stub:
-        asked = pb.RenewRequest(request=request)
-        answer: pb.RenewResponse = await stub.Renew(asked, timeout=_CALL_S)
-    return answer.chain
-
-
-async def check_coordinator(address: str, credentials: Credentials) -> pb.CheckResponse:
-    """Ask the coordinator whether it knows the caller, and for its time."""
-    dial = Dial(address, credentials.identity, credentials, "")
-    async with _channel(dial) as stub:
-        answer: pb.CheckResponse = await stub.Check(pb.CheckRequest(), timeout=_CALL_S)
-    return answer

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from colonnade.ledger.ledger import Ledger
-from colonnade.party.meter import Meter
-from colonnade.party.pacing import Pace
+from colonnade.party.vault.meter import Meter
+from colonnade.party.vault.pacing import Pace
 from colonnade.privacy.accounting import rho_from_units
-from colonnade.wire.monitoring import CERTIFICATE_DAYS, Reading
+from colonnade.wire.readings import Reading
 
 
 def readings(
@@ -18,15 +18,12 @@ def readings(
     *,
     attached: bool,
     disk: Path,
-    certificate_days: int | None = None,
 ) -> Sequence[Reading]:
     """Return budget, uplink, pace, session; only looks up single values, so any thread may call."""
     budget = ledger.budget()
     set_aside = ledger.state.reserved.get("", 0)
     units = {"cap": budget.cap, "spent": budget.spent, "set_aside": set_aside}
-    ends = () if certificate_days is None else (Reading.one(*CERTIFICATE_DAYS, certificate_days),)
     return (
-        *ends,
         Reading.one("colonnade_attached", "whether a session is open", float(attached)),
         Reading(
             "colonnade_budget_rho",

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from colonnade.core.errors import ColonnadeError
-from colonnade.party.session import request_renewal
+from colonnade.party.net.calls import request_renewal
 from colonnade.pki.authority import (
     Credentials,
     install_certificate,

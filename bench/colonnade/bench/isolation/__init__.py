@@ -1,0 +1,1 @@
+"""The socket between a party's two processes, under attack."""

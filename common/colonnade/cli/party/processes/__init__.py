@@ -1,0 +1,1 @@
+"""The commands that run a party: both halves, or one of them."""

@@ -1,0 +1,1 @@
+"""What a process of a party gives up at its start: network, files, privileges, core dumps."""

@@ -1,0 +1,26 @@
+"""The socket at which a vault waits for net, where each is started by itself."""
+
+import os
+import socket
+from pathlib import Path
+
+from colonnade.core.errors import BadInput
+
+
+def listen(path: Path, mode: int) -> socket.socket:
+    """Return a socket that listens at ``path``, for whom ``mode`` lets in."""
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)  # of an earlier process; two of them the ledger refuses
+        before = os.umask(0o777 & ~mode)
+        try:
+            listening.bind(str(path))
+        finally:
+            os.umask(before)
+        path.chmod(mode)
+        listening.listen(1)
+    except OSError as error:
+        listening.close()
+        raise BadInput(f"no socket can be made at {path}: {error.strerror or error}") from None
+    return listening

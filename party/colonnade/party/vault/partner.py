@@ -1,0 +1,108 @@
+"""The net that a vault works with: the present one, and the next when it ends."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from colonnade.core.errors import BadIdentity, ColonnadeError, Unreachable
+from colonnade.party.vault.link import Link, Links
+from colonnade.party.vault.pacing import Pace
+from colonnade.v1 import vault_pb2
+from colonnade.wire.readings import Reading
+
+# However often monitoring looks, or net says so.
+_SHOW_S = 0.2
+_ATTEST_S = 60.0
+
+
+class Partner:
+    """Keeps one link with net; ``read`` gives the metrics that it shows, if any."""
+
+    def __init__(
+        self, links: Links, pace: Pace, read: Callable[[], Sequence[Reading]] | None
+    ) -> None:
+        self._links, self._pace, self._read = links, pace, read
+        self._link: Link | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._tasks = set[asyncio.Task[None]]()
+
+    async def link(self) -> Link:
+        """Return the link, or wait until a net is there."""
+        if self._link is None or not self._link.open:
+            await self.close()
+            self._link = await Link.over(await self._links.next())
+            self._loop = asyncio.get_running_loop()
+            if self._read is not None:
+                self._start(self._show(self._link, self._read))
+        return self._link
+
+    async def close(self) -> None:
+        """End the link, if there is one."""
+        for task in self._tasks:
+            task.cancel()
+        if self._link is not None:
+            await self._link.close()
+            self._link = None
+
+    def tell_attached(self, attached: bool) -> None:
+        """Have net's health say whether a session is open."""
+
+        async def tell(link: Link) -> None:
+            await link.call(attached=vault_pb2.Attached(attached=attached))
+
+        if self._link is not None and self._link.open:
+            self._start(tell(self._link))
+
+    async def check_credentials(self) -> None:
+        """Raise what is wrong with the certificate on disk, if a net is there to look."""
+        if self._link is not None and self._link.open:
+            await self._link.call(check_credentials=vault_pb2.CheckCredentials())
+
+    def attest(self, statement: bytes, size: int) -> bytes:
+        """Have net sign, at a time of the grid: net must not see what was computed before.
+
+        Waits, so not for the loop's thread.
+        """
+        link, loop = self._link, self._loop
+        if link is None or loop is None:
+            raise Unreachable("no net is there to sign")
+
+        async def ask() -> bytes:
+            await asyncio.sleep(self._pace.wait_s(time.monotonic() - link.read_at, ""))
+            answer = await link.call(attest=vault_pb2.Attest(statement=statement, size=size))
+            return answer.message
+
+        try:
+            return asyncio.run_coroutine_threadsafe(ask(), loop).result(_ATTEST_S)
+        except TimeoutError:
+            raise BadIdentity("net does not sign for this party") from None
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(_quietly(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _show(self, link: Link, read: Callable[[], Sequence[Reading]]) -> None:
+        """Give net the metrics, again whenever it says that somebody looks."""
+        while link.open:
+            shown = [_metric(each) for each in read()]
+            await link.call(timeout=None, monitored=vault_pb2.Monitored(metrics=shown))
+            await asyncio.sleep(_SHOW_S)
+
+
+async def _quietly(work: Coroutine[Any, Any, None]) -> None:
+    with contextlib.suppress(ColonnadeError):  # a link that ends tells the session too
+        await work
+
+
+def _metric(reading: Reading) -> vault_pb2.Metric:
+    return vault_pb2.Metric(
+        name=reading.name,
+        text=reading.text,
+        label="".join(reading.labels),
+        counts=reading.counts,
+        labels=["".join(each) for each in reading.values],
+        values=reading.values.values(),
+    )
