@@ -57,7 +57,7 @@ class Clients:
             raise PolicyRefused("the table is divided among clients: only jobs over clients use it")
         check_clients(job, party, len(self))
 
-    def set_aside(self, ledger: Ledger, job: str, *, units: int) -> None:
+    def set_aside(self, ledger: Ledger, job: str, *, units: int, after: str = "") -> None:  # noqa: ARG002
         """Set a job's greatest price aside, of every client that can afford it."""
         set_aside(ledger, job, self.accounts(ledger), units=units)
 

@@ -12,52 +12,31 @@ import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 import numpy as np
 
-from colonnade.core.arrays import AnyArray, Int16Array, Int32Array
+from colonnade.core.arrays import Int16Array
 from colonnade.core.errors import BadInput, LowDisk
 from colonnade.core.fixedpoint import Bounds
 from colonnade.core.threads import over_ranges
-from colonnade.data.requantise import requantise
 from colonnade.data.table import Table
 from colonnade.data.table_header import Role, TableColumn
-from colonnade.methods.holdout import held_out
+from colonnade.methods.holdout import held_out, rows_fitted
+from colonnade.party.data.held_columns import Columns, HeldColumns
+from colonnade.party.engine.base import Rows
+from colonnade.party.engine.stored import StoredColumns, read_column
+
+__all__ = ["MAX_MADE", "ColumnCache", "Columns", "HeldColumns", "columns_for", "version_of"]
 
 MAX_MADE = 8
 """Jobs whose columns are kept at once; those of others are made again when they are needed."""
 
 _CHUNK_ROWS = 2**16  # half a megabyte of floats: it stays in cache while it is worked on
+_WRITE_ROWS = 2**22  # 8 MB of a column, made by all threads and written at once
 _ALIGNMENT = 32  # values in a cache line, so that kernels read each column from an aligned start
 
 Label = tuple[str, Bounds] | None
-
-
-class Columns(Protocol):
-    """A party's features in the order of a job, and the label if it holds it."""
-
-    @property
-    def features(self) -> Int16Array:
-        """Shape ``(n_features, n_rows)``, read-only."""
-
-    @property
-    def label(self) -> Int16Array | None:
-        """Shape ``(n_rows,)``, or None."""
-
-    @property
-    def presence(self) -> Int16Array | None:
-        """Shape ``(n_rows,)``: above 0 for people whom the party has; None if it has everybody."""
-
-
-@dataclass(frozen=True, slots=True)
-class HeldColumns:
-    """Columns that are there."""
-
-    features: Int16Array
-    label: Int16Array | None
-    presence: Int16Array | None = None
 
 
 def version_of(table: Table) -> str:
@@ -95,6 +74,13 @@ class JobColumns:
         self, cache: "ColumnCache", wanted: Sequence[TableColumn], *, holdout: int = 0
     ) -> None:
         self._cache, self.wanted, self.holdout = cache, wanted, holdout
+        self.stored = cache.describe(wanted, holdout)
+        self.n_rows, self.n_columns = rows_fitted(self.stored.n_rows, holdout), len(wanted)
+        self.has_label, self.has_presence = self.stored.has_label, cache.has_presence
+
+    def rows(self, first: int, last: int) -> Rows:
+        """Return rows ``first .. last`` of those that the job has."""
+        return self._cache.get(self).rows(first, last)
 
     @property
     def features(self) -> Int16Array:
@@ -131,6 +117,15 @@ class ColumnCache:
         wanted = _wanted(self._coarse, features, bounds, label=label)
         own = None if holdout else _own(wanted, self._coarse)
         return own or JobColumns(self, wanted, holdout=holdout)
+
+    @property
+    def has_presence(self) -> bool:
+        """Whether the table tells whom the party has."""
+        return self._coarse.presence is not None
+
+    def describe(self, wanted: Sequence[TableColumn], holdout: int = 0) -> StoredColumns:
+        """Return where other machines find columns."""
+        return _described(wanted, self._coarse, holdout=holdout)
 
     def get(self, columns: JobColumns) -> HeldColumns:
         """Return a job's columns, making them if they are not there."""
@@ -191,39 +186,59 @@ def _own(wanted: Sequence[TableColumn], coarse: Table) -> HeldColumns | None:
     if features != stored[: len(features)] or (labelled and wanted[-1] != coarse.header.label):
         return None
     label = coarse.label if labelled else None
-    return HeldColumns(coarse.columns[: len(features)], label, coarse.presence)
+    described = _described(wanted, coarse)
+    return HeldColumns(coarse.columns[: len(features)], label, coarse.presence, described)
+
+
+def _described(wanted: Sequence[TableColumn], coarse: Table, *, holdout: int = 0) -> StoredColumns:
+    known = {(each.role, each.name): at for at, each in enumerate(coarse.header.columns)}
+    places = tuple(known[each.role, each.name] for each in wanted)
+    declared = [coarse.header.columns[place].bounds for place in places]
+    return StoredColumns(
+        folder=str(coarse.path.parent.absolute()),
+        version=coarse.header.dataset_version,
+        n_rows=coarse.n_rows,
+        places=places,
+        tight=tuple(
+            None if each.bounds == own else (each.bounds.low, each.bounds.high)
+            for each, own in zip(wanted, declared, strict=True)
+        ),
+        has_label=wanted[-1].role == "label",
+        holdout=holdout,
+    )
 
 
 def _made(
     wanted: Sequence[TableColumn], coarse: Table, fine: Table, *, holdout: int = 0
 ) -> HeldColumns:
-    """Return the columns in a mapped file without a name, written one at a time."""
-    kept = ~held_out(coarse.n_rows, holdout) if holdout else slice(None)
-    n_rows = coarse.n_rows if isinstance(kept, slice) else int(kept.sum())
-    presence = None if coarse.presence is None else coarse.presence[kept]
-    places = {(known.role, known.name): at for at, known in enumerate(coarse.header.columns)}
+    """Return the columns in a mapped file without a name, written some rows at a time."""
+    stored = _described(wanted, coarse, holdout=holdout)
+    n_rows = rows_fitted(coarse.n_rows, holdout)
+    presence = coarse.presence
+    if presence is not None and holdout:
+        presence = presence[~held_out(coarse.n_rows, holdout)]
     try:
         # Nobody else can open it, and it is gone when the last view of it is.
         with tempfile.TemporaryFile(dir=coarse.path.parent) as file:
-            for column in wanted:
-                place = places[column.role, column.name]
-                _append(file, _quantised(column, place, coarse=coarse, fine=fine)[kept])
+            for column, place in zip(wanted, stored.places, strict=True):
+                for first in range(0, coarse.n_rows, _WRITE_ROWS):
+                    last = min(first + _WRITE_ROWS, coarse.n_rows)
+                    values = _quantised(coarse, fine, place, column.bounds, first, last)
+                    if holdout:
+                        values = values[~held_out(last - first, holdout, first=first)]
+                    file.write(np.ascontiguousarray(values, "<i2").data)
+                file.write(bytes(2 * (-n_rows % _ALIGNMENT)))
             file.flush()
             block = _mapped(file, len(wanted), n_rows)
-            if wanted[-1].role == "label":
-                return HeldColumns(block[:-1], block[-1], presence)
-            return HeldColumns(block, None, presence)
+            if stored.has_label:
+                return HeldColumns(block[:-1], block[-1], presence, stored)
+            return HeldColumns(block, None, presence, stored)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise LowDisk("there is no room beside the table for a job's columns") from None
         raise BadInput(
             f"a job's columns cannot be kept beside the table: {error.strerror}"
         ) from None
-
-
-def _append(file: BinaryIO, values: Int16Array) -> None:
-    file.write(np.ascontiguousarray(values, "<i2").data)
-    file.write(bytes(2 * (-values.size % _ALIGNMENT)))
 
 
 def _mapped(file: BinaryIO, n_columns: int, n_rows: int) -> Int16Array:
@@ -233,35 +248,17 @@ def _mapped(file: BinaryIO, n_columns: int, n_rows: int) -> Int16Array:
     return np.asarray(block)[:, :n_rows]
 
 
-def _quantised(column: TableColumn, place: int, *, coarse: Table, fine: Table) -> Int16Array:
-    """Return a column under its bounds: the table's own, or the fine copy quantised again."""
-    declared = coarse.header.columns[place].bounds
-    if column.bounds == declared:
-        return _column(coarse, place)
-    made = _requantise(_column(fine, place), declared=declared, tight=column.bounds)
-    # A row of nobody is 0 under all bounds; of a category it has no level, as in the table, or all
-    # its columns would move with one person, and `methods.groups` counts two.
-    if coarse.presence is not None and not coarse.header.columns[place].group:
-        made *= coarse.presence > 0
-    return made
+def _quantised(
+    coarse: Table, fine: Table, place: int, bounds: Bounds, first: int, last: int
+) -> Int16Array:
+    """Return rows ``first .. last`` of a column under its bounds, made by all threads."""
+    made = np.empty(last - first, np.int16)
 
+    def part(begin: int, end: int) -> None:
+        for at in range(begin, end, _CHUNK_ROWS):
+            stop = min(at + _CHUNK_ROWS, end)
+            rows = slice(first + at, first + stop)
+            made[at:stop] = read_column(coarse, fine, place, bounds, rows)
 
-def _column(table: Table, place: int) -> AnyArray:
-    """Return a column by its place, the label being the last."""
-    if place == len(table.columns) and table.label is not None:
-        return table.label
-    column: AnyArray = table.columns[place]
-    return column
-
-
-def _requantise(fine: Int32Array, *, declared: Bounds, tight: Bounds) -> Int16Array:
-    """Quantise a column again, in chunks of rows."""
-    made = np.empty(fine.size, np.int16)
-
-    def part(first: int, last: int) -> None:
-        for begin in range(first, last, _CHUNK_ROWS):
-            rows = slice(begin, min(begin + _CHUNK_ROWS, last))
-            made[rows] = requantise(fine[rows], declared=declared, tight=tight)
-
-    over_ranges(part, fine.size)
+    over_ranges(part, last - first)
     return made

@@ -8,6 +8,7 @@ is refused: rows of another table would be paid for by the people of this one.
 import hashlib
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -81,8 +82,8 @@ def open_dataset(folder: Path) -> Dataset:
         marks = _marks(folder)
         coarse, fine = open_pair(folder)
         clients = read_clients(folder, coarse.header)
-        for table in (coarse, fine):
-            table.verify()
+        with ThreadPoolExecutor(2) as pool:  # hashing releases the interpreter lock
+            list(pool.map(Table.verify, (coarse, fine)))
         version_of(coarse)
         made = Dataset(folder, coarse, fine, clients, marks, lock)
         made.check()

@@ -1,34 +1,32 @@
 """From a source to a table: one row a person, clipped, filled, quantised.
 
 Raw rows pass through a database in a private folder beside the tables, which is removed at the
-end; from there one column at a time comes into memory. A killed ingest leaves that folder
-behind, and the next one removes it.
+end; from there some rows at a time come into memory, and go to their places in both tables. A
+killed ingest leaves that folder behind, and the next one removes it.
 """
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-import numpy as np
-
-from colonnade.core.arrays import AnyArray, FloatArray
 from colonnade.core.errors import BadInput
-from colonnade.core.fixedpoint import FINE_GRID, GRID, Bounds, grid_dtype, quantise
-from colonnade.data.kinds import Category
+from colonnade.core.fixedpoint import FINE_GRID, GRID, Bounds
 from colonnade.data.schema import Column, Schema
 from colonnade.data.table import COARSE_NAME, FINE_NAME, TableWriter
 from colonnade.data.table_header import PRESENCE, Role, TableColumn, TableHeader
 from colonnade.party.data.clients import forget_clients, write_clients
 from colonnade.party.data.folder import workspace
 from colonnade.party.data.order import Roster, RowsById
+from colonnade.party.data.quantising import Quantiser
 from colonnade.party.data.reading.connection import connect, one_line
 from colonnade.party.data.reading.sources import Source, open_source
-from colonnade.party.data.staging import Staged, stage
+from colonnade.party.data.reading.staged import Staged
+from colonnade.party.data.staging import stage
 
-Progress: TypeAlias = Callable[[Sequence[Column]], Iterable[Column]]
-"""Wrap the columns to be written, as ``tqdm`` does."""
+Progress: TypeAlias = Callable[[Sequence[Any]], Iterable[Any]]
+"""Wrap the parts to be written, as ``tqdm`` does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,22 +155,12 @@ def _write(
         for grid in (GRID, FINE_GRID)
     }
     coarse_path, fine_path = out / COARSE_NAME, out / FINE_NAME
-    summaries = []
     with (
         TableWriter(fine_path, headers[FINE_GRID]) as fine,
         TableWriter(coarse_path, headers[GRID]) as coarse,
     ):
-        contents = staged.columns(encodings)
-        for column, numbers in zip(progress(schema.columns), contents, strict=True):
-            summaries.append(_summary(column, numbers, schema, n_absent=staged.n_absent))
-            grouped = bool(column.encoding().group)
-            for filled, bounds in encoded(column, numbers):
-                for table, grid in ((fine, FINE_GRID), (coarse, GRID)):
-                    absent = -grid if grouped else 0
-                    table.append(_without(quantise(filled, bounds, grid=grid), staged, absent))
-        if (places := staged.absent) is not None:
-            for table, grid in ((fine, FINE_GRID), (coarse, GRID)):
-                table.append(np.where(places, 0, grid).astype(grid_dtype(grid)))
+        quantiser = Quantiser(schema.columns, coarse, fine, absent=staged.absent)
+        quantiser.write(staged.parts(encodings, progress))
         # Both are whole on disk before either is put in place; the digest tells a torn pair.
         digest = coarse.seal(fine_digest=fine.seal())
         if staged.division is not None:
@@ -187,19 +175,21 @@ def _write(
         n_rows=staged.n_rows,
         n_absent=staged.n_absent,
         content_digest=digest,
-        columns=tuple(summaries),
+        columns=tuple(
+            ColumnSummary(
+                column.name,
+                _role(column, schema),
+                n_clipped=counts.clipped,
+                n_missing=counts.missing - staged.n_absent,
+                n_other=counts.other,
+            )
+            for column, counts in zip(schema.columns, quantiser.counts, strict=True)
+        ),
         n_clients=0 if staged.division is None else len(staged.division.clients),
         n_respelled=0 if staged.division is None else staged.division.n_respelled,
         n_left_out=staged.n_left_out,
         alignment=alignment,
     )
-
-
-def encoded(column: Column, numbers: FloatArray) -> Iterator[tuple[FloatArray, Bounds]]:
-    """Yield the columns that read values become, without missing values, and their bounds."""
-    spread = column.encoding().spread(numbers)
-    for values, fill, bounds in zip(spread, column.fills(), column.limits(), strict=True):
-        yield np.where(np.isnan(values), fill, values), bounds
 
 
 def table_columns(schema: Schema) -> tuple[TableColumn, ...]:
@@ -211,35 +201,6 @@ def table_columns(schema: Schema) -> tuple[TableColumn, ...]:
         for name, bounds, fill in zip(encoding.names, column.limits(), column.fills(), strict=True):
             made.append(TableColumn(name, role, bounds, fill, encoding.group))
     return tuple(made)
-
-
-def _summary(
-    column: Column, numbers: FloatArray, schema: Schema, *, n_absent: int
-) -> ColumnSummary:
-    low, high, n_clipped, n_other = column.bounds.low, column.bounds.high, 0, 0
-    if isinstance(column.kind, Category):
-        n_other = int(np.count_nonzero(numbers == len(column.kind.levels)))
-    else:
-        n_clipped = int(np.count_nonzero((numbers < low) | (numbers > high)))
-    return ColumnSummary(
-        column.name,
-        _role(column, schema),
-        n_clipped=n_clipped,
-        n_missing=int(np.count_nonzero(np.isnan(numbers))) - n_absent,
-        n_other=n_other,
-    )
-
-
-def _without(values: AnyArray, staged: Staged, absent: int) -> AnyArray:
-    """Return a column with ``absent`` for people whom the party does not have.
-
-    Privacy: so that a person's absence is the replacement of a row, and every cap covers it. It is
-    the middle of the bounds for a number, and no level for a category: in any other code all
-    columns of a category would move when a person vanishes, and `methods.groups` counts two.
-    """
-    if (places := staged.absent) is not None:
-        values[places] = absent
-    return values
 
 
 def _role(column: Column, schema: Schema) -> Role:

@@ -6,111 +6,28 @@ they are fetched. Errors name columns, counts and row numbers, never a value or 
 are put together from our own names and positions only; texts of the user are bound as parameters.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
 import numpy as np
-from numpy.typing import NDArray
 
-from colonnade.core.arrays import AnyArray, FloatArray, IntArray
+from colonnade.core.arrays import AnyArray
 from colonnade.core.errors import BadInput
-from colonnade.data.encoding import Encoding
-from colonnade.data.kinds import UNKNOWN, Number
+from colonnade.data.kinds import Number
 from colonnade.data.schema import Schema
-from colonnade.party.data.division import Division, divide
+from colonnade.party.data.division import divide
 from colonnade.party.data.order import RowsById, keep_aligned
 from colonnade.party.data.reading.connection import one_line
 from colonnade.party.data.reading.sources import ROWS, Relation
+from colonnade.party.data.reading.staged import Staged
 from colonnade.party.data.reading.values import (
     Missing,
     texts_of,
-    unknown_texts,
     value_sql,
 )
 from colonnade.party.data.roster import ROSTER, client_sql, count_repeats, id_sql, load_roster, pair
-
-_FETCH_VALUES = 2**20  # 8 MB
-
-
-@dataclass(frozen=True, slots=True)
-class Staged:
-    """Give the staged columns, one at a time, in the order of the table.
-
-    Parameters
-    ----------
-    index
-        Staged row of each person on the roster, -1 for the absent; None keeps the staged order.
-    division
-        Who owns the rows, if they are divided among clients; then clients' rows stand together.
-    origin, row
-        Where the rows come from, and SQL for the number that they have there.
-    """
-
-    database: duckdb.DuckDBPyConnection
-    n_rows: int
-    n_absent: int
-    index: IntArray | None
-    division: Division | None = None
-    origin: str = ""
-    row: str = "rowid + 1"
-    n_left_out: int = 0  # rows of the source that the order of the table has no place for
-    zero_absent: bool = False  # absent people are zero rows, not fills
-
-    @property
-    def absent(self) -> NDArray[np.bool_] | None:
-        """Which rows are zero: those of absent people, if an alignment says who is."""
-        return self.index < 0 if self.zero_absent and self.index is not None else None
-
-    def columns(self, encodings: Sequence[Encoding]) -> Iterator[FloatArray]:
-        """Yield what the columns are read as, in the order of the schema; NaN is missing.
-
-        Short columns are fetched several at a time, because a statement costs milliseconds.
-        """
-        n_staged = self.n_rows - self.n_absent
-        n_together = max(1, _FETCH_VALUES // n_staged)
-        for start in range(0, len(encodings), n_together):
-            asked = range(start, min(start + n_together, len(encodings)))
-            numbers = [f"v{i}" for i in asked if isinstance(encodings[i].kind, Number)]
-            fetched = {}
-            if numbers:
-                sql = f"SELECT {', '.join(numbers)} FROM {ROWS}"  # noqa: S608
-                fetched = self.database.execute(sql).fetchnumpy()
-            for i in asked:
-                if (name := f"v{i}") in fetched:
-                    yield self._arranged(np.ma.getdata(fetched.pop(name)))
-                else:
-                    yield self._arranged(self._read(i, encodings[i], n_staged))
-
-    def _read(self, place: int, encoding: Encoding, n_staged: int) -> FloatArray:
-        """Read a column of texts, or say that it has one that is not declared."""
-        sql = f"SELECT v{place} AS text FROM {ROWS} WHERE rowid >= ? AND rowid < ? ORDER BY rowid"  # noqa: S608
-        numbers, n_chunk = np.empty(n_staged), _FETCH_VALUES // 8
-        for first in range(0, n_staged, n_chunk):
-            last = min(first + n_chunk, n_staged)
-            texts = self.database.execute(sql, [first, last]).fetchnumpy()["text"]
-            numbers[first:last] = encoding.read(texts_of(texts), last - first)
-        unknown = np.flatnonzero(numbers == UNKNOWN)
-        if unknown.size:
-            row = pair(
-                self.database.execute(
-                    f"SELECT {self.row}, 0 FROM {ROWS} WHERE rowid = ?",  # noqa: S608
-                    [int(unknown[0])],
-                ).fetchone()
-            )[0]
-            raise BadInput(
-                f"{self.origin}: {unknown_texts(encoding.source, encoding, unknown.size, row)}"
-            )
-        return numbers
-
-    def _arranged(self, values: FloatArray) -> FloatArray:
-        if self.index is None:
-            return values
-        arranged = np.full(self.n_rows, np.nan)
-        present = self.index >= 0
-        arranged[present] = values[self.index[present]]
-        return arranged
 
 
 def stage(

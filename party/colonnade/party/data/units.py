@@ -37,8 +37,8 @@ class Units(Protocol):
     def check(self, job: Job, party: str) -> None:
         """Refuse a job that is about other units than these."""
 
-    def set_aside(self, ledger: Ledger, job: str, *, units: int) -> None:
-        """Set a job's greatest price aside, of each account."""
+    def set_aside(self, ledger: Ledger, job: str, *, units: int, after: str = "") -> None:
+        """Set a job's greatest price aside, of each account, or of what ``after`` kept for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +68,9 @@ class WholeTable:
             out = f" and keeps {self.population - count} out" if job.holdout else ""
             raise BadMessage(f"the job has {job.population} rows{out}, the table {self.population}")
 
-    def set_aside(self, ledger: Ledger, job: str, *, units: int) -> None:
+    def set_aside(self, ledger: Ledger, job: str, *, units: int, after: str = "") -> None:
         """Set a job's greatest price aside."""
-        ledger.admit(job, units=units)
+        ledger.admit(job, units=units, after=after)
 
 
 def units_of(n_rows: int, clients: Clients | None) -> Units:

@@ -40,6 +40,8 @@ from colonnade.party.data.bounding.counts import count_rows
 from colonnade.party.data.bounding.purchases import Purchase, purchases
 from colonnade.party.data.clients import refuse_clients
 from colonnade.party.data.dataset import Dataset
+from colonnade.party.engine.base import Engine
+from colonnade.party.engine.local import LOCAL
 from colonnade.privacy.accounting import epsilon_of, rho_from_units
 from colonnade.privacy.mechanisms import DiscreteGaussian
 
@@ -111,6 +113,7 @@ def buy_bounds(
     columns: Sequence[str] | None = None,
     label: bool = False,
     progress: Progress = iter,
+    engine: Engine = LOCAL,
 ) -> BoughtBounds:
     """Return tighter bounds for columns of a table, buying those that nobody has bought yet.
 
@@ -127,6 +130,8 @@ def buy_bounds(
         Names; None for all features.
     label
         Whether to find bounds for the label too.
+    engine
+        Where rows are counted.
     """
     refuse_clients(ledger, divided=dataset.clients is not None)
     check_binding(rows_of(dataset), ledger)
@@ -136,7 +141,7 @@ def buy_bounds(
         purchase = Purchase(dataset.version, new)
         _check_free(purchase, dataset.coarse, ledger)
         try:
-            _buy(purchase, dataset, ledger, gate, units=units, progress=progress)
+            _buy(purchase, dataset, ledger, gate, units=units, progress=progress, engine=engine)
         finally:
             note_use(rows_of(dataset), ledger)
     return _of(asked, dataset, ledger)
@@ -150,6 +155,7 @@ def _buy(
     *,
     units: int,
     progress: Progress,
+    engine: Engine,
 ) -> None:
     plan = QuantilePlan(len(purchase.columns), dataset.coarse.n_rows)
     mechanism = _affordable(plan, units)
@@ -161,7 +167,7 @@ def _buy(
         # Of released bytes only, so a retry asks, and is answered, exactly the same.
         thresholds = plan.thresholds(bodies)
         request = _request(purchase, dataset.coarse, thresholds=thresholds)
-        count = partial(count_rows, dataset.fine, purchase.columns, thresholds)
+        count = partial(count_rows, dataset.fine, purchase.columns, thresholds, engine=engine)
         key = purchase.keys[step]
         try:
             bodies.append(gate.release(key, request, mechanism, count, encode=plan.encode).body)

@@ -48,6 +48,9 @@ def connect(folder: Path, *, n_columns: int) -> duckdb.DuckDBPyConnection:
         },
     )
     database.execute("SET enable_progress_bar = false")  # DuckDB's own, on standard output
+    # What is staged is read once and removed: neither packed nor put in order at the end.
+    database.execute("PRAGMA force_compression = 'uncompressed'")
+    database.execute("PRAGMA disable_checkpoint_on_shutdown")
     n_vectors = _GROUP_BYTES // (8 * n_columns * _VECTOR_ROWS)
     n_rows = _VECTOR_ROWS * min(max(1, n_vectors), _MAX_GROUP_VECTORS)
     attach = f"ATTACH $path AS colonnade_staging (ROW_GROUP_SIZE {n_rows})"

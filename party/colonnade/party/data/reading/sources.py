@@ -9,7 +9,7 @@ import csv
 import gzip
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TextIO
@@ -20,6 +20,7 @@ from colonnade.core.errors import BadInput
 from colonnade.core.text import listed
 from colonnade.data.dialect import PLAIN, Dialect
 from colonnade.party.data.reading.connection import NOT_UTF8, one_line
+from colonnade.party.data.reading.files import files_of, same_as_first
 from colonnade.party.data.reading.sql import copy_rows
 from colonnade.party.data.reading.transcode import as_utf8
 
@@ -35,7 +36,10 @@ _DELIMITERS = (";", "\t", "|", ",")
 
 @dataclass(frozen=True, slots=True)
 class FileSource:
-    """Read a CSV file (with a header line; plain or gzip) or a Parquet file."""
+    """Read a CSV file (with a header line; plain or gzip) or a Parquet file.
+
+    Or many as one: all of a folder, or those that a pattern such as ``rows-*.csv`` names.
+    """
 
     path: Path
 
@@ -94,7 +98,7 @@ class Relation:
         raise BadInput(f"{self.origin}: no column {name!r}; {self.list_names()}")
 
     def list_names(self) -> str:
-        """Say which columns there are, or why there seem to be none of use."""
+        """Describe which columns there are, or why there seem to be none of use."""
         if self.is_csv and len(self.names) == 1:
             for delimiter in _DELIMITERS:
                 if delimiter in self.names[0]:
@@ -131,30 +135,74 @@ def _open_rows(staging: duckdb.DuckDBPyConnection, source: QuerySource) -> Relat
 def _open_file(
     staging: duckdb.DuckDBPyConnection, path: Path, folder: Path, dialect: Dialect
 ) -> Relation:
+    """Read a file, or all files of a folder or a pattern as one."""
+    paths = files_of(path)
+    kinds = [(each, _kind(each)) for each in paths]
+    same_as_first(path, kinds, "a format")
+    if kinds[0][1] == "parquet":
+        reader = "read_parquet($path, hive_partitioning = false)"
+        if len(paths) == 1:
+            return _describe(
+                staging, str(path), sql=reader, parameters={"path": _literal(paths[0])}
+            )
+        # DuckDB would take the first file's types, and round what others hold.
+        described = [
+            (each, _describe(staging, str(each), sql=reader, parameters={"path": _literal(each)}))
+            for each in paths
+        ]
+        facts = [(each, (found.names, found.types)) for each, found in described]
+        same_as_first(path, facts, "columns")
+        parameters: dict[str, object] = {"path": [_literal(each) for each in paths]}
+        return replace(described[0][1], origin=str(path), parameters=parameters)
+    compressed = kinds[0][1] == "gzip"
+    plain = []
+    for number, each in enumerate(paths):
+        own = folder / str(number) if len(paths) > 1 else folder
+        own.mkdir(exist_ok=True)
+        plain.append(as_utf8(each, own, dialect, compressed=compressed))
+    if None not in plain:
+        compressed = False
+    read = [each if copy is None else copy for each, copy in zip(paths, plain, strict=True)]
+    same_as_first(
+        path, [(each, copy is None) for each, copy in zip(paths, plain, strict=True)], "an encoding"
+    )
+    return _open_csv(read, paths, path, dialect, compressed=compressed)
+
+
+def _kind(path: Path) -> str:
+    """Return what a file is by its first bytes, whatever it is called."""
     try:
         with path.open("rb") as file:
             magic = file.read(4)
     except OSError as error:
         raise BadInput(f"{path}: cannot read the source: {error.strerror}") from None
-    # Wildcards are the only part of a bound path that DuckDB interprets; brackets disarm them.
-    literal = re.sub(r"([*?\[])", r"[\1]", str(path.absolute()))
     if magic == b"PAR1":
-        reader = "read_parquet($path, hive_partitioning = false)"
-        return _describe(staging, str(path), sql=reader, parameters={"path": literal})
+        return "parquet"
     if path.suffix.lower() in (".parquet", ".pq"):
         raise BadInput(f"{path}: not a Parquet file, whatever its name says")
-    compressed = magic[:2] == b"\x1f\x8b"
-    plain = as_utf8(path, folder, dialect, compressed=compressed)
-    if plain is None:
-        return _open_csv(path, path, literal, dialect, compressed=compressed)
-    return _open_csv(plain, path, str(plain), dialect, compressed=False)
+    return "gzip" if magic[:2] == b"\x1f\x8b" else "csv"
+
+
+def _literal(path: Path) -> str:
+    """Return a path for DuckDB; wildcards are all that it interprets, and brackets disarm them."""
+    return re.sub(r"([*?\[])", r"[\1]", str(path.absolute()))
 
 
 def _open_csv(
-    path: Path, origin: Path, literal: str, dialect: Dialect, *, compressed: bool
+    paths: Sequence[Path],
+    origins: Sequence[Path],
+    origin: Path,
+    dialect: Dialect,
+    *,
+    compressed: bool,
 ) -> Relation:
-    """Read ``path``, which is ``origin`` or a copy of it in UTF-8."""
-    names = _read_csv_names(path, origin, dialect, compressed=compressed)
+    """Read ``paths``, which are ``origins`` or copies of them in UTF-8, as one."""
+    headers = [
+        (own, _read_csv_names(path, own, dialect, compressed=compressed))
+        for path, own in zip(paths, origins, strict=True)
+    ]
+    same_as_first(origin, headers, "columns")
+    names = headers[0][1]
     columns = ", ".join(f"'c{position}': 'VARCHAR'" for position in range(len(names)))
     # Nothing is guessed: a sniffer may skip odd first rows or choose another quote in silence.
     sql = (
@@ -164,7 +212,9 @@ def _open_csv(
         f" compression = '{'gzip' if compressed else 'none'}')"
     )
     types = ("VARCHAR",) * len(names)
-    parameters = {"path": literal, "delimiter": dialect.delimiter}
+    literals = [_literal(path) for path in paths]
+    where: object = literals[0] if len(literals) == 1 else literals
+    parameters = {"path": where, "delimiter": dialect.delimiter}
     return Relation(str(origin), sql, names, types, parameters=parameters, is_csv=True)
 
 

@@ -122,7 +122,7 @@ def texts_of(fetched: AnyArray) -> Iterator[str | None]:
 
 
 def unknown_texts(name: str, encoding: Encoding, count: int, row: int) -> str:
-    """Say what is wrong with texts that an encoding does not know, without showing one."""
+    """Describe what is wrong with texts that an encoding does not know, without showing one."""
     what, fix = {
         "Number": ("no numbers", "correct them, or declare their 'type'"),
         "Bool": ("neither yes nor no", "declare them in 'yes', 'no' or 'missing'"),
