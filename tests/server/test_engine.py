@@ -219,6 +219,19 @@ def test_a_refused_round_ends_the_job_and_the_model_so_far_is_kept(desk: Desk) -
     assert {row["kind"] for row in report["uplink"]["rows"] if row["party"] == "lab"} > {"select"}
 
 
+def test_a_refusal_of_a_round_that_was_answered_ends_nothing(desk: Desk) -> None:
+    # A task may come a second time, after its answer was taken and purged at the party.
+    name, tasks = desk.opened(job_of("hospital", "lab"))
+    desk.send("lab", desk.answer("lab", tasks["lab"]))
+    stale = pb.Refusal(job_id=name, round=tasks["lab"].round, code="release_purged")
+    desk.send("lab", pb.AttachRequest(refusal=stale))
+    assert desk.state(name) is State.RUNNING
+    desk.send("hospital", desk.answer("hospital", tasks["hospital"]))
+    assert desk.engine.runs[name].round == tasks["lab"].round + 1
+    desk.send("lab", pb.AttachRequest(refusal=stale))
+    assert desk.state(name) is State.RUNNING
+
+
 def test_a_cancelled_job_stays_cancelled(desk: Desk) -> None:
     name, tasks = desk.opened(job_of("hospital", "lab"))
     sent = desk.do(desk.engine.cancel, name, "an operator")
@@ -385,6 +398,14 @@ def test_a_signed_lie_of_wrong_kind_size_or_place_is_refused(desk: Desk) -> None
     desk.send("lab", resigned(lab, answer, body=bytes(size)))
     desk.deliver(desk.send("hospital", desk.answer("hospital", tasks["hospital"])))
     assert desk.store.answers(name, 0)
+
+
+def test_a_kind_that_is_released_twice_is_refused(desk: Desk) -> None:
+    _, tasks = desk.opened(job_of("hospital", "lab"))
+    answer = desk.answer("lab", tasks["lab"])
+    answer.epoch = desk.epochs["lab"]
+    answer.submission.releases.append(answer.submission.releases[0])
+    desk.refused(BadInput, "twice", desk.engine.receive, "lab", answer)
 
 
 def test_a_selection_of_no_feature_is_refused(desk: Desk) -> None:

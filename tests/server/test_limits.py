@@ -27,7 +27,7 @@ from support.pki import SERVER_USE, Pki, create_pki, leaf
 from colonnade.client import Client
 from colonnade.core.errors import BadIdentity, BadInput, Unreachable
 from colonnade.ledger.create import LedgerConfig, memory_ledger
-from colonnade.party import runtime
+from colonnade.party.vault import party as vault_party
 from colonnade.pki.authority import Credentials
 from colonnade.pki.identity import fingerprint
 from colonnade.server.api import operators as jobs
@@ -431,7 +431,7 @@ def test_a_denied_watcher_is_cut_off(tmp_path: Path) -> None:
 def test_connections_end_with_their_age_and_the_session_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runtime, "_FIRST_WAIT_S", 0.02)
+    monkeypatch.setattr(vault_party, "_FIRST_WAIT_S", 0.02)
     ages = {"grpc.max_connection_age_ms": 300, "grpc.max_connection_age_grace_ms": 100}
     aged = [(name, ages.get(name, value)) for name, value in server_options()]
 

@@ -16,7 +16,8 @@ from colonnade.core.errors import BadInput, Unreachable
 from colonnade.privacy.accounting import rho_from_units
 from colonnade.simulate.federation import create_federation, free_port
 from colonnade.simulate.processes import Processes
-from colonnade.wire.monitoring import LIVE, READY, Addresses, Reading, check_health, monitored
+from colonnade.wire.monitoring import LIVE, READY, check_health, monitored
+from colonnade.wire.readings import Addresses, Reading
 
 
 def addresses() -> Addresses:

@@ -1,7 +1,5 @@
 """The coordinator's store: one suite over a SQLite file and a real PostgreSQL."""
 
-import os
-import shutil
 import subprocess
 import sys
 import textwrap
@@ -13,6 +11,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from support.desk import Desk, job_of
+from support.postgres import PASSWORD, reset, running_postgres
 
 from colonnade.core.errors import EXIT_BUSY, BadInput, StoreBusy, StoreFailed
 from colonnade.server.store.base import (
@@ -24,62 +23,14 @@ from colonnade.server.store.base import (
     UplinkRow,
 )
 from colonnade.server.store.sql import Database
-from colonnade.server.store.tables import ABOUT, SCHEMA_VERSION, TABLES
+from colonnade.server.store.tables import ABOUT, SCHEMA_VERSION
 from colonnade.simulate.federation import free_port
-
-PASSWORD = "correct-horse"
-
-
-def _programs() -> Path | None:
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    if found:
-        return found[-1].parent
-    program = shutil.which("initdb")
-    return None if program is None else Path(program).parent
 
 
 @pytest.fixture(scope="module")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Start a PostgreSQL of our own, on a free port, that asks for a password."""
-    programs = _programs()
-    if programs is None:
-        pytest.skip("PostgreSQL is not installed")
-    if os.getuid() == 0 and (shutil.which("runuser") is None or not _has_user("postgres")):
-        pytest.skip("PostgreSQL does not run as root and there is no other user for it")
-    folder = tmp_path_factory.mktemp("postgres")
-    secret, data, port = folder / "password", folder / "data", free_port()
-    secret.write_text(PASSWORD)
-    before: list[str] = []
-    if os.getuid() == 0:
-        before = ["runuser", "-u", "postgres", "--"]
-        for path in (folder, secret):
-            shutil.chown(path, "postgres")
-        for parent in folder.parents:  # pytest's folders are private
-            if parent.stat().st_uid == 0 and parent.stat().st_mode & 0o777 == 0o700:
-                parent.chmod(0o711)
-
-    def run(program: str, *arguments: str) -> None:
-        command = [*before, str(programs / program), *arguments]
-        subprocess.run(command, check=True, cwd=folder, capture_output=True, timeout=120)
-
-    whose = ("-U", "hub", "-A", "scram-sha-256", f"--pwfile={secret}")
-    run("initdb", "-D", str(data), *whose, "-N", "-E", "UTF8", "--locale=C")
-    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder}"
-    run("pg_ctl", "-D", str(data), "-o", options, "-l", str(folder / "log"), "-w", "start")
-    try:
-        yield f"postgresql://hub:{PASSWORD}@127.0.0.1:{port}/postgres"
-    finally:
-        run("pg_ctl", "-D", str(data), "-m", "immediate", "stop")
-
-
-def _has_user(name: str) -> bool:
-    import pwd
-
-    try:
-        pwd.getpwnam(name)
-    except KeyError:
-        return False
-    return True
+    with running_postgres(tmp_path_factory.mktemp("postgres")) as url:
+        yield url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -88,18 +39,12 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/hub/coordinator.db"
     found: str = request.getfixturevalue("postgres")
-    drop(found)
+    reset(found)
     return found
 
 
 def engine_of(url: str) -> sa.Engine:
     return sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
-
-
-def drop(url: str) -> None:
-    engine = engine_of(url)
-    TABLES.drop_all(engine)
-    engine.dispose()
 
 
 @pytest.fixture
@@ -196,6 +141,8 @@ def test_a_key_is_written_once_and_its_failure_says_nothing_of_what_was_written(
     store: Database,
 ) -> None:
     secret = b"a noisy body"
+    for name in ("j1", "j9"):
+        write(store, partial(store.add_job, replace(JOB, job_id=name)))
     write(store, lambda: store.put_answers("j1", 0, {"lab": secret}))
     for call in (
         lambda: store.put_answers("j1", 0, {"lab": b"another noisy body"}),
@@ -211,9 +158,9 @@ def test_a_key_is_written_once_and_its_failure_says_nothing_of_what_was_written(
 
 
 @pytest.mark.slow
-def test_a_second_coordinator_on_the_database_is_refused_in_one_line(
-    store: Database, url: str
-) -> None:
+def test_a_second_coordinator_on_a_sqlite_file_is_refused_in_one_line(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/hub/coordinator.db"
+    store = Database(url)
     write(store, lambda: store.put_party(PARTY))
     with pytest.raises(StoreBusy, match="another coordinator uses this database") as refused:
         Database(url)

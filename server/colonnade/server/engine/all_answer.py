@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from colonnade.core.errors import BadInput
+from colonnade.methods.replay import is_evidence
 from colonnade.server.engine.metering import release_rows
 from colonnade.server.engine.strategy import Unwritten
 from colonnade.server.methods.base import Algorithm, Bodies, RelayAlgorithm
@@ -38,6 +39,18 @@ class AllAnswer:
     def forgets(self) -> bool:
         """Whether messages are removed from the store once they have been used."""
         return self.relay is not None
+
+    def kept_answers(self, run: "Run", answers: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        """Return, of a round's submissions, the releases from which the model is computed again."""
+        kept = {}
+        for party, body in answers.items():
+            submission = pb.Submission.FromString(body)
+            shown = [e for e in submission.releases if is_evidence(run.job.kind, e.key.kind)]
+            del submission.releases[:]
+            submission.releases.extend(shown)
+            if shown:
+                kept[party] = submission.SerializeToString(deterministic=True)
+        return kept
 
     def needed(self, store: Store, latest: IterateRow) -> Sequence[IterateRow]:
         """Return the newest iterate, if it is whole, or all of them."""

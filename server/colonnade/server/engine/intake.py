@@ -76,8 +76,8 @@ def with_newest(row: PartyRow, releases: Iterable[release_pb2.Release]) -> Party
 def same_answer(stored: bytes, submission: pb.Submission) -> bool:
     """Return whether a submission repeats what was kept; other clients may be in it this time."""
     kept = pb.Submission.FromString(stored)
-    if kept.releases != submission.releases:
-        return False
+    if any(release not in submission.releases for release in kept.releases):
+        return False  # what was relayed is not kept: there may be more this time
     if kept.HasField("clients") != submission.HasField("clients"):
         return False
     before = client_answers_from_proto(kept.clients).by_client()

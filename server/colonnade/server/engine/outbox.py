@@ -1,7 +1,9 @@
 """Messages that wait for their transaction to become durable."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from colonnade.core.errors import ColonnadeError
 from colonnade.server.engine.rounds import Run
 from colonnade.server.store.base import State
 from colonnade.v1 import federation_pb2 as pb
@@ -14,6 +16,7 @@ class Send:
     party: str
     epoch: int
     message: pb.AttachResponse
+    error: ColonnadeError | None = None  # ends the session instead
 
 
 @dataclass(slots=True)
@@ -22,6 +25,8 @@ class Outgoing:
 
     sessions: dict[str, int] = field(default_factory=dict)  # epoch by party
     messages: list[Send] = field(default_factory=list)
+    # Takes what is for parties that are attached to another process, where there are others.
+    elsewhere: Callable[[str, pb.AttachResponse], None] | None = None
 
     def welcome(self, party: str, welcome: pb.Welcome) -> None:
         """Answer a hello."""
@@ -41,12 +46,12 @@ class Outgoing:
             self._send(party, message)
 
     def receipted(self, party: str, submission: pb.Submission) -> None:
-        """Tell a party that its submission is kept."""
+        """Notify a party that its submission is kept."""
         kept = pb.Receipted(job_id=submission.job_id, round=submission.round)
         self._send(party, pb.AttachResponse(receipted=kept))
 
     def ending(self, party: str, job_id: str, state: State) -> None:
-        """Tell a party that a job is over."""
+        """Notify a party that a job is over."""
         ending = pb.Ending(job_id=job_id, state=state.value)
         self._send(party, pb.AttachResponse(ending=ending))
 
@@ -58,3 +63,5 @@ class Outgoing:
     def _send(self, party: str, message: pb.AttachResponse) -> None:
         if party in self.sessions:
             self.messages.append(Send(party, self.sessions[party], message))
+        elif self.elsewhere is not None:
+            self.elsewhere(party, message)

@@ -14,14 +14,20 @@ from colonnade.wire.session import public_text
 
 def find_job(engine: Coordinator, store: Store, prefix: str) -> JobRow:
     """Return the one job whose name begins so; one that runs is found without the store."""
-    found = [name for name in (*engine.runs, *engine.ended) if prefix and name.startswith(prefix)]
+    if store.peers is not None:
+        found = list(store.named(prefix)) if prefix else []
+    else:
+        names = (*engine.runs, *engine.ended)
+        found = [name for name in names if prefix and name.startswith(prefix)]
     if not found:
         raise UnknownJob(f"there is no job {public_text(prefix, 64)!r}; see colonnade job list")
     if len(found) > 1:
         raise BadInput(f"{len(found)} jobs begin with {prefix!r}; give more of the name")
     if (run := engine.runs.get(found[0])) is not None:
         return run.row
-    return next(row for row in store.jobs() if row.job_id == found[0])
+    if (row := store.job(found[0])) is None:
+        raise UnknownJob(f"there is no job {public_text(prefix, 64)!r}; see colonnade job list")
+    return row
 
 
 def run_of(engine: Coordinator, store: Store, row: JobRow) -> Run:
@@ -69,6 +75,8 @@ def party_status(engine: Coordinator, row: PartyRow) -> jobs_pb2.PartyStatus:
         encodings=offer.encodings,
         alignment=offer.alignment,
         align_people=offer.align_people,
+        align_ids=offer.align_ids,
+        align_repeated=offer.align_repeated,
         ledger_key=row.ledger_key,
         sealed=offer.sealed if offer.HasField("sealed") else None,
     )

@@ -22,7 +22,7 @@ class OpenSessions:
     def deliver(self, messages: list[Send], changed: set[str]) -> None:
         """Hand out what has become durable."""
         for send in messages:
-            self.queue(send.party, send.epoch).put_nowait(send.message)
+            self.queue(send.party, send.epoch).put_nowait(send.error or send.message)
         for job_id in changed:
             for event in self._watchers.get(job_id, ()):
                 event.set()

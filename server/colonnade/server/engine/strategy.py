@@ -38,6 +38,9 @@ class Strategy(Protocol):
     def forgets(self) -> bool:
         """Whether messages are removed from the store once they have been used."""
 
+    def kept_answers(self, run: "Run", answers: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        """Return what is kept of a round's submissions, by party, when messages are removed."""
+
     # -- loading and writing
 
     def needed(self, store: Store, latest: IterateRow) -> Sequence[IterateRow]:

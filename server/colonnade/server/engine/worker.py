@@ -7,13 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from colonnade.core.errors import ColonnadeError, StoreFailed, Unreachable
+from colonnade.core.errors import ColonnadeError, StoreConflict, StoreFailed, Unreachable
 from colonnade.server.engine.coordinator import Coordinator
 from colonnade.server.engine.outbox import Send
 from colonnade.server.store.base import Store
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
+# How often a batch is tried whose transaction another process was ahead of.
+_ATTEMPTS = 4
 
 
 @dataclass(slots=True)
@@ -81,6 +83,18 @@ class Worker:
         return await future
 
     def _perform(self, batch: list[_Call]) -> list[tuple[Any, Exception | None]]:
+        """Run calls in one transaction; after a conflict, anew on what the store holds."""
+        for left in reversed(range(_ATTEMPTS)):
+            try:
+                return self._attempt(batch)
+            except StoreConflict:
+                if not left or self._store.peers is None:
+                    raise
+                logger.info("store_conflict calls=%d", len(batch))
+                self._engine.reload()
+        raise AssertionError
+
+    def _attempt(self, batch: list[_Call]) -> list[tuple[Any, Exception | None]]:
         results: list[tuple[Any, Exception | None]] = []
         with self._store.transaction():
             for call in batch:
@@ -94,6 +108,8 @@ class Worker:
                     if not call.reads:
                         raise
                     results.append((None, error))
+            if self._store.peers is not None:
+                self._store.peers.announce(self._engine.changed)
         return results
 
     def _fail(self, batch: list[_Call], error: BaseException) -> None:

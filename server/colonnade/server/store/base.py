@@ -39,6 +39,7 @@ class PartyRow:
     offer: bytes = b""
     head: bytes = b""  # its ledger's newest LedgerHead
     told_at: float = 0.0  # when it told its budget, which is in the offer
+    process: str = ""  # which of several coordinators has its session
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +92,77 @@ class IterateRow:
     chain: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A message that crosses from one coordinator process to another."""
+
+    about: str  # the job that it is for, or the party
+    sender: str  # the party or operator that it comes from; empty on the way down
+    kind: str  # on the way down an error's code, or empty
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSession:
+    """Where a party is attached."""
+
+    epoch: int
+    process: str
+
+
+class Peers(Protocol):
+    """What several coordinator processes share; each call is part of the store's transaction.
+
+    A job has one owner at a time. The lease says who that is, for liveness; safety rests on the
+    fencing token, which `Store` compares in every transaction that writes to a job.
+    """
+
+    @property
+    def process(self) -> str:
+        """The name of this process, which no other has had."""
+
+    def claim(self, limit: int) -> Sequence[str]:
+        """Take jobs whose owner is gone and return their names."""
+
+    def owned(self) -> Sequence[str]:
+        """Return the jobs that are this process's own by the database, and hold their tokens."""
+
+    def lost(self) -> Sequence[str]:
+        """Return the jobs that this process held and another has taken, and let go of them."""
+
+    def leave(self) -> None:
+        """Give up all jobs and sessions, for a clean stop."""
+
+    def sessions(self) -> Mapping[str, OpenSession]:
+        """Return the parties that are attached to a process that lives."""
+
+    def post_up(self, job_id: str, *, sender: str, kind: str, body: bytes) -> bool:
+        """Leave a message for a job's owner; return False if the job has ended."""
+
+    def take_up(self, limit: int) -> Sequence[Letter]:
+        """Take the messages for the jobs that this process owns, in order."""
+
+    def post_down(self, party: str, *, code: str, body: bytes) -> None:
+        """Leave a message for the process that has a party's session."""
+
+    def take_down(self, limit: int) -> Sequence[Letter]:
+        """Take the messages for parties that are attached here, in order."""
+
+    def announce(self, changed: Iterable[str]) -> None:
+        """Wake the processes that this transaction concerns; ``changed`` are jobs."""
+
+
 class Store(Protocol):
-    """Durable state; one transaction at a time, from one thread."""
+    """Durable state; one transaction at a time, from one thread.
+
+    Where several processes share the database (``peers``), whatever writes to a job first compares
+    its fencing token in the same transaction, and raises `StoreConflict` if another process owns
+    the job by now.
+    """
+
+    @property
+    def peers(self) -> Peers | None:
+        """What processes share; None if the database is this process's alone."""
 
     def transaction(self) -> AbstractContextManager[None]:
         """Make what is written inside durable together when it ends."""
@@ -103,6 +173,21 @@ class Store(Protocol):
     def put_party(self, row: PartyRow) -> None:
         """Write a party."""
 
+    def open_session(self, row: PartyRow) -> None:
+        """Write a party's new session; another one opened meanwhile is a `StoreConflict`."""
+
+    def close_session(self, row: PartyRow) -> None:
+        """Note that a session is over, unless the party has a newer one."""
+
+    def put_standing(self, row: PartyRow) -> None:
+        """Write what a party told of its ledger and budget in its open session."""
+
+    def put_newest(self, rows: Iterable[PartyRow]) -> None:
+        """Write parties' newest releases, unless newer ones are there."""
+
+    def party(self, name: str) -> PartyRow | None:
+        """Return one party."""
+
     def parties(self) -> Sequence[PartyRow]:
         """Return all parties by name."""
 
@@ -111,6 +196,12 @@ class Store(Protocol):
 
     def set_state(self, row: JobRow) -> None:
         """Change where a job stands."""
+
+    def job(self, job_id: str) -> JobRow | None:
+        """Return one job."""
+
+    def named(self, prefix: str) -> Sequence[str]:
+        """Return the names of jobs that begin so."""
 
     def jobs(self) -> Sequence[JobRow]:
         """Return all jobs, newest first."""
@@ -142,8 +233,8 @@ class Store(Protocol):
     def iterates(self, job_id: str) -> Sequence[IterateRow]:
         """Return all states in order."""
 
-    def forget_messages(self, job_id: str, *, before: int) -> None:
-        """Remove the tasks and submissions of rounds before one."""
+    def forget_messages(self, job_id: str, *, first: int, before: int) -> None:
+        """Remove the tasks and submissions of the rounds from one on and before another."""
 
     def forget_iterates(self, job_id: str, *, before: int) -> None:
         """Remove the states before a round."""

@@ -15,6 +15,8 @@ _DRIVERS = {
     "postgresql": "postgresql+psycopg",
     "postgresql+psycopg": "postgresql+psycopg",
 }
+# How long a transaction of a process that stands still may hold its rows in PostgreSQL.
+STOPPED_S = 5.0
 # How long a new coordinator waits for one that is stopping to let go of a SQLite file.
 _PATIENCE_S = 2.0
 
@@ -34,12 +36,15 @@ def engine_of(url: URL) -> sa.Engine:
     """Return an engine whose commits survive a power cut."""
     if url.get_backend_name() == "postgresql":
         try:
-            engine = sa.create_engine(url, isolation_level="SERIALIZABLE")
+            # Every statement sees what others committed before it; rows on which a decision rests
+            # are locked first (`peers`), and what is written is conditional or unique.
+            engine = sa.create_engine(url, isolation_level="READ COMMITTED")
         except ModuleNotFoundError:
             raise BadInput(
                 "PostgreSQL needs its driver: pip install 'colonnade[postgres]'"
             ) from None
         sa.event.listen(engine, "connect", _check_encoding, insert=True)  # before anything is read
+        sa.event.listen(engine, "connect", _limit_stopped)
         return engine
     if url.database and url.database != ":memory:":
         Path(url.database).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -70,3 +75,10 @@ def _check_encoding(connection: Any, _: object) -> None:
             f"the coordinator's database has the encoding {found}; make one with "
             "CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0 and put it into the URL"
         )
+
+
+def _limit_stopped(connection: Any, _: object) -> None:
+    """Have the server end a transaction whose process stands still: it may hold a job's row."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET idle_in_transaction_session_timeout = '{STOPPED_S:.0f}s'")
+    connection.commit()

@@ -2,68 +2,27 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import insert as postgres_insert
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
-from colonnade.core.errors import BadInput, StoreBusy, StoreFailed
+from colonnade.core.errors import StoreConflict
 from colonnade.server.store.base import DecisionRow, IterateRow, JobRow, PartyRow, State, UplinkRow
 from colonnade.server.store.connect import engine_of, parsed_url
+from colonnade.server.store.faults import faults
+from colonnade.server.store.peers import PostgresPeers
+from colonnade.server.store.schema import prepare
+from colonnade.server.store.statements import Write, writes_for
 from colonnade.server.store.tables import (
-    ABOUT,
-    COUNTS,
     DECISIONS,
     INBOX,
     ITERATES,
     JOBS,
     OUTBOX,
     PARTIES,
-    SCHEMA_VERSION,
-    TABLES,
     UPLINK,
 )
-
-_LOCK = 0x636F6C6F6E6E6164  # of PostgreSQL: any number that others are unlikely to take
-_IN_USE = (
-    "another coordinator uses this database; stop it first, or give this one a database of its own"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class _Puts:
-    """The frequent inserts."""
-
-    party: sa.Insert
-    decision: sa.Insert
-    uplink: sa.Insert
-    task: sa.Insert
-    answer: sa.Insert
-    iterate: sa.Insert
-
-
-def _puts(backend: str) -> _Puts:
-    insert: Any = postgres_insert if backend == "postgresql" else sqlite_insert
-
-    def replacing(table: sa.Table, keys: list[str]) -> sa.Insert:
-        made = insert(table)
-        changed = {each.name: each for each in made.excluded if each.name not in keys}
-        put: sa.Insert = made.on_conflict_do_update(index_elements=keys, set_=changed)
-        return put
-
-    made = insert(UPLINK)
-    added = {name: UPLINK.c[name] + made.excluded[name] for name in COUNTS}
-    keys = ["job_id", "round", "party", "kind"]
-    return _Puts(
-        party=replacing(PARTIES, ["name"]),
-        decision=replacing(DECISIONS, ["job_id", "party"]),
-        uplink=made.on_conflict_do_update(index_elements=keys, set_=added),
-        task=sa.insert(OUTBOX),
-        answer=sa.insert(INBOX),
-        iterate=sa.insert(ITERATES),
-    )
 
 
 def _values(row: PartyRow | DecisionRow | IterateRow | UplinkRow) -> dict[str, Any]:
@@ -78,28 +37,43 @@ def _exchange(job_id: str, round_: int, bodies: Mapping[str, bytes]) -> list[dic
 
 
 class Database:
-    """A `Store` over one connection; any failure of the database stops the coordinator."""
+    """A `Store` over one connection; any failure of the database stops the coordinator.
+
+    Parameters
+    ----------
+    url
+        SQLite, for one process alone; or PostgreSQL, for any number of them.
+    """
 
     def __init__(self, url: str) -> None:
         self._url = parsed_url(url)
-        self._texts: dict[sa.Insert, tuple[str, Sequence[str] | None]] = {}
-        with _faults():
+        self._texts: dict[Write, tuple[str, Sequence[str] | None]] = {}
+        self.peers: PostgresPeers | None = None
+        with faults():
             self._engine = engine_of(self._url)
-            self._puts = _puts(self._url.get_backend_name())
+            backend = self._url.get_backend_name()
+            self._puts = writes_for(backend)
             self._connection = self._engine.connect()
             try:
                 with self._connection.begin():
-                    self._lock()
-                    TABLES.create_all(self._connection)
-                    self._check_version()
+                    prepare(self._connection)
+                    if backend == "postgresql":
+                        self.peers = PostgresPeers(self._connection)
             except BaseException:
                 self.close()
                 raise
 
+    @property
+    def engine(self) -> sa.Engine:
+        """The connections' source, for those who need one of their own."""
+        return self._engine
+
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Make what is written inside durable together when it ends."""
-        with _faults(), self._connection.begin():
+        if self.peers is not None:
+            self.peers.begin()
+        with faults(), self._connection.begin():
             yield
 
     def close(self) -> None:
@@ -113,6 +87,42 @@ class Database:
         """Write a party."""
         self._write(self._puts.party, [_values(row)])
 
+    def open_session(self, row: PartyRow) -> None:
+        """Write a party's new session; another one opened meanwhile is a `StoreConflict`."""
+        news = ("epoch", "offer", "head", "told_at", "process")
+        self._set(self._puts.session, row, news, at_epoch=row.epoch - 1)
+        if self.peers is not None:
+            self.peers.drop_down(row.name)
+
+    def close_session(self, row: PartyRow) -> None:
+        """Note that a session is over, unless the party has a newer one."""
+        mine = (PARTIES.c.name == row.name, PARTIES.c.epoch == row.epoch)
+        self._do(sa.update(PARTIES).where(*mine).values(process=""))
+
+    def put_standing(self, row: PartyRow) -> None:
+        """Write what a party told of its ledger and budget in its open session."""
+        self._set(self._puts.standing, row, ("offer", "head", "told_at"), at_epoch=row.epoch)
+
+    def put_newest(self, rows: Iterable[PartyRow]) -> None:
+        """Write parties' newest releases, unless newer ones are there."""
+        values = [
+            {
+                "new_latest": row.latest,
+                "new_latest_seq": row.latest_seq,
+                "at_name": row.name,
+                "at_ledger": row.ledger_id,
+                "at_seq": row.latest_seq,
+            }
+            for row in rows
+        ]
+        if values:
+            self._write(self._puts.newest, values)
+
+    def party(self, name: str) -> PartyRow | None:
+        """Return one party."""
+        found = self._all(sa.select(PARTIES).where(PARTIES.c.name == name))
+        return PartyRow(**found[0]) if found else None
+
     def parties(self) -> Sequence[PartyRow]:
         """Return all parties by name."""
         return [PartyRow(**row) for row in self._all(sa.select(PARTIES).order_by("name"))]
@@ -122,20 +132,36 @@ class Database:
     def add_job(self, row: JobRow) -> None:
         """Write a new job."""
         self._do(sa.insert(JOBS).values(asdict(row) | {"state": row.state.value}))
+        if self.peers is not None:
+            self.peers.begin_job(row.job_id)
 
     def set_state(self, row: JobRow) -> None:
         """Change where a job stands."""
+        self._guard(row.job_id)
         change = sa.update(JOBS).where(JOBS.c.job_id == row.job_id)
         news = {name: getattr(row, name) for name in ("reason", "ended_at", "outcome")}
         self._do(change.values(state=row.state.value, **news))
+        if self.peers is not None and row.state.ended:
+            self.peers.end_job(row.job_id)
+
+    def job(self, job_id: str) -> JobRow | None:
+        """Return one job."""
+        found = self._all(sa.select(JOBS).where(JOBS.c.job_id == job_id))
+        return _job(found[0]) if found else None
+
+    def named(self, prefix: str) -> Sequence[str]:
+        """Return the names of jobs that begin so."""
+        begins = sa.func.substr(JOBS.c.job_id, 1, len(prefix)) == prefix
+        return [row["job_id"] for row in self._all(sa.select(JOBS.c.job_id).where(begins))]
 
     def jobs(self) -> Sequence[JobRow]:
         """Return all jobs, newest first."""
         found = self._all(sa.select(JOBS).order_by(JOBS.c.submitted_at.desc(), "job_id"))
-        return [JobRow(**(dict(row) | {"state": State(row["state"])})) for row in found]
+        return [_job(row) for row in found]
 
     def put_decision(self, row: DecisionRow) -> None:
         """Write a party's word."""
+        self._guard(row.job_id)
         self._write(self._puts.decision, [_values(row)])
 
     def decisions(self, job_id: str) -> Sequence[DecisionRow]:
@@ -147,6 +173,7 @@ class Database:
     def put_tasks(self, job_id: str, round_: int, tasks: Mapping[str, bytes]) -> None:
         """Write what will be asked, by party."""
         if rows := _exchange(job_id, round_, tasks):
+            self._guard(job_id)
             self._write(self._puts.task, rows)
 
     def tasks(self, job_id: str, round_: int) -> Mapping[str, bytes]:
@@ -156,6 +183,7 @@ class Database:
     def put_answers(self, job_id: str, round_: int, answers: Mapping[str, bytes]) -> None:
         """Write submissions, by party."""
         if rows := _exchange(job_id, round_, answers):
+            self._guard(job_id)
             self._write(self._puts.answer, rows)
 
     def answers(self, job_id: str, round_: int) -> Mapping[str, bytes]:
@@ -164,6 +192,7 @@ class Database:
 
     def put_iterate(self, row: IterateRow) -> None:
         """Write the state before a round."""
+        self._guard(row.job_id)
         self._write(self._puts.iterate, [_values(row)])
 
     def latest_iterate(self, job_id: str) -> IterateRow | None:
@@ -176,13 +205,16 @@ class Database:
         """Return all states in order."""
         return [IterateRow(**row) for row in self._of(ITERATES, job_id, "round")]
 
-    def forget_messages(self, job_id: str, *, before: int) -> None:
-        """Remove the tasks and submissions of rounds before one."""
+    def forget_messages(self, job_id: str, *, first: int, before: int) -> None:
+        """Remove the tasks and submissions of the rounds from one on and before another."""
+        self._guard(job_id)
         for table in (OUTBOX, INBOX):
-            self._do(sa.delete(table).where(table.c.job_id == job_id, table.c.round < before))
+            gone = (table.c.round >= first) & (table.c.round < before)
+            self._do(sa.delete(table).where(table.c.job_id == job_id, gone))
 
     def forget_iterates(self, job_id: str, *, before: int) -> None:
         """Remove the states before a round."""
+        self._guard(job_id)
         of_job = ITERATES.c.job_id == job_id
         self._do(sa.delete(ITERATES).where(of_job, ITERATES.c.round < before))
 
@@ -199,25 +231,40 @@ class Database:
 
     # -- inside ----------------------------------------------------------------------------------
 
-    def _write(self, statement: sa.Insert, rows: list[dict[str, Any]]) -> None:
-        """Run one of the frequent inserts, whose text is made once: SQLAlchemy's own is slower."""
+    def _guard(self, job_id: str) -> None:
+        """Compare the job's fencing token, once in a transaction, before anything is written."""
+        if self.peers is not None:
+            with faults():
+                self.peers.guard(job_id)
+
+    def _set(self, statement: Write, row: PartyRow, names: Iterable[str], *, at_epoch: int) -> None:
+        """Change a party's row, if its session is still the one of ``at_epoch``."""
+        values = {f"new_{name}": getattr(row, name) for name in names}
+        if not self._write(statement, [values | {"at_name": row.name, "at_epoch": at_epoch}]):
+            raise StoreConflict(f"party {row.name} has another session by now")
+
+    def _write(self, statement: Write, rows: list[dict[str, Any]]) -> int:
+        """Run a frequent statement, whose text is made once (SQLAlchemy's own way is slower).
+
+        Return how many rows it changed.
+        """
         if (known := self._texts.get(statement)) is None:
-            made = statement.compile(dialect=self._engine.dialect, column_keys=list(rows[0]))
+            columns = list(rows[0]) if isinstance(statement, sa.Insert) else None
+            made = statement.compile(dialect=self._engine.dialect, column_keys=columns)
             known = self._texts[statement] = (str(made), made.positiontup)
         text, order = known
-        with _faults():
-            if order is None:
-                self._connection.exec_driver_sql(text, rows)
-            else:
+        with faults():
+            values: Any = rows
+            if order is not None:
                 values = [tuple(row[name] for name in order) for row in rows]
-                self._connection.exec_driver_sql(text, values)
+            return self._connection.exec_driver_sql(text, values).rowcount
 
     def _do(self, statement: sa.Executable, values: list[dict[str, Any]] | None = None) -> None:
-        with _faults():
+        with faults():
             self._connection.execute(statement, values)
 
     def _all(self, query: "sa.Select[Any]") -> list[dict[str, Any]]:
-        with _faults():
+        with faults():
             if self._connection.in_transaction():
                 return [dict(row) for row in self._connection.execute(query).mappings()]
             with self._connection.begin():  # a read must not leave one open
@@ -232,37 +279,6 @@ class Database:
         query = query.where(table.c.job_id == job_id, table.c.round == round_)
         return {row["party"]: bytes(row["body"]) for row in self._all(query)}
 
-    def _lock(self) -> None:
-        """Take the database for this process alone; SQLite's own lock does it for a file."""
-        if self._url.get_backend_name() == "postgresql":
-            # Of the session: it ends with the connection, however the process ends.
-            locked = self._connection.execute(sa.select(sa.func.pg_try_advisory_lock(_LOCK)))
-            if not locked.scalar():
-                raise StoreBusy(_IN_USE)
 
-    def _check_version(self) -> None:
-        found = self._connection.execute(sa.select(ABOUT.c.schema_version)).scalars().all()
-        if not found:
-            self._connection.execute(sa.insert(ABOUT).values(schema_version=SCHEMA_VERSION))
-        elif found != [SCHEMA_VERSION]:
-            raise BadInput(
-                f"the database has schema version {found[0]}, this program {SCHEMA_VERSION}; "
-                "use the program that made it or a new database"
-            )
-
-
-@contextmanager
-def _faults() -> Iterator[None]:
-    try:
-        yield
-    except sa.exc.SQLAlchemyError as error:
-        # Its text may hold parameters; the class and the driver's first line are enough.
-        cause = str(getattr(error, "orig", None) or type(error).__name__).splitlines()[0]
-        if "database is locked" in cause:
-            raise StoreBusy(_IN_USE) from None
-        raise StoreFailed(
-            f"the coordinator's database failed ({cause}); see that it is there and not full, "
-            "then start again"
-        ) from None
-    except OSError as error:
-        raise StoreFailed(f"the coordinator's database failed: {error.strerror}") from None
+def _job(row: dict[str, Any]) -> JobRow:
+    return JobRow(**(dict(row) | {"state": State(row["state"])}))

@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5  # a program older than Alembic here knows its own alone, and refuses others
 
 TABLES = sa.MetaData()
 _Name, _Bytes = sa.String(200), sa.LargeBinary
@@ -20,6 +20,7 @@ PARTIES = sa.Table(
     sa.Column("offer", _Bytes, nullable=False),
     sa.Column("head", _Bytes, nullable=False),
     sa.Column("told_at", sa.Double, nullable=False),
+    sa.Column("process", _Name, nullable=False, server_default=""),
 )
 JOBS = sa.Table(
     "jobs",
@@ -76,4 +77,37 @@ UPLINK = sa.Table(
     sa.Column("kind", _Name, primary_key=True),
     *(sa.Column(name, sa.BigInteger, nullable=False) for name in COUNTS),
     sqlite_with_rowid=False,
+)
+
+# What several processes on one PostgreSQL share; in SQLite these stay empty.
+_Serial = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+PROCESSES = sa.Table(
+    "processes",
+    TABLES,
+    sa.Column("name", _Name, primary_key=True),
+    sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
+)
+LEASES = sa.Table(
+    "leases",
+    TABLES,
+    sa.Column("job_id", _Name, primary_key=True),
+    sa.Column("owner", _Name, nullable=False),
+    sa.Column("token", sa.BigInteger, nullable=False),
+)
+RELAY_UP = sa.Table(
+    "relay_up",
+    TABLES,
+    sa.Column("id", _Serial, primary_key=True, autoincrement=True),
+    sa.Column("job_id", _Name, nullable=False, index=True),
+    sa.Column("sender", _Name, nullable=False),
+    sa.Column("kind", _Name, nullable=False),
+    sa.Column("body", _Bytes, nullable=False),
+)
+RELAY_DOWN = sa.Table(
+    "relay_down",
+    TABLES,
+    sa.Column("id", _Serial, primary_key=True, autoincrement=True),
+    sa.Column("party", _Name, nullable=False, index=True),
+    sa.Column("code", _Name, nullable=False),
+    sa.Column("body", _Bytes, nullable=False),
 )

@@ -1,0 +1,1 @@
+"""What differs where several coordinator processes share a database."""

@@ -1,0 +1,35 @@
+"""Failures of the coordinator's database, as this library's own errors."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import sqlalchemy as sa
+
+from colonnade.core.errors import StoreBusy, StoreConflict, StoreFailed
+
+_IN_USE = (
+    "another coordinator uses this database; stop it first, or give this one a database of its own"
+)
+# PostgreSQL: a serialization failure, a deadlock, a key that is there; another process was first.
+_CONFLICTS = ("40001", "40P01", "23505")
+
+
+@contextmanager
+def faults() -> Iterator[None]:
+    """Raise what a database raises as errors of ours, without its texts."""
+    try:
+        yield
+    except sa.exc.SQLAlchemyError as error:
+        # Its text may hold parameters; the class and the driver's first line are enough.
+        cause = str(getattr(error, "orig", None) or type(error).__name__).splitlines()[0]
+        lost = isinstance(error, sa.exc.DBAPIError) and error.connection_invalidated
+        if lost or getattr(getattr(error, "orig", None), "sqlstate", None) in _CONFLICTS:
+            raise StoreConflict("another coordinator was first, or the connection broke") from None
+        if "database is locked" in cause:
+            raise StoreBusy(_IN_USE) from None
+        raise StoreFailed(
+            f"the coordinator's database failed ({cause}); see that it is there and not full, "
+            "then start again"
+        ) from None
+    except OSError as error:
+        raise StoreFailed(f"the coordinator's database failed: {error.strerror}") from None

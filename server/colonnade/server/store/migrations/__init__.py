@@ -1,0 +1,1 @@
+"""Migrations of the coordinator's database; the first is the schema before there were any."""
