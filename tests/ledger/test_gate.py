@@ -13,6 +13,7 @@ from colonnade.core.arrays import IntArray
 from colonnade.core.errors import (
     BudgetExceeded,
     JobClosed,
+    LedgerDamaged,
     LedgerFailed,
     NotPrivate,
     ReleaseAbandoned,
@@ -23,9 +24,12 @@ from colonnade.ledger.drafts import ReleaseRequest
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.gate import Gate, Step, int64_bytes
 from colonnade.ledger.ledger import MAX_TOGETHER, Ledger, Released
-from colonnade.ledger.state import Head
+from colonnade.ledger.rules.fold import apply_line
+from colonnade.ledger.state import Head, LedgerState
 from colonnade.ledger.storage.base import MAX_BODY_BYTES, MemoryStorage, Row
+from colonnade.ledger.storage.mirror import HeadMirror
 from colonnade.privacy.mechanisms import DiscreteGaussian
+from colonnade.privacy.membership import MEMBERSHIP, Covered
 from colonnade.privacy.sampling import OsNoise
 from colonnade.privacy.simulation import SeededNoise, ZeroNoise
 
@@ -478,3 +482,68 @@ def test_a_batch_that_breaks_a_rule_half_way_stops_the_ledger(ledger: Ledger) ->
         ledger.admit("other", units=1)
     with pytest.raises(LedgerFailed):
         Gate(ledger, OsNoise()).release_many([ask(2)], reading_nothing)
+
+
+def test_the_head_is_on_disk_in_the_mirror_before_a_release_is_handed_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = new_ledger("sqlite", tmp_path)
+    synced: list[int] = []
+    sync = HeadMirror._sync
+
+    def noted(self: HeadMirror) -> None:
+        sync(self)
+        synced.append(ledger.head.seq)
+
+    monkeypatch.setattr(HeadMirror, "_sync", noted)
+    Gate(ledger, OsNoise()).release(key(0), b"a", MECHANISM, VALUE.copy)
+    assert synced[-1] == ledger.head.seq
+    ledger.close()
+
+
+def test_bytes_that_changed_where_they_are_kept_are_not_handed_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = new_ledger("memory", tmp_path)
+    gate = Gate(ledger, OsNoise())
+    gate.release(key(0), b"a", MECHANISM, VALUE.copy)
+    body = MemoryStorage.body
+
+    def changed(self: MemoryStorage, seq: int) -> bytes | None:
+        found = body(self, seq)
+        return None if found is None else bytes([found[0] ^ 1]) + found[1:]
+
+    monkeypatch.setattr(MemoryStorage, "body", changed)
+    with pytest.raises(LedgerFailed):
+        gate.release(key(0), b"a", MECHANISM, VALUE.copy)
+
+
+def test_a_release_that_costs_one_unit_more_than_was_admitted_is_refused(tmp_path: Path) -> None:
+    ledger = new_ledger("memory", tmp_path)
+    ledger.admit(key(0).job, units=MECHANISM.cost - 1)
+    with pytest.raises(BudgetExceeded):
+        Gate(ledger, OsNoise()).release(key(0), b"a", MECHANISM, VALUE.copy)
+    assert ledger.head.spent == 0
+
+
+def test_an_entry_that_understates_its_price_by_one_unit_does_not_load(tmp_path: Path) -> None:
+    ledger = new_ledger("memory", tmp_path)
+    Gate(ledger, OsNoise()).release(key(0), b"a", MECHANISM, VALUE.copy)
+    lines = list(ledger.lines())
+    (place,) = [at for at, line in enumerate(lines) if '"type":"charged"' in line]
+    state, told = LedgerState(), f'"units":{MECHANISM.cost}'
+    assert told in lines[place]
+    for line in lines[:place]:
+        apply_line(state, line)
+    with pytest.raises(LedgerDamaged, match="price"):
+        apply_line(state, lines[place].replace(told, f'"units":{MECHANISM.cost - 1}'))
+
+
+def test_what_is_covered_by_anything_but_dummies_is_not_free(tmp_path: Path) -> None:
+    ledger = new_ledger("memory", tmp_path)
+    gate = Gate(ledger, OsNoise())
+    ledger.admit("job", units=MECHANISM.cost, account=MEMBERSHIP)
+    first = ReleaseKey("job", 0, MEMBERSHIP, MEMBERSHIP)
+    gate.release(first, b"a", MECHANISM, VALUE.copy)
+    with pytest.raises(ValueError, match="dummies"):
+        gate.release(first._replace(round=1, kind="points"), b"a", Covered(), VALUE.copy)

@@ -29,18 +29,21 @@ from colonnade.core.errors import (
     VerificationFailed,
 )
 from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
-from colonnade.ledger.entries import Bound
+from colonnade.ledger.entries import Bound, Entry
 from colonnade.ledger.export import export_lines, verify_export
 from colonnade.ledger.gate import Gate
+from colonnade.ledger.job_entries import Proposed
 from colonnade.ledger.ledger import Ledger, Released
 from colonnade.ledger.lines import chain, entry_from_line, line_of
 from colonnade.ledger.receipts import Receipt, public_bytes
 from colonnade.ledger.recovery import recover_ledger
+from colonnade.ledger.rules.fold import apply_line, extend
 from colonnade.ledger.state import Head, LedgerState
 from colonnade.ledger.storage import sqlite as storage_module
 from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.ledger.storage.mirror import HeadMirror
 from colonnade.ledger.storage.sqlite import SqliteStorage
+from colonnade.ledger.writing import journal as journal_module
 from colonnade.privacy.sampling import OsNoise
 
 
@@ -294,6 +297,27 @@ def test_an_older_database_is_noticed_by_the_mirror(files: LedgerFiles, tmp_path
         open_ledger(files)
 
 
+def test_an_entry_that_the_mirror_does_not_know_yet_is_checked_against_its_own_hash(
+    files: LedgerFiles,
+) -> None:
+    # Killed between the commit and the mirror: only its row holds a hash of the newest entry.
+    ledger, units = open_ledger(files), 5 * MECHANISM.cost
+    before = ledger.head
+    ledger.admit("job", units=units)
+    ledger.close()
+    files.mirror.unlink()
+    HeadMirror.create(files.mirror, before)
+    database = apsw.Connection(str(files.database))
+    ((seq, line),) = database.execute("SELECT seq, line FROM entry ORDER BY seq DESC LIMIT 1")
+    database.execute("DROP TRIGGER entry_is_final")
+    less = str(line).replace(f'"units":{units}', f'"units":{units - 1}')
+    assert less != line
+    database.execute("UPDATE entry SET line = ? WHERE seq = ?", (less, seq))
+    database.close()
+    with pytest.raises(LedgerDamaged, match="hash chain"):
+        open_ledger(files)
+
+
 def test_an_older_folder_is_noticed_by_a_mirror_on_another_disk(tmp_path: Path) -> None:
     files = LedgerFiles(tmp_path / "ledger", tmp_path / "elsewhere.mirror")
     create_ledger(files, LedgerConfig("hospital", {"": CAP}))
@@ -356,13 +380,13 @@ def test_a_later_schema_is_not_opened(files: LedgerFiles) -> None:
     database = apsw.Connection(str(files.database))
     database.execute("PRAGMA user_version = 99")
     database.close()
-    with pytest.raises(LedgerDamaged, match="user_version"):
+    with pytest.raises(LedgerDamaged, match="has format 99"):
         open_ledger(files)
 
 
 def test_the_database_runs_with_full_durability(files: LedgerFiles) -> None:
     ledger = open_ledger(files)
-    storage = ledger._storage
+    storage = ledger._journal.storage
     assert isinstance(storage, SqliteStorage)
     pragmas = {
         name: next(iter(storage._database.execute(f"PRAGMA {name}")))[0]
@@ -466,19 +490,18 @@ def test_an_interruption_between_memory_and_disk_stops_the_ledger(
     files: LedgerFiles, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
 ) -> None:
     ledger = open_ledger(files)
-    real = LedgerState.extend
 
-    def interrupted(self: LedgerState, entry: object, line: str) -> None:
-        real(self, entry, line)  # type: ignore[arg-type]
+    def interrupted(state: LedgerState, entry: Entry, line: str) -> None:
+        extend(state, entry, line)
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(LedgerState, "extend", interrupted)
+        patch.setattr(journal_module, "extend", interrupted)
         with pytest.raises(error):
             ledger.charge(key(), MECHANISM, request_sha256=digest(b"r"))
     with pytest.raises(LedgerFailed):  # memory says charged, the disk does not
         Gate(ledger, OsNoise()).release(key(), b"r", MECHANISM, VALUE.copy)
-    ledger._storage.close()
+    ledger._journal.storage.close()
     assert open_ledger(files).budget().spent == 0
 
 
@@ -507,7 +530,7 @@ def test_a_forked_child_cannot_use_the_ledger(files: LedgerFiles) -> None:
 def test_a_stopped_ledger_gives_nothing_out(files: LedgerFiles) -> None:
     ledger = open_ledger(files)
     release(ledger)
-    ledger._failed = True
+    ledger._journal.failed = True
     with pytest.raises(LedgerFailed):
         ledger.stored(key())
     with pytest.raises(LedgerFailed):
@@ -653,6 +676,24 @@ def test_old_jobs_are_not_answered_by_a_recovered_ledger(
         release(open_ledger(new), 0)
 
 
+def test_jobs_that_were_only_proposed_or_admitted_are_closed_by_a_recovery(
+    files: LedgerFiles, tmp_path: Path
+) -> None:
+    ledger, spec = open_ledger(files), b"a specification"
+    proposal = ("hub", "an operator", "a purpose", "a job", "moments", COST, "auto", 0, 0)
+    ledger.decisions.propose(Proposed(digest(spec), *proposal, len(spec)), spec)
+    ledger.admit("admitted", units=COST)
+    ledger.stop("damaged")
+    ledger.close()
+    new = LedgerFiles(tmp_path / "new")
+    recover_ledger(files, new)
+    recovered = open_ledger(new)
+    assert recovered.free() >= COST  # that they cost too much is not what refuses them
+    for job in (digest(spec), "admitted"):
+        with pytest.raises(JobClosed):
+            recovered.admit(job, units=COST)
+
+
 def test_receipts_survive_two_recoveries(files: LedgerFiles, tmp_path: Path) -> None:
     receipts, _ = spoil(files, 4)
     second, third = LedgerFiles(tmp_path / "second"), LedgerFiles(tmp_path / "third")
@@ -715,7 +756,7 @@ def _fold(files: LedgerFiles) -> LedgerState:
     state = LedgerState()
     database = apsw.Connection(str(files.database))
     for (line,) in list(database.execute("SELECT line FROM entry ORDER BY seq")):
-        state.apply(line)
+        apply_line(state, line)
     database.close()
     return state
 
@@ -761,6 +802,24 @@ def test_a_recovery_killed_before_the_new_ledger_exists_can_be_repeated(
         open_ledger(files)
     recover_ledger(files, new)
     open_ledger(new).close()
+
+
+def test_a_ledger_that_still_opens_is_stopped_before_its_successor_exists(
+    files: LedgerFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Restored with its mirror it is whole; only a receipt tells that there is more.
+    shutil.copytree(files.folder, tmp_path / "backup")
+    ledger = open_ledger(files)
+    receipt = release(ledger).receipt
+    ledger.close()
+    shutil.rmtree(files.folder)
+    shutil.copytree(tmp_path / "backup", files.folder)
+    open_ledger(files).close()
+    monkeypatch.setattr("colonnade.ledger.recovery.create_ledger", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        recover_ledger(files, LedgerFiles(tmp_path / "new"), receipts=[receipt])
+    with pytest.raises(LedgerRolledBack):
+        open_ledger(files)
 
 
 def test_an_approver_and_account_caps_survive_a_recovery(tmp_path: Path) -> None:

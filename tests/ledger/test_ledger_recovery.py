@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+import apsw
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from support.ledgers import CAP, MECHANISM, digest, key
@@ -116,6 +117,41 @@ def test_an_account_with_a_higher_cap_than_the_others_keeps_its_spending(tmp_pat
     assert recovered.free("bob") == 0  # it may have been bob's release that was lost
 
 
+def rename(files: LedgerFiles, old: str, new: str, *, lost: int = 0) -> None:
+    """Damage a database: entries of one account are another's, and the newest are gone."""
+    database = apsw.Connection(str(files.database))
+    database.execute("DROP TRIGGER entry_is_final")
+    database.execute("DROP TRIGGER entry_stays")
+    for table in ("body", "entry"):
+        newest = f"(SELECT MAX(seq) - {lost} FROM entry)"
+        database.execute(f"DELETE FROM {table} WHERE seq > {newest}")
+    texts = f'"{old}"', f'"{new}"'
+    database.execute("UPDATE entry SET line = replace(line, ?, ?)", texts)
+    database.close()
+
+
+def test_entries_that_do_not_fit_their_hashes_are_nobodys_spending(tmp_path: Path) -> None:
+    files = found(tmp_path / "ledger", {"": CAP})
+    ledger = open_ledger(files)
+    rounds(ledger, range(6), ["alice"])
+    ledger.close()
+    rename(files, "alice", "carol", lost=2)  # both heads in the mirror are of entries that are gone
+    recover_ledger(files, LedgerFiles(tmp_path / "new"))
+    # The mirror knows of six releases; were the entries believed, five would be another's.
+    assert open_ledger(LedgerFiles(tmp_path / "new")).budget("alice").spent >= 6 * COST
+
+
+def test_not_even_the_first_entry_that_does_not_fit_its_hash_is_believed(tmp_path: Path) -> None:
+    files = LedgerFiles(tmp_path / "ledger")
+    create_ledger(files, LedgerConfig("host", {"": CAP}, adopted={"alice": 10 * COST}))
+    ledger = open_ledger(files)
+    rounds(ledger, range(1), ["bob"])
+    ledger.close()
+    rename(files, "alice", "carol")
+    recover_ledger(files, LedgerFiles(tmp_path / "new"))
+    assert open_ledger(LedgerFiles(tmp_path / "new")).budget("alice").spent >= 10 * COST
+
+
 def test_a_host_may_start_after_its_mirror_was_lost(tmp_path: Path) -> None:
     files = found(tmp_path / "ledger", {"": CAP})
     ledger = open_ledger(files)
@@ -169,7 +205,7 @@ def chain_of(lines: Sequence[str]) -> bytes:
 
 
 def cap(seq: int, units: int) -> CapSet:
-    return signed_cap(LEDGER_ID, seq, CapSet("", "", units, "because", "", ""), signer=SIGNER)
+    return signed_cap(LEDGER_ID, seq, CapSet("", "", units, "because", "", ""), sign=SIGNER.sign)
 
 
 def charged(request: str = "0" * 64) -> Charged:

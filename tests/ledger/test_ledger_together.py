@@ -17,6 +17,7 @@ from colonnade.ledger.drafts import ReleaseRequest
 from colonnade.ledger.entries import canonical
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger, Released
+from colonnade.ledger.rules.fold import apply_line
 from colonnade.ledger.state import LedgerState
 from colonnade.ledger.storage import sqlite as storage_module
 from colonnade.ledger.storage.files import LedgerFiles
@@ -36,7 +37,7 @@ def release_together(ledger: Ledger) -> None:
 def read_back(ledger: Ledger) -> LedgerState:
     state = LedgerState()
     for line in ledger.lines():
-        state.apply(line)
+        apply_line(state, line)
     return state
 
 
@@ -97,10 +98,10 @@ def test_a_line_that_misstates_one_of_many_does_not_load(
     change(entry)
     state = LedgerState()
     for line in lines[:place]:
-        state.apply(line)
+        apply_line(state, line)
     before = repr(state)
     with pytest.raises(LedgerDamaged):
-        state.apply(canonical(entry))
+        apply_line(state, canonical(entry))
     assert repr(state) == before  # not even the accounts before the wrong one
 
 
@@ -111,7 +112,22 @@ def test_a_line_of_many_cannot_come_again(place: int, tmp_path: Path) -> None:
     state = read_back(ledger)
     entry = json.loads(list(ledger.lines())[place]) | {"seq": state.next_seq}
     with pytest.raises(LedgerDamaged, match="twice"):
-        state.apply(canonical(entry))
+        apply_line(state, canonical(entry))
+
+
+@pytest.mark.parametrize("left_out", [1, 2])
+def test_a_line_does_not_follow_where_others_were_left_out(left_out: int, tmp_path: Path) -> None:
+    # Releases of one job do not build on each other: only their places tell that one is missing.
+    ledger = new_ledger("memory", tmp_path)
+    for round_ in range(3):
+        ledger.charge(key(round_), MECHANISM, request_sha256=digest(b"r"))
+    lines, state = list(ledger.lines()), LedgerState()
+    for line in lines[:-3]:
+        apply_line(state, line)
+    before = repr(state)
+    with pytest.raises(LedgerDamaged, match="out of place"):
+        apply_line(state, lines[left_out - 3])
+    assert repr(state) == before
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])

@@ -20,8 +20,10 @@ from colonnade.privacy.mechanisms import (
     SignedSelection,
 )
 from colonnade.privacy.membership import Covered, MembershipNoise
+from colonnade.privacy.person_claim import PersonClaim
 from colonnade.privacy.records import MECHANISMS, mechanism_from_record
 from colonnade.privacy.ring_noise import SealedCiphertext, SealedOpening, SealedReply
+from colonnade.privacy.sampling import OsNoise
 
 positive = st.integers(1, 2**60)
 ANY: list[Mechanism] = [
@@ -36,6 +38,7 @@ ANY: list[Mechanism] = [
     GaussianShare(sigma2=400, parts=5, l2_sensitivity2=30, dim=3),
     MaskingMessage(),
     Disclosure("ab" * 32, "hospital", "triage", rows=7),
+    PersonClaim("ab" * 16, 7),
 ]
 
 
@@ -192,3 +195,24 @@ def test_kernels_equal_their_python_functions() -> None:
     point = (np.uint64(int(sums[0]) // 2), np.uint64(7))
     picked = mechanisms._pick.py_func(compiled, *point)  # type: ignore[attr-defined]
     assert mechanisms._pick(compiled, *point) == picked
+
+
+def test_noise_has_the_variance_that_is_paid_for() -> None:
+    # 20000 draws from entropy: their mean square over sigma2 errs by sqrt(2 / 20000) = 0.01, so
+    # 0.08 is eight deviations, one false alarm in 10**14; half the noise would give 0.25.
+    zeros = np.zeros(20_000, np.int64)
+    for mechanism in (
+        DiscreteGaussian(sigma2=10_000, l2_sensitivity2=1),
+        DiscreteLaplace(scale=100, l1_sensitivity=1),
+    ):
+        drawn = mechanism.perturb(zeros, OsNoise())
+        wide = isinstance(mechanism, DiscreteLaplace)
+        expected = 2.0 * 100**2 if wide else 10_000.0
+        # A Laplace square has variance 5 times that of a Gaussian one.
+        assert abs(np.mean(drawn.astype(float) ** 2) / expected - 1.0) < (0.18 if wide else 0.08)
+
+
+def test_the_price_of_a_selection_covers_both_signs_and_the_rounding_of_weights() -> None:
+    mechanism = SignedSelection(scale=1000, sensitivity=10)
+    epsilon = Fraction(2 * 10, 1000) + Fraction(1, 2**18)
+    assert mechanism.cost == -(-(epsilon**2 / 8 * RHO_UNIT) // 1)

@@ -13,7 +13,7 @@ A clock that is wrong moves spending to another month; the table's cap does not 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -25,6 +25,8 @@ from colonnade.privacy.membership import MEMBERSHIP
 from colonnade.privacy.ring_noise import HOSTILE
 
 OPERATOR, PURPOSE, MONTH = "operator", "purpose", "month"
+NOBODY = "(not named)"  # whoever does not say who asks
+PERSON = "person"  # over several projects: shown like the others, kept in an account of its own
 SCOPES = (OPERATOR, PURPOSE, MONTH)
 MONTHS = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
 
@@ -58,8 +60,19 @@ class ScopedCaps:
     floors: dict[Place, int] = field(default_factory=dict)  # adopted after a recovery, by everybody
 
     def cap(self, place: Place) -> int | None:
-        """Return the cap of a place: its own, or the default of its scope."""
-        return self.caps.get(place, self.caps.get((place[0], "")))
+        """Return the cap of a place: its own, or the default of its scope.
+
+        Whoever does not say who asks has the least of the operators' caps: they might be any.
+        """
+        found = self.caps.get(place, self.caps.get((place[0], "")))
+        if found is None and place == (OPERATOR, NOBODY):
+            others = (units for (scope, _), units in self.caps.items() if scope == OPERATOR)
+            return min(others, default=None)
+        return found
+
+    def month_of(self, job: str) -> str | None:
+        """Return the month on whose cap a job counts, once it was admitted."""
+        return dict(self.places.get(job, ())).get(MONTH)
 
     def check(self, places: tuple[Place, ...], account: str, units: int) -> None:
         """Refuse what a cap of one of the places does not leave room for."""
@@ -139,6 +152,8 @@ class ScopedCaps:
 def told(place: Place) -> str:
     """Return a place for people."""
     scope, name = place
+    if scope == PERSON:
+        return f"a person {name}"
     return f"{scope} {name or '(none said)'}"
 
 
@@ -169,13 +184,13 @@ def signed_cap(
     seq: int,
     entry: CapSet,
     *,
-    signer: Ed25519PrivateKey,
+    sign: Callable[[bytes], bytes],
     approver: Ed25519PrivateKey | None = None,
 ) -> CapSet:
     """Return ``entry`` with its signatures."""
     message = cap_statement(ledger_id, seq, entry)
     return replace(
         entry,
-        signature=signer.sign(message).hex(),
+        signature=sign(message).hex(),
         approver_signature=approver.sign(message).hex() if approver else "",
     )

@@ -18,11 +18,16 @@ from colonnade.ledger.caps import Place, signed_cap
 from colonnade.ledger.entries import Adopted, Bound, CapSet, Closed, Entry, Opened
 from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.lines import entry_time, line_of
+from colonnade.ledger.people.account import PeopleAccount
+from colonnade.ledger.people.entries import Joined
+from colonnade.ledger.people.place import account_files
 from colonnade.ledger.receipts import key_to_pem, ledger_key_from_file, public_bytes
+from colonnade.ledger.rules.fold import apply_line
 from colonnade.ledger.state import LedgerState
 from colonnade.ledger.storage.base import MemoryStorage, Row
 from colonnade.ledger.storage.files import LedgerFiles, sync_path, write_private
 from colonnade.ledger.storage.sqlite import SqliteStorage
+from colonnade.ledger.writing.journal import Journal
 
 Clock = Callable[[], float]
 
@@ -46,6 +51,7 @@ class LedgerConfig:
     scoped_adopted: Mapping[Place, int] = field(default_factory=dict)
     closed: frozenset[str] = frozenset()
     bound: Bound | None = None
+    joined: Joined | None = None  # the account of its people
 
 
 def create_ledger(
@@ -84,11 +90,22 @@ def create_ledger(
     sync_path(files.folder.parent)
 
 
-def open_ledger(files: LedgerFiles, *, clock: Clock = time.time) -> Ledger:
-    """Open a ledger, or refuse with the reason."""
+def open_ledger(files: LedgerFiles, *, clock: Clock = time.time, joining: bool = False) -> Ledger:
+    """Open a ledger, or refuse with the reason.
+
+    One that has joined an account of its people must know where that is, unless it is ``joining``.
+    """
     storage = SqliteStorage(files)
+
+    def people(member: Journal) -> PeopleAccount:
+        return PeopleAccount(member, lambda: open_ledger(account_files(files), clock=clock))
+
     try:
-        return Ledger(storage, ledger_key_from_file(files.key), clock)
+        joined = people if files.people.exists() and not joining else None
+        ledger = Ledger(storage, ledger_key_from_file(files.key), clock, people=joined)
+        if ledger.state.people.joined is not None and joined is None and not joining:
+            account_files(files)  # which says what is missing
+        return ledger
     except (apsw.Error, ValueError):  # ValueError: text that is none
         storage.abandon()
         raise LedgerDamaged(
@@ -128,7 +145,7 @@ def _first_rows(
     places = {("", account): units for account, units in config.caps.items()}
     for (scope, account), units in (places | dict(config.scoped_caps)).items():
         cap = CapSet(scope, account, units, config.reason, "", "")
-        entries.append(signed_cap(ledger_id, len(entries) + 1, cap, signer=signer))
+        entries.append(signed_cap(ledger_id, len(entries) + 1, cap, sign=signer.sign))
     # What holds for all accounts comes before what single ones have spent.
     entries.extend(
         Adopted("", account, config.adopted[account], config.reason)
@@ -142,8 +159,9 @@ def _first_rows(
     )
     entries.extend(Closed(job) for job in sorted(config.closed))
     entries.extend([] if config.bound is None else [config.bound])
+    entries.extend([] if config.joined is None else [config.joined])
     for seq, entry in enumerate(entries, start=1):
         line = line_of(entry, seq=seq, time=entry_time(clock()))
-        state.apply(line)
+        apply_line(state, line)
         rows.append(Row(seq, line, state.head.chain_hash))
     return rows, state

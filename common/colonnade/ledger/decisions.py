@@ -6,7 +6,7 @@ opens and when an auditor reads an export, not only where a party looks at its p
 """
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -53,6 +53,16 @@ class Docket:
     def policy(self) -> PolicyNoted | None:
         """The policy in use."""
         return self.policies[len(self.policies)][0] if self.policies else None
+
+    @property
+    def quorum(self) -> int:
+        """How many approvers change who approves: as many as any decision ever needed.
+
+        A policy that asks fewer from now on does not lower it, or one of two could replace both.
+        """
+        asked = [each.entry.approvals for each in self.proposals.values()]
+        noted = [policy.approvals for policy, _ in self.policies.values()]
+        return min(len(self.approvers), max([1, *asked, *noted]))
 
     def standing(self, job: str) -> Standing:
         """Return what the newest decision of each approver comes to: a refusal, a hold, or enough.
@@ -118,7 +128,7 @@ class Docket:
 
     def take_policy(self, entry: PolicyNoted, seq: int) -> None:
         """Take a policy that came into use."""
-        if entry.version != len(self.policies) + 1 or entry.text_bytes < 0:
+        if entry.version != len(self.policies) + 1 or min(entry.text_bytes, entry.approvals) < 0:
             raise ValueError("a policy is out of its order")
         _check_digest(entry.sha256)
         self.policies[entry.version] = (entry, seq)
@@ -177,15 +187,22 @@ class Docket:
         self.decisions.setdefault(entry.job, []).append(entry)
 
     def check_approvers(self, ledger_id: str, seq: int, entry: ApproversSet, key: str) -> None:
-        """Refuse approvers whom the ledger's key and one of those until now did not sign for."""
+        """Refuse approvers whom the ledger's key and enough of those until now did not sign for."""
         check_keys(entry.keys)
-        message = approvers_statement(ledger_id, seq, entry)
+        message, signatures = approvers_statement(ledger_id, seq, entry), entry.approver_signatures
         if not entry.reason.strip() or not entry.reason.isprintable():
             raise ValueError("a change of approvers takes a reason")
         if not verify(bytes.fromhex(key), bytes.fromhex(entry.signature), message):
             raise ValueError("a change of approvers is not signed by the ledger's key")
-        if self.approvers and not self.signed(entry.approver_signature, message):
-            raise ValueError("a change of approvers is not signed by one of them")
+        signed = sum(
+            any(verify(bytes.fromhex(key), bytes.fromhex(each), message) for each in signatures)
+            for key in self.approvers
+        )
+        if signed < self.quorum:
+            raise ValueError(
+                f"a change of approvers is signed by {signed} of them, and decisions needed "
+                f"{self.quorum}"
+            )
 
     def signed(self, signature: str, message: bytes) -> bool:
         """Return whether one of the approvers signed a message."""
@@ -233,13 +250,13 @@ def signed_approvers(
     statement: bytes,
     *,
     sign: Callable[[bytes], bytes],
-    approver: Ed25519PrivateKey | None,
+    approvers: Sequence[Ed25519PrivateKey],
 ) -> ApproversSet:
     """Return a change of approvers with its signatures."""
     return replace(
         entry,
         signature=sign(statement).hex(),
-        approver_signature=approver.sign(statement).hex() if approver else "",
+        approver_signatures=[each.sign(statement).hex() for each in approvers],
     )
 
 

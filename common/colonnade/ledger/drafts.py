@@ -19,7 +19,7 @@ from colonnade.ledger.entries import (
     StoredTogether,
     canonical,
 )
-from colonnade.ledger.job_entries import Decided, Proposed
+from colonnade.ledger.job_entries import AdmittedAfter, Decided, Proposed, Settled
 from colonnade.ledger.state import StoredRelease
 from colonnade.privacy.mechanisms import Mechanism
 
@@ -50,6 +50,16 @@ def admission(job: str, accounts: Sequence[str], units: int, month: str) -> Draf
     if len(accounts) == 1:
         return Draft(Admitted(job, accounts[0], units, month), idempotency_key)
     return Draft(AdmittedTogether(job, list(accounts), units, month), idempotency_key)
+
+
+def admission_after(job: str, before: str, units: int) -> Draft:
+    """Set ``units`` aside, of what the job before kept."""
+    return Draft(AdmittedAfter(job, before, units), _idempotency_key("admit", job.encode(), b""))
+
+
+def settling(job: str, units: int) -> Draft:
+    """End a job and keep a part of what it had set aside."""
+    return Draft(Settled(job, units), _idempotency_key("settle", job.encode()))
 
 
 def proposing(entry: Proposed, spec: bytes | None) -> Draft:
@@ -96,7 +106,7 @@ def storing(bodies: Mapping[ReleaseKey, bytes], *, spent: Sequence[int]) -> Draf
 
 
 def abandoning(keys: Sequence[ReleaseKey]) -> Draft:
-    """Give up on paid releases of one job, round and kind."""
+    """Abandon paid releases of one job, round and kind."""
     job, round_, kind, _ = keys[0]
     entry = Abandoned(job, round_, kind, [key.account for key in keys])
     return Draft(entry, _idempotency_key("abandon", _name(keys)))

@@ -15,7 +15,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, get_args
 
-from colonnade.ledger.job_entries import ApproversSet, Decided, Declined, PolicyNoted, Proposed
+from colonnade.ledger.job_entries import (
+    AdmittedAfter,
+    ApproversSet,
+    Decided,
+    Declined,
+    PolicyNoted,
+    Proposed,
+    Settled,
+)
+from colonnade.ledger.people.entries import Joined, PersonPaid
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
@@ -252,6 +261,7 @@ Entry: TypeAlias = (
     | Decided
     | Admitted
     | AdmittedTogether
+    | AdmittedAfter
     | Charged
     | ChargedTogether
     | Stored
@@ -259,8 +269,11 @@ Entry: TypeAlias = (
     | Purged
     | Abandoned
     | Closed
+    | Settled
     | Adopted
     | Bound
+    | Joined
+    | PersonPaid
 )
 KINDS: Mapping[str, type[Entry]] = types.MappingProxyType(
     {kind.type: kind for kind in get_args(Entry)}

@@ -17,6 +17,7 @@ from colonnade.ledger.caps import ScopedBudget
 from colonnade.ledger.entries import Bound
 from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.receipts import Receipt, verify
+from colonnade.ledger.rules.fold import apply_line
 from colonnade.ledger.state import LedgerState
 from colonnade.privacy.membership import MembershipNoise
 
@@ -56,7 +57,7 @@ class Summary:
     chain_hash: str
     accounts: tuple[Account, ...]
     by_mechanism: tuple[tuple[str, int, int], ...]  # name, releases, units
-    scoped: tuple[ScopedBudget, ...]  # by operator, purpose and month
+    scoped: tuple[ScopedBudget, ...]  # by person, operator, purpose and month
     bound: Bound | None  # the table that is paid for
     abandoned: int  # releases that were paid for and never made
 
@@ -119,7 +120,7 @@ def verify_lines(lines: Iterable[str], *, receipt: Receipt | None = None) -> Ver
 
 def _apply(state: LedgerState, line: str) -> None:
     try:
-        state.apply(line)
+        apply_line(state, line)
     except LedgerDamaged as error:
         raise VerificationFailed(f"the export does not verify: {error}") from None
 
@@ -154,8 +155,8 @@ def _read_head(line: str) -> dict[str, object]:
     return dict(head)
 
 
-def summarise(state: LedgerState) -> Summary:
-    """Add up a ledger."""
+def summarise(state: LedgerState, person: ScopedBudget | None = None) -> Summary:
+    """Add up a ledger; ``person`` is what the account of its people says, if that is at hand."""
     opened = state.opened
     if opened is None:
         raise ValueError("an empty ledger has no summary")
@@ -195,7 +196,7 @@ def summarise(state: LedgerState) -> Summary:
             for name in names
         ),
         by_mechanism=tuple((name, *mechanisms[name]) for name in sorted(mechanisms)),
-        scoped=tuple(state.scoped.budgets()),
+        scoped=tuple(filter(None, (person or state.people.budget(), *state.scoped.budgets()))),
         bound=state.bound,
         abandoned=len(state.abandoned),
     )

@@ -1,4 +1,4 @@
-"""The kinds of ledger entry about jobs that are proposed, and what people decide on them."""
+"""The kinds of ledger entry about jobs: proposals, decisions, and jobs that follow others."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -6,13 +6,16 @@ from typing import ClassVar
 
 @dataclass(frozen=True, slots=True)
 class ApproversSet:
-    """Who decides from here on; signed by the ledger's key and by one who decided until now."""
+    """Who decides from here on; signed by the ledger's key and by those who decided until now.
+
+    As many of them sign as any decision ever needed.
+    """
 
     type: ClassVar[str] = "approvers"
     keys: list[str]
     reason: str
     signature: str
-    approver_signature: str
+    approver_signatures: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,7 @@ class PolicyNoted:
     version: int
     sha256: str
     text_bytes: int
+    approvals: int  # the most people that one of its rules asks
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +71,25 @@ class Decided:
     number: int  # of this approver's decisions on this job, from 1
     approver: str  # public key
     signature: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A job ended; a part of what it had set aside stays so, for a job that follows it.
+
+    The rest is free again, and the job is never charged again.
+    """
+
+    type: ClassVar[str] = "settled"
+    job: str
+    units: int  # of the default account
+
+
+@dataclass(frozen=True, slots=True)
+class AdmittedAfter:
+    """A job was admitted with what one before it had kept; it counts where that one counted."""
+
+    type: ClassVar[str] = "admitted-after"
+    job: str
+    before: str
+    units: int  # of the default account

@@ -36,7 +36,10 @@ from colonnade.core.errors import BadInput, LedgerDamaged
 from colonnade.ledger.caps import SCOPES, Place
 from colonnade.ledger.create import Clock, LedgerConfig, create_ledger
 from colonnade.ledger.heads import Evidence, SignedHead, evidence_in, knows
+from colonnade.ledger.lines import chain
+from colonnade.ledger.people.place import account_files, note_account
 from colonnade.ledger.receipts import Receipt, ledger_key_from_file
+from colonnade.ledger.rules.fold import apply_line
 from colonnade.ledger.state import Head, LedgerState
 from colonnade.ledger.storage.files import LedgerFiles, hold_lock, stop_ledger, sync_path
 from colonnade.ledger.storage.mirror import HeadMirror, Mark
@@ -50,7 +53,7 @@ def recover_ledger(
     receipts: Sequence[Receipt] = (),
     clock: Clock = time.time,
 ) -> Mapping[str, int]:
-    """Found ``new`` in place of ``old`` and return what each account adopts, in units."""
+    """Create ``new`` in place of ``old`` and return what each account adopts, in units."""
     if new.folder.exists() or new.mirror.exists():
         raise BadInput(f"{new.folder} or its mirror exists already; name a new folder")
     if old.folder.is_dir() and not old.key.exists():  # the lock would leave a file there
@@ -63,6 +66,8 @@ def recover_ledger(
             config = _charter(old, state, mirror, [*receipts, *_kept(old)], whole=whole)
             stop_ledger(old, f"recovered into {new.folder}")
             create_ledger(new, config, signer=signer, clock=clock)
+            if config.joined is not None:
+                note_account(new, account_files(old))
             if mirror is not None:
                 mirror.end(Mark.REPLACED)  # nor do copies that use it open again
         old.key.unlink()
@@ -113,6 +118,7 @@ def _charter(
         | {job for job, _ in state.admitted}
         | {*state.docket.proposals},
         bound=state.bound,  # the key stays the same, so it names the same table
+        joined=state.people.joined,  # what the old one claimed of the account stays claimed
     )
 
 
@@ -266,9 +272,10 @@ def _readable_part(files: LedgerFiles) -> tuple[LedgerState, bool]:
         database = apsw.Connection(str(files.database), flags=apsw.SQLITE_OPEN_READWRITE)
         try:
             for line, chain_hash in database.execute("SELECT line, hash FROM entry ORDER BY seq"):
-                state.apply(line)
-                if state.head.chain_hash != chain_hash:
+                # First: of an entry that was changed nothing counts, or it would be another's.
+                if chain(state.head.chain_hash, line) != chain_hash:
                     return state, False
+                apply_line(state, line)
             # Entries may be readable, out of the log, in a database that does not open any more.
             (check,) = next(iter(database.execute("PRAGMA integrity_check(1)")))
         finally:

@@ -13,6 +13,7 @@ exact divergence of the sum beside it.
 """
 
 import math
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -27,9 +28,13 @@ MIN_DEVIATION = 4
 
 
 def tau(deviation: float, parts: int) -> float:
-    """Return by how much a sum of so many discrete Gaussians differs from one."""
+    """Return by how much a sum of so many discrete Gaussians differs from one, and never 0.
+
+    For fine parts the terms are too small for a float; the least one bounds them.
+    """
     rate = 2.0 * math.pi**2 * deviation**2
-    return 10.0 * sum(math.exp(-rate * k / (k + 1)) for k in range(1, parts))
+    terms = (math.exp(-rate * k / (k + 1)) for k in range(1, parts))
+    return 10.0 * sum(max(term, sys.float_info.min) for term in terms)
 
 
 @dataclass(frozen=True, slots=True)

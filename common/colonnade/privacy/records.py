@@ -12,6 +12,7 @@ from colonnade.privacy.mechanisms import (
     SignedSelection,
 )
 from colonnade.privacy.membership import Covered, MembershipNoise
+from colonnade.privacy.person_claim import PersonClaim
 from colonnade.privacy.ring_noise import SealedCiphertext, SealedOpening, SealedReply
 
 Known = (
@@ -26,6 +27,7 @@ Known = (
     | GaussianShare
     | MaskingMessage
     | Disclosure
+    | PersonClaim
 )
 MECHANISMS: Mapping[str, type[Known]] = {kind.name: kind for kind in get_args(Known)}
 

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from colonnade.core.arrays import IntArray
 from colonnade.core.jit import njit
+from colonnade.privacy import narrow_gaussian
 
 Words = NDArray[np.uint32]
 
@@ -39,6 +40,8 @@ Words = NDArray[np.uint32]
 MAX_LOG2_SCALE = 54
 _TOLERANCE = 2.0**-38
 _WORD = 4294967296.0
+# So many narrow samples are worth a table.
+_MANY = 1024
 _MADE, _OUT_OF_WORDS, _UNDECIDED = 0, 1, 2
 # floor(2**32 exp(-k)) for k = 1 .. 23: the geometric count reads all its coins from one word.
 _POWERS = np.array([math.floor(2**32 * math.exp(-k)) for k in range(1, 24)], np.uint32)
@@ -221,12 +224,19 @@ def _draw(size: int, entropy: Callable[[int], bytes], *, scale: int, sigma2: int
     return out
 
 
+def gaussians(sigma2: int, size: int, entropy: Callable[[int], bytes]) -> IntArray:
+    """Draw exact discrete Gaussians; a large number of narrow ones by `narrow_gaussian`."""
+    if size >= _MANY and 1 <= sigma2 <= narrow_gaussian.MAX_SIGMA2:
+        return narrow_gaussian.draw(sigma2, size, entropy)
+    return _draw(size, entropy, scale=_gaussian_scale(sigma2), sigma2=sigma2)
+
+
 class OsNoise:
     """Exact noise from operating-system entropy: the only source a real ledger accepts."""
 
     def discrete_gaussian(self, sigma2: int, size: int) -> IntArray:
         """Draw integers with probability proportional to ``exp(-x**2 / (2 sigma2))``."""
-        return _draw(size, os.urandom, scale=_gaussian_scale(sigma2), sigma2=sigma2)
+        return gaussians(sigma2, size, os.urandom)
 
     def discrete_laplace(self, scale: int, size: int) -> IntArray:
         """Draw integers with probability proportional to ``exp(-|x| / scale)``."""

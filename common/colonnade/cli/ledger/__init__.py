@@ -1,1 +1,1 @@
-"""``colonnade ledger``: show, verify, export, cap, recover."""
+"""``colonnade ledger``: show, verify, export, cap, approvers, join, recover, evidence."""

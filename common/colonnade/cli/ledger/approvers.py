@@ -21,7 +21,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
     parser.add_argument("--reason", default="", help="why, for the record; needed for a change")
     parser.add_argument(
-        "--approver-key", type=Path, help="key of one who decides until now, if there is one"
+        "--approver-key",
+        type=Path,
+        action="append",
+        default=[],
+        help="key of one who decides until now; once for each, of as many as decisions need",
     )
 
 
@@ -45,10 +49,10 @@ def _change(arguments: argparse.Namespace) -> None:
         raise BadInput("--reason is missing; say why, for the record")
     added = [approver_public_key(path) for path in arguments.add]
     removed = [approver_public_key(path) for path in arguments.remove]
-    approver = arguments.approver_key and approver_key_from_file(arguments.approver_key)
+    approvers = [approver_key_from_file(path) for path in arguments.approver_key]
     with closing(open_ledger(files_of(arguments))) as ledger:
         before = [bytes.fromhex(key) for key in ledger.state.docket.approvers]
         if not {*removed} <= {*before}:
             raise BadInput("--remove: that key is no approver's of this ledger")
         keys = dict.fromkeys([*(key for key in before if key not in removed), *added])
-        ledger.set_approvers(list(keys), reason=arguments.reason, approver=approver)
+        ledger.decisions.set_approvers(list(keys), reason=arguments.reason, approvers=approvers)

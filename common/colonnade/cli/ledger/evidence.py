@@ -12,8 +12,8 @@ from colonnade.ledger.export import verify_lines
 from colonnade.ledger.receipts import ledger_key_from_file
 from colonnade.ledger.storage.snapshot import read_snapshot
 from colonnade.party.config import load_config
-from colonnade.party.meter import read_log
 from colonnade.party.officer.page import evidence_page
+from colonnade.party.vault.meter import read_log
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -25,7 +25,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Show the ledger."""
     delta = delta_of(arguments)
     found = read_snapshot(files_of(arguments))
-    summary, entries = summarise(found.state), [json.loads(line) for line in found.lines]
+    summary, entries = (
+        summarise(found.state, found.person),
+        [json.loads(line) for line in found.lines],
+    )
     if arguments.json:
         shown = as_json(summary, delta)
         shown |= {"as_of": entries[-1]["time"], "unconfirmed_entries": found.newer}

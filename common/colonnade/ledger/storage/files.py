@@ -42,6 +42,11 @@ class LedgerFiles:
         return self.folder / "ledger.lock"
 
     @property
+    def people(self) -> Path:
+        """The file that says where the account of the people is, if the ledger has joined one."""
+        return self.folder / "people.json"
+
+    @property
     def stopped(self) -> Path:
         """The file whose presence says that this ledger must not be opened any more."""
         return self.folder / "ledger.stopped"

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from colonnade.core.errors import LedgerDamaged, LedgerRolledBack
+from colonnade.ledger.rules.fold import apply_line
 from colonnade.ledger.state import Head, LedgerState
 
 
@@ -25,7 +26,7 @@ def load_state(storage: Rows) -> LedgerState:
     """Fold the stored rows, checking everything that can be checked."""
     state = LedgerState()
     for seq, line, chain_hash in storage.rows():
-        state.apply(line)
+        apply_line(state, line)
         if (state.head.seq, state.head.chain_hash) != (seq, chain_hash):
             raise LedgerDamaged(f"ledger entry {seq} does not fit the hash chain")
     witnessed = storage.witnessed()

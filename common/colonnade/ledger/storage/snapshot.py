@@ -15,12 +15,16 @@ before the copy was taken must be in it, on the chain.
 import secrets
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import apsw
 
 from colonnade.core.errors import BadInput, LedgerBusy, LedgerDamaged, LedgerRolledBack
+from colonnade.ledger.caps import PERSON, ScopedBudget
+from colonnade.ledger.people.place import account_files
+from colonnade.ledger.people.rules import ALL_PROJECTS
+from colonnade.ledger.rules.fold import apply_line
 from colonnade.ledger.state import Head, LedgerState
 from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.ledger.storage.loading import load_state
@@ -41,6 +45,7 @@ class Snapshot:
     newer: int  # entries in the log that the mirror has not confirmed yet
     specs: Mapping[str, bytes]  # the specifications that are kept, by job
     policies: Mapping[int, bytes]  # the texts of the policies, by version
+    person: ScopedBudget | None = None  # of the account of the people, as it is now
 
 
 def read_snapshot(files: LedgerFiles) -> Snapshot:
@@ -64,11 +69,21 @@ def read_snapshot(files: LedgerFiles) -> Snapshot:
             "read the ledger's files"
         ) from None
     try:
-        return _fold(copied, files)
+        return _with_person(_fold(copied, files), files)
     except (apsw.Error, ValueError):  # ValueError: text that is none
         raise LedgerDamaged(
             f"the ledger database {files.database} is damaged; see 'colonnade ledger recover'"
         ) from None
+
+
+def _with_person(found: Snapshot, files: LedgerFiles) -> Snapshot:
+    """Add what the account of the people says, if the ledger has joined one."""
+    if found.state.people.joined is None:
+        return found
+    account = read_snapshot(account_files(files)).state
+    budget, reserved = account.budget(), account.reserved.get("", 0)
+    person = ScopedBudget(PERSON, ALL_PROJECTS, budget.cap, budget.spent, reserved)
+    return replace(found, person=person)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +110,7 @@ def _fold(copy: _Copy, files: LedgerFiles) -> Snapshot:
     if confirmed < len(lines):
         state = LedgerState()
         for line in lines[:confirmed]:
-            state.apply(line)
+            apply_line(state, line)
         specs = {job: specs[job] for job in state.docket.proposals}
         policies = {version: policies[version] for version in state.docket.policies}
     specs = {job: spec for job, spec in specs.items() if spec}

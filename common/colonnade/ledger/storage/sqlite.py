@@ -30,7 +30,7 @@ from colonnade.ledger.storage.mirror import HeadMirror, Mark, MirrorTaken
 from colonnade.ledger.storage.wal import CHECKPOINT_PAGES, PAGE_BYTES, grow_log, keep_log
 
 APPLICATION_ID = 0x434F4C4E  # "COLN"
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 # This much disk must be free before anything is charged: two bodies, the log, and its copy.
 RESERVE_BYTES = 4 * MAX_BODY_BYTES
 
@@ -280,6 +280,11 @@ def check_database(
     )
     for pragma, wanted in (*settings, *checks):
         got = next(iter(database.execute(f"PRAGMA {pragma}")), (None,))[0]
+        if pragma == "user_version" and got != wanted:
+            raise LedgerDamaged(
+                f"the ledger database {path} has format {got}, and this program reads {wanted}: "
+                "run the release that wrote it; nothing was changed"
+            )
         if wanted is not None and got != wanted:
             raise LedgerDamaged(
                 f"the ledger database {path} fails its check '{pragma}'; "

@@ -1,0 +1,1 @@
+"""The rules of the ledger: what may follow what, and what an entry changes."""

@@ -1,0 +1,124 @@
+"""Rules of what is spent and set aside: admissions, caps, and what is adopted."""
+
+from collections.abc import Sequence
+
+from colonnade.core.errors import BudgetExceeded, JobClosed, RequestConflict
+from colonnade.ledger.caps import MONTHS, cap_statement
+from colonnade.ledger.entries import Adopted, CapSet
+from colonnade.ledger.receipts import verify
+from colonnade.ledger.rules.shapes import check_lists
+from colonnade.ledger.state import LedgerState
+from colonnade.privacy.accounting import MAX_UNITS, Budget
+from colonnade.privacy.disclosure import PREDICTION
+from colonnade.privacy.membership import MEMBERSHIP
+from colonnade.privacy.ring_noise import HOSTILE
+
+_PAYS_FOR = {MEMBERSHIP: "alignments", HOSTILE: "shields of sealed jobs"}
+
+
+def check_open(state: LedgerState, job: str) -> None:
+    """Refuse a job that was closed."""
+    if job in state.closed:
+        raise JobClosed("the job was closed at this ledger; submit a new job")
+
+
+def check_admission(state: LedgerState, job: str, account: str, units: int, *, month: str) -> bool:
+    """Return whether ``job`` still has to be admitted; refuse what cannot be afforded."""
+    check_open(state, job)
+    # A shield's price is no part of the job's: the policy states its limit, and it buys safety.
+    state.docket.check_approved(job, None if account == HOSTILE else units)
+    if (earlier := state.admitted.get((job, account))) is not None:
+        if earlier != units:
+            raise RequestConflict("the job was admitted before with another limit")
+        return False
+    if account == PREDICTION:
+        if units:
+            raise ValueError("predictions have no price: there is no guarantee to pay for")
+        return True
+    try:
+        state.unreserved(account).charge(units)
+    except BudgetExceeded as error:
+        if account not in _PAYS_FOR:
+            raise
+        raise BudgetExceeded(
+            f"in the account {account!r}, which pays for {_PAYS_FOR[account]}: {error}"
+        ) from None
+    state.scoped.check(state.places(job, month), account, units)
+    return True
+
+
+def admit(state: LedgerState, job: str, accounts: Sequence[str], units: int, month: str) -> None:
+    """Set aside what a job may cost each of ``accounts``."""
+    # They differ, so that what holds for every one of them before the first still holds for the
+    # last; and nothing changes before all is checked.
+    check_lists(accounts)
+    if not MONTHS.fullmatch(month):
+        raise ValueError("a job is admitted in no month")
+    admitted = (check_admission(state, job, each, units, month=month) for each in accounts)
+    if not all(admitted):
+        raise ValueError("a job is admitted twice")
+    state.scoped.places[job] = state.places(job, month)
+    left = state.left.setdefault(job, {})
+    for account in accounts:
+        state.admitted[job, account] = units
+        left[account] = units
+        reserve(state, job, account, units)
+
+
+def close(state: LedgerState, job: str) -> None:
+    """End a job: what it has set aside is free again."""
+    state.closed.add(job)
+    if (kept := state.kept.pop(job, 0)) > 0:
+        reserve(state, job, "", -kept)
+    for account, units in state.left.pop(job, {}).items():
+        reserve(state, job, account, -units)
+
+
+def check_cap(state: LedgerState, entry: CapSet) -> None:
+    """Refuse a cap that the keys did not sign or that lies below what is spent or set aside."""
+    opened = state.founded()
+    message = cap_statement(opened.ledger_id, state.next_seq, entry)
+    if not verify(bytes.fromhex(opened.public_key), bytes.fromhex(entry.signature), message):
+        raise ValueError("a cap is not signed by the ledger's key")
+    place = (entry.scope, entry.account)
+    before = state.scoped.cap(place) if entry.scope else state.cap(entry.account)
+    raised = before is not None and entry.units > before
+    guarded = bool(state.docket.approvers) and state.next_seq > opened.founding_caps + 1
+    if raised and guarded and not state.docket.signed(entry.approver_signature, message):
+        raise ValueError("a raise of the cap is not signed by the approver's key")
+    if entry.scope:
+        state.scoped.check_cap(place, entry.units)
+        return
+    for account in {*state.spent, *state.reserved, entry.account}:
+        if account == entry.account or (entry.account == "" and account not in state.caps):
+            used = state.spent_by(account) + state.reserved.get(account, 0)
+            if not used <= entry.units <= MAX_UNITS:
+                raise ValueError("a cap cannot lie below what is spent or set aside")
+
+
+def adopt(state: LedgerState, entry: Adopted) -> None:
+    """Count what was spent elsewhere, before anything is spent here."""
+    if entry.scope:
+        state.scoped.adopt((entry.scope, entry.account), entry.units)
+    elif entry.account == "*":
+        if state.spent or entry.units <= 0 or entry.units > state.cap():
+            raise ValueError("what all accounts adopt comes first and is under the cap")
+        state.floor = entry.units
+    else:
+        if entry.account in state.spent:
+            raise ValueError("an account adopts once, before it spends")
+        Budget(state.cap(entry.account)).charge(entry.units)
+        state.spent[entry.account] = entry.units
+        state.total += entry.units
+
+
+def spend(state: LedgerState, account: str, units: int) -> None:
+    """Count what an account paid."""
+    state.spent[account] = state.spent_by(account) + units
+    state.total += units
+
+
+def reserve(state: LedgerState, job: str, account: str, units: int) -> None:
+    """Count what a job set aside of an account; less than nothing frees it."""
+    state.reserved[account] = state.reserved.get(account, 0) + units
+    state.scoped.reserve(job, account, units)

@@ -1,0 +1,1 @@
+"""How a ledger is written: the journal that appends, and the log of decisions."""
