@@ -2,29 +2,30 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+from support.entropy import shake
 
 from colonnade.core.arrays import IntArray
 from colonnade.core.errors import RequestConflict
-from colonnade.ledger.create import LedgerConfig, memory_ledger
+from colonnade.ledger.create import LedgerConfig, create_ledger, memory_ledger, open_ledger
+from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger, Released
-from colonnade.masking.cohort import CohortRules, Survivors, unmask
+from colonnade.ledger.recovery import recover_ledger
+from colonnade.ledger.storage.files import LedgerFiles
+from colonnade.masking.cohort import Attempt, Survivors, bind, unmask
 from colonnade.masking.errors import BadAnnouncement, BadPart
-from colonnade.masking.masks import words_from_bytes
-from colonnade.masking.schedule import Announcement, Peer, Protocol, Run
+from colonnade.masking.kinds import KEY, OPENED, SHARES, SURVIVORS
+from colonnade.masking.masks import expand, words_from_bytes
+from colonnade.masking.rules import CohortRules
+from colonnade.masking.schedule import Announcement, Peer, Protocol, Run, RunSecrets, announce
 from colonnade.masking.shamir import PRIME, combine, split
-from colonnade.party.methods.cohort_sum import (
-    KEY,
-    MASKED,
-    OPENED,
-    SHARED,
-    SHARES,
-    SURVIVORS,
-    CohortMember,
-)
+from colonnade.party.methods.cohort_sum import MASKED, SHARED, CohortMember
 from colonnade.privacy.accounting import MAX_UNITS, units_down
 from colonnade.privacy.distributed import GaussianShare
 from colonnade.privacy.mechanisms import DiscreteGaussian
@@ -38,24 +39,33 @@ SHARE = GaussianShare.of(WHOLE, RULES.honest, DIM)
 ACCOUNTS = ("a", "b")
 
 
+def at(number: int) -> Attempt:
+    """Return the first attempt at a round."""
+    return Attempt(number, number)
+
+
 @dataclass
 class Cohort:
     """Ten maskers with two clients each, and a coordinator that passes messages on."""
 
     noise: NoiseSource | None = None
+    first: Ledger | None = None  # of the masker at place 0, if not one in memory
+    quiet: Sequence[int] = ()  # maskers that leave out their part of the noise
     ledgers: list[Ledger] = field(default_factory=list)
     members: list[CohortMember] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for place in range(RULES.maskers):
             config = LedgerConfig(f"p{place}", {"": MAX_UNITS}, simulation=True)
-            self.ledgers.append(memory_ledger(config))
+            given = self.first if place == 0 else None
+            self.ledgers.append(memory_ledger(config) if given is None else given)
             self.ledgers[-1].admit_many(JOB, ACCOUNTS, units=100 * SHARE.cost)
         keys = [bytes.fromhex(ledger.opened.public_key) for ledger in self.ledgers]
         peers = tuple(Peer(f"p{place}", key) for place, key in enumerate(keys))
         run = Run(Protocol.COHORT, b"request", bytes(32), bytes(32), peers, 1)
         for place, ledger in enumerate(self.ledgers):
-            gate = Gate(ledger, self.noise or SeededNoise(place))
+            noise = ZeroNoise() if place in self.quiet else SeededNoise(place)
+            gate = Gate(ledger, self.noise or noise)
             self.members.append(CohortMember(RULES, run, place, JOB, bytes(32), gate, ledger, "a"))
 
     def exact(self, place: int, accounts: Sequence[str] = ACCOUNTS) -> IntArray:
@@ -65,13 +75,13 @@ class Cohort:
         return chosen
 
     def announced(self, round_: int, there: Sequence[int]) -> dict[int, Announcement]:
-        return {place: self.members[place].announce(round_) for place in there}
+        return {place: self.members[place].announce(at(round_)) for place in there}
 
     def sealed(
         self, round_: int, announced: Mapping[int, Announcement], there: Sequence[int]
     ) -> dict[int, dict[int, bytes]]:
         """Return by receiver what those who are there sent it."""
-        sent = {place: self.members[place].share(round_, announced) for place in there}
+        sent = {place: self.members[place].share(at(round_), announced) for place in there}
         return {
             receiver: {s: bodies[receiver] for s, bodies in sent.items() if s != receiver}
             for receiver in announced
@@ -91,7 +101,7 @@ class Cohort:
                 return self.exact(place, accounts)
 
             first, _ = self.members[place].mask(
-                round_, announced, sealed[place], ACCOUNTS, SHARE, compute
+                at(round_), announced, sealed[place], ACCOUNTS, SHARE, compute, request=b"ask"
             )
             assert isinstance(first, Released)
             bodies[place] = first.body
@@ -126,13 +136,13 @@ class Round:
 
     def confirm(self, place: int, survivors: Sequence[int]) -> bytes:
         member = self.cohort.members[place]
-        return member.confirm(self.number, self.announced, self.shared, survivors)
+        return member.confirm(at(self.number), self.announced, self.shared, survivors)
 
     def open(
         self, place: int, survivors: Sequence[int], signatures: Mapping[int, bytes]
     ) -> dict[int, bytes]:
         return self.cohort.members[place].open(
-            self.number, self.announced, self.sealed[place], survivors, signatures
+            at(self.number), self.announced, self.sealed[place], survivors, signatures
         )
 
     def total(self, opening: Sequence[int] | None = None) -> IntArray:
@@ -146,7 +156,8 @@ class Round:
 
     def digest(self) -> bytes:
         place = min(self.announced)
-        return self.cohort.members[place]._schedule(self.number, self.announced).digest
+        schedule = self.cohort.members[place]._schedule(at(self.number), self.announced)
+        return bind(schedule, sorted(self.shared)).digest
 
 
 def sum_of(cohort: Cohort, places: Sequence[int]) -> IntArray:
@@ -240,7 +251,7 @@ def test_a_masker_that_was_told_of_other_peers_confirms_nothing() -> None:
     few = {place: {s: b for s, b in sealed[place].items() if s != 9} for place in range(10)}
     cohort.masked(1, announced, few, [0])  # masks without the tenth
     with pytest.raises(BadPart):
-        cohort.members[0].confirm(1, announced, range(10), range(10))
+        cohort.members[0].confirm(at(1), announced, range(10), range(10))
 
 
 def test_of_each_peer_one_kind_of_share_is_given_once() -> None:
@@ -255,13 +266,64 @@ def test_of_each_peer_one_kind_of_share_is_given_once() -> None:
         made.open(1, range(9), dict.fromkeys(range(9), bytes(64)))
 
 
+def test_the_key_of_a_masker_said_to_be_gone_opens_no_seals() -> None:
+    # Its masked vector came, late or kept back; its key is opened, and the coordinator has passed
+    # on all sealed shares. With a key that masks and seals it would read the shares of the
+    # self-mask, take off all masks, and be left with one masker's sum under its part of the noise.
+    cohort = Cohort(ZeroNoise())
+    made, gone, rest = Round.run(cohort), 9, range(9)
+    signatures = {place: made.confirm(place, rest) for place in rest}
+    opened = {place: made.open(place, rest, signatures)[gone] for place in rest}
+    private = combine(opened, RULES.threshold)
+    stolen = replace(cohort.members[gone]._schedule(at(1), made.announced), private=private)
+    assert stolen.mask_key(0)  # what the key is opened for
+    seals = cohort.members[gone]._seals(at(1), made.announced)
+    for place in rest:
+        for keys in (stolen.public_keys, seals.public_keys):
+            for sender, receiver, body in (
+                (gone, place, made.sealed[place][gone]),
+                (place, gone, made.sealed[gone][place]),
+            ):
+                key = replace(stolen, public_keys=keys).seal_key(sender, receiver)
+                with pytest.raises(InvalidTag):
+                    ChaCha20Poly1305(key).decrypt(bytes(12), body, None)
+
+
 def test_a_second_deal_of_one_rounds_key_is_refused() -> None:
     cohort = Cohort()
     announced = cohort.announced(1, range(10))
-    cohort.members[0].share(1, announced)
+    cohort.members[0].share(at(1), announced)
     fewer = {place: announced[place] for place in range(9)}
     with pytest.raises(RequestConflict):
-        cohort.members[0].share(1, fewer)
+        cohort.members[0].share(at(1), fewer)
+
+
+def test_an_attempt_masks_one_sum_of_one_set_of_clients() -> None:
+    # Two would have the same masks, and subtract to two clients under two parts of the noise.
+    cohort = Cohort()
+    announced = cohort.announced(1, range(10))
+    sealed = cohort.sealed(1, announced, range(10))
+
+    def ask(accounts: Sequence[str], kind: str = MASKED) -> list[object]:
+        return [
+            *cohort.members[0].mask(
+                at(1),
+                announced,
+                sealed[0],
+                accounts,
+                SHARE,
+                lambda paid: cohort.exact(0, paid),
+                request=b"ask",
+                kind=kind,
+            )
+        ]
+
+    assert isinstance(ask(["a"])[0], Released)
+    for accounts, kind in ((["b"], MASKED), (["a"], "other"), (["a", "b"], MASKED)):
+        with pytest.raises(RequestConflict):
+            ask(accounts, kind)
+    assert cohort.ledgers[0].budget("b").spent == 0
+    assert cohort.ledgers[0].budget("a").spent == SHARE.cost
 
 
 # -- rules 2, 3 and 5: new masks and noise, enough of it, and its price --------------------------
@@ -304,11 +366,28 @@ def test_any_honest_survivors_bring_the_noise_that_is_promised() -> None:
     assert 0.7 < ratio < 2.1
 
 
+@pytest.mark.parametrize(("quiet", "least", "most"), [(2, 0.45, 1.9), (6, 0.0, 0.4)])
+def test_the_noise_is_what_is_promised_if_those_who_may_collude_add_none(
+    quiet: int, least: float, most: float
+) -> None:
+    # Three of ten are gone and some of the seven survivors add no noise. Without the two that may
+    # collude five fifths of the promised variance are left: 72 draws whose mean square over it is
+    # 1, with a deviation of sqrt(2 / 72) = 0.17. Half the noise would give 0.25 (0.04). Without six
+    # of them one fifth is left (0.03), which is what is printed as `cost_alone`.
+    cohort, gaps = Cohort(quiet=range(quiet)), []
+    for number in range(1, 13):
+        made = Round.run(cohort, number, mask=range(7))
+        gaps.append(made.total() - sum_of(cohort, range(7)))
+    ratio = float(np.mean(np.stack(gaps).astype(float) ** 2)) / WHOLE.sigma2
+    assert least < ratio < most
+    assert SHARE.cost_alone == pytest.approx(5 * SHARE.cost, rel=1e-6)
+
+
 def test_below_the_threshold_nothing_opens() -> None:
     cohort = Cohort()
     announced = cohort.announced(1, range(10))
     with pytest.raises(BadPart):
-        cohort.members[0].share(1, {place: announced[place] for place in range(6)})
+        cohort.members[0].share(at(1), {place: announced[place] for place in range(6)})
     made = Round.run(cohort, 2, mask=range(6))
     with pytest.raises(BadPart):
         made.confirm(0, range(6))
@@ -324,7 +403,13 @@ def test_noise_that_is_divided_otherwise_is_refused() -> None:
     other = replace(SHARE, parts=RULES.maskers)
     with pytest.raises(ValueError, match="divided"):
         cohort.members[0].mask(
-            1, announced, sealed[0], ACCOUNTS, other, lambda _: np.zeros(DIM, np.int64)
+            at(1),
+            announced,
+            sealed[0],
+            ACCOUNTS,
+            other,
+            lambda _: np.zeros(DIM, np.int64),
+            request=b"ask",
         )
     assert cohort.ledgers[0].state.total == 0
 
@@ -336,7 +421,9 @@ def test_what_a_masker_does_later_does_not_depend_on_noise_that_it_drew() -> Non
     cohort = Cohort()
 
     def later() -> list[bytes]:
-        secrets = [member._secrets(2).private + member._own_seed(2) for member in cohort.members]
+        secrets = [
+            member._secrets(at(2)).private + member._own_seed(at(2)) for member in cohort.members
+        ]
         return secrets + [cohort.exact(place).tobytes() for place in range(10)]
 
     before = later()
@@ -354,11 +441,54 @@ def test_a_key_that_the_roster_does_not_pin_is_refused() -> None:
     announced = cohort.announced(1, range(10))
     announced[3] = stranger.announced(1, [3])[3]
     with pytest.raises(BadAnnouncement):
-        cohort.members[0].share(1, announced)
+        cohort.members[0].share(at(1), announced)
     announced = cohort.announced(2, range(10))
     announced[3] = announced[4]
     with pytest.raises(BadAnnouncement):
-        cohort.members[0].share(2, announced)
+        cohort.members[0].share(at(2), announced)
+
+
+def test_a_masker_refuses_another_key_under_its_own_name() -> None:
+    cohort = Cohort()
+    announced, run = cohort.announced(1, range(10)), cohort.members[0].run
+    other = RunSecrets.draw(shake("another draw"))  # rightly signed: by a copy of this party, say
+    mine = announce(
+        run, 0, other, table=bytes(32), signer=cohort.ledgers[0], named=at(1).named(run)
+    )
+    for shown in (announced | {0: mine}, {p: each for p, each in announced.items() if p != 0}):
+        with pytest.raises(BadAnnouncement):
+            cohort.members[0].share(at(1), shown)
+    assert not cohort.ledgers[0].has(ReleaseKey(JOB, 1, SHARES, "a"))
+
+
+@pytest.mark.parametrize("now", [Attempt(2, 2), Attempt(1, 2), Attempt(2, 1)])
+def test_an_announcement_serves_one_attempt_at_one_round(now: Attempt) -> None:
+    cohort = Cohort()
+    old = cohort.announced(1, [3])
+    announced = {place: cohort.members[place].announce(now) for place in range(10) if place != 3}
+    with pytest.raises(BadAnnouncement):
+        cohort.members[0].share(now, {**announced, 3: old[3]})
+
+
+def test_maskers_shown_different_sets_of_sharers_have_masks_that_do_not_cancel() -> None:
+    cohort = Cohort(ZeroNoise())
+    announced = cohort.announced(1, range(10))
+    sealed = cohort.sealed(1, announced, range(10))
+    few = {place: {s: b for s, b in sealed[place].items() if s != 9} for place in range(9)}
+    parts = cohort.masked(1, announced, sealed, range(5)) | cohort.masked(
+        1, announced, few, range(5, 9)
+    )
+    # All secrets in hand, as if everything were opened: self-masks off, and the masks with those
+    # who masked nothing. Were masks not bound to the set, the sum of the nine would be left.
+    total = np.zeros(DIM, np.uint64)
+    for place, body in parts.items():
+        member = cohort.members[place]
+        total += words_from_bytes(body) - expand(member._own_seed(at(1)), DIM)
+        schedule = bind(member._schedule(at(1), announced), range(10))
+        if place < 5:  # was told that the tenth shared
+            total -= expand(schedule.mask_key(9), DIM)
+    left = total.view(np.int64) - sum_of(cohort, range(9))
+    assert min(abs(left).tolist()) > 2**40  # uniform words: see above
 
 
 def test_shares_of_another_round_do_not_open() -> None:
@@ -368,6 +498,37 @@ def test_shares_of_another_round_do_not_open() -> None:
     cohort.sealed(2, second, range(10))
     with pytest.raises(BadPart):
         cohort.masked(2, second, sealed, [0])
+
+
+def test_a_recovered_ledger_masks_nothing_under_keys_of_the_lost_one(tmp_path: Path) -> None:
+    # A backup from before the job knows neither the job nor what was masked. Its key is the same,
+    # so that peers still know the party, and the coordinator has all messages of the attempt: under
+    # the same masks a second sum, of other clients, would bare the difference of the two.
+    folder = LedgerFiles(tmp_path / "ledger")
+    create_ledger(folder, LedgerConfig("p0", {"": MAX_UNITS}, simulation=True))
+    before = folder.database.read_bytes(), folder.log.read_bytes()
+    cohort = Cohort(ZeroNoise(), first=open_ledger(folder))
+    made, old = Round.run(cohort), cohort.members[0]
+    cohort.ledgers[0].close()
+    folder.database.write_bytes(before[0])
+    folder.log.write_bytes(before[1])
+    recover_ledger(folder, LedgerFiles(tmp_path / "new"))
+    ledger = open_ledger(LedgerFiles(tmp_path / "new"))
+    ledger.admit_many(JOB, ACCOUNTS, units=100 * SHARE.cost)
+    new = replace(old, ledger=ledger, gate=Gate(ledger, ZeroNoise()))
+    assert new.announce(at(1)) != made.announced[0]
+    with pytest.raises(BadAnnouncement):  # all that the coordinator has of the attempt
+        new.mask(
+            at(1),
+            made.announced,
+            made.sealed[0],
+            ["a"],
+            SHARE,
+            lambda paid: cohort.exact(0, paid),
+            request=b"ask",
+        )
+    assert not ledger.state.charges.keys() & {ReleaseKey(JOB, 1, MASKED, "a")}
+    ledger.close()
 
 
 # -- secret shares -------------------------------------------------------------------------------

@@ -190,7 +190,9 @@ def hostile(kind: str) -> list[Announcement]:
         return heard[:2]
     if kind == "cut nonce":
         return [heard[0], signed(1, SECRETS[1].public_key(), b"short"), heard[2]]
-    return [announce(RUN, 0, SECRETS[1], table=TABLES[0], signer=LEDGERS[0]), *heard[1:]]
+    # Rightly signed, and nobody else's: another draw of this party's own.
+    other = RunSecrets.draw(shake("another draw"))
+    return [announce(RUN, 0, other, table=TABLES[0], signer=LEDGERS[0]), *heard[1:]]
 
 
 def signed(place: int, key: bytes, nonce: bytes) -> Announcement:

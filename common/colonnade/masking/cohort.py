@@ -4,9 +4,10 @@ Maskers (hosts, and parties of one client) add up their clients' clipped integer
 part of the noise and mask the result pairwise and with a mask of their own (Bonawitz et al. 2017).
 Of ``n`` maskers at most ``c`` collude with the coordinator. A round has five exchanges:
 
-1. *announce*: a fresh X25519 key, signed by the pinned ledger key;
-2. *share*: the private key and the seed of the self-mask, split so that ``t`` shares give them
-   back, each share sealed to its holder;
+1. *announce*: two fresh X25519 keys, one for masks and one for seals, signed by the pinned ledger
+   key for this run, round and attempt;
+2. *share*: the private key of masks and the seed of the self-mask, split so that ``t`` shares give
+   them back, each share sealed to its holder;
 3. *mask*: the masked vector; here, and only here, clients are charged;
 4. *confirm*: a signature over who shared and who masked;
 5. *open*: with ``t`` equal confirmations, for everybody who masked a share of the self-mask, for
@@ -25,6 +26,16 @@ with the noise of at least ``t - c`` honest ones, and nothing else (Bonawitz et 
 - Each adds a discrete Gaussian of variance ``sigma**2 / (t - c)``, so that whoever is missing or
   colludes, up to the bounds, the sum has what is promised (`privacy.distributed`).
 
+Two keys. A masker that is said to be gone has its key of masks opened. If that opened seals too,
+the coordinator, which passes them on, would read the shares of its self-mask, and a masked vector
+that came late would be bare. So keys of seals are never shared (Bonawitz et al. 2017, figure 4). In
+the announcement they have the place of the nonce: a fresh key is one.
+
+What binds a round together. An announcement is signed for one attempt at one round of one run, so
+that an old one serves no other. Seals are bound to all announcements. Masks are bound to these and
+to the set of those who shared (`bind`): masks of maskers that were shown
+different sets or keys do not cancel, so what a coordinator adds up of them is uniform.
+
 References
 ----------
 Bonawitz et al. (2017), "Practical Secure Aggregation for Privacy-Preserving Machine Learning".
@@ -33,7 +44,7 @@ Bonawitz et al. (2017), "Practical Secure Aggregation for Privacy-Preserving Mac
 import hashlib
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
@@ -41,55 +52,64 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from colonnade.ledger.receipts import Signer, verify
 from colonnade.masking.errors import BadAnnouncement, BadPart
 from colonnade.masking.masks import Words, expand
+from colonnade.masking.rules import CohortRules
 from colonnade.masking.schedule import (
+    DIGEST_BYTES,
+    KEY_BYTES,
+    NONCE_BYTES,
     Announcement,
     Run,
     RunSecrets,
     Schedule,
 )
+from colonnade.masking.sealing import SEAL_BYTES
 from colonnade.masking.shamir import SHARE_BYTES, combine, split
 
-SEED_BYTES = 32
-_SIGNATURE_BYTES = 64
-_MIN_HONEST = 3
+# What one masker seals for another: shares of its key and of its self-mask.
+SEALED_BYTES = 2 * SHARE_BYTES + SEAL_BYTES
 
 
 @dataclass(frozen=True, slots=True)
-class CohortRules:
-    """How many maskers there are, and how many of them may collude with the coordinator."""
+class Attempt:
+    """One attempt at one round of a job; no two attempts of a job have one number."""
 
-    maskers: int
-    colluding: int
+    round: int
+    number: int
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.colluding < self.maskers <= 2**10:
-            raise ValueError("a cohort has up to 1024 maskers, not all of which collude")
-        if self.threshold > self.maskers or self.honest < _MIN_HONEST:
-            raise ValueError(
-                f"{self.maskers} maskers with {self.colluding} that may collude are too few: "
-                "three honest ones must be in every sum"
-            )
+    def named(self, run: Run) -> bytes:
+        """Return the digest that all keys and confirmations of the attempt are bound to."""
+        numbers = struct.pack(">QQ", self.round, self.number)
+        return hashlib.sha256(b"colonnade cohort attempt v3\0" + run.digest() + numbers).digest()
 
-    @property
-    def threshold(self) -> int:
-        """``t``: below so many survivors nothing opens."""
-        return (self.maskers + self.colluding) // 2 + 1
 
-    @property
-    def honest(self) -> int:
-        """``t - c``: how many parts of the noise every sum has at least."""
-        return self.threshold - self.colluding
+def check_announced(run: Run, at: Attempt, place: int, each: Announcement) -> None:
+    """Refuse an announcement that its party did not sign for this attempt, or that is no key."""
+    peer = run.peers[place]
+    sizes = (len(each.public_key), len(each.nonce), len(each.table))
+    if sizes != (KEY_BYTES, NONCE_BYTES, DIGEST_BYTES) or not verify(
+        peer.ledger_key, each.signature, each.statement(at.named(run), place)
+    ):
+        raise BadAnnouncement(f"the key of {peer.party} does not have its signature")
+    probe = X25519PrivateKey.from_private_bytes(bytes(31) + b"\1")
+    try:  # a point of low order makes every exchange 0, which the library refuses
+        for key in (each.public_key, each.nonce):
+            probe.exchange(X25519PublicKey.from_public_bytes(key))
+    except ValueError:
+        raise BadAnnouncement(f"the key of {peer.party} serves no exchange") from None
 
-    def check(self, places: Sequence[int], what: str) -> tuple[int, ...]:
-        """Return ``places`` in order, or refuse them: too few, unknown or named twice."""
-        ordered = tuple(sorted(places))
-        if len(set(ordered)) != len(ordered) or not all(0 <= p < self.maskers for p in ordered):
-            raise BadPart(f"{what} names a masker twice, or one that is not on the roster")
-        if len(ordered) < self.threshold:
-            raise BadPart(
-                f"{what} has {len(ordered)} maskers and needs {self.threshold}; nothing opens"
-            )
-        return ordered
+
+def round_digest(run: Run, announced: Mapping[int, Announcement], *, at: Attempt) -> bytes:
+    """Return what the keys of an attempt are bound to, or refuse its announcements."""
+    made = hashlib.sha256(b"colonnade masking cohort v3\0" + at.named(run))
+    for place, each in sorted(announced.items()):
+        if not 0 <= place < len(run.peers):
+            raise BadAnnouncement("a key is of nobody on the roster")
+        check_announced(run, at, place, each)
+        made.update(struct.pack(">H", place) + each.public_key + each.nonce + each.table)
+    keys = {key for each in announced.values() for key in (each.public_key, each.nonce)}
+    if len(keys) != 2 * len(announced):
+        raise BadAnnouncement("two parties of a run announce one key, or one for two uses")
+    return made.digest()
 
 
 def agree_among(
@@ -98,32 +118,40 @@ def agree_among(
     secrets: RunSecrets,
     announced: Mapping[int, Announcement],
     *,
-    round_: int,
+    at: Attempt,
 ) -> Schedule:
-    """Return the keys of one round among those who announced, or refuse their announcements.
+    """Return the masks' keys of an attempt among those who announced, or refuse these.
 
     As `schedule.agree`, for a part of the roster: the digest names who is there.
     """
-    named = run.digest()
-    probe = X25519PrivateKey.from_private_bytes(bytes(31) + b"\1")
-    made = hashlib.sha256(b"colonnade masking cohort v1\0" + named + struct.pack(">Q", round_))
-    keys = [b""] * len(run.peers)
-    for other, each in sorted(announced.items()):
-        peer = run.peers[other]
-        if not verify(peer.ledger_key, each.signature, each.statement(named, other)):
-            raise BadAnnouncement(f"the key of {peer.party} does not have its signature")
-        try:  # a point of low order makes every exchange 0, which the library refuses
-            probe.exchange(X25519PublicKey.from_public_bytes(each.public_key))
-        except ValueError:
-            raise BadAnnouncement(f"the key of {peer.party} serves no exchange") from None
-        made.update(struct.pack(">H", other) + each.public_key + each.nonce + each.table)
-        keys[other] = each.public_key
-    present = [key for key in keys if key]
-    if len(set(present)) != len(present):
-        raise BadAnnouncement("two parties of a run announce one key")
+    digest = round_digest(run, announced, at=at)
+    keys = tuple(
+        announced[other].public_key if other in announced else b""
+        for other in range(len(run.peers))
+    )
     if place not in announced or keys[place] != secrets.public_key():
         raise BadAnnouncement("a run names another key for this party than it announced")
-    return Schedule(run, place, made.digest(), tuple(keys), secrets.private)
+    return Schedule(run, place, digest, keys, secrets.private)
+
+
+def seals_of(schedule: Schedule, private: bytes, announced: Mapping[int, Announcement]) -> Schedule:
+    """Return the seals' keys of an attempt; ``private`` is never shared."""
+    keys = tuple(
+        announced[other].nonce if other in announced else b""
+        for other in range(len(schedule.run.peers))
+    )
+    return replace(schedule, public_keys=keys, private=private)
+
+
+def masks_digest(digest: bytes, shared: Sequence[int]) -> bytes:
+    """Return what masks among those who ``shared`` are bound to, by the digest of all keys."""
+    places = struct.pack(f">H{len(shared)}H", len(shared), *shared)
+    return hashlib.sha256(b"colonnade cohort masks v3\0" + digest + places).digest()
+
+
+def bind(schedule: Schedule, shared: Sequence[int]) -> Schedule:
+    """Return the keys of masks among those who ``shared``: another set has other masks."""
+    return replace(schedule, digest=masks_digest(schedule.digest, shared))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +173,16 @@ class Shares:
         return cls(raw[:SHARE_BYTES], raw[SHARE_BYTES:])
 
 
+def in_places(bodies: Mapping[int, bytes], count: int, size: int) -> bytes:
+    """Return bodies of one size one after the other, zeros for who has none: a public length."""
+    return b"".join(bodies.get(place, bytes(size)) for place in range(count))
+
+
+def by_place(raw: bytes, places: Sequence[int], size: int) -> dict[int, bytes]:
+    """Return the bodies of ``places``."""
+    return {place: raw[place * size : (place + 1) * size] for place in sorted(places)}
+
+
 def deal(
     rules: CohortRules, private: bytes, seed: bytes, places: Sequence[int], entropy: bytes
 ) -> dict[int, Shares]:
@@ -158,7 +196,7 @@ def deal(
 class Survivors:
     """Who shared and who masked, in a round of a run: what maskers confirm, once."""
 
-    digest: bytes  # of the round's schedule
+    digest: bytes  # of the masks' schedule: names the attempt, all keys and who shared
     shared: tuple[int, ...]
     masked: tuple[int, ...]
 
@@ -177,7 +215,7 @@ class Survivors:
         """Return the bytes that are signed."""
         places = struct.pack(f">H{len(self.shared)}H", len(self.shared), *self.shared)
         places += struct.pack(f">H{len(self.masked)}H", len(self.masked), *self.masked)
-        return b"colonnade cohort survivors v1\0" + self.digest + places
+        return b"colonnade cohort survivors v3\0" + self.digest + places
 
     def confirm(self, signer: Signer) -> bytes:
         """Return a masker's signature over both sets."""

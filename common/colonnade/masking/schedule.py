@@ -37,6 +37,8 @@ from colonnade.masking.errors import BadAnnouncement
 KEY_BYTES = 32
 NONCE_BYTES = 32
 DIGEST_BYTES = 32
+SIGNATURE_BYTES = 64
+ANNOUNCEMENT_BYTES = KEY_BYTES + NONCE_BYTES + DIGEST_BYTES + SIGNATURE_BYTES
 
 
 class Protocol(StrEnum):
@@ -110,9 +112,21 @@ class Announcement:
     """A party's public contribution to the keys of a run, under its ledger's signature."""
 
     public_key: bytes
-    nonce: bytes
+    nonce: bytes  # in a cohort, the public key of seals
     table: bytes  # SHA-256 of the table's version and alignment
     signature: bytes
+
+    def to_bytes(self) -> bytes:
+        """Return the wire form."""
+        return self.public_key + self.nonce + self.table + self.signature
+
+    @classmethod
+    def from_bytes(cls, raw: bytes) -> "Announcement":
+        """Return the announcement in ``raw``."""
+        if len(raw) != ANNOUNCEMENT_BYTES:
+            raise BadAnnouncement("an announcement has another size")
+        at = (KEY_BYTES, KEY_BYTES + NONCE_BYTES, KEY_BYTES + NONCE_BYTES + DIGEST_BYTES)
+        return cls(raw[: at[0]], raw[at[0] : at[1]], raw[at[1] : at[2]], raw[at[2] :])
 
     def statement(self, run: bytes, place: int) -> bytes:
         """Return the bytes that are signed."""
@@ -129,11 +143,20 @@ class Announcement:
 
 
 def announce(
-    run: Run, place: int, secrets: RunSecrets, *, table: bytes, signer: Signer
+    run: Run,
+    place: int,
+    secrets: RunSecrets,
+    *,
+    table: bytes,
+    signer: Signer,
+    named: bytes | None = None,
 ) -> Announcement:
-    """Announce a party's key; the same secrets announce the same bytes."""
+    """Announce a party's key; the same secrets announce the same bytes.
+
+    ``named`` is what the key is announced for, if not for all of the run: one attempt of it.
+    """
     unsigned = Announcement(secrets.public_key(), secrets.nonce, table, b"")
-    signature = signer.sign(unsigned.statement(run.digest(), place))
+    signature = signer.sign(unsigned.statement(named or run.digest(), place))
     return Announcement(unsigned.public_key, unsigned.nonce, table, signature)
 
 

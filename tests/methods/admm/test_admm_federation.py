@@ -43,9 +43,9 @@ from colonnade.party.data.dataset import open_dataset
 from colonnade.party.data.ingest import ingest
 from colonnade.party.data.reading.sources import FileSource
 from colonnade.party.fit_order import party_table
-from colonnade.party.meter import read_log
 from colonnade.party.policy_file import load_policy
-from colonnade.party.vault import Vault
+from colonnade.party.vault.meter import read_log
+from colonnade.party.vault.vault import Vault
 from colonnade.pki.identity import Identity
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.sampling import OsNoise
@@ -295,7 +295,7 @@ def test_a_divided_table_serves_jobs_over_clients_only(federation: Federation) -
     method = job.method
     assert isinstance(method, AdmmJobSpec)
     with pytest.raises(PolicyRefused, match="only jobs over clients"):
-        vault._check_table(_vertical(job))
+        vault._over_columns.check_table(_vertical(job))
     ledger.close()
 
 

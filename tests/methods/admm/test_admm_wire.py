@@ -19,7 +19,7 @@ from colonnade.ledger.ledger import Released
 from colonnade.ledger.receipts import Receipt
 from colonnade.linear.losses import LOGISTIC
 from colonnade.linear.penalties import Penalty
-from colonnade.methods.admm.choices import Sampling, Variant
+from colonnade.methods.admm.choices import Aggregate, Sampling, Variant
 from colonnade.methods.admm.codec import asked_in, tasks_from_bytes, tasks_to_bytes, without_points
 from colonnade.methods.admm.job_spec import AdmmJobSpec
 from colonnade.methods.admm.releases import DISPLACEMENT
@@ -66,6 +66,7 @@ def strange() -> Job:
 
 SPEC = job_to_bytes(strange())
 PLANNED = ("radii", "intercept_rounds", "intercept_units", "client_rows")
+SECURE = ("maskers", "colluding", "keys")
 
 
 def planned(**changes: Any) -> Job:
@@ -86,14 +87,20 @@ def test_every_field_makes_the_round_trip() -> None:
         for field in holder.DESCRIPTOR.fields:
             if field.name in ("encodings", "alignment"):
                 continue  # see test_jobspec
-            if field.name in PLANNED:
-                continue  # of the planned variant alone
+            if field.name in (*PLANNED, *SECURE):
+                continue  # of the planned variant, or of secure sums, alone
             present = getattr(holder, field.name)
             assert present != field.default_value, f"{field.name} would not be noticed"
     assert job_from_bytes(SPEC) == strange()
     other = planned()
     assert all(getattr(OpenSpec.of(job_to_bytes(other)).method, name) for name in PLANNED)
     assert job_from_bytes(job_to_bytes(other)) == other
+    hosts = dict.fromkeys(("a", "b", "c", "d", "e"), 1)
+    numbers: dict[str, Any] = {"aggregate": Aggregate.COHORT, "maskers": 5, "colluding": 1}
+    keys = tuple(bytes([each]) * 32 for each in range(5))
+    masked = admm_job(hosts, variant=Variant.GRADIENT, keys=keys, **numbers)
+    assert all(getattr(OpenSpec.of(job_to_bytes(masked)).method, name) for name in SECURE)
+    assert job_from_bytes(job_to_bytes(masked)) == masked
     plain = admm_job(PARTIES, intercept=False, coarse=False)
     assert job_from_bytes(job_to_bytes(plain)) == plain
 

@@ -45,13 +45,15 @@ def noise_multiplier(spec: AdmmSpec) -> float:
     """Return noise over replace-one sensitivity in the sum of a round's answers.
 
     One client moves the sum by at most ``2 R``; it carries the noise of at least the minimum, or
-    where hosts release sums of at least one of them.
+    where hosts release sums of at least one of them, or in a secure sum that of the honest hosts.
     """
     return math.sqrt(spec.mechanism.sigma2 * _noises(spec, 1)) / (2 * spec.radius)
 
 
 def _noises(spec: AdmmSpec, round_: int) -> int:
     """Return how many noises the answers of a round have at least."""
+    if spec.cohort_rules is not None:
+        return spec.cohort_rules.honest
     return spec.cohort(round_).minimum if spec.aggregate is Aggregate.NONE else 1
 
 

@@ -3,16 +3,13 @@
 import math
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from colonnade.core.arrays import IntArray
-from colonnade.core.errors import BadMessage
 from colonnade.linear.losses import LOGISTIC, SQUARED
 from colonnade.linear.penalties import Penalty
 from colonnade.methods.admm.choices import Aggregate, Sampling, Variant
 from colonnade.methods.admm.job_spec import AdmmJobSpec, ClientPart
 from colonnade.methods.admm.spec import AdmmSpec
-from colonnade.methods.admm.tasks import ClientTasks
+from colonnade.methods.admm.tasks import ClientTasks, read_step, write_step
 from colonnade.methods.base import Member
 from colonnade.methods.messages import Choices, copied, int64s, read, read_task, same_numbers
 from colonnade.v1 import job_pb2
@@ -35,6 +32,7 @@ _AGGREGATES = Choices(
     {
         job_pb2.CLIENT_AGGREGATE_NONE: Aggregate.NONE,
         job_pb2.CLIENT_AGGREGATE_HOST: Aggregate.HOST,
+        job_pb2.CLIENT_AGGREGATE_COHORT: Aggregate.COHORT,
     }
 )
 _NUMBERS = tuple(
@@ -57,6 +55,7 @@ def spec_to_bytes(job: AdmmJobSpec) -> bytes:
         l2=penalty.l2,
         box=0.0 if math.isinf(penalty.bound) else penalty.bound,
         round_timeout_s=job.round_timeout_s,
+        keys=job.keys,
         **copied(spec, _NUMBERS),
     )
     return message.SerializeToString(deterministic=True)
@@ -79,23 +78,21 @@ def spec_from_bytes(body: bytes, members: Sequence[Member], population: int) -> 
         **copied(message, _NUMBERS),
     )
     parts = tuple(ClientPart(each.party, each.features, each.clients) for each in members)
-    return AdmmJobSpec(parts, spec, message.round_timeout_s)
+    return AdmmJobSpec(parts, spec, message.round_timeout_s, tuple(message.keys))
 
 
 def question(body: bytes, order: Sequence[int]) -> bytes:  # noqa: ARG001
-    """Return a specification without its timeout; nothing in it is in the order of members."""
+    """Return a specification without its timeout, and without what is in the order of members."""
     message = job_pb2.Admm.FromString(body)
     message.ClearField("round_timeout_s")
+    message.ClearField("keys")
     return message.SerializeToString(deterministic=True)
 
 
 def tasks_to_bytes(asked: ClientTasks) -> bytes:
     """Encode what a party's clients are asked, numbered in the party's own order."""
     body = job_pb2.TaskBody()
-    body.admm_step.clients.extend(asked.clients.tolist())
-    body.admm_step.rounds.extend(asked.rounds.tolist())
-    body.admm_step.points = asked.points.astype("<i8", copy=False).tobytes()
-    body.admm_step.step = asked.step
+    write_step(body.admm_step, asked)
     return body.SerializeToString(deterministic=True)
 
 
@@ -126,14 +123,4 @@ def tasks_from_bytes(
     ``point_size`` says how many numbers a client is sent in a round.
     """
     step = read_task(body, "admm_step").admm_step
-    clients, rounds = int64s(step.clients), int64s(step.rounds)
-    dim = point_size(step.step or (int(rounds.max()) if rounds.size else 1))
-    if rounds.size != clients.size or len(step.points) != 8 * clients.size * dim:
-        raise BadMessage(f"a task's points are not of the job's size {dim}")
-    if np.any(clients >= n_clients):
-        raise BadMessage(f"a task asks a client beyond the party's {n_clients}")
-    points = np.frombuffer(step.points, "<i8").reshape(clients.size, dim).astype(np.int64)
-    try:
-        return ClientTasks(clients, rounds, points, step.step)
-    except ValueError as error:
-        raise BadMessage(f"a task cannot be used: {error}") from None
+    return read_step(step, n_clients=n_clients, point_size=point_size)

@@ -4,13 +4,16 @@ All parties bring the same columns under the same bounds, label included. A part
 numbered from 0 in its own order, and all clients of the job in the order of the parties.
 """
 
+import hashlib
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from colonnade.linear.losses import LOGISTIC
+from colonnade.masking.schedule import KEY_BYTES, Peer, Protocol, Run
 from colonnade.methods.admm.releases import DISPLACEMENT, INTERCEPT
+from colonnade.methods.admm.secure.exchanges import FREE_KINDS, free_bytes
 from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.problem import Labels, Loss
 
@@ -40,12 +43,15 @@ class AdmmJobSpec:
     ----------
     round_timeout_s
         Seconds after which a round closes with those who answered, if they are enough.
+    keys
+        Secure sums: the parties' public ledger keys, which each compares with those it pinned.
     """
 
     kind: ClassVar[str] = "admm"
     parts: tuple[ClientPart, ...]
     spec: AdmmSpec
     round_timeout_s: int
+    keys: tuple[bytes, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.parts or any(part.clients < 1 for part in self.parts):
@@ -56,6 +62,12 @@ class AdmmJobSpec:
             raise ValueError("the parties' clients are not the job's")
         if any(part.features != self.parts[0].features for part in self.parts):
             raise ValueError("all parties need the same features in the same order")
+        if self.spec.maskers not in (0, len(self.parts)):
+            raise ValueError("in a secure sum every party masks")
+        if len(self.keys) != self.spec.maskers or any(len(key) != KEY_BYTES for key in self.keys):
+            raise ValueError("a secure sum names the ledger key of every party")
+        if len(set(self.keys)) != len(self.keys):  # who holds it would mask, and collude, for two
+            raise ValueError("two parties of a secure sum have one ledger key")
         if len(self.parts[0].features) != self.spec.n_features:
             raise ValueError("the parties' features are not the job's")
         if not 1 <= self.round_timeout_s <= 10**6:
@@ -120,9 +132,28 @@ class AdmmJobSpec:
         """
         clients = self.part(party).clients
         counts = {DISPLACEMENT: clients * self.spec.max_participations}
-        return counts | ({INTERCEPT: clients} if self.spec.intercept_rounds else {})
+        if self.spec.intercept_rounds:
+            counts[INTERCEPT] = clients
+        if self.spec.maskers:
+            counts |= dict.fromkeys(FREE_KINDS.values(), self.max_attempts)
+        return counts
+
+    def run(self, job: str) -> Run:
+        """Return what the secure sums of a job are about, as every party names it."""
+        peers = tuple(
+            Peer(part.party, key) for part, key in zip(self.parts, self.keys, strict=True)
+        )
+        nothing = hashlib.sha256(b"").digest()
+        return Run(Protocol.COHORT, job.encode(), nothing, nothing, peers, 1)
+
+    @property
+    def max_attempts(self) -> int:
+        """The most attempts at rounds of secure sums; those that fail are tried anew."""
+        return 2 * self.spec.rounds + 10
 
     def body_bytes(self, party: str, kind: str) -> int:
         """Return the exact size of one release's payload."""
         self.part(party)
+        if (rules := self.spec.cohort_rules) is not None and kind in FREE_KINDS.values():
+            return free_bytes(kind, rules)
         return self.spec.release_of(kind).code.n_bytes

@@ -10,6 +10,7 @@ from colonnade.methods.admm.codec import question, spec_from_bytes, spec_to_byte
 from colonnade.methods.admm.job_spec import AdmmJobSpec
 from colonnade.methods.admm.packing import pack
 from colonnade.methods.admm.prox import Client, factorise
+from colonnade.methods.admm.secure.claims import cohort_promise
 from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.base import Member, Method, Unit
 from colonnade.privacy.accounting import units_down
@@ -60,4 +61,5 @@ ADMM: Method[AdmmJobSpec] = Method(
     describe=_describe,
     warm=_warm,
     section="clients",
+    promise=lambda job, delta: cohort_promise(job.spec, delta),
 )

@@ -15,12 +15,17 @@ Sums (`Aggregate.HOST`). A host that holds many clients' rows adds up the vector
 asked and adds one noise. Replacing one client moves one term by at most ``2 radius`` and the sum no
 farther, so the price of every client in the sum is that of an answer with the same noise. This
 holds against everybody but the host, which has the rows anyway.
+
+Sums over a cohort (`Aggregate.COHORT`). A host adds its part of the noise to that sum and masks it
+(`masking.cohort`). Opened, the sum over all hosts has at least as many parts as the mechanism was
+priced for, if the named peers follow the protocol (`privacy.distributed`).
 """
 
 import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from colonnade.privacy.distributed import GaussianShare
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.sketching.packing import ShareCode
 
@@ -39,7 +44,7 @@ class Release:
 
     kind: str
     radius: int
-    mechanism: DiscreteGaussian
+    mechanism: DiscreteGaussian | GaussianShare
     code: ShareCode
 
     @property
@@ -65,18 +70,34 @@ def planned_release(spec: "AdmmSpec", part: int) -> Release:
 
 @dataclass(frozen=True, slots=True)
 class _Packing:
-    """How a vector is packed: coarsely or not, and of how many clients it may be the sum."""
+    """How a vector is packed: coarsely or not, and of how many clients it may be the sum.
+
+    Under masks it is not packed, and its noise is one of so many ``parts``.
+    """
 
     coarse: bool
     terms: int
+    parts: int = 0
 
 
 def _packing(spec: "AdmmSpec") -> _Packing:
-    return _Packing(spec.coarse, spec.max_terms)
+    rules = spec.cohort_rules
+    return _Packing(spec.coarse, spec.max_terms, 0 if rules is None else rules.honest)
+
+
+def _masked(kind: str, dim: int, radius: int, units: int, parts: int, *, part: int = 1) -> Release:
+    """Return a release under masks: words of 64 bits, with one of ``parts`` of the noise."""
+    # One unit less: what a sum of discrete Gaussians lacks of one is charged, rounded up.
+    whole = DiscreteGaussian.within(units - 1, l2_sensitivity2=4 * radius**2)
+    one = GaussianShare.of(whole, parts, dim)
+    share = GaussianShare(part**2 * one.sigma2, parts, part**2 * one.l2_sensitivity2, dim)
+    return Release(kind, part * radius, share, ShareCode(dim, 1, 64))
 
 
 @functools.lru_cache(maxsize=64)
 def _whole(kind: str, dim: int, radius: int, units: int, packing: _Packing) -> Release:
+    if packing.parts:
+        return _masked(kind, dim, radius, units, packing.parts)
     mechanism = DiscreteGaussian.within(units, l2_sensitivity2=4 * radius**2)
     return Release(kind, radius, mechanism, _code(dim, radius, mechanism, packing))
 
@@ -84,6 +105,8 @@ def _whole(kind: str, dim: int, radius: int, units: int, packing: _Packing) -> R
 @functools.lru_cache(maxsize=2048)
 def _planned(dim: int, radius: int, units: int, part: int, packing: _Packing) -> Release:
     quantum = radius // WHOLE
+    if packing.parts:
+        return _masked(DISPLACEMENT, dim, quantum, units, packing.parts, part=part)
     one = DiscreteGaussian.within(units, l2_sensitivity2=4 * quantum**2)
     mechanism = DiscreteGaussian(part**2 * one.sigma2, part**2 * one.l2_sensitivity2)
     code = _code(dim, quantum, one, packing)

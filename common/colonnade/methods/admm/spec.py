@@ -42,7 +42,8 @@ import numpy as np
 from colonnade.core.arrays import FloatArray
 from colonnade.linear.losses import LOGISTIC, SQUARED, Loss
 from colonnade.linear.penalties import Penalty, no_penalty
-from colonnade.methods.admm.choices import Aggregate, CohortSize, Sampling, Variant
+from colonnade.masking.rules import CohortRules
+from colonnade.methods.admm.choices import Aggregate, CohortSize, Sampling, Variant, check_plan
 from colonnade.methods.admm.releases import (
     DISPLACEMENT,
     INTERCEPT,
@@ -54,6 +55,7 @@ from colonnade.methods.admm.releases import (
 )
 from colonnade.methods.base import MAX_CLIENTS
 from colonnade.privacy.accounting import MAX_UNITS
+from colonnade.privacy.distributed import GaussianShare
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.sketching.packing import ShareCode
 
@@ -105,6 +107,8 @@ class AdmmSpec:
         Planned: how many rows clients are expected to have.
     aggregate
         Whether hosts release sums; duals need every client's own answer.
+    maskers, colluding
+        Sums over a cohort: how many hosts mask, and how many of them may collude.
     """
 
     n_clients: int
@@ -130,6 +134,8 @@ class AdmmSpec:
     intercept_units: int = 0
     client_rows: int = 0
     aggregate: Aggregate = Aggregate.NONE
+    maskers: int = 0
+    colluding: int = 0
     # Displacements and intercepts of full radius (see the module for their price). They follow from
     # the public numbers above and are asked for often.
     displacement: Release = field(init=False, repr=False, compare=False)
@@ -154,37 +160,24 @@ class AdmmSpec:
             raise ValueError("the loss must be squared or logistic")
         if not 8 <= self.radius_bits <= 30:
             raise ValueError("the radius must have 8 to 30 bits")
-        self._check_plan()
+        check_plan(self)
         if self.release_units < 1 or self.max_units > MAX_UNITS:
             raise ValueError("a participation needs a price that a ledger can hold")
         last = intercept_release(self) if self.intercept_rounds else None
         object.__setattr__(self, "displacement", self._displacement(WHOLE))
         object.__setattr__(self, "own_intercept", last)
         for code in (each.code for each in (self.displacement, last) if each is not None):
+            if self.maskers:
+                break  # words, which may wrap
             if code.step << (code.width - 1) > (MAX_STATE if self.max_terms == 1 else MAX_SUM):
                 raise ValueError(
                     "a participation costs too little: its noise would not fit the state"
                 )
 
-    def _check_plan(self) -> None:
-        """Refuse numbers of the planned variant that do not belong together."""
-        if self.aggregate is not Aggregate.NONE and self.variant is Variant.PAPER:
-            raise ValueError("duals need the answers of every client: the paper has no sums")
-        planned = (self.radii, self.intercept_rounds, self.intercept_units, self.client_rows)
-        if self.variant is not Variant.PLANNED:
-            if any(planned):
-                raise ValueError("radii, intercept rounds and rows belong to the planned variant")
-            return
-        if not self.intercept or self.radius_bits < 18:
-            raise ValueError("the planned variant has an intercept and at least 18 radius bits")
-        if not 1 <= self.client_rows <= MAX_CLIENTS:
-            raise ValueError("the planned variant needs the expected rows of a client")
-        if not 1 <= self.intercept_rounds <= min(self.n_clients, self.rounds - 1):
-            raise ValueError("a planned job has both kinds of rounds, and a client for each")
-        if len(self.radii) != self.steps or not all(1 <= each <= WHOLE for each in self.radii):
-            raise ValueError(f"every round of displacements has a radius in 1 .. {WHOLE}")
-        if self.intercept_units < 1:
-            raise ValueError("an intercept needs a price")
+    @property
+    def cohort_rules(self) -> CohortRules | None:
+        """How many maskers a secure sum has and needs; None if there are no such sums."""
+        return CohortRules(self.maskers, self.colluding) if self.maskers else None
 
     @property
     def dim(self) -> int:
@@ -197,7 +190,7 @@ class AdmmSpec:
         return self.rounds - self.intercept_rounds
 
     @property
-    def mechanism(self) -> DiscreteGaussian:
+    def mechanism(self) -> DiscreteGaussian | GaussianShare:
         """The noise of a displacement of full radius."""
         return self.displacement.mechanism
 

@@ -1,13 +1,17 @@
 """What clients are asked in a round: bounded integers, checked where they enter."""
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.core.arrays import IntArray
+from colonnade.core.errors import BadMessage
 from colonnade.methods.admm.spec import MAX_V
+from colonnade.methods.messages import int64s
+from colonnade.v1 import job_pb2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,3 +63,28 @@ class ClientTasks:
             b"admm step" + struct.pack("<II", round_, size) + point.tobytes() + version
             for round_, point in zip(self.rounds.tolist(), self.points.astype("<i8"), strict=True)
         ]
+
+
+def write_step(step: job_pb2.AdmmStep, asked: ClientTasks) -> None:
+    """Write what a party's clients are asked into a message."""
+    step.clients.extend(asked.clients.tolist())
+    step.rounds.extend(asked.rounds.tolist())
+    step.points = asked.points.astype("<i8", copy=False).tobytes()
+    step.step = asked.step
+
+
+def read_step(
+    step: job_pb2.AdmmStep, *, n_clients: int, point_size: Callable[[int], int]
+) -> ClientTasks:
+    """Decode what a party's clients are asked, or refuse it."""
+    clients, rounds = int64s(step.clients), int64s(step.rounds)
+    dim = point_size(step.step or (int(rounds.max()) if rounds.size else 1))
+    if rounds.size != clients.size or len(step.points) != 8 * clients.size * dim:
+        raise BadMessage(f"a task's points are not of the job's size {dim}")
+    if np.any(clients >= n_clients):
+        raise BadMessage(f"a task asks a client beyond the party's {n_clients}")
+    points = np.frombuffer(step.points, "<i8").reshape(clients.size, dim).astype(np.int64)
+    try:
+        return ClientTasks(clients, rounds, points, step.step)
+    except ValueError as error:
+        raise BadMessage(f"a task cannot be used: {error}") from None

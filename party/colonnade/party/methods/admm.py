@@ -73,7 +73,7 @@ class AdmmHost:
 
         Where the job has sums, clients that answer together are one sum with one noise.
         """
-        self._check(tasks)
+        self.check(tasks)
         released, declined = dict[int, Released](), list[int]()
         for part in self._parts(tasks):
             for client, reply in zip(part.clients.tolist(), self._answer(part), strict=True):
@@ -112,7 +112,7 @@ class AdmmHost:
         if self.spec.aggregate is Aggregate.HOST:
             return self.gate.release_sum(
                 requests,
-                lambda paid: self._sum(tasks, [row_of[key] for key in paid]),
+                lambda paid: self.sum(tasks, [row_of[key] for key in paid]),
                 encode=functools.partial(pack, release.code),
             )
         return self.gate.release_many(
@@ -127,7 +127,7 @@ class AdmmHost:
         exact = self.problems().displacements(paid.clients, paid.points, round_=tasks.round)
         return list(exact)
 
-    def _sum(self, tasks: ClientTasks, rows: Sequence[int]) -> IntArray:
+    def sum(self, tasks: ClientTasks, rows: Sequence[int]) -> IntArray:
         """Return the exact sum of the clipped displacements of those that have paid."""
         total: IntArray = np.sum(self._displacements(tasks, rows), axis=0, dtype=np.int64)
         return total
@@ -141,7 +141,7 @@ class AdmmHost:
         together = asked + b"".join(requests) + "\0".join(key.account for key in keys).encode()
         return [request + together for request in requests]
 
-    def _check(self, tasks: ClientTasks) -> None:
+    def check(self, tasks: ClientTasks) -> None:
         """Refuse tasks that do not fit the job, before anything is charged."""
         if not len(tasks):
             return  # nobody who was asked is here
@@ -172,21 +172,7 @@ class AdmmAnswers:
     @classmethod
     def of(cls, method: AdmmJobSpec, context: JobContext) -> "AdmmAnswers":
         """Build from context."""
-
-        @functools.cache
-        def problems() -> Problems:
-            columns, label = context.columns.features, context.columns.label
-            if label is None:
-                raise TypeError("every member of a job over clients holds its label")
-            # One matrix at a time: factorised, the clients' rows are not needed again.
-            clients = (Client(columns[:, rows], label[rows]) for rows in context.units.rows())
-            return factorise(clients, method.spec)
-
-        accounts, version = context.units.accounts(context.ledger), bytes.fromhex(context.version)
-        host = AdmmHost(
-            method.spec, context.job_id, problems, accounts, version, context.gate, context.ledger
-        )
-        return cls(host, context)
+        return cls(admm_host(method, context), context)
 
     def answer(self, round_: int, body: bytes) -> Replies:
         """Release what a task asks of clients."""
@@ -200,13 +186,35 @@ class AdmmAnswers:
         outside = {c for c in clients if (job, accounts[c]) not in admitted}
         there = [row for row, client in enumerate(clients) if client not in outside]
         if drop_out := self.context.drop_out:
-            there = [row for row in there if not self._away(round_, clients[row], drop_out)]
+            there = [
+                row for row in there if not is_away(job, round_, accounts[clients[row]], drop_out)
+            ]
         replies = self.host.answer(asked.only(np.array(there, np.int64)))
         kind = spec.release(asked.round).kind if len(asked) else replies.kind
         return Replies(kind, replies.released, [*sorted(outside), *replies.declined])
 
-    def _away(self, round_: int, client: int, chance: float) -> bool:
-        """Return whether a client is left out to try what then happens; the same at every retry."""
-        name = f"away {self.host.job} {round_} {self.host.accounts[client]}".encode()
-        coin = int.from_bytes(hashlib.sha256(name).digest()[:8], "little")
-        return coin < int(chance * 2**64)
+
+def admm_host(method: AdmmJobSpec, context: JobContext) -> AdmmHost:
+    """Return the clients of a party as a job asks them."""
+
+    @functools.cache
+    def problems() -> Problems:
+        columns, label = context.columns.features, context.columns.label
+        if label is None:
+            raise TypeError("every member of a job over clients holds its label")
+        # One matrix at a time: factorised, the clients' rows are not needed again.
+        clients = (Client(columns[:, rows], label[rows]) for rows in context.units.rows())
+        return factorise(clients, method.spec)
+
+    accounts, version = context.units.accounts(context.ledger), bytes.fromhex(context.version)
+    return AdmmHost(
+        method.spec, context.job_id, problems, accounts, version, context.gate, context.ledger
+    )
+
+
+def is_away(job: str, round_: int, account: str, chance: float) -> bool:
+    """Return whether somebody is left out to try what then happens; the same at every retry."""
+    coin = int.from_bytes(
+        hashlib.sha256(f"away {job} {round_} {account}".encode()).digest()[:8], "little"
+    )
+    return coin < int(chance * 2**64)

@@ -13,6 +13,8 @@ from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
 from colonnade.party.data.columns import Columns
 from colonnade.party.data.units import Units, WholeTable
+from colonnade.party.engine.base import Engine
+from colonnade.party.engine.local import LOCAL
 from colonnade.party.methods.sealed_keys import KeyStore
 from colonnade.wire.codec import Answer
 
@@ -41,6 +43,7 @@ class JobContext:
     pins: Mapping[str, bytes] = field(default_factory=dict)  # peers' ledger keys, from the policy
     keys: KeyStore | None = None  # where secret keys of sealed exchanges are
     scores: ReceivedScores | None = None  # what it was sent
+    engine: Engine = LOCAL  # where sums over rows are computed
     drop_out: float = 0.0  # share of its clients that a host leaves out, to try what then happens
 
     def request(self, body: bytes) -> bytes:

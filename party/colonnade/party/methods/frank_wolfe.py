@@ -14,16 +14,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from colonnade.core.arrays import Int16Array, IntArray
+from colonnade.core.arrays import IntArray
 from colonnade.core.errors import BadMessage
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger, Released
-from colonnade.linear.kernels import score
-from colonnade.linear.sums import sums
-from colonnade.methods.column_moments import moments_of, shared_column
+from colonnade.methods.column_moments import moments_of
 from colonnade.methods.frank_wolfe.codec import task_from_bytes
-from colonnade.methods.frank_wolfe.residual import TaskParameters, residual
+from colonnade.methods.frank_wolfe.residual import TaskParameters
 from colonnade.methods.frank_wolfe.spec import (
     LABEL,
     MEANS,
@@ -35,7 +33,10 @@ from colonnade.methods.frank_wolfe.spec import (
     encode_choice,
 )
 from colonnade.party.data.columns import Columns
+from colonnade.party.engine.base import Engine
+from colonnade.party.engine.local import LOCAL
 from colonnade.party.methods.base import JobContext
+from colonnade.party.methods.own_rows import OwnRows
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.sketching.packing import ShareCode
 from colonnade.sketching.sparse import Sketch
@@ -53,6 +54,7 @@ class FrankWolfeParty:
     columns: Columns
     gate: Gate
     ledger: Ledger
+    engine: Engine = LOCAL
     # Rounds whose stored share was looked up already, and its feature.
     _shared: dict[int, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -61,17 +63,15 @@ class FrankWolfeParty:
         kinds = self.spec.opening(self.block)
         if not kinds:
             raise BadMessage("this job asks nothing of this party before its first round")
-        label = self._label()
+        self._rows.check()
         released = []
         if MEANS in kinds:
             made = self.spec.means(self.block)
             released.append(self._release(0, MEANS, request, made, self._sums))
-        if LABEL in kinds and label is not None:
+        if LABEL in kinds and self.block.holds_label:
             made = self.spec.label_share(self.sketch)
             place = len(self.block.features)
-            released.append(
-                self._release(0, LABEL, request, made, lambda: self._sketch(label, place))
-            )
+            released.append(self._release(0, LABEL, request, made, lambda: self._sketch(place)))
         return released
 
     def choose(
@@ -81,11 +81,10 @@ class FrankWolfeParty:
         self._check_task(round_, public, candidates)
         shared = self.shared(before=round_)
         allowed = self._allowed(shared, candidates)
-        label = self._label()
+        self._rows.check()
 
         def scores() -> IntArray:
-            rows = residual(self.columns.features, label, public, self.sketch)
-            return score(self.columns.features, rows)[allowed]
+            return self._rows.scores(public, self.sketch)[allowed]
 
         def encode(choice: IntArray) -> bytes:
             return encode_choice(int(allowed[choice[0]]), int(choice[1]))
@@ -96,9 +95,8 @@ class FrankWolfeParty:
         full = len(shared) >= self.block.shares or self.spec.is_local(round_)
         if feature in shared or full:
             return [picked]
-        column = self.columns.features[feature]
         made = self.spec.share(self.sketch)
-        share = self._release(round_, SHARE, request, made, lambda: self._sketch(column, feature))
+        share = self._release(round_, SHARE, request, made, lambda: self._sketch(feature))
         return [picked, share]
 
     def shared(self, *, before: int) -> frozenset[int]:
@@ -115,12 +113,9 @@ class FrankWolfeParty:
                 self._shared[round_] = feature
         return frozenset(feature for round_, feature in self._shared.items() if round_ < before)
 
-    def _label(self) -> Int16Array | None:
-        if not self.block.holds_label:
-            return None
-        if self.columns.label is None:
-            raise BadMessage("the job counts on this party's label but its table has none")
-        return self.columns.label
+    @property
+    def _rows(self) -> OwnRows:
+        return OwnRows(self.columns, self.block.holds_label, False, self.engine)
 
     def _release(
         self,
@@ -136,24 +131,20 @@ class FrankWolfeParty:
 
     def _sums(self) -> IntArray:
         """Return the sums of the columns in the order of the job, label last, then of squares."""
-        columns, label = list(self.columns.features), self._label()
-        if label is not None and self.spec.sums_label(self.block):
-            columns.append(label)
-        pairs = [sums(column) for column in columns]
-        return np.array([part for half in zip(*pairs, strict=True) for part in half], np.int64)
+        return self._rows.sums(label=self.spec.sums_label(self.block))
 
-    def _sketch(self, column: Int16Array, place: int) -> IntArray:
+    def _sketch(self, place: int) -> IntArray:
         """Return the exact sketch of a column, number ``place`` among the moments."""
-        if self.spec.mean_units:
-            body = self.ledger.stored(ReleaseKey(self.job, 0, MEANS))
-            if body is None:
-                raise BadMessage("the job's opening was not answered; nothing can be shared before")
-            mechanism, code = self.spec.means(self.block)
-            known = moments_of(code.decode(body.body), self.spec.n_rows, mechanism)
-            mean, deviation = float(known.mean[place]), float(known.deviation[place])
-            column = shared_column(column, mean, deviation, self.spec.share_clip)
-        exact: IntArray = self.sketch.apply(column.reshape(1, -1))[0]
-        return exact
+        if not self.spec.mean_units:
+            return self._rows.share(place, self.sketch, clip=0.0)
+        body = self.ledger.stored(ReleaseKey(self.job, 0, MEANS))
+        if body is None:
+            raise BadMessage("the job's opening was not answered; nothing can be shared before")
+        mechanism, code = self.spec.means(self.block)
+        known = moments_of(code.decode(body.body), self.spec.n_rows, mechanism)
+        mean, deviation = float(known.mean[place]), float(known.deviation[place])
+        clip = self.spec.share_clip
+        return self._rows.share(place, self.sketch, mean=mean, deviation=deviation, clip=clip)
 
     def _check_task(self, round_: int, public: TaskParameters, candidates: tuple[int, ...]) -> None:
         """Refuse a task that does not fit the job, before anything is charged."""
@@ -189,7 +180,14 @@ class FrankWolfeAnswers:
         """Build from context."""
         block, sketch = spec.block(context.party), spec.sketch(context.job_id)
         party = FrankWolfeParty(
-            spec, context.job_id, block, sketch, context.columns, context.gate, context.ledger
+            spec,
+            context.job_id,
+            block,
+            sketch,
+            context.columns,
+            context.gate,
+            context.ledger,
+            context.engine,
         )
         return cls(party, context)
 

@@ -17,16 +17,14 @@ from colonnade.core.errors import BadMessage
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger, Released
-from colonnade.linear.ball import triangle
-from colonnade.linear.kernels import score
 from colonnade.methods.base import Part
-from colonnade.methods.frank_wolfe.residual import residual
 from colonnade.methods.frank_wolfe.spec import encode_choice
 from colonnade.methods.moments.codec import task_from_bytes
-from colonnade.methods.moments.rows import inner_products
 from colonnade.methods.moments.spec import CROSS, GRAM, MARGINALS, MEANS, SCREEN, MomentsSpec, Stage
 from colonnade.methods.moments.tasks import Task
 from colonnade.party.data.columns import Columns
+from colonnade.party.engine.base import Engine
+from colonnade.party.engine.local import LOCAL
 from colonnade.party.methods.base import JobContext
 from colonnade.party.methods.own_rows import OwnRows
 from colonnade.sketching.sparse import Sketch
@@ -44,6 +42,7 @@ class MomentsParty:
     columns: Columns
     gate: Gate
     ledger: Ledger
+    engine: Engine = LOCAL
 
     def answer(self, task: Task, request: bytes) -> list[Released]:
         """Release what a task asks for; ``request`` binds the ledger to what was received."""
@@ -77,7 +76,7 @@ class MomentsParty:
         (kind,) = self.spec.round_kinds(task.round, self.part)
 
         def compute() -> IntArray:
-            return self.sketch.apply(self._rows.project(task.projection)).reshape(-1)
+            return self._rows.sketches(task.projection, self.sketch)
 
         return [self._release(task.round, kind, request, compute)]
 
@@ -88,10 +87,7 @@ class MomentsParty:
             raise BadMessage("a task of screening has no coefficients")
 
         def compute() -> IntArray:
-            rows = residual(self.columns.features, self._rows.label(), public, self.sketch)
-            if (present := self._rows.present()) is not None:
-                rows = rows * present
-            return score(self.columns.features, rows)[allowed]
+            return self._rows.scores(public, self.sketch)[allowed]
 
         def encode(choice: IntArray) -> bytes:
             return encode_choice(int(allowed[choice[0]]), int(choice[1]))
@@ -104,7 +100,7 @@ class MomentsParty:
         """Release the Gram matrix and, without the label, the features' products with it."""
 
         def compute() -> IntArray:
-            return triangle(self._rows.project(task.projection))
+            return self._rows.gram(task.projection)
 
         released = [self._release(task.round, GRAM, request, compute)]
         if not self.part.holds_label:
@@ -121,7 +117,7 @@ class MomentsParty:
             raise BadMessage("a task of inner products has no sketches")
 
         def compute() -> IntArray:
-            return inner_products(self._rows.project(task.projection), sketches, self.sketch)
+            return self._rows.inner(task.projection, sketches, self.sketch)
 
         return self._release(task.round, kind, request, compute)
 
@@ -134,7 +130,7 @@ class MomentsParty:
 
     @property
     def _rows(self) -> OwnRows:
-        return OwnRows(self.columns, self.part.holds_label, self.spec.presence)
+        return OwnRows(self.columns, self.part.holds_label, self.spec.presence, self.engine)
 
     def _allowed(self, candidates: tuple[int, ...]) -> IntArray:
         n_features = len(self.part.features)
@@ -182,7 +178,14 @@ class MomentsAnswers:
         """Build from context."""
         part, sketch = spec.part(context.party), spec.sketch(context.job_id)
         party = MomentsParty(
-            spec, context.job_id, part, sketch, context.columns, context.gate, context.ledger
+            spec,
+            context.job_id,
+            part,
+            sketch,
+            context.columns,
+            context.gate,
+            context.ledger,
+            context.engine,
         )
         return cls(party, context)
 

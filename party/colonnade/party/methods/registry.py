@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from colonnade.core.errors import PolicyRefused
+from colonnade.methods.admm.job_spec import AdmmJobSpec
 from colonnade.methods.admm.method import ADMM
 from colonnade.methods.evaluation.method import EVALUATION
 from colonnade.methods.frank_wolfe.method import FRANK_WOLFE
@@ -12,6 +13,7 @@ from colonnade.methods.moments.method import MOMENTS
 from colonnade.methods.sealed.method import SEALED_METHOD
 from colonnade.methods.sealed.ring import available
 from colonnade.party.methods.admm import AdmmAnswers
+from colonnade.party.methods.admm_cohort import CohortAnswers
 from colonnade.party.methods.base import Answers, JobContext
 from colonnade.party.methods.evaluation import EvaluationAnswers
 from colonnade.party.methods.frank_wolfe import FrankWolfeAnswers
@@ -41,9 +43,16 @@ def answers_of(job: Job, context: JobContext) -> Answers:
     return side_of(job.kind)(job.method, context)
 
 
+def _admm(method: AdmmJobSpec, context: JobContext) -> Answers:
+    """Return the side of a host: its clients' answers, their sum, or their sum under masks."""
+    if (rules := method.spec.cohort_rules) is not None:
+        return CohortAnswers.of(method, rules, context)
+    return AdmmAnswers.of(method, context)
+
+
 register(FRANK_WOLFE.kind, FrankWolfeAnswers.of)
 register(MOMENTS.kind, MomentsAnswers.of)
-register(ADMM.kind, AdmmAnswers.of)
+register(ADMM.kind, _admm)
 register(EVALUATION.kind, EvaluationAnswers.of)
 if available():  # the extra ``sealed``; a party without it does not offer the method
     register(SEALED_METHOD.kind, SealedAnswers.of)

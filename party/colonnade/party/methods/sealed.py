@@ -11,20 +11,15 @@ of all that was relayed with its task.
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
-
-import numpy as np
+from functools import partial
 
 from colonnade.core.arrays import IntArray
 from colonnade.core.errors import BadMessage, PolicyRefused
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger, Released
-from colonnade.linear.ball import Projection, triangle
 from colonnade.methods.base import Part
-from colonnade.methods.sealed import charges
 from colonnade.methods.sealed.codec import task_from_bytes
-from colonnade.methods.sealed.geometry import SHIELD_UNIT
 from colonnade.methods.sealed.kinds import (
     GRAM,
     LABEL,
@@ -32,30 +27,30 @@ from colonnade.methods.sealed.kinds import (
     PRODUCTS,
     REPLY,
     SEAL,
-    SHIELD,
     WIDE,
     Stage,
     numbered,
     parsed,
 )
-from colonnade.methods.sealed.packing import Layout, pack
+from colonnade.methods.sealed.packing import Layout
 from colonnade.methods.sealed.ring import Ring, seal_ring
 from colonnade.methods.sealed.scheme import (
     Ciphertexts,
-    KeyContext,
     Multipliers,
     SecretKey,
     multiplied,
     opened,
-    uncovered,
 )
 from colonnade.methods.sealed.spec import SealedSpec
-from colonnade.methods.sealed.tasks import Task, check_task, digest_of, statement
+from colonnade.methods.sealed.tasks import Task, check_task, digest_of
 from colonnade.party.data.columns import Columns
+from colonnade.party.engine.base import Engine
+from colonnade.party.engine.local import LOCAL
 from colonnade.party.methods.base import JobContext
-from colonnade.party.methods.own_rows import OwnRows
 from colonnade.party.methods.sealed_keys import KeyStore
-from colonnade.party.methods.sealed_peers import Peers, context_of
+from colonnade.party.methods.sealed_peers import Peers
+from colonnade.party.sealed.rows import SealedRows
+from colonnade.party.sealed.sealing import Sealing
 from colonnade.privacy.ring_noise import HOSTILE
 from colonnade.wire.codec import Releases
 
@@ -73,11 +68,12 @@ class SealedParty:
     peers: Peers
     keys: KeyStore
     ring: Ring
+    engine: Engine = LOCAL
 
     def answer(self, task: Task, request: bytes) -> list[Released]:
         """Release what a task asks for; ``request`` binds the ledger to what was received."""
         check_task(self.spec, self.part, task)
-        self._rows.check()  # a table without what is asked is refused before anything is charged
+        self.rows.own.check()  # a table without what is asked is refused before anything is charged
         request += b"".join(hashlib.sha256(each.body).digest() for each in task.relayed)
         answers: dict[Stage, Callable[[Task, bytes], list[Released]]] = {
             Stage.MEANS: self._means,
@@ -88,10 +84,7 @@ class SealedParty:
             Stage.REPLY: partial(self._multiply, sealed=SEAL, kind=REPLY),
             Stage.OPEN: partial(self._open, sealed=SEAL, replied=REPLY),
         }
-        stage = self.spec.stages()[task.round]
-        if stage in (Stage.SEAL, Stage.REPLY):
-            self._put_shield(task.projection)
-        return answers[stage](task, request)
+        return answers[self.spec.stages()[task.round]](task, request)
 
     def end(self) -> None:
         """Erase the job's keys."""
@@ -103,21 +96,28 @@ class SealedParty:
         """Release sums of the columns in the order of the job, label last, then of squares."""
 
         def compute() -> IntArray:
-            return self._rows.sums(label=True)
+            return self.rows.own.sums(label=True)
 
         return [self._statistic(task, MEANS, request, compute)]
 
     def _tables(self, task: Task, request: bytes, *, statistic: str, sealed: str) -> list[Released]:
         """Release a Gram matrix and seal columns, whichever the round asks for."""
         kinds, released = self.spec.round_kinds(task.round, self.part), []
+        if sealed == SEAL:
+            self.rows.put_shield(task.projection, self.gate)
         if statistic in kinds:
 
             def compute() -> IntArray:
-                return triangle(self._rows.project(task.projection))
+                return self.rows.own.gram(task.projection)
 
             released.append(self._statistic(task, statistic, request, compute))
         bodies = [kind for kind in kinds if parsed(kind)[0] == sealed]
-        return [*released, *self._seal(task, sealed, bodies, request)]
+        projection = task.label if sealed == LABEL else task.projection
+        steps = partial(self.rows.steps, sealed, projection, self.ledger)
+        return [
+            *released,
+            *self.sealing.bodies(task.round, sealed, bodies, request=request, steps=steps),
+        ]
 
     def _statistic(
         self, task: Task, kind: str, request: bytes, compute: Callable[[], IntArray]
@@ -125,69 +125,6 @@ class SealedParty:
         mechanism, code = self.spec.made(self.part, kind)
         key = ReleaseKey(self.job, task.round, kind)
         return self.gate.release(key, request, mechanism, compute, encode=code.encode)
-
-    # -- sealing ----------------------------------------------------------------------------------
-
-    def _seal(self, task: Task, base: str, kinds: list[str], request: bytes) -> list[Released]:
-        """Release sealed columns, a body of polynomials at a time."""
-        layout = self.spec.layout(base, self.part)
-        projection = task.label if base == LABEL else task.projection
-        messages = cache(lambda: layout.messages(self._steps(base, projection)))
-        released = []
-        for kind, body in zip(kinds, layout.bodies() if kinds else (), strict=True):
-            key = ReleaseKey(self.job, task.round, kind)
-            if self.ledger.has(key):  # replayed, if it was the same request; its key may be gone
-                mechanism = self.ledger.state.charges[key].mechanism
-                released.append(self.gate.release(key, request, mechanism, _never))
-            else:
-                released.append(self._seal_body(key, request, base, body, messages))
-        return released
-
-    def _seal_body(
-        self,
-        key: ReleaseKey,
-        request: bytes,
-        base: str,
-        body: tuple[int, int, int],
-        messages: Callable[[], IntArray],
-    ) -> Released:
-        group, first, last = body
-        context = context_of(self.job, self.part, base, group)
-        secret = self._key(key, context)
-        mechanism = charges.ciphertext(
-            last - first, key=secret.name(context), peers=self.spec.peers(self.part)
-        )
-
-        def compute() -> IntArray:
-            mine = messages()[group, first:last]
-            return uncovered(secret, context, mine, first=first, ring=self.ring)
-
-        encode = partial(self._signed, key, secret.seed)
-        return self.gate.release(key, request, mechanism, compute, encode=encode)
-
-    def _key(self, release: ReleaseKey, context: KeyContext) -> SecretKey:
-        """Return the key of sealed columns, made and written before anything is sealed with it."""
-        if (found := self.keys.load(context)) is not None:
-            return found
-        if release in self.ledger.state.charges:
-            # Charged, then killed, then without its key: the entry names another than a new one.
-            raise BadMessage("the key of this exchange was erased; submit a new job")
-        made = SecretKey.draw(self.gate.noise)
-        self.keys.save(context, made)
-        return made
-
-    def _signed(self, key: ReleaseKey, head: bytes, value: IntArray, *, answers: str = "") -> bytes:
-        """Return packed coefficients after ``head``, and this ledger's signature on all of it."""
-        payload = head + pack(value)
-        said = statement(
-            job=key.job,
-            round_=key.round,
-            party=self.part.party,
-            kind=key.kind,
-            payload=payload,
-            answers=answers,
-        )
-        return payload + self.ledger.sign(said)
 
     # -- products ---------------------------------------------------------------------------------
 
@@ -197,9 +134,12 @@ class SealedParty:
         sealers = [self.spec.parts[parsed(each)[1]] for each in kinds]
         wanted = [pair for sealer in sealers for pair in self.peers.sealed_kinds(sealed, sealer)]
         bodies = self.peers.take(task.relayed, wanted)
-        # All are checked before the first is charged.
+        # All are checked before anything is charged, the shield included.
         found = [self.peers.ciphertexts(bodies, sealed, sealer) for sealer in sealers]
-        steps = Multipliers(lambda: self._steps(kind, task.projection), self.ring)
+        if sealed == SEAL:
+            self.rows.put_shield(task.projection, self.gate)
+        rows = partial(self.rows.steps, kind, task.projection, self.ledger)
+        steps = Multipliers(rows, self.ring)
         return [
             self._reply(task, each, request, *taken, steps)
             for each, taken in zip(kinds, found, strict=True)
@@ -223,7 +163,7 @@ class SealedParty:
             ReleaseKey(self.job, task.round, kind),
             self.spec.mechanism(kind, self.part),
         )
-        encode = partial(self._signed, key, b"", answers=answers)
+        encode = partial(self.sealing.signed, key, b"", answers=answers)
         return self.gate.release(key, request, mechanism, compute, encode=encode)
 
     def _open(self, task: Task, request: bytes, *, sealed: str, replied: str) -> list[Released]:
@@ -234,7 +174,7 @@ class SealedParty:
         wanted = [(replier.party, reply_kind) for replier in repliers]
         bodies = self.peers.take(task.relayed, wanted)
         answers = self._sealed_digest(sealed)
-        keys = self._opening_keys(sealed)
+        keys = self.sealing.opening_keys(sealed)
         replies = [
             self.peers.reply(
                 bodies[replier.party, reply_kind],
@@ -280,59 +220,15 @@ class SealedParty:
             bodies.append(stored.body)
         return digest_of(bodies)
 
-    def _opening_keys(self, base: str) -> list[SecretKey]:
-        groups = range(self.spec.layout(base, self.part).groups)
-        found = [self.keys.load(context_of(self.job, self.part, base, each)) for each in groups]
-        keys = [key for key in found if key is not None]
-        if len(keys) != len(groups):
-            raise BadMessage("the key of this exchange was erased; submit a new job")
-        return keys
-
-    # -- rows -------------------------------------------------------------------------------------
-
-    def _steps(self, base: str, projection: Projection | None) -> IntArray:
-        """Return own rows as steps, for sealing or multiplying."""
-        return self.spec.rows(base, self.part).scale.scaled(self._buckets(base, projection))
-
-    def _buckets(self, base: str, projection: Projection | None) -> IntArray:
-        """Return sums of own rows, with the shield's noise if the job has one here."""
-        stored = None if self.spec.shield(self.part) is None else self.ledger.stored(self._shield)
-        if stored is None:
-            return self._sums(base, projection)
-        noisy = np.frombuffer(stored.body, "<i2").astype(np.int64) * SHIELD_UNIT
-        return noisy.reshape(self.spec.n_gram(self.part), -1)
-
-    def _sums(self, base: str, projection: Projection | None) -> IntArray:
-        scale = self.spec.rows(base, self.part).scale
-        return scale.sums(self._rows.project(projection), self.spec.seed(self.job))
-
-    def _put_shield(self, projection: Projection | None) -> None:
-        """Put the shield's noise on all buckets, once, before anything else is charged.
-
-        Privacy: noisy buckets are stored and never sent. The ledger binds them to the projection,
-        so that what is sealed and what is multiplied is the same; another is refused.
-        """
-        mechanism = self.spec.shield(self.part)
-        if mechanism is None or projection is None:
-            return
-
-        def compute() -> IntArray:
-            return self._sums(SEAL, projection).reshape(-1)
-
-        def encode(noisy: IntArray) -> bytes:
-            units = (noisy + SHIELD_UNIT // 2) // SHIELD_UNIT
-            return np.clip(units, -(2**15), 2**15 - 1).astype("<i2").tobytes()
-
-        request = projection.coef.tobytes() + projection.offset.tobytes()
-        self.gate.release(self._shield, request, mechanism, compute, encode=encode)
+    @property
+    def rows(self) -> SealedRows:
+        """Own rows, as they are sealed or multiplied."""
+        return SealedRows(self.spec, self.job, self.part, self.columns, self.engine)
 
     @property
-    def _shield(self) -> ReleaseKey:
-        return ReleaseKey(self.job, self.spec.round_of(Stage.SEAL), SHIELD, HOSTILE)
-
-    @property
-    def _rows(self) -> OwnRows:
-        return OwnRows(self.columns, self.part.holds_label, self.spec.presence)
+    def sealing(self) -> Sealing:
+        """What seals own columns and signs what goes to peers."""
+        return Sealing(self.spec, self.job, self.part, self.gate, self.ledger, self.keys, self.ring)
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,6 +260,7 @@ class SealedAnswers:
             peers=Peers(spec, context.job_id, context.pins),
             keys=context.keys,
             ring=seal_ring(),
+            engine=context.engine,
         )
         return cls(party, context)
 
@@ -372,8 +269,3 @@ class SealedAnswers:
         spec, part = self.party.spec, self.party.part
         task = task_from_bytes(body, round_=round_, n_columns=spec.n_wide(part))
         return Releases(self.party.answer(task, self.context.request(body)))
-
-
-def _never() -> IntArray:
-    """Stand for what is not computed: the release is stored."""
-    raise ValueError("a stored release is replayed")

@@ -122,7 +122,7 @@ class FederatedAdmm:
         return self.solver.spares(state)
 
     def shortage(self, state: AdmmState, answers: Mapping[str, ClientAnswers]) -> str:
-        """Say what the open round lacks."""
+        """Describe what the open round lacks."""
         count = int(np.count_nonzero(state.answered))
         count += sum(len(said.bodies) for said in answers.values())
         spec, round_ = self.method.spec, min(state.round, self.method.spec.rounds)

@@ -119,6 +119,9 @@ def counted(state: AdmmState, said: ClientAnswers) -> IntArray:
 
 def unpacked(spec: AdmmSpec, round_: int, said: ClientAnswers) -> IntArray:
     """Return the displacements, of clients or of sums; who is in a sum has no bytes of its own."""
+    if spec.maskers:  # what was opened of a secure sum: words
+        words = [np.frombuffer(body, "<i8").astype(np.int64) for body in said.bodies if body]
+        return np.stack(words) if words else np.empty((0, spec.dim), np.int64)
     return unpack_many(spec.release(round_).code, [body for body in said.bodies if body])
 
 

@@ -53,6 +53,7 @@ class AdmmCoordinator:
     """Steps of one job; clients are numbered in the order of the job."""
 
     spec: AdmmSpec
+    hosts: tuple[int, ...] = ()  # clients of each host, where every host must have one asked
     rule: Rule = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -102,6 +103,8 @@ class AdmmCoordinator:
             below = int((drawn[free] < threshold).sum())
             count = min(max(below, size.minimum), spec.max_sampled)
         count -= int(np.count_nonzero(state.answered))
+        if self.hosts:
+            return _spread(drawn, free, count, self.hosts)
         asked = state.owed == state.round
         first = _smallest(drawn, np.flatnonzero(free & ~asked), count)
         if first.size == count or not asked.any():
@@ -265,6 +268,24 @@ def _smallest(drawn: NDArray[np.uint64], pool: IntArray, count: int) -> IntArray
     numbers = drawn[pool]
     least: IntArray = pool[numbers <= np.partition(numbers, count - 1)[count - 1]][:count]
     return least
+
+
+def _spread(
+    drawn: NDArray[np.uint64], free: NDArray[np.bool_], count: int, hosts: tuple[int, ...]
+) -> IntArray:
+    """Return the smallest of each host, in proportion to its clients and one at least.
+
+    So hosts run out of clients that may be asked at the same time, and none is without one before.
+    """
+    sizes, ends = np.array(hosts), np.cumsum(hosts)
+    quota = np.maximum(1, count * sizes // sizes.sum())
+    first = ends - sizes
+    order = np.argsort(drawn[first], kind="stable")
+    quota[order[: max(0, count - int(quota.sum()))]] += 1
+    each = zip(first.tolist(), ends.tolist(), quota.tolist(), strict=True)
+    return np.concatenate(
+        [_smallest(drawn, a + np.flatnonzero(free[a:b]), wanted) for a, b, wanted in each]
+    )
 
 
 def _kept(past: Mapping[int, IntArray], owed: IntArray) -> dict[int, IntArray]:

@@ -6,7 +6,7 @@ enforces; it is computed from the job's public numbers, and its premises stand b
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,12 @@ from colonnade.data.model import LinearModel
 from colonnade.methods.admm.accounting import CENTRAL_LABEL, CENTRAL_PREMISES, central_epsilons
 from colonnade.methods.admm.choices import Aggregate
 from colonnade.methods.admm.releases import DISPLACEMENT
-from colonnade.privacy.accounting import epsilon_of, rho_from_units
+from colonnade.methods.admm.secure.claims import alone_units, cohort_promise
+from colonnade.methods.admm.secure.exchanges import FREE_KINDS, Exchange, free_bytes, number_of
+from colonnade.privacy.accounting import epsilon_of, format_units, rho_from_units
 from colonnade.server.methods.admm.job import FederatedAdmm
+from colonnade.server.methods.admm.opening import SumState
+from colonnade.server.methods.admm.secure_sum import SecureSumAdmm
 from colonnade.server.methods.admm.state import AdmmState
 from colonnade.server.methods.base import Findings
 from colonnade.server.store.base import IterateRow
@@ -98,16 +102,61 @@ def history_of(
 
 
 def admm_findings(
-    algorithm: FederatedAdmm, states: Iterable[tuple[IterateRow, AdmmState]], *, is_open: bool
+    algorithm: FederatedAdmm | SecureSumAdmm,
+    states: Iterable[tuple[IterateRow, Any]],
+    *,
+    is_open: bool,
 ) -> Findings:
     """Return what a report says of the rounds and of the clients."""
-    history = history_of(algorithm, states, is_open=is_open)
+    if isinstance(algorithm, SecureSumAdmm):
+        return _of_secure_sums(algorithm, states, is_open=is_open)
+    return _findings(algorithm, history_of(algorithm, states, is_open=is_open))
+
+
+def _findings(algorithm: FederatedAdmm, history: History) -> Findings:
     return Findings(
         models=[(point.done, point.model) for point in history.points],
         section=clients_of(algorithm, history),
         round_of=history.round_of,
         uplink=uplink_by_client(algorithm, history.last),
     )
+
+
+def _of_secure_sums(
+    algorithm: SecureSumAdmm, states: Iterable[tuple[IterateRow, SumState]], *, is_open: bool
+) -> Findings:
+    """Return what a report says of attempts: five exchanges are one drawing."""
+    drawings = ((row, each.admm) for row, each in states if each.exchange is Exchange.ANNOUNCE)
+    history = history_of(algorithm.whole, drawings, is_open=is_open)
+    found = _findings(algorithm.whole, history)
+    round_of = {
+        number_of(drawing, exchange): round_
+        for drawing, round_ in history.round_of.items()
+        for exchange in Exchange
+    }
+    spec, delta = algorithm.whole.method.spec, algorithm.whole.job.delta
+    most = f"At most {format_units(spec.max_units, delta)} for all rows of a client."
+    section = {**found.section, "cohort": _secure(algorithm, delta)}
+    return replace(
+        found,
+        section=section,
+        round_of=round_of,
+        statement=f"{most} {cohort_promise(spec, delta)}",
+    )
+
+
+def _secure(algorithm: SecureSumAdmm, delta: float) -> dict[str, Any]:
+    """Return who a secure sum needs, and what is left if everybody else colludes."""
+    rules, units = algorithm.rules, alone_units(algorithm.whole.method.spec)
+    rho = rho_from_units(units)
+    return {
+        "holds": "if named peers follow the protocol",
+        "maskers": rules.maskers,
+        "colluding": rules.colluding,
+        "threshold": rules.threshold,
+        "honest": rules.honest,
+        "alone": {"units": units, "rho": rho, "epsilon": epsilon_of(rho, delta)},
+    }
 
 
 def _drawn(algorithm: FederatedAdmm, state: AdmmState) -> IntArray:
@@ -176,6 +225,10 @@ def uplink_by_client(algorithm: FederatedAdmm, last: AdmmState) -> dict[str, Any
     }
     intercepts = spec.n_clients if spec.intercept_rounds else 0
     most = spec.payload_bytes(spec.n_clients * spec.max_participations, intercepts)
+    if (rules := spec.cohort_rules) is not None:  # a masker's exchanges, every attempt needed
+        free = sum(free_bytes(kind, rules) for kind in FREE_KINDS.values())
+        each = free + max(spec.body_bytes, spec.intercept_bytes)
+        most = rules.maskers * algorithm.method.max_attempts * each
     return {
         "predicted_most_bytes": most,
         "clients": {
