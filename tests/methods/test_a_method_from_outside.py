@@ -39,10 +39,10 @@ from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.gate import Gate
 from colonnade.methods import registry as methods
 from colonnade.methods.job import Job, job_id
-from colonnade.party import runtime
 from colonnade.party.data.columns import columns_for
 from colonnade.party.methods import registry as parties
 from colonnade.party.methods.base import JobContext
+from colonnade.party.vault import party as vault_party
 from colonnade.report import write_report
 from colonnade.server.methods import registry as coordinators
 from colonnade.server.methods.registry import CoordinatorSide, algorithm_of
@@ -181,8 +181,8 @@ def check_report(report: dict[str, Any], job: Job) -> None:
 def test_a_coordinator_that_dies_at_every_commit_ends_with_the_same_bits(
     made: Federation, job: Job, after: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runtime, "_FIRST_WAIT_S", 0.03)
-    monkeypatch.setattr(runtime, "_LONGEST_WAIT_S", 0.2)
+    monkeypatch.setattr(vault_party, "_FIRST_WAIT_S", 0.03)
+    monkeypatch.setattr(vault_party, "_LONGEST_WAIT_S", 0.2)
     name, url, port = job_id(job_to_bytes(job)), f"sqlite:///{tmp_path}/hub.db", free_port()
 
     async def life(store: Database) -> bytes | None:

@@ -44,7 +44,7 @@ from colonnade.party.data.dataset import Dataset, open_dataset
 from colonnade.party.data.ingest import ingest
 from colonnade.party.data.reading.sources import FileSource
 from colonnade.party.policy_file import load_policy
-from colonnade.party.vault import Vault
+from colonnade.party.vault.vault import Vault
 from colonnade.privacy.accounting import RHO_UNIT, units_down
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.privacy.simulation import SeededNoise
@@ -403,7 +403,8 @@ def test_a_job_that_names_other_groups_or_encodings_is_refused(
     job = job_on(vault)
     member = job.members[0]
     assert (member.groups, len(member.encodings)) == (GROUPS, 7)
-    vault._check_table(job)
+    check = vault._over_columns.check_table
+    check(job)
     wrong = [
         ("", *member.groups[1:-1], "all"),
         ("everything",) * len(NAMES),  # would make the noise of all columns that of two
@@ -411,15 +412,15 @@ def test_a_job_that_names_other_groups_or_encodings_is_refused(
     ]
     for groups in wrong:
         with pytest.raises(BadMessage, match="disagree on the group"):
-            vault._check_table(replace_groups(job, groups))
+            check(replace_groups(job, groups))
     with pytest.raises(BadMessage, match="another order"):
-        vault._check_table(replace(job, members=(replace(member, alignment="ab" * 32),)))
+        check(replace(job, members=(replace(member, alignment="ab" * 32),)))
     other = replace(member, encodings=(*member.encodings[1:],))
-    vault._check_table(replace(job, members=(other,)))  # saying less is allowed
+    check(replace(job, members=(other,)))  # saying less is allowed
     changed = parse_schema(SCHEMA.replace("north", "nord"), origin="s").encodings[1]
     other = replace(member, encodings=(changed,))
     with pytest.raises(BadMessage, match="in another way"):
-        vault._check_table(replace(job, members=(other,)))
+        check(replace(job, members=(other,)))
 
 
 @pytest.mark.parametrize(("method", "field"), [("moments", "parts"), ("frank-wolfe", "blocks")])

@@ -210,6 +210,8 @@ class Method(Generic[S]):
         The ledger account that pays, where the unit of privacy is a record.
     fits
         Whether a job fits its model, and so may keep rows out of the fit.
+    promise
+        Return what is promised at a delta, in words, where it rests on more than the party itself.
     """
 
     kind: str
@@ -228,6 +230,7 @@ class Method(Generic[S]):
     model: bool = True
     account: str = ""
     fits: bool = True
+    promise: Callable[[S, float], str] = lambda _spec, _delta: ""
 
 
 def payload(spec: MethodSpec, party: str) -> dict[str, int]:

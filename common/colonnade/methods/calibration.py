@@ -35,13 +35,18 @@ _MAX_SHARE = 0.85
 _LEAST_RATIO = 0.05
 _HALVINGS = 60
 _POINTS = 48
+# Bits of a calibration. Linear algebra differs by about 1e-15 between processors and numbers of
+# threads, and parties compute a model again and compare all its bits (`methods.replay`). Rounded
+# to 24 bits, a number differs between two machines with probability 1e-8 or so.
+_BITS = 24
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
     """Turn a score, whose mean is the label's, into a logit: ``slope * (score - mean) + constant``.
 
-    Scores and means are those of a label of -1 and 1.
+    Scores and means are those of a label of -1 and 1. The numbers are rounded to 24 bits, so that
+    every machine finds the same ones.
     """
 
     mean: float
@@ -70,7 +75,7 @@ def discriminant(
     mean = min(max(mean, -_MAX_MEAN), _MAX_MEAN)
     whole = 1.0 - mean**2  # 4 p q, the label's variance
     if variance <= 1e-18:
-        return Calibration(mean, 2.0 / whole, _normal_constant(mean, 0.0, 0.0))
+        return _rounded(mean, 2.0 / whole, _normal_constant(mean, 0.0, 0.0))
     covariance = max(covariance, _LEAST_RATIO * variance)
     share = min(covariance**2 / (variance * whole), _MAX_SHARE)
     share = max(share - error / 2.0, 0.0)
@@ -79,14 +84,20 @@ def discriminant(
         return shaped(mean, scores * (math.sqrt(variance) / spread), slope=slope)
     gap = 2.0 * math.sqrt(share * variance / whole)
     within = variance * (1.0 - share)
-    return Calibration(mean, slope, _normal_constant(mean, slope * gap, slope * math.sqrt(within)))
+    return _rounded(mean, slope, _normal_constant(mean, slope * gap, slope * math.sqrt(within)))
 
 
 def shaped(mean: float, scores: FloatArray, *, slope: float) -> Calibration:
     """Return the calibration with a given slope of a score that is distributed as ``scores``."""
     mean = min(max(mean, -_MAX_MEAN), _MAX_MEAN)
     weights = np.full(scores.size, 1.0 / scores.size)
-    return Calibration(mean, slope, _constant(mean, slope * (scores - scores.mean()), weights))
+    return _rounded(mean, slope, _constant(mean, slope * (scores - scores.mean()), weights))
+
+
+def _rounded(*numbers: float) -> Calibration:
+    """Return the calibration with so many bits of each of its numbers."""
+    parts = (math.frexp(number) for number in numbers)
+    return Calibration(*(math.ldexp(round(math.ldexp(m, _BITS)), e - _BITS) for m, e in parts))
 
 
 def _normal_constant(mean: float, gap: float, deviation: float) -> float:

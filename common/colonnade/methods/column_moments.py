@@ -6,6 +6,7 @@ clipped before it is shared: a clipped column has more signal for the same sensi
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,6 +51,42 @@ def moments_of(noisy: IntArray, n_rows: float, mechanism: DiscreteGaussian) -> M
     sure = 1.0 / (1.0 + noise2 / _NOISE_SCALE**2)
     variance = np.clip(found[count:] - mean**2, 0.0, 1.0) * sure + _VARIANCE * (1.0 - sure)
     return Moments(mean, np.maximum(np.sqrt(variance), _LEAST_DEVIATION))
+
+
+@dataclass(frozen=True, slots=True)
+class MeanSquare:
+    """What one party released of a column: its mean, its mean square, and their noise variance."""
+
+    mean: float
+    square: float
+    noise2: float
+
+    @classmethod
+    def of(
+        cls, noisy: IntArray, n_rows: float, mechanism: DiscreteGaussian, *, place: int
+    ) -> "MeanSquare":
+        """Read those of one column from released sums."""
+        found, rows = noisy.astype(np.float64) / (n_rows * GRID), (n_rows * GRID) ** 2
+        second = found.size // 2 + place
+        return cls(float(found[place]), float(found[second]), mechanism.sigma2 / rows)
+
+
+def label_moments(seen: Sequence[MeanSquare]) -> tuple[float, float]:
+    """Return mean and deviation of a label from what all its holders released, each with noise.
+
+    Nobody: a label in the middle, as wide as its bounds.
+    """
+    if not seen:
+        return 0.0, 1.0
+    weights = np.array([1.0 / each.noise2 for each in seen])
+    weights /= weights.sum()
+    noise2 = float(weights**2 @ np.array([each.noise2 for each in seen]))
+    mean = float(weights @ np.array([each.mean for each in seen]))
+    square = float(weights @ np.array([each.square for each in seen]))
+    mean = min(max(mean, -1.0), 1.0) / (1.0 + noise2 / _MEAN_VARIANCE)
+    sure = 1.0 / (1.0 + noise2 / _NOISE_SCALE**2)
+    variance = min(max(square - mean**2, 0.0), 1.0) * sure + _VARIANCE * (1.0 - sure)
+    return mean, max(math.sqrt(variance), _LEAST_DEVIATION)
 
 
 def pooled_moments(

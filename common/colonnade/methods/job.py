@@ -43,6 +43,7 @@ class Job:
     purpose: str = ""  # what the answer is for
     requested_by: str = ""  # URI of the operator who asks
     holdout: int = 0  # of a thousand rows, kept out of the fit: `methods.holdout`
+    evaluation_units: int = 0  # set aside by the evaluator for the evaluation that follows
 
     def __post_init__(self) -> None:
         if len(self.salt) != 16:
@@ -73,6 +74,10 @@ class Job:
         method = method_of(self.kind)
         if self.holdout and not (self.unit is Unit.RECORD and method.model and method.fits):
             raise ValueError("only a job that fits a model over columns keeps rows out")
+        if not 0 <= self.evaluation_units <= MAX_UNITS or (
+            self.evaluation_units and not self.holdout
+        ):
+            raise ValueError("an evaluation has a price, and people who were kept out of the fit")
         self._check_columns()
         method_of(self.kind).check(self.method, self.members)
         if not 1 <= self.rounds <= MAX_ROUNDS:
@@ -127,8 +132,17 @@ class Job:
         raise ValueError("the party is not in the job")
 
     def max_units(self, party: str) -> int:
-        """Return the most that the job can ever cost a unit of privacy at ``party``."""
-        return self.method.max_units(party)
+        """Return the most that the job, with its evaluation, can ever cost a record or client."""
+        return self.method.max_units(party) + self.units_kept(party)
+
+    def units_kept(self, party: str) -> int:
+        """Return what ``party`` keeps set aside, when the job has finished, for its evaluation."""
+        return self.evaluation_units if party == self.evaluator else 0
+
+    @property
+    def evaluator(self) -> str:
+        """The first party that holds the label: it is sent the scores of an evaluation."""
+        return next(iter(self.label_parties()), "")
 
     def label_parties(self) -> tuple[str, ...]:
         """Return the parties whose releases depend on the label."""

@@ -5,9 +5,10 @@ apply a model does, so that nobody can hand it coefficients that no job led to. 
 one by one: each has the receipt of its party's ledger, under a key that the checker knows, for this
 job, round and kind; a round has an answer from everybody whom it asked, and none from others.
 
-Equal releases give equal bits with equal versions of this program and of NumPy on processors of one
-kind. Elsewhere the last bit of a linear-algebra routine may differ and, rarely, a rounded
-coefficient with it; the model is then refused, not approximated.
+Equal releases give equal bits with equal versions of this program. The last bits of a
+linear-algebra routine differ between processors and numbers of threads; coefficients and
+calibration are rounded, so that these hardly ever matter. Where one lies at the border between two
+roundings (once in some 10,000 models), the model is refused, not approximated.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -29,6 +30,9 @@ from colonnade.methods.moments.method import MOMENTS
 from colonnade.methods.moments.solver.solutions import solved
 from colonnade.methods.moments.solver.steps import MomentsSolver, MomentsState
 from colonnade.methods.problem import Solution
+from colonnade.methods.sealed.method import SEALED_METHOD
+from colonnade.methods.sealed.solver.replay import SealedReplay, enters_model
+from colonnade.methods.sealed.spec import SealedSpec
 
 Bodies = Mapping[str, bytes]  # by kind
 
@@ -70,6 +74,7 @@ class Replay:
 
     solver: Callable[[Any, str], Solver]  # from the method's specification and the job's name
     other: Callable[[Any, Any, Solution], Any] | None = None  # the state under another penalty
+    counts: Callable[[str], bool] = lambda _kind: True  # whether coefficients depend on a kind
 
 
 _REPLAYS: dict[str, Replay] = {}
@@ -79,6 +84,11 @@ def register(kind: str, replay: Replay) -> None:
     """Make known how jobs of ``kind`` are computed once more."""
     if _REPLAYS.setdefault(kind, replay) is not replay:
         raise ValueError(f"there is another way to replay {kind!r}")
+
+
+def is_evidence(job: str, kind: str) -> bool:
+    """Return whether a release of ``kind`` is needed to compute a model of a job again."""
+    return job in _REPLAYS and _REPLAYS[job].counts(kind)
 
 
 def replayed(
@@ -137,5 +147,11 @@ def _other_moments(solver: MomentsSolver, state: MomentsState, solution: Solutio
     return solved(solver, state, Wanted(solution.penalty, **solution.numbers))
 
 
+def _sealed(spec: SealedSpec, job_id: str) -> SealedReplay:
+    del job_id  # signs are the parties' business: what they opened has none
+    return SealedReplay(spec)
+
+
 register(FRANK_WOLFE.kind, Replay(FrankWolfe.of))
 register(MOMENTS.kind, Replay(MomentsSolver, _other_moments))
+register(SEALED_METHOD.kind, Replay(_sealed, SealedReplay.other, counts=enters_model))

@@ -19,7 +19,7 @@ from support.aligning import (
 from support.dying import Died, Dying
 from support.federation import coordinator, founded
 
-from colonnade.core.errors import DatasetChanged, Unreachable
+from colonnade.core.errors import BadMessage, DatasetChanged, Unreachable
 from colonnade.ledger.create import open_ledger
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
@@ -37,6 +37,7 @@ from colonnade.privacy.simulation import SeededNoise
 from colonnade.server.methods.alignment_job import AlignmentJob
 from colonnade.server.store.sql import Database
 from colonnade.simulate.federation import free_port
+from colonnade.v1 import alignment_pb2 as pb
 from colonnade.wire.jobspec import job_to_bytes
 
 PAIR = ("hospital", "laboratory")
@@ -169,6 +170,33 @@ def test_a_party_whose_people_changed_during_a_run_refuses_to_go_on(tmp_path: Pa
     changed = restarted(sides[PAIR[0]], job)
     with pytest.raises(DatasetChanged):
         changed.answer(state.round, steps.tasks(state)[PAIR[0]])
+
+
+def test_a_party_whose_secrets_are_gone_draws_no_others(tmp_path: Path) -> None:
+    sides = homes(tmp_path, people_of(PAIR))
+    home, job = sides[PAIR[0]], alignment_job(sides)
+    answers_of(home, job).answer(0, b"")
+    (state,) = home.alignments.path.glob("*.state")
+    state.unlink()
+    with pytest.raises(DatasetChanged):  # other secrets would need other dummies, unpaid
+        restarted(home, job).answer(0, b"")
+    assert not any(home.alignments.path.glob("*.state"))
+
+
+@pytest.mark.parametrize(
+    "task",
+    [pb.AlignmentTask(macs=b"x"), pb.AlignmentTask(round=1)],
+    ids=["of another stage", "of another round"],
+)
+def test_a_task_that_cannot_be_the_first_costs_nothing(
+    tmp_path: Path, task: pb.AlignmentTask
+) -> None:
+    sides = homes(tmp_path, people_of(PAIR))
+    home, job = sides[PAIR[0]], alignment_job(sides)
+    with pytest.raises(BadMessage):
+        answers_of(home, job).answer(task.round, task.SerializeToString(deterministic=True))
+    assert home.ledger.budget(MEMBERSHIP).spent == 0
+    assert not any(home.alignments.path.glob("*.state"))
 
 
 @pytest.mark.slow

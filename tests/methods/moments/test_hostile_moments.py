@@ -27,7 +27,7 @@ from colonnade.methods.moments.rows import MAX_SKETCH
 from colonnade.methods.moments.spec import MomentsSpec, Stage
 from colonnade.methods.moments.tasks import Task
 from colonnade.methods.problem import Labels
-from colonnade.party.vault import Vault
+from colonnade.party.vault.vault import Vault
 from colonnade.wire.jobspec import job_to_bytes
 
 DIM, N_FEATURES = 64, 3

@@ -16,8 +16,8 @@ from colonnade.core.errors import Unreachable
 from colonnade.ledger.export import export_lines, verify_export
 from colonnade.methods.job import job_id
 from colonnade.methods.problem import Solution
-from colonnade.party import runtime
 from colonnade.party.scoring import write_predictions
+from colonnade.party.vault import party as vault_party
 from colonnade.privacy.disclosure import PREDICTION
 from colonnade.report import to_html
 from colonnade.server.store.sql import Database
@@ -88,8 +88,8 @@ async def test_scores_equal_those_of_a_joined_table_bit_for_bit(tmp_path: Path) 
 async def test_a_coordinator_that_dies_at_every_commit_delivers_the_same_scores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runtime, "_FIRST_WAIT_S", 0.03)
-    monkeypatch.setattr(runtime, "_LONGEST_WAIT_S", 0.2)
+    monkeypatch.setattr(vault_party, "_FIRST_WAIT_S", 0.03)
+    monkeypatch.setattr(vault_party, "_LONGEST_WAIT_S", 0.2)
     study = await trained(tmp_path)
     job = study.request([5, 6, 7, 90], chunk=2)
     url, port = f"sqlite:///{tmp_path}/hub.db", free_port()

@@ -16,6 +16,7 @@ from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.methods.sealed.charges import (
     MAX_KEY_BITS,
     Product,
+    capacity,
     check_hints,
     check_key,
     check_reply,
@@ -206,10 +207,52 @@ def test_values_outside_the_ring_do_not_pass() -> None:
 # -- keys ------------------------------------------------------------------------------------------
 
 
-@given(st.integers(2**24, 2**46), st.sampled_from([LOW_FIELD, LOW_FIELD // 2]))
-def test_bits_of_a_number_are_its_capacity_rounded_up(sigma2: int, field: int) -> None:
-    exact = max(0.0, math.log2(field / (4.13 * math.sqrt(sigma2))))
-    assert exact * 1000 - 1e-6 <= millibits(field, sigma2) < exact * 1000 + 1 + 1e-6
+def leaked(field: int, sigma: float) -> float:
+    """Return ``log2 field`` less the entropy of a discrete Gaussian modulo it, term by term."""
+    reach = 40 * math.ceil(sigma) + field
+    values = np.arange(-reach, reach + 1)
+    weights = np.exp(-((values / sigma) ** 2) / 2)
+    odds = np.bincount(values % field, weights / weights.sum(), minlength=field)
+    odds = odds[odds > 0]
+    return math.log2(field) + float((odds * np.log2(odds)).sum())
+
+
+@pytest.mark.parametrize("ratio", [0.01, 0.1, 0.2, 0.235, 1 / 4.13, 0.25, 0.3, 0.5, 0.99, 1.5, 3.0])
+def test_bits_of_a_number_are_never_fewer_than_it_leaks(ratio: float) -> None:
+    field = 4096
+    sigma2 = round((ratio * field) ** 2)
+    found, exact = millibits(field, sigma2), 1000 * leaked(field, math.sqrt(sigma2))
+    assert exact < found
+    assert found >= 1
+    # No more than needed: the bounds are 0.13 bits off where they meet, and the margin is 5.
+    assert found < exact + 140
+
+
+@given(st.integers(2**24, 2**40), st.sampled_from([LOW_FIELD, LOW_FIELD // 2]))
+def test_bits_of_a_number_under_narrow_noise_are_its_capacity_rounded_up(
+    sigma2: int, field: int
+) -> None:
+    exact = 1000 * math.log2(field / math.sqrt(2 * math.pi * math.e * sigma2))
+    assert exact + 4 <= millibits(field, sigma2) < exact + 5 + 1e-6
+
+
+@given(st.integers(2**24, 2**56))
+def test_bits_of_a_number_do_not_grow_with_its_noise(sigma2: int) -> None:
+    assert millibits(LOW_FIELD, sigma2) >= millibits(LOW_FIELD, sigma2 + sigma2 // 8) >= 1
+
+
+def test_both_numbers_of_a_raw_coefficient_leak_no_more_than_is_counted_for_them() -> None:
+    # The ring in small: a modulus a little below the product of both fields, noise as shipped.
+    low_field, high_field, step, modulus = 64, 32, 4, 8147
+    for sigma in (2.0, 5.0, 9.0, 16.0):
+        low, high = (np.arange(-reach, reach + 1) for reach in (int(40 * sigma * step), 600))
+        weights = np.exp(-((low / (sigma * step)) ** 2) / 2), np.exp(-((high / sigma) ** 2) / 2)
+        both = np.outer(*(each / each.sum() for each in weights))
+        raw = (low[:, None] + low_field * step * high[None, :]) % modulus
+        odds = np.bincount(raw.ravel(), both.ravel(), minlength=modulus)
+        leak = math.log2(modulus) + float((odds * np.log2(odds)).sum())
+        counted = capacity(low_field, int(sigma**2)) + capacity(high_field, int(sigma**2))
+        assert leak < counted + 0.004
 
 
 def test_a_key_that_would_open_too_much_is_refused() -> None:
@@ -238,6 +281,16 @@ def test_hints_must_leave_the_standards_deviation() -> None:
     check_reply(PRODUCT, 2**24)
     with pytest.raises(ValueError, match="too small for the encryption"):
         check_reply(replace(PRODUCT, layout=Layout(1000, 4000)), 2**24)
+
+
+def test_what_hints_leave_is_above_the_smoothing_parameter() -> None:
+    # Twice the squared smoothing parameter of a million coordinates for 2**-110, as a variance.
+    smoothing = math.log(2 * 10**6 * (1 + 2.0**110)) / math.pi**2
+    assert 9.0 < smoothing < 3.2**2
+    n2 = SIGMA2 * LOW_STEP**2
+    most = int(n2 * (1 / (2 * smoothing) - 1 / ERROR_SIGMA2))  # hints that would leave just that
+    with pytest.raises(ValueError, match="too small for the encryption"):
+        check_hints(most, SIGMA2)
 
 
 def test_norms_stay_below_their_bound() -> None:

@@ -5,9 +5,9 @@ import pytest
 from support.sealed import problem_of, small_data
 
 from colonnade.methods.sealed.plan import recommend
+from colonnade.methods.sealed.solver.steps import SealedSolver
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.server.methods.sealed.contribution import sealed_contribution
-from colonnade.server.methods.sealed.steps import SealedSolver
 
 pytest.importorskip("seal")
 

@@ -11,17 +11,20 @@ from support.sealed import JOB, before, problem_of, request_of, small_data, smal
 from colonnade.client import JobOptions
 from colonnade.client.planning import plan_of
 from colonnade.core.arguments import BadArgument
-from colonnade.core.errors import BadInput, BadMessage
+from colonnade.core.errors import BadInput, BadMessage, PolicyRefused
 from colonnade.core.fixedpoint import GRID
 from colonnade.methods.problem import Loss
 from colonnade.methods.sealed.codec import task_from_bytes, task_to_bytes
 from colonnade.methods.sealed.kinds import Stage
 from colonnade.methods.sealed.plan import recommend
+from colonnade.methods.sealed.solver.steps import SealedSolver
+from colonnade.party.methods.base import JobContext
+from colonnade.party.methods.sealed import SealedAnswers
+from colonnade.party.methods.sealed_keys import MemoryKeys
 from colonnade.party.policy_file import load_policy
 from colonnade.party.sealed.pins import pin
-from colonnade.party.sealed.policy import fingerprint, key_from_text, key_to_text
+from colonnade.party.sealed.policy import SealedGrant, fingerprint, key_from_text, key_to_text
 from colonnade.server.methods.sealed.state import decode_state, encode_state
-from colonnade.server.methods.sealed.steps import SealedSolver
 from colonnade.simulate.inprocess.sealed import model_of, parties, run
 from colonnade.simulate.inprocess.vertical import grid
 from colonnade.v1 import federation_pb2 as pb
@@ -46,7 +49,7 @@ def test_products_are_over_the_people_whom_both_parties_have() -> None:
     spec = recommend(problem).spec
     state, _ = run(data, spec, ShakeNoise("absent"), job=JOB)
     gram = SealedSolver(spec).estimate(state).gram
-    found = gram[5:9, 3:5] / np.sqrt(np.outer(np.diag(gram)[5:9], np.diag(gram)[3:5]))
+    found = gram[5:9, 2:5] / np.sqrt(np.outer(np.diag(gram)[5:9], np.diag(gram)[2:5]))
     both = (present[1] > 0) & (present[2] > 0)
     columns = data.columns / GRID
     mine, theirs = (columns[list(data.splits[at])][:, both] for at in (1, 2))
@@ -218,6 +221,24 @@ def test_pinning_writes_the_key_and_leaves_the_rest_of_the_policy_alone(tmp_path
         with pytest.raises(BadInput):
             pin(path, "laboratory", wrong)
         assert path.read_text() == before_
+
+
+def test_a_job_with_a_peer_that_is_not_pinned_is_refused_by_the_policy_and_by_the_method() -> None:
+    member = parties(DATA, SPEC, JOB, ShakeNoise("pins"))["p0"]
+    peers, head = SPEC.peers(SPEC.part("p0")), member.ledger.head
+    context = JobContext(
+        JOB, "p0", "ab", member.columns, member.gate, member.ledger, keys=MemoryKeys()
+    )
+    everybody = dict.fromkeys(peers, bytes(32))
+    assert len(peers) > 1
+    for name in peers:
+        pins = {each: key for each, key in everybody.items() if each != name}
+        assert name in (SealedGrant(pins, 99).objection(SPEC, "p0") or "")
+        with pytest.raises(PolicyRefused):
+            SealedAnswers.of(SPEC, replace(context, pins=pins))
+    assert member.ledger.head == head
+    assert SealedGrant(everybody, 99).objection(SPEC, "p0") is None
+    assert SealedAnswers.of(SPEC, replace(context, pins=everybody)).party.job == JOB
 
 
 def test_fingerprints_differ_with_one_bit_and_keys_come_back() -> None:

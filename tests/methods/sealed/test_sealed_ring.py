@@ -17,7 +17,15 @@ from colonnade.methods.sealed.packing import (
     packed_bytes,
     unpack,
 )
-from colonnade.methods.sealed.ring import DEGREE, MAX_SMALL, MODULUS, add, subtract
+from colonnade.methods.sealed.ring import (
+    DEGREE,
+    MAX_SMALL,
+    MODULUS,
+    add,
+    add_products,
+    subtract,
+    times,
+)
 
 pytest.importorskip("seal")
 from colonnade.methods.sealed.ring import seal_ring
@@ -58,12 +66,35 @@ def _probably_prime(base: int) -> bool:
 def test_products_are_those_of_the_ring() -> None:
     one, two, three, four = polynomials(4)
     v, w = (MAKE.integers(1 - MAX_SMALL, MAX_SMALL, DEGREE) for _ in range(2))
-    found = seal_ring().times([one, two], v)
+    found = times(seal_ring(), np.stack([one, two]), v)
     assert np.array_equal(found[0], negacyclic(one, v))
     assert np.array_equal(found[1], negacyclic(two, v))
     first, second = dot([(one, two), (three, four)], [v, w])
     assert np.array_equal(first, add(negacyclic(one, v), negacyclic(three, w)))
     assert np.array_equal(second, add(negacyclic(two, v), negacyclic(four, w)))
+
+
+def test_sums_of_products_are_exact_however_many_and_however_large() -> None:
+    count, parts = 600, 2  # more than are summed before a reduction
+    tables = np.full((count, parts, DEGREE), MODULUS - 1, np.uint64)
+    factors = np.full((count, DEGREE), MODULUS - 1, np.uint64)
+    tables[:, 1, 5:] = MAKE.integers(0, MODULUS, (count, DEGREE - 5))
+    factors[:, 5:] = MAKE.integers(0, MODULUS, (count, DEGREE - 5))
+    out = np.full((parts, DEGREE), MODULUS - 1, np.uint64)
+    add_products(tables, factors, out)
+    for part, place in ((0, 0), (1, 4), (1, 5), (1, DEGREE - 1), (0, 600)):
+        both = zip(tables[:, part, place].tolist(), factors[:, place].tolist(), strict=True)
+        assert int(out[part, place]) == (MODULUS - 1 + sum(a * b for a, b in both)) % MODULUS
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_transforms_come_back_and_zeros_are_no_exception(count: int) -> None:
+    table = np.zeros((count, DEGREE), np.int64)
+    values = seal_ring().forward(table)
+    assert not values.any()
+    assert not seal_ring().inverse(values).any()
+    table[-1] = polynomials(1)[0]
+    assert np.array_equal(seal_ring().inverse(seal_ring().forward(table)), table)
 
 
 @pytest.mark.parametrize("place", [None, 0, 1, DEGREE - 1])
@@ -74,8 +105,10 @@ def test_multipliers_of_zeros_or_of_one_row_are_no_exception(place: int | None) 
         small[place] = -1
     (one,) = polynomials(1)
     zero = np.zeros(DEGREE, np.int64)
-    assert np.array_equal(seal_ring().times([one], small)[0], negacyclic(one, small))
-    assert not seal_ring().times([zero], small)[0].any()  # and a peer may send zeros
+    assert np.array_equal(times(seal_ring(), one[None, :], small)[0], negacyclic(one, small))
+    assert not times(seal_ring(), np.stack([one, zero]), small)[
+        1
+    ].any()  # and a peer may send zeros
     first, second = dot([(one, one), (one, one)], [small, small])
     assert np.array_equal(first, add(negacyclic(one, small), negacyclic(one, small)))
     assert np.array_equal(first, second)

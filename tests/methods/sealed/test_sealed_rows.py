@@ -12,7 +12,13 @@ from colonnade.core.arrays import Int16Array, IntArray
 from colonnade.linear.ball import BALL
 from colonnade.methods.sealed import rows as rows_module
 from colonnade.methods.sealed.ring import MAX_SMALL
-from colonnade.methods.sealed.rows import RowScale, signs
+from colonnade.methods.sealed.rows import (
+    SHIELD_UNIT,
+    RowScale,
+    shield_from_bytes,
+    shield_to_bytes,
+    signs,
+)
 
 
 def in_ball(make: np.random.Generator, columns: int, count: int, *, edge: bool) -> Int16Array:
@@ -59,6 +65,32 @@ def test_norm_and_move_are_bounded_for_every_pair_of_tables(
     moved = first - second
     assert int(np.count_nonzero(moved.any(axis=0))) <= 1  # a replaced row is in one bucket
     assert squared(moved) <= scale.move2
+
+
+def most_apart(distance: int, scale: RowScale) -> tuple[int, int]:
+    """Return two numbers so far apart whose stored and scaled values are furthest apart."""
+    starts = np.arange(-scale.ball // 8, scale.ball // 8)
+    both = np.stack([starts, starts + distance])
+    units = shield_from_bytes(shield_to_bytes(both), 2)
+    steps = np.rint(units * (scale.radius / scale.ball))
+    start = int(starts[int((steps[1] - steps[0]).argmax())])
+    return start, start + distance
+
+
+@pytest.mark.parametrize(("columns", "balls", "radius"), [(12, 3, 301), (6, 3, 334)])
+def test_rounding_shielded_buckets_is_part_of_the_move(
+    columns: int, balls: int, radius: int
+) -> None:
+    # The noise that makes rounding to units and rounding to steps move every number furthest.
+    scale = RowScale(50, 50, columns, balls * BALL, radius, shield=True)
+    distance = math.isqrt(4 * BALL**2 // columns)  # of a row that crosses its ball, in a column
+    distance -= (distance - 1) % SHIELD_UNIT
+    noisy = np.tile(most_apart(distance, scale), (columns, 1))
+    steps = scale.scaled(shield_from_bytes(shield_to_bytes(noisy), columns))
+    moved = squared(steps[:, :1] - steps[:, 1:])
+    assert columns * distance**2 <= 4 * BALL**2
+    assert replace(scale, shield=False, n_rows=51).move2 < moved  # more than rows alone
+    assert moved <= scale.move2
 
 
 @pytest.mark.parametrize(("n_rows", "ball"), [(40, BALL), (400, 2 * BALL)])
@@ -142,7 +174,7 @@ def test_a_row_that_breaks_the_norm_would_be_dropped() -> None:
 )
 def test_an_impossible_scale_is_refused(changes: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=r"positive|steps|ball"):
-        replace(RowScale(10, 10, 2, BALL, 10), **changes)
+        replace(RowScale(10, 10, 2, BALL, 10), **changes)  # type: ignore[arg-type]
 
 
 def test_a_bucket_that_could_overflow_is_refused() -> None:

@@ -12,7 +12,7 @@ from support.sealed import ErrorsOnly, dot
 from colonnade.core.arrays import IntArray
 from colonnade.methods.sealed.charges import Product, ciphertext
 from colonnade.methods.sealed.packing import LOW_STEP, Layout
-from colonnade.methods.sealed.ring import DEGREE, MODULUS, add
+from colonnade.methods.sealed.ring import DEGREE, MODULUS, add, times
 from colonnade.methods.sealed.rows import RowScale
 from colonnade.methods.sealed.scheme import (
     ERROR_SIGMA2,
@@ -130,7 +130,8 @@ class Oracle:
         one[0] = 1
         form = self._pair(one, one).parms_id()
         words = np.where(key.secret < 0, key.secret + (1 << 49), key.secret).astype("<u8")
-        plain = self._load(api.Plaintext(), RING._plain_head + words.tobytes())
+        head = pytest.importorskip("seal").Plaintext(DEGREE).to_bytes()[: -8 * DEGREE]
+        plain = self._load(api.Plaintext(), head + words.tobytes())
         api.Evaluator(self.context).transform_to_ntt_inplace(plain, form)
         plain.save(str(folder / "secret"))
         secret = api.SecretKey()
@@ -152,7 +153,7 @@ class Oracle:
 
     def _pair(self, one: IntArray, two: IntArray) -> Any:
         words = one.astype("<u8").tobytes() + two.astype("<u8").tobytes()
-        return self._load(self.api.Ciphertext(), RING._pair_head + words)
+        return self._load(self.api.Ciphertext(), RING._plain_head + words)
 
     def _load(self, into: Any, body: bytes) -> Any:
         # The two libraries differ in the version that their headers say.
@@ -213,7 +214,7 @@ def test_secrets_errors_and_masks_are_discrete_gaussians_of_the_stated_variance(
     assert noise.drawn == [(ERROR_SIGMA2, DEGREE)] * 3  # one for each reply
     # What they come to in the ciphertexts: c0 + a s - m is the error.
     for index, body in enumerate(bodies[0].bodies):
-        (product,) = RING.times([expand(key.seed, CONTEXT, index)], key.secret)
+        (product,) = times(RING, expand(key.seed, CONTEXT, index)[None, :], key.secret)
         error = add(body, product) - messages[index]
         error = np.where(error > MODULUS // 2, error - MODULUS, error)
         error = np.where(error < -(MODULUS // 2), error + MODULUS, error)
@@ -229,8 +230,10 @@ def test_every_reply_has_a_fresh_encryption_of_zero() -> None:
     key = SecretKey.draw(noise)
     bodies, _ = sealed(key, layout, rows, noise)
     (smalls,) = layout.multipliers(others)
-    _, *tables = bodies[0].pairs()
-    _, plain = dot(tables, list(smalls))
+    tables = [
+        (body, expand(key.seed, CONTEXT, index)) for index, body in enumerate(bodies[0].bodies)
+    ]
+    _, plain = dot(tables[1:], list(smalls))
     twice = [
         multiplied(bodies, layout, Multipliers(lambda: others, RING), noise=noise, ring=RING)
         for _ in range(2)

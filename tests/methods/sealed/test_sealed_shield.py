@@ -1,5 +1,6 @@
 """A shield: noise on a party's buckets, once, before they are sealed or multiplied."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -7,13 +8,13 @@ import pytest
 from support.entropy import ShakeNoise
 from support.sealed import JOB, before, problem_of, request_of, small_data
 
-from colonnade.core.errors import BudgetExceeded, RequestConflict
+from colonnade.core.errors import BadMessage, BudgetExceeded, RequestConflict
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.export import export_lines, verify_export
 from colonnade.linear.ball import BALL
-from colonnade.methods.sealed.geometry import SHIELD_UNIT
 from colonnade.methods.sealed.kinds import SEAL, SHIELD, Stage
 from colonnade.methods.sealed.plan import recommend
+from colonnade.methods.sealed.rows import SHIELD_UNIT
 from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.party.methods.sealed import SealedParty
 from colonnade.party.sealed.policy import SealedGrant
@@ -59,7 +60,10 @@ def test_the_stored_buckets_carry_the_noise_that_was_paid_for() -> None:
     _, tasks = before(members, SPEC, SEAL_ROUND)
     member, task = members["p1"], tasks["p1"]
     member.answer(task, request_of(task))
-    noise, shield = noise_on(member, member._sums(SEAL, task.projection)), SPEC.shield(member.part)
+    noise, shield = (
+        noise_on(member, member.rows.sums(SEAL, task.projection)),
+        SPEC.shield(member.part),
+    )
     assert shield is not None
     # The mean square of 4096 Gaussians errs by sqrt(2 / 4096) = 2.2 % of itself; rounding to units
     # of 16 steps adds 21 to a variance of millions. Half the noise would be 75 % less.
@@ -70,7 +74,7 @@ def test_the_stored_buckets_carry_the_noise_that_was_paid_for() -> None:
 def test_a_replaced_row_moves_the_buckets_by_no_more_than_the_shield_is_priced_for() -> None:
     scale, shield = SPEC.rows(SEAL, SPEC.part("p1")).scale, SPEC.shield(SPEC.part("p1"))
     assert shield is not None
-    rows = np.zeros((2, DATA.label.size), np.int16)
+    rows = np.zeros((3, DATA.label.size), np.int16)
     one, two = rows.copy(), rows.copy()
     one[0, 77], two[0, 77] = BALL, -BALL  # opposite ends of the ball: the furthest that a row moves
     moved = scale.sums(one, b"seed") - scale.sums(two, b"seed")
@@ -82,10 +86,31 @@ def test_what_is_sealed_and_what_is_multiplied_are_the_same_noisy_rows() -> None
     reply = SPEC.round_of(Stage.REPLY)
     _, tasks = before(members, SPEC, reply)
     member = members["p1"]
-    assert np.array_equal(member._steps(SEAL, None), member._steps("reply", tasks["p1"].projection))
+    sealed = member.rows.steps(SEAL, None, member.ledger)
+    multiplied = member.rows.steps("reply", tasks["p1"].projection, member.ledger)
+    assert np.array_equal(sealed, multiplied)
     spent = member.ledger.budget(HOSTILE).spent
     member.answer(tasks["p1"], request_of(tasks["p1"]))
     assert member.ledger.budget(HOSTILE).spent == spent
+
+
+@pytest.mark.parametrize("spoil", [lambda b: b[:-1] + bytes([b[-1] ^ 1]), lambda b: b[1:]])
+def test_a_forged_body_charges_no_shield(spoil: Callable[[bytes], bytes]) -> None:
+    # A coordinator that asks for products first: the shield would be put now.
+    members = parties(DATA, SPEC, JOB, ShakeNoise("forged"))
+    _, tasks = before(members, SPEC, SPEC.round_of(Stage.REPLY))
+    task = tasks["p2"]
+    fresh = parties(DATA, SPEC, JOB, ShakeNoise("fresh"))["p2"]
+    member = replace(fresh, peers=members["p2"].peers)
+    first, *others = task.relayed
+    forged = replace(task, relayed=(replace(first, body=spoil(first.body)), *others))
+    head = member.ledger.head
+    with pytest.raises(BadMessage):
+        member.answer(forged, request_of(task))
+    assert member.ledger.head == head
+    assert member.ledger.budget(HOSTILE).spent == 0
+    member.answer(task, request_of(task))  # what is right is shielded, and pays
+    assert member.ledger.budget(HOSTILE).spent > 0
 
 
 def test_another_projection_is_refused_before_a_reply_is_charged() -> None:

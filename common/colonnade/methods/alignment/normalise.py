@@ -21,6 +21,7 @@ _INVISIBLE = ("Cc", "Cf")
 # What programs make of whole numbers that they take for floats.
 _FRACTION = re.compile(r"(?<=\d)\.0\s*$")
 _EXPONENT = re.compile(r"[+-]?\d+(\.\d+)?[eE][+-]?\d+")
+PLAIN = "plain"
 
 
 class UnicodeForm(enum.Enum):
@@ -143,6 +144,37 @@ class IdRule:
         return b"".join(parts)
 
 
+_NAMED: dict[str, dict[str, object]] = {
+    PLAIN: {},
+    "fold-case": {"fold_case": True},
+    "digits-only": {"digits_only": True},
+    "number": {"number": True},
+    "no-trim": {"trim": False},
+    "nfc": {"form": UnicodeForm.NFC},
+    "as-is": {"form": UnicodeForm.NONE, "trim": False},
+}
+RULES = tuple(_NAMED)
+
+
+def named_rule(columns: Sequence[str], repeated: str) -> IdRule:
+    """Return the rule that texts name: for each id column, names of `RULES` joined by commas.
+
+    Examples
+    --------
+    >>> named_rule(["fold-case, nfc"], "refuse").columns[0].apply("Zoë")
+    'zoë'
+    """
+    found = []
+    for text in columns:
+        settings: dict[str, object] = {}
+        for name in (part.strip() for part in text.split(",")):
+            if name not in _NAMED:
+                raise ValueError(f"no rule {name!r}; the rules are {', '.join(RULES)}")
+            settings |= _NAMED[name]
+        found.append(IdColumn(**settings))  # type: ignore[arg-type]
+    return IdRule(tuple(found), Repeated(repeated))
+
+
 @dataclass(frozen=True, slots=True)
 class PreparedIds:
     """A party's list, ready to be aligned.
@@ -174,8 +206,8 @@ def prepare(rows: Iterable[Sequence[str | None]], rule: IdRule) -> PreparedIds:
             seen[encoded] = number
     if repeated and rule.repeated is Repeated.REFUSE:
         raise RepeatedIds(
-            f"{repeated} rows name a person who is listed in an earlier row; remove them, or have "
-            'the specification say repeated = "first"'
+            f"{repeated} rows name a person who is listed in an earlier row; remove them, or "
+            'write repeated = "first" in every policy\'s [[align]]'
         )
     if not seen:
         raise UnusableIds(

@@ -8,8 +8,8 @@ class RepeatedIds(BadInput):
 
     code = "repeated_ids"
     sentence = (
-        "it lists a person more than once; remove the rows there, or submit an alignment that "
-        "takes the first of them"
+        "it lists a person more than once; remove the rows there, or have every party's policy "
+        'say repeated = "first" in [[align]]'
     )
 
 

@@ -120,9 +120,12 @@ def _people(noisy: float, n_rows: int, error: float) -> float:
     return float(n_rows) if noisy > n_rows - 3.0 * error else max(noisy, 1.0)
 
 
-def expected_error(spec: EvaluationSpec) -> float:
-    """Return the error to expect, for a model that ranks 3 of 4 pairs right or explains half."""
-    people = max(spec.n_rows * spec.holdout / 1000.0, 2.0)
+def expected_error(spec: EvaluationSpec, present: float | None = None) -> float:
+    """Return the error to expect, for a model that ranks 3 of 4 pairs right or explains half.
+
+    ``present`` is how many rows are people whom the party has; by default all.
+    """
+    people = max((spec.n_rows if present is None else present) * spec.holdout / 1000.0, 2.0)
     return usual_error(people, spec.buckets, spec.mechanism.sigma2, spec.loss)
 
 

@@ -85,14 +85,20 @@ def _finish(part: FloatArray, back: IntArray, gain: float, scale: float, out: In
 
 
 def residual(
-    columns: Int16Array, label: Int16Array | None, public: TaskParameters, sketch: Sketch
+    columns: Int16Array,
+    label: Int16Array | None,
+    public: TaskParameters,
+    sketch: Sketch,
+    *,
+    start: int = 0,
+    threads: int | None = None,
 ) -> Int16Array:
     """Return ``clip(round((o + A x - y + w J' q) / c))`` for every row, in grid steps.
 
     The arithmetic is binary floating point in a fixed order: offset, own columns by index, label,
     cross term, the factor ``1 / c``, rounding half to even, clip. A row's value never depends on
     another row, nor on how rows are split over threads. Without ``label`` the label's part is in
-    ``q``.
+    ``q``. The first row is row ``start`` of the sketch.
 
     Privacy: how long it takes does not depend on rows (`core.steady`). Sums are multiples of
     ``2**-80`` and the factor lies within ``2**+-20``, so nothing is subnormal.
@@ -111,10 +117,10 @@ def residual(
         if label is not None:
             _add_column(label[first:last], -1.0, sums)
         if public.weight and public.q.any():
-            back = sketch.transpose(public.q, start=first, stop=last, threads=1)
+            back = sketch.transpose(public.q, start=start + first, stop=start + last, threads=1)
         else:
             back = np.zeros(last - first, np.int64)
         _finish(sums, back, gain, scale, out[first:last])
 
-    over_ranges(part, n_rows)
+    over_ranges(part, n_rows, threads=threads)
     return out

@@ -23,9 +23,10 @@ from colonnade.methods.moments.spec import (
 from colonnade.methods.problem import Labels, Problem
 from colonnade.privacy.accounting import RHO_UNIT, rho_from_units
 
-# Means: a noise of this many half ranges is enough; within these parts of the budget.
+# Means and mean squares: a noise of this many half ranges is enough; within these parts of the
+# budget. Declared bounds are often ten deviations wide, and a variance of 0.01 must stand out.
 _MEAN_NOISE = 0.01
-_MEAN_PARTS = (0.01, 0.1)
+_MEAN_PARTS = (0.06, 0.1)
 # Gram matrices: an error of a product with the label that is enough; within these parts.
 _GRAM_ERROR = 0.015
 _GRAM_PARTS = (0.04, 0.25)
@@ -38,11 +39,14 @@ _SCREEN_PART = 0.12
 # A label that one party holds: its sketch, and the others' products with it.
 _LABEL_PART = 0.4
 _MARGINAL_PART = 0.2
-# Rows times the rho of a party's directions: with less, noise hides what they would tell.
-_LEAST_SHARE = 35.0
+# Rows times the rho of a party's directions: with less, noise hides what they would tell. Between
+# 64 (california, adult: sharing does harm) and 105 (made-up columns: it pays) at epsilon 0.5 and 1.
+_LEAST_SHARE = 90.0
 # The same over all parties where one alone holds the label, whose sketch needs the budget more.
 _LEAST_SKETCHED = 480.0
 _DIMS = (128, 8192)
+# Rows that fall together in a sketch add a tenth to the variance of its noise.
+_DIM_OVER_NOISE = 12.0
 # The penalty counts in errors of products between parties, which absence makes several times larger
 # while products with the label stay as they are.
 _ABSENT_PENALTY = 0.12
@@ -203,7 +207,7 @@ def _dim(problem: Problem, units: int, *, others: int) -> int:
     """
     if not units:
         return 1
-    wanted = 3.0 * rho_from_units(units) * problem.n_rows
+    wanted = _DIM_OVER_NOISE * rho_from_units(units) * problem.n_rows
     low, high = _DIMS
     most = min(high, 1 << (problem.n_rows.bit_length() - 1))
     power = max(math.ceil(math.log2(max(wanted, 1.0))), 0)

@@ -36,19 +36,29 @@ def back_rows(sketches: IntArray, sketch: Sketch, *, start: int, stop: int) -> I
     return out
 
 
-def inner_products(rows: Int16Array, sketches: IntArray, sketch: Sketch) -> IntArray:
-    """Return ``rows R'`` with ``R`` from the sketches, flat, output by output: exact."""
+def inner_products(
+    rows: Int16Array,
+    sketches: IntArray,
+    sketch: Sketch,
+    *,
+    start: int = 0,
+    threads: int | None = None,
+) -> IntArray:
+    """Return ``rows R'`` with ``R`` from the sketches, flat, output by output: exact.
+
+    The first row is row ``start`` of the sketch.
+    """
     n_outputs, n_rows = rows.shape
 
     def part(first: int, last: int) -> IntArray:
         total = np.zeros((n_outputs, len(sketches)), np.int64)
         for begin in range(first, last, CHUNK):
             end = min(begin + CHUNK, last)
-            others = back_rows(sketches, sketch, start=begin, stop=end)
+            others = back_rows(sketches, sketch, start=start + begin, stop=start + end)
             mine = np.ascontiguousarray(rows[:, begin:end])
             for place in range(len(others)):
                 total[:, place] += score(mine, others[place], threads=1)
         return total
 
-    summed: IntArray = np.sum(over_ranges(part, n_rows), axis=0, dtype=np.int64)
+    summed: IntArray = np.sum(over_ranges(part, n_rows, threads=threads), axis=0, dtype=np.int64)
     return summed.reshape(-1)

@@ -19,6 +19,14 @@ class RowsAnswered(ColonnadeError):
     public = True
 
 
+class RowsChanged(ColonnadeError):
+    """A row was scored out of another version of a party's table, whose change would show."""
+
+    code = "rows_changed"
+    exit_code = EXIT_REFUSED
+    public = True
+
+
 class PartySetFinal(ColonnadeError):
     """A model's rows were scored by another set of parties, whose difference would show one."""
 

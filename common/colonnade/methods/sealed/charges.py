@@ -14,15 +14,16 @@ noisy linear functions in the openings. With secrets of variance ``s2``, noise o
 the hints and ``B`` bounding the largest eigenvalue of the hints' ``M' M``, this is as hard as
 without hints at variance ``v``, ``1 / v = 2 (1 / s2 + B / n2)`` (Kim, Lee, Seo and Song 2023, for
 ring products; here ``M`` has the rows of the wanted coefficients). `check_hints` asks for ``v`` of
-at least ``3.2**2``, the deviation of the Homomorphic Encryption Standard. The random oracle for
-``a``. Outside review is wanted: the method is experimental.
+at least ``3.2**2``, the deviation of the Homomorphic Encryption Standard, which is above the
+smoothing parameter that the theorem needs. The random oracle for ``a``. How far this was checked
+is said in docs/concepts/sealed.md; outside review is wanted: the method is experimental.
 
 Not promised. A peer that does not follow the protocol. An opening decrypts what a replier sent, and
-each number that is published carries at most ``log2(field / (sqrt(2 pi e) sigma))`` bits about
-whatever a hostile replier chose, the capacity of a field under Gaussian noise. `MAX_KEY_BITS`
-bounds the sum under one key. A coefficient of the secret has ``log2(sqrt(2 pi e 41)) = 4.7`` bits,
-so that at least 3600 of its 4096 coefficients stay unknown, and the standard's table is content
-with 2048 at this modulus.
+each number that is published carries at most `capacity` bits about whatever a hostile replier
+chose: for noise that is narrow beside the field ``log2(field / (sqrt(2 pi e) sigma))``, and never
+0. `MAX_KEY_BITS` bounds the sum under one key. A coefficient of the secret has
+``log2(sqrt(2 pi e 41)) = 4.7`` bits, so that at least 3600 of its 4096 coefficients stay unknown,
+and the standard's table is content with 2048 at this modulus.
 """
 
 import functools
@@ -52,7 +53,10 @@ MAX_REPLY_BITS = 8192
 _TAIL = 56  # above 80 ln 2
 _HINT_VARIANCE = Fraction(1024, 100)  # 3.2**2
 _MILLI = 1000
-_ENTROPY2 = Fraction(413**2, 100**2)  # just below 2 pi e = 17.0795
+_MARGIN = 4
+_ROOT2 = math.sqrt(2.0)
+# Noise below this part of a field wraps seldom; three wraps have then a probability below 1e-90.
+_NARROW, _WRAPS, _TERMS = 0.1, 3, 8
 
 
 def norm2_bound(sigma2: int, count: int) -> int:
@@ -103,6 +107,10 @@ class Product:
     def opening2(self) -> int:
         """Squared sensitivity of an opening to the encryptor's row."""
         return self.sealed.move2 * self.multiplied.radius2
+
+    def sensitivity2(self, *, opens: bool) -> int:
+        """Squared sensitivity of the opening, or of the reply."""
+        return self.opening2 if opens else self.reply2
 
     def reply(self, sigma2: int) -> SealedReply:
         """Return the mechanism of the reply."""
@@ -156,17 +164,45 @@ def sigma2_within(units: int, sensitivities2: Sequence[int]) -> int:
     return -(-sum(sensitivities2) * RHO_UNIT // (2 * units))
 
 
+def capacity(field: int, sigma2: int) -> float:
+    """Return the most bits that a number of a field carries through Gaussian noise of ``sigma2``.
+
+    A hostile peer chooses ``x``, and ``x + noise`` modulo the field is published, after which
+    nothing adds information. The mutual information is at most ``log2 field - H(noise mod field)``,
+    because a uniform output has the largest entropy and that of the noise does not depend on ``x``.
+    Two lower bounds of that entropy hold for every ``sigma``, each where it is the better one:
+
+    - The noise is its remainder and a number of wraps, so that
+      ``H(noise mod field) >= H(noise) - H(wraps)``, with ``H(noise) = log2(sqrt(2 pi e) sigma)``.
+    - No entropy is below the collision entropy (Renyi 1961), which by Poisson's summation is
+      ``log2 field - log2(1 + 2 sum over k > 0 of exp(-(2 pi k sigma / field)**2))``.
+    """
+    ratio = math.sqrt(sigma2) / field
+    odds = [
+        (math.erfc((k - 0.5) / ratio / _ROOT2) - math.erfc((k + 0.5) / ratio / _ROOT2)) / 2.0
+        for k in range(-_WRAPS, _WRAPS + 1)
+    ]
+    wraps = -sum(odd * math.log2(odd) for odd in odds if odd > 0.0)
+    shannon = wraps - math.log2(math.sqrt(2.0 * math.pi * math.e) * ratio)
+    if ratio < _NARROW:
+        return shannon
+    theta = sum(math.exp(-((2.0 * math.pi * k * ratio) ** 2)) for k in range(1, _TERMS))
+    collision = math.log1p(2.0 * theta) / math.log(2.0)
+    return min(shannon, collision) if ratio < 1.0 else collision
+
+
 @functools.lru_cache(maxsize=256)
 def millibits(field: int, sigma2: int) -> int:
-    """Return the capacity of a published number in thousandths of a bit, rounded up."""
-    ratio2 = Fraction(field * field, sigma2) / _ENTROPY2
-    # The least b with 2**(b / 1000) >= sqrt(ratio2), that is 2**b >= ratio2**500.
-    half = _MILLI // 2
-    above, below = int(ratio2.numerator**half), int(ratio2.denominator**half)
-    bits = max(0, above.bit_length() - below.bit_length() - 1)
-    while below << bits < above:
-        bits += 1
-    return bits
+    """Return at least the capacity of a published number, in thousandths of a bit; never 0.
+
+    `_MARGIN` covers what the formula leaves out. Noise is discrete, of deviation ``2**17`` raw
+    units or more, and rounding is of doubles: below ``1e-9`` bits. Both numbers of a raw
+    coefficient are counted by themselves, though they wrap at a modulus that is 172,031 less than
+    the product of their fields: of the high noise's values one at most, of probability at most
+    ``1 / (sqrt(2 pi) 2**12)``, brings the low number to where that happens, and at most its 30 bits
+    with it: 0.003 bits.
+    """
+    return math.ceil(capacity(field, sigma2) * _MILLI) + _MARGIN
 
 
 def opened_millibits(products: Sequence[Product], sigma2: int) -> int:

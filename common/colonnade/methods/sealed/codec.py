@@ -7,7 +7,8 @@ from colonnade.core.errors import BadMessage
 from colonnade.methods.base import Member, Part
 from colonnade.methods.messages import LOSSES, copied, read, read_task, same_numbers
 from colonnade.methods.moments.codec import projection_from_proto, projection_to_proto
-from colonnade.methods.sealed.spec import Prices, SealedSpec
+from colonnade.methods.sealed.products import Prices
+from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.methods.sealed.tasks import Relayed, Task
 from colonnade.v1 import job_pb2
 

@@ -13,9 +13,10 @@ from colonnade.methods.problem import Problem
 from colonnade.methods.sealed.claims import PROMISE
 from colonnade.methods.sealed.codec import spec_from_bytes, spec_to_bytes
 from colonnade.methods.sealed.plan import SealedPlan, recommend
+from colonnade.methods.sealed.products import Prices
 from colonnade.methods.sealed.ring import available, seal_ring
 from colonnade.methods.sealed.rows import RowScale
-from colonnade.methods.sealed.spec import Prices, SealedSpec
+from colonnade.methods.sealed.spec import SealedSpec
 
 _ROWS = 64
 

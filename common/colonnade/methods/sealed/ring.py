@@ -1,58 +1,57 @@
 """Arithmetic in ``Z_q[x] / (x**4096 + 1)``: who multiplies, and nothing else.
 
-A polynomial is a vector of ``DEGREE`` 64-bit integers in ``0 .. MODULUS - 1``. Microsoft SEAL
-multiplies them by its number-theoretic transform and does nothing besides: keys, errors, noise,
-encryption and decryption are this package's own, because SEAL's encryptor draws ternary secrets
-and its decryptor rounds before noise could be added.
+A polynomial is a vector of ``DEGREE`` 64-bit integers in ``0 .. MODULUS - 1``. Microsoft SEAL has
+the number-theoretic transform and does nothing besides; between transforms, sums of products of
+values are taken here, in exact integers. Keys, errors, noise, encryption and decryption are this
+package's own, because SEAL's encryptor draws ternary secrets and its decryptor rounds before noise
+could be added.
 
 ``MODULUS`` is the 54-bit prime that SEAL gives for this degree. The table of the Homomorphic
 Encryption Standard (Albrecht and others 2018) allows 109 bits there at 128 bits of security, and
 54 bits already at half the degree.
 
-Time: a multiplier of zeros makes SEAL raise an exception, and an exception tells. So a public
-constant is added to every multiplier's first coefficient, larger than any coefficient can be, and
-its part is subtracted from the result; no row is looked at to decide anything.
+Time: SEAL transforms two polynomials at a time and raises an exception if the second is zero, and
+an exception tells. So a constant is added to the second one's first coefficient and subtracted
+afterwards: larger than any coefficient of rows, so that no row decides anything, and drawn by
+every process for itself, so that no peer can send what cancels it.
 """
 
 import functools
 import importlib.util
-from collections.abc import Sequence
-from dataclasses import dataclass
+import secrets
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from colonnade.core.arrays import IntArray
+from colonnade.core.jit import njit
+
+Words = NDArray[np.uint64]
 
 DEGREE = 4096
 MODULUS = 18014398509309953  # 2**54 - 172031, a prime, 1 modulo 2 * DEGREE
 COEFFICIENT_BITS = 54
 # Coefficients of a small multiplier are smaller in size.
-_SHIFT_BITS = 9
-MAX_SMALL = 1 << _SHIFT_BITS
+MAX_SMALL = 1 << 9
 
-# SEAL reads small multipliers modulo this; any power of two between them and the modulus serves.
+# SEAL wants some; nothing here depends on it.
 _PLAIN_MODULUS = 1 << 49
+_BYTES = 8 * DEGREE
+# Products of 54-bit values are summed in limbs of 27 bits; so many fit 64 bits.
+_Q, _HALF, _LIMB = np.uint64(MODULUS), np.uint64(27), np.uint64((1 << 27) - 1)
+_TOGETHER, _SHIFT, _BLOCK = 256, np.uint64(9), 512
 
 
 class Ring(Protocol):
-    """Multiplies polynomials by small ones."""
+    """Transforms polynomials into values, and back: products are then value by value."""
 
-    def times(self, polynomials: Sequence[IntArray], small: IntArray) -> list[IntArray]:
-        """Return each polynomial times ``small``, whose coefficients are below ``MAX_SMALL``."""
+    def forward(self, polynomials: IntArray) -> Words:
+        """Return the values, in the transform's order, of polynomials ``(count, DEGREE)``."""
 
-    def prepare(self, pairs: Sequence[tuple[IntArray, IntArray]]) -> "Prepared":
-        """Return pairs of polynomials in the form in which they are multiplied many times."""
-
-    def multiplier(self, small: IntArray) -> Any:
-        """Return a small polynomial in the form in which it multiplies many times."""
-
-
-class Prepared(Protocol):
-    """Pairs of polynomials that wait for multipliers."""
-
-    def dot(self, multipliers: Sequence[Any]) -> tuple[IntArray, IntArray]:
-        """Return the sum over all pairs of both parts times the pair's `Ring.multiplier`."""
+    def inverse(self, values: Words) -> IntArray:
+        """Return the polynomials, ``(count, DEGREE)``, that have these values."""
 
 
 def add(one: IntArray, two: IntArray) -> IntArray:
@@ -99,86 +98,105 @@ class SealRing:
         parameters.set_plain_modulus(_PLAIN_MODULUS)
         self._context = seal.SEALContext(parameters)
         self._evaluator = seal.Evaluator(self._context)
-        # What SEAL writes before the coefficients, learned from one object of each type.
-        self._plain_head = seal.Plaintext(DEGREE).to_bytes()[: -8 * DEGREE]
-        self._pair_head = self._learn_pair_head()
-        self._form = self._transformed(_ONE, _ONE).parms_id()
-
-    def times(self, polynomials: Sequence[IntArray], small: IntArray) -> list[IntArray]:
-        """Return each polynomial times ``small``, whose coefficients are below ``MAX_SMALL``."""
-        plain, products = self.multiplier(small), []
-        for polynomial in polynomials:
-            # The other part is 1: SEAL refuses a pair whose second part is 0, and a peer may have
-            # chosen the polynomial.
-            made = self._evaluator.multiply_plain(self._transformed(polynomial, _ONE), plain)
-            products.append(self._left(made, polynomial, _ONE)[0])
-        return products
-
-    def prepare(self, pairs: Sequence[tuple[IntArray, IntArray]]) -> "SealPrepared":
-        """Return pairs of polynomials in the form in which they are multiplied many times."""
-        first = second = np.zeros(DEGREE, np.int64)
-        for one, two in pairs:
-            first, second = add(first, one), add(second, two)
-        return SealPrepared(self, [self._transformed(*pair) for pair in pairs], first, second)
-
-    def _learn_pair_head(self) -> bytes:
-        seal = self._seal
+        self._constant = MAX_SMALL + secrets.randbelow(MODULUS - 2 * MAX_SMALL)
+        # What SEAL writes before coefficients and before values, learned from one pair of each.
         keys = seal.KeyGenerator(self._context)  # thrown away: only the form of a pair is wanted
-        made = seal.Encryptor(self._context, keys.create_public_key()).encrypt_zero().to_string()
-        head: bytes = made[: -2 * 8 * DEGREE]
-        return head
+        pair = seal.Encryptor(self._context, keys.create_public_key()).encrypt_zero()
+        self._plain_head = pair.to_string()[: -2 * _BYTES]
+        self._evaluator.transform_to_ntt_inplace(pair)
+        self._value_head = pair.to_string()[: -2 * _BYTES]
 
-    def multiplier(self, small: IntArray) -> Any:
-        """Return a small polynomial in the form in which it multiplies many times."""
-        shifted = small.astype(np.int64)
-        shifted[0] += MAX_SMALL
-        plain = self._seal.Plaintext()
-        words = (shifted + _PLAIN_MODULUS * (shifted < 0)).astype("<u8").tobytes()
-        plain.load_bytes(self._context, self._plain_head + words)
-        self._evaluator.transform_to_ntt_inplace(plain, self._form)
-        return plain
+    def forward(self, polynomials: IntArray) -> Words:
+        """Return the values, in the transform's order, of polynomials ``(count, DEGREE)``.
 
-    def _transformed(self, one: IntArray, two: IntArray) -> Any:
-        made = self._seal.Ciphertext()
-        words = one.astype("<u8").tobytes() + two.astype("<u8").tobytes()
-        made.load_bytes(self._context, self._pair_head + words)
-        self._evaluator.transform_to_ntt_inplace(made)
-        return made
+        Coefficients may be negative, down to ``-MODULUS``.
+        """
+        table = np.zeros((len(polynomials) + len(polynomials) % 2, DEGREE), "<i8")
+        _into_ring(polynomials, 0, table[: len(polynomials)])
+        table[1::2, 0] = (table[1::2, 0] + self._constant) % MODULUS
+        found = self._each(table, self._plain_head, self._evaluator.transform_to_ntt_inplace)
+        # A constant has the same value everywhere.
+        _into_ring(found[1::2], -self._constant, found[1::2])
+        return found[: len(polynomials)].view(np.uint64)
 
-    def _left(self, made: Any, one: IntArray, two: IntArray) -> tuple[IntArray, IntArray]:
-        """Return both parts of a product, less what the public constant added."""
-        self._evaluator.transform_from_ntt_inplace(made)
-        words = np.frombuffer(made.to_string()[-2 * 8 * DEGREE :], "<u8").astype(np.int64)
-        return subtract(words[:DEGREE], _shifted(one)), subtract(words[DEGREE:], _shifted(two))
+    def inverse(self, values: Words) -> IntArray:
+        """Return the polynomials, ``(count, DEGREE)``, that have these values."""
+        table = np.zeros((len(values) + len(values) % 2, DEGREE), "<i8")
+        table[: len(values)] = values.view(np.int64)
+        _into_ring(table[1::2], self._constant - MODULUS, table[1::2])
+        found = self._each(table, self._value_head, self._evaluator.transform_from_ntt_inplace)
+        found[1::2, 0] = (found[1::2, 0] - self._constant) % MODULUS
+        return found[: len(values)]
 
-
-@dataclass(frozen=True, slots=True)
-class SealPrepared:
-    """Pairs in SEAL's transformed form, and their plain sums."""
-
-    ring: SealRing
-    pairs: Sequence[Any]
-    first: IntArray
-    second: IntArray
-
-    def dot(self, multipliers: Sequence[Any]) -> tuple[IntArray, IntArray]:
-        """Return the sum over all pairs of both parts times the pair's `Ring.multiplier`."""
-        evaluator, total = self.ring._evaluator, None  # noqa: SLF001 - its other half
-        for pair, multiplier in zip(self.pairs, multipliers, strict=True):
-            product = evaluator.multiply_plain(pair, multiplier)
-            if total is None:
-                total = product
-            else:
-                evaluator.add_inplace(total, product)
-        return self.ring._left(total, self.first, self.second)  # noqa: SLF001
+    def _each(self, table: IntArray, head: bytes, transform: Callable[[Any], object]) -> IntArray:
+        """Transform two polynomials after the other."""
+        out = np.empty(table.shape, np.int64)
+        for first in range(0, len(table), 2):
+            pair = self._seal.Ciphertext()
+            pair.load_bytes(self._context, head + table[first : first + 2].tobytes())
+            transform(pair)
+            made = pair.to_string()
+            words = np.frombuffer(made, "<i8", offset=len(made) - 2 * _BYTES)
+            out[first : first + 2] = words.reshape(2, DEGREE)
+        return out
 
 
-_ONE = np.zeros(DEGREE, np.int64)
-_ONE[0] = 1
+@njit
+def _into_ring(table: IntArray, constant: int, out: IntArray) -> None:
+    """Write ``table + constant``, which lies above ``-MODULUS`` and below it, modulo that."""
+    for i in range(table.shape[0]):
+        for j in range(table.shape[1]):
+            value = table[i, j] + constant
+            out[i, j] = value + ((value >> 63) & MODULUS)  # no branch is made of it
 
 
-def _shifted(polynomial: IntArray) -> IntArray:
-    """Return ``MAX_SMALL`` times a polynomial: doubled so many times."""
-    for _ in range(_SHIFT_BITS):
-        polynomial = add(polynomial, polynomial)
-    return polynomial
+def times(ring: Ring, polynomials: IntArray, small: IntArray) -> IntArray:
+    """Return each of ``(count, DEGREE)`` polynomials times one of small coefficients."""
+    factor = ring.forward(small[None, :])
+    found = np.zeros((len(polynomials), DEGREE), np.uint64)
+    for place, values in enumerate(ring.forward(polynomials)):
+        add_products(values[None, None, :], factor, found[place : place + 1])
+    return ring.inverse(found)
+
+
+@njit
+def add_products(tables: Words, factors: Words, out: Words) -> None:
+    """Add ``sum over i of tables[i] * factors[i]``, value by value modulo ``MODULUS``, to ``out``.
+
+    ``tables`` has shape ``(count, parts, DEGREE)``, ``factors`` ``(count, DEGREE)`` and ``out``
+    ``(parts, DEGREE)``. The same operations for every value.
+    """
+    sums = np.empty((3, _BLOCK), np.uint64)
+    high, middle, low = sums[0], sums[1], sums[2]
+    for part in range(tables.shape[1]):
+        for first in range(0, DEGREE, _BLOCK):
+            span = slice(first, first + _BLOCK)
+            for start in range(0, tables.shape[0], _TOGETHER):
+                sums[:] = np.uint64(0)
+                for i in range(start, min(start + _TOGETHER, tables.shape[0])):
+                    _add_limbs(tables[i, part, span], factors[i, span], high, middle, low)
+                _reduce(high, middle, low, out[part, span])
+
+
+@njit
+def _add_limbs(one: Words, two: Words, high: Words, middle: Words, low: Words) -> None:
+    """Add products to sums of ``2**54 high + 2**27 middle + low``."""
+    for i in range(one.size):  # the masks tell the compiler that factors have fewer than 32 bits
+        a, b = (one[i] >> _HALF) & _LIMB, one[i] & _LIMB
+        c, d = (two[i] >> _HALF) & _LIMB, two[i] & _LIMB
+        high[i] += a * c
+        middle[i] += a * d + b * c
+        low[i] += b * d
+
+
+@njit
+def _reduce(high: Words, middle: Words, low: Words, out: Words) -> None:
+    """Add ``2**54 high + 2**27 middle + low`` to ``out``, modulo ``MODULUS``."""
+    for i in range(high.size):
+        total = high[i] % _Q
+        for _ in range(3):
+            total = (total << _SHIFT) % _Q
+        total = (total + middle[i] % _Q) % _Q
+        for _ in range(3):
+            total = (total << _SHIFT) % _Q
+        out[i] = (out[i] + total + low[i] % _Q) % _Q

@@ -1,4 +1,9 @@
-"""Who releases and who receives what in a round of a sealed job."""
+"""Who releases and who receives what in a round of a sealed job.
+
+Parties take their turns by the columns that they keep, the fewest first: each seals for all that
+come after it and multiplies what all before it sealed. So whoever has most columns seals none: a
+sealed table is larger than replies of as many columns, and of the widest it would be largest.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -27,7 +32,8 @@ if TYPE_CHECKING:
 
 def round_kinds(spec: "SealedSpec", stage: Stage, part: Part) -> tuple[str, ...]:
     """Return the kinds that the party releases in a round of ``stage``."""
-    place, last = spec.place(part.party), len(spec.parts) - 1
+    order = turns(spec)
+    turn = order.index(part)
     replies = spec.multipliers_of_label()
     if stage is Stage.MEANS:
         return (MEANS,)
@@ -41,10 +47,28 @@ def round_kinds(spec: "SealedSpec", stage: Stage, part: Part) -> tuple[str, ...]
         places = [spec.place(other.party) for other in replies]
         return tuple(numbered(SCREEN, each) for each in places) if part.holds_label else ()
     if stage is Stage.SEAL:
-        return (GRAM, *(sealed_kinds(spec, SEAL, part) if place < last else ()))
+        return (GRAM, *(sealed_kinds(spec, SEAL, part) if order[turn + 1 :] else ()))
     if stage is Stage.REPLY:
-        return tuple(numbered(REPLY, each) for each in range(place))
-    return tuple(numbered(OPEN, each) for each in range(place + 1, last + 1))
+        return tuple(numbered(REPLY, spec.place(each.party)) for each in order[:turn])
+    return tuple(numbered(OPEN, spec.place(each.party)) for each in order[turn + 1 :])
+
+
+def turns(spec: "SealedSpec") -> tuple[Part, ...]:
+    """Return the parties in the order in which they seal: by columns, then as the job has them."""
+    return tuple(sorted(spec.parts, key=spec.n_gram))
+
+
+def key_groups(spec: "SealedSpec", part: Part) -> int:
+    """Return under how many keys a party seals its columns: fewer, if fewer are multiplied.
+
+    What is opened under a key grows with the columns of those that come after the party; the first
+    in turn, for which most are multiplied, has all groups of the job.
+    """
+    order = turns(spec)
+    first, own = (
+        sum(spec.n_gram(each) for each in order[at + 1 :]) for at in (0, order.index(part))
+    )
+    return min(max(1, -(-spec.groups * own // first)), spec.n_gram(part))
 
 
 def sealed_kinds(spec: "SealedSpec", base: str, part: Part) -> tuple[str, ...]:

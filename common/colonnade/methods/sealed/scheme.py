@@ -15,7 +15,6 @@ rounded. All that is random comes from the party's exact sampler.
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -27,8 +26,11 @@ from colonnade.methods.sealed.ring import (
     MAX_SMALL,
     MODULUS,
     Ring,
+    Words,
     add,
+    add_products,
     subtract,
+    times,
 )
 from colonnade.privacy.sampling import NoiseSource
 
@@ -102,9 +104,8 @@ def uncovered(
     key: SecretKey, context: KeyContext, messages: IntArray, *, first: int, ring: Ring
 ) -> IntArray:
     """Return ``m - a s`` for polynomials from index ``first``: ciphertexts but for their errors."""
-    randoms = [expand(key.seed, context, first + place) for place in range(len(messages))]
-    covers = ring.times(randoms, key.secret)
-    return np.stack([subtract(m, cover) for m, cover in zip(messages, covers, strict=True)])
+    randoms = np.stack([expand(key.seed, context, first + place) for place in range(len(messages))])
+    return subtract(messages, times(ring, randoms, key.secret))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +116,13 @@ class Ciphertexts:
     context: KeyContext
     bodies: IntArray  # (1 + chunks, DEGREE)
 
-    def pairs(self) -> list[tuple[IntArray, IntArray]]:
-        """Return ``(c0, a)`` of each."""
-        return [
-            (body, expand(self.seed, self.context, index)) for index, body in enumerate(self.bodies)
-        ]
+    def values(self, ring: Ring) -> Words:
+        """Return the values of ``c0`` and ``a`` of each, ``(1 + chunks, 2, DEGREE)``."""
+        both = np.empty((len(self.bodies), 2, DEGREE), np.int64)
+        both[:, 0] = self.bodies
+        for index in range(len(both)):
+            both[index, 1] = expand(self.seed, self.context, index)
+        return ring.forward(both.reshape(-1, DEGREE)).reshape(both.shape)
 
 
 class Multipliers:
@@ -130,18 +133,18 @@ class Multipliers:
 
     def __init__(self, rows: Callable[[], IntArray], ring: Ring) -> None:
         self._rows, self._ring = rows, ring
-        self._kept: dict[tuple[int, int], list[list[Any]]] = {}
+        self._kept: dict[tuple[int, int], list[Words]] = {}
 
-    def of(self, layout: Layout) -> Iterator[list[Any]]:
-        """Yield the multipliers of each reply to columns that lie as ``layout`` says."""
+    def of(self, layout: Layout) -> Iterator[Words]:
+        """Yield each reply's multipliers, as values, to columns that lie as ``layout`` says."""
         alike = layout.length, layout.lanes  # what else it says is of the encryptor's columns
         if alike in self._kept:
             yield from self._kept[alike]
             return
-        rows, made = self._rows(), list[list[Any]]()
+        rows, made = self._rows(), list[Words]()
         keep = layout.chunks * len(rows) <= _MAX_KEPT
         for smalls in layout.multipliers(rows):
-            each = [self._ring.multiplier(one) for one in smalls]
+            each = self._ring.forward(smalls)
             if keep:
                 made.append(each)
             yield each
@@ -161,15 +164,17 @@ def multiplied(
 
     Group by group, each reply with a fresh encryption of zero in it.
     """
-    wanted, made = layout.wanted, []
+    made = []
     for group in sealed:
-        public, *tables = group.pairs()
-        prepared = ring.prepare([*tables, public])
+        values = group.values(ring)
         for each in multipliers.of(layout):
-            mask = ring.multiplier(small(noise.discrete_gaussian(ERROR_SIGMA2, DEGREE)))
-            c0, c1 = prepared.dot([*each, mask])
-            made.append(np.concatenate([c0[wanted], c1]))
-    return np.stack(made)
+            mask = small(noise.discrete_gaussian(ERROR_SIGMA2, DEGREE))
+            found = np.zeros((2, DEGREE), np.uint64)
+            add_products(values[1:], each, found)
+            add_products(values[:1], ring.forward(mask[None, :]), found)
+            made.append(found)
+    both = ring.inverse(np.concatenate(made)).reshape(-1, 2, DEGREE)
+    return np.concatenate([both[:, 0, layout.wanted], both[:, 1]], axis=1)
 
 
 def opened(keys: Sequence[SecretKey], layout: Layout, replies: IntArray, *, ring: Ring) -> IntArray:
@@ -178,11 +183,12 @@ def opened(keys: Sequence[SecretKey], layout: Layout, replies: IntArray, *, ring
     Not to be rounded or looked at before noise is added.
     """
     heads, tails = replies[:, : layout.slots], replies[:, layout.slots :]
-    each, wanted = len(replies) // len(keys), []
-    for place, key in enumerate(keys):
-        products = ring.times(list(tails[place * each : (place + 1) * each]), key.secret)
-        wanted += [product[layout.wanted] for product in products]
-    return add(heads, np.stack(wanted))
+    each = len(replies) // len(keys)
+    products = [
+        times(ring, tails[place * each : (place + 1) * each], key.secret)
+        for place, key in enumerate(keys)
+    ]
+    return add(heads, np.concatenate(products)[:, layout.wanted])
 
 
 def small(drawn: IntArray) -> IntArray:

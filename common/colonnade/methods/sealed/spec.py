@@ -13,7 +13,7 @@ means      sums of columns and of their squares, from all parties
 [products  of all features with the label, from wide parties]
 [screen    these products, opened, from the label's owner]
 seal       the Gram matrix of kept features (with the label, its owner's); kept columns, sealed,
-           from all parties but the last
+           from all parties but the last in turn (`rounds.turns`: the one with most columns)
 reply      products with the columns of every party before it, from all parties but the first
 open       these products, opened, from all parties but the last
 
@@ -21,9 +21,7 @@ Both sides derive mechanisms, codes and sizes from the same public numbers, neve
 """
 
 import hashlib
-import math
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import ClassVar
 
 from colonnade.linear.ball import BALL, OFF_DIAGONAL, TRIANGLE_SENSITIVITY2, triangle_size
@@ -33,45 +31,33 @@ from colonnade.methods.column_moments import moments_code
 from colonnade.methods.groups import moved_columns, moved_or_absent
 from colonnade.methods.moments.spec import NoiseAndCode
 from colonnade.methods.problem import Labels, Loss
-from colonnade.methods.sealed.charges import Product, sigma2_within
+from colonnade.methods.sealed.charges import Product
 from colonnade.methods.sealed.checks import check_spec
-from colonnade.methods.sealed.geometry import RowShape
 from colonnade.methods.sealed.kinds import (
     GRAM,
     LABEL,
     MEANS,
-    OPEN,
     OPENINGS,
-    PRODUCTS,
     REPLIES,
-    REPLY,
-    SCREEN,
-    SEAL,
     SEALED,
     WIDE,
     Stage,
     parsed,
 )
-from colonnade.methods.sealed.packing import LOW_FIELD, Layout
-from colonnade.methods.sealed.rounds import round_kinds
+from colonnade.methods.sealed.packing import Layout
+from colonnade.methods.sealed.products import (
+    Prices,
+    mechanism,
+    opening_code,
+    product,
+    row_shape,
+    sigma2,
+)
+from colonnade.methods.sealed.rounds import key_groups, round_kinds
+from colonnade.methods.sealed.rows import RowShape
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.privacy.ring_noise import SealedOpening, SealedReply
 from colonnade.sketching.packing import ShareCode
-
-
-@dataclass(frozen=True, slots=True)
-class Prices:
-    """What a party spends on what, in units."""
-
-    gram: int  # of kept features
-    cross: int  # all replies and openings of kept columns together
-    wide: int = 0  # the Gram matrix of all features
-    label: int = 0  # products with the label: the reply, or all of its owner's openings
-
-    def halved(self, times: int) -> "Prices":
-        """Return lower prices of products between parties; those of Gram matrices stay."""
-        cross, label = max(1, self.cross >> times), self.label >> times
-        return replace(self, cross=cross, label=max(label, min(1, self.label)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +70,9 @@ class SealedSpec:
     parts: tuple[Part, ...]  # one holds the label
     prices: tuple[Prices, ...]
     mean_units: int
-    buckets: int = 1 << 16  # that rows are summed into, if there are more
+    buckets: int = 3 << 14  # that rows are summed into, if there are more
     keep: int = 0  # features that a wider party keeps; 0 for all
-    groups: int = 1  # of a party's columns, each under a key of its own
+    groups: int = 1  # of a party's columns, at most, each under a key of its own
     label_lanes: int = 1  # columns that one reply to the sealed label holds
     loss: Loss = Loss.SQUARED
     label_weight: float = 1.5  # of the label in a row's norm
@@ -202,21 +188,7 @@ class SealedSpec:
 
         Those of a Gram matrix are the same as those that are sealed or multiplied.
         """
-        shape = partial(RowShape, n_rows=self.n_rows, buckets=self.buckets)
-        if base == LABEL:
-            return shape(weights=(1.0,), reach=self.label_reach, bucket_reach=self.label_reach)
-        wide = base in (WIDE, PRODUCTS)
-        # The label is among the rows of products only where its owner's own Gram matrix is meant.
-        label = (self.label_weight,) if part.holds_label and base != PRODUCTS else ()
-        weights = (1.0,) * (len(part.features) if wide else self.kept(part)) + label
-        reach = self.wide_reach if wide else self.reach
-        noise = self.shield(part)
-        return shape(
-            weights=weights,
-            reach=reach,
-            bucket_reach=self.bucket_reach,
-            shield=0 if noise is None else noise.sigma2,
-        )
+        return row_shape(self, base, part)
 
     def shield(self, part: Part) -> DiscreteGaussian | None:
         """Return the noise that is put on a party's buckets before they are sealed or multiplied.
@@ -234,51 +206,25 @@ class SealedSpec:
         scale = self.rows(base, part).scale
         if base == LABEL:
             return Layout(scale.rows, 1, lanes=self.label_lanes)
-        return Layout(scale.rows, scale.columns, groups=min(self.groups, scale.columns))
+        return Layout(scale.rows, scale.columns, groups=key_groups(self, part))
 
     # -- products ---------------------------------------------------------------------------------
 
     def product(self, kind: str, part: Part) -> Product:
         """Return the product that a reply or an opening of the party belongs to."""
-        base, place = parsed(kind)
-        other = self.parts[place]
-        sealer, multiplier = (part, other) if base in OPENINGS else (other, part)
-        seals, multiplies = (LABEL, PRODUCTS) if base in (PRODUCTS, SCREEN) else (SEAL, REPLY)
-        return Product(
-            self.rows(seals, sealer).scale,
-            self.rows(multiplies, multiplier).scale,
-            self.layout(seals, sealer),
-        )
-
-    def group(self, kind: str, part: Part) -> tuple[tuple[str, ...], int]:
-        """Return all kinds of the party that share a price with ``kind``, and that price."""
-        prices = self.prices[self.place(part.party)]
-        label = parsed(kind)[0] in (PRODUCTS, SCREEN)
-        bases = (PRODUCTS, SCREEN) if label else (REPLY, OPEN)
-        kinds = tuple(each for each in self.kinds(part) if parsed(each)[0] in bases)
-        return kinds, prices.label if label else prices.cross
+        return product(self, kind, part)
 
     def sigma2(self, kind: str, part: Part) -> int:
         """Return the variance of the noise of a reply or an opening, in steps."""
-        kinds, units = self.group(kind, part)
-        return sigma2_within(units, [self._sensitivity2(each, part) for each in kinds])
-
-    def _sensitivity2(self, kind: str, part: Part) -> int:
-        product = self.product(kind, part)
-        return product.opening2 if parsed(kind)[0] in OPENINGS else product.reply2
+        return sigma2(self, kind, part)
 
     def mechanism(self, kind: str, part: Part) -> SealedReply | SealedOpening:
         """Return the mechanism of a reply or an opening."""
-        product, sigma2 = self.product(kind, part), self.sigma2(kind, part)
-        return product.opening(sigma2) if parsed(kind)[0] in OPENINGS else product.reply(sigma2)
+        return mechanism(self, kind, part)
 
     def opening_code(self, kind: str, part: Part) -> ShareCode:
-        """Return how opened numbers cross the wire: in quarters of a deviation, over the field."""
-        product = self.product(kind, part)
-        step = max(1, math.isqrt(self.sigma2(kind, part)) // 4)
-        levels = 2 * (LOW_FIELD // 2 // step + 1)
-        count = product.layout.columns * product.multiplied.columns
-        return ShareCode(count, step, max(2, (levels - 1).bit_length()))
+        """Return how opened numbers cross the wire."""
+        return opening_code(self, kind, part)
 
     def made(self, part: Part, kind: str) -> NoiseAndCode:
         """Return mechanism and code of a party's own statistics.

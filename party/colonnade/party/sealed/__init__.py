@@ -1,1 +1,1 @@
-"""Whom a party trusts in sealed jobs: grants of its policy, and pinned keys."""
+"""Whom a party trusts in sealed jobs and secure sums: grants of its policy, and pinned keys."""

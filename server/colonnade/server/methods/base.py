@@ -120,12 +120,56 @@ class CohortAlgorithm(Algorithm[S, ClientAnswers], Protocol[S]):
         """Return whether the open round could ask somebody whom it has not asked."""
 
     def shortage(self, state: S, answers: Mapping[str, ClientAnswers]) -> str:
-        """Say what the open round lacks."""
+        """Describe what the open round lacks."""
 
     def without(self, state: S, party: str) -> S:
         """Return the state in which all clients of ``party`` have declined."""
 
     def encode_change(self, before: S, answers: Mapping[str, ClientAnswers], after: S) -> bytes:
+        """Return the bytes of the state to which ``answers`` led, as a change of the one before."""
+
+    def rounds_done(self, state: S) -> int:
+        """Return how many rounds had their minimum."""
+
+    def spent(self, state: S, party: str) -> int:
+        """Return the most that the job has cost any one client of ``party``, in units."""
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedAnswer:
+    """What a masker sends in an exchange of a secure sum; no body if it dropped out."""
+
+    body: bytes
+    clients: tuple[int, ...] = ()  # of a masked sum, in the party's own order
+    declined: tuple[int, ...] = ()
+
+
+class SecureSumAlgorithm(Algorithm[S, MaskedAnswer], Protocol[S]):
+    """The steps of a job over clients that opens only the sum over all parties."""
+
+    @property
+    def threshold(self) -> int:
+        """How many maskers every exchange needs."""
+
+    @property
+    def round_timeout_s(self) -> int:
+        """Seconds after which an exchange closes with those who answered, if they are enough."""
+
+    def attempt(self, state: S) -> int:
+        """Return the number of the open attempt."""
+
+    def check_answer(
+        self, state: S | None, round_: int, party: str, answer: MaskedAnswer, kinds: set[str]
+    ) -> None:
+        """Raise `BadInput` unless a message fits its exchange; no state if it came late."""
+
+    def shortage(self, state: S) -> str:
+        """Say what the open round lacks."""
+
+    def without(self, state: S, party: str) -> S:
+        """Return the state in which all clients of ``party`` have declined."""
+
+    def encode_change(self, answers: Mapping[str, MaskedAnswer], after: S) -> bytes:
         """Return the bytes of the state to which ``answers`` led, as a change of the one before."""
 
     def rounds_done(self, state: S) -> int:

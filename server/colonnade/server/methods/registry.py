@@ -6,6 +6,7 @@ from typing import Any
 
 from colonnade.core.errors import BadMessage
 from colonnade.data.model import LinearModel
+from colonnade.methods.admm.job_spec import AdmmJobSpec
 from colonnade.methods.admm.method import ADMM
 from colonnade.methods.alignment.method import ALIGNMENT
 from colonnade.methods.evaluation.method import EVALUATION
@@ -17,7 +18,9 @@ from colonnade.methods.sealed.method import SEALED_METHOD
 from colonnade.server.engine.all_answer import AllAnswer
 from colonnade.server.engine.cohort import Cohort
 from colonnade.server.engine.strategy import Strategy
+from colonnade.server.methods.admm.exchange_rounds import SecureSum
 from colonnade.server.methods.admm.job import FederatedAdmm
+from colonnade.server.methods.admm.secure_sum import SecureSumAdmm
 from colonnade.server.methods.admm.summary import admm_findings
 from colonnade.server.methods.alignment_job import AlignmentJob, alignment_findings
 from colonnade.server.methods.base import Algorithm, Findings, whole_states
@@ -77,6 +80,19 @@ def algorithm_of(job: Job, job_id: str) -> Algorithm[Any, Any]:
     return side_of(job.kind).algorithm(job, job_id, job.method)
 
 
+def _admm(job: Job, job_id: str, method: AdmmJobSpec) -> FederatedAdmm | SecureSumAdmm:
+    """Return the steps of a job over clients, in which hosts may open nothing but a sum."""
+    if (rules := method.spec.cohort_rules) is not None:
+        return SecureSumAdmm.of(job, job_id, method, rules)
+    return FederatedAdmm.of(job, job_id, method)
+
+
+def _strategy_of_admm(algorithm: FederatedAdmm | SecureSumAdmm, now: float) -> Strategy:
+    if isinstance(algorithm, SecureSumAdmm):
+        return SecureSum.of(algorithm, now)
+    return Cohort.of(algorithm, now)
+
+
 register(
     FRANK_WOLFE.kind, CoordinatorSide(VerticalFrankWolfe.of, deviations=frank_wolfe_deviations)
 )
@@ -95,7 +111,7 @@ register(
         VerticalSealed.of, AllAnswer.relayed, findings=sealed_findings, solve=solve_sealed
     ),
 )
-register(ADMM.kind, CoordinatorSide(FederatedAdmm.of, Cohort.of, admm_findings))
+register(ADMM.kind, CoordinatorSide(_admm, _strategy_of_admm, admm_findings))
 register(EVALUATION.kind, CoordinatorSide(EvaluationJob.of))
 register(PREDICTION.kind, CoordinatorSide(PredictionJob.of, AllAnswer.relayed, prediction_findings))
 register(ALIGNMENT.kind, CoordinatorSide(AlignmentJob.of, AllAnswer.relayed, alignment_findings))

@@ -15,7 +15,12 @@ from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.fixedpoint import GRID
 from colonnade.linear.ball import BALL, MAX_COEF, MAX_OFFSET, UNIT, Projection
 from colonnade.methods.base import Part
-from colonnade.methods.column_moments import Moments, moments_of, pooled_moments
+from colonnade.methods.column_moments import (
+    MeanSquare,
+    Moments,
+    label_moments,
+    pooled_moments,
+)
 from colonnade.methods.moments.rows import MAX_SKETCH
 from colonnade.methods.moments.solver.people import MeansSpec, present
 from colonnade.methods.moments.spec import MEANS
@@ -34,17 +39,15 @@ class Scales:
     @classmethod
     def of(cls, spec: MeansSpec, bodies: Mapping[str, Mapping[str, bytes]]) -> "Scales":
         """Decode the released moments."""
-        features, label_mean, label_deviation = {}, 0.0, 1.0
+        features, labels = {}, list[MeanSquare]()
         for part in spec.parts:
             mechanism, code = spec.made(part, MEANS)
             count = present(spec, part, bodies)
             noisy, width = code.decode(bodies[part.party][MEANS]), len(part.features)
             features[part.party] = pooled_moments(noisy, count, mechanism, count=width)
             if spec.sums_label(part):
-                found = moments_of(noisy, count, mechanism)
-                label_mean = float(found.mean[width])
-                label_deviation = float(found.deviation[width])
-        return cls(features, label_mean, label_deviation)
+                labels.append(MeanSquare.of(noisy, count, mechanism, place=width))
+        return cls(features, *label_moments(labels))
 
     def projection(
         self,

@@ -6,12 +6,11 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.linear.explained import Shares, party_models
-from colonnade.linear.gram import within_ball
 from colonnade.methods.moments.solver.contribution import told
 from colonnade.methods.moments.solver.scales import Scales
 from colonnade.methods.problem import Loss
-from colonnade.server.methods.sealed.estimates import own_gram
-from colonnade.server.methods.sealed.steps import SealedSolver, SealedState
+from colonnade.methods.sealed.solver.estimates import own_gram
+from colonnade.methods.sealed.solver.steps import SealedSolver, SealedState, solved
 
 _LEAST = 0.2  # of a variance
 
@@ -21,7 +20,7 @@ def sealed_contribution(solver: SealedSolver, state: SealedState) -> dict[str, A
     if not solver.finished(state):
         return None
     spec, found = solver.spec, solver.estimate(state)
-    penalty, classes = spec.penalty * found.error, spec.loss is Loss.LOGISTIC
+    classes = spec.loss is Loss.LOGISTIC
     shares = Shares(found.gram, found.target, found.errors[:-1] ** 2, found.errors[-1] ** 2)
     # What the ball leaves of the label's variance, as the owner's Gram matrix tells.
     label = float(own_gram(spec, spec.owner, state.bodies).gram[-1, -1]) / spec.label_weight**2
@@ -30,7 +29,7 @@ def sealed_contribution(solver: SealedSolver, state: SealedState) -> dict[str, A
 
     def solve(places: IntArray) -> FloatArray:
         gram, target = found.gram[np.ix_(places, places)], found.target[places]
-        return within_ball(gram, target, spec.radius, l1=penalty)
+        return solved(spec, gram, target, found.error)
 
     def fitted(model: FloatArray) -> FloatArray:
         return shares.fitted(model) if classes else model

@@ -9,11 +9,13 @@ import numpy as np
 
 from colonnade.core.errors import BadInput
 from colonnade.data.model import LinearModel
-from colonnade.linear.solutions import Wanted, solution
+from colonnade.linear.solutions import Wanted
 from colonnade.methods.job import Job
 from colonnade.methods.models import linear_model
 from colonnade.methods.moments.method import MOMENTS
 from colonnade.methods.sealed.codec import task_to_bytes
+from colonnade.methods.sealed.solver.replay import solved
+from colonnade.methods.sealed.solver.steps import SealedSolver, SealedState
 from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.server.methods.base import (
     Bodies,
@@ -23,7 +25,6 @@ from colonnade.server.methods.base import (
 )
 from colonnade.server.methods.sealed.contribution import sealed_contribution
 from colonnade.server.methods.sealed.state import decode_state, encode_state
-from colonnade.server.methods.sealed.steps import SealedSolver, SealedState
 from colonnade.server.methods.sealed.summary import gram_part, sealed_promise, sealed_section
 from colonnade.server.store.base import IterateRow
 
@@ -154,17 +155,11 @@ def solve_sealed(
     algorithm: VerticalSealed, state: SealedState, penalty: str, numbers: Mapping[str, float]
 ) -> LinearModel:
     """Return the model under another penalty: a function of releases."""
-    solver = algorithm.solver
-    if not solver.finished(state):
-        raise BadInput("the job's rounds are not over: there is no Gram matrix to solve yet")
     try:
         wanted = Wanted(penalty, **numbers)
     except ValueError as error:
         raise BadInput(str(error)) from None
     try:
-        found = solver.estimate(state)
-        x = solution(solver.spec, found.gram, found.target, error=found.error, wanted=wanted)
-        coef, intercept = solver.scaled(state, x)
-        return algorithm.model(replace(state, coef=coef, intercept=intercept))
+        return algorithm.model(solved(algorithm.solver, state, wanted))
     except (ValueError, ArithmeticError, IndexError, np.linalg.LinAlgError):
         raise BadInput("there is no solution with these numbers; use larger ones") from None

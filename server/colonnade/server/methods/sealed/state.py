@@ -7,8 +7,8 @@ as a change of the one before: a body that was there already is named and not wr
 import numpy as np
 
 from colonnade.methods.sealed.kinds import REPLIES, SEALED, parsed
+from colonnade.methods.sealed.solver.steps import SealedState
 from colonnade.methods.sealed.spec import SealedSpec
-from colonnade.server.methods.sealed.steps import SealedState
 from colonnade.v1 import job_pb2
 
 

@@ -17,12 +17,12 @@ from colonnade.methods.moments.solver.people import people
 from colonnade.methods.sealed.charges import MAX_KEY_BITS, opened_millibits
 from colonnade.methods.sealed.claims import EVERYBODY, PROMISE, promise_of, told
 from colonnade.methods.sealed.kinds import OPENINGS, SEALED, parsed
+from colonnade.methods.sealed.solver.calibration import explained
+from colonnade.methods.sealed.solver.estimates import Estimate
+from colonnade.methods.sealed.solver.steps import SealedSolver, SealedState
 from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.privacy.accounting import epsilon_of, rho_from_units
 from colonnade.report import state_promise
-from colonnade.server.methods.sealed.calibration import explained
-from colonnade.server.methods.sealed.estimates import Estimate
-from colonnade.server.methods.sealed.steps import SealedSolver, SealedState
 
 _LEVEL = 0.95
 _BIAS = 0.02  # of a coefficient: what balls of rows and released deviations do to it

@@ -30,13 +30,15 @@ from colonnade.methods.sealed.kinds import (
     parsed,
 )
 from colonnade.methods.sealed.rounds import relayed_kinds
+from colonnade.methods.sealed.solver.calibration import calibration
+from colonnade.methods.sealed.solver.estimates import Estimate, estimate
+from colonnade.methods.sealed.solver.screening import screened
 from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.methods.sealed.tasks import Relayed, Task
-from colonnade.server.methods.sealed.calibration import calibration
-from colonnade.server.methods.sealed.estimates import Estimate, estimate
-from colonnade.server.methods.sealed.screening import screened
 
 _MAX_INTERCEPT = 2.0**60
+# Of the penalty that chooses features, what is left when they are fitted.
+_REFIT = 0.15
 # Which relayed bodies are of no more use once a stage is over.
 _SPENT = {
     Stage.PRODUCTS: (LABEL,),
@@ -167,8 +169,7 @@ class SealedSolver:
 
     def _solved(self, state: SealedState) -> SealedState:
         found = self.estimate(state)
-        penalty = self.spec.penalty * found.error
-        x = within_ball(found.gram, found.target, self.spec.radius, l1=penalty)
+        x = solved(self.spec, found.gram, found.target, found.error)
         coef, constant = self.scaled(state, x)
         return replace(state, coef=coef, intercept=constant)
 
@@ -205,3 +206,17 @@ class SealedSolver:
         """Return the bodies that the round's task carries to a party, in order."""
         wanted = relayed_kinds(self.spec, self.spec.stages()[state.round], part)
         return tuple(Relayed(party, kind, state.bodies[party][kind]) for party, kind in wanted)
+
+
+def solved(spec: SealedSpec, gram: FloatArray, target: FloatArray, error: float) -> FloatArray:
+    """Return coefficients in standard deviations: a penalty chooses, a smaller one fits.
+
+    The L1 penalty that keeps noise out also shrinks what it lets in. So the features that it
+    chooses are fitted again with less of it (the relaxed lasso: Meinshausen 2007).
+    """
+    x = within_ball(gram, target, spec.radius, l1=spec.penalty * error)
+    chosen = np.flatnonzero(x)
+    if chosen.size:
+        part, penalty = gram[np.ix_(chosen, chosen)], _REFIT * spec.penalty * error
+        x[chosen] = within_ball(part, target[chosen], spec.radius, l1=penalty)
+    return x

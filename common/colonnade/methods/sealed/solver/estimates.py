@@ -4,6 +4,7 @@ Columns are scaled by their released deviations. What the ball of rows leaves of
 party's own Gram matrix; what the ball of buckets leaves follows from public constants.
 """
 
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from colonnade.methods.sealed.kinds import (
     WIDE,
     numbered,
 )
+from colonnade.methods.sealed.rounds import turns
 from colonnade.methods.sealed.spec import SealedSpec
 
 _FLOOR = 0.02
@@ -125,15 +127,16 @@ def estimate(spec: SealedSpec, bodies: Bodies) -> Estimate:
     spans = spans_of([len(each.gram) for each in own])
     whole, errors = (np.zeros((spans[-1].stop, spans[-1].stop)) for _ in range(2))
     between = []
-    for place, (span, each) in enumerate(zip(spans, own, strict=True)):
+    for span, each in zip(spans, own, strict=True):
         whole[span, span], errors[span, span] = each.gram, each.error
-        for later in range(place + 1, len(own)):
-            found, error = products(spec, spec.parts[place], spec.parts[later], bodies)
-            level = math.sqrt(each.level * own[later].level)
-            whole[spans[later], span] = found / level
-            whole[span, spans[later]] = found.T / level
-            errors[spans[later], span] = errors[span, spans[later]] = error / level
-            between.append(error / level)
+    for sealer, multiplier in itertools.combinations(turns(spec), 2):
+        one, two = spec.place(sealer.party), spec.place(multiplier.party)
+        found, error = products(spec, sealer, multiplier, bodies)
+        level = math.sqrt(own[one].level * own[two].level)
+        whole[spans[two], spans[one]] = found / level
+        whole[spans[one], spans[two]] = found.T / level
+        errors[spans[two], spans[one]] = errors[spans[one], spans[two]] = error / level
+        between.append(error / level)
     label = spans[spec.place(spec.owner.party)].stop - 1
     features = [place for place in range(len(whole)) if place != label]
     error = float(np.mean(between))

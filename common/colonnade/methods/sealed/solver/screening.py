@@ -7,8 +7,8 @@ import numpy as np
 from colonnade.core.arrays import FloatArray
 from colonnade.methods.base import Part
 from colonnade.methods.moments.solver.estimates import shrunk
+from colonnade.methods.sealed.solver.estimates import Bodies, own_gram, products
 from colonnade.methods.sealed.spec import SealedSpec
-from colonnade.server.methods.sealed.estimates import Bodies, own_gram, products
 
 _RIDGE = 0.05
 

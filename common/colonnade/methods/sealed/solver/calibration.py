@@ -12,7 +12,7 @@ from colonnade.linear.explained import Explained
 from colonnade.methods.calibration import Calibration, discriminant
 from colonnade.methods.column_moments import Moments
 from colonnade.methods.made_up_scores import made_up_scores
-from colonnade.server.methods.sealed.estimates import Estimate
+from colonnade.methods.sealed.solver.estimates import Estimate
 
 _SAFETY, _SHARE_BIAS = 1.5, 0.05
 
