@@ -23,7 +23,10 @@ def test_the_fields_of_references_are_a_contract(
     assert main(arguments) == EXIT_OK
     (row,) = json.loads(capsys.readouterr().out)["references"]
     fields = {"case", "epsilon", "nonprivate", "central", "frank_wolfe", "fit", "moments"}
-    assert fields | {"moments_label_at_one", "metric", "fresh"} == set(row)
+    limits = {"moments_limit", "between_error"}
+    assert fields | limits | {"moments_label_at_one", "metric", "fresh"} == set(row)
+    # Of 6,000 rows at rho 0.0244: sqrt(pi / 146).
+    assert row["between_error"] == pytest.approx(0.147, abs=0.001)
     assert (row["case"], row["epsilon"], row["fresh"]) == ("factors d=40", 1.0, False)
     # What a site fits by default is what one place could do; nothing is far above no privacy.
     assert row["fit"] == row["central"] > 0.5

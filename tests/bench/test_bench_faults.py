@@ -8,32 +8,48 @@ from typing import Any
 import pytest
 from support.ledgers import unsync_commits
 
-from colonnade.bench.faults.cases import METHODS
+from colonnade.bench.faults.jobs import METHODS
+from colonnade.bench.faults.party import PartyHost
 from colonnade.bench.faults.run import Campaign, run_faults
 from colonnade.cli.main import main
 from colonnade.core.errors import EXIT_CHECK_FAILED, EXIT_OK
 from colonnade.ledger import drafts as drafts_module
+from colonnade.ledger import ledger as ledger_module
 from colonnade.ledger.gate import Gate
+from colonnade.ledger.rules import releases as releases_module
+from colonnade.ledger.rules import spending as spending_module
 from colonnade.ledger.state import LedgerState
-from colonnade.party.vault import Vault
+from colonnade.party.alignment.store import AlignmentFolder
+from colonnade.party.methods.sealed_keys import FileKeys
+from colonnade.party.prediction.store import PredictionFolder
+from colonnade.party.vault.vault import Vault
 from colonnade.server.engine.all_answer import AllAnswer
+from colonnade.server.engine.jobs import Jobs
 from colonnade.server.engine.rounds import Run
 
 pytestmark = pytest.mark.slow
-SEEDS = 50
+SMALL, LARGE = 180, 9
 
 
-def test_dozens_of_simulated_federations_break_nothing(tmp_path: Path) -> None:
-    # `colonnade bench faults` simulates a thousand; ten catch each of the planted bugs below.
-    tally = run_faults(tmp_path, range(SEEDS))
+def test_hundreds_of_small_simulated_federations_break_nothing(tmp_path: Path) -> None:
+    # `colonnade bench faults` simulates thousands; ten catch each of the planted bugs below.
+    tally = run_faults(tmp_path, range(SMALL), small=True)
     print(tally)
     assert tally.failures == {}
-    assert tally.by_method == dict.fromkeys(METHODS, SEEDS // len(METHODS))
+    assert tally.by_method == dict.fromkeys(METHODS, SMALL // len(METHODS))
     assert tally.finished > tally.ended > 0
-    assert tally.kills > SEEDS
-    assert tally.power_cuts > SEEDS // 2
+    assert tally.kills > SMALL // 2
+    assert tally.power_cuts > SMALL // 4
     assert tally.restarts >= tally.kills + tally.power_cuts
-    assert tally.steps > 100 * SEEDS
+    assert tally.steps > 20 * SMALL
+
+
+def test_larger_simulated_federations_break_nothing(tmp_path: Path) -> None:
+    tally = run_faults(tmp_path, range(1000, 1000 + LARGE))
+    print(tally)
+    assert tally.failures == {}
+    assert tally.finished >= LARGE
+    assert tally.kills > LARGE
 
 
 @pytest.fixture(scope="module")
@@ -44,21 +60,23 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Campaign]:
 
 
 def test_a_seed_replays_exactly(campaign: Campaign) -> None:
-    for seed in (0, 2, 4):  # of each kind
-        (_, first), (_, again) = campaign.run(seed), campaign.run(seed)
+    for seed in range(len(METHODS)):  # of each kind
+        (_, first), (_, again) = (campaign.run(seed, small=True) for _ in range(2))
         assert first.trace == again.trace
         assert first.steps == again.steps > 0
         assert first.iterates == again.iterates
-    assert campaign.run(2)[1].trace != campaign.run(7)[1].trace
+    assert campaign.run(2)[1].trace != campaign.run(2 + len(METHODS))[1].trace
 
 
 # -- planted bugs --------------------------------------------------------------------------------
 
 
-def _found(campaign: Campaign, method: str, seeds: Sequence[int] = range(10)) -> str:
+def _found(
+    campaign: Campaign, method: str, seeds: Sequence[int] = range(10), *, small: bool = False
+) -> str:
     """Return what the first seed that fails violates."""
     for seed in seeds:
-        _, outcome = campaign.run(seed, method=method)
+        _, outcome = campaign.run(seed, method=method, small=small)
         if outcome.violations:
             return "\n".join(outcome.violations)
     return ""
@@ -89,7 +107,8 @@ def test_it_catches_a_release_that_is_drawn_again(
 def test_it_catches_a_retry_that_is_charged_again(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(LedgerState, "check_charge", lambda *_, **__: True)
+    for module in (ledger_module, releases_module):
+        monkeypatch.setattr(module, "check_charge", lambda *_, **__: True)
     monkeypatch.setattr(drafts_module, "_idempotency_key", lambda *_: None)
     assert _found(campaign, "moments")
 
@@ -97,10 +116,11 @@ def test_it_catches_a_retry_that_is_charged_again(
 def test_it_catches_jobs_that_are_admitted_beyond_the_cap(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unlimited(self: LedgerState, job: str, account: str, *_: Any, **__: Any) -> bool:
-        return (job, account) not in self.admitted
+    def unlimited(state: LedgerState, job: str, account: str, *_: Any, **__: Any) -> bool:
+        return (job, account) not in state.admitted
 
-    monkeypatch.setattr(LedgerState, "check_admission", unlimited)
+    for module in (ledger_module, spending_module):
+        monkeypatch.setattr(module, "check_admission", unlimited)
     assert "set aside than the cap" in _found(campaign, "moments", range(30))
 
 
@@ -141,6 +161,65 @@ def test_it_catches_a_coordinator_that_asks_something_else_after_a_restart(
 
     monkeypatch.setattr(AllAnswer, "resume", anew)
     assert "another question under a used key" in _found(campaign, "moments")
+
+
+def test_it_catches_an_alignment_whose_secrets_end_with_the_process(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def keep(self: AlignmentFolder, job: str, state: Any) -> None:
+        kept[self.path, job] = state
+
+    def find(self: AlignmentFolder, job: str) -> Any:
+        return kept.get((self.path, job))
+
+    kept: dict[Any, Any] = {}
+    monkeypatch.setattr(AlignmentFolder, "save", keep)
+    monkeypatch.setattr(AlignmentFolder, "state", find)
+    restarts = PartyHost.start
+
+    def start(self: PartyHost, *given: Any) -> None:
+        kept.clear()
+        restarts(self, *given)
+
+    monkeypatch.setattr(PartyHost, "start", start)
+    assert "dataset_changed" in _found(campaign, "alignment")
+
+
+def test_it_catches_a_prediction_that_draws_its_secrets_again(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PredictionFolder, "secrets", lambda *_: None)
+    assert "dataset_changed" in _found(campaign, "prediction")
+
+
+def test_it_catches_keys_of_a_sealed_job_that_are_not_erased(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FileKeys, "_erase", lambda *_: None)
+    assert "a secret outlives its job" in _found(campaign, "sealed", range(2))
+
+
+def test_it_catches_keys_of_a_sealed_job_that_are_lost_with_the_process(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    erase = FileKeys.erase_others
+    monkeypatch.setattr(FileKeys, "erase_others", lambda self, _jobs: erase(self, ()))
+    assert "a job failed" in _found(campaign, "sealed", range(30))
+
+
+def test_it_catches_a_coordinator_that_ends_a_job_on_a_task_that_came_twice(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse = Jobs._refuse
+
+    def strict(self: Jobs, party: str, refusal: Any, wire: int) -> None:
+        if (run := self.runs.get(refusal.job_id)) is not None:
+            refusal.round = max(refusal.round, run.round)
+            run.answers.pop(party, None)
+        refuse(self, party, refusal, wire)
+
+    monkeypatch.setattr(Jobs, "_refuse", strict)
+    assert "release_purged" in _found(campaign, "alignment", (22, 54))
 
 
 # -- the command ---------------------------------------------------------------------------------

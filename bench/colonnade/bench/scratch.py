@@ -29,6 +29,12 @@ def add_folder_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def memory_folder() -> Path | None:
+    """Return a folder in memory, if there is one: for what is no test of a disk."""
+    folder = Path("/dev/shm")  # noqa: S108 (a folder with a random name is made in it)
+    return folder if os.access(folder, os.W_OK | os.X_OK) else None
+
+
 @contextmanager
 def scratch(parent: Path | None) -> Iterator[Path]:
     """Make a folder below ``parent``, or where the system puts temporary files."""

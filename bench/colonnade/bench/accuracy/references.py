@@ -1,7 +1,18 @@
-"""Jobs beside references that are hard to beat, at the same total price, on rows held out."""
+"""Jobs beside references that are hard to beat, at the same total price, on rows held out.
 
+``moments_limit`` is no job: the moments job with statistics of a party's own columns free of noise
+and all of the budget on products between parties, where the plan buys any. It is an estimate for
+this plan and its denoising, on few seeds, and no bound: a job can score above it. Where the plan
+shares nothing, it shares nothing either. ``between_error`` is ``sqrt(pi / (rho n))``: the error of
+one correlation if all of the budget goes into one shared direction of normal rows, cut to their
+signs. The order ``1 / sqrt(n)`` is that of McGregor et al. (2010); the constant is this
+mechanism's.
+"""
+
+import math
 import statistics
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +22,7 @@ from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import GRID, Bounds
 from colonnade.linear.losses import LOGISTIC, SQUARED
 from colonnade.methods.moments.plan import recommend
+from colonnade.methods.moments.spec import MomentsSpec
 from colonnade.methods.problem import Loss, Problem
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.simulation import SeededNoise
@@ -30,6 +42,7 @@ _UNIT = Bounds(-1.0, 1.0)
 EPSILONS = (0.1, 0.5, 1.0, 3.0)
 FIRST_SEED = 9000
 COLUMNS = ("nonprivate", "central", "frank_wolfe", "fit", "moments", "moments_label_at_one")
+LIMIT = "moments_limit"
 
 
 def reference_rows(
@@ -47,11 +60,14 @@ def reference_rows(
             for epsilon, name, score in _scores(case, divided, epsilons, seed):
                 found.setdefault((epsilon, name), []).append(score)
         for epsilon in epsilons:
-            medians = {name: _median(found.get((epsilon, name), [])) for name in COLUMNS}
+            names = (*COLUMNS, LIMIT)
+            medians = {name: _median(found.get((epsilon, name), [])) for name in names}
+            least = math.sqrt(math.pi / (rho_of(epsilon, DELTA) * divided.fitted.label.size))
             metric = "auc" if case.loss is Loss.LOGISTIC else "r2"
             rows.append(
                 {"case": case.name, "epsilon": epsilon, "metric": metric, "fresh": case.fresh}
                 | medians
+                | {"between_error": round(least, 3)}
             )
     return rows
 
@@ -79,6 +95,8 @@ def _scores(
         for name, owner in (("moments", None), ("moments_label_at_one", "p0")):
             model = _moments(case, data, units, owner, seed)
             yield epsilon, name, case.score(scored, model)
+        limit = _moments(case, data, units, None, seed, limit=True)
+        yield epsilon, LIMIT, case.score(scored, limit)
 
 
 def fitted(data: Data, loss: Loss, epsilon: float, seed: int) -> Model:
@@ -103,8 +121,13 @@ def fitted(data: Data, loss: Loss, epsilon: float, seed: int) -> Model:
     return Model(np.split(found.coef_scaled, cuts), found.intercept_scaled)
 
 
-def _moments(case: Case, data: Data, units: int, owner: str | None, seed: int) -> Model:
-    """Run a moments job under the declared bounds: its own means and deviations do for others."""
+def _moments(
+    case: Case, data: Data, units: int, owner: str | None, seed: int, *, limit: bool = False
+) -> Model:
+    """Run a moments job under the declared bounds: its own means and deviations do for others.
+
+    With ``limit`` as if what a party knows by itself cost nothing (see the module).
+    """
     problem = Problem(
         n_rows=data.label.size,
         features={f"p{k}": [f"x{i}" for i in split] for k, split in enumerate(data.splits)},
@@ -116,4 +139,19 @@ def _moments(case: Case, data: Data, units: int, owner: str | None, seed: int) -
         spec = recommend(problem).spec
     except ValueError:
         return Model([np.zeros(len(split)) for split in data.splits], 0.0)
+    if limit:
+        spec = _only_between(spec, units)
     return moments.fit(data, spec, SeededNoise(seed), job=f"accuracy {seed}")
+
+
+def _only_between(spec: MomentsSpec, units: int) -> MomentsSpec:
+    """Return the job with means and Gram matrices free, and all of ``units`` between parties."""
+    between = (spec.share_units + spec.cross_units) * len(spec.parts)
+    more = units / between if between else 1.0
+    return replace(
+        spec,
+        mean_units=spec.mean_units * 10**4,
+        gram_units=spec.gram_units * 10**4,
+        share_units=int(spec.share_units * more),
+        cross_units=int(spec.cross_units * more),
+    )

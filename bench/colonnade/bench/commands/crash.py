@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--images", type=int, default=1000, help="power cuts; default 1000")
     parser.add_argument("--corruptions", type=int, default=2000, help="default 2000")
     parser.add_argument("--seed", type=int, default=0, help="of the choice of faults; default 0")
+    parser.add_argument("--workers", type=int, default=1, help="processes that kill; default 1")
     add_folder_option(parser)
 
 
@@ -34,6 +35,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Harm ledgers, and count what they did not withstand."""
     if min(arguments.kills, arguments.images, arguments.corruptions, arguments.seed) < 0:
         raise BadInput("counts and seed cannot be negative")
+    if arguments.workers < 1:
+        raise BadInput("at least one worker kills")
     with scratch(arguments.folder) as folder:
         result = run_crash(
             folder,
@@ -42,6 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
             corruptions=arguments.corruptions,
             seed=arguments.seed,
             progress=_bars,
+            workers=arguments.workers,
         )
     if arguments.json:
         print(json.dumps(result))

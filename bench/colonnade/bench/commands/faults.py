@@ -7,17 +7,23 @@ import sys
 from tqdm import tqdm
 
 from colonnade.bench.faults.run import Tally, run_faults
-from colonnade.bench.scratch import add_folder_option, scratch
+from colonnade.bench.scratch import add_folder_option, memory_folder, scratch
 from colonnade.core.errors import EXIT_CHECK_FAILED, BadInput
 
-_SEEDS, _QUICK_SEEDS = 1000, 100
+_SEEDS, _QUICK_SEEDS = 1000, 180
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
     parser.add_argument("--seeds", type=int, help=f"how many; default {_SEEDS}")
     parser.add_argument("--first", type=int, default=0, help="the first of them; default 0")
-    parser.add_argument("--quick", action="store_true", help=f"{_QUICK_SEEDS} seeds, under 50 s")
+    parser.add_argument(
+        "--quick", action="store_true", help=f"{_QUICK_SEEDS} small seeds, under 50 s"
+    )
+    parser.add_argument(
+        "--small", action="store_true", help="two parties, one job, little time for faults"
+    )
+    parser.add_argument("--workers", type=int, default=1, help="processes; default 1")
     add_folder_option(parser)
 
 
@@ -26,18 +32,21 @@ def run(arguments: argparse.Namespace) -> int:
     count = arguments.seeds
     if count is None:
         count = _QUICK_SEEDS if arguments.quick else _SEEDS
-    if count < 1 or arguments.first < 0:
-        raise BadInput("at least one seed is simulated, and none is negative")
+    if count < 1 or arguments.first < 0 or arguments.workers < 1:
+        raise BadInput("at least one seed is simulated, by one worker, and none is negative")
+    small = arguments.small or arguments.quick
     bar = tqdm(total=count, unit="seed", disable=not sys.stderr.isatty())
 
-    def show(seed: int, tally: Tally) -> None:
-        bar.update()
-        for what in tally.failures.get(seed, ()):
-            bar.write(f"seed {seed}: {what} (again: --first {seed} --seeds 1)", file=sys.stderr)
+    def show(part: Tally) -> None:
+        bar.update(part.seeds)
+        for seed, violated in part.failures.items():
+            again = f"--first {seed} --seeds 1{' --small' if small else ''}"
+            for what in violated:
+                bar.write(f"seed {seed}: {what} (again: {again})", file=sys.stderr)
 
-    with bar, scratch(arguments.folder) as folder:
+    with bar, scratch(arguments.folder or memory_folder()) as folder:
         seeds = range(arguments.first, arguments.first + count)
-        tally = run_faults(folder, seeds, progress=show)
+        tally = run_faults(folder, seeds, small=small, workers=arguments.workers, progress=show)
     result = {
         name: getattr(tally, name)
         for name in ("seeds", "steps", "violations", "kills", "power_cuts", "restarts")

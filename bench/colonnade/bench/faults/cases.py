@@ -1,49 +1,77 @@
-"""The organizations that are simulated, and the jobs that they are asked: one of every method."""
+"""The organizations that are simulated: their tables, people, keys, ledgers and policies."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from colonnade.bench.faults.draws import ledger_named
 from colonnade.core.fixedpoint import Bounds
+from colonnade.data.model import LinearModel
 from colonnade.data.schema import load_schema
 from colonnade.ledger.create import LedgerConfig, create_ledger
+from colonnade.ledger.receipts import public_bytes
 from colonnade.ledger.storage.files import LedgerFiles
-from colonnade.methods.admm.job_spec import AdmmJobSpec, ClientPart
-from colonnade.methods.admm.spec import AdmmSpec
-from colonnade.methods.base import Member, MethodSpec, Part
-from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec
+from colonnade.methods.alignment.normalise import IdRule, PreparedIds, prepare
+from colonnade.methods.alignment.spec import Mode
 from colonnade.methods.job import Job
-from colonnade.methods.moments.spec import MomentsSpec
-from colonnade.methods.problem import Labels
+from colonnade.party.alignment.policy import AlignAllowance
 from colonnade.party.data.dataset import Dataset, open_dataset
 from colonnade.party.data.ingest import ingest
 from colonnade.party.data.reading.sources import FileSource
 from colonnade.party.policy import Allowance, Policy
+from colonnade.party.prediction.policy import PredictAllowance
+from colonnade.party.sealed.policy import SealedGrant
 from colonnade.pki.identity import COORDINATOR, Identity
-from colonnade.privacy.accounting import MAX_UNITS, units_down
+from colonnade.privacy.accounting import MAX_UNITS
 from colonnade.simulate.federation import FEDERATION, HUB, write_source
 from colonnade.simulate.sites import Column, Site
+from colonnade.v1 import jobs_pb2
 
 NAMES = ("hospital", "laboratory", "insurer")
 COORDINATOR_ID = Identity(FEDERATION, COORDINATOR, HUB)
-N_ROWS, N_FEATURES, N_CLIENTS = 48, 3, 4
-_UNITS, _CLIENT_UNITS = units_down(0.01), units_down(0.25)
-_BOUNDS, _LABEL = Bounds(-3.0, 3.0), Bounds(0.0, 1.0)
-_NEVER_S = 100_000  # of virtual time: longer than any simulation
-METHODS = ("frank-wolfe", "frank-wolfe sketched", "moments", "moments sketched", "admm")
-SHORT_S = 20  # of a job that gives up on who is away
+N_ROWS, N_FEATURES, N_CLIENTS, PEOPLE = 48, 3, 4, 12
+LABEL = Bounds(0.0, 1.0)
+_BOUNDS = Bounds(-3.0, 3.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where simulations begin that follow an earlier job: disks, files beside them, releases."""
+
+    name: str  # of the earlier job
+    job: Job
+    cap: int
+    releases: Sequence[jobs_pb2.PartyReleases]
+    disks: Mapping[str, dict[str, bytes]]
+    files: Mapping[str, dict[str, bytes]] = field(default_factory=dict)
+    model: LinearModel | None = None
+    run: str = ""  # the prediction that was run, if one was
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The people whom a party lists, as its configuration would read them."""
+
+    people_listed: tuple[str, ...]
+    id: tuple[str, ...] = ("person",)
+
+    def people(self, rule: IdRule) -> PreparedIds:
+        """Return the distinct ids, as ``rule`` writes them."""
+        return prepare([(person,) for person in self.people_listed], rule)
 
 
 @dataclass(frozen=True, slots=True)
 class Organization:
-    """A party's table and its ledger's key."""
+    """A party's table, its people and its ledger's key."""
 
     dataset: Dataset
     signer: Ed25519PrivateKey
+    listed: Listed
 
 
 class Organizations:
@@ -54,6 +82,11 @@ class Organizations:
         self._ledgers: dict[tuple[str, int], dict[str, bytes]] = {}
         self.of_people = {site.party: self._organization(site) for site in _sites(clients=False)}
         self.of_clients = {site.party: self._organization(site) for site in _sites(clients=True)}
+
+    @cached_property
+    def keys(self) -> dict[str, bytes]:
+        """The public keys of the parties' ledgers."""
+        return {name: public_bytes(made.signer) for name, made in self.of_people.items()}
 
     def _organization(self, site: Site) -> Organization:
         home = self.folder / ("people" if site.clients is None else "clients") / site.party
@@ -66,7 +99,11 @@ class Organizations:
         # The name of an ingest is random, and a job's name follows from it: a seed must replay.
         header = replace(dataset.coarse.header, dataset_version=f"{place:032x}")
         named = replace(dataset, coarse=replace(dataset.coarse, header=header))
-        return Organization(named, Ed25519PrivateKey.from_private_bytes(bytes([place]) * 32))
+        people = np.random.default_rng(place).permutation(20)[: PEOPLE - place]
+        listed = Listed(tuple(f"NHS {943_476_000 + number}" for number in people.tolist()))
+        return Organization(
+            named, Ed25519PrivateKey.from_private_bytes(bytes([place]) * 32), listed
+        )
 
     def ledger(self, name: str, cap: int) -> dict[str, bytes]:
         """Return the files of a new ledger."""
@@ -74,44 +111,37 @@ class Organizations:
             files = LedgerFiles(self.folder / "ledgers" / f"{name} {cap}")
             config = LedgerConfig(name, {"": cap}, simulation=True)
             signer = self.of_people[name].signer
-            create_ledger(files, config, signer=signer, clock=lambda: 0.0)
+            with ledger_named(name):
+                create_ledger(files, config, signer=signer, clock=lambda: 0.0)
             paths = (files.database, files.log, files.mirror)
             self._ledgers[name, cap] = {path.name: path.read_bytes() for path in paths}
         return self._ledgers[name, cap]
+
+    def policy(self, name: str, receiver: str, purpose: str, trained: str) -> Policy:
+        """Return a party's policy, which allows every method and trusts its peers."""
+        pins = {other: key for other, key in self.keys.items() if other != name}
+        kinds = ("frank-wolfe", "moments", "admm", "sealed", "evaluation")
+        sealed = SealedGrant(pins, columns=9)
+        allowed = Allowance(COORDINATOR_ID, kinds, ("*",), True, MAX_UNITS, 1000, sealed=sealed)
+        aligned = AlignAllowance(COORDINATOR_ID, ("*",), (Mode.UNION,), PEOPLE, 2.0, 1e-3, None)
+        scored = PredictAllowance(
+            COORDINATOR_ID,
+            job=trained,
+            models=(),
+            receiver=receiver,
+            purpose=purpose,
+            max_rows=10_000,
+            until=dt.date(2100, 1, 1),
+            models_per_row=1,
+            middle=(),
+            pins=self.keys,
+        )
+        return Policy((allowed,), (aligned,), (scored,) if trained else ())
 
     def close(self) -> None:
         """Let the tables go."""
         for made in (*self.of_people.values(), *self.of_clients.values()):
             made.dataset.close()
-
-
-def policy() -> Policy:
-    """Return a policy that allows every method."""
-    kinds = ("frank-wolfe", "moments", "admm")
-    return Policy((Allowance(COORDINATOR_ID, kinds, ("*",), True, MAX_UNITS, 1000),))
-
-
-def make_job(
-    organizations: Organizations, method: str, names: Sequence[str], *, salt: int, short: bool
-) -> Job:
-    """Return a job of ``method``; a ``short`` one gives up on who is away."""
-    kind, _, labels = method.partition(" ")
-    timeout = SHORT_S if short else _NEVER_S
-    over_clients = kind == "admm"
-    held = organizations.of_clients if over_clients else organizations.of_people
-    members = tuple(
-        _member(
-            name,
-            held[name].dataset,
-            labels=not labels or place == 0,
-            clients=N_CLIENTS if over_clients else 0,
-        )
-        for place, name in enumerate(names)
-    )
-    makers = {"frank-wolfe": _frank_wolfe, "moments": _moments, "admm": _admm}
-    made = makers[kind](members, bool(labels), timeout)
-    key = salt.to_bytes(16, "big")
-    return Job("a simulated job", key, 1e-6, timeout, members, "y", _LABEL, made)
 
 
 def _sites(*, clients: bool) -> list[Site]:
@@ -123,67 +153,8 @@ def _sites(*, clients: bool) -> list[Site]:
         Site(
             name,
             [Column(f"x{i}", _BOUNDS, column) for i, column in enumerate(values[place])],
-            Column("y", _LABEL, label),
+            Column("y", LABEL, label),
             whose,
         )
         for place, name in enumerate(NAMES)
     ]
-
-
-def _member(name: str, dataset: Dataset, *, labels: bool, clients: int) -> Member:
-    table = dataset.coarse
-    named = tuple(table.names), tuple(table.bounds), tuple(table.fills)
-    made = Member(name, dataset.version, *named, holds_label=labels)
-    return replace(made, clients=clients) if clients else made
-
-
-def _frank_wolfe(members: Sequence[Member], sketched: bool, _timeout: int) -> MethodSpec:
-    settings: dict[str, Any] = {"labels": Labels.SKETCHED} if sketched else {}
-    return FrankWolfeSpec(
-        n_rows=N_ROWS,
-        blocks=tuple(
-            Block(each.party, each.features, 0.7, 2, each.holds_label, 1.0) for each in members
-        ),
-        rounds=8,
-        sketch_dim=16,
-        sketch_entries=1,
-        select_units=_UNITS,
-        share_units=_UNITS,
-        label_units=_UNITS if sketched else 0,
-        mean_units=_UNITS,
-        **settings,
-    )
-
-
-def _moments(members: Sequence[Member], sketched: bool, _timeout: int) -> MethodSpec:
-    settings: dict[str, Any] = {"labels": Labels.SKETCHED} if sketched else {}
-    return MomentsSpec(
-        n_rows=N_ROWS,
-        parts=tuple(Part(each.party, each.features, each.holds_label) for each in members),
-        mean_units=_UNITS,
-        gram_units=_UNITS,
-        share_units=_UNITS,
-        cross_units=_UNITS,
-        label_units=_UNITS if sketched else 0,
-        marginal_units=_UNITS if sketched else 0,
-        screen_units=_UNITS,
-        directions=2,
-        probes=3,
-        sketch_dim=16,
-        **settings,
-    )
-
-
-def _admm(members: Sequence[Member], _sketched: bool, timeout: int) -> MethodSpec:
-    spec = AdmmSpec(
-        n_clients=N_CLIENTS * len(members),
-        n_features=N_FEATURES,
-        rounds=6,
-        sampled=N_CLIENTS * len(members) - 2,
-        release_units=_CLIENT_UNITS,
-        gamma=2.0,
-        lipschitz=1.0,
-        intercept=True,
-    )
-    parts = tuple(ClientPart(each.party, each.features, N_CLIENTS) for each in members)
-    return AdmmJobSpec(parts, spec, min(timeout, 3600))

@@ -108,9 +108,13 @@ class Disk:
             self.files_at, vfs=_VFS, mirror=lambda path: _Mirror(path, self), sync=self.sync
         )
 
-    def image(self) -> "Image":
+    def content(self) -> dict[str, bytes]:
         """Return what the disk would hold if the power went now and nothing unsynced survived."""
-        return Image({name: bytes(file.durable) for name, file in self.files.items()})
+        return {name: bytes(file.durable) for name, file in self.files.items()}
+
+    def image(self) -> "Image":
+        """Return the ledger in what the disk holds."""
+        return Image(self.content())
 
     def forget(self) -> None:
         """Let the disk go."""

@@ -1,7 +1,6 @@
 """The coordinator's process: the shipped store, engine, worker and service, and how it dies."""
 
 import asyncio
-import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -15,28 +14,11 @@ from colonnade.server.api.renewal import Renewals
 from colonnade.server.engine.coordinator import Coordinator
 from colonnade.server.engine.sessions import OpenSessions
 from colonnade.server.engine.worker import Worker
-from colonnade.server.methods.admm.job import FederatedAdmm
-from colonnade.server.methods.admm.state import SEED_BYTES, AdmmState
 from colonnade.server.store.sql import Database
 
 T = TypeVar("T")
 _TICK_S = 1.0
-
-
-@contextmanager
-def sampling_by_name() -> Iterator[None]:
-    """Have jobs over clients sample by their names: who is asked is random otherwise."""
-
-    def start(self: FederatedAdmm) -> AdmmState:
-        seed = hashlib.sha256(self.job_id.encode()).digest()
-        return self.solver.start(seed[:SEED_BYTES])
-
-    shipped = FederatedAdmm.start
-    FederatedAdmm.start = start  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        FederatedAdmm.start = shipped  # type: ignore[method-assign]
+_COMPILED: dict[Any, Any] = {}  # statements of all simulated stores
 
 
 class FallibleStore(Database):
@@ -45,6 +27,7 @@ class FallibleStore(Database):
     def __init__(self, dies: Callable[[], bool]) -> None:
         super().__init__("sqlite://")
         self._dies = dies
+        self._connection = self._connection.execution_options(compiled_cache=_COMPILED)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -10,14 +10,14 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import grpc
-
 from colonnade.bench.faults.chance import Chance
 from colonnade.core.errors import ColonnadeError, Unreachable
 from colonnade.pki.identity import PARTY, Identity
 from colonnade.server.api.parties import FederationServicer
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.wire.channels import claim
+
+_CALL_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +85,11 @@ class Stub:
         self._tap = tap
         self.links: list[Link] = []
 
-    async def Enrol(  # noqa: N802
-        self, request: pb.EnrolRequest, *, timeout: float, metadata: Any
-    ) -> pb.EnrolResponse:
+    async def enrol(self, request: pb.EnrolRequest) -> pb.EnrolResponse:
         """Enrol, unless a message or the coordinator is lost."""
-        del metadata
         body = request.SerializeToString()
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(_CALL_S):
                 await self._cross()
                 servicer = self._site.servicer
                 if servicer is None:
@@ -110,9 +107,8 @@ class Stub:
         if self._network.loses():
             raise Unreachable("the connection broke")
 
-    def Attach(self, *, metadata: Any) -> "Link":  # noqa: N802
+    async def attach(self) -> "Link":
         """Open a stream."""
-        del metadata
         self.links = [Link(self._network, self._site, self._identity, self._tap)]
         return self.links[0]
 
@@ -141,7 +137,7 @@ class Link:
     # -- the party's end -------------------------------------------------------------------------
 
     async def read(self) -> Any:
-        """Return the next message; raise what ended the stream."""
+        """Return the next message, or None after the last; raise what ended the stream."""
         item = await self._down.get()
         if isinstance(item, BaseException):
             raise item
@@ -154,12 +150,12 @@ class Link:
         kind = message.WhichOneof("message") or "standing"
         self._carry("up", kind, lambda: self._up.put_nowait(pb.AttachRequest.FromString(body)))
 
-    async def code(self) -> grpc.StatusCode:
-        """Return how a stream ended that ended without an error."""
-        return grpc.StatusCode.OK
+    async def close(self) -> None:
+        """Hang up."""
+        self.cancel()
 
     def cancel(self) -> None:
-        """Hang up."""
+        """Hang up, from outside of the party too."""
         self._broken = True
         self._hang_up(self._network.wait_s())
 
@@ -179,7 +175,7 @@ class Link:
             self._tell(Unreachable("the coordinator is gone"))
             raise
         else:
-            self._tell(grpc.aio.EOF)
+            self._tell(None)
 
     async def _requests(self) -> AsyncIterator[pb.AttachRequest]:
         while (message := await self._up.get()) is not None:

@@ -3,14 +3,13 @@
 import asyncio
 import contextlib
 import datetime as dt
-import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
+from colonnade.bench.faults.cases import Organization
 from colonnade.bench.faults.disk import Died, Disk
+from colonnade.bench.faults.draws import RUNNING, Left, seed_of
 from colonnade.bench.faults.network import Stub
 from colonnade.core.arrays import IntArray
 from colonnade.core.errors import StoreFailed, Unreachable
@@ -18,16 +17,16 @@ from colonnade.ledger.drafts import ReleaseRequest
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.state import Refusal
-from colonnade.party.data.dataset import Dataset
-from colonnade.party.meter import Meter
-from colonnade.party.pacing import Pace
+from colonnade.methods.alignment.crypto.exchange import Unattested
+from colonnade.party.alignment.store import AlignmentFolder
+from colonnade.party.methods.sealed_keys import FileKeys
 from colonnade.party.policy import Policy
-from colonnade.party.session import attend
-from colonnade.party.vault import Vault
+from colonnade.party.vault.meter import Meter
+from colonnade.party.vault.pacing import Pace
+from colonnade.party.vault.session import attend
+from colonnade.party.vault.vault import Vault
 from colonnade.pki.identity import Identity
 from colonnade.privacy.simulation import SeededNoise
-
-Left = Callable[[tuple[str, int, str]], bool]  # whether bytes of such a release have left
 
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.25, 8.0
 
@@ -45,13 +44,17 @@ class KeyedNoise(SeededNoise):
     def draw_for(self, keys: Sequence[ReleaseKey]) -> None:
         """Begin the stream of these releases."""
         what = keys[0][:3]  # without the account: their names are random
-        told = f"{self._party} {len(keys)} {what} {self._left(what)}"
-        super().__init__(int.from_bytes(hashlib.sha256(told.encode()).digest()[:8], "big"))
+        super().__init__(seed_of(self._party, len(keys), tuple(what), self._left(what)))
 
     def discrete_gaussian(self, sigma2: int, size: int) -> IntArray:
         """Draw, unless the process dies first."""
         self._drawing()
         return super().discrete_gaussian(sigma2, size)
+
+    def discrete_laplace(self, scale: int, size: int) -> IntArray:
+        """Draw, unless the process dies first."""
+        self._drawing()
+        return super().discrete_laplace(scale, size)
 
     def below(self, bound: int) -> int:
         """Draw, unless the process dies first."""
@@ -77,19 +80,18 @@ class PartyHost:
         self,
         name: str,
         disk: Disk,
-        signer: Ed25519PrivateKey,
+        made: Organization,
         *,
-        dataset: Dataset,
         policy: Policy,
         coordinator: Identity,
         clock: Callable[[], float],
-        uplink_log: Path,
+        beside: Path,
         left: Left,
         ended: Callable[["PartyHost", BaseException | None], None],
     ) -> None:
-        self.name, self.disk, self._signer = name, disk, signer
-        self._dataset, self._policy, self._coordinator = dataset, policy, coordinator
-        self._clock, self._log, self._left, self._ended = clock, uplink_log, left, ended
+        self.name, self.disk, self._made = name, disk, made
+        self._policy, self._coordinator = policy, coordinator
+        self._clock, self._beside, self._left, self._ended = clock, beside, left, ended
         self.ledger: ToldLedger | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -116,10 +118,11 @@ class PartyHost:
             self._task.cancel()
 
     async def _live(self, stub: Stub, opened: Callable[["PartyHost"], None]) -> None:
+        RUNNING.set((self.name, self._left))
         storage = self.disk.storage()
         try:
             noise = KeyedNoise(self.name, self.disk.touched, self._left)
-            ledger = ToldLedger(storage, self._signer, self._clock)
+            ledger = ToldLedger(storage, self._made.signer, self._clock)
             ledger.noise, self.ledger = noise, ledger
             opened(self)
             await self._dial(ledger, noise, stub)
@@ -132,15 +135,19 @@ class PartyHost:
             self.disk.alive = alive
 
     async def _dial(self, ledger: Ledger, noise: KeyedNoise, stub: Stub) -> None:
+        listed: Any = self._made.listed
         vault = Vault(
-            self._dataset,
+            self._made.dataset,
             ledger,
             noise,
             policy=self._policy,
             coordinator=self._coordinator,
             today=lambda: dt.datetime.fromtimestamp(self._clock(), dt.UTC).date(),
+            align=(listed, AlignmentFolder(self._beside / "alignments"), Unattested()),
+            keys=FileKeys(self._beside / "keys"),
         )
-        meter, pace, wait = Meter(self._log, clock=self._clock), Pace(0.0), _FIRST_WAIT_S
+        log = self._beside.parent / "uplink.jsonl"
+        meter, pace, wait = Meter(log, clock=self._clock), Pace(0.0), _FIRST_WAIT_S
         while True:
             with contextlib.suppress(Unreachable, StoreFailed):
                 await attend(stub, vault, meter, pace=pace, program="simulated")

@@ -1,9 +1,11 @@
 """What happens in a simulation, drawn from its seed."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from colonnade.bench.faults.cases import METHODS, NAMES, Organizations, make_job
+from colonnade.bench.faults.cases import NAMES, Organizations, Start
 from colonnade.bench.faults.chance import Chance
+from colonnade.bench.faults.jobs import METHODS, STAGED, make_job
 from colonnade.bench.faults.network import FAIR, Weather
 from colonnade.methods.job import Job
 
@@ -40,6 +42,8 @@ class Plan:
         Mean time between troubles from outside: kills, power cuts, clocks that jump.
     horizon_s
         When all faults end: from then on everything must come to its end.
+    start
+        Where an earlier job has ended, if this begins there.
     """
 
     seed: int
@@ -54,10 +58,13 @@ class Plan:
     trouble_s: float = 0.0
     horizon_s: float = 0.0
     weather: Weather = FAIR
+    start: Start | None = None
 
     @property
     def affordable(self) -> bool:
         """Whether all jobs fit under the cap of every party."""
+        if self.start is not None:
+            return True  # it leaves enough for what follows
         prices = [
             sum(ask.job.max_units(name) for ask in self.asks if name in _names(ask.job))
             for name in self.names
@@ -72,20 +79,29 @@ class Plan:
     def alone(self, job: Job) -> "Plan":
         """Return a plan of one of the jobs without faults."""
         calm = replace(self, dies=0.0, hub_dies=0.0, trouble_s=0.0, horizon_s=0.0, weather=FAIR)
-        return replace(calm, seed=0, asks=(Ask(job, 0.0),), cap=2 * price(job), short=False)
+        cap = 2 * price(job) if self.start is None else self.cap
+        return replace(calm, seed=0, asks=(Ask(job, 0.0),), cap=cap, short=False)
 
 
-def plan_of(seed: int, organizations: Organizations, *, method: str | None = None) -> Plan:
-    """Draw a plan."""
+def plan_of(
+    seed: int,
+    organizations: Organizations,
+    *,
+    method: str | None = None,
+    small: bool = False,
+    start_of: Callable[[str, tuple[str, ...]], Start],
+) -> Plan:
+    """Draw a plan; a ``small`` one has two parties, one job, and little time for faults."""
     chance = Chance(seed, 0)
     method = method or METHODS[seed % len(METHODS)]
-    names = NAMES[: chance.one_of((2, 2, 3))]
+    names = NAMES[: 2 if small else chance.one_of((2, 2, 3))]
     short, ordered = chance.happens(0.15), chance.happens(0.8)
-    count = chance.one_of((1, 2, 3))
-    horizon = chance.between(20.0, 120.0)
+    count = 1 if small else chance.one_of((1, 2, 3))
+    horizon = chance.between(5.0, 20.0) if small else chance.between(20.0, 120.0)
+    start = start_of(method, names) if method in STAGED else None
     asks = []
     for salt in chance.some_of(count, _SALTS):
-        job = make_job(organizations, method, names, salt=salt, short=short)
+        job = make_job(organizations, method, names, salt=salt, short=short, start=start)
         cancelled = chance.between(0.0, horizon) if chance.happens(0.1) else None
         asks.append(Ask(job, chance.between(0.0, horizon / 4), cancelled))
     share = chance.one_of((1.5, 2.5, 3.0, 3.0))  # under 3 three jobs do not all fit
@@ -95,12 +111,12 @@ def plan_of(seed: int, organizations: Organizations, *, method: str | None = Non
         method,
         names,
         tuple(asks),
-        int(share * price(asks[0].job)),
+        int(share * price(asks[0].job)) if start is None else start.cap,
         short,
         ordered,
-        dies=0.002 * harsh,
-        hub_dies=0.01 * harsh,
-        trouble_s=10.0 / harsh,
+        dies=(0.005 if small else 0.002) * harsh,
+        hub_dies=(0.02 if small else 0.01) * harsh,
+        trouble_s=(4.0 if small else 10.0) / harsh,
         horizon_s=horizon,
         weather=Weather(
             loss=0.02 * harsh,
@@ -109,6 +125,7 @@ def plan_of(seed: int, organizations: Organizations, *, method: str | None = Non
             slow=0.02 * harsh,
             delay_s=chance.one_of((0.05, 0.3, 1.0)),
         ),
+        start=start,
     )
 
 

@@ -9,19 +9,24 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from colonnade.bench.faults.cases import COORDINATOR_ID, Organizations, policy
+from colonnade.bench.faults.beside import Beside
+from colonnade.bench.faults.cases import COORDINATOR_ID, Organizations
 from colonnade.bench.faults.chance import Chance
 from colonnade.bench.faults.clock import VirtualLoop
 from colonnade.bench.faults.disk import Died, Disk
-from colonnade.bench.faults.hub import FallibleStore, Hub, sampling_by_name
+from colonnade.bench.faults.draws import draws_by_name
+from colonnade.bench.faults.hub import FallibleStore, Hub
+from colonnade.bench.faults.jobs import OVER_CLIENTS, PURPOSE
 from colonnade.bench.faults.network import FAIR, Network, Stub, party_identity
 from colonnade.bench.faults.party import PartyHost
 from colonnade.bench.faults.plan import Ask, Plan
 from colonnade.bench.faults.watch import Watch
-from colonnade.core.errors import FATAL, ColonnadeError
+from colonnade.core.errors import FATAL, BadInput, ColonnadeError
 from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.methods.job import job_id
+from colonnade.server.engine.progress import releases_of
 from colonnade.server.store.base import IterateRow, State
+from colonnade.v1 import jobs_pb2
 from colonnade.wire.jobspec import job_to_bytes
 
 _EPOCH_S = 1.8e9  # of the wall clocks: a day in 2027
@@ -43,13 +48,22 @@ class Outcome:
     reasons: dict[str, str] = field(default_factory=dict)
     iterates: dict[str, list[IterateRow]] = field(default_factory=dict)
     spent: dict[tuple[str, str], int] = field(default_factory=dict)  # by job and party
+    results: dict[str, dict[str, bytes]] = field(default_factory=dict)  # files that parties got
+    # What a later simulation begins with, of one without faults.
+    disks: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    files: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    releases: dict[str, list[jobs_pb2.PartyReleases]] = field(default_factory=dict)
 
 
 def simulate(plan: Plan, organizations: Organizations, folder: Path) -> Outcome:
     """Run a plan to its end."""
-    with sampling_by_name(), asyncio.Runner(loop_factory=VirtualLoop) as runner:
+    world = World(plan, organizations, folder)
+    with (
+        draws_by_name(),
+        world.beside.in_use(),
+        asyncio.Runner(loop_factory=VirtualLoop) as runner,
+    ):
         loop = runner.get_loop()
-        world = World(plan, organizations, folder)
         loop.set_exception_handler(world.unexpected)
         try:
             runner.run(world.run())
@@ -64,6 +78,7 @@ class World:
     def __init__(self, plan: Plan, organizations: Organizations, folder: Path) -> None:
         self._plan, self._organizations, self._folder = plan, organizations, folder
         self.outcome, self._trace = Outcome(), hashlib.sha256()
+        self.beside = Beside(folder, self._touched)
         self._chance = Chance(plan.seed, 1)
         self._skew = dict.fromkeys(("", *plan.names), 0.0)
         self._hosts: dict[str, PartyHost] = {}
@@ -115,21 +130,22 @@ class World:
     def _host(self, name: str) -> PartyHost:
         plan = self._plan
         home = self._folder / name
-        disk = Disk(LedgerFiles(home), self._organizations.ledger(name, plan.cap))
+        held, start = self._organizations, plan.start
+        content = held.ledger(name, plan.cap) if start is None else start.disks[name]
+        disk = Disk(LedgerFiles(home), content)
         disk.touched = lambda: self._touched(name)
-        over_clients = plan.method == "admm"
-        held = self._organizations
-        made = (held.of_clients if over_clients else held.of_people)[name]
+        made = (held.of_clients if plan.method in OVER_CLIENTS else held.of_people)[name]
+        self.beside.put(name, {} if start is None else start.files.get(name, {}))
+        trained = "" if start is None else start.name
         self._watches[name] = Watch(name, disk, plan.cap, self.outcome.violations)
         return PartyHost(
             name,
             disk,
-            made.signer,
-            dataset=made.dataset,
-            policy=policy(),
+            made,
+            policy=held.policy(name, plan.names[0], PURPOSE, trained),
             coordinator=COORDINATOR_ID,
             clock=self._clock(name),
-            uplink_log=home / "uplink.jsonl",
+            beside=self.beside.home(name),
             left=self._watches[name].left,
             ended=self._ended,
         )
@@ -158,6 +174,7 @@ class World:
         if name in self._power:
             self._power.discard(name)
             host.disk.cut_power(self._chance)
+            self.beside.cut_power(name, self._chance)
         self._watches[name].check_disk()
         self.outcome.restarts += 1
         loop.call_later(self._chance.between(0.1, 10.0), self._start, name)
@@ -259,10 +276,19 @@ class World:
             for key, charge in state.charges.items():
                 before = outcome.spent.get((key.job, name), 0)
                 outcome.spent[key.job, name] = before + charge.units
+            outcome.results[name] = self.beside.results(name)
+            for left in self.beside.secrets(name):
+                self._violated(f"{name}: a secret outlives its job: {left.rsplit('.')[-1]}")
+            if not self._plan.horizon_s:
+                outcome.disks[name] = self._hosts[name].disk.content()
+                outcome.files[name] = self.beside.files(name)
         for row in store.jobs():
             outcome.iterates[row.job_id] = list(store.iterates(row.job_id))
             outcome.reasons[row.job_id] = row.reason
             outcome.states[row.job_id] = row.state
+            if not self._plan.horizon_s and row.state is State.FINISHED:
+                with contextlib.suppress(BadInput):  # of jobs that fit no model there are none
+                    outcome.releases[row.job_id] = releases_of(store, row)
 
     def _violated(self, what: str) -> None:
         self.outcome.violations.append(what)

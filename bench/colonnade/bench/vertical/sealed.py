@@ -46,7 +46,7 @@ from colonnade.simulate.inprocess.vertical import Data, Model, quality
 
 Progress = Callable[[str], None]
 
-FIRST_SEED = 9000
+FIRST_SEED = 20_000
 _HELD_OUT = 20_000
 _HELD_OUT_PART = 0.2
 

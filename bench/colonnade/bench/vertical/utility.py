@@ -11,14 +11,14 @@ import functools
 import math
 import statistics
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from colonnade.bench.vertical.paper import paper
 from colonnade.bench.vertical.tables import TABLES, load
-from colonnade.methods.frank_wolfe.plan import Plan, recommend
+from colonnade.methods.frank_wolfe.plan import recommend
 from colonnade.methods.problem import Loss, Problem
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.simulation import SeededNoise
@@ -144,47 +144,56 @@ def scaling(quick: bool, progress: Progress = lambda _: None) -> dict[str, objec
     """Return error and uplink against rows, with slopes fitted on logarithmic axes.
 
     Four parties with five columns each, correlation 0.3 (and 0, whose errors say what correlation
-    between parties costs), plans as recommended. The error is the
+    between parties costs; and 0.3 with shared features all but free of noise, which says what their
+    noise costs), plans as recommended. The error is the
     excess of the mean squared error over that of the model that made the label, in units of the
     label's variance; the payload is what was really sent.
     """
     powers = range(6, 11, 2) if quick else range(6, 13)
     sizes = [round(10 ** (power / 2)) for power in powers]
-    errors, alone, payloads = [], [], []
+    errors, alone, free, payloads = [], [], [], []
     for n_rows in sizes:
         progress(f"scaling: {n_rows} rows")
         seeds = range(FIRST_SEED, FIRST_SEED + (1 if quick else 5))
         trials = [_trial(n_rows, seed, 0.3) for seed in seeds]
         apart = [_trial(n_rows, seed, 0.0)[0] for seed in seeds]
+        plain = [_trial(n_rows, seed, 0.3, sharing_free=True)[0] for seed in seeds]
         alone.append(round(statistics.median(apart), 4))
+        free.append(round(statistics.median(plain), 4))
         errors.append(round(statistics.median(error for error, _ in trials), 4))
         payloads.append(round(statistics.median(payload for _, payload in trials)))
     return {
         "n": sizes,
         "error": errors,
         "error_independent": alone,
+        "error_sharing_free": free,
         "payload_bytes": payloads,
         "error_slope": _slope(sizes, errors),
         "error_slope_independent": _slope(sizes, alone),
+        "error_slope_sharing_free": _slope(sizes, free),
         "payload_slope": _slope(sizes, payloads),
         "paper_error_slope": round(-2.0 / 3.0, 3),
         "paper_payload_slope": round(2.0 / 3.0, 3),
     }
 
 
-def _trial(n_rows: int, seed: int, correlation: float) -> tuple[float, int]:
+def _trial(
+    n_rows: int, seed: int, correlation: float, *, sharing_free: bool = False
+) -> tuple[float, int]:
     made = make(n_rows, (5,) * 4, informative=5, correlation=correlation, seed=seed)
     data = made.data()
     case = Case("", correlation, Loss.SQUARED, lambda _: data)
-    plan: Plan = recommend(_problem(case, data, None))
-    state, members = run(data, plan.spec, SeededNoise(seed), job=f"scaling {seed}")
+    spec = recommend(_problem(case, data, None)).spec
+    if sharing_free:
+        spec = replace(spec, share_units=spec.share_units * 10**4)
+    state, members = run(data, spec, SeededNoise(seed), job=f"scaling {seed}")
     sent = sum(
         kept.body_bytes
         for member in members.values()
         for kept in member.ledger.state.stored.values()
     )
     best = quality(data, made.truth(), Loss.SQUARED)
-    error = best - quality(data, model_of(plan.spec, state), Loss.SQUARED)
+    error = best - quality(data, model_of(spec, state), Loss.SQUARED)
     return max(error, 1e-4), sent  # luck can beat the truth by a hair on the rows at hand
 
 

@@ -1,0 +1,1 @@
+"""Real processes under attack and over time."""

@@ -1,0 +1,1 @@
+"""What costs as rows, clients, connections and processes grow, measured in sections."""
