@@ -8,7 +8,7 @@ LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --cons
     --generate-hashes --no-annotate --custom-compile-command 'make lock'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo proto quick check docs test bench e2e lock clean
+.PHONY: help setup demo proto quick check docs test bench e2e lock bundle clean fuzz mutants licences
 
 help:            ## list the targets
 	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -54,6 +54,15 @@ bench: $(STAMP)  ## the benchmarks and the crash harness
 	$(BIN)/colonnade bench crash
 	$(BIN)/colonnade bench faults --quick
 
+fuzz: $(STAMP)   ## fuzz every parser, 10 s each; guided by coverage where atheris is installed
+	cd tests && PYTHONPATH=. ../$(BIN)/python -m fuzz.run --seconds 10
+
+mutants: $(STAMP) ## plant every bug in a copy of the tree and see that its tests go red
+	cd tests && PYTHONPATH=. ../$(BIN)/python -m mutants.run
+
+licences: $(STAMP) ## list the licences of what the images install
+	$(BIN)/python deploy/licences.py
+
 e2e: $(STAMP)    ## build the images and run the containers' tests; needs a Docker engine, or root to start one
 	COLONNADE_E2E=1 $(BIN)/pytest tests/e2e
 
@@ -63,6 +72,10 @@ lock: $(STAMP)   ## pin the images' dependencies again, with hashes, from constr
 	$(LOCK) pyproject.toml --extra postgres --extra sealed --extra console --output-file deploy/requirements-party.txt
 	$(LOCK) pyproject.toml --extra postgres --extra console --override deploy/left-out-coordinator.txt \
 	    --output-file deploy/requirements-coordinator.txt
+
+bundle: $(STAMP)  ## wheels, images if there is a Docker engine, checksums and a bill of materials, in one tar
+	@mkdir -p build
+	$(BIN)/python deploy/bundle/make.py --out build/colonnade-bundle.tar $$(docker info >/dev/null 2>&1 && echo --images)
 
 clean:           ## remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build/site

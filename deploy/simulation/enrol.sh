@@ -5,9 +5,9 @@ enrol() {
     shift 2
     [ ! -e pki/.installed ] || return 0
     rm -f /exchange/certificate.pem
-    colonnade pki request --folder pki --role "$role" --federation simulation --name "$name" "$@"
+    colonnade pki request --folder pki --role "$role" --federation simulation --name "$name" "$@" >/dev/null
     cp pki/request.csr /exchange/request.new && mv /exchange/request.new /exchange/request.csr
     until [ -e /exchange/certificate.pem ]; do sleep 0.2; done
-    colonnade pki install --folder pki /exchange/certificate.pem
+    colonnade pki install --folder pki /exchange/certificate.pem >/dev/null
     touch pki/.installed
 }

@@ -1,56 +1,68 @@
-"""Write the made-up tables of the simulation's organizations: people.csv and schema.toml for each.
+"""Write the made-up files of the simulation's organizations, those of `colonnade demo`.
 
-Each organization has a folder of its name under FOLDER. The data are those of `colonnade simulate`,
-and with CLIENTS also, for a gateway, those of `colonnade simulate admm`:
+Each organization has a folder of its name under FOLDER and gets its people.csv, the schema that
+somebody there completed, and the hospital the patients that it will want scored. With CLIENTS also,
+for a gateway, the clients of `colonnade simulate admm`:
 
-    tables.py FOLDER ROWS FEATURES SEED [CLIENTS]
+    tables.py FOLDER PEOPLE SEED [CLIENTS]
 """
 
 import json
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from colonnade.party.data.reading.suggest import suggest
 from colonnade.simulate.admm.run import Population, people
-from colonnade.simulate.data.story import even_split, party_names, sites_of
-from colonnade.simulate.data.synthetic import make
+from colonnade.simulate.demo.tables import (
+    ID_COLUMNS,
+    LABEL,
+    complete_schema,
+    make_people,
+    write_tables,
+)
 from colonnade.simulate.sites import Column, Site
 
-PARTIES, CORRELATION, INFORMATIVE = 3, 0.2, 6
 ROWS_PER_CLIENT, CLIENT_FEATURES = 50, 10
+SCORED = 300
+LABEL_OWNER = "hospital"
 
 
-def main(folder: Path, rows: int, features: int, seed: int, clients: int = 0) -> None:
-    """Write all files."""
-    made = make(
-        rows,
-        even_split(features, PARTIES),
-        informative=min(INFORMATIVE, features),
-        correlation=CORRELATION,
-        seed=seed,
-    )
-    for site in sites_of(made, party_names(PARTIES), owner=None):
-        write(folder / site.party, site)
+def main(folder: Path, count: int, seed: int, clients: int = 0) -> None:
+    """Write all files, and say what is in them."""
+    print("Three organizations, three files")
+    with TemporaryDirectory() as made:
+        listed = write_tables(Path(made), make_people(count, seed), seed)
+        for party, persons in listed.items():
+            desk = folder / party
+            (desk / "people.csv").write_bytes((Path(made) / f"{party}.csv").read_bytes())
+            label = LABEL if party == LABEL_OWNER else None
+            draft = suggest(desk / "people.csv", ids=(ID_COLUMNS[party],), label=label)
+            (desk / "schema.toml").write_text(draft.text, "utf-8")
+            complete_schema(desk / "schema.toml")
+            print(f"   {party}: {len(persons):,} people, in an order of its own")
+    tonight = [f"P-{each:05}" for each in listed[LABEL_OWNER][:SCORED]]
+    lines = "\n".join([ID_COLUMNS[LABEL_OWNER], *tonight])
+    (folder / LABEL_OWNER / "tonight.csv").write_text(lines + "\n", "utf-8")
+    print(f"   who is in which file is private; the label, {LABEL}, is the {LABEL_OWNER}'s alone")
     if clients:
         (gateway,) = people(Population(clients, ROWS_PER_CLIENT, CLIENT_FEATURES, seed=seed)).sites
-        write(folder / "gateway", gateway)
+        write_clients(folder / "gateway", gateway)
 
 
-def write(folder: Path, site: Site) -> None:
-    """Write one organization's file and schema."""
+def write_clients(folder: Path, site: Site) -> None:
+    """Write the gateway's file and schema."""
     columns = [*site.features, *([] if site.label is None else [site.label])]
-    table = np.column_stack([column.values for column in columns])
-    names, forms = [column.name for column in columns], ["%.5g"] * len(columns)
-    if site.clients is not None:
-        table = np.column_stack([site.clients, table])
-        names, forms = ["client", *names], ["%d", *forms]
-    head = ",".join(names)
-    np.savetxt(folder / "people.csv", table, forms, ",", header=head, comments="")
-    blocks = [] if site.clients is None else ['client = "client"\n']
-    blocks += [block("[[feature]]", column) for column in site.features]
-    if site.label is not None:
-        blocks.append(block("[label]", site.label))
+    table = np.column_stack([site.clients, *(column.values for column in columns)])
+    names, forms = (
+        ["client", *(column.name for column in columns)],
+        ["%d"] + ["%.5g"] * len(columns),
+    )
+    np.savetxt(folder / "people.csv", table, forms, ",", header=",".join(names), comments="")
+    blocks = ['client = "client"\n', *(block("[[feature]]", column) for column in site.features)]
+    blocks.append(block("[label]", site.label))
     (folder / "schema.toml").write_text("\n".join(blocks), "utf-8")
 
 

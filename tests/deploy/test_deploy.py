@@ -1,5 +1,6 @@
 """The files in deploy/ say what the code does: pins, configurations, manifests, dashboard."""
 
+import datetime as dt
 import json
 import re
 import shutil
@@ -13,10 +14,11 @@ import pytest
 from colonnade.data.schema import load_schema
 from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.party import config as party
-from colonnade.party import metrics as party_metrics
 from colonnade.party import policy_file as policy
-from colonnade.party.meter import Meter
-from colonnade.party.pacing import Pace
+from colonnade.party.net.shown import Shown
+from colonnade.party.vault import metrics as party_metrics
+from colonnade.party.vault.meter import Meter
+from colonnade.party.vault.pacing import Pace
 from colonnade.server import config as coordinator
 from colonnade.server import metrics as coordinator_metrics
 from colonnade.server.engine.coordinator import Coordinator
@@ -71,6 +73,7 @@ def test_configurations_are_the_templates_with_monitoring_on() -> None:
         (coordinator.TEMPLATE, DEPLOY / "coordinator" / "coordinator.toml"),
     ):
         shown = template.replace("# metrics =", "metrics =").replace("# health =", "health =")
+        shown = shown.replace("# socket = ", "socket = ")  # each half has a container of its own
         assert path.read_text() == shown
     assert (DEPLOY / "party" / "policy.toml").read_text() == policy.TEMPLATE
     assert party.load_config(DEPLOY / "party" / "party.toml").monitoring.any
@@ -81,7 +84,8 @@ def test_configurations_are_the_templates_with_monitoring_on() -> None:
 def exported(tmp_path: Path) -> set[str]:
     """Return the names that the two processes really export."""
     ledger = memory_ledger(LedgerConfig("lab", {"": 1000}))
-    store = Database("sqlite://")
+    store, shown = Database("sqlite://"), Shown()
+    shown.certificate_ends = dt.datetime.now(dt.UTC)
     readings = [
         *party_metrics.readings(
             ledger,
@@ -89,8 +93,8 @@ def exported(tmp_path: Path) -> set[str]:
             Pace(0.0),
             attached=True,
             disk=tmp_path,
-            certificate_days=3,
         ),
+        *shown.read(),  # what net adds
         *coordinator_metrics.readings(Coordinator(store, "study")),
     ]
     store.close()
@@ -140,19 +144,45 @@ def test_manifests_pass_the_schema(role: str) -> None:
 def test_manifests_give_no_more_rights_than_the_compose_files(role: str) -> None:
     found = documents(DEPLOY / "kubernetes" / f"{role}.yaml")
     pod = next(each for each in found if each["kind"] == "StatefulSet")["spec"]["template"]["spec"]
-    (container,) = pod["containers"]
-    assert container["securityContext"] == {
-        "readOnlyRootFilesystem": True,
-        "allowPrivilegeEscalation": False,
-        "capabilities": {"drop": ["ALL"]},
-    }
     assert pod["securityContext"]["runAsNonRoot"] is True
-    (service,) = documents(DEPLOY / role / "docker-compose.yml")[0]["services"].values()
-    metrics = service["command"][-1]  # the last word of both
-    assert service["command"] == [*container["args"][:-1], metrics]
-    assert service["read_only"] is True
-    assert service["cap_drop"] == ["ALL"]
-    assert service["security_opt"] == ["no-new-privileges:true"]
+    services = documents(DEPLOY / role / "docker-compose.yml")[0]["services"]
+    assert [each["name"] for each in pod["containers"]] == [*running(services)]
+    for container in pod["containers"]:
+        assert container["securityContext"] == {
+            "readOnlyRootFilesystem": True,
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        command = services[container["name"]]["command"]
+        metrics = [command[-1]] if "--metrics" in command else []  # the last word of both
+        assert command == container["args"][: len(command) - len(metrics)] + metrics
+    for service in services.values():
+        assert service["read_only"] is True
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+
+
+def running(services: dict[str, Any]) -> dict[str, Any]:
+    """Return the services that `up` starts, without those for commands."""
+    return {name: each for name, each in services.items() if "profiles" not in each}
+
+
+def test_the_vault_has_no_network_and_net_has_no_data() -> None:
+    services = running(documents(DEPLOY / "party" / "docker-compose.yml")[0]["services"])
+    vault, net = services["vault"], services["net"]
+    assert vault["network_mode"] == "none"
+    assert "ports" not in vault
+    seen = {each.split(":")[1].removeprefix("/var/lib/colonnade/") for each in net["volumes"]}
+    assert seen == {"party.toml", "pki", "run"}
+    pods = documents(DEPLOY / "kubernetes" / "party.yaml")
+    pod = next(each for each in pods if each["kind"] == "StatefulSet")["spec"]["template"]["spec"]
+    (dials,) = [each for each in pod["containers"] if each["name"] == "net"]
+    mounted = {each.get("subPath", each["name"]) for each in dials["volumeMounts"]}
+    assert mounted == {"party.toml", "pki", "run", "temporary"}
+    unit = (DEPLOY / "party" / "colonnade-party-vault.service").read_text()
+    assert "\nPrivateNetwork=yes\n" in unit
+    assert "\nRestrictAddressFamilies=AF_UNIX\n" in unit
+    assert party.load_config(DEPLOY / "party" / "party.toml").socket is not None
 
 
 def test_the_simulations_services_are_walled_off() -> None:
@@ -189,15 +219,19 @@ def test_every_setting_is_in_the_example(tmp_path: Path) -> None:
             assert example[name] == default, name
 
 
-@pytest.mark.parametrize("role", ROLES)
-def test_units_are_understood_by_systemd(role: str, tmp_path: Path) -> None:
-    unit = (DEPLOY / role / f"colonnade-{role}.service").read_text()
+@pytest.mark.parametrize(
+    ("role", "part"), [("party", "vault"), ("party", "net"), ("coordinator", "colonnade")]
+)
+def test_units_are_understood_by_systemd(role: str, part: str, tmp_path: Path) -> None:
+    name = f"colonnade-{role}" + ("" if part == "colonnade" else f"-{part}")
+    unit = (DEPLOY / role / f"{name}.service").read_text()
     (command,) = re.findall(r"^ExecStart=/opt/colonnade/bin/colonnade (.*)$", unit, re.MULTILINE)
-    (service,) = documents(DEPLOY / role / "docker-compose.yml")[0]["services"].values()
-    assert [*command.split(), "--metrics", "0.0.0.0:9464"] == service["command"]
+    service = documents(DEPLOY / role / "docker-compose.yml")[0]["services"][part]
+    metrics = [] if part == "vault" else ["--metrics", "0.0.0.0:9464"]
+    assert [*command.split(), *metrics] == service["command"]
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is not installed")
-    path = tmp_path / f"colonnade-{role}.service"
+    path = tmp_path / f"{name}.service"
     path.write_text(unit.replace("/opt/colonnade/bin/colonnade", "/bin/true"))
     ended = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", path], capture_output=True, text=True, timeout=60

@@ -75,7 +75,8 @@ def test_compiled_kernels_come_with_the_image() -> None:
         "export NUMBA_CACHE_DIR=/tmp/kernels; cp -R /opt/colonnade/kernels /tmp/kernels;"
         "list() { (cd /tmp/kernels && find . -type f | sort | xargs sha256sum) };"
         "list >/tmp/before;"
-        "/opt/colonnade/bin/python -c 'from colonnade.party.warming import warm_all; warm_all()';"
+        "/opt/colonnade/bin/python -c "
+        "'from colonnade.party.vault.warming import warm_all; warm_all()';"
         "list >/tmp/after; wc -l </tmp/before; cmp /tmp/before /tmp/after && echo unchanged"
     )
     count, said = shell(PARTY, script).splitlines()

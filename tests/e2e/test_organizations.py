@@ -88,7 +88,8 @@ class Organization:
         ids = f"COLONNADE_UID={user}\nCOLONNADE_GID={user if user == UID else os.getegid()}\n"
         (self.folder / ".env").write_text(ids + ports + f"COMPOSE_PROJECT_NAME={self.project}\n")
         hosts = {"extra_hosts": ["hub.example.org:host-gateway"]}
-        text = json.dumps({"services": {"colonnade": hosts}})
+        dialling = ("colonnade", "net") if self.name in PARTIES else ("colonnade",)
+        text = json.dumps({"services": dict.fromkeys(dialling, hosts)})
         (self.folder / "docker-compose.override.yml").write_text(text)
 
     @property
@@ -156,7 +157,7 @@ def _start(party: Organization, block: str) -> None:
     party.follow(up)
     deadline = time.monotonic() + 60
     while party.follow(health, check=False).stdout != "serving\n":
-        assert time.monotonic() < deadline, Project(party.project, party.folder).logs("colonnade")
+        assert time.monotonic() < deadline, Project(party.project, party.folder).logs("net")
         time.sleep(0.5)
 
 

@@ -1,5 +1,6 @@
-"""`docker compose up` runs the simulation: its report, its walls, kills in the middle of a job."""
+"""`docker compose up` tells the whole story: report, walls, kills in the middle of a job."""
 
+import csv
 import http.client
 import http.server
 import json
@@ -28,12 +29,15 @@ pytestmark = [pytest.mark.usefixtures("images"), pytest.mark.timeout(1200)]
 PARTIES = ("hospital", "laboratory", "insurer")
 DESKS = ("hub", "analyst", "watcher", *PARTIES)
 OPERATOR = "colonnade-test-operator"
+# Noise that leaves columns of both other organizations in the model, so that people are scored.
+SMALL = {"COLONNADE_PEOPLE": "3000", "COLONNADE_EPSILON": "20", "COLONNADE_CAP": "80"}
+SCORED = 300
 ROUNDS = 1500  # of a job that is interrupted: the rest takes longer than looking and killing
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The simulation after its first job: containers stopped, volumes and report there."""
+    """The simulation after its story: containers stopped, volumes and report there."""
 
     project: Project
     up: Ended
@@ -67,9 +71,7 @@ def finished(images: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         tmp_path_factory.mktemp("simulation"),
         "colonnade-test-simulation",
         "docker-compose.postgres.yml",
-        COLONNADE_ROWS="5000",
-        COLONNADE_FEATURES="9",
-        COLONNADE_CAP="2",
+        **SMALL,
     )
     with up(project) as ended:
         folders = list((project.folder / "runs").glob("*"))
@@ -81,7 +83,7 @@ def finished(images: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 def running(finished: Finished) -> Iterator[Project]:
     """All but the job's author, running again, and an operator at whose shell to sit."""
     project = finished.project
-    project.compose("start", "setup", "coordinator", *PARTIES)
+    project.compose("start", "setup", "coordinator", *PARTIES, "officer")
     for service in ("coordinator", *PARTIES):
         project.wait(service)
     project.compose(
@@ -114,11 +116,34 @@ def report_of(finished: Finished) -> dict[str, Any]:
 # -- The first job ---------------------------------------------------------------------------------
 
 
-def test_up_ends_with_the_jobs_status_and_shows_its_progress(finished: Finished) -> None:
-    assert finished.up.returncode == 0
-    lines = [line for line in finished.up.stdout.splitlines() if line.startswith("submit")]
-    assert any("round " in line and "left of the job's price" in line for line in lines)
-    assert any(f"the report is runs/{finished.folder.name}/report.html" in line for line in lines)
+def test_up_ends_well_and_tells_every_step_in_plain_lines(finished: Finished) -> None:
+    assert finished.up.returncode == 0, finished.up.stdout[-5000:]
+    lines = finished.up.stdout.splitlines()
+    said = [line.partition("| ")[2] for line in lines if line.startswith("submit")]
+    steps = [line.partition(" ")[0].rstrip(":") for line in said if not line.startswith(" ")]
+    story = ["Align", "Plan", "Fit", "Evaluate", "Score"]
+    assert [step for step in steps if step in story] == story
+    told = [line.strip().partition(":")[0] for line in said]
+    assert told.count("what left") == 2  # of the alignment, of the fit
+    assert {"cost", "spent"} <= {*told}
+    assert any("round " in line and "left of the job's price" in line for line in said)
+    assert f"the report is runs/{finished.folder.name}/report.html" in said
+    assert any(line.startswith("officer") and "the officer signs" in line for line in lines)
+
+
+def test_the_hospital_alone_has_the_scores(finished: Finished) -> None:
+    name = finished.project.name
+    homes = [f"--volume={name}_{party}:/home/{party}:ro" for party in PARTIES]
+    runs = f"--volume={finished.project.folder / 'runs'}:/home/runs:ro"
+    script = "find /home -path '*/predictions/*.csv'; cat /home/*/rows.csv | wc -l"
+    found = docker("run", "--rm", *homes, runs, SIMULATION, "sh", "-c", script).split()
+    *files, asked = found
+    assert {file.split("/")[2] for file in files} == {"hospital"}
+    assert int(asked) == SCORED + 1  # and a head
+    shown = docker("run", "--rm", *homes, SIMULATION, "cat", *files)
+    rows = [row for row in csv.DictReader(shown.splitlines()) if row["row"].isdigit()]
+    people = {row["patient"] for row in rows if row["patient"]}
+    assert len(people) >= SCORED  # these, and those of the evaluation whom the hospital has
 
 
 def test_the_report_says_finished_under_the_caps_and_to_the_byte(finished: Finished) -> None:
@@ -131,6 +156,8 @@ def test_the_report_says_finished_under_the_caps_and_to_the_byte(finished: Finis
     assert set(parties) == set(PARTIES)
     for each in parties.values():
         assert 0.0 < each["ledger_spent"]["rho"] <= each["cap"]["rho"]
+    assert 0.5 < report["evaluation"]["value"] <= 1.0
+    assert report["evaluation"]["metric"] == "auc"
     assert (finished.folder / "report.html").stat().st_size > 10_000
     owner = (finished.folder / "report.html").stat()
     assert (owner.st_uid, owner.st_gid) == (1000, 1000)
@@ -147,7 +174,7 @@ def test_the_model_is_what_the_coordinator_stored(finished: Finished, tmp_path: 
     finally:
         store.close()
     given = json.loads((finished.folder / "model.json").read_text())
-    assert len(given["features"]) == 9
+    assert {each["party"] for each in given["features"]} == set(PARTIES)
     for part in ("features", "intercept", "label", "job_id"):
         assert given[part] == stored[part]
 
@@ -160,22 +187,27 @@ def test_ledgers_agree_with_the_report(finished: Finished) -> None:
         script = "colonnade ledger verify ledger >&2; colonnade ledger show ledger --json"
         command = ("--entrypoint=sh", PARTY, "-ec", script)
         shown = docker("run", "--rm", "--tmpfs=/tmp", volume, *command)
-        (account,) = json.loads(shown)["accounts"]
+        account = json.loads(shown)["accounts"][0]  # of the table; then that of membership
         assert account["spent"]["units"] == each["ledger_spent"]["units"]
 
 
 def test_private_keys_stay_in_the_volume_they_were_made_in(finished: Finished) -> None:
     name = finished.project.name
     desks = [f"--volume={name}_{desk}-desk:/look/{desk}:ro" for desk in DESKS]
-    homes = [f"--volume={name}_{party}:/home/{party}:ro" for party in PARTIES]
-    script = "grep -rl 'PRIVATE KEY' /look; find /look -type f; echo; grep -rl 'PRIVATE KEY' /home"
+    homes = [f"--volume={name}_{each}:/home/{each}:ro" for each in (*PARTIES, "officer")]
+    look = "grep -rl 'PRIVATE KEY'"
+    script = f"find /look -type f; echo --; {look} /look; echo --; {look} /home"
     found = docker("run", "--rm", *desks, *homes, SIMULATION, "sh", "-c", script)
-    desk, home = found.split("\n\n")
-    assert {f"/look/{each}/certificate.pem" for each in DESKS} <= set(desk.splitlines())
-    assert not any("key" in line for line in desk.splitlines())
-    assert len(desk.splitlines()) == len(DESKS) + 2 * len(PARTIES)  # and the made-up tables
-    keys = {line.split("/")[2] for line in home.splitlines()}
-    assert keys == set(PARTIES)  # the look that finds nothing at the desks finds these
+    there, at_desks, at_home = (part.split() for part in found.split("--"))
+    carried = {"key.txt", "peers.txt", "job.txt", "granted", "people.csv", "schema.toml"}
+    expected = {f"{each}/certificate.pem" for each in DESKS}
+    expected |= {f"{party}/{each}" for party in PARTIES for each in carried}
+    expected |= {f"hospital/{each}" for each in ("officer.pem", "tonight.csv", "rows.csv")}
+    expected |= {f"analyst/{each}" for each in ("job.txt", "granted", "rows.csv")}
+    assert {path.removeprefix("/look/") for path in there} == expected
+    assert at_desks == []
+    # The look that finds nothing at the desks finds these.
+    assert {path.split("/")[2] for path in at_home} == {*PARTIES, "officer"}
 
 
 # -- Walls -----------------------------------------------------------------------------------------
@@ -253,7 +285,7 @@ def machine_addresses() -> set[str]:
     }
 
 
-@pytest.mark.parametrize("service", ["coordinator", *PARTIES])
+@pytest.mark.parametrize("service", ["coordinator", *PARTIES, "officer"])
 def test_containers_have_no_more_rights_than_they_need(running: Project, service: str) -> None:
     limits = running.inspect(service)["HostConfig"]
     assert limits["ReadonlyRootfs"] is True
@@ -274,8 +306,8 @@ def test_containers_have_no_more_rights_than_they_need(running: Project, service
 def test_kills_in_the_middle_of_a_job_cost_nothing(running: Project) -> None:
     before = spent_at_the_ledgers(running)
     job = told(
-        "cd /tmp; colonnade job submit --target annual_cost --epsilon 0.5 --method frank-wolfe "
-        f"--rounds {ROUNDS} --json"
+        "cd /tmp; colonnade job submit --target readmitted --epsilon 0.5 --yes "
+        f"--method frank-wolfe --rounds {ROUNDS} --json"
     )["job_id"]
     for service in ("laboratory", "coordinator"):
         wait_for_rounds(job, 10)
@@ -330,7 +362,7 @@ def test_a_party_with_a_strangers_certificate_is_refused_by_name(running: Projec
         colonnade pki install --folder pki hospital.pem
         sed 's|credentials = "pki"|credentials = "/tmp/pki"|; /metrics/d; /health/d' \\
             /var/lib/colonnade/party.toml >strange.toml
-        for name in data ledger policy.toml uplink.jsonl; do
+        for name in data ledger policy.toml uplink.jsonl schema.toml; do
             sed -i "s|= \\"$name\\"|= \\"/var/lib/colonnade/$name\\"|" strange.toml
         done
         exit_code=0
@@ -439,8 +471,7 @@ def test_the_overlay_adds_clients_that_each_pay_for_themselves(
         tmp_path,
         "colonnade-test-clients",
         overlay,
-        COLONNADE_ROWS="1000",
-        COLONNADE_FEATURES="6",
+        **SMALL,
         COLONNADE_CLIENTS="60",
         COMPOSE_FILE=f"docker-compose.yml:{overlay}",
     )

@@ -1,0 +1,31 @@
+{{- define "colonnade.name" -}}
+{{ .Values.name | default (printf "colonnade-%s" .Values.role) }}
+{{- end }}
+
+{{- define "colonnade.image" -}}
+{{- $name := .Values.image.repository | default (printf "colonnade-%s" .Values.role) -}}
+{{- if .Values.image.digest }}{{ printf "%s@%s" $name .Values.image.digest }}
+{{- else if .Values.image.tag }}{{ printf "%s:%s" $name .Values.image.tag }}
+{{- else }}{{ $name }}{{ end }}
+{{- end }}
+
+{{- define "colonnade.claim" -}}
+{{ .Values.storage.existingClaim | default (include "colonnade.name" .) }}
+{{- end }}
+
+{{- define "colonnade.arguments" -}}
+{{- $role := ternary (list "party" "net" "--config" "party.toml") (list "coordinator" "--config" "coordinator.toml") (eq .Values.role "party") -}}
+{{- if .Values.metrics.enabled }}{{ $role = concat $role (list "--metrics" "$(POD_IP):9464") }}{{ end -}}
+{{ toJson $role }}
+{{- end }}
+
+{{- define "colonnade.container" -}}
+image: {{ include "colonnade.image" . | quote }}
+{{- with .Values.image.pullPolicy }}
+imagePullPolicy: {{ . }}
+{{- end }}
+securityContext:
+  readOnlyRootFilesystem: true
+  allowPrivilegeEscalation: false
+  capabilities: {drop: [ALL]}
+{{- end }}
