@@ -104,13 +104,13 @@ def _said(error: ColonnadeError) -> str:
 
 
 def _system(error: OSError) -> str:
-    """Say what the operating system refused, where no command said it better."""
+    """Describe what the operating system refused, where no command said it better."""
     where = f"{error.filename}: " if error.filename else "a file cannot be read or written: "
     return f"{where}{error.strerror or type(error).__name__}"
 
 
 def _absent(error: ModuleNotFoundError) -> str:
-    """Say which part or package this installation lacks, and where it is."""
+    """Describe which part or package this installation lacks, and where it is."""
     name = error.name or "a package"
     if (part := ".".join(name.split(".")[:2])) in ELSEWHERE:
         return str(NotInstalled(part))

@@ -135,7 +135,7 @@ def group_help(found: Found) -> str:
 
 
 def _left_out(group: Command) -> str:
-    """Say where the commands are that this installation leaves out."""
+    """Describe where the commands are that this installation leaves out."""
     places: dict[str, list[str]] = {}
     for name, each in group.verbs.items():
         if (package := missing(each)) is not None:

@@ -67,4 +67,5 @@ def summary(view: "JobView") -> str:
     deciding = [party.party for party in view.parties if party.waiting]
     waiting += f"; {', '.join(deciding)}: waits for approval" if deciding else ""
     whose = ", least of any client" if view.over_clients else ""
-    return f"uplink {sent} B; left of the job's price{whose}: {left}{waiting}"
+    price = f"; left of the job's price{whose}: {left}" if left else ""  # a prediction has none
+    return f"uplink {sent} B{price}{waiting}"

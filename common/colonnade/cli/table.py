@@ -46,7 +46,7 @@ _JOB = _verbs(
     cancel="stop a job; what was charged stays charged",
     retry="submit a job again that failed or was cancelled",
     report="write a job's report and model",
-    solve="solve a finished moments job again, at no further cost",
+    solve="solve a finished moments or sealed job again, at no further cost",
     evaluate="measure a job's model on people kept out of its fit",
     predict="have people scored by a job's model, for one party",
 )
@@ -67,12 +67,18 @@ _PARTY = _verbs("colonnade.cli.party", init="create the party's ledger with its 
     fit="fit a private linear model on the party's own table",
     console="decide on jobs and watch the budget in a browser",
     rows="write the row numbers of people, for a prediction",
-    run="dial the coordinator and answer jobs that the policy allows",
     policy="check the policy and say what it allows",
     peers="show the fingerprints to compare before a peer's key is pinned",
     pin="pin a peer's ledger key, for sealed jobs",
     bind="use a new extract about the same people with the same ledger",
     renew="renew the party's certificate over its connection",
+)
+_PARTY |= _verbs(
+    "colonnade.cli.party.processes",
+    (PARTY,),
+    run="dial the coordinator and answer jobs that the policy allows",
+    vault="run only the half that has data and ledger, and no network",
+    net="run only the half that dials, and has no data",
 )
 _PARTY |= _verbs(
     "colonnade.cli.party.decisions",
@@ -99,7 +105,9 @@ _LEDGER = _verbs(
     verify="check a ledger folder, or an export, from end to end",
     export="write all entries for an auditor; no data, no bodies",
     cap="set a cap: appends a signed entry",
+    release="free what an ended job keeps for its evaluation",
     approvers="show or change whose keys decide on jobs and caps",
+    join="share the account of the same people with other ledgers: one cap by person",
     recover="create a new ledger after damage or a restored backup",
 )
 _LEDGER |= _verbs(
@@ -112,12 +120,15 @@ _BENCH = _verbs(
     (BENCH,),
     core="noise, score, sketch, selection, durable releases",
     crash="kill, cut, fill and corrupt a ledger; count the harm",
+    floods="a real coordinator under floods: who else is served, memory and descriptors",
+    soak="jobs of every kind against real processes with faults, for minutes or hours",
     faults="a federation simulated from a seed, with every fault; count what does not hold",
     vertical="the federation: accuracy beside its references, scaling, uplink, speed, memory",
     solvers="the single-site solvers: the paper's errors, speed against C, growth, peers",
     accuracy="jobs and solvers beside the best that one place can do; papers' tables",
     tables="real tables: alignment, partial overlap, categories, commands to a model",
     admm="jobs over clients: accuracy beside peers, throughput, 10,000 clients, growth",
+    scale="more rows, machines, clients, connections and processes: time and memory",
 )
 _COORDINATOR = {
     "new": Command(

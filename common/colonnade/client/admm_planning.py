@@ -9,6 +9,7 @@ from colonnade.core.arguments import BadArgument
 from colonnade.core.errors import BadInput
 from colonnade.linear.losses import LOSSES, Loss
 from colonnade.linear.penalties import Penalty
+from colonnade.masking.rules import CohortRules
 from colonnade.methods.admm import recipe
 from colonnade.methods.admm.choices import Aggregate, Sampling, Variant
 from colonnade.methods.admm.plan import (
@@ -23,7 +24,7 @@ from colonnade.privacy.accounting import rho_from_units
 REGULARISERS = ("none", "l1", "l2", "elastic-net", "box")
 VARIANTS = ("planned", "paper")
 CLIENTS = ("alike", "different")
-AGGREGATES = ("none", "host")
+AGGREGATES = ("none", "host", "cohort")
 _MAX_STRENGTH = 1e6  # far beyond what leaves any coefficient
 _LEAST, _MOST = 2.0**-40, 2.0**40
 # What belongs to one variant alone.
@@ -90,6 +91,10 @@ def _check_variant(options: AdmmOptions) -> None:
         raise BadArgument("clients", "is for the variant planned")
     if options.variant == "paper" and options.aggregate != "none":
         raise BadArgument("aggregate", "is for the variant planned")
+    if options.colluding is not None and options.aggregate != "cohort":
+        raise BadArgument("colluding", "is for sums over a cohort")
+    if options.colluding is not None and options.colluding < 0:
+        raise BadArgument("colluding", "cannot be negative")
     if options.expected_rows is not None and variant_of(options) is not Variant.PLANNED:
         raise BadArgument("expected_rows", "is for the variant planned with clients alike")
 
@@ -109,7 +114,13 @@ def admm_spec(options: AdmmOptions, *, clients: int, features: int, hosts: int =
     """Return the specification that the options ask for, for clients at so many hosts."""
     check_admm(options)
     sampled, minimum = cohort_sizes(options, clients)
-    most = _participations(options.rounds, sampled, minimum, clients)
+    if options.aggregate == "cohort":  # every host has somebody in every sum
+        sampled = max(sampled, min(hosts, clients))
+        # Hosts are asked in proportion, so that they run out of clients together.
+        drawn = hosts * -(-sampled // hosts)
+        most = participations_of(options.rounds, drawn, max(1, clients // hosts) * hosts)
+    else:
+        most = _participations(options.rounds, sampled, minimum, clients)
     numbers: dict[str, Any] = {
         "n_clients": clients,
         "n_features": features,
@@ -123,9 +134,14 @@ def admm_spec(options: AdmmOptions, *, clients: int, features: int, hosts: int =
         "variant": variant_of(options),
         "aggregate": Aggregate(options.aggregate),
     }
-    noises = min(sampled, hosts) if options.aggregate == "host" else sampled
     delta = delta_of(options, clients)
+    noises: float = min(sampled, hosts) if options.aggregate == "host" else sampled
     try:
+        if options.aggregate == "cohort":
+            rules = _rules(options, hosts)
+            numbers |= {"maskers": rules.maskers, "colluding": rules.colluding}
+            # Every part is so much of a noise.
+            noises = rules.maskers / rules.honest
         if variant_of(options) is Variant.PLANNED:
             return _planned(options, numbers, delta, noises=noises)
         price = release_units(options.epsilon, delta, most)
@@ -140,8 +156,14 @@ def admm_spec(options: AdmmOptions, *, clients: int, features: int, hosts: int =
         raise BadInput(str(error)) from None
 
 
+def _rules(options: AdmmOptions, hosts: int) -> CohortRules:
+    if options.colluding is None:
+        return CohortRules.default(hosts)
+    return CohortRules(hosts, options.colluding)
+
+
 def _gradient(
-    options: AdmmOptions, numbers: Mapping[str, Any], rho: float, *, noises: int
+    options: AdmmOptions, numbers: Mapping[str, Any], rho: float, *, noises: float
 ) -> Mapping[str, float]:
     gamma, lipschitz = recipe.gradient_step(
         numbers["loss"],
@@ -155,7 +177,7 @@ def _gradient(
 
 
 def _planned(
-    options: AdmmOptions, numbers: Mapping[str, Any], delta: float, *, noises: int
+    options: AdmmOptions, numbers: Mapping[str, Any], delta: float, *, noises: float
 ) -> AdmmSpec:
     """Return a planned job: radii, prices and rounds from public numbers (`admm.recipe`)."""
     loss: Loss = numbers["loss"]

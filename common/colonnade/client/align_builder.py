@@ -7,10 +7,11 @@ from typing import Any
 
 from colonnade.client.participants import participants
 from colonnade.client.views import PartyOffer
+from colonnade.core.arguments import BadArgument
 from colonnade.core.errors import BadInput
 from colonnade.methods.alignment.codec import run_name
 from colonnade.methods.alignment.job_spec import AlignmentJobSpec
-from colonnade.methods.alignment.normalise import IdColumn, IdRule, Repeated, UnicodeForm
+from colonnade.methods.alignment.normalise import IdRule, named_rule
 from colonnade.methods.alignment.spec import (
     AlignmentPart,
     AlignmentSpec,
@@ -22,25 +23,14 @@ from colonnade.methods.base import Member
 from colonnade.methods.job import NO_LABEL, Job
 from colonnade.privacy.membership import MembershipNoise
 
-_RULES: dict[str, dict[str, object]] = {
-    "plain": {},
-    "fold-case": {"fold_case": True},
-    "digits-only": {"digits_only": True},
-    "number": {"number": True},
-    "no-trim": {"trim": False},
-    "nfc": {"form": UnicodeForm.NFC},
-    "as-is": {"form": UnicodeForm.NONE, "trim": False},
-}
-RULES = tuple(_RULES)
-
 
 @dataclass(frozen=True, slots=True)
 class AlignOptions:
     """What is wished of an alignment; what is not given is taken from the parties' policies."""
 
     mode: str = Mode.UNION.value
-    ids: tuple[str, ...] = ("plain",)  # for each id column, rules of `RULES` joined by commas
-    repeated: str = Repeated.REFUSE.value
+    ids: tuple[str, ...] | None = None  # for each id column, names of `RULES` joined by commas
+    repeated: str | None = None
     epsilon: float = 1.0  # of membership, for each party
     delta: float = 1e-9
     chunk: int | None = None
@@ -48,20 +38,22 @@ class AlignOptions:
     extends: Extension | None = None  # an earlier alignment whose rows stay; see `extended`
 
 
-def id_rule(options: AlignOptions) -> IdRule:
-    """Return how ids are written."""
-    columns = []
-    for text in options.ids:
-        settings: dict[str, object] = {}
-        for name in (part.strip() for part in text.split(",")):
-            if name not in _RULES:
-                raise BadInput(f"ids: no rule {name!r}; the rules are {', '.join(_RULES)}")
-            settings |= _RULES[name]
-        columns.append(IdColumn(**settings))  # type: ignore[arg-type]
+def id_rule(offers: Sequence[PartyOffer], options: AlignOptions) -> IdRule:
+    """Return how ids are written: as the options say, or as all parties offer to write them."""
+    if options.rule is not None:
+        return options.rule
+    told = {(offer.align_ids, offer.align_repeated) for offer in offers}
+    if len(told) > 1 and (options.ids is None or options.repeated is None):
+        named = "; ".join(
+            f"{offer.party}: {' and '.join(offer.align_ids)}, repeated {offer.align_repeated}"
+            for offer in offers
+        )
+        raise BadInput(f"the parties' policies write ids differently, agree on one rule: {named}")
+    ids, repeated = next(iter(told))
     try:
-        return IdRule(tuple(columns), Repeated(options.repeated))
+        return named_rule(options.ids or ids, options.repeated or repeated)
     except ValueError as error:
-        raise BadInput(f"ids: {error}") from None
+        raise BadArgument("ids", str(error)) from None
 
 
 def extended(
@@ -116,7 +108,7 @@ def author_alignment(
                 AlignmentPart(offer.party, offer.ledger_key, offer.align_people) for offer in chosen
             ),
             mode=Mode(options.mode),
-            ids=options.rule or id_rule(options),
+            ids=id_rule(chosen, options),
             noise=noise,
             chunk=options.chunk or default_chunk(max(2, len(chosen))),
             extends=options.extends,

@@ -5,17 +5,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from colonnade.client.admm_planning import admm_spec, check_admm
-from colonnade.client.labels import label_bounds, label_owner
 from colonnade.client.options import AdmmOptions, JobOptions
-from colonnade.client.participants import lack_in_rows, participants, sealed_lack
-from colonnade.client.planning import budget_of, delta_of, holdout_of, plan_of
+from colonnade.client.participants import (
+    label_bounds,
+    label_owner,
+    lack_in_rows,
+    participants,
+    sealed_lack,
+)
+from colonnade.client.planning import budget_of, delta_of, evaluation_units, holdout_of, plan_of
 from colonnade.client.views import PartyOffer
 from colonnade.core.errors import BadInput, BudgetExceeded, PolicyRefused
 from colonnade.data.encoding import Encoding
 from colonnade.methods.admm.job_spec import AdmmJobSpec, ClientPart
 from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.base import Member, MethodSpec
-from colonnade.methods.holdout import rows_fitted
+from colonnade.methods.holdout import people_fitted, rows_fitted
 from colonnade.methods.job import Job
 from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.privacy.accounting import format_units
@@ -68,7 +73,7 @@ def build_job(
         owner=owner,
         groups=groups,
         presence=knows_presence(chosen[0].alignment),
-        people=people,
+        people=people_fitted(people or {}, n_all=n_all, n_fitted=n_rows),
         shields={each.party: each.sealed_shield for each in chosen if each.sealed_shield},
         sealed=not (lack := sealed_lack(chosen, features, target=target)),
     )
@@ -82,6 +87,7 @@ def build_job(
         delta=delta_of(options, n_rows),
         timeout_s=timeout_s,
         holdout=holdout,
+        evaluation_units=evaluation_units(options, n_rows),
     )
 
 
@@ -155,14 +161,17 @@ def job_over_columns(
     delta: float,
     timeout_s: int,
     holdout: int = 0,
+    evaluation_units: int = 0,
 ) -> Job:
     """Return the job that runs ``spec`` on what the parties offer, without rows kept out."""
     by_name = {offer.party: offer for offer in offers}
     check_alignments([by_name[part.party] for part in spec.parts])
-    members = []
+    members, later = [], evaluation_units
     for part in spec.parts:
-        offer = by_name[part.party]
-        if (most := spec.max_units(part.party)) > offer.left_units:
+        offer, most = by_name[part.party], spec.max_units(part.party)
+        if part.holds_label:
+            most, later = most + later, 0  # the first is sent the scores
+        if most > offer.left_units:
             raise BudgetExceeded(
                 f"the job may cost party {part.party} {format_units(most, delta)}, but its "
                 f"ledger has {format_units(offer.left_units, delta, left=True)} left"
@@ -193,6 +202,7 @@ def job_over_columns(
             label_bounds=label_bounds(offers, target, spec.loss),
             method=spec,
             holdout=holdout,
+            evaluation_units=evaluation_units,
         )
     except ValueError as error:
         raise BadInput(f"no such job: {error}") from None
@@ -256,7 +266,12 @@ def job_over_clients(
             members=members,
             label=target,
             label_bounds=first.label[1] if first.label is not None else bounds[0],
-            method=AdmmJobSpec(parts, sized, round_timeout_s),
+            method=AdmmJobSpec(
+                parts,
+                sized,
+                round_timeout_s,
+                tuple(offer.ledger_key for offer in offers) if sized.maskers else (),
+            ),
         )
     except ValueError as error:
         raise BadInput(f"no such job: {error}") from None

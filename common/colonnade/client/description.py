@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from colonnade.client.evaluate_builder import evaluation_plan
 from colonnade.client.views import PartyOffer
 from colonnade.methods.base import MethodSpec, payload
 from colonnade.methods.job import Job
@@ -11,8 +12,13 @@ from colonnade.privacy.accounting import epsilon_of, rho_from_units
 from colonnade.wire.notes import bounds_note, expected_note
 
 
-def describe(job: Job, offers: Iterable[PartyOffer]) -> dict[str, Any]:
-    """Return what a job will do and cost, and what bounds cost before, from public numbers."""
+def describe(
+    job: Job, offers: Iterable[PartyOffer], people: Mapping[tuple[str, ...], int] | None = None
+) -> dict[str, Any]:
+    """Return what a job will do and cost, and what bounds cost before, from public numbers.
+
+    ``people`` are the counts of one party or several that an alignment told.
+    """
     method, spec, delta = method_of(job.kind), job.method, job.delta
     bounds = _bounds_paid(job, offers)
     parties = {}
@@ -47,6 +53,8 @@ def describe(job: Job, offers: Iterable[PartyOffer]) -> dict[str, Any]:
         **{f"joint_{name}": value for name, value in in_all.items()},
         "bounds_note": bounds_note(bounds),
         "expected_idle": expected_idle(spec),
+        **({} if (told := evaluation_plan(job, people)) is None else {"evaluation": told}),
+        "promise": method.promise(spec, delta),
         "parties": parties,
     }
 

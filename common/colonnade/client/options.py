@@ -105,7 +105,12 @@ class AdmmOptions:
         each has rows of one class, which takes gradient steps (federated DP-SGD) instead.
     aggregate
         ``"none"``: every client's answer has its own noise; ``"host"``: a host adds up its clients'
-        answers and adds one noise, which protects clients against everybody but their host.
+        answers and adds one noise, which protects clients against everybody but their host;
+        ``"cohort"``: only the sum over all hosts is opened, which holds if the hosts follow the
+        protocol and every host's policy has to grant.
+    colluding
+        Cohort: how many hosts may tell the coordinator what they know; by default a third, or as
+        many as leave three honest ones in every sum.
     expected_rows
         Planned: rows that clients have, roughly; a guess from public knowledge.
     epsilon
@@ -146,6 +151,7 @@ class AdmmOptions:
     variant: str = "planned"
     clients: str = "alike"
     aggregate: str = "none"
+    colluding: int | None = None
     expected_rows: int | None = None
     epsilon: float = 8.0
     delta: float | None = None

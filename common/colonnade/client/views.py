@@ -1,11 +1,14 @@
 """Where jobs stand and what parties offer, as a coordinator tells it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from colonnade.client.hub_views import PartySession, session_from_proto
+from colonnade.core.errors import BadMessage, JobEnded, StoreFailed
 from colonnade.core.fixedpoint import Bounds
 from colonnade.core.text import printable
 from colonnade.data.encoding import Encoding
+from colonnade.methods.alignment.normalise import PLAIN, Repeated
 from colonnade.methods.base import Unit
 from colonnade.v1 import job_pb2, jobs_pb2
 from colonnade.wire.encodings import encoding_from_proto
@@ -145,6 +148,8 @@ class PartyOffer:
         What the order of its rows follows: an alignment, a roster, or nothing.
     align_people
         The most people whom it lets an alignment list.
+    align_ids, align_repeated
+        How it lets an alignment write ids, and what happens to a person who is listed twice.
     ledger_key
         Signs its messages in an alignment or a sealed job.
     sealed_peers, sealed_columns, sealed_shield
@@ -181,6 +186,8 @@ class PartyOffer:
     encodings: tuple[Encoding, ...] = ()
     alignment: str = ""
     align_people: int = 0
+    align_ids: tuple[str, ...] = (PLAIN,)
+    align_repeated: str = Repeated.REFUSE.value
     ledger_key: bytes = b""
     sealed_peers: dict[str, bytes] = field(default_factory=dict)
     sealed_columns: int = 0
@@ -237,6 +244,23 @@ def view_from_proto(job: jobs_pb2.JobStatus) -> JobView:
     )
 
 
+def finished(last: JobView | None) -> JobView:
+    """Return where a job stood last; `JobEnded` if it failed or was cancelled."""
+    if last is None:
+        raise StoreFailed("the coordinator said nothing of the job")
+    if last.state != "finished":
+        raise JobEnded(f"job {last.job_id[:12]} {last.state}: {last.reason}")
+    return last
+
+
+def offers_from_proto(parties: Iterable[jobs_pb2.PartyStatus]) -> list[PartyOffer]:
+    """Return what parties offer; `BadMessage` if a coordinator shows what cannot be."""
+    try:
+        return [offer_from_proto(party) for party in parties]
+    except ValueError as error:
+        raise BadMessage(f"the coordinator shows an offer that cannot be: {error}") from None
+
+
 def offer_from_proto(party: jobs_pb2.PartyStatus) -> PartyOffer:
     """Decode what a party offers; its texts are made safe to print."""
     return PartyOffer(
@@ -256,6 +280,8 @@ def offer_from_proto(party: jobs_pb2.PartyStatus) -> PartyOffer:
         encodings=tuple(map(encoding_from_proto, party.encodings)),
         alignment=printable(party.alignment),
         align_people=party.align_people,
+        align_ids=tuple(map(printable, party.align_ids)),
+        align_repeated=printable(party.align_repeated),
         ledger_key=party.ledger_key,
         sealed_peers={printable(each.party): each.ledger_key for each in party.sealed.peers},
         sealed_columns=party.sealed.columns,

@@ -13,7 +13,7 @@ def closed(command: str) -> str:
 
 
 def trouble(error: ColonnadeError, status: int) -> Response:
-    """Say that something was not done, and why."""
+    """State that something was not done, and why."""
     return HTMLResponse(rendered("trouble.html.j2", code=error.code, text=str(error)), status)
 
 

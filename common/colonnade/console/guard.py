@@ -6,8 +6,10 @@ of theirs resolve to loopback (DNS rebinding); names in the pages that somebody 
 
 - the address that the terminal prints holds a token of 256 bits that opens one session and is
   then worth nothing;
+- all pages lie under a random path, and so does the cookie of a session: browsers send cookies of a
+  host to all its ports, so another program on this machine would get it, but for its path;
 - a session is a cookie that scripts cannot read and that no other site's request carries, and it
-  ends after an hour;
+  ends after an hour, streams of events included;
 - a request must name the console's own host, and one that changes something must come from its own
   pages (``Origin``) and carry the session's form token;
 - the content security policy allows the console's own files alone, no inline script and no frame.
@@ -17,6 +19,7 @@ import hmac
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs
 
@@ -44,6 +47,13 @@ _HEADERS = {
 }
 _SAFE = ("GET", "HEAD")
 _OPEN = "/assets/"  # the same files for everybody
+# Where the pages of the request that is answered lie.
+_base: ContextVar[str] = ContextVar("base", default="")
+
+
+def base() -> str:
+    """Return the path under which a console's pages lie, for their links."""
+    return _base.get()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +78,7 @@ class Door:
 
     authority: str
     clock: Callable[[], float] = time.monotonic
+    prefix: str = field(default_factory=lambda: f"/{secrets.token_urlsafe(18)}")
     _token: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     _sessions: dict[str, Session] = field(default_factory=dict)
 
@@ -79,7 +90,7 @@ class Door:
     @property
     def link(self) -> str:
         """The address that opens a session, once."""
-        return f"{self.origin}/enter?token={self._token}"
+        return f"{self.origin}{self.prefix}/enter?token={self._token}"
 
     @property
     def cookie(self) -> str:
@@ -94,6 +105,10 @@ class Door:
         key = secrets.token_urlsafe(32)
         self._sessions[key] = Session(secrets.token_urlsafe(32), self.clock() + SESSION_S)
         return key
+
+    def leave(self, session: Session) -> None:
+        """End a session before its time."""
+        self._sessions = {key: each for key, each in self._sessions.items() if each is not session}
 
     def session(self, key: str | None) -> Session | None:
         """Return the session of a cookie, unless it has ended."""
@@ -123,7 +138,10 @@ class Guard:
                     headers.setdefault(name, value)
             await send(message)
 
+        _base.set(self._door.prefix)
         answer = self._answer(scope)
+        if scope["path"].startswith(f"{self._door.prefix}/"):
+            scope["path"] = scope["path"].removeprefix(self._door.prefix)
         await (answer or self._app)(scope, receive, guarded)
 
     def _answer(self, scope: Scope) -> Response | None:
@@ -133,19 +151,30 @@ class Guard:
             return PlainTextResponse("This console has another address.\n", 421)
         if request.method not in _SAFE and request.headers.get("origin") != door.origin:
             return PlainTextResponse("Only this console's own pages may ask for this.\n", 403)
-        path = request.url.path
+        if not scope["path"].startswith(f"{door.prefix}/"):
+            return PlainTextResponse("This console has another address.\n", 404)
+        path = scope["path"].removeprefix(door.prefix)
         if path.startswith(_OPEN) and request.method in _SAFE:
             return None
         if path == "/enter" and (key := door.enter(request.query_params.get("token", ""))):
-            found = RedirectResponse("/", 303)
+            found = RedirectResponse(f"{door.prefix}/", 303)
             found.set_cookie(
-                door.cookie, key, max_age=int(SESSION_S), httponly=True, samesite="strict"
+                door.cookie,
+                key,
+                max_age=int(SESSION_S),
+                path=door.prefix,
+                httponly=True,
+                samesite="strict",
             )
             return found
-        session = door.session(request.cookies.get(door.cookie))
-        if session is None:
+        cookie = request.cookies.get(door.cookie)
+        if (session := door.session(cookie)) is None:
             return Response(self._ended(), 401, media_type="text/html")
-        scope.setdefault("state", {})["session"] = session
+        if path == "/leave" and request.method == "POST":
+            door.leave(session)
+            return Response(self._ended(), media_type="text/html")
+        state = scope.setdefault("state", {})
+        state["session"], state["alive"] = session, lambda: door.session(cookie) is session
         return None
 
 

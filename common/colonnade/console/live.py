@@ -28,19 +28,21 @@ class Changes:
     def __init__(self, look: Callable[[], Awaitable[str]]) -> None:
         self._look, self._open, self.stopping = look, 0, asyncio.Event()
 
-    async def events(self, _request: Request) -> Response:
-        """Answer ``/events``."""
+    async def events(self, request: Request) -> Response:
+        """Answer ``/events`` for as long as the session lasts that asked."""
         if self._open >= MAX_STREAMS:
             return Response("too many pages are open\n", 429, media_type="text/plain")
-        return StreamingResponse(self._stream(), media_type="text/event-stream")
+        return StreamingResponse(self._stream(request.state.alive), media_type="text/event-stream")
 
-    async def _stream(self) -> AsyncIterator[str]:
+    async def _stream(self, alive: Callable[[], bool]) -> AsyncIterator[str]:
         self._open += 1
         try:
             before, silent = await self._digest(), 0.0
             yield "retry: 2000\n\n"
             while not self.stopping.is_set():
                 await asyncio.sleep(_EVERY_S)
+                if not alive():
+                    return
                 silent += _EVERY_S
                 if (now := await self._digest()) != before:
                     before, silent = now, 0.0

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from colonnade import report
+from colonnade.console.guard import base
 from colonnade.console.names import who
 from colonnade.report.render import finalize
 
@@ -34,6 +35,7 @@ def environment() -> Environment:
         finalize=finalize,
     )
     made.filters["who"] = who
+    made.globals["base"] = base
     return made
 
 

@@ -1,11 +1,9 @@
 """Errors that a person or a peer may see.
 
 One class a cause, each with a stable ``code`` for machines and an ``exit_code`` for the shell.
-Messages name ids, counts and limits, never data. ``EXIT_CODES`` is the list of exit codes that
-help and docs/reference/errors.md show.
-
-A message is for people at this site and may name their files. Only one of a class that says so
-(``public``) is told to a peer; of any other error a peer hears the code and one fixed sentence.
+Messages name ids, counts and limits, never data. ``EXIT_CODES`` is the list that help shows. A
+message is for people at this site and may name their files; only that of a class that says so
+(``public``) is told to a peer, which else hears the code and one fixed sentence.
 """
 
 from collections.abc import Mapping
@@ -50,7 +48,7 @@ EXIT_CODES: Mapping[int, str] = MappingProxyType(
 
 
 class ColonnadeError(Exception):
-    """Say in one line what is wrong, where, and how to fix it."""
+    """Describe in one line what is wrong, where, and how to fix it."""
 
     code: ClassVar[str] = "internal"
     exit_code: ClassVar[int] = EXIT_INTERNAL
@@ -286,6 +284,12 @@ class StoreBusy(StoreFailed):
 
     code = "store_busy"
     exit_code = EXIT_BUSY
+
+
+class StoreConflict(StoreFailed):
+    """Another coordinator process wrote first, or owns the job by now; memory is loaded again."""
+
+    code = "store_conflict"
 
 
 class JobEnded(ColonnadeError):

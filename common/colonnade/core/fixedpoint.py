@@ -6,6 +6,7 @@ most ``2 * grid``: that constant is the sensitivity every mechanism is calibrate
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,12 +87,21 @@ def quantise(values: FloatArray, bounds: Bounds, *, grid: int) -> AnyArray:
     grid
         ``GRID`` (the result is ``int16``) or ``FINE_GRID`` (``int32``).
     """
-    dtype = grid_dtype(grid)
+    (found,) = quantise_on(values, bounds, grids=(grid,))
+    return found
+
+
+def quantise_on(values: FloatArray, bounds: Bounds, *, grids: Sequence[int]) -> list[AnyArray]:
+    """Do as `quantise` for several grids, with one pass for what they have in common."""
+    dtypes = [grid_dtype(grid) for grid in grids]
     found = scaled(values, bounds)
     if np.isnan(found).any():
         raise ValueError("replace missing values before quantising")
-    found *= grid
-    return np.rint(found, out=found).astype(dtype)
+    made = []
+    for grid, dtype in zip(grids, dtypes, strict=True):
+        steps = found * grid
+        made.append(np.rint(steps, out=steps).astype(dtype))
+    return made
 
 
 def dequantise(values: AnyArray, bounds: Bounds, *, grid: int) -> FloatArray:

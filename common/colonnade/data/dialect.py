@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """Say how a CSV file is written; nothing of it is guessed from the rows.
+    """Describe how a CSV file is written; nothing of it is guessed from the rows.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ Texts: TypeAlias = Iterable[str | None]
 
 
 class Encoding(Strict, frozen=True):
-    """Say how a raw column becomes columns of numbers.
+    """Describe how a raw column becomes columns of numbers.
 
     Parameters
     ----------

@@ -83,7 +83,7 @@ class Date(Strict, frozen=True, tag="date"):
 
 
 class Ordinal(Strict, frozen=True, tag="ordinal"):
-    """Give ordered levels increasing values.
+    """Map ordered levels to increasing values.
 
     Parameters
     ----------

@@ -77,7 +77,7 @@ class ModelFeature(Strict, frozen=True):
 
 
 class ModelEncoding(Encoding, frozen=True, kw_only=True):
-    """Say how a raw column of one party became features."""
+    """Describe how a raw column of one party became features."""
 
     party: Text
 

@@ -13,6 +13,7 @@ with the party.
 import hashlib
 import os
 import tempfile
+import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Self
@@ -26,6 +27,8 @@ from colonnade.data.table_header import TableHeader, read_header
 
 COARSE_NAME = "coarse.table"
 FINE_NAME = "fine.table"
+
+_CHUNK_VALUES = 2**20  # that are hashed and checked while they are in cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +116,11 @@ class Table:
         digest = hashlib.sha256()
         last = [column for column in (self.label, self.presence) if column is not None]
         for column in (*self.columns, *last):
-            digest.update(column.data)
-            if not _within(column, self.header.grid):
-                raise BadInput(f"{self.path}: values off the grid; ingest the source again")
+            for first in range(0, column.size, _CHUNK_VALUES):  # one pass over the disk
+                part = column[first : first + _CHUNK_VALUES]
+                digest.update(part.data)
+                if not _within(part, self.header.grid):
+                    raise BadInput(f"{self.path}: values off the grid; ingest the source again")
         if digest.hexdigest() != self.content_digest:
             raise BadInput(f"{self.path}: columns are damaged; ingest the source again")
 
@@ -132,10 +137,11 @@ def open_pair(folder: Path) -> tuple[Table, Table]:
 
 
 class TableWriter:
-    """Write a table column by column, so that readers see the old file or the new one, whole.
+    """Write a table, so that readers see the old file or the new one, whole.
 
-    Use it as a context manager: ``append`` each column, ``seal``, ``publish``. Leaving early
-    removes the temporary file, which is private to this user from its first byte.
+    Use it as a context manager: ``append`` each column, or ``put`` parts of them in any order,
+    then ``seal`` and ``publish``. Leaving early removes the temporary file, which is private to
+    this user from its first byte.
     """
 
     def __init__(self, path: Path, header: TableHeader) -> None:
@@ -143,10 +149,13 @@ class TableWriter:
         self._header = header
         self._digest = hashlib.sha256()
         self._n_written = 0
+        self._put = np.zeros(len(header.columns), np.int64)  # rows of each column
+        self._lock = threading.Lock()
         fd, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
         self._temporary = Path(temporary)
         self._file = os.fdopen(fd, "wb")
-        self._file.seek(len(header.encode()))  # written last; digests have a fixed length
+        self._start = len(header.encode())  # written last; digests have a fixed length
+        self._file.seek(self._start)
 
     def __enter__(self) -> Self:
         return self
@@ -168,11 +177,45 @@ class TableWriter:
         self._file.write(bytes(self._header.stride_bytes - len(content)))
         self._n_written += 1
 
+    def put(self, place: int, first: int, values: AnyArray) -> None:
+        """Write rows ``first ..`` of the column at ``place``; threads may do so at the same time.
+
+        Every row of every column is put once, and nothing is appended.
+        """
+        dtype, n_rows = grid_dtype(self._header.grid), self._header.n_rows
+        inside = 0 <= place < self._put.size and 0 <= first <= first + values.size <= n_rows
+        if values.ndim != 1 or values.dtype != dtype or not inside:
+            raise ValueError(f"a part of a column is some of {n_rows} values of {dtype.name}")
+        if values.size and not _within(values, self._header.grid):
+            raise ValueError("values off the grid")
+        content = np.ascontiguousarray(values).data.cast("B")
+        start = self._start + place * self._header.stride_bytes
+        write_at(self._file.fileno(), content, start + first * dtype.itemsize)
+        with self._lock:
+            self._put[place] += values.size
+
+    def finish(self) -> str:
+        """Return the content digest, once all columns are there."""
+        columns, n_rows = self._header.columns, self._header.n_rows
+        if self._n_written == len(columns):
+            return self._digest.hexdigest()
+        if self._n_written or (self._put != n_rows).any():
+            done = self._n_written or int((self._put == n_rows).sum())
+            raise ValueError(f"{done} of {len(columns)} columns written")
+        # The padding after the last column.
+        end = self._start + len(columns) * self._header.stride_bytes
+        os.ftruncate(self._file.fileno(), end)
+        digest = hashlib.sha256()
+        with self._temporary.open("rb") as file:
+            for column in _map_columns(file, self._header):
+                for first in range(0, n_rows, _CHUNK_VALUES):
+                    digest.update(column[first : first + _CHUNK_VALUES].data)
+        self._digest, self._n_written = digest, len(columns)
+        return digest.hexdigest()
+
     def seal(self, fine_digest: str | None = None) -> str:
         """Complete the temporary file on disk and return its content digest."""
-        if self._n_written != len(self._header.columns):
-            raise ValueError(f"{self._n_written} of {len(self._header.columns)} columns written")
-        digest = self._digest.hexdigest()
+        digest = self.finish()
         header = replace(self._header, content_digest=digest, fine_digest=fine_digest or digest)
         self._file.seek(0)
         self._file.write(header.encode())
@@ -188,6 +231,13 @@ class TableWriter:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def write_at(file: int, content: memoryview, place: int) -> None:
+    """Write all of ``content`` at ``place`` of an open file."""
+    while content:
+        done = os.pwrite(file, content, place)
+        content, place = content[done:], place + done
 
 
 def _within(values: AnyArray, grid: int) -> bool:

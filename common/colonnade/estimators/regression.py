@@ -107,8 +107,11 @@ class PrivateLasso(PrivateRegression):
 
     References
     ----------
+    Wang (2018). Revisiting differentially private linear regression: optimal and adaptive
+    prediction and estimation in unbounded domain. UAI. (The default solver, ``"gram"``.)
+
     Mangold, Bellet, Salmon and Tommasi (2022). Differentially private coordinate descent for
-    composite empirical risk minimization. ICML. (The default solver.)
+    composite empirical risk minimization. ICML. (The solver ``"cd"``.)
 
     Examples
     --------

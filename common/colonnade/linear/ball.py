@@ -174,6 +174,7 @@ def project(
     projection: Projection,
     *,
     presence: Int16Array | None = None,
+    threads: int | None = None,
 ) -> Int16Array:
     """Return every row's image in the ball, shape ``(n_outputs, n_rows)``.
 
@@ -203,15 +204,15 @@ def project(
                 sums *= presence[begin:end] > 0  # the same multiplications for every row
             into_ball(sums, out[:, begin:end])
 
-    over_ranges(part, n_rows)
+    over_ranges(part, n_rows, threads=threads)
     return out
 
 
-def triangle(rows: Int16Array) -> IntArray:
+def triangle(rows: Int16Array, *, threads: int | None = None) -> IntArray:
     """Return the weighted upper triangle of ``rows rows'``, row by row: exact."""
     parts = []
     for place in range(rows.shape[0]):
         weights = np.full(rows.shape[0] - place, OFF_DIAGONAL, np.int64)
         weights[0] = DIAGONAL
-        parts.append(weights * score(rows[place:], rows[place]))
+        parts.append(weights * score(rows[place:], rows[place], threads=threads))
     return np.concatenate(parts)

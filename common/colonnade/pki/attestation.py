@@ -54,23 +54,34 @@ class CertificateAttestor:
     def check(self, attestation: bytes, statement: bytes, *, party: str) -> None:
         """Refuse an attestation unless ``party`` of the own federation signed ``statement``."""
         own = self.credentials()
-        root = certificates_from_pem(own.root_pem, "the own root")[0]
-        if len(attestation) != self.size:
-            raise BadIdentity(f"an attestation has {self.size} bytes")
-        chain, signature = _parts(attestation)
-        identity = check_chain(chain, root)
-        if identity != Identity(own.identity.federation, PARTY, party):
-            raise BadIdentity(f"{identity.uri} signed in the place of party {party}")
-        for each in chain:
-            check_window(each, identity.uri, now=datetime.now(UTC))
-        key = chain[0].public_key()
-        r, s = (int.from_bytes(each) for each in (signature[:32], signature[32:]))
-        try:
-            if not isinstance(key, ec.EllipticCurvePublicKey):
-                raise BadIdentity(f"the key of {identity.uri} is of another kind")
-            key.verify(encode_dss_signature(r, s), statement, _ALGORITHM)
-        except InvalidSignature:
-            raise BadIdentity(f"{identity.uri} signed something else") from None
+        member = Identity(own.identity.federation, PARTY, party)
+        check_attestation(attestation, statement, member, root_pem=own.root_pem, size=self.size)
+
+
+def check_attestation(
+    attestation: bytes, statement: bytes, member: Identity, *, root_pem: bytes, size: int
+) -> None:
+    """Refuse an attestation unless ``member`` signed ``statement``, by a certificate of the root.
+
+    Needs nobody's key.
+    """
+    root = certificates_from_pem(root_pem, "the own root")[0]
+    if len(attestation) != size:
+        raise BadIdentity(f"an attestation has {size} bytes")
+    chain, signature = _parts(attestation)
+    identity = check_chain(chain, root)
+    if identity != member:
+        raise BadIdentity(f"{identity.uri} signed in the place of {member.uri}")
+    for each in chain:
+        check_window(each, identity.uri, now=datetime.now(UTC))
+    key = chain[0].public_key()
+    r, s = (int.from_bytes(each) for each in (signature[:32], signature[32:]))
+    try:
+        if not isinstance(key, ec.EllipticCurvePublicKey):
+            raise BadIdentity(f"the key of {identity.uri} is of another kind")
+        key.verify(encode_dss_signature(r, s), statement, _ALGORITHM)
+    except InvalidSignature:
+        raise BadIdentity(f"{identity.uri} signed something else") from None
 
 
 def _parts(attestation: bytes) -> tuple[list[x509.Certificate], bytes]:

@@ -84,7 +84,7 @@ def sync_folder(path: Path) -> None:
 
 @contextmanager
 def file_faults(path: Path) -> Iterator[None]:
-    """Tell what the operating system refused in one line."""
+    """Describe what the operating system refused in one line."""
     try:
         yield
     except OSError as error:

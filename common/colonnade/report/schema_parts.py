@@ -38,8 +38,8 @@ class Quality(Value, frozen=True):
 
     metric: str
     ours: float
-    nonprivate: float
-    central: float
+    nonprivate: float | None  # None if the references were left out
+    central: float | None
     by_round: tuple[float, ...]
     rows: str  # what it was computed on: held-out or fitted
     n_rows: int
@@ -172,6 +172,17 @@ class ClientCurve(Value, frozen=True):
     central_epsilon: float | None
 
 
+class SecureSums(Value, frozen=True):
+    """Where only the sum over all hosts was opened: whom that rests on, and what is left else."""
+
+    holds: str
+    maskers: int
+    colluding: int
+    threshold: int
+    honest: int
+    alone: Amount
+
+
 class Clients(Value, frozen=True):
     """What a job over clients cost each of them."""
 
@@ -195,3 +206,4 @@ class Clients(Value, frozen=True):
     steps: int = 0
     intercept_bytes: int = 0
     payload_by_client: dict[str, tuple[int, ...]] = {}
+    cohort: SecureSums | None = None

@@ -38,7 +38,7 @@ def results_of(report: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def result_lines(results: Mapping[str, Any]) -> Iterator[str]:
-    """Say how good the model is and what each party's columns add, from `results_of`."""
+    """Describe how good the model is and what each party's columns add, from `results_of`."""
     found = msgspec.convert({name: results[name] for name in Results.__struct_fields__}, Results)
     yield from _accuracy_lines(found)
     yield from _party_lines(found.contribution or {})

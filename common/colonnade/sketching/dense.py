@@ -62,7 +62,13 @@ class HadamardSketch:
         order = np.argsort(self._random("hadamard rows", self._size), kind="stable")
         return order[: self.dim].astype(np.int64)
 
-    def apply(self, columns: Int16Array, *, start: int = 0) -> IntArray:
+    def apply(
+        self,
+        columns: Int16Array,
+        *,
+        start: int = 0,
+        threads: int | None = None,  # noqa: ARG002 - one transform a column
+    ) -> IntArray:
         """Return the sketch of each column, shape ``(n_columns, dim)``."""
         n_columns, rows = check_columns(columns)
         check_rows(self.n_rows, start, start + rows)

@@ -44,7 +44,7 @@ class Sketch(Protocol):
     def column_norm2(self) -> int:
         """Squared L2 norm that every column of ``J`` has, whatever the seed."""
 
-    def apply(self, columns: Int16Array, *, start: int = 0) -> IntArray:
+    def apply(self, columns: Int16Array, *, start: int = 0, threads: int | None = None) -> IntArray:
         """Return ``J a`` for each column ``a``, whose first row is table row ``start``."""
 
     def transpose(

@@ -13,6 +13,7 @@ from colonnade.core.errors import BadIdentity, BadInput
 from colonnade.core.text import listed
 from colonnade.ledger.create import LedgerConfig, create_ledger
 from colonnade.ledger.storage.files import LedgerFiles
+from colonnade.methods.alignment.normalise import PLAIN, Repeated, named_rule
 from colonnade.party.config import TEMPLATE as PARTY_TEMPLATE
 from colonnade.party.config import PartyConfig, load_config
 from colonnade.party.data.reading.suggest import SchemaDraft, suggest
@@ -41,9 +42,14 @@ class Enrolment:
     party: Identity
     hub: Identity
     address: str
+    id_rules: tuple[str, ...] = ()  # how ids are written, for each id column; plain if not given
 
     def __post_init__(self) -> None:
         split_address(self.address)
+        try:
+            named_rule(self.id_rules or (PLAIN,), Repeated.REFUSE.value)
+        except ValueError as error:
+            raise BadArgument("id_rule", str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +82,7 @@ def new_folder(folder: Path, enrolment: Enrolment, source: Source | None) -> New
     request = folder / f"{name}.csr"
     with file_faults(folder):
         request.write_bytes(pem)
-        (folder / POLICY).write_text(_policy(enrolment.hub), "utf-8")
+        (folder / POLICY).write_text(_policy(enrolment), "utf-8")
         (folder / CONFIG).write_text(_config(enrolment.address, source, draft), "utf-8")
         if draft is not None:
             (folder / SCHEMA).write_text(draft.text, "utf-8")
@@ -113,18 +119,21 @@ def _config(address: str, source: Source | None, draft: SchemaDraft | None) -> s
     return text.replace(_PEOPLE, people)
 
 
-def _policy(hub: Identity) -> str:
+def _policy(enrolment: Enrolment) -> str:
     """Return the commented policy, with alignments of the federation's parties allowed."""
     jobs, _, aligns = POLICY_TEMPLATE.partition("# [[align]]")
     aligns, heading, others = aligns.partition("# Predictions:")
     keys = ("[[align]]", "coordinator =", "peers =", "modes =", "max_people =", "max_")
+    if enrolment.id_rules:
+        rules = json.dumps(list(enrolment.id_rules))
+        aligns = aligns.replace('# ids = ["plain"]', f"ids = {rules}")
     lines = [
         line[2:] if line.startswith("# ") and line[2:].startswith(keys) else line
         for line in f"# [[align]]{aligns}".splitlines(keepends=True)
     ]
     text = jobs + "".join(lines) + heading + others
     text = text.replace('peers = ["laboratory", "insurer"]', 'peers = ["*"]')
-    return text.replace(_EXAMPLE_HUB, hub.uri)
+    return text.replace(_EXAMPLE_HUB, enrolment.hub.uri)
 
 
 @dataclass(frozen=True, slots=True)

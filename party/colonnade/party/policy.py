@@ -11,12 +11,14 @@ from dataclasses import dataclass, replace
 
 from colonnade.core.errors import PolicyRefused
 from colonnade.ledger.decisions import AUTO
+from colonnade.methods.admm.job_spec import AdmmJobSpec
 from colonnade.methods.alignment.spec import AlignmentSpec
 from colonnade.methods.job import Job
 from colonnade.methods.prediction.spec import PredictionSpec
 from colonnade.party.alignment.policy import AlignAllowance
 from colonnade.party.officer.asking import most_lenient, people_needed
 from colonnade.party.prediction.policy import PredictAllowance
+from colonnade.party.sealed.cohort import CohortGrant, objection_to_cohort
 from colonnade.party.sealed.policy import SealedGrant, objection_to
 from colonnade.pki.identity import Identity
 from colonnade.privacy.accounting import format_units
@@ -37,6 +39,7 @@ class Allowance:
     max_rounds: int
     until: dt.date | None = None
     sealed: SealedGrant | None = None  # whom it trusts to follow the protocol, in sealed jobs
+    cohort: CohortGrant | None = None  # the same, in secure sums over the hosts of a job
     approve: str = AUTO
     approvals: int = 1
     purposes: tuple[str, ...] = (ANY,)
@@ -46,6 +49,11 @@ class Allowance:
     def needed(self) -> int:
         """How many people have to agree."""
         return people_needed(self.approve, self.approvals)
+
+    def pins(self, kind: str) -> Mapping[str, bytes]:
+        """Return the ledger keys of peers that are trusted in jobs of ``kind``."""
+        grant = self.cohort if kind == AdmmJobSpec.kind else self.sealed
+        return {} if grant is None else grant.pins
 
     def objection(self, job: Job, party: str, today: dt.date) -> str | None:
         """Return why the job does not fit, or None."""
@@ -65,6 +73,8 @@ class Allowance:
         if member.holds_label and not self.label:
             return "the label may not be used"
         if (reason := objection_to(self.sealed, job.method, party)) is not None:
+            return reason
+        if (reason := objection_to_cohort(self.cohort, job.method, party)) is not None:
             return reason
         if job.rounds > self.max_rounds:
             return f"{job.rounds} rounds are more than the {self.max_rounds} allowed"
@@ -115,9 +125,10 @@ class Policy:
     def _predictions_for(self, coordinator: Identity) -> tuple[PredictAllowance, ...]:
         return tuple(each for each in self.predictions if each.coordinator == coordinator)
 
-    def align_people(self, coordinator: Identity) -> int:
-        """Return the most people that a coordinator may have listed in an alignment."""
-        return max((each.max_people for each in self._alignments_for(coordinator)), default=0)
+    def widest_alignment(self, coordinator: Identity) -> AlignAllowance | None:
+        """Return the allowance of most people whom a coordinator may have listed."""
+        found = self._alignments_for(coordinator)
+        return max(found, key=lambda each: each.max_people, default=None)
 
     def approve_alignment(
         self, spec: AlignmentSpec, party: str, *, coordinator: Identity, today: dt.date

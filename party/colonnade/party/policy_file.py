@@ -12,6 +12,8 @@ from colonnade.party.officer.asking import Approvals, Approve
 from colonnade.party.policy import ANY, Allowance, Policy
 from colonnade.party.prediction.policy import TEMPLATE as PREDICT_TEMPLATE
 from colonnade.party.prediction.policy import PredictTable
+from colonnade.party.sealed.cohort import TEMPLATE as COHORT_TEMPLATE
+from colonnade.party.sealed.cohort import cohort_grant_of
 from colonnade.party.sealed.policy import TEMPLATE as SEALED_TEMPLATE
 from colonnade.party.sealed.policy import grant_of
 from colonnade.pki.identity import COORDINATOR, Identity
@@ -49,7 +51,7 @@ max_rounds = 500
 # purposes = ["readmission study"]
 # operators = ["spiffe://study/operator/analyst"]
 """
-TEMPLATE += SEALED_TEMPLATE + ALIGN_TEMPLATE + PREDICT_TEMPLATE
+TEMPLATE += SEALED_TEMPLATE + COHORT_TEMPLATE + ALIGN_TEMPLATE + PREDICT_TEMPLATE
 
 
 class _AllowTable(Strict, frozen=True):
@@ -72,6 +74,9 @@ class _AllowTable(Strict, frozen=True):
     sealed_peers: dict[str, str] = {}  # noqa: RUF012 - msgspec copies it
     sealed_columns: Count | None = None
     hostile_epsilon: Positive | None = None
+    cohort: str = ""
+    cohort_peers: dict[str, str] = {}  # noqa: RUF012 - msgspec copies it
+    cohort_colluding: int | None = None
 
     def __post_init__(self) -> None:
         self.allowance()
@@ -104,6 +109,9 @@ class _AllowTable(Strict, frozen=True):
                 self.sealed_columns,
                 hostile_epsilon=self.hostile_epsilon,
                 kinds=self.kinds,
+            ),
+            cohort=cohort_grant_of(
+                self.cohort, self.cohort_peers, self.cohort_colluding, kinds=self.kinds
             ),
         )
 

@@ -6,7 +6,7 @@ from msgspec.structs import force_setattr, replace
 
 from colonnade.core.config import Count, Strict, about, load_toml
 from colonnade.wire.limits import require_loopback, split_address
-from colonnade.wire.monitoring import MONITORING, Addresses
+from colonnade.wire.readings import MONITORING, Addresses
 
 TEMPLATE = f"""\
 # A Colonnade coordinator. Paths are relative to this file.

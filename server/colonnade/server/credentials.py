@@ -4,6 +4,7 @@ import logging
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import grpc
 
@@ -21,11 +22,14 @@ class LiveCredentials:
     current: Credentials
     folder: Path | None = None  # None for those that stay as they are
     denylist: Path | None = None
+    _told: Credentials | None = None
 
     def server_credentials(self) -> grpc.ServerCredentials:
-        """Return what gRPC asks for the certificate at every handshake."""
+        """Return what gRPC asks at every handshake whether there is a new certificate."""
+        self._told = self.current
+        news: Any = self._news  # its type says that there is always one; gRPC takes None too
         return grpc.dynamic_ssl_server_credentials(
-            self._configuration(), self._configuration, require_client_authentication=True
+            self._configuration(), news, require_client_authentication=True
         )
 
     def reload(self) -> None:
@@ -49,10 +53,21 @@ class LiveCredentials:
         return days_left(self.current.not_after, datetime.now(UTC))
 
     def warn(self) -> None:
-        """Say so in the log if the certificate soon ends."""
+        """Log a warning if the certificate soon ends."""
         if (left := self.days()) <= WARN_DAYS:
             ends = f"{self.current.not_after:%Y-%m-%d}"
             logger.warning("certificate_ends days=%d on=%s renew it, then send SIGHUP", left, ends)
+
+    def _news(self) -> grpc.ServerCertificateConfiguration | None:
+        """Return a certificate that gRPC has not had yet, or None.
+
+        A configuration takes the place of the one before, even if it is the same, while other
+        handshakes use that: gRPC 1.85 crashes when many of them are cut off then.
+        """
+        if self._told is self.current:
+            return None
+        self._told = self.current
+        return self._configuration()
 
     def _configuration(self) -> grpc.ServerCertificateConfiguration:
         found = self.current

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from colonnade.server.credentials import LiveCredentials
 from colonnade.server.engine.coordinator import Coordinator
 from colonnade.server.store.base import State
-from colonnade.wire.monitoring import CERTIFICATE_DAYS, Reading
+from colonnade.wire.readings import CERTIFICATE_DAYS, Reading
 
 
 def readings(engine: Coordinator, own: LiveCredentials | None = None) -> Sequence[Reading]:

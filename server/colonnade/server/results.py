@@ -164,7 +164,7 @@ def _privacy(
         parties.append(
             {
                 "party": party,
-                **_costs(job.max_units(party), run.spent(party), bounds[party], delta),
+                **_costs(job.method.max_units(party), run.spent(party), bounds[party], delta),
                 "cap": amount(offer.cap_units) if offer.cap_units and not account else None,
                 "ledger_spent": amount(_ledger_spent(engine.parties[party], run)),
                 "by_kind": [
@@ -182,9 +182,9 @@ def _privacy(
             spent = by_round.setdefault(row.round, {})
             spent[row.party] = spent.get(row.party, 0) + run.cost(row)
     total = job.unit.joint
-    most = total(job.max_units(member.party) for member in job.members)
+    most = total(job.method.max_units(member.party) for member in job.members)
     label = job.label_parties()
-    label_most = total(job.max_units(party) for party in label)
+    label_most = total(job.method.max_units(party) for party in label)
     found = {
         "delta": delta,
         "statement": "",

@@ -4,7 +4,8 @@ import asyncio
 import logging
 import signal
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 import grpc
@@ -23,11 +24,13 @@ from colonnade.server.engine.sessions import OpenSessions
 from colonnade.server.engine.worker import Worker
 from colonnade.server.metrics import readings
 from colonnade.server.store.base import Store
+from colonnade.server.store.pulse import Pulse
 from colonnade.server.store.sql import Database
 from colonnade.v1.federation_pb2_grpc import add_FederationServiceServicer_to_server
 from colonnade.v1.jobs_pb2_grpc import add_JobServiceServicer_to_server
 from colonnade.wire.limits import MAX_CALLS, server_options, split_address
-from colonnade.wire.monitoring import NOWHERE, Addresses, Reading, monitored
+from colonnade.wire.monitoring import monitored
+from colonnade.wire.readings import NOWHERE, Addresses, Reading
 from colonnade.wire.status import Statuses
 
 logger = logging.getLogger(__name__)
@@ -48,6 +51,8 @@ class Serving:
     board: OpenSessions
     monitoring: Addresses = NOWHERE
     credentials: LiveCredentials | None = None
+    pulse: Pulse | None = None  # where other processes share the store
+    woken: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until ``stop`` is set or the store fails."""
@@ -57,11 +62,16 @@ class Serving:
             asyncio.create_task(self._tick()),
             asyncio.create_task(_wait(stop)),
         ]
+        if self.pulse is not None:
+            self.pulse.start()
+            tasks.append(asyncio.create_task(self._collect()))
         if self.monitoring.any:
             tasks.append(asyncio.create_task(self._watch()))
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         self.board.end_all()
         await self.server.stop(_GRACE_S if stop.is_set() else 0)
+        if self.pulse is not None:
+            await self._leave()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -76,8 +86,22 @@ class Serving:
         async with monitored(self.monitoring, lambda: latest) as monitor:
             while True:
                 latest = await self.worker.read(lambda: readings(self.engine, self.credentials))
-                monitor.ready(True)
+                monitor.ready(self.pulse is None or self.pulse.alive)
                 await asyncio.sleep(_WATCH_S)
+
+    async def _collect(self) -> None:
+        """Take what other processes leave, as soon as there is a word of it."""
+        while True:
+            await self.woken.wait()
+            self.woken.clear()
+            await self.worker.do(self.engine.collect)
+
+    async def _leave(self) -> None:
+        """Let others take over at once; a process that cannot is noticed by its heartbeat."""
+        if self.pulse is not None:
+            self.pulse.stop()
+        with suppress(ColonnadeError):
+            await self.worker.do(self.engine.leave)
 
     async def _tick(self) -> None:
         while True:
@@ -123,7 +147,23 @@ def create_server(
     add_JobServiceServicer_to_server(jobs, server)
     live = LiveCredentials(credentials) if isinstance(credentials, Credentials) else credentials
     port = _bind(server, address, live)
-    return Serving(server, port, engine, worker, board, monitoring, live)
+    serving = Serving(server, port, engine, worker, board, monitoring, live)
+    if isinstance(store, Database) and store.peers is not None:
+        serving.pulse = _pulse(serving, store, store.peers.process)
+    return serving
+
+
+def _pulse(serving: Serving, store: Database, process: str) -> Pulse:
+    """Return the heartbeat of a process among several; what it hears reaches the event loop."""
+    loop = asyncio.get_running_loop()
+
+    def woken() -> None:
+        loop.call_soon_threadsafe(serving.woken.set)
+
+    def changed(job_id: str) -> None:
+        loop.call_soon_threadsafe(serving.board.deliver, [], {job_id})
+
+    return Pulse(store.engine, process, woken, changed)
 
 
 def _bind(server: "grpc.aio.Server", address: str, credentials: LiveCredentials | None) -> int:

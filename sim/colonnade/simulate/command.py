@@ -33,6 +33,7 @@ from colonnade.simulate.run import Clock, ColumnsJob, run_columns
 from colonnade.simulate.runs import (
     Result,
     add_file_options,
+    add_references_option,
     add_run_options,
     check_file_options,
     finish,
@@ -54,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "noise, fit one model, and write model.json, report.json and report.html."
     )
     add_run_options(parser)
+    add_references_option(parser)
     add_file_options(parser)
     add_parties_option(parser)
     add_data_options(parser)
@@ -80,11 +82,11 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.parties = parties_of(arguments.parties)
     check_seed(arguments.seed)
     parties = tuple(arguments.parties)
-    check_receiver(arguments.predict_to, parties, exchange=arguments.exchange)
+    check_receiver(arguments.predict_to, parties)
     if arguments.evaluate is not None:
         if arguments.overlap is not None:
             raise BadInput("--evaluate and --overlap do not go together in a simulation yet")
-        check_receiver(owner_of(arguments, parties), parties, exchange=arguments.exchange)
+        check_receiver(owner_of(arguments, parties), parties)
     if arguments.data is None:
         if isinstance(arguments.parties, Mapping):
             raise BadInput("--parties gives columns of --data to parties; name the file")
@@ -101,7 +103,7 @@ def _run(arguments: argparse.Namespace, folder: Path) -> Result:
     clock, options = Clock(), options_of(arguments)
     usual = 0.0 if arguments.data is None else None
     share = bounds_share(arguments, usual=usual)
-    setup = ColumnsJob(_sites(arguments), options, share, arguments.seed)
+    setup = ColumnsJob(_sites(arguments), options, share, arguments.seed, arguments.references)
 
     def show(views: Iterable[JobView]) -> Iterator[JobView]:
         return show_progress(views, quiet=arguments.json)
@@ -230,9 +232,11 @@ def _prediction_line(found: Mapping[str, Any]) -> str:
 
 def _lines(result: Result) -> Iterator[str]:
     quality, privacy = result["quality"], result["privacy"]
-    scores = f"ours {quality['ours']:.3f}, centralised private {quality['central']:.3f}"
-    plain = f"non-private {quality['nonprivate']:.3f}"
-    yield f"  {quality['metric']:<8} {scores}, {plain} ({scored_on(quality)})"
+    scores = f"ours {quality['ours']:.3f}"
+    if quality["central"] is not None:
+        scores += f", centralised private {quality['central']:.3f}"
+        scores += f", non-private {quality['nonprivate']:.3f}"
+    yield f"  {quality['metric']:<8} {scores} ({scored_on(quality)})"
     yield from result_lines(result)
     yield from privacy_lines(privacy)
     if (found := result.get("alignment")) is not None:

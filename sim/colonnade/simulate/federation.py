@@ -109,6 +109,7 @@ def create_federation(
     people: Mapping[str, IntArray] | None = None,
     membership_units: int = 0,
     sealed: bool = False,
+    cohort: bool = False,
 ) -> Federation:
     """Make the folders of a federation; ``cap_units`` is every party's cap, or says each one's.
 
@@ -120,6 +121,8 @@ def create_federation(
         membership accounts may pay ``membership_units`` for.
     sealed
         Whether every policy grants products under encryption with all others.
+    cohort
+        Whether every policy grants secure sums with all others.
     """
     port = port or free_port()
     address = f"127.0.0.1:{port}"
@@ -162,7 +165,25 @@ def create_federation(
     made = Federation(folder, address, tuple(site.party for site in sites))
     if sealed:
         _pin_all(made)
+    if cohort:
+        _grant_sums(made)
     return made
+
+
+def _grant_sums(made: Federation) -> None:
+    """Have every policy grant secure sums with all others, whose ledger keys it pins."""
+    keys = {
+        name: key_to_text(public_bytes(ledger_key_from_file(made.ledger(name).key)))
+        for name in made.parties
+    }
+    for name in made.parties:
+        peers = ", ".join(
+            f"{json.dumps(other)} = {json.dumps(key)}"
+            for other, key in keys.items()
+            if other != name
+        )
+        with (made.folder / name / "policy.toml").open("a") as file:
+            file.write(f'cohort = "{PEERS}"\ncohort_peers = {{ {peers} }}\n')
 
 
 def _pin_all(made: Federation) -> None:

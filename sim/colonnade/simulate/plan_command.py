@@ -8,10 +8,13 @@ from typing import Any
 from colonnade.cli.options.planning import add_plan_options, options_of
 from colonnade.cli.text import as_text
 from colonnade.client.description import expected_idle
-from colonnade.client.planning import budget_of, delta_of, plan_of
+from colonnade.client.evaluate_builder import evaluation_terms
+from colonnade.client.options import JobOptions
+from colonnade.client.planning import budget_of, delta_of, evaluation_units, holdout_of, plan_of
 from colonnade.methods.base import Plan
 from colonnade.methods.bounds_budget import BoundsBudget
-from colonnade.methods.problem import Problem
+from colonnade.methods.holdout import PARTS
+from colonnade.methods.problem import Loss, Problem
 from colonnade.methods.sealed.claims import PROMISE
 from colonnade.methods.sealed.plan import recommend as sealed_plan
 from colonnade.methods.sealed.ring import available
@@ -54,6 +57,9 @@ def run(arguments: argparse.Namespace) -> int:
     features = {name: feature_names(name, size) for name, size in zip(names, splits, strict=True)}
     owner = owner_of(arguments, names)
     options = options_of(arguments)
+    holdout = holdout_of(options)
+    n_out = n_rows * holdout // PARTS
+    n_rows -= n_out
     units, delta = budget_of(options, n_rows=n_rows, n_parties=count), delta_of(options, n_rows)
     labels = {name: options.loss == "squared" and owner in (None, name) for name in names}
     columns = {name: len(features[name]) + labels[name] for name in names}
@@ -87,6 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
             "parties": {name: amounts(most[name], prices[name]) for name in names},
         },
         "expected_idle": expected_idle(spec),
+        **_evaluation(options, owner or names[0], n_rows, n_out),
         **(plan.summary() | {"rounds": spec.rounds}),  # the opening is none
     }
 
@@ -106,10 +113,18 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _evaluation(options: JobOptions, party: str, n_rows: int, n_out: int) -> dict[str, Any]:
+    """Describe what the evaluation costs besides, and what error to expect of it."""
+    if not (units := evaluation_units(options, n_rows)):
+        return {}
+    delta, loss = delta_of(options, n_rows), Loss(options.loss)
+    return {"evaluation": evaluation_terms(party, units, people=n_out, loss=loss, delta=delta)}
+
+
 def _with_sealed(
     problem: Problem, expected: Callable[[Plan], dict[str, object]] | None
 ) -> dict[str, Any]:
-    """Say what products under encryption would buy, and what they would rest on."""
+    """Describe what products under encryption would buy, and what they would rest on."""
     found: dict[str, Any] = {
         "experimental": True,
         "needs": "--exchange sealed, the extra colonnade[sealed] at every party, and a policy of "

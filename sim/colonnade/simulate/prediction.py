@@ -25,7 +25,7 @@ from colonnade.data.model import LinearModel
 from colonnade.data.model_columns import ModelFeature
 from colonnade.data.requantise import requantise
 from colonnade.data.table import COARSE_NAME, Table
-from colonnade.ledger.create import open_ledger
+from colonnade.ledger.storage.snapshot import read_snapshot
 from colonnade.methods.prediction.spec import MAX_ROWS
 from colonnade.party.prediction.people import names_of
 from colonnade.party.prediction.store import PredictionFolder
@@ -38,16 +38,14 @@ from colonnade.simulate.sites import Column, Site
 _PURPOSE = "a simulation"
 
 
-def check_receiver(name: str | None, parties: Sequence[str], *, exchange: str | None) -> None:
-    """Refuse a receiver that is no party, and a job whose model parties cannot compute again."""
+def check_receiver(name: str | None, parties: Sequence[str]) -> None:
+    """Refuse a receiver that is no party."""
     if name is None:
         return
     if name not in parties:
         raise BadArgument("predict_to", f"must be one of {', '.join(parties)}")
     if len(parties) < 2:
         raise BadArgument("predict_to", "needs two parties or more")
-    if exchange == "sealed":
-        raise BadArgument("predict_to", "does not go with sealed products: parties replay none yet")
 
 
 def run_prediction(
@@ -102,9 +100,8 @@ def write_grants(
     """Add a grant of a job's model to every party's policy."""
     keys = {}
     for party in federation.parties:
-        ledger = open_ledger(federation.ledger(party))
-        keys[party] = key_to_text(bytes.fromhex(ledger.opened.public_key))
-        ledger.close()
+        opened = read_snapshot(federation.ledger(party)).state.founded()
+        keys[party] = key_to_text(bytes.fromhex(opened.public_key))
     peers = ", ".join(f"{json.dumps(name)} = {json.dumps(key)}" for name, key in keys.items())
     for party in federation.parties:
         with federation.party_config(party).with_name("policy.toml").open("a") as file:

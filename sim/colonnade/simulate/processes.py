@@ -1,11 +1,10 @@
 """A federation's processes on this machine: one coordinator and its parties, as real programs."""
 
-import os
+import signal
 import socket
 import subprocess
-import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,12 +16,36 @@ from colonnade.core.errors import JobEnded, Unreachable
 from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.pki.authority import load_credentials
 from colonnade.simulate.federation import only_mine
+from colonnade.simulate.forkserver import ForkServer
 from colonnade.wire.limits import split_address
 from colonnade.wire.session import public_text
 
 _START_S = 60.0
 _STOP_S = 10.0
 _ERROR = "colonnade: "  # how the one line begins that a command ends with
+
+
+class Running(Protocol):
+    """A process, as far as its starter needs to know it; `subprocess.Popen` is one."""
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+
+    def poll(self) -> int | None:
+        """Return the exit code if it has ended."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end and return the exit code."""
+
+    def send_signal(self, number: int, /) -> None:
+        """Send a signal."""
+
+    def terminate(self) -> None:
+        """Ask it to stop."""
+
+    def kill(self) -> None:
+        """Stop it at once."""
 
 
 class Places(Protocol):
@@ -57,18 +80,19 @@ class Processes:
 
     federation: Places
     logs: Path
-    _running: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
+    _running: dict[str, Running] = field(default_factory=dict)
     _files: list[IO[bytes]] = field(default_factory=list)
-    _leash: list[int] = field(default_factory=list)  # both ends of a pipe; nobody writes to it
+    server: ForkServer | None = None  # one that is there already, and stays
+    _own: ForkServer | None = None
 
     @only_mine()
     def __enter__(self) -> Self:
         try:
-            self._leash[:] = os.pipe()
             self.logs.mkdir(parents=True, exist_ok=True)
+            if self.server is None:
+                self._own = ForkServer()
             self.start_coordinator()
-            for party in self.federation.parties:
-                self.start_party(party)
+            self.start_parties()
         except BaseException:  # a signal too: nobody else will stop those that run
             self.stop()
             raise
@@ -82,15 +106,28 @@ class Processes:
     ) -> None:
         self.stop()
 
-    def start_coordinator(self) -> None:
-        """Start the coordinator."""
-        self._start("coordinator", ["coordinator", "--config", self.federation.coordinator_config])
+    def start_coordinator(self, name: str = "coordinator", config: Path | None = None) -> None:
+        """Start the coordinator, or another process of it."""
+        self._start(name, ["coordinator", "--config", config or self.federation.coordinator_config])
 
     def start_party(self, party: str) -> None:
         """Start a party."""
         self._start(party, ["party", "run", "--config", self.federation.party_config(party)])
 
-    def process(self, name: str) -> "subprocess.Popen[bytes]":
+    def start_parties(self) -> None:
+        """Start all parties."""
+        for party in self.federation.parties:
+            self.start_party(party)
+
+    def stop_parties(self) -> None:
+        """Stop all parties, gently, and leave the coordinator running."""
+        self._end([self._running.pop(party) for party in self.federation.parties])
+
+    def reload(self, party: str) -> None:
+        """Have a party take up its policy anew."""
+        self._running[party].send_signal(signal.SIGHUP)
+
+    def process(self, name: str) -> Running:
         """Return the process of a party, or ``coordinator``."""
         return self._running[name]
 
@@ -111,6 +148,11 @@ class Processes:
             f"{away[0]} did not attach within {_START_S:.0f} s: {self._last_words(away[0])}"
         )
 
+    def wait_until(self, condition: Callable[[], bool]) -> None:
+        """Wait for something that a process does by itself."""
+        if not any(condition() for _ in self._tries()):
+            raise Unreachable(f"a process did not do within {_START_S:.0f} s what it was told")
+
     def check(self) -> None:
         """Raise if a process has ended by itself."""
         for name, process in self._running.items():
@@ -128,19 +170,24 @@ class Processes:
 
     def stop(self) -> None:
         """Stop all processes, gently."""
-        for process in self._running.values():
+        self._end(self._running.values())
+        for file in self._files:
+            file.close()
+        self._running.clear()
+        if self._own is not None:
+            self._own.close()
+            self._own = None
+
+    @staticmethod
+    def _end(processes: Collection[Running]) -> None:
+        for process in processes:
             process.terminate()
-        for process in self._running.values():
+        for process in processes:
             try:
                 process.wait(_STOP_S)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        for file in self._files:
-            file.close()
-        self._running.clear()
-        while self._leash:
-            os.close(self._leash.pop())
 
     def _wait_for_port(self) -> None:
         host, port = split_address(self.federation.address)
@@ -171,8 +218,7 @@ class Processes:
     def _start(self, name: str, arguments: Sequence[str | Path]) -> None:
         file = (self.logs / f"{name}.log").open("ab")
         self._files.append(file)
-        command = [sys.executable, "-m", "colonnade.simulate.child", *map(str, arguments)]
-        # The pipe ends when this process does, and the children with it, even if it is killed.
-        self._running[name] = subprocess.Popen(
-            command, stdin=self._leash[0], stdout=file, stderr=subprocess.STDOUT
-        )
+        server = self.server or self._own
+        if server is None:
+            raise Unreachable("the processes have not been started")
+        self._running[name] = server.start([*map(str, arguments)], file.fileno())

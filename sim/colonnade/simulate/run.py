@@ -1,10 +1,13 @@
 """A whole simulated job over columns: make the federation, run its processes, score, report."""
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from colonnade.client import JobOptions, JobView, PartyOffer
 from colonnade.client.builder import job_over_columns
@@ -23,7 +26,7 @@ from colonnade.ledger.gate import Gate
 from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.methods.base import MethodSpec, Plan
 from colonnade.methods.bounds_budget import BoundsBudget
-from colonnade.methods.holdout import rows_fitted
+from colonnade.methods.holdout import people_fitted, rows_fitted
 from colonnade.methods.job import Job
 from colonnade.methods.problem import Loss
 from colonnade.methods.sealed.spec import SealedSpec
@@ -31,11 +34,13 @@ from colonnade.party.data.bounding.bounds import buy_bounds
 from colonnade.party.data.dataset import open_dataset
 from colonnade.privacy.sampling import OsNoise
 from colonnade.simulate.data.held_out import Divided
-from colonnade.simulate.evaluation.quality import scored
+from colonnade.simulate.evaluation.quality import References, reference_scores, scored
 from colonnade.simulate.federation import Federation, create_federation, only_mine
+from colonnade.simulate.forkserver import ForkServer
 from colonnade.simulate.processes import Processes
 from colonnade.simulate.sites import Site
 
+T = TypeVar("T")
 MakeJob = Callable[[Sequence[PartyOffer]], Job]
 Show = Callable[[Iterable[JobView]], Iterator[JobView]]
 Say = Callable[[str], None]
@@ -81,18 +86,22 @@ class ColumnsJob:
         Part of the budget that buys tighter bounds; None leaves it to the rule.
     seed
         Of the references that the model is compared with; noise has none.
+    references
+        Whether the model is compared with any; a wide table's take longer than the job.
     """
 
     divided: Divided
     options: JobOptions
     bounds_share: float | None
     seed: int
+    references: bool = True
 
     def plan(
         self, n_rows: int, people: Mapping[tuple[str, ...], int] | None = None
     ) -> tuple[Plan, BoundsBudget]:
         """Return the plan, and what each party pays for bounds besides."""
-        sites, n_rows = self.divided.fitted, rows_fitted(n_rows, holdout_of(self.options))
+        sites, n_all = self.divided.fitted, n_rows
+        n_rows = rows_fitted(n_all, holdout_of(self.options))
         units = budget_of(self.options, n_rows=n_rows, n_parties=len(sites))
         columns = bounded_columns(sites, Loss(self.options.loss))
         bounds = BoundsBudget.of(columns, n_rows=n_rows, units=units, share=self.bounds_share)
@@ -105,7 +114,7 @@ class ColumnsJob:
             owner=self.options.label_owner,
             groups={site.party: site.groups() for site in sites if any(site.groups())},
             presence=people is not None,
-            people=people,
+            people=people_fitted(people or {}, n_all=n_all, n_fitted=n_rows),
         )
         return plan, bounds
 
@@ -119,12 +128,43 @@ def run_columns(
     clock: Clock,
     made: AlignedFederation | None = None,
 ) -> dict[str, Any]:
-    """Run the job in ``folder`` and return its report, with the quality of its model.
+    """Run the job in ``folder``, or in ``made``; return its report, with its model's quality."""
+    with ForkServer() as server:  # imports while the tables are made
+        federation, plan, bounds = _prepared(folder, setup, say, made)
+        clock.mark("prepared")
+        sites, fits = setup.divided.fitted, list[Future[References]]()
+        target = next(site.label.name for site in sites if site.label is not None)
 
-    ``made`` is a federation that is there already.
-    """
+        def make_job(offers: Sequence[PartyOffer]) -> Job:
+            job = job_over_columns(
+                plan.spec,
+                offers,
+                target=target,
+                name=f"simulated {target}",
+                delta=delta_of(setup.options, plan.spec.population),
+                timeout_s=60,
+                holdout=holdout_of(setup.options),
+                evaluation_units=evaluation_units(setup.options, plan.spec.population),
+            )
+            if setup.references:
+                fit = partial(reference_scores, job, setup.divided, seed=setup.seed)
+                fits.append(_meanwhile(fit))
+            return job
+
+        outcome = run_job(federation, make_job, show=show, clock=clock, server=server)
+    say("scoring the model" + (" beside its references" if fits else ""))
+    found = fits[0].result() if fits else None
+    quality = scored(outcome.job, outcome.report["path"], setup.divided, references=found)
+    report = {**outcome.report, "quality": quality}
+    report["privacy"]["bounds_note"] = bounds.note
+    return report
+
+
+def _prepared(
+    folder: Path, setup: ColumnsJob, say: Say, made: AlignedFederation | None
+) -> tuple[Federation, Plan, BoundsBudget]:
+    """Plan the job and make its federation, if there is none yet."""
     sites, n_rows = setup.divided.fitted, setup.divided.n_rows if made is None else made.n_rows
-    target = next(site.label.name for site in sites if site.label is not None)
     plan, bounds = setup.plan(n_rows, None if made is None else made.people)
     columns = sum(len(site.encoded()) for site in sites)
     say(
@@ -144,25 +184,21 @@ def run_columns(
     else:
         federation = made.federation
         buy_all(federation, sites, plan.spec, prices=bounds.prices)
-    clock.mark("prepared")
-    outcome = run_job(
-        federation,
-        lambda offers: job_over_columns(
-            plan.spec,
-            offers,
-            target=target,
-            name=f"simulated {target}",
-            delta=delta_of(setup.options, plan.spec.population),
-            timeout_s=60,
-            holdout=holdout_of(setup.options),
-        ),
-        show=show,
-        clock=clock,
-    )
-    say("scoring the model beside its references")
-    report = with_quality(outcome, setup.divided, seed=setup.seed)
-    report["privacy"]["bounds_note"] = bounds.note
-    return report
+    return federation, plan, bounds
+
+
+def _meanwhile(work: Callable[[], T]) -> "Future[T]":
+    """Do something in a thread that nobody waits for unless its result is wanted."""
+    future = Future[T]()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - whoever wants the result is told
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future
 
 
 def bounded_columns(sites: Sequence[Site], loss: Loss) -> dict[str, int]:
@@ -215,6 +251,7 @@ def run_job(
     show: Show,
     clock: Clock,
     unfinished: Callable[[Mapping[str, Any]], object] | None = None,
+    server: ForkServer | None = None,
 ) -> Outcome:
     """Run a job with real processes until it ends; the processes end with it.
 
@@ -222,8 +259,10 @@ def run_job(
     ----------
     unfinished
         Takes the report of a job that did not finish.
+    server
+        Forks the processes, if one was started beforehand.
     """
-    with Processes(federation, federation.folder / "logs") as processes:
+    with Processes(federation, federation.folder / "logs", server=server) as processes:
         with processes.client() as client, processes.blamed():
             offers = processes.wait_for_parties(client)
             clock.mark("attached")
@@ -243,12 +282,6 @@ def run_job(
             reason = "no answer" if view is None else f"{view.state}: {view.reason}"
             raise JobEnded(f"the simulated job did not finish ({reason})")
     return Outcome(report, job, clock)
-
-
-def with_quality(outcome: Outcome, divided: Divided, *, seed: int) -> dict[str, Any]:
-    """Return the report with the quality of the model beside its references."""
-    report = outcome.report
-    return {**report, "quality": scored(outcome.job, report["path"], divided, seed=seed)}
 
 
 def _buys_label(site: Site, loss: Loss) -> bool:

@@ -32,6 +32,16 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_references_option(parser: argparse.ArgumentParser) -> None:
+    """Add whether references are fitted."""
+    parser.add_argument(
+        "--no-references",
+        dest="references",
+        action="store_false",
+        help="do not fit the references that the model is compared with",
+    )
+
+
 def add_file_options(parser: argparse.ArgumentParser) -> None:
     """Add the file that a simulation takes its rows from."""
     parser.add_argument("--data", type=Path, help="CSV or Parquet; default: made-up rows")
@@ -53,7 +63,7 @@ def check_file_options(arguments: argparse.Namespace) -> None:
 
 
 def say_columns(arguments: argparse.Namespace, table: FileTable) -> None:
-    """Say which columns of a file are left out, and which were read in a way no party may."""
+    """Describe which columns of a file are left out, and which were read in a way no party may."""
     if table.skipped:
         say(arguments, f"no numbers and no levels, left out: {', '.join(table.skipped)}")
     if table.levelled:
@@ -77,7 +87,7 @@ def simulate(
 
 
 def say(arguments: argparse.Namespace, text: str) -> None:
-    """Tell a person what happens; a machine hears the result only."""
+    """Print what happens; a machine hears the result only."""
     if not arguments.json:
         print(text, file=sys.stderr, flush=True)
 
@@ -135,7 +145,7 @@ def scored_on(quality: Mapping[str, Any]) -> str:
 
 
 def privacy_lines(privacy: Mapping[str, Any]) -> Iterator[str]:
-    """Say what is promised in all, jointly and at each party, and what of it is for what."""
+    """Describe what is promised in all, jointly and at each party, and what of it is for what."""
 
     def told(amount: Mapping[str, float]) -> str:
         return f"epsilon {format_upper_bound(amount['epsilon'], 3)} (rho {amount['rho']:.4g})"

@@ -54,7 +54,7 @@ def report_lines(report: dict[str, Any]) -> list[str]:
 
 
 def summary_lines(report: dict[str, Any]) -> list[str]:
-    """Say what an alignment that has just ended found, and what comes next."""
+    """Describe what an alignment that has just ended found, and what comes next."""
     found = report["alignment"]
     name = found["name"][:12]
     lines = [f"alignment {name}: {found['kept']} rows that jobs use; overlap, with noise:"]
@@ -76,14 +76,14 @@ def _strangers(overlap: list[dict[str, Any]]) -> list[str]:
     people = {tuple(each["parties"]): each["people"] for each in overlap}
     return [
         f"note: {' and '.join(pair)} have next to nobody in common: are their ids written alike? "
-        "`--id number` ignores leading zeros, `--id fold-case` case"
+        "'number' ignores leading zeros, 'fold-case' case ([[align]] ids of every policy)"
         for pair, count in people.items()
         if len(pair) == 2 and count < _FEW * min(people.get(pair[:1], 0), people.get(pair[1:], 0))
     ]
 
 
 def learned_lines(job: Job) -> list[str]:
-    """Say what each side learns from an alignment that is asked for."""
+    """Describe what each side learns from an alignment that is asked for."""
     if not isinstance(job.method, AlignmentJobSpec):
         raise TypeError("the job is no alignment")
     spec = job.method.alignment

@@ -23,14 +23,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--id",
         action="append",
         metavar="RULES",
-        help="how one id column is written, once for each: plain (default), fold-case, "
-        "digits-only, number (digits without leading zeros), no-trim, nfc, as-is, joined by commas",
+        help="how one id column is written, once for each: plain, fold-case, digits-only, number "
+        "(digits without leading zeros), no-trim, nfc, as-is, joined by commas; default: as the "
+        "parties' policies say",
     )
     parser.add_argument(
         "--repeated",
         choices=("refuse", "first"),
-        default="refuse",
-        help="what a party does that lists a person twice",
+        help="what a party does that lists a person twice; default: as the parties' policies say",
     )
     parser.add_argument(
         "--extend",
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Submit the alignment that the options ask for, and say what each side learns."""
     options = AlignOptions(
         mode=arguments.mode,
-        ids=tuple(arguments.id or ("plain",)),
+        ids=tuple(arguments.id) if arguments.id else None,
         repeated=arguments.repeated,
         epsilon=arguments.epsilon,
         delta=arguments.delta,

@@ -64,7 +64,7 @@ def follow(client: Client, job: str, *, as_json: bool) -> int:
 
 
 def why(view: JobView) -> str:
-    """Say why a job ended early, what it has cost, and what to do."""
+    """Describe why a job ended early, what it has cost, and what to do."""
     told = [view.reason or "no reason was given"]
     if any(party.spent_units for party in view.parties):
         told.append(f"what was spent stays spent ({cost(view)})")
@@ -81,13 +81,13 @@ def cost(view: JobView) -> str:
 
 
 def print_notes(notes: Iterable[str], *, as_json: bool) -> None:
-    """Tell a person what the numbers alone do not."""
+    """Print what the numbers alone do not."""
     for note in () if as_json else notes:
         print(f"note: {note}")
 
 
 def print_results(report: JobReport, *, as_json: bool) -> None:
-    """Tell a person how good the model is, and who contributed."""
+    """Print how good the model is, and who contributed."""
     for line in () if as_json else result_lines(results_of(report.document)):
         print(line)
 

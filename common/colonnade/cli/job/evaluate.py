@@ -5,13 +5,19 @@ import json
 
 from colonnade.cli.job.connection import add_client_options, follow, open_client, print_results
 from colonnade.client import Client
-from colonnade.client.evaluate_builder import EvaluateOptions, author_evaluation, evaluator_of
+from colonnade.client.evaluate_builder import (
+    EvaluateOptions,
+    author_evaluation,
+    evaluator_of,
+    present_at,
+)
+from colonnade.client.plans import people_in_common
 from colonnade.client.predict_builder import PredictOptions, author_prediction
 from colonnade.core.errors import BadInput
 from colonnade.methods.evaluation.metrics import expected_error
 from colonnade.methods.holdout import rows_held_out
-from colonnade.methods.job import Job, job_id
-from colonnade.wire.jobspec import job_to_bytes
+from colonnade.methods.job import Job
+from colonnade.privacy.accounting import epsilon_of, rho_from_units
 
 _NO_RUN = "0" * 64
 
@@ -25,7 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'policy must allow the kind "evaluation".'
     )
     add_client_options(parser, job=True)
-    parser.add_argument("--epsilon", type=float, default=0.1, help="price; default 0.1")
+    parser.add_argument(
+        "--epsilon", type=float, help="price; default: what the job set aside for it, or else 0.1"
+    )
     parser.add_argument(
         "--purpose", default="evaluation", help="as the grants say it; default: evaluation"
     )
@@ -53,11 +61,15 @@ def run(arguments: argparse.Namespace) -> int:
             )
 
         planned = author(_NO_RUN)  # before anybody is scored
+        people = people_in_common(offers, client.alignment)
+        present = present_at(planned.evaluator, planned.population, people)
         told = {
             "party": evaluator_of(trained, options).party,
-            "epsilon": arguments.epsilon,
+            "epsilon": epsilon_of(
+                rho_from_units(planned.max_units(planned.evaluator)), trained.delta
+            ),
             "people": int(rows_held_out(planned.population, trained.holdout).size),
-            "expected_error": expected_error(planned.method),  # type: ignore[arg-type]
+            "expected_error": expected_error(planned.method, present),  # type: ignore[arg-type]
         }
         if arguments.dry_run:
             print(json.dumps(told) if arguments.json else _told(told))
@@ -65,9 +77,8 @@ def run(arguments: argparse.Namespace) -> int:
         if not arguments.json:
             print(_told(told))
         scored = arguments.run or _scored(client, name, trained, options, arguments)
-        asked = job_to_bytes(author(client.show(scored).view.job_id))
-        client.submit(asked)
-        code = follow(client, job_id(asked), as_json=arguments.json)
+        asked = client.submit(author(client.show(scored).view.job_id))
+        code = follow(client, asked, as_json=arguments.json)
         print_results(client.report(name), as_json=arguments.json)
         return code
 
@@ -99,5 +110,5 @@ def _scored(
 def _told(told: dict[str, object]) -> str:
     return (
         f"{told['people']} people were kept out; {told['party']} releases for epsilon "
-        f"{told['epsilon']}; expected standard error about {told['expected_error']}"
+        f"{told['epsilon']:.4g}; expected standard error about {told['expected_error']}"
     )

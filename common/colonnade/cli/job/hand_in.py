@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,13 @@ def hand_in(
     if arguments.dry_run:
         print(json.dumps(plan.description) if arguments.json else as_text(plan.description))
         return 0
+    if not arguments.json and (told := plan.description.get("evaluation")):
+        print(
+            f"{told['party']} sets aside epsilon {told['epsilon']:.4g} to evaluate the model on "
+            f"{told['people']} people who are kept out; expected error of its "
+            f"{told['metric'].upper()}: about {told['expected_error']:.2g}",
+            file=sys.stderr,
+        )
     confirm(plan.warnings, yes=arguments.yes)
     name = client.submit(plan, again=arguments.again)
     if not arguments.watch and not getattr(arguments, "out", None):

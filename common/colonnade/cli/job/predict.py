@@ -72,7 +72,8 @@ def run(arguments: argparse.Namespace) -> int:
         def ended(name: str) -> None:
             found = client.report(name).document["prediction"]
             if not arguments.json and found["delivered"]:
-                print(f"{found['rows']} scores are at {options.to}: predictions/{name}.csv")
+                count = "1 score is" if found["rows"] == 1 else f"{found['rows']} scores are"
+                print(f"{count} at {options.to}: predictions/{name}.csv")
 
         return hand_in(client, client.plan(job), arguments, ended)
 

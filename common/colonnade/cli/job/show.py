@@ -13,6 +13,8 @@ from colonnade.cli.job.connection import (
 )
 from colonnade.cli.text import as_text
 from colonnade.client.description import describe
+from colonnade.client.plans import people_in_common
+from colonnade.client.views import PartyOffer
 from colonnade.core.errors import ColonnadeError
 from colonnade.privacy.accounting import format_units
 
@@ -26,10 +28,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Show the job."""
     with open_client(arguments) as client:
         details = client.show(arguments.job)
-        offers = []
+        offers, people = list[PartyOffer](), dict[tuple[str, ...], int]()
         with suppress(ColonnadeError):  # a job is shown, whatever its parties offer now
             offers = client.parties()
-    view, plan = details.view, describe(details.job, offers)
+            if details.job.evaluation_units:
+                people = people_in_common(offers, client.alignment)
+    view, plan = details.view, describe(details.job, offers, people)
     if arguments.json:
         print(json.dumps(view_as_json(view) | {"spec": plan}))
         return 0

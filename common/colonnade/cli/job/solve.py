@@ -1,4 +1,4 @@
-"""``colonnade job solve``: solve a finished moments job again, at no further cost."""
+"""``colonnade job solve``: solve a finished moments or sealed job again, at no further cost."""
 
 import argparse
 import json
@@ -8,6 +8,7 @@ from colonnade.cli.job.connection import add_client_options, open_client
 from colonnade.cli.parser import WrongUsage
 from colonnade.cli.run_folder import file_errors
 from colonnade.core.errors import BadInput
+from colonnade.data.integer_scores import model_digest
 from colonnade.methods.problem import Solution
 
 _SETTINGS = {
@@ -65,6 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
         if feature.coef_scaled
     ]
     print(f"{len(used)} of {len(model.features)} features, intercept {model.intercept:.6g}")
+    print(f"model {model_digest(model).hex()}, as a [[predict]] names it")
     for feature, coef in sorted(used, key=lambda each: -abs(each[0].coef_scaled)):
         print(f"  {feature.party:<16} {feature.name:<30} {coef:.6g}")
     return 0

@@ -21,7 +21,15 @@ def add_method_options(parser: argparse.ArgumentParser) -> None:
         choices=AGGREGATES,
         default="none",
         help="host: hosts release the sum of their clients' answers with one noise, which protects "
-        "clients against everybody but their host; default none",
+        "clients against everybody but their host; cohort: only the sum over all hosts is opened, "
+        "which holds if the hosts follow the protocol and every host's policy grants; default none",
+    )
+    parser.add_argument(
+        "--colluding",
+        type=int,
+        metavar="N",
+        help="cohort: hosts that may tell the coordinator what they know; default a third, or as "
+        "many as leave three honest ones in every sum",
     )
     parser.add_argument(
         "--expected-rows", type=int, help="planned: rows that clients have, roughly; default 50"

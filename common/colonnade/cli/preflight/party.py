@@ -18,9 +18,9 @@ from colonnade.party.alignment.config import AlignConfig
 from colonnade.party.config import PartyConfig, load_config
 from colonnade.party.data.binding import Rows, check_binding, rows_of
 from colonnade.party.data.dataset import open_dataset
-from colonnade.party.pacing import advised_ms, estimated_s
+from colonnade.party.net.calls import check_coordinator
 from colonnade.party.policy_file import load_policy
-from colonnade.party.session import check_coordinator
+from colonnade.party.vault.pacing import advised_ms, estimated_s
 from colonnade.pki.authority import Credentials
 from colonnade.privacy.accounting import format_units
 from colonnade.v1.federation_pb2 import CheckResponse
@@ -77,7 +77,7 @@ def _check_people(checklist: Checklist, align: AlignConfig) -> None:
         if people.unusable or people.repeated:
             say(f"{people.unusable} rows without an id, {people.repeated} that repeat one")
         if people.repeated:
-            say("an alignment is refused for them, unless it takes the first: --repeated first")
+            say('an alignment is refused for them unless policies say repeated = "first"')
 
 
 def _check_ledger(
@@ -104,11 +104,12 @@ def _check_ledger(
 def _check_reach(checklist: Checklist, config: PartyConfig, credentials: Credentials) -> None:
 
     answers: list[CheckResponse] = []
+    address = config.addresses[0]
     with checklist.check("coordinator") as say:
-        identity = server_identity(config.coordinator, credentials)
-        say(f"{config.coordinator} is {identity.uri}")
+        identity = server_identity(address, credentials)
+        say(f"{address} is {identity.uri}")
         load_policy(config.policy).for_coordinator(identity)
-        answers.append(asyncio.run(check_coordinator(config.coordinator, credentials)))
+        answers.append(asyncio.run(check_coordinator(address, credentials)))
         say("it accepts this certificate")
         enrolled = answers[0].enrolled
         say("the ledger is enrolled" if enrolled else "the ledger enrols at the first run")

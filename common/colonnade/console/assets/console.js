@@ -1,6 +1,6 @@
 // Keep the page as it is now: fetch it again when the console says that something changed.
 "use strict";
-const events = new EventSource("/events");
+const events = new EventSource("events");
 
 async function refresh() {
   const answer = await fetch(location.pathname, { headers: { accept: "text/html" } });
@@ -22,7 +22,7 @@ let timer;
 async function preview() {
   const box = document.getElementById("preview");
   box.setAttribute("aria-busy", "true");
-  const answer = await fetch(`/preview?${new URLSearchParams(new FormData(form))}`);
+  const answer = await fetch(`preview?${new URLSearchParams(new FormData(form))}`);
   box.innerHTML = answer.ok ? await answer.text() : "";
   box.removeAttribute("aria-busy");
 }

@@ -13,7 +13,7 @@ from colonnade.client import Client
 from colonnade.console.answers import closed, forbidden, trouble
 from colonnade.console.coordinator.new_job import LOSSES, METHODS, choices, planned, preview
 from colonnade.console.coordinator.view import OperatorPage, operator_page
-from colonnade.console.guard import Door, Guard, read_form
+from colonnade.console.guard import Door, Guard, base, read_form
 from colonnade.console.live import Changes
 from colonnade.console.pages import asset, rendered
 from colonnade.core.errors import ColonnadeError
@@ -74,7 +74,7 @@ class OperatorConsole:
             await self._ask(lambda: self._client.submit(planned(self._client, fields), again=again))
         except ColonnadeError as error:
             return trouble(error, 409)
-        return RedirectResponse("/#live", 303)
+        return RedirectResponse(f"{base()}/#live", 303)
 
     async def cancel(self, request: Request) -> Response:
         """Stop a job; what was charged stays charged."""
@@ -84,7 +84,7 @@ class OperatorConsole:
             await self._ask(lambda: self._client.cancel(job))
         except ColonnadeError as error:
             return trouble(error, 409)
-        return RedirectResponse("/#jobs", 303)
+        return RedirectResponse(f"{base()}/#jobs", 303)
 
     async def report(self, request: Request) -> Response:
         """Show a finished job's report, which brings its own policy for what it may load."""

@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from colonnade.console.answers import closed, forbidden, trouble
-from colonnade.console.guard import Door, Guard, read_form
+from colonnade.console.guard import Door, Guard, base, read_form
 from colonnade.console.live import Changes
 from colonnade.console.pages import asset, rendered
 from colonnade.console.party.policy_words import changed_lines, sentences
@@ -22,11 +22,11 @@ from colonnade.ledger.decisions import APPROVE, HOLD, REFUSE
 from colonnade.ledger.receipts import public_bytes
 from colonnade.ledger.storage.snapshot import Snapshot, read_snapshot
 from colonnade.party.config import PartyConfig
-from colonnade.party.meter import read_log
 from colonnade.party.officer.inbox import DecisionFolder
 from colonnade.party.officer.reading import case_of
 from colonnade.party.officer.signing import running, sign, taken_up
 from colonnade.party.policy_file import load_policy
+from colonnade.party.vault.meter import read_log
 from colonnade.pki.authority import load_credentials
 
 _VERDICTS = (APPROVE, HOLD, REFUSE)
@@ -89,7 +89,7 @@ class OfficerConsole:
             await asyncio.to_thread(self._decide, job, verdict, reason, seen)
         except ColonnadeError as error:
             return trouble(error, 409)
-        return RedirectResponse(f"/jobs/{job}", 303)
+        return RedirectResponse(f"{base()}/jobs/{job}", 303)
 
     def _page(self) -> str:
         now, config = time.time(), self.config
@@ -176,5 +176,5 @@ def _policy_changes(found: Snapshot, path: Path) -> list[tuple[str, str]]:
 
 
 def _broken(error: ColonnadeError) -> Response:
-    """Say that the ledger cannot be trusted; nothing else is worth showing then."""
+    """State that the ledger cannot be trusted; nothing else is worth showing then."""
     return HTMLResponse(rendered("broken.html.j2", code=error.code, text=str(error)), 503)

@@ -51,10 +51,12 @@ def _words(entry: Mapping[str, Any]) -> tuple[str, str, int | None]:
             return f"Charged {count} clients: {_release(entry)}", "vault", entry["units"]
         case "stored" | "stored-together":
             return f"Stored before it left: {_release(entry)}", "vault", None
-        case "admitted" | "admitted-together":
+        case "admitted" | "admitted-together" | "admitted-after":
             return f"Set aside for job {job}", "vault", entry["units"]
         case "closed":
             return f"Ended: job {job}; what was set aside is free", "vault", None
+        case "settled":
+            return f"Ended: job {job}; kept for its evaluation", "vault", entry["units"]
         case "decided":
             reason = f": {entry['reason']}" if entry["reason"] else ""
             words = f"{_VERDICTS.get(entry['verdict'], 'Decided on')} job {job}{reason}"
@@ -79,6 +81,15 @@ def _words(entry: Mapping[str, Any]) -> tuple[str, str, int | None]:
             return f"Approvers changed: {len(entry['keys'])} may decide", "operator", None
         case "bound":
             return f"Bound to a table: {entry['reason']}", "operator", None
+        case "joined":
+            return f"Joined the account of the people: {entry['reason']}", "operator", None
+        case "person":
+            words = (
+                "Charged to the account of the people in vain"
+                if entry["wasted"]
+                else ("Charged to the account of the people first")
+            )
+            return f"{words}: job {job}", "vault", entry["units"]
         case other:
             return other.replace("-", " ").capitalize(), "vault", None
 

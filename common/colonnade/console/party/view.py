@@ -10,12 +10,12 @@ from colonnade.console.names import who
 from colonnade.console.party.budget_plot import BudgetPlot, budget_plot
 from colonnade.console.party.entries import EntryLine, in_words, parsed, spending
 from colonnade.console.times import WARN_DAYS, days_left, full, moment
-from colonnade.ledger.caps import PURPOSE, ScopedBudget, told
+from colonnade.ledger.caps import OPERATOR, PURPOSE, ScopedBudget, told
 from colonnade.ledger.export import Account, summarise
 from colonnade.ledger.storage.snapshot import Snapshot
-from colonnade.party.meter import CONTROL, Line
 from colonnade.party.officer.case import Case
 from colonnade.party.officer.reading import cases
+from colonnade.party.vault.meter import CONTROL, Line
 from colonnade.privacy.accounting import (
     default_delta,
     epsilon_of,
@@ -103,7 +103,7 @@ def officer_page(
     now: float,
 ) -> OfficerPage:
     """Return the page."""
-    summary, everything = summarise(found.state), parsed(found.lines)
+    summary, everything = summarise(found.state, found.person), parsed(found.lines)
     account = _table(summary.accounts)
     every = cases(found, all_jobs=True)
     queue = tuple(case for case in every if case.waits)
@@ -168,7 +168,8 @@ def _budget(name: str, cap: int, spent: int, reserved: int) -> BudgetView:
 
 
 def _scoped(each: ScopedBudget) -> BudgetView:
-    name = each.name if each.scope == PURPOSE else told((each.scope, who(each.name)))
+    named = {PURPOSE: each.name, OPERATOR: who(each.name)}  # the latter says what it is
+    name = named[each.scope] if each.scope in named else told((each.scope, each.name))
     if each.cap is None:
         nothing, spent = amount(0, 1), amount(each.spent, each.spent)
         return BudgetView(name or "none stated", "", spent, nothing, nothing)

@@ -15,6 +15,12 @@ _VARIANTS = {
 }
 
 
+_SECURE = (
+    "Hosts masked the sums of their clients' answers, and only the sum over all hosts was opened."
+    " Every client in a sum paid for it from its own account, whether it opened or not. That holds"
+    " if named peers follow the protocol: {maskers} hosts, of whom at most {colluding} tell the"
+    " coordinator what they know; nothing opens below {threshold}."
+)
 _SUMS = (
     "Hosts released the sums of their clients' answers, each with one noise. Every client in a sum"
     " paid for it from its own account; that holds against everybody but its host."
@@ -22,7 +28,7 @@ _SUMS = (
 
 
 def clients_section(report: Report, clients: Clients) -> Section:
-    """Say what clients spent, and what the published models alone would reveal."""
+    """Describe what clients spent, and what the published models alone would reveal."""
     counts = (
         f"{clients.count:,d} clients, each with an account of its own that protects all its rows;"
         f" {clients.answers:,d} answers{_sizes(clients)};"
@@ -42,7 +48,7 @@ def clients_section(report: Report, clients: Clients) -> Section:
 
 
 def shortfall(clients: Clients, *, rounds: int) -> str:
-    """Say how many answers came against how many were meant to, and why not all did."""
+    """Describe how many answers came against how many were meant to, and why not all did."""
     counts, meant = clients.rounds, clients.meant or rounds * clients.sampled
     if not counts:
         return "No client was asked."
@@ -70,10 +76,15 @@ def shortfall(clients: Clients, *, rounds: int) -> str:
 
 
 def _how(clients: Clients) -> tuple[str, ...]:
-    """Say what clients computed, and what left their hosts."""
+    """Describe what clients computed, and what left their hosts."""
     if clients.aggregate == "none":
         return (_VARIANTS[clients.variant],)
-    return (_VARIANTS[clients.variant], _SUMS)
+    if (secure := clients.cohort) is None:
+        return (_VARIANTS[clients.variant], _SUMS)
+    said = _SECURE.format(
+        maskers=secure.maskers, colluding=secure.colluding, threshold=secure.threshold
+    )
+    return (_VARIANTS[clients.variant], said)
 
 
 def _sizes(clients: Clients) -> str:
@@ -89,11 +100,17 @@ def _rounds(count: int) -> str:
 
 
 def _epsilons(clients: Clients) -> Table:
-    local, central = clients.local, clients.central.epsilon
+    local, central, secure = clients.local, clients.central.epsilon, clients.cohort
+    holds = "enforced" if secure is None else secure.holds
+    alone = []
+    if secure is not None:
+        what = "if all others collude with the coordinator"
+        alone = [(what, number(secure.alone.epsilon), "enforced")]
     rows = [
-        ("promised to every client, at most", number(local.promised.epsilon), "enforced"),
-        ("spent by the client that paid most", number(local.max.epsilon), "enforced"),
-        ("spent by the median client", number(local.median.epsilon), "enforced"),
+        ("promised to every client, at most", number(local.promised.epsilon), holds),
+        ("spent by the client that paid most", number(local.max.epsilon), holds),
+        ("spent by the median client", number(local.median.epsilon), holds),
+        *alone,
         (
             "the published models alone",
             NONE if central is None else number(central),

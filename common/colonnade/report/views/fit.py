@@ -61,7 +61,7 @@ def fit_answers(report: Report, fit: Fit) -> tuple[Answer, ...]:
 
 
 def fit_privacy_section(report: Report, fit: Fit) -> Section:
-    """Say what the fit promises and what was released for it."""
+    """Describe what the fit promises and what was released for it."""
     privacy = fit.privacy
     facts = [
         Fact("Neighbours", privacy.neighbours),

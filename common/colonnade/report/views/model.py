@@ -84,7 +84,7 @@ def _have(number_: int) -> str:
 
 
 def _scale_words(report: Report) -> str:
-    """Say what the effects count, and whether they compare."""
+    """Describe what the effects count, and whether they compare."""
     changes = CHANGES[model_loss(report)]
     if has_intervals(report):
         return (

@@ -20,7 +20,7 @@ NOT_TRUE = "Not true of this run, only of the same job with real noise: "
 
 
 def privacy_section(report: Report, privacy: Privacy) -> Section:
-    """Say what is promised to whom and what of it was used."""
+    """Describe what is promised to whom and what of it was used."""
     blocks: list[Block] = [_paid_table(report, privacy), promise(report, privacy.statement)]
     if report.sealed is not None:
         blocks.append(_sealed_table(report, report.sealed))
@@ -39,7 +39,7 @@ def privacy_section(report: Report, privacy: Privacy) -> Section:
 
 
 def explain(epsilon: float, delta: float, *, clients: bool = False) -> str:
-    """Say what epsilon means, where it first matters."""
+    """Describe what epsilon means, where it first matters."""
     whom = "one client" if clients else "one person"
     return (
         f"ε (epsilon) bounds what anyone can learn about {whom} from all that was sent. At"
@@ -162,7 +162,7 @@ def _kind_table(report: Report, privacy: Privacy) -> Table:
 
 
 def _sealed_table(report: Report, sealed: Sealed) -> Table:
-    """Say of every release on which of the promises it rests."""
+    """Describe on which promise every release rests."""
     lines = [
         [
             party_cell(report, each.party),

@@ -210,6 +210,7 @@ def _simulated(report: Report, quality: Quality) -> list[Block]:
             )
         )
         for name, value, more in lines
+        if value is not None
     )
     columns = (
         Column("model", number=False),
@@ -239,13 +240,14 @@ def _by_round(report: Report, quality: Quality, metric: str) -> list[Block]:
     first = first_round(report, quality)
     rounds = list(range(first, first + len(quality.by_round)))
     ours = [max(MIN_DRAWN, value) for value in quality.by_round]
-    caption = "Dashed: the two references."
+    caption = "" if quality.central is None else "Dashed: the two references."
     if min(quality.by_round) < MIN_DRAWN:
         caption += f" What is below {MIN_DRAWN:g} is not drawn."
     curves = [Curve(f"this job {quality.ours:.2f}", "ink", ours)]
     curves += [
         Curve(f"{name} {value:.2f}", "spent", [value] * len(rounds), "dashed")
         for name, value in (("pooled", quality.central), ("not private", quality.nonprivate))
+        if value is not None
     ]
     least = min(0.0, *ours)
     top = max(1.0 if quality.metric in METRICS else 0.0, *(max(each.values) for each in curves))

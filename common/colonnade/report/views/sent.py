@@ -13,7 +13,7 @@ CONTROL = "control"
 
 
 def sent_section(report: Report, uplink: Uplink) -> Section:
-    """Say what left the parties, in bytes."""
+    """Describe what left the parties, in bytes."""
     rows = _in_order(report, uplink.rows)
     blocks: list[Block] = []
     if uplink.payload_bytes:
@@ -37,7 +37,7 @@ def _in_order(report: Report, rows: Sequence[UplinkRow]) -> list[UplinkRow]:
 
 
 def sentence(uplink: Uplink) -> str:
-    """Say how much left, and whether that was known before."""
+    """Describe how much left, and whether that was known before."""
     payload, predicted = uplink.payload_bytes, uplink.predicted_bytes
     if not payload:
         return "Nothing left the parties."
@@ -54,7 +54,7 @@ def sentence(uplink: Uplink) -> str:
 
 
 def _by_answers(uplink: Uplink) -> str:
-    """Say what was known before the job and what was not: how many clients would answer."""
+    """Describe what was known before the job and what was not: how many clients would answer."""
     clients = uplink.clients
     each = clients.body_bytes if clients else 0
     answers = sum(sum(counts) for counts in clients.answers.values()) if clients else 0

@@ -21,6 +21,7 @@ from colonnade.party.methods.alignment import AlignmentParty
 from colonnade.party.policy import Policy
 from colonnade.pki.identity import Identity
 from colonnade.privacy.membership import MEMBERSHIP
+from colonnade.v1 import federation_pb2 as pb
 from colonnade.wire.codec import Answer
 
 logger = logging.getLogger(__name__)
@@ -49,6 +50,14 @@ class Aligner:
     def has(self, job: str) -> bool:
         """Return whether a job is an alignment that was approved."""
         return job in self._open
+
+    def offer(self, offer: pb.Offer) -> None:
+        """Write into an offer whom the policy lets the coordinator have listed, and how."""
+        found = self.policy.widest_alignment(self._coordinator)
+        if found is not None:
+            offer.align_people = found.max_people
+            offer.align_ids.extend(found.id_rules(len(self._config.id)))
+            offer.align_repeated = found.repeated.value
 
     def admit(self, name: str, job: Job, agreed: Callable[[int], None]) -> None:
         """Approve an alignment and set its price aside, or refuse it.

@@ -1,18 +1,17 @@
 """``[align]`` of a party's configuration: where the people are that it lists.
 
 A running party reads its people when an alignment asks for them; until then it has no use for the
-database engine that reads files, which is imported then.
+database engine that reads files, which is imported then. Both of its processes read this, and one
+of them never has anything to do with data.
 """
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from colonnade.core.config import Strict, Text
-from colonnade.data.dialect import PLAIN
-from colonnade.data.schema import load_schema
-from colonnade.methods.alignment.normalise import IdRule, PreparedIds
 
 if TYPE_CHECKING:
+    from colonnade.methods.alignment.normalise import IdRule, PreparedIds
     from colonnade.party.data.reading.sources import Source
 
 
@@ -30,6 +29,11 @@ class AlignConfig(Strict, frozen=True):
             raise ValueError("give source, a file, or query, one SELECT")
         if self.database is not None and self.query is None:
             raise ValueError("database: belongs to query")
+        if self.database is not None and _is_server(self.database):
+            raise ValueError(
+                "database: names a server, and the half of a party that lists people has no "
+                "network; write the list to a file, and give that as source"
+            )
         if self.schema is not None and self.source is None:
             raise ValueError("schema: belongs to source")
         if not self.id:
@@ -44,9 +48,17 @@ class AlignConfig(Strict, frozen=True):
             return FileSource(self.source)
         return QuerySource(self.query or "", database=self.database)
 
-    def people(self, rule: IdRule) -> PreparedIds:
+    def people(self, rule: "IdRule") -> "PreparedIds":
         """Return the distinct ids of the source, as ``rule`` writes them."""
+        from colonnade.data.dialect import PLAIN
+        from colonnade.data.schema import load_schema
         from colonnade.party.alignment.people import read_people
 
         dialect = PLAIN if self.schema is None else load_schema(self.schema).dialect
         return read_people(self.rows, self.id, rule, dialect=dialect)
+
+
+def _is_server(database: str) -> bool:
+    """Return whether a database is reached over a network; files and SQLite are not."""
+    scheme, found, _ = database.partition("://")
+    return bool(found) and not scheme.startswith(("sqlite", "duckdb"))

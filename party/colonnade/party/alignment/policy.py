@@ -2,12 +2,13 @@
 
 import datetime as dt
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from colonnade.core.config import Count, Positive, Strict, about
 from colonnade.ledger.decisions import AUTO
+from colonnade.methods.alignment.normalise import PLAIN, Repeated, named_rule
 from colonnade.methods.alignment.spec import MAX_ROWS, AlignmentSpec, Mode
 from colonnade.party.officer.asking import Approvals, Approve, people_needed
 from colonnade.pki.identity import COORDINATOR, Identity
@@ -25,6 +26,12 @@ TEMPLATE = """\
 # Who may get a row: "union" tells parties nothing of each other's people, "left" tells each which
 # of its people the first party has, "inner" which of them all have.
 # modes = ["union"]
+# How ids are written, one rule for each column of [align] id: plain, fold-case, digits-only,
+# number, no-trim, nfc, as-is, joined by commas. A specification has to say the same: whoever could
+# choose the rule would learn, from what is refused, which ids are alike.
+# ids = ["plain"]
+# What happens if a person is listed twice: "refuse" the alignment, or take the "first" row.
+# repeated = "refuse"
 # The most people that this organization lists; a specification has to say the same.
 # max_people = 100000
 # The most that one run may cost the membership account.
@@ -52,6 +59,8 @@ class AlignAllowance:
     max_epsilon: float
     max_delta: float
     min_new: int | None
+    ids: tuple[str, ...] | None = None  # None: plain, whatever the number of columns
+    repeated: Repeated = Repeated.REFUSE
     until: dt.date | None = None
     approve: str = AUTO
     approvals: int = 1
@@ -60,6 +69,10 @@ class AlignAllowance:
     def needed(self) -> int:
         """How many people have to agree."""
         return people_needed(self.approve, self.approvals)
+
+    def id_rules(self, n_columns: int) -> tuple[str, ...]:
+        """Return the names of the rules by which ids of so many columns are written."""
+        return self.ids or (PLAIN,) * n_columns
 
     def objection(self, spec: AlignmentSpec, party: str, today: dt.date) -> str | None:
         """Return why an alignment does not fit, or None."""
@@ -70,6 +83,12 @@ class AlignAllowance:
             return f"people may not be aligned with those of {strangers[0]}"
         if spec.mode not in self.modes:
             return f"mode {spec.mode.value} is not allowed"
+        written = self.id_rules(len(spec.ids.columns))
+        if spec.ids != named_rule(written, self.repeated.value):
+            return (
+                f"ids are written as {' and '.join(written)} here, repeated ones "
+                f"{self.repeated.value} ([[align]] ids, repeated)"
+            )
         people = spec.parts[spec.place(party)].max_people
         # Not fewer either: whoever could choose the number would find out how long the list is.
         if people != self.max_people:
@@ -97,6 +116,8 @@ class AlignTable(Strict, frozen=True):
     max_epsilon: Positive = 1.0
     max_delta: Positive = 1e-6
     min_new: Count | None = None
+    ids: tuple[str, ...] | None = None
+    repeated: Literal["refuse", "first"] = "refuse"
     until: dt.date | None = None
     approve: Approve = "auto"
     approvals: Approvals = 1
@@ -110,6 +131,9 @@ class AlignTable(Strict, frozen=True):
             coordinator = Identity.from_uri(self.coordinator)
             if coordinator.role != COORDINATOR:
                 raise ValueError(f"{coordinator.uri} is no coordinator")
+        with about("ids"):
+            if self.ids is not None:
+                named_rule(self.ids, self.repeated)
         known = [mode.value for mode in Mode]
         for mode in self.modes:
             if mode not in known:
@@ -122,6 +146,8 @@ class AlignTable(Strict, frozen=True):
             max_epsilon=self.max_epsilon,
             max_delta=self.max_delta,
             min_new=self.min_new,
+            ids=self.ids,
+            repeated=Repeated(self.repeated),
             until=self.until,
             approve=self.approve,
             approvals=self.approvals,

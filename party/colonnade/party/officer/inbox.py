@@ -54,7 +54,7 @@ class DecisionFolder:
             try:
                 entry = _read(path)
                 with ledger.lock:
-                    new = ledger.decide(entry)
+                    new = ledger.decisions.decide(entry)
             except BadInput as error:
                 logger.warning("decision_ignored file=%s %s", path.name, error)
                 path.rename(path.with_suffix(".ignored"))

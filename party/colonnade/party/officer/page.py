@@ -9,7 +9,7 @@ from typing import Any
 
 from colonnade.ledger.caps import told
 from colonnade.ledger.decisions import NONE
-from colonnade.ledger.export import Verified, summarise
+from colonnade.ledger.export import Summary, Verified, summarise
 from colonnade.ledger.state import LedgerState
 from colonnade.party.officer.reading import paid_for, reason_of, standing_of
 from colonnade.privacy.accounting import format_units
@@ -23,7 +23,10 @@ _NOBODY = "(not said)"
 
 def evidence_page(found: Verified, delta: float) -> str:
     """Return the page of a bundle that verified."""
-    summary, entries = summarise(found.state), [json.loads(line) for line in found.lines]
+    summary, entries = (
+        summarise(found.state),
+        [json.loads(line) for line in found.lines],
+    )
     decided = [entry for entry in entries if entry["type"] == "decided"]
     refused = [
         job
@@ -48,7 +51,7 @@ def evidence_page(found: Verified, delta: float) -> str:
         ),
         footer=f"{summary.party}, ledger {summary.ledger_id}",
         sections=(
-            _budget(found.state, delta),
+            _budget(summary, delta),
             _jobs(found.state, _times(entries), delta),
             _decisions(decided),
             _left(found.attached.left),
@@ -59,7 +62,7 @@ def evidence_page(found: Verified, delta: float) -> str:
     return render_page(page)
 
 
-def _budget(state: LedgerState, delta: float) -> Section:
+def _budget(summary: Summary, delta: float) -> Section:
     def cells(units: int, *, left: bool = False) -> Cell:
         return Cell(format_units(units, delta, left=left), units)
 
@@ -71,7 +74,7 @@ def _budget(state: LedgerState, delta: float) -> Section:
             cells(each.reserved),
             cells(each.left, left=True),
         )
-        for each in summarise(state).accounts
+        for each in summary.accounts
     ]
     lines += [
         (
@@ -81,7 +84,7 @@ def _budget(state: LedgerState, delta: float) -> Section:
             cells(each.reserved),
             Cell("") if each.cap is None else cells(each.left, left=True),
         )
-        for each in state.scoped.budgets()
+        for each in summary.scoped
     ]
     head = ("of", "cap", "spent", "set aside", "left")
     about = f"At delta {delta:g}. Rho adds up, epsilon does not."

@@ -8,6 +8,7 @@ from colonnade.ledger.job_entries import Declined, Proposed
 from colonnade.ledger.ledger import Ledger
 from colonnade.methods.job import Job
 from colonnade.pki.identity import Identity
+from colonnade.wire.jobspec import job_from_bytes
 from colonnade.wire.session import public_text
 
 logger = logging.getLogger(__name__)
@@ -40,11 +41,15 @@ class Proposals:
         )
         with self._ledger.lock:
             if name not in self._ledger.state.scoped.places:  # admitted before: it has its entry
-                self._ledger.propose(entry, spec)
+                self._ledger.decisions.propose(entry, spec)
 
-    def declined(self, name: str, spec: bytes, job: Job | None, error: ColonnadeError) -> None:
+    def declined(self, name: str, spec: bytes, error: ColonnadeError) -> None:
         """Note a job that the party refuses, and why."""
         state = self._ledger.state
+        try:
+            job = job_from_bytes(spec)
+        except ColonnadeError:
+            job = None
         with self._ledger.lock:
             if name in state.closed:
                 return
@@ -63,8 +68,8 @@ class Proposals:
                     policy=len(state.docket.policies),
                     spec_bytes=kept,
                 )
-                self._ledger.propose(entry, spec)
-            self._ledger.decline(Declined(name, error.code, public_text(error.told)))
+                self._ledger.decisions.propose(entry, spec)
+            self._ledger.decisions.decline(Declined(name, error.code, public_text(error.told)))
 
     def waiting(self) -> list[str]:
         """Return the jobs that people have yet to decide on."""

@@ -13,6 +13,8 @@ from colonnade.ledger.caps import told
 from colonnade.ledger.decisions import ASK, Standing
 from colonnade.ledger.state import LedgerState
 from colonnade.ledger.storage.snapshot import Snapshot
+from colonnade.methods.admm.job_spec import AdmmJobSpec
+from colonnade.methods.admm.secure.claims import cohort_promise
 from colonnade.methods.alignment.claims import PROMISE, learned
 from colonnade.methods.alignment.job_spec import AlignmentJobSpec
 from colonnade.methods.base import Unit
@@ -96,7 +98,7 @@ def _case(found: Snapshot, name: str, jobs: Mapping[str, Job], since: int) -> Ca
         leaving=_leaving(job, party) if member else (),
         units=units,
         delta=job.delta,
-        caps=_caps(state, name, job, units),
+        caps=_caps(found, name, job, units),
         promise=_promise(job, party, units),
         similar=tuple(_similar(found, name, jobs)),
         standing=standing_of(state, name),
@@ -122,25 +124,30 @@ def _leaving(job: Job, party: str) -> tuple[Leaving, ...]:
     )
 
 
-def _caps(state: LedgerState, name: str, job: Job, units: int) -> tuple[CapAt, ...]:
+def _caps(found: Snapshot, name: str, job: Job, units: int) -> tuple[CapAt, ...]:
     """Return the caps that apply, in units; a job that is admitted is in what is used."""
+    state = found.state
     admitted = name in state.scoped.places
     more = 0 if admitted or name in state.closed else units
     account = method_of(job.kind).account
     names = sorted(state.accounts()) if job.unit is Unit.CLIENT and state.accounts() else [account]
     budget = min(map(state.unreserved, names), key=lambda each: each.remaining)
     whose = "the table" if names == [account] else "a client"
-    found = [CapAt(whose, budget.cap, budget.spent, budget.spent + more)]
+    caps = [CapAt(whose, budget.cap, budget.spent, budget.spent + more)]
+    if (person := found.person) is not None and person.cap is not None and units:
+        used = person.spent + person.reserved
+        caps.append(CapAt(told((person.scope, person.name)), person.cap, used, used + more))
     for place in state.places(name, datetime.now(UTC).strftime("%Y-%m")):
         scoped = state.scoped.budget(place)
         if scoped.cap is not None:
             used = scoped.spent + scoped.reserved
-            found.append(CapAt(told(place), scoped.cap, used, used + more))
-    return tuple(found)
+            caps.append(CapAt(told(place), scoped.cap, used, used + more))
+    return tuple(caps)
 
 
 def _method_words(job: Job) -> str:
-    return f"{job.kind}, {job.rounds} rounds, {job.method.loss.value} loss"
+    rounds = "1 round" if job.rounds == 1 else f"{job.rounds} rounds"
+    return f"{job.kind}, {rounds}, {job.method.loss.value} loss"
 
 
 def _promise(job: Job, party: str, units: int) -> str:
@@ -158,6 +165,9 @@ def _promise(job: Job, party: str, units: int) -> str:
         shield = job.method.shield(job.method.part(party))
         told = "" if shield is None else f" Shielded: {format_units(shield.cost, job.delta)} then."
         return f"At most {format_units(units, job.delta)}. {SEALED_PROMISE}{told}"
+    if isinstance(job.method, AdmmJobSpec) and job.method.spec.maskers:
+        told = cohort_promise(job.method.spec, job.delta)
+        return f"At most {format_units(units, job.delta)} for one of your clients. {told}"
     epsilon = epsilon_of(rho_from_units(units), job.delta)
     whom = "one of your clients" if job.unit is Unit.CLIENT else "one of your people"
     share = min(99, math.ceil(100 / (1 + math.exp(-min(epsilon, 50.0)))))

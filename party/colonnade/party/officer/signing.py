@@ -10,6 +10,7 @@ from colonnade.core.errors import BadInput, ColonnadeError
 from colonnade.ledger.decisions import APPROVE, MAX_REASON, signed_decision
 from colonnade.ledger.job_entries import Decided
 from colonnade.ledger.receipts import public_bytes
+from colonnade.ledger.rules.fold import check_decision
 from colonnade.ledger.storage.snapshot import read_snapshot
 from colonnade.party.config import PartyConfig
 from colonnade.party.officer.reading import case_of
@@ -36,7 +37,7 @@ def sign(
         opened.ledger_id, case.job, verdict, reason=reason.strip(), number=number, key=approver
     )
     try:
-        found.state.check_decision(entry)
+        check_decision(found.state, entry)
     except (ValueError, ColonnadeError) as error:
         raise BadInput(f"the decision would not count: {error}") from None
     return entry

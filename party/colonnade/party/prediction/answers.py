@@ -84,7 +84,9 @@ class PredictionAnswers:
     model: LinearModel
     training: str  # the job that fitted it
     part: OwnPart
+    dataset: str  # the table's version
     order: str  # what the order of the rows follows
+    extended: frozenset[str]  # orders that it extends
     table: bytes  # SHA-256 of the table's version and order
     gate: Gate
     ledger: Ledger
@@ -115,16 +117,28 @@ class PredictionAnswers:
         parties = tuple(part.party for part in self.spec.parts)
         rows = self.spec.row_numbers()
         return Answered(
-            self.allowance.grant, self.spec.model, parties, self.order, rows, self.training
+            self.allowance.grant,
+            self.spec.model,
+            parties,
+            self.order,
+            rows,
+            self.training,
+            self.dataset,
+            self.extended,
         )
 
     def check_allowed(self) -> None:
-        """Refuse rows that earlier answers rule out."""
+        """Refuse rows that earlier answers rule out.
+
+        Privacy: a receiver may see what changed in its own table.
+        """
+        own = self.spec.receiver == self.ledger.opened.party
         check_allowed(
             self.asked(),
             answered(self.ledger, but=self.job_id),
             models_per_row=self.allowance.models_per_row,
             max_rows=self.allowance.max_rows,
+            rescore_after_ingest=own or self.allowance.rescore_after_ingest,
         )
 
     def _announce(self, body: bytes) -> Released:

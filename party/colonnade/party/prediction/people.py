@@ -16,6 +16,16 @@ def outcome_of(data: Path, alignment: str) -> Outcome | None:
         return None
 
 
+def extended_orders(data: Path, alignment: str) -> frozenset[str]:
+    """Return the alignments that a table's one extends: their people have the same rows in it."""
+    found, names = outcome_of(data, alignment), set[str]()
+    while found is not None and found.spec.extends is not None:
+        previous = found.spec.extends.previous.hex()
+        names.add(previous)
+        found = outcome_of(data, previous)
+    return frozenset(names)
+
+
 def names_of(data: Path, alignment: str) -> Names:
     """Return who the rows of a table are, as far as the party can tell, by normalised ids."""
     found = outcome_of(data, alignment)

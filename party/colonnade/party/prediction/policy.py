@@ -1,7 +1,12 @@
 """Whom a party lets score its people: ``[[predict]]`` of its policy. Absence means no.
 
-A grant is a person's decision about one model, one receiver and one purpose. It pins the keys of
-the other parties' ledgers, so that no coordinator can put a party of its own in their place.
+A grant is a person's decision about models, one receiver and one purpose. It pins the keys of the
+other parties' ledgers, so that no coordinator can put a party of its own in their place.
+
+Privacy: a job's releases lead to as many models as there are penalties, and who chooses among them
+chooses coefficients. So a grant names each model by its digest, or a job, which stands for the one
+model that the job itself solved for. What was answered is counted for a receiver and a purpose over
+all grants that name them: another grant, or one that was edited, does not begin again.
 """
 
 import datetime as dt
@@ -34,16 +39,20 @@ TEMPLATE = f"""\
 # {COLLUSION}.
 # [[predict]]
 # coordinator = "spiffe://study/coordinator/hub"
-# The job whose model is applied (its full name), or one model of it: model = "...".
+# The job (its full name) whose own model is applied. Or models by their digests, as refusals and
+# `colonnade job solve` print them; one under another penalty is granted only so: model = ["..."].
 # job = "0000000000000000000000000000000000000000000000000000000000000000"
 # The party that gets the scores, and what for; the request must say the same.
 # receiver = "hospital"
 # purpose = "triage"
-# The most rows, over all requests, and the last day.
+# The most rows, over all requests for this receiver and purpose, and the last day.
 # max_rows = 10000
 # until = 2030-12-31
 # How many different models may score one row; more of them tell more of its columns.
 # models_per_row = 1
+# Whether rows may be scored again after this party ingested anew: the receiver then sees how its
+# part of each such row changed.
+# rescore_after_ingest = false
 # Parties that may be left out, their features counting as the middle of their bounds.
 # middle = []
 # Whether an approver decides on each request, and how many have to agree, as for jobs.
@@ -59,8 +68,8 @@ class PredictAllowance:
     """What one coordinator may have scored, for whom."""
 
     coordinator: Identity
-    job: str  # empty if one model is named
-    model: str  # empty if a job is named
+    job: str  # whose own model is meant; empty if models are named
+    models: tuple[str, ...]  # digests; empty if a job is named
     receiver: str
     purpose: str
     max_rows: int
@@ -68,6 +77,7 @@ class PredictAllowance:
     models_per_row: int
     middle: tuple[str, ...]
     pins: Mapping[str, bytes]  # public ledger keys by party
+    rescore_after_ingest: bool = False
     approve: str = AUTO
     approvals: int = 1
 
@@ -78,20 +88,20 @@ class PredictAllowance:
 
     @property
     def grant(self) -> bytes:
-        """What names the grant in the record of answers: other limits are the same grant."""
+        """What names the grant in the record of answers: other limits or models are the same."""
         facts = {
             "coordinator": self.coordinator.uri,
-            "job": self.job,
-            "model": self.model,
             "receiver": self.receiver,
             "purpose": self.purpose,
         }
-        return hashlib.sha256(b"colonnade grant v1\0" + canonical(facts).encode()).digest()
+        return hashlib.sha256(b"colonnade grant v2\0" + canonical(facts).encode()).digest()
 
     def objection(self, spec: PredictionSpec, job: str, party: str, today: dt.date) -> str | None:
         """Return why a request for a model of ``job`` does not fit, or None."""
-        if (self.job and self.job != job) or (self.model and self.model != spec.model.hex()):
-            return "no [[predict]] names this model or its job"
+        if self.job and (self.job != job or spec.solution.penalty):
+            return f"no [[predict]] names the model {spec.model.hex()}, nor its job as a whole"
+        if self.models and spec.model.hex() not in self.models:
+            return f"no [[predict]] names the model {spec.model.hex()}"
         if today > self.until:
             return f"the grant ended on {self.until}"
         if spec.receiver != self.receiver:
@@ -116,7 +126,8 @@ class PredictTable(Strict, frozen=True):
     until: dt.date
     peers: dict[str, str]
     job: str = ""
-    model: str = ""
+    model: str | list[str] = ""
+    rescore_after_ingest: bool = False
     models_per_row: Count = 1
     middle: tuple[str, ...] = ()
     approve: Approve = "auto"
@@ -131,16 +142,18 @@ class PredictTable(Strict, frozen=True):
             coordinator = Identity.from_uri(self.coordinator)
             if coordinator.role != COORDINATOR:
                 raise ValueError(f"{coordinator.uri} is no coordinator")
-        if bool(self.job) == bool(self.model):
-            raise ValueError("give the job whose model may be applied, or one model")
-        if not _DIGEST.fullmatch(self.job or self.model):
+        models = [self.model] if isinstance(self.model, str) else self.model
+        models = [each for each in models if each]
+        if bool(self.job) == bool(models):
+            raise ValueError("give the job whose own model may be applied, or models")
+        if not all(map(_DIGEST.fullmatch, [self.job] if self.job else models)):
             raise ValueError("a job and a model are named by 64 hexadecimal digits")
         with about("peers"):
             pins = {name: key_from_text(text) for name, text in self.peers.items()}
         return PredictAllowance(
             coordinator=coordinator,
             job=self.job,
-            model=self.model,
+            models=tuple(models),
             receiver=self.receiver,
             purpose=self.purpose,
             max_rows=self.max_rows,
@@ -148,6 +161,7 @@ class PredictTable(Strict, frozen=True):
             models_per_row=self.models_per_row,
             middle=self.middle,
             pins=pins,
+            rescore_after_ingest=self.rescore_after_ingest,
             approve=self.approve,
             approvals=self.approvals,
         )

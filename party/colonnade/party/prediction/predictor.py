@@ -25,7 +25,7 @@ from colonnade.party.data.dataset import Dataset
 from colonnade.party.policy import Policy
 from colonnade.party.prediction.answers import OwnPart, PredictionAnswers, table_digest
 from colonnade.party.prediction.model import computed_model, training_job
-from colonnade.party.prediction.people import names_of
+from colonnade.party.prediction.people import extended_orders, names_of
 from colonnade.party.prediction.store import PredictionFolder
 from colonnade.pki.identity import Identity
 from colonnade.privacy.disclosure import PREDICTION
@@ -89,7 +89,9 @@ class Predictor:
             model,
             trained_as,
             part,
+            self._dataset.version,
             order,
+            extended_orders(self._dataset.folder, table.header.alignment),
             table_digest(self._dataset.version, order),
             self._gate,
             self._ledger,

@@ -3,9 +3,11 @@
 Privacy: a score of a row by one model is one linear equation in the row's columns. As many
 independent models as there are columns solve for all of them, and two sums over different sets of
 parties differ by one party's exact part, also by models that are nearly equal. So a row has one
-model a grant by default, and one set of parties for all models of a job, for ever. Row numbers mean
-people only within one order of rows; of requests in another order every row is taken to be the same
-person's.
+model a grant by default, and one set of parties for all models of a job, for ever. Two scores of a
+row before and after one party ingested anew differ by the change of that party's part alone, which
+no mask hides; so a party answers for a row out of one version of its table, unless the grant says
+otherwise. Row numbers mean people only within one order of rows and those that it extends; of
+requests in another order every row is taken to be the same person's.
 """
 
 from collections.abc import Iterable
@@ -18,7 +20,7 @@ from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.ledger import Ledger
 from colonnade.methods.messages import read
 from colonnade.methods.prediction.codec import gaps_of, rows_of
-from colonnade.methods.prediction.refusals import PartySetFinal, RowsAnswered
+from colonnade.methods.prediction.refusals import PartySetFinal, RowsAnswered, RowsChanged
 from colonnade.methods.prediction.spec import ASKED
 from colonnade.privacy.disclosure import PREDICTION
 from colonnade.v1 import prediction_pb2 as pb
@@ -34,6 +36,8 @@ class Answered:
     order: str
     rows: IntArray
     training: str  # the job that fitted the model; others of it may be as near as one likes
+    dataset: str  # the version of this party's table
+    extended: frozenset[str] = frozenset()  # orders whose rows are the same in this one; not kept
 
     def to_bytes(self) -> bytes:
         """Return what the ledger keeps."""
@@ -44,6 +48,7 @@ class Answered:
             order=self.order,
             gaps=gaps_of(self.rows),
             training=self.training,
+            dataset=self.dataset,
         )
         return message.SerializeToString(deterministic=True)
 
@@ -51,15 +56,19 @@ class Answered:
     def from_bytes(cls, body: bytes) -> "Answered":
         """Read what the ledger kept."""
         message = read(pb.PredictionRecord, body, "a record of a prediction")
-        parties = tuple(message.parties)
-        rows = rows_of(message.gaps)
         return cls(
-            message.grant, message.model_sha256, parties, message.order, rows, message.training
+            message.grant,
+            message.model_sha256,
+            tuple(message.parties),
+            message.order,
+            rows_of(message.gaps),
+            message.training,
+            message.dataset,
         )
 
     def shared(self, other: "Answered") -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
         """Return which of this request's rows may be people whom ``other`` scored."""
-        if self.order != other.order:
+        if self.order != other.order and other.order not in self.extended:
             return np.ones(self.rows.size, np.bool_)
         return np.isin(self.rows, other.rows, assume_unique=True)
 
@@ -79,9 +88,14 @@ def record_key(job: str) -> ReleaseKey:
 
 
 def check_allowed(
-    asked: Answered, earlier: Iterable[Answered], *, models_per_row: int, max_rows: int
+    asked: Answered,
+    earlier: Iterable[Answered],
+    *,
+    models_per_row: int,
+    max_rows: int,
+    rescore_after_ingest: bool,
 ) -> None:
-    """Refuse rows that other models or other sets of parties have scored, or too many rows."""
+    """Refuse rows that others have scored: models, sets of parties, tables; or too many rows."""
     by_model: dict[bytes, IntArray] = {}
     used = asked.rows.size
     for other in earlier:
@@ -90,6 +104,16 @@ def check_allowed(
             raise PartySetFinal(
                 "rows were scored by a model of this job with another set of parties; the "
                 "difference would show a party's part, so the first set is final"
+            )
+        if (
+            other.training == asked.training
+            and other.dataset != asked.dataset
+            and not rescore_after_ingest
+            and common.any()
+        ):
+            raise RowsChanged(
+                "rows were scored by a model of this job out of another version of this party's "
+                "table; the difference would show what changed, and the grant does not allow it"
             )
         if other.grant != asked.grant:
             continue
@@ -100,8 +124,8 @@ def check_allowed(
     models = 1 + sum(by_model.values(), np.zeros(asked.rows.size, np.int64))
     if (over := int((models > models_per_row).sum())) > 0:
         raise RowsAnswered(
-            f"{over} rows were scored by other models before; the grant allows {models_per_row} "
-            "for each row"
+            f"{over} rows were scored by other models before, for this receiver and purpose; the "
+            f"grant allows {models_per_row} for each row"
         )
     if used > max_rows:
         raise RowsAnswered(f"with {used} rows in all the grant's {max_rows} would be exceeded")

@@ -34,6 +34,8 @@ _MAX_JOBS = 100
 # A watcher hears at most so often; it always hears the end.
 _WATCH_S = 0.1
 _RECHECK_S = 1.0
+# So long an operator waits until the process that runs a job has cancelled it.
+_CANCEL_S = 15.0
 _ENDED = (pb.JOB_STATE_FINISHED, pb.JOB_STATE_FAILED, pb.JOB_STATE_CANCELLED)
 
 
@@ -109,8 +111,19 @@ class JobServicer(jobs_pb2_grpc.JobServiceServicer):
         caller = self._authenticator.operator(context)
         _, row = await self._look(request.job_id, caller)
         job_id = row.job_id
-        await self._worker.do(lambda: self._engine.cancel(job_id, caller.identity.uri))
-        status, _ = await self._look(job_id, caller)
+        event = self._board.watch(job_id)
+        try:
+            await self._worker.do(lambda: self._engine.cancel(job_id, caller.identity.uri))
+            status, _ = await self._look(job_id, caller)
+            if status.state not in _ENDED:  # another process runs the job, and was told
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_CANCEL_S):
+                        while status.state not in _ENDED:
+                            await event.wait()
+                            event.clear()
+                            status, _ = await self._look(job_id, caller)
+        finally:
+            self._board.unwatch(job_id, event)
         return pb.CancelJobResponse(job=status)
 
     async def GetReport(
@@ -165,7 +178,7 @@ class JobServicer(jobs_pb2_grpc.JobServiceServicer):
     async def GetCoordinator(
         self, request: pb.GetCoordinatorRequest, context: Context
     ) -> pb.GetCoordinatorResponse:
-        """Say what runs here, and which errors it has met."""
+        """Describe what runs here, and which errors it has met."""
         self._authenticator.operator(context)
         return pb.GetCoordinatorResponse(
             federation=self._authenticator.federation,

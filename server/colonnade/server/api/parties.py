@@ -44,13 +44,14 @@ class FederationServicer(federation_pb2_grpc.FederationServiceServicer):
         self._farewells: set[asyncio.Task[None]] = set()
 
     async def Check(self, request: pb.CheckRequest, context: Context) -> pb.CheckResponse:
-        """Say that the caller is known, and what time it is."""
+        """State that the caller is known, and what time it is."""
         caller = self._authenticator.party(context)
+        enrolled = await self._worker.read(lambda: caller.identity.name in self._engine.parties)
         return pb.CheckResponse(
             protocol=PROTOCOL,
             program=version("colonnade"),
             time=time.time(),
-            enrolled=caller.identity.name in self._engine.parties,
+            enrolled=enrolled,
         )
 
     async def Enrol(self, request: pb.EnrolRequest, context: Context) -> pb.EnrolResponse:

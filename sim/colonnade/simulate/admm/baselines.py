@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
+from colonnade.ledger.gate import int64_bytes
 from colonnade.methods.admm.choices import Aggregate, Sampling, Variant
 from colonnade.methods.admm.grid import to_grid
 from colonnade.methods.admm.packing import pack
@@ -19,6 +20,7 @@ from colonnade.methods.admm.recipe import gradient_step, planned_radii
 from colonnade.methods.admm.releases import Release
 from colonnade.methods.admm.spec import MAX_STATE, AdmmSpec
 from colonnade.privacy.accounting import rho_from_units
+from colonnade.privacy.distributed import GaussianShare
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.server.methods.admm.rules import Duals, share
@@ -61,7 +63,8 @@ def federated(
     ``hosts`` have equally many clients each, which matters where they release sums.
     """
     spec = problems.spec
-    coordinator = AdmmCoordinator(spec)
+    sizes = np.bincount(np.arange(spec.n_clients) * hosts // spec.n_clients, minlength=hosts)
+    coordinator = AdmmCoordinator(spec, tuple(sizes.tolist()) if spec.maskers else ())
     state = coordinator.start(seed.to_bytes(SEED_BYTES, "little"))
     while not coordinator.finished(state):
         tasks = coordinator.tasks(state)
@@ -82,7 +85,9 @@ def _sums(release: Release, exact: IntArray, host: IntArray, noise: NoiseSource)
     for number in np.unique(host):
         total = exact[host == number].sum(axis=0)
         first = int(np.flatnonzero(host == number)[0])
-        bodies[first] = pack(release.code, release.mechanism.perturb(total, noise))
+        noisy = release.mechanism.perturb(total, noise)
+        masked = isinstance(release.mechanism, GaussianShare)  # words, whose masks would cancel
+        bodies[first] = int64_bytes(noisy) if masked else pack(release.code, noisy)
     return bodies
 
 
@@ -101,6 +106,8 @@ def centralised(clients: Sequence[Client], spec: AdmmSpec, noise: NoiseSource) -
         "participations": spec.steps,
         "release_units": spec.release_units * spec.max_participations // spec.steps,
         "aggregate": Aggregate.HOST,
+        "maskers": 0,
+        "colluding": 0,
         "sampling": Sampling.FIXED,
     }
     rho = rho_from_units(numbers["release_units"])

@@ -33,6 +33,7 @@ from colonnade.simulate.runs import (
 )
 
 _CLIENTS, _ROWS_PER_CLIENT, _FEATURES = 500, 50, 10
+_COHORT_HOSTS = 5
 _MADE_UP = ("rows_per_client", "features")
 
 
@@ -71,7 +72,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of rows and their partition; 0")
     add_method_options(parser)
     parser.add_argument("--drop-out", type=float, default=0.0, help="chance that a client is away")
-    parser.add_argument("--hosts", type=int, default=1, help="processes; default 1")
+    parser.add_argument(
+        "--hosts", type=int, help=f"processes; default 1, of sums over a cohort {_COHORT_HOSTS}"
+    )
     add_run_options(parser)
 
 
@@ -79,6 +82,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Simulate a job over clients."""
     options = admm_options_of(arguments)
     check_admm(options)
+    if arguments.hosts is None:
+        arguments.hosts = _COHORT_HOSTS if options.aggregate == "cohort" else 1
     _check_source(arguments)
     if arguments.client_column is None:
         if arguments.clients is None:
@@ -195,6 +200,8 @@ def _found(judged: Judged) -> Result:
         "sampled": about["sampled"],
         "meant": about["meant"],
         "variant": about["variant"],
+        "aggregate": about["aggregate"],
+        "cohort": about.get("cohort"),
         "limit": about["limit"],
         "quality": {
             "note": "simulation only",
@@ -232,13 +239,14 @@ def _lines(result: Result) -> Iterator[str]:
         yield f"  {name:<8} {score}{gap} ({scored_on(quality)})"
     most, median = local["max"]["epsilon"], local["median"]["epsilon"]
     delta = f"at delta {privacy['delta']:g}"
-    yield f"  privacy  of each client, enforced: epsilon {most:.3g}, median {median:.3g}, {delta}"
+    holds = "enforced" if result["aggregate"] != "cohort" else "if named peers follow the protocol"
+    yield f"  privacy  of each client, {holds}: epsilon {most:.3g}, median {median:.3g}, {delta}"
     model = "-" if central["epsilon"] is None else f"{central['epsilon']:.3g}"
     yield f"           {central['label']}: epsilon {model}; premises in the report"
 
 
 def _why_fewer(about: Result) -> Iterator[str]:
-    """Say why a job had fewer answers than rounds times clients drawn."""
+    """Describe why a job had fewer answers than rounds times clients drawn."""
     rounds, counts = about["rounds"], about["rounds_by_clients"]
     fewer = about["meant"] - about["answers"]
     short = [each for each in counts if each["asked"] < about["sampled"]]

@@ -23,7 +23,7 @@ def people_from(
     held_out: int = 0,
     seed: int = 0,
 ) -> Dealt:
-    """Give the rows of a table to clients, and clients to hosts.
+    """Assign the rows of a table to clients, and clients to hosts.
 
     Parameters
     ----------

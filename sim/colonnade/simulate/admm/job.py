@@ -10,6 +10,7 @@ from colonnade.client.admm_planning import admm_spec
 from colonnade.client.builder import job_over_clients
 from colonnade.client.planning import delta_of
 from colonnade.core.text import counted
+from colonnade.methods.admm.secure.claims import cohort_promise
 from colonnade.simulate.admm.run import Dealt, Judged, found, judged
 from colonnade.simulate.run import Clock, Say, Show, run_job
 
@@ -60,7 +61,12 @@ def run_clients(
         f"{counted(clients, 'client')} at {counted(len(dealt.sites), 'host')}; plan: admm, "
         f"{counted(spec.rounds, 'round')} of {spec.sampled}; each answers at most {most}"
     )
-    federation = found(folder, dealt, cap_units=spec.max_units, drop_out=setup.drop_out)
+    delta, secure = delta_of(setup.options, clients), bool(spec.maskers)
+    if secure:
+        say(cohort_promise(spec, delta))
+    federation = found(
+        folder, dealt, cap_units=spec.max_units, drop_out=setup.drop_out, cohort=secure
+    )
     clock.mark("prepared")
     outcome = run_job(
         federation,
@@ -69,7 +75,7 @@ def run_clients(
             offers,
             target=setup.target,
             name=f"simulated {setup.target} over clients",
-            delta=delta_of(setup.options, clients),
+            delta=delta,
             round_timeout_s=_ROUND_S,
             timeout_s=_OPEN_S,
         ),

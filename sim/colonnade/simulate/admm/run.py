@@ -124,10 +124,13 @@ def found(
     cap_units: int,
     drop_out: float = 0.0,
     host_settings: Mapping[str, int] | None = None,
+    cohort: bool = False,
 ) -> Federation:
     """Make the federation on disk; every client's cap is exactly what the job may cost it."""
     settings = {"drop_out_percent": round(100 * drop_out), **(host_settings or {})}
-    return create_federation(folder, dealt.sites, cap_units=cap_units, party_settings=settings)
+    return create_federation(
+        folder, dealt.sites, cap_units=cap_units, party_settings=settings, cohort=cohort
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +196,7 @@ def judged(report: Mapping[str, Any], spec: AdmmSpec, dealt: Dealt, *, seed: int
 
 
 def _central_is(report: Mapping[str, Any]) -> str:
-    """Say what the private reference promises to whom."""
+    """Describe what the private reference promises to whom."""
     promised = report["clients"]["local"]["promised"]["epsilon"]
     return (
         "Private, all data in one place: the same algorithm at one trusted place that sees all rows"

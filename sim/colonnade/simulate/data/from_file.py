@@ -144,7 +144,7 @@ def _clients(path: Path, found: dict[str, AnyArray], name: str) -> IntArray:
 
 
 def _there(columns: Collection[str], skipped: Sequence[str]) -> str:
-    """Say which columns there are, unless they are a first row that nobody named."""
+    """Describe which columns there are, unless they are a first row that nobody named."""
     if any(is_number(name) for name in (*columns, *skipped)):
         return "its first line has numbers, so add a header line that names the columns"
     texts = f", and without numbers {listed(skipped)}" if skipped else ""
@@ -164,7 +164,7 @@ def deal_columns(table: FileTable, parties: Sequence[str]) -> dict[str, list[str
 def sites_from(
     table: FileTable, parties: Mapping[str, Sequence[str]], *, owner: str | None
 ) -> list[Site]:
-    """Give each party the columns named for it; ``owner`` alone has the label, if given."""
+    """Assign each party the columns named for it; ``owner`` alone has the label, if given."""
     known, given = {column.name: column for column in table.features}, set[str]()
     sites = []
     for party, names in parties.items():

@@ -21,16 +21,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "plan, approve, fit and score, with real processes, and write a report."
     )
     parser.add_argument(
-        "--epsilon", type=float, default=3.0, help="of the job and its evaluation; default 3"
+        "--epsilon", type=float, default=6.0, help="of the job and its evaluation; default 6"
     )
-    parser.add_argument("--people", type=int, default=9000, help="in all; default 9000")
+    parser.add_argument("--people", type=int, default=12_000, help="in all; default 12000")
     parser.add_argument("--seed", type=int, default=0, help="of the made-up people")
     parser.add_argument("--out", type=Path, default=Path("runs"), help="default runs")
     parser.add_argument("--keep", type=Path, help="keep the organizations' folders here")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Tell the story."""
+    """Run the demonstration."""
     if not 0.1 <= arguments.epsilon <= 20.0:
         raise BadInput("--epsilon: between 0.1 and 20")
     if not _MIN_PEOPLE <= arguments.people <= _MAX_PEOPLE:

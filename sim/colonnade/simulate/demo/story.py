@@ -1,25 +1,37 @@
 """The steps of the story; each types the commands of the tutorial and says what came of it."""
 
 import csv
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from colonnade.cli.align.show import summary_lines
+from colonnade.cli.telling import (
+    align_lines,
+    evaluation_lines,
+    fit_lines,
+    plan_lines,
+    score_lines,
+    the_only_other,
+    unscored_lines,
+)
 from colonnade.client import Client, JobReport
 from colonnade.core.errors import JobEnded
-from colonnade.ledger.receipts import key_to_pem
 from colonnade.ledger.storage.snapshot import read_snapshot
 from colonnade.party.config import load_config
 from colonnade.party.officer.case import sentences
 from colonnade.party.officer.reading import case_of
-from colonnade.report.text import size
 from colonnade.simulate.demo.places import STUDY, Study
+from colonnade.simulate.demo.policies import (
+    COORDINATOR,
+    EVALUATION,
+    OFFICER,
+    RECEIVER,
+    appoint,
+    take_up,
+)
 from colonnade.simulate.demo.tables import (
     ID_COLUMNS,
     LABEL,
@@ -29,27 +41,14 @@ from colonnade.simulate.demo.tables import (
     write_tables,
 )
 from colonnade.simulate.demo.typing_desk import typed
-from colonnade.simulate.federation import HUB, free_port
+from colonnade.simulate.federation import free_port
 from colonnade.simulate.inprocess.vertical import auc
 from colonnade.simulate.prediction import write_grants
 from colonnade.simulate.processes import Processes
 
 PURPOSE = "readmission study"
-OFFICER = "officer.pem"
-RECEIVER = "hospital"
 _SCORED = 300
-_HUB = f"spiffe://{STUDY}/coordinator/{HUB}"
-_EVALUATION, _FOR_EVALUATION = "evaluation", 0.4  # part of epsilon
-_ALLOW_EVALUATION = f"""
-[[allow]]
-coordinator = "{_HUB}"
-kinds = ["evaluation"]
-features = ["*"]
-label = true
-max_epsilon = 20.0
-delta = 1e-6
-max_rounds = 10
-"""
+_FOR_EVALUATION = 0.4  # part of epsilon
 
 
 @dataclass(slots=True)
@@ -73,35 +72,42 @@ class Story:
     found: dict[str, Any] = field(default_factory=dict)
 
     def tell(self) -> dict[str, Any]:
-        """Tell all of it; return what every step found."""
+        """Run all steps; return what every step found."""
         people = make_people(self.n_people, self.seed)
         listed = write_tables(self.folder, people, self.seed)
         self._files(listed)
         study = self._enrol()
-        with self._running(study) as client:
-            self._align(client)
-        self._ingest(study)
-        with self._running(study) as client:
-            job = self._ask(client, study)
-            self._approve(client, study, job)
-            self._fit(client, job)
-        for purpose in (PURPOSE, _EVALUATION):
-            write_grants(study, _HUB, job, RECEIVER, purpose)
-        with self._running(study) as client:
-            report = self._evaluate(client, study, job)
-            self._score(study, job, people, listed[RECEIVER][:_SCORED].tolist())
-        self.found["folder"] = str(report.write(self.out / job[:12]))
-        return self.found
-
-    @contextmanager
-    def _running(self, study: Study) -> Iterator[Client]:
         with (
             Processes(study, self.folder / "logs") as processes,
             processes.blamed(),
             processes.client() as client,
         ):
             processes.wait_for_parties(client)
-            yield client
+            self._align(client)
+            processes.stop_parties()  # a party has one table as long as it runs
+            self._ingest(study)
+            processes.start_parties()
+            processes.wait_for_parties(client)
+            job = self._ask(client, study)
+            self._approve(client, study, job)
+            report = self._fit(client, job)
+            for purpose in (PURPOSE, EVALUATION):
+                write_grants(study, COORDINATOR, job, RECEIVER, purpose)
+            take_up(processes, study, client)
+            asked = listed[RECEIVER][:_SCORED].tolist()
+            if self.hides_parts(report):
+                report = self._evaluate(client, study, job)
+                self._score(study, job, people, asked)
+        self.found["folder"] = str(report.write(self.out / job[:12]))
+        return self.found
+
+    def hides_parts(self, report: JobReport) -> bool:
+        """Return whether the model uses columns of two others; if not, say why nobody is scored."""
+        alone = the_only_other(report.document, RECEIVER)
+        if alone is None:
+            return True
+        self.say("Nobody is scored", unscored_lines(alone, RECEIVER))
+        return False
 
     def _files(self, listed: dict[str, Any]) -> None:
         self.say(
@@ -120,6 +126,7 @@ class Story:
             typed(
                 *("party", "new", party, "--federation", STUDY, "--coordinator", study.address),
                 *("--data", self.folder / f"{party}.csv", "--id", ID_COLUMNS[party], *label),
+                *("--id-rule", "digits-only"),
                 *("--folder", self.folder / party),
             )
             complete_schema(self.folder / party / "schema.toml")
@@ -133,7 +140,7 @@ class Story:
                 *("party", "join", self.folder / STUDY / "approved" / f"{party}.pem"),
                 *("--folder", self.folder / party, "--epsilon", 4 * self.epsilon),
             )
-        self._appoint(study)
+        appoint(study, self.epsilon)
         self.say(
             "Enrol",
             [
@@ -145,40 +152,14 @@ class Story:
         )
         return study
 
-    def _appoint(self, study: Study) -> None:
-        """Give the hospital an officer who decides on its jobs."""
-        home = self.folder / RECEIVER
-        (home / OFFICER).write_bytes(key_to_pem(Ed25519PrivateKey.generate()))
-        typed(
-            *("ledger", "approvers", study.ledger(RECEIVER).folder, "--add", home / OFFICER),
-            *("--reason", "decides on jobs"),
-        )
-        for party in study.parties:
-            path = self.folder / party / "policy.toml"
-            text = path.read_text("utf-8")
-            text = text.replace("max_epsilon = 1.0", f"max_epsilon = {2 * self.epsilon}", 1)
-            if party == RECEIVER:
-                text = text.replace("\n[[allow]]\n", '\n[[allow]]\napprove = "ask"\n', 1)
-                text += _ALLOW_EVALUATION
-            path.write_text(text, "utf-8")
-
     def _align(self, client: Client) -> None:
         credentials = self.folder / STUDY / "operator"
-        asked = typed(
-            *("align", "submit", "--credentials", credentials, "--id", "digits-only", "--watch")
-        )
+        asked = typed("align", "submit", "--credentials", credentials, "--watch")
         report = client.report(asked["job_id"]).document
         sent = report["uplink"]["payload_bytes"]
         rows = report["alignment"]["kept"]
         self.found["alignment"] = {"rows": rows, "payload_bytes": sent}
-        self.say(
-            "Align: one order of people, and nobody sees a list",
-            [
-                *(line.strip() for line in summary_lines(report)[:5]),
-                f"what left: {size(sent)} of blinded points, predicted to the byte",
-                "cost: epsilon 1 of membership at each party, beside the caps",
-            ],
-        )
+        self.say("Align: one order of people, and nobody sees a list", align_lines(report))
 
     def _ingest(self, study: Study) -> None:
         for party in study.parties:
@@ -191,15 +172,8 @@ class Story:
             *("--evaluate", _FOR_EVALUATION * self.epsilon),
         )
         job = str(asked["job_id"])
-        plan = client.show(job).job
-        self.say(
-            "Plan and ask",
-            [
-                f"method {plan.kind}, {plan.rounds} rounds, planned from public numbers alone",
-                f"at most epsilon {self.epsilon:g} for one person at all three together",
-                f"job {job[:12]} waits for the hospital's officer; nothing is set aside there",
-            ],
-        )
+        plan = client.plan(client.show(job).spec).description
+        self.say("Plan and ask", plan_lines(job, plan, self.epsilon, RECEIVER))
         return job
 
     def _approve(self, client: Client, study: Study, job: str) -> None:
@@ -218,7 +192,7 @@ class Story:
             "Approve", [*sentences(case)[:5], "the officer signs; the decision is in the ledger"]
         )
 
-    def _fit(self, client: Client, job: str) -> None:
+    def _fit(self, client: Client, job: str) -> JobReport:
         client.wait(job)
         report = client.report(job)
         uplink, joint = report["uplink"], report["privacy"]["joint"]
@@ -229,25 +203,12 @@ class Story:
             "payload_bytes": uplink["payload_bytes"],
             "predicted_bytes": uplink["predicted_bytes"],
         }
-        # For one standard deviation, as releases tell it; none is told of a level nobody has.
-        effects = [each for each in report["per_deviation"]["features"] if each["deviation"]]
-        largest = sorted(effects, key=lambda each: -abs(each["coef"]))[:4]
-        names = ", ".join(f"{each['name']} ({each['party']})" for each in largest if each["coef"])
-        self.say(
-            "Fit",
-            [
-                f"spent: epsilon {joint['spent']['epsilon']:.3f} for one person at all three",
-                f"what left: {size(uplink['payload_bytes'])} of noisy integers, as predicted",
-                f"what goes with {LABEL} most: {names or 'nothing that stands out of the noise'}",
-            ],
-        )
+        self.say("Fit", fit_lines(report.document, LABEL))
+        return report
 
     def _evaluate(self, client: Client, study: Study, job: str) -> JobReport:
         """Measure the model on people who were kept out of the fit."""
-        typed(
-            *("job", "evaluate", job, "--credentials", study.operator_credentials),
-            *("--epsilon", _FOR_EVALUATION * self.epsilon),
-        )
+        typed("job", "evaluate", job, "--credentials", study.operator_credentials)
         report = client.report(job)
         told = report["evaluation"]
         self.found["evaluation"] = {
@@ -255,10 +216,7 @@ class Story:
         }
         self.say(
             "Evaluate on people who were kept out of the fit",
-            [
-                f"{told['metric'].upper()} {told['value']:.3f}, give or take {told['error']:.3f}",
-                f"a noisy histogram left the hospital; it costs epsilon {told['epsilon']:.3f}",
-            ],
+            evaluation_lines(told, RECEIVER),
         )
         return report
 
@@ -284,8 +242,7 @@ class Story:
         self.say(
             "Score people without a joined table",
             [
-                f"the hospital asked for {len(scored)} of its patients and alone got the scores",
-                "each organization masked its own part; no differential privacy, by explicit grant",
+                *score_lines(len(scored), RECEIVER),
                 f"AUC of these scores {quality:.3f} (simulation only: people who were fitted too)",
             ],
         )

@@ -7,7 +7,7 @@ job's bounds, as `predict` does.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,22 +35,43 @@ NONPRIVATE_IS = (
 )
 
 
-def scored(
-    job: Job, path: Sequence[Mapping[str, Any]], divided: Divided, *, seed: int
-) -> dict[str, Any]:
-    """Return the quality of a job's iterates beside that of its references."""
+@dataclass(frozen=True, slots=True)
+class References:
+    """Scores of what a job is compared with: they need no model, only the job's bounds."""
+
+    central: float
+    nonprivate: float
+
+
+def reference_scores(job: Job, divided: Divided, *, seed: int) -> References:
+    """Fit and score the references, which may be done while the job runs."""
     loss, seen = job.method.loss, joined(divided.fitted, job)
     rows = seen if divided.held_out is None else joined(divided.held_out, job)
-    label = _label(divided.scored)
-
-    def score(model: Model) -> float:
-        bounds = job.label_bounds
-        return _score(label, bounds.middle + bounds.half_width * model.predict(rows), loss)
-
-    units = sum(job.max_units(member.party) for member in job.members)
+    units = sum(job.method.max_units(member.party) for member in job.members)
     central = central_reference(seen, loss=loss, rho_units=units, seed=seed)
+    return References(
+        _model_score(job, central, rows, divided),
+        _score(_label(divided.scored), _nonprivate(job, divided, seed=seed), loss),
+    )
+
+
+def _model_score(job: Job, model: Model, rows: Data, divided: Divided) -> float:
+    bounds = job.label_bounds
+    predicted = bounds.middle + bounds.half_width * model.predict(rows)
+    return _score(_label(divided.scored), predicted, job.method.loss)
+
+
+def scored(
+    job: Job,
+    path: Sequence[Mapping[str, Any]],
+    divided: Divided,
+    *,
+    references: References | None,
+) -> dict[str, Any]:
+    """Return the quality of a job's iterates beside that of its references, if there are any."""
+    loss, rows, label = job.method.loss, joined(divided.scored, job), _label(divided.scored)
     models = [_model(job, point) for point in path]
-    by_round = [score(model) for model in models]
+    by_round = [_model_score(job, model, rows, divided) for model in models]
     found = {
         "simulation_only": True,
         "note": NOTE,
@@ -58,11 +79,11 @@ def scored(
         "n_rows": label.size,
         "metric": "auc" if loss is Loss.LOGISTIC else "r2",
         "ours": by_round[-1],
-        "nonprivate": _score(label, _nonprivate(job, divided, seed=seed), loss),
-        "central": score(central),
+        "nonprivate": None if references is None else references.nonprivate,
+        "central": None if references is None else references.central,
         "by_round": by_round,
-        "central_is": CENTRAL_IS,
-        "nonprivate_is": NONPRIVATE_IS,
+        "central_is": "" if references is None else CENTRAL_IS,
+        "nonprivate_is": "" if references is None else NONPRIVATE_IS,
     }
     if loss is Loss.LOGISTIC:
         positive = label > job.label_bounds.middle

@@ -5,6 +5,7 @@ import numpy as np
 from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.gate import Gate
 from colonnade.methods.sealed.ring import Ring, seal_ring
+from colonnade.methods.sealed.solver.steps import SealedSolver, SealedState
 from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.party.data.columns import HeldColumns
 from colonnade.party.methods.sealed import SealedParty
@@ -13,7 +14,6 @@ from colonnade.party.methods.sealed_peers import Peers
 from colonnade.privacy.accounting import MAX_UNITS
 from colonnade.privacy.ring_noise import HOSTILE
 from colonnade.privacy.sampling import NoiseSource
-from colonnade.server.methods.sealed.steps import SealedSolver, SealedState
 from colonnade.simulate.inprocess.vertical import Data, Model
 
 

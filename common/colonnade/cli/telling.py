@@ -1,0 +1,79 @@
+"""A few plain lines on each step of a study: what came of it, what it cost, what left.
+
+`colonnade demo` and the simulation in containers print these; all is read from public documents.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from colonnade.cli.align.show import summary_lines
+from colonnade.report.text import size
+
+
+def align_lines(report: dict[str, Any]) -> list[str]:
+    """Describe a finished alignment from its report."""
+    left = size(report["uplink"]["payload_bytes"])
+    return [
+        *(line.strip() for line in summary_lines(report)[:5]),
+        f"what left: {left} of blinded points, predicted to the byte",
+        "cost: epsilon 1 of membership at each party, beside the caps",
+    ]
+
+
+def plan_lines(job: str, plan: Mapping[str, Any], epsilon: float, approver: str) -> list[str]:
+    """Describe a job that was just submitted, with an evaluation, and waits for ``approver``."""
+    told = plan["evaluation"]
+    return [
+        f"method {plan['method']}, {plan['rounds']} rounds, planned from public numbers alone",
+        f"at most epsilon {epsilon:g} for one person at all three together",
+        f"{told['epsilon']:.2g} of it for an evaluation, to {told['expected_error']:.2g}",
+        f"job {job[:12]} waits for the {approver}'s officer; nothing is set aside there",
+    ]
+
+
+def fit_lines(report: Mapping[str, Any], label: str) -> list[str]:
+    """Describe a finished job: what was spent, what left, what matters."""
+    uplink, joint = report["uplink"], report["privacy"]["joint"]
+    # For one standard deviation, as releases tell it; none is told of a level nobody has.
+    effects = [each for each in report["per_deviation"]["features"] if each["deviation"]]
+    largest = sorted(effects, key=lambda each: -abs(each["coef"]))[:4]
+    names = ", ".join(f"{each['name']} ({each['party']})" for each in largest if each["coef"])
+    return [
+        f"spent: epsilon {joint['spent']['epsilon']:.3f} for one person at all three",
+        f"what left: {size(uplink['payload_bytes'])} of noisy integers, as predicted",
+        f"what goes with {label} most: {names or 'nothing that stands out of the noise'}",
+    ]
+
+
+def evaluation_lines(told: Mapping[str, Any], party: str) -> list[str]:
+    """Describe an evaluation that ``party`` released."""
+    return [
+        f"{told['metric'].upper()} {told['value']:.3f}, give or take {told['error']:.3f}",
+        f"a noisy histogram left the {party}; epsilon {told['epsilon']:.3f} was set aside",
+    ]
+
+
+def score_lines(count: int, party: str) -> list[str]:
+    """Describe a prediction that ``party`` received."""
+    return [
+        f"the {party} asked for {count} of its patients and alone got the scores",
+        "each organization masked its own part; no differential privacy, by explicit grant",
+    ]
+
+
+def the_only_other(report: Mapping[str, Any], receiver: str) -> str | None:
+    """Return the one party besides the receiver whose columns a model uses; None if not one.
+
+    A score would show its part, so every party refuses to score people by such a model.
+    """
+    used = {each["party"] for each in report["model"]["features"] if each["coef_scaled"]}
+    others = used - {receiver}
+    return next(iter(others)) if len(others) == 1 else None
+
+
+def unscored_lines(alone: str, receiver: str) -> list[str]:
+    """Say why nobody is scored by a model of `the_only_other`."""
+    return [
+        f"the model uses columns of the {alone} alone besides the {receiver}'s, so that a",
+        f"score would show the {alone}'s part: every party refuses; try another seed",
+    ]

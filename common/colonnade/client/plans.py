@@ -1,0 +1,67 @@
+"""A job as it is asked for: by whom, for what purpose, and what it would do and cost."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from colonnade.client.align_builder import people_told
+from colonnade.client.builder import knows_presence
+from colonnade.client.description import describe
+from colonnade.client.results import JobDetails, JobPlan
+from colonnade.client.views import PartyOffer
+from colonnade.core.errors import BadInput
+from colonnade.methods.alignment.codec import run_name
+from colonnade.methods.alignment.job_spec import AlignmentJobSpec
+from colonnade.methods.alignment.spec import AlignmentSpec
+from colonnade.methods.job import Job
+from colonnade.wire.jobspec import job_from_bytes, job_to_bytes
+
+
+def planned(
+    job: Job | bytes,
+    offers: Sequence[PartyOffer],
+    *,
+    asks: str,
+    purpose: str = "",
+    people: Mapping[tuple[str, ...], int] | None = None,
+) -> JobPlan:
+    """Return what a job would do and cost; bytes are taken as they are."""
+    spec = specification(job, asks=asks, purpose=purpose)
+    return JobPlan(spec, describe(job_from_bytes(spec), offers, people))
+
+
+def specification(job: Job | bytes, *, asks: str, purpose: str = "") -> bytes:
+    """Return the bytes of a job that says who asks and, if it is given, for what purpose."""
+    if isinstance(job, bytes):
+        return job
+    try:
+        told = replace(
+            job, purpose=(purpose or job.purpose).strip(), requested_by=asks or job.requested_by
+        )
+    except ValueError as error:
+        raise BadInput(f"no such job: {error}") from None
+    return job_to_bytes(told)
+
+
+def alignment_named(finished: Iterable[JobDetails], name: str) -> tuple[AlignmentSpec, str]:
+    """Return the alignment whose name begins so, and its job, of jobs that have finished."""
+    for details in finished:
+        method = details.job.method
+        if isinstance(method, AlignmentJobSpec):
+            spec = method.alignment
+            if run_name(spec).hex().startswith(name):
+                return spec, details.view.job_id
+    raise BadInput(f"the coordinator has finished no alignment {name[:12]!r}")
+
+
+def people_in_common(
+    offers: Sequence[PartyOffer],
+    alignment: Callable[[str], tuple[AlignmentSpec, dict[str, Any]]],
+) -> dict[tuple[str, ...], int]:
+    """Return how many people parties have in common, as the alignment of their rows told."""
+    orders = {offer.alignment for offer in offers if knows_presence(offer.alignment)}
+    for name in sorted(orders):
+        with suppress(BadInput):  # one that this coordinator never ran
+            return people_told(alignment(name)[1])
+    return {}
