@@ -41,6 +41,9 @@ def test_a_model_is_measured_on_people_who_were_kept_out_of_its_fit(
     with Processes(made, tmp_path / "logs") as running, running.client() as client:
         running.wait_for_parties(client)
         assert main(["job", "evaluate", job, "--epsilon", "1", "--json"]) == 0
+        # Whatever the verb, the job says who asks: caps by operator count on it.
+        asked_by = {client.show(view.job_id).job.requested_by for view in client.jobs()}
+        assert asked_by == {"spiffe://simulation/operator/analyst"}
         report = client.report(job)
         found = report["evaluation"]
     assert (found["metric"], found["party"]) == ("auc", "hospital")

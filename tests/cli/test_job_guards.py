@@ -112,7 +112,7 @@ def test_a_party_that_enrolled_and_never_came_is_missed(tmp_path: Path) -> None:
     async def run() -> None:
         async with everyone(made, names, tmp_path) as (hub, _):
             bank = PartyRow("bank", bytes(16), bytes(32))
-            await hub.serving.worker.do(lambda: hub.serving.engine._put_party(bank))
+            await hub.serving.worker.do(lambda: hub.serving.engine.parties.put(bank))
             await asyncio.to_thread(missed, hub.address)
 
     asyncio.run(run())

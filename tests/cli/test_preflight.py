@@ -11,7 +11,7 @@ import pytest
 from colonnade.cli.main import main
 from colonnade.core.fixedpoint import Bounds
 from colonnade.data.table import COARSE_NAME, Table
-from colonnade.party import pacing
+from colonnade.party.vault import pacing
 from colonnade.pki.authority import CERTIFICATE
 from colonnade.simulate.federation import Federation, create_federation
 from colonnade.simulate.sites import Column, Site

@@ -13,6 +13,7 @@ from colonnade.core.errors import BadInput, BudgetExceeded
 from colonnade.core.fixedpoint import Bounds
 from colonnade.methods.base import MAX_TASK_ENTRIES
 from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec
+from colonnade.methods.holdout import rows_fitted
 from colonnade.methods.moments.spec import MomentsSpec
 from colonnade.methods.problem import Labels, Loss
 from colonnade.privacy.accounting import rho_of, units_down
@@ -132,6 +133,18 @@ def test_what_cannot_be_done_is_said_in_one_line() -> None:
     with pytest.raises(BadArgument) as refused:
         build_job(bare, JobOptions(label_owner="laboratory"), target="cost")
     assert refused.value.parameter == "label_owner"
+
+
+def test_people_in_common_are_counted_among_the_rows_that_are_fitted() -> None:
+    # An alignment counts over all rows; sums and the counts that divide them leave out the same.
+    people = {("hospital",): 18_000, ("laboratory",): 16_000, ("hospital", "laboratory"): 14_000}
+    aligned = offers(alignment="ab" * 32)
+    options = JobOptions(method="moments", keep_out=0.25)
+    job = build_job(aligned, options, target="cost", people=people)
+    assert isinstance(job.method, MomentsSpec)
+    fitted = rows_fitted(N_ROWS, 250)
+    assert job.method.n_rows == fitted < N_ROWS
+    assert job.method.overlap == (14_000 * fitted // N_ROWS,)
 
 
 def test_the_only_party_with_the_label_owns_it() -> None:

@@ -13,6 +13,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from colonnade.console.guard import MAX_FORM_BYTES, SESSION_S, Door, Guard, read_form
+from colonnade.console.live import Changes
 from colonnade.console.serve import open_socket
 from colonnade.core.errors import BadInput
 
@@ -26,14 +27,15 @@ class Site:
     done: list[str] = field(default_factory=list)
 
     def ask(
-        self, method: str, path: str, *, body: str = "", **headers: str
+        self, method: str, path: str, *, body: str = "", outside: bool = False, **headers: str
     ) -> http.client.HTTPResponse:
         host, port = self.door.authority.split(":")
         connection = http.client.HTTPConnection(host, int(port), timeout=30)
         named = {"Host": self.door.authority} | {
             name.replace("_", "-"): value for name, value in headers.items()
         }
-        connection.request(method, path, body or None, named)
+        where = path if outside else self.door.prefix + path
+        connection.request(method, where, body or None, named)
         answer = connection.getresponse()
         answer.text = answer.read().decode()  # type: ignore[attr-defined]
         connection.close()
@@ -41,8 +43,8 @@ class Site:
 
     def enter(self) -> str:
         """Use the address that the terminal prints; return the cookie."""
-        answer = self.ask("GET", self.door.link.removeprefix(self.door.origin))
-        assert (answer.status, answer.getheader("Location")) == (303, "/")
+        answer = self.ask("GET", self.door.link.removeprefix(self.door.origin), outside=True)
+        assert (answer.status, answer.getheader("Location")) == (303, f"{self.door.prefix}/")
         return (answer.getheader("Set-Cookie") or "").partition(";")[0]
 
     def token(self, cookie: str) -> str:
@@ -65,20 +67,31 @@ def site() -> Iterator[Site]:
             return PlainTextResponse("no", 403)
         return PlainTextResponse("done")
 
-    app = Starlette(routes=[Route("/", page), Route("/do", do, methods=["POST"])])
+    async def shown() -> str:
+        return "the same"
+
+    changes = Changes(shown)
+    routes = [
+        Route("/", page),
+        Route("/do", do, methods=["POST"]),
+        Route("/events", changes.events),
+    ]
+    app = Starlette(routes=routes)
     app.add_middleware(Guard, door=found.door, ended=lambda: "closed")
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     yield found
+    changes.stopping.set()
     server.should_exit = True
     thread.join(30)
 
 
 def post(site: Site, cookie: str, token: str, **headers: str) -> int:
     named = {"Cookie": cookie, "Origin": site.door.origin} | headers
-    named = {name: value for name, value in named.items() if value}
-    return site.ask("POST", "/do", body=f"what=approve&form_token={token}", **named).status
+    kept = {name: value for name, value in named.items() if value}
+    body = f"what=approve&form_token={token}"
+    return site.ask("POST", "/do", body=body, outside=False, **kept).status
 
 
 def test_nobody_gets_in_without_the_token_and_it_works_once(site: Site) -> None:
@@ -86,17 +99,47 @@ def test_nobody_gets_in_without_the_token_and_it_works_once(site: Site) -> None:
     assert site.ask("GET", "/enter?token=guess").status == 401
     first = site.enter()
     assert site.ask("GET", "/", Cookie=first).status == 200
-    again = site.ask("GET", site.door.link.removeprefix(site.door.origin))
+    again = site.ask("GET", site.door.link.removeprefix(site.door.origin), outside=True)
     assert (again.status, again.getheader("Set-Cookie")) == (401, None)
     assert site.ask("GET", "/enter?token=").status == 401  # the token is used up, not empty
 
 
 def test_the_cookie_is_for_this_console_and_no_script(site: Site) -> None:
-    answer = site.ask("GET", site.door.link.removeprefix(site.door.origin))
+    answer = site.ask("GET", site.door.link.removeprefix(site.door.origin), outside=True)
     said = (answer.getheader("Set-Cookie") or "").lower()
     assert "httponly" in said
     assert "samesite=strict" in said
     assert site.door.authority.rpartition(":")[2] in said.partition("=")[0]
+
+
+def test_the_cookie_goes_to_no_other_program_of_the_machine(site: Site) -> None:
+    # Browsers send a host's cookies to all its ports; the path is what they compare.
+    answer = site.ask("GET", site.door.link.removeprefix(site.door.origin), outside=True)
+    paths = [each for each in (answer.getheader("Set-Cookie") or "").split("; ") if "Path=" in each]
+    assert paths == [f"Path={site.door.prefix}"]
+    assert len(site.door.prefix) >= 24
+    assert Door(site.door.authority).prefix != site.door.prefix  # nobody can know it
+    cookie = site.door.cookie
+    for path in ("/", "/enter", "/assets/ui.js", f"{site.door.prefix}x/"):
+        assert site.ask("GET", path, outside=True, Cookie=f"{cookie}=x").status == 404
+
+
+@pytest.mark.parametrize("how", ["expires", "is left"])
+def test_a_stream_of_events_ends_with_its_session(site: Site, how: str) -> None:
+    cookie = site.enter()
+    host, port = site.door.authority.split(":")
+    stream = http.client.HTTPConnection(host, int(port), timeout=20)
+    stream.request("GET", f"{site.door.prefix}/events", None, {"Cookie": cookie})
+    answer = stream.getresponse()
+    assert answer.status == 200
+    assert answer.readline() == b"retry: 2000\n"
+    if how == "expires":
+        site.now[0] = SESSION_S
+    else:
+        assert site.ask("POST", "/leave", Cookie=cookie, Origin=site.door.origin).status == 200
+        assert site.ask("GET", "/", Cookie=cookie).status == 401
+    assert (answer.readline(), answer.readline()) == (b"\n", b"")  # the end, and no further beat
+    stream.close()
 
 
 def test_a_session_ends_after_an_hour(site: Site) -> None:

@@ -58,6 +58,14 @@ def test_the_plot_is_as_high_as_the_share_of_the_cap() -> None:
     assert budget_plot([], 100, 1.0) is None
 
 
+def test_charges_to_the_account_of_the_people_are_told_in_words() -> None:
+    joined = in_words(parsed([line(type="joined", reason="one cap")])[0])
+    assert joined.what == "Joined the account of the people: one cap"
+    paid = parsed([line(type="person", job="a" * 64, units=3, wasted=wasted) for wasted in (0, 1)])
+    assert [in_words(each).units for each in paid] == [3, 3]
+    assert "in vain" in in_words(paid[1]).what
+
+
 def test_an_entry_of_a_kind_that_nobody_described_is_still_listed() -> None:
     assert in_words(parsed([line(type="some-new-kind")])[0]).what == "Some new kind"
 
@@ -210,7 +218,7 @@ def test_two_officers_at_once_and_one_without_a_key(
         assert "somebody else decided" in other.run("document.querySelector('main').textContent")
         other.open(nobody)
         other.open(f"{nobody.partition('/enter')[0]}/jobs/{job}")
-        assert other.run("document.querySelector('form') === null") is True
+        assert other.run("document.querySelector('main form') === null") is True
         until(page, "true")
         ended = [view.state for view in client.watch(job)][-1]
     assert ended == "failed"

@@ -25,10 +25,13 @@ from colonnade.ledger import ledger as ledger_module
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.gate import Step, int64_bytes
 from colonnade.ledger.ledger import Ledger
+from colonnade.ledger.rules import releases as releases_module
+from colonnade.ledger.rules.fold import apply_line
 from colonnade.ledger.state import Head, LedgerState
 from colonnade.ledger.storage import sqlite as storage_module
 from colonnade.ledger.storage.base import Storage
 from colonnade.ledger.storage.mirror import HeadMirror
+from colonnade.ledger.writing import journal as journal_module
 from colonnade.privacy.sampling import OsNoise
 
 NOTHING = Counters()
@@ -223,7 +226,8 @@ def test_kills_catch_a_wrong_order(tmp_path: Path, mutant: object, caught_by: se
 
 def test_kills_catch_a_second_charge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Without the rule and the constraint a retry after a crash pays again.
-    monkeypatch.setattr(LedgerState, "check_charge", lambda *_, **__: True)
+    for module in (ledger_module, releases_module):
+        monkeypatch.setattr(module, "check_charge", lambda *_, **__: True)
     monkeypatch.setattr(drafts_module, "_idempotency_key", lambda *_: None)
     counters, _ = run_kills(tmp_path, 60)
     assert counters.double_spent > 0
@@ -241,7 +245,7 @@ def test_power_cuts_catch_a_lost_release_when_the_mirror_is_not_checked(
 ) -> None:
     # With NORMAL and a blind start, what was sent is gone and would be drawn again.
     unsync_commits(monkeypatch)
-    monkeypatch.setattr(ledger_module, "load_state", _load_blindly)
+    monkeypatch.setattr(journal_module, "load_state", _load_blindly)
     counters = run_images(tmp_path, 100)
     assert counters.re_drawn > 0
     assert counters.under_counted > 0
@@ -251,14 +255,14 @@ def test_power_cuts_catch_a_lost_release_when_the_mirror_is_not_checked(
 def _load_blindly(storage: Storage) -> LedgerState:
     state = LedgerState()
     for _, line, _ in storage.rows():
-        state.apply(line)
+        apply_line(state, line)
     return state
 
 
 def test_corruptions_catch_a_start_without_chain_and_mirror(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger_module, "load_state", _load_blindly)
+    monkeypatch.setattr(journal_module, "load_state", _load_blindly)
     counters, _ = run_corruptions(tmp_path, 300)
     assert counters.opened_with_more_budget > 0
     assert counters.re_drawn > 0
@@ -295,7 +299,7 @@ def test_failed_operations_catch_a_mirror_whose_errors_are_swallowed(
 def test_failed_operations_catch_a_ledger_that_does_not_stop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger_module.Ledger, "_check_alive", lambda _: None)
+    monkeypatch.setattr(journal_module.Journal, "check_alive", lambda _: None)
     counters, _ = run_operation_faults(tmp_path, ways=["sync failed"])
     assert counters.under_counted > 0
 

@@ -11,7 +11,7 @@ from colonnade.core.fixedpoint import GRID, quantise
 from colonnade.data.encoding import Encoding
 from colonnade.data.kinds import UNKNOWN, Bool, Category, Date, Kind, Number, Ordinal
 from colonnade.data.schema import parse_schema
-from colonnade.party.data.ingest import encoded
+from colonnade.party.data.quantising import encoded
 
 WARD = Category(("north", "south", "NA"), other="rest", baseline="south")
 NAN = math.nan

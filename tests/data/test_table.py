@@ -259,3 +259,43 @@ def test_strided_columns_are_written_in_order(tmp_path: Path) -> None:
     assert not block[0].flags.c_contiguous
     write(tmp_path / "t", block)
     assert (Table.open(tmp_path / "t").columns == values()[:2]).all()
+
+
+def test_parts_in_any_order_make_the_same_file(tmp_path: Path) -> None:
+    block = values()
+    write(tmp_path / "t", block)
+    with TableWriter(tmp_path / "u", header()) as writer:
+        for place in (2, 0, 1):
+            writer.put(place, 10, block[place][10:])
+            writer.put(place, 0, block[place][:10])
+        writer.seal()
+        writer.publish()
+    assert (tmp_path / "u").read_bytes() == (tmp_path / "t").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("place", "first", "column"),
+    [
+        (3, 0, np.zeros(2, np.int16)),
+        (0, N_ROWS - 1, np.zeros(2, np.int16)),
+        (0, -1, np.zeros(2, np.int16)),
+        (0, 0, np.zeros(2, np.int32)),
+        (0, 0, np.full(2, GRID + 1, np.int16)),
+    ],
+)
+def test_a_part_of_other_place_type_or_range_is_refused(
+    tmp_path: Path, place: int, first: int, column: AnyArray
+) -> None:
+    with (
+        TableWriter(tmp_path / "t", header()) as writer,
+        pytest.raises(ValueError, match=r"column|grid"),
+    ):
+        writer.put(place, first, column)
+
+
+def test_a_table_that_lacks_rows_cannot_be_sealed(tmp_path: Path) -> None:
+    with TableWriter(tmp_path / "t", header()) as writer:
+        for place, column in enumerate(values()):
+            writer.put(place, 0, column[: N_ROWS - (place == 1)])
+        with pytest.raises(ValueError, match="2 of 3 columns"):
+            writer.seal()

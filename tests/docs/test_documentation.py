@@ -162,3 +162,20 @@ def test_every_error_code_is_in_the_reference() -> None:
     assert len(codes) > 30
     page = (ROOT / "docs/reference/errors.md").read_text()
     assert not {code for code in codes if f"`{code}`" not in page}
+
+
+def test_every_row_of_a_table_has_the_cells_of_its_header() -> None:
+    # A row that was pasted from another table has another number of cells.
+    ragged = []
+    for page in READ:
+        width, fenced = 0, False
+        for number, line in enumerate(page.read_text("utf-8").splitlines(), 1):
+            fenced ^= line.lstrip().startswith("```")
+            if fenced or not line.lstrip().startswith("|"):
+                width = 0
+                continue
+            cells = re.sub(r"`[^`]*`|\\\|", "", line).count("|")
+            width = width or cells
+            if cells != width:
+                ragged.append(f"{page.name}:{number}")
+    assert ragged == []

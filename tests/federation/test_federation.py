@@ -35,7 +35,7 @@ from colonnade.core.errors import (
 from colonnade.methods.frank_wolfe.spec import Sampling
 from colonnade.methods.job import job_id
 from colonnade.methods.problem import Labels, Loss
-from colonnade.party.meter import CONTROL
+from colonnade.party.vault.meter import CONTROL
 from colonnade.pki.identity import Identity
 from colonnade.server.methods.registry import algorithm_of
 from colonnade.simulate.federation import FEDERATION, free_port
@@ -146,7 +146,7 @@ def test_an_operator_submits_lists_watches_shows_and_cancels(tmp_path: Path) -> 
             assert dict(offers[0].features) == dict(
                 zip(job.members[0].features, job.members[0].bounds, strict=True)
             )
-            name = client.submit(job)
+            name = client.submit(spec)
             assert name == job_id(spec) == client.submit(spec)
             views = list(client.watch(name))
             assert views[-1].state == "finished"

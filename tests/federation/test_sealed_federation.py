@@ -37,9 +37,9 @@ from colonnade.methods.problem import Problem
 from colonnade.methods.sealed.claims import ENCRYPTED, EVERYBODY, PEERS
 from colonnade.methods.sealed.plan import recommend
 from colonnade.methods.sealed.spec import SealedSpec
-from colonnade.party import runtime
 from colonnade.party.data.columns import columns_for
 from colonnade.party.sealed.policy import key_to_text
+from colonnade.party.vault import party as vault_party
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.ring_noise import HOSTILE
 from colonnade.report import write_report
@@ -220,8 +220,8 @@ def check_ledger(member: Member_, job: Job) -> None:
 def test_a_coordinator_that_dies_at_every_commit_ends_with_the_same_bits(
     made: Federation, after: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runtime, "_FIRST_WAIT_S", 0.03)
-    monkeypatch.setattr(runtime, "_LONGEST_WAIT_S", 0.2)
+    monkeypatch.setattr(vault_party, "_FIRST_WAIT_S", 0.03)
+    monkeypatch.setattr(vault_party, "_LONGEST_WAIT_S", 0.2)
     job = job_for(made, salt=1, keep=2)
     name, url, port = job_id(job_to_bytes(job)), f"sqlite:///{tmp_path}/hub.db", free_port()
 

@@ -49,4 +49,6 @@ def test_columns_of_a_table_leave_the_alignments_of_a_policy(tmp_path: Path) -> 
     policy = load_policy(path)
     spread = policy.with_columns({"ward": ["ward=a", "ward=b"]})
     assert spread.allowances[0].features == ("ward=a", "ward=b")
-    assert spread.align_people(spread.alignments[0].coordinator) == 100
+    widest = spread.widest_alignment(spread.alignments[0].coordinator)
+    assert widest is not None
+    assert widest.max_people == 100

@@ -51,7 +51,7 @@ from colonnade.methods.frank_wolfe.residual import (
 )
 from colonnade.methods.job import Job, job_id
 from colonnade.party.data.bounding.purchases import bounds_job
-from colonnade.party.vault import Vault
+from colonnade.party.vault.vault import Vault
 from colonnade.privacy.sampling import OsNoise
 from colonnade.simulate.federation import FEDERATION
 from colonnade.v1 import federation_pb2 as pb

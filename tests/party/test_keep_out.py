@@ -16,7 +16,7 @@ from colonnade.methods.holdout import held_out, rows_fitted
 from colonnade.methods.job import Job
 from colonnade.party.data.columns import ColumnCache
 from colonnade.party.data.dataset import open_dataset
-from colonnade.privacy.accounting import RHO_UNIT, units_down
+from colonnade.privacy.accounting import RHO_UNIT, rho_of, units_down
 from colonnade.v1 import job_pb2
 from colonnade.wire.jobspec import job_from_bytes, job_to_bytes
 
@@ -85,7 +85,11 @@ def test_what_is_left_for_an_evaluation_is_not_spent_on_the_fit() -> None:
         job_of(JobOptions(epsilon=1.0, evaluate=each, keep_out=0.2)) for each in (None, 0.5)
     )
     assert plain.holdout == less.holdout == 200
-    assert less.max_units(ME) < plain.max_units(ME) <= units_down(1.0)
+    whole = units_down(rho_of(1.0, plain.delta))
+    for job in (plain, less):
+        assert job.method.max_units(ME) + job.units_kept(ME) == job.max_units(ME) <= whole
+    assert less.units_kept(ME) > plain.units_kept(ME) == 0
+    assert less.method.max_units(ME) < plain.method.max_units(ME)
     for wrong in ({"evaluate": 1.0}, {"evaluate": -1.0}, {"keep_out": 0.6}, {"keep_out": -0.1}):
         with pytest.raises(BadArgument):
             job_of(JobOptions(epsilon=1.0, **wrong))  # type: ignore[arg-type]

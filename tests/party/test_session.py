@@ -6,14 +6,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import grpc
 import pytest
 
 from colonnade.core.errors import BadInput
-from colonnade.party import session
 from colonnade.party.config import TEMPLATE, load_config
-from colonnade.party.meter import Meter
-from colonnade.party.pacing import Pace, to_grid
+from colonnade.party.vault import session
+from colonnade.party.vault.meter import Meter
+from colonnade.party.vault.pacing import Pace, to_grid
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.wire.codec import Releases
 
@@ -52,7 +51,7 @@ class Stand:
 
     async def read(self) -> Any:
         if not self.takes:
-            return grpc.aio.EOF
+            return None
         self.now += 3.0
         self.asked.append(self.now)
         if len(self.asked) == 1:
@@ -62,8 +61,8 @@ class Stand:
     async def write(self, _: pb.AttachRequest) -> None:
         self.sent.append(self.now)
 
-    async def code(self) -> grpc.StatusCode:
-        return grpc.StatusCode.OK
+    async def close(self) -> None:
+        return
 
 
 def sent_after(
@@ -75,8 +74,8 @@ def sent_after(
         stand.now += seconds
 
     clock = SimpleNamespace(monotonic=lambda: stand.now, time=lambda: 1.0)
-    monkeypatch.setattr("colonnade.party.session.time", clock)
-    monkeypatch.setattr("colonnade.party.session.asyncio.sleep", sleep)
+    monkeypatch.setattr("colonnade.party.vault.session.time", clock)
+    monkeypatch.setattr("colonnade.party.vault.session.asyncio.sleep", sleep)
     meter = Meter(tmp_path / "uplink.jsonl")
     each = session._Session(stand, stand, meter, pace or Pace(GRID), None)  # type: ignore[arg-type]
     asyncio.run(each.run(""))
@@ -104,11 +103,11 @@ def test_a_party_whose_answers_exceed_its_grid_is_told_once_a_job(
     stand = Stand([5.0, 20.0, 20.5, 30.0, 90.0])
     sent_after(stand, tmp_path, monkeypatch, pace)
     assert pace.late == 3
-    (told,) = [each for each in caplog.records if each.name == "colonnade.party.pacing"]
+    (told,) = [each for each in caplog.records if each.name == "colonnade.party.vault.pacing"]
     assert told.getMessage().startswith("answer_exceeds_grid job=job ms=20500 grid_ms=20000")
     assert "set answer_grid_ms to 41000" in told.getMessage()
     pace.wait_s(21.0, "another")
-    assert [each.name for each in caplog.records].count("colonnade.party.pacing") == 2
+    assert [each.name for each in caplog.records].count("colonnade.party.vault.pacing") == 2
 
 
 def test_without_a_grid_nothing_is_late() -> None:

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.aligning import POLICY, Home, alignment_job
+from support.aligning import POLICY, Home, alignment_job, vault_alone
 from support.federation import founded
-from support.vaults import HUB
 
 from colonnade.core.errors import BadMessage, ColonnadeError
 from colonnade.methods.alignment.claims import learned
@@ -22,10 +21,9 @@ from colonnade.methods.alignment.job_spec import AlignmentJobSpec
 from colonnade.methods.alignment.normalise import IdColumn, IdRule
 from colonnade.methods.alignment.spec import AlignmentSpec, Extension, Mode
 from colonnade.methods.job import Job, job_id
-from colonnade.party import runtime
 from colonnade.party.alignment.store import Outcome
 from colonnade.party.methods.alignment_state import PartyState
-from colonnade.party.vault import Vault
+from colonnade.party.vault.vault import Vault
 from colonnade.privacy.membership import MEMBERSHIP
 from colonnade.v1 import alignment_pb2 as pb
 from colonnade.wire.jobspec import job_to_bytes
@@ -45,7 +43,7 @@ def pair(folder: Path, people: list[str], policy: str) -> dict[str, Home]:
 
 def vault_of(home: Home) -> Vault:
     config = home.config(founded(), "127.0.0.1:1")
-    return runtime.Party(config, home.ledger)._open_vault(None, HUB)
+    return vault_alone(config, home.ledger)
 
 
 def with_spec(job: Job, **changes: object) -> Job:
@@ -187,7 +185,7 @@ def test_an_alignment_that_begins_in_the_middle_is_charged_nothing(tmp_path: Pat
 def test_an_extension_is_of_the_alignment_that_the_party_kept(
     tmp_path: Path, change: dict[str, object]
 ) -> None:
-    sides = pair(tmp_path, KNOWN, EXTENDS)
+    sides = pair(tmp_path, KNOWN, EXTENDS + EXTENDS + 'ids = ["digits-only"]\n')
     first = alignment_job(sides)
     assert isinstance(first.method, AlignmentJobSpec)
     aligned_before(sides["hospital"], first.method.alignment)
@@ -209,12 +207,24 @@ def test_a_job_says_no_smaller_delta_than_its_dummies_have(tmp_path: Path) -> No
     assert decision(vault, job)[0]
 
 
+def test_a_coordinator_does_not_choose_how_ids_are_written(tmp_path: Path) -> None:
+    # Two ids that are alike as digits: a free refusal of that rule alone would tell so.
+    told = []
+    for number, people in enumerate((["A-1", "A-2"], ["A-1", "B-1"])):
+        sides = pair(tmp_path / str(number), people, POLICY)
+        job = with_spec(alignment_job(sides), ids=IdRule((IdColumn(digits_only=True),)))
+        told.append(decision(vault_of(sides["hospital"]), job)[:2])
+    assert told == [(False, "policy_refused")] * 2
+
+
 POLICIES = {
     "mode": POLICY.replace('"union", ', ""),
     "peers": POLICY.replace('["*"]', '["bank"]'),
     "epsilon": POLICY.replace("max_epsilon = 2.0", "max_epsilon = 1.9"),
     "delta": POLICY.replace("max_delta = 1e-3", "max_delta = 1e-6"),
     "until": POLICY + "until = 2020-01-01\n",
+    "ids": POLICY + 'ids = ["number"]\n',
+    "repeated": POLICY + 'repeated = "first"\n',
     "coordinator": POLICY.replace("coordinator/hub", "coordinator/other")
     + POLICY.replace("max_people = 1000", "max_people = 999"),
 }

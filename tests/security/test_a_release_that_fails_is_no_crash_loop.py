@@ -26,9 +26,11 @@ from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger, Released
 from colonnade.ledger.lines import line_of
 from colonnade.ledger.recovery import recover_ledger
+from colonnade.ledger.rules.fold import apply_line
 from colonnade.ledger.storage.base import MAX_BODY_BYTES
 from colonnade.ledger.storage.files import LedgerFiles
-from colonnade.party.vault import Vault
+from colonnade.party.vault.column_jobs import ColumnJobs
+from colonnade.party.vault.vault import Vault
 from colonnade.privacy.sampling import OsNoise
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.wire.jobspec import job_to_bytes
@@ -198,7 +200,7 @@ def test_what_was_abandoned_is_not_stored_nor_the_reverse(ledger: Ledger) -> Non
     forged = [*lines, line_of(entry, seq=len(lines) + 1, time=1)]
     state = replace(ledger.state)
     with pytest.raises(Exception, match="abandoned") as damaged:
-        state.apply(forged[-1])
+        apply_line(state, forged[-1])
     assert getattr(damaged.value, "code", "") == "ledger_damaged"
 
 
@@ -268,7 +270,7 @@ def test_a_party_considers_a_job_that_meets_a_bug_as_refused(
 ) -> None:
     ledger = ledger_of(CAP)
     vault, before = vault_of(ledger), ledger.head
-    monkeypatch.setattr(Vault, "_check_table", lambda *_: 1 // 0)
+    monkeypatch.setattr(ColumnJobs, "check_table", lambda *_: 1 // 0)
     decision = vault.consider(job_to_bytes(make_job(founded(), NAMES[:2])))
     assert (decision.accepted, decision.code, decision.message) == (False, "internal", "")
     assert ledger.head == before

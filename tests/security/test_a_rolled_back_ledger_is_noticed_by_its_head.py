@@ -15,7 +15,7 @@ from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
 from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.recovery import recover_ledger
 from colonnade.ledger.storage.files import LedgerFiles
-from colonnade.party.vault import Vault
+from colonnade.party.vault.vault import Vault
 from colonnade.privacy.accounting import units_down
 from colonnade.server.engine.coordinator import Coordinator
 from colonnade.server.store.sql import Database
@@ -133,7 +133,7 @@ def test_a_coordinator_restored_from_a_backup_is_no_reason_to_stop(place: Place)
     older = place.engine.parties[PARTY]
     place.use(0, 1)
     place.attach()
-    place.engine.parties[PARTY] = older
+    place.engine.parties.put(older)
     assert place.attach() == CAP - 2 * COST
     place.engine = Coordinator(Database("sqlite://"), FEDERATION)  # and one that forgot everything
     assert place.attach() == CAP - 2 * COST

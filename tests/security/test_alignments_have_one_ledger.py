@@ -2,14 +2,12 @@
 
 from pathlib import Path
 
-from support.aligning import CAP, Home, alignment_job, people_of
+from support.aligning import CAP, Home, alignment_job, people_of, vault_alone
 from support.federation import founded
 from support.ledgers import spending
-from support.vaults import HUB
 
 from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
 from colonnade.ledger.storage.files import LedgerFiles
-from colonnade.party import runtime
 from colonnade.wire.jobspec import job_to_bytes
 
 
@@ -17,7 +15,7 @@ def accepted(home: Home, other: Home) -> tuple[bool, str]:
     """Propose an alignment to the party as its folder and its ledger are now."""
     job = alignment_job({home.name: home, other.name: other}, epsilon=0.5)
     config = home.config(founded(), "127.0.0.1:1")
-    vault = runtime.Party(config, home.ledger)._open_vault(None, HUB)
+    vault = vault_alone(config, home.ledger)
     decision = vault.consider(job_to_bytes(job))
     return decision.accepted, decision.code
 

@@ -14,6 +14,7 @@ from colonnade.core.errors import BadMessage, RequestConflict
 from colonnade.methods.alignment import sizes
 from colonnade.methods.alignment.codec import (
     count_to_proto,
+    key_to_proto,
     segment_from_proto,
     segment_to_proto,
     segments_to_bytes,
@@ -25,6 +26,7 @@ from colonnade.methods.alignment.crypto.dummies import PatternDummies
 from colonnade.methods.alignment.crypto.exchange import (
     Unattested,
     pair_keys,
+    public_half,
     seal_dummies,
     sign_count,
     sign_key,
@@ -257,6 +259,23 @@ def test_a_hop_that_was_left_out_is_noticed_by_the_next() -> None:
         run.ask("p2", edited(run, "p2", edit))
 
 
+@pytest.mark.parametrize("more", [-1, 1])
+def test_a_chunk_has_the_size_that_its_owners_signed_length_leaves_for_it(more: int) -> None:
+    people = members(TWO)
+    run = up_to(prepared(people), FIRST_WAVE + 1)
+
+    def another_size(task: pb.AlignmentTask) -> None:  # the owner itself signs it
+        given = segment_from_proto(task.segments[0])
+        points = (given.points + other_points(1))[: len(given.points) + 32 * more]
+        visit = Visit(given.owner, given.chunk, 0)
+        signed = extend(people["p0"].signer, run.steps.run, visit, points, ())
+        task.segments[0].CopyFrom(segment_to_proto(signed))
+
+    with pytest.raises(ListTooLong):
+        run.ask("p1", edited(run, "p1", another_size))
+    run.finish()  # a refusal leaves nothing behind
+
+
 def test_a_list_is_multiplied_once_and_a_replay_gives_the_same_bytes() -> None:
     people = members(TWO)
     run = up_to(prepared(people), FIRST_WAVE + 1)
@@ -336,6 +355,17 @@ def test_a_coordinator_cannot_put_itself_between_two_parties() -> None:
         task.keys[0].public_key = other_points(1)
 
     with pytest.raises(BrokenChain):
+        run.ask("p1", edited(run, "p1", edit))
+
+
+def test_a_party_refuses_another_key_under_its_own_name() -> None:
+    run = up_to(prepared(members(TWO)), 1)
+
+    def edit(task: pb.AlignmentTask) -> None:  # rightly signed, and not what this process drew
+        made = sign_key(signer("p1"), Unattested(), run.steps.run, 1, public_half(bytes(32)))
+        task.keys[1].CopyFrom(key_to_proto(made))
+
+    with pytest.raises(BadMessage, match="another key of this party"):
         run.ask("p1", edited(run, "p1", edit))
 
 

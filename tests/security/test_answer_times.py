@@ -36,6 +36,7 @@ from colonnade.methods.frank_wolfe.residual import (
     WEIGHT_UNIT,
     TaskParameters,
 )
+from colonnade.methods.sealed import ring as sealed_ring
 from colonnade.methods.sealed import rows as sealed_rows
 from colonnade.privacy import mechanisms
 from colonnade.privacy.accounting import units_down
@@ -75,6 +76,15 @@ CASES = {
     "columns into sums": Case(ball._add, (column(), 3, ints(9))),
     "sums into the ball": Case(ball.into_ball, (ints(3, 9), ints(3, 20, kind=SHORT)[:, 2:11])),
     "buckets into steps": Case(sealed_rows._into_steps, (ints(3, 9), 16384, 40, 1700, ints(3, 9))),
+    "rows into the ring": Case(sealed_ring._into_ring, (ints(2, 9), 5, ints(2, 9))),
+    "products in the ring": Case(
+        sealed_ring.add_products,
+        (
+            ints(2, 1, 4096, kind=np.uint64),
+            ints(2, 4096, kind=np.uint64),
+            ints(1, 4096, kind=np.uint64),
+        ),
+    ),
     "a column into a residual": Case(residual._add_column, (column(), 0.5, F1)),
     "residual": Case(residual._finish, (F1, ints(9), 0.5, 0.5, ints(9, kind=SHORT)), ("back",)),
     "scores": Case(

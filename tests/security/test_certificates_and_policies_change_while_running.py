@@ -13,8 +13,8 @@ from support.pki import Pki, create_pki
 from colonnade.cli.main import main
 from colonnade.core.errors import BadIdentity, BadInput, ColonnadeError, PolicyRefused
 from colonnade.ledger.create import LedgerConfig, memory_ledger
-from colonnade.party import runtime
-from colonnade.party.renewal import renew, renewed_if_due
+from colonnade.party.net.renewal import renew, renewed_if_due
+from colonnade.party.vault.party import Party
 from colonnade.pki.authority import (
     approve_request,
     create_request,
@@ -104,6 +104,23 @@ def test_a_renewal_is_for_the_callers_own_name_and_key_alone_and_when_it_is_due(
         approve_request(pki.authority, own, now=datetime.now(UTC))
 
 
+def test_a_handshake_gets_a_configuration_only_once_the_certificate_has_changed(
+    tmp_path: Path,
+) -> None:
+    # One that is given at every handshake replaces that of handshakes under way: gRPC crashed when
+    # strangers opened connections and left (`colonnade bench scale --only connections`).
+    pki = create_pki(tmp_path)
+    hub = soon_ended(pki, "coordinator", "hub", 2)
+    live = LiveCredentials(load_credentials(hub), hub)
+    live.server_credentials()
+    assert live._news() is None
+    chain = approve_request(pki.authority, renewal_request(hub), now=datetime.now(UTC))
+    install_certificate(hub, chain, pki.root_pem)
+    live.reload()
+    assert live._news() is not None
+    assert live._news() is None
+
+
 def test_a_party_renews_over_its_connection_and_is_warned_where_it_cannot(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -164,10 +181,10 @@ def test_a_policy_is_taken_up_whole_or_not_at_all(
     config = {"policy": policy, "decisions": tmp_path / "decisions"}
     cap = units_down(2.0)
     ledger = memory_ledger(LedgerConfig(name, {"": cap}, simulation=True))
-    parties: list[runtime.Party] = []
-    make = runtime.Party.__init__
+    parties: list[Party] = []
+    make = Party.__init__
 
-    def kept(self: runtime.Party, *words: object, **named: object) -> None:
+    def kept(self: Party, *words: object, **named: object) -> None:
         parties.append(self)
         make(self, *words, **named)  # type: ignore[arg-type]
 
@@ -185,14 +202,14 @@ def test_a_policy_is_taken_up_whole_or_not_at_all(
             all_of_them = features()
             for wrong in ("nonsense", "", text.replace('["*"]', '["x0"]') + 'approve = "ask"\n'):
                 policy.write_text(wrong)  # the last asks people, and the ledger names none
-                parties[0].reload()
+                await parties[0].reload()
             assert caplog.text.count("reload_refused") == 3
             assert len(ledger.state.docket.policies) == 1
             policy.write_text(text.replace('["*"]', '["x0"]'))
-            parties[0].reload()
+            await parties[0].reload()
             await hub.until(lambda: features() == 1 < all_of_them)
             assert len(ledger.state.docket.policies) == 2
 
     with pytest.MonkeyPatch.context() as patch, caplog.at_level(logging.INFO, "colonnade"):
-        patch.setattr(runtime.Party, "__init__", kept)
+        patch.setattr(Party, "__init__", kept)
         asyncio.run(scene())

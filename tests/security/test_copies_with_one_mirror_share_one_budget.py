@@ -90,7 +90,7 @@ def test_a_second_writer_is_noticed_before_anything_more_is_released(
     # Whichever of them is recovered, the other's spending counts too.
     new = LedgerFiles(copies[0].folder.with_name("new"))
     for ledger in (first, second):
-        ledger._storage.abandon()  # type: ignore[attr-defined]
+        ledger._journal.storage.abandon()  # type: ignore[attr-defined]
     adopted = recover_ledger(copies[1], new)
     assert adopted[""] >= 5 * COST
 
@@ -105,13 +105,13 @@ def test_a_mirror_replaced_under_a_running_ledger_stops_it_for_good(
     shutil.copy(files.mirror, other)
     other.rename(files.mirror)  # the lock is on the file that had the name before
     assert spend(ledger, ALL_ROUNDS) == 0
-    ledger._storage.abandon()  # type: ignore[attr-defined]
+    ledger._journal.storage.abandon()  # type: ignore[attr-defined]
     assert refused(files) == "ledger_rolled_back"
 
 
 def test_a_copy_of_a_stopped_ledger_neither_opens_nor_recovers(copies: list[LedgerFiles]) -> None:
     ledger = open_ledger(copies[0])
-    ledger._storage.stop("for a test")
+    ledger._journal.storage.stop("for a test")
     ledger.close()
     assert refused(copies[1]) == "ledger_rolled_back"
     with pytest.raises(BadInput):

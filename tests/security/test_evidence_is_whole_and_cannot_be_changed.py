@@ -39,17 +39,17 @@ def files(tmp_path: Path) -> LedgerFiles:
     keys = (public_bytes(ANA),)
     create_ledger(found, LedgerConfig("p", {"": 100 * MECHANISM.cost}, approver_keys=keys))
     ledger = open_ledger(found)
-    ledger.note_policy(b"[[allow]]")
-    ledger.propose(asked(b"ran", "auto"), b"ran")
+    ledger.decisions.note_policy(b"[[allow]]")
+    ledger.decisions.propose(asked(b"ran", "auto"), b"ran")
     ledger.admit(job_id(b"ran"), units=2 * MECHANISM.cost)
     for round_ in (0, 1):
         at = key(round_, job=job_id(b"ran"))
         ledger.charge(at, MECHANISM, request_sha256=digest(b"r"))
         ledger.store(at, b"noisy")
-    ledger.propose(asked(b"waits", "ask", 1, name=EVIL), b"waits")
+    ledger.decisions.propose(asked(b"waits", "ask", 1, name=EVIL), b"waits")
     refuse(ledger)
-    ledger.propose(asked(b"odd", "none"), b"odd")
-    ledger.decline(Declined(job_id(b"odd"), "bad_message", "no use"))
+    ledger.decisions.propose(asked(b"odd", "none"), b"odd")
+    ledger.decisions.decline(Declined(job_id(b"odd"), "bad_message", "no use"))
     ledger.close()
     return found
 
@@ -57,7 +57,7 @@ def files(tmp_path: Path) -> LedgerFiles:
 def refuse(ledger: Ledger) -> None:
     job, ledger_id = job_id(b"waits"), ledger.opened.ledger_id
     entry = signed_decision(ledger_id, job, REFUSE, reason=EVIL, number=1, key=ANA)
-    ledger.decide(entry)
+    ledger.decisions.decide(entry)
 
 
 def bundle(files: LedgerFiles) -> Lines:

@@ -21,7 +21,7 @@ from colonnade.party.data import columns as versions
 from colonnade.party.data.columns import MAX_MADE, ColumnCache
 from colonnade.party.data.dataset import Dataset, open_dataset
 from colonnade.party.officer import unpaid
-from colonnade.party.vault import Vault
+from colonnade.party.vault.vault import Vault
 from colonnade.wire.jobspec import job_to_bytes
 
 OPENING = task_to_bytes(FrankWolfeTask(None))

@@ -20,12 +20,12 @@ from colonnade.core.fixedpoint import Bounds
 from colonnade.data.table import COARSE_NAME, FINE_NAME
 from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec
 from colonnade.methods.job import Job
-from colonnade.party import session
 from colonnade.party.data import columns as versions
 from colonnade.party.data.dataset import open_dataset
-from colonnade.party.pacing import Pace
 from colonnade.party.policy_file import load_policy
-from colonnade.party.vault import Vault
+from colonnade.party.vault import session
+from colonnade.party.vault.pacing import Pace
+from colonnade.party.vault.vault import Vault
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.wire.jobspec import job_to_bytes

@@ -9,11 +9,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from support.aligning import Home, alignment_job, people_of
+from support.aligning import Home, alignment_job, people_of, vault_alone
 from support.alignment import members, prepared
 from support.federation import founded
 from support.pki import Pki, create_pki
-from support.vaults import HUB
 
 from colonnade.core.errors import CertificateExpired
 from colonnade.methods.alignment.codec import key_to_proto, run_name, to_bytes
@@ -27,7 +26,6 @@ from colonnade.methods.alignment.job_spec import AlignmentJobSpec
 from colonnade.methods.alignment.refusals import BrokenChain
 from colonnade.methods.alignment.sizes import ATTESTATION_BYTES
 from colonnade.methods.job import job_id
-from colonnade.party import runtime
 from colonnade.pki.attestation import CertificateAttestor
 from colonnade.simulate.inprocess.alignment import AlignmentRun
 from colonnade.v1 import alignment_pb2 as pb
@@ -118,7 +116,7 @@ def test_a_running_party_asks_its_peers_for_their_certificates(tmp_path: Path) -
     assert isinstance(job.method, AlignmentJobSpec)
     run, name = run_name(job.method.alignment), job_id(job_to_bytes(job))
     config = home.config(founded(), "127.0.0.1:1")
-    vault = runtime.Party(config, home.ledger)._open_vault(None, HUB)
+    vault = vault_alone(config, home.ledger)
     assert vault.consider(job_to_bytes(job)).accepted
     (key,) = vault.answer(name, 0, to_bytes(pb.AlignmentTask(round=0)))
     task = pb.AlignmentTask(round=1)

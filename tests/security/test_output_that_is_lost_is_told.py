@@ -249,11 +249,11 @@ def test_a_stopped_command_says_so_and_leaves_no_rows(
 ) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
-    with (there / "big.csv").open("w") as file:
-        file.write("age,cost\n")
-        for _ in range(300):
-            file.write("".join(f"{i % 90},{i % 7}\n" for i in range(5000)))
-    for _ in range(5):  # on a busy machine it may have ended before it is seen to work
+    block = "".join(f"{i % 90},{i % 7}\n" for i in range(5000))
+    (there / "big.csv").write_text("age,cost\n" + 300 * block)
+    for attempt in range(5):  # on a busy machine it may have ended before it is seen to work
+        with (there / "big.csv").open("a") as file:
+            file.write(200 * attempt * block)
         shutil.rmtree(there / "new", ignore_errors=True)
         (there / "new").unlink(missing_ok=True)
         started = subprocess.Popen(

@@ -19,8 +19,8 @@ from colonnade.core.errors import BadMessage
 from colonnade.core.text import printable, printable_document
 from colonnade.data.model import LinearModel, ModelFeature, ModelLabel
 from colonnade.methods.base import Member
-from colonnade.party import session
-from colonnade.party.pacing import Pace
+from colonnade.party.vault import session
+from colonnade.party.vault.pacing import Pace
 from colonnade.pki.identity import Identity
 from colonnade.server.store.base import State
 from colonnade.v1 import federation_pb2, job_pb2, jobs_pb2, jobs_pb2_grpc

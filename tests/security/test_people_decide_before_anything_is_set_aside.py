@@ -27,20 +27,22 @@ from colonnade.core.errors import (
 )
 from colonnade.ledger.create import LedgerConfig, create_ledger, memory_ledger, open_ledger
 from colonnade.ledger.decisions import APPROVE, HOLD, REFUSE, Standing, signed_decision
-from colonnade.ledger.entries import Admitted, Entry
+from colonnade.ledger.entries import Admitted, Charged, Entry, ReleaseKey
 from colonnade.ledger.export import export_lines, verify_export
 from colonnade.ledger.job_entries import ApproversSet, Decided, Proposed
 from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.lines import entry_from_line, line_of
 from colonnade.ledger.receipts import key_to_pem, public_bytes
+from colonnade.ledger.rules.fold import apply_line
 from colonnade.ledger.state import LedgerState
 from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.methods.job import job_id
 from colonnade.party.data.dataset import Dataset, open_dataset
 from colonnade.party.officer.inbox import DecisionFolder
 from colonnade.party.policy import Allowance, Policy
-from colonnade.party.vault import Vault
+from colonnade.party.vault.vault import Vault
 from colonnade.privacy.accounting import MAX_UNITS
+from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.privacy.simulation import ZeroNoise
 from colonnade.server.store.sql import Database
 from colonnade.wire.jobspec import job_to_bytes
@@ -74,7 +76,7 @@ def decision(
 
 def waiting(*approvers: Ed25519PrivateKey, needed: int = 1) -> Ledger:
     ledger = a_ledger(*approvers)
-    ledger.propose(asked(needed), SPEC)
+    ledger.decisions.propose(asked(needed), SPEC)
     return ledger
 
 
@@ -83,47 +85,76 @@ def test_nothing_is_set_aside_before_enough_people_agreed() -> None:
     before = spending(ledger)
     with pytest.raises(AwaitingApproval):
         ledger.admit(JOB, units=10)
-    ledger.decide(decision(ledger, ANA))
-    ledger.decide(decision(ledger, ANA))  # one person twice is one person
+    ledger.decisions.decide(decision(ledger, ANA))
+    ledger.decisions.decide(decision(ledger, ANA))  # one person twice is one person
     with pytest.raises(AwaitingApproval):
         ledger.admit(JOB, units=10)
     assert spending(ledger) == before
-    ledger.decide(decision(ledger, BEN))
+    ledger.decisions.decide(decision(ledger, BEN))
     with pytest.raises(ValueError, match="higher price"):
         ledger.admit(JOB, units=11)
     ledger.admit(JOB, units=10)
     assert ledger.state.left[JOB] == {"": 10}
 
 
+@pytest.mark.parametrize("account", ["", "a client"])
+def test_nothing_is_charged_before_enough_people_agreed(account: str) -> None:
+    ledger = waiting(ANA, BEN, needed=2)
+    ledger.decisions.decide(decision(ledger, ANA))
+    before, key = spending(ledger), ReleaseKey(JOB, 0, "share", account)
+    cheap = DiscreteGaussian.within(10, l2_sensitivity2=1)  # the cap alone would allow it
+    with pytest.raises(ValueError, match="before it was admitted"):
+        ledger.charge(key, cheap, request_sha256=JOB)
+    assert spending(ledger) == before
+    record = dict(cheap.record())
+    assert_no_export_has(ledger, Charged(JOB, 0, "share", account, cheap.cost, record, JOB))
+
+
 def test_a_hold_takes_an_agreement_back_and_a_refusal_is_final() -> None:
     ledger = waiting(ANA, BEN)
     for verdict, standing in ((APPROVE, "approved"), (HOLD, "held"), (APPROVE, "approved")):
-        ledger.decide(decision(ledger, ANA, verdict))
+        ledger.decisions.decide(decision(ledger, ANA, verdict))
         assert ledger.state.docket.standing(JOB) is Standing(standing)
-    ledger.decide(decision(ledger, BEN, REFUSE))
+    ledger.decisions.decide(decision(ledger, BEN, REFUSE))
     with pytest.raises(JobClosed):
         ledger.admit(JOB, units=10)
     with pytest.raises(BadInput):
-        ledger.decide(decision(ledger, BEN))
+        ledger.decisions.decide(decision(ledger, BEN))
 
 
 def test_who_is_no_approver_any_more_has_agreed_to_nothing() -> None:
     ledger = waiting(ANA, BEN)
-    ledger.decide(decision(ledger, ANA))
-    ledger.set_approvers([public_bytes(BEN)], reason="left", approver=BEN)
+    ledger.decisions.decide(decision(ledger, ANA))
+    ledger.decisions.set_approvers([public_bytes(BEN)], reason="left", approvers=[BEN])
     with pytest.raises(AwaitingApproval):
         ledger.admit(JOB, units=10)
-    with pytest.raises(BadInput, match="signed by one of them"):
-        ledger.set_approvers([public_bytes(EVE)], reason="mine", approver=EVE)
+    with pytest.raises(BadInput, match="signed by 0 of them"):
+        ledger.decisions.set_approvers([public_bytes(EVE)], reason="mine", approvers=[EVE])
+
+
+@pytest.mark.parametrize("how", ["proposal", "policy", "policy that asks fewer now"])
+def test_one_of_two_approvers_cannot_replace_both(how: str) -> None:
+    ledger = waiting(ANA, BEN, needed=2) if how == "proposal" else a_ledger(ANA, BEN)
+    if how != "proposal":
+        ledger.decisions.note_policy(b"two people", approvals=2)
+    if how == "policy that asks fewer now":
+        ledger.decisions.note_policy(b"one person", approvals=1)
+    new = [public_bytes(EVE)]
+    for signers in ([], [ANA], [ANA, ANA], [ANA, EVE], [BEN, EVE]):
+        with pytest.raises(BadInput, match="not changed"):
+            ledger.decisions.set_approvers(new, reason="mine", approvers=signers)
+    assert {*ledger.state.docket.approvers} == {public_bytes(key).hex() for key in (ANA, BEN)}
+    ledger.decisions.set_approvers(new, reason="ours", approvers=[BEN, ANA])
+    assert {*ledger.state.docket.approvers} == {public_bytes(EVE).hex()}
 
 
 def test_a_refusal_ends_a_job_that_runs_and_frees_what_it_had_set_aside() -> None:
     ledger = waiting(ANA)
-    ledger.decide(decision(ledger, ANA))
+    ledger.decisions.decide(decision(ledger, ANA))
     ledger.admit(JOB, units=10)
     with pytest.raises(BadInput, match="only be refused"):
-        ledger.decide(decision(ledger, ANA, HOLD))
-    ledger.decide(decision(ledger, ANA, REFUSE))
+        ledger.decisions.decide(decision(ledger, ANA, HOLD))
+    ledger.decisions.decide(decision(ledger, ANA, REFUSE))
     assert not ledger.state.left
     assert ledger.state.reserved[""] == 0
     assert JOB in ledger.state.closed
@@ -152,18 +183,18 @@ def test_a_decision_counts_only_as_an_approver_signed_it(what: str) -> None:
     ledger = waiting(ANA)
     head, forged = ledger.head, FORGED[what](ledger)
     with pytest.raises(BadInput):
-        ledger.decide(forged)
+        ledger.decisions.decide(forged)
     assert ledger.head == head
     assert_no_export_has(ledger, forged)
-    ledger.decide(decision(ledger, ANA))  # the ledger goes on
+    ledger.decisions.decide(decision(ledger, ANA))  # the ledger goes on
 
 
 def test_a_decision_is_not_played_again_after_a_later_one() -> None:
     ledger = waiting(ANA)
     agreed = decision(ledger, ANA)
-    assert ledger.decide(agreed)
-    ledger.decide(decision(ledger, ANA, HOLD))
-    assert not ledger.decide(agreed)  # it is there, and changes nothing
+    assert ledger.decisions.decide(agreed)
+    ledger.decisions.decide(decision(ledger, ANA, HOLD))
+    assert not ledger.decisions.decide(agreed)  # it is there, and changes nothing
     assert ledger.state.docket.standing(JOB) is Standing.HELD
     assert_no_export_has(ledger, agreed)
 
@@ -175,24 +206,24 @@ def assert_no_export_has(ledger: Ledger, *entries: Entry) -> None:
         lines.append(line_of(entry, seq=len(lines) + 1, time=1))
     state = LedgerState()
     for line in lines[:-1]:
-        state.apply(line)
+        apply_line(state, line)
     with pytest.raises(LedgerDamaged):
-        state.apply(lines[-1])
+        apply_line(state, lines[-1])
 
 
 def test_an_export_with_an_admission_that_nobody_agreed_to_does_not_verify() -> None:
     admitted = Admitted(JOB, "", 10, MONTH)
     assert_no_export_has(waiting(ANA), admitted)
     none = a_ledger(ANA)
-    none.propose(asked(0, approve="none"), SPEC)
+    none.decisions.propose(asked(0, approve="none"), SPEC)
     assert_no_export_has(none, admitted)
     auto = a_ledger(ANA)
-    auto.propose(asked(0, approve="auto"), SPEC)
+    auto.decisions.propose(asked(0, approve="auto"), SPEC)
     auto.admit(JOB, units=10)
     assert_no_export_has(auto, asked(1))  # proposed anew once it runs
     for wrong in (asked(0), asked(17), replace(asked(), spec_bytes=0), replace(asked(), policy=3)):
         assert_no_export_has(a_ledger(ANA), wrong)
-    lone = ApproversSet([public_bytes(EVE).hex()], "mine", "00" * 64, "")
+    lone = ApproversSet([public_bytes(EVE).hex()], "mine", "00" * 64, [])
     assert_no_export_has(a_ledger(ANA), lone)
     lines = [*export_lines(auto)]
     verify_export(lines)
@@ -300,8 +331,8 @@ def test_what_the_policy_refuses_is_kept_with_its_reason(desk: Desk) -> None:
     spec = job_to_bytes(replace(other, members=(member,)))
     assert vault.consider(spec).code == "bad_message"
     assert vault.consider(b"junk").code == "bad_message"
-    assert desk.ledger.specification(job_id(spec)) == spec
-    assert desk.ledger.specification(job_id(b"junk")) == b"junk"
+    assert desk.ledger.decisions.specification(job_id(spec)) == spec
+    assert desk.ledger.decisions.specification(job_id(b"junk")) == b"junk"
     head = desk.ledger.head
     vault.consider(spec)  # again: the same is not noted twice
     assert desk.ledger.head == head

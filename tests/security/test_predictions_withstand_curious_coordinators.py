@@ -31,6 +31,8 @@ from colonnade.methods.prediction.claims import exposure
 from colonnade.methods.prediction.refusals import ScoreTooLarge
 from colonnade.methods.prediction.spec import PredictionSpec
 from colonnade.methods.problem import Solution
+from colonnade.party.data.columns import version_of
+from colonnade.party.data.dataset import Dataset
 from colonnade.server.methods.registry import algorithm_of
 from colonnade.v1 import jobs_pb2
 from colonnade.v1 import prediction_pb2 as pb
@@ -64,6 +66,12 @@ def changed(job: Job, **changes: Any) -> Job:
     return replace(job, method=replace(spec_of(job), **changes))
 
 
+def granting(table: Tabletop, *jobs: Job, **changes: Any) -> str:
+    """Return a grant that names the models of some requests."""
+    named = ", ".join(f'"{spec_of(job).model.hex()}"' for job in jobs)
+    return table.study.grant(job=None, model=f"[{named}]", **changes)
+
+
 def joined() -> dict[str, FloatArray]:
     return {
         f"{site.party}.{column.name}": column.values
@@ -83,6 +91,7 @@ def test_coefficients_that_the_releases_do_not_lead_to_are_refused(
     ridge = table.study.request(rows, solution=RIDGE)
     assert spec_of(ridge).model != spec_of(job).model
     assert table.refused(changed(job, model=spec_of(ridge).model)) == "model_mismatch"
+    table.grant(granting(table, job))
     assert table.refused(changed(job, solution=RIDGE)) == "model_mismatch"
 
 
@@ -178,12 +187,74 @@ def test_what_no_grant_names_is_refused(
     assert table.refused(job) == "policy_refused"
 
 
-def test_a_grant_may_name_one_model_of_a_job(table: Tabletop, rows: list[int]) -> None:
-    job = table.study.request(rows)
-    named = spec_of(job).model.hex()
-    table.grant(table.study.grant(job=None, model=f'"{named}"'))
-    assert table.refused(table.study.request(rows, solution=RIDGE)) == "policy_refused"
-    assert set(table.codes(job).values()) == {""}
+def test_a_grant_of_a_job_is_of_its_own_model_and_of_no_other_penalty(
+    table: Tabletop, rows: list[int]
+) -> None:
+    own, ridge = table.study.request(rows), table.study.request(rows, solution=RIDGE)
+    assert table.refused(ridge) == "policy_refused"
+    assert set(table.codes(own).values()) == {""}
+    # By its digest it is granted, and then the job's own is not.
+    table.grant(granting(table, ridge))
+    assert table.refused(own) == "policy_refused"
+    assert set(table.codes(ridge).values()) == {""}
+
+
+def test_a_grant_that_is_edited_or_written_anew_counts_on(table: Tabletop, rows: list[int]) -> None:
+    own, ridge = table.study.request(rows), table.study.request(rows, solution=RIDGE)
+    table.run(own)
+    for grants in (granting(table, own, ridge), granting(table, ridge)):
+        table.grant(grants)
+        assert table.refused(ridge) == "rows_answered"
+    table.grant(granting(table, ridge, models_per_row="2"))
+    assert set(table.codes(ridge).values()) == {""}
+
+
+def test_a_row_is_not_scored_again_after_a_party_ingested_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, rows = table_of(tmp_path), [0, 1, 2, 3]
+    # The difference of the two scores of a row would be the change of the laboratory's part.
+    place = "colonnade.party.prediction.predictor.order_of"
+    monkeypatch.setattr(place, lambda dataset: "one order")
+    grants = table.study.grant(purpose='"versions"') + table.study.grant()
+    table.grant(grants)
+    table.run(table.study.request(rows, purpose="versions"))
+
+    def version(dataset: Dataset) -> str:
+        return "cd" * 16 if "laboratory" in str(dataset.folder) else version_of(dataset.coarse)
+
+    monkeypatch.setattr(Dataset, "version", property(version))
+    refused = {"hospital": "", "laboratory": "rows_changed", "insurer": ""}
+    for purpose in ("versions", "triage"):  # whatever the grant
+        for asked in (rows, rows[2:]):
+            assert table.codes(table.study.request(asked, purpose=purpose)) == refused
+    near = table.study.request(rows, solution=RIDGE)
+    table.grant(granting(table, near, models_per_row="2"))
+    assert table.codes(near) == refused
+    table.grant(grants)
+    others = table.study.request([row + 200 for row in rows], purpose="versions")
+    assert set(table.codes(others).values()) == {""}
+    table.grant(table.study.grant(rescore_after_ingest="true"))
+    assert set(table.codes(table.study.request(rows)).values()) == {""}
+
+
+def test_a_receivers_own_change_is_its_own_business_and_an_extension_keeps_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, rows = table_of(tmp_path), [0, 1, 2, 3]
+    where = "colonnade.party.prediction.predictor."
+    monkeypatch.setattr(where + "order_of", lambda dataset: "an order")
+    table.run(table.study.request(rows))
+    monkeypatch.setattr(Dataset, "version", property(lambda dataset: "cd" * 16))
+    codes = table.codes(table.study.request(rows))
+    assert codes == {"hospital": "", "laboratory": "rows_changed", "insurer": "rows_changed"}
+    # In an order that extends the first, rows are the same people; in any other, anybody's.
+    new = [row + 250 for row in rows]
+    monkeypatch.setattr(where + "order_of", lambda dataset: "a longer order")
+    assert table.codes(table.study.request(new))["insurer"] == "rows_changed"
+    monkeypatch.setattr(where + "extended_orders", lambda data, name: frozenset(["an order"]))
+    assert set(table.codes(table.study.request(new)).values()) == {""}
+    assert table.codes(table.study.request(rows))["insurer"] == "rows_changed"
 
 
 def test_a_coordinator_cannot_put_a_key_of_its_own_in_a_partys_place(
@@ -208,11 +279,13 @@ def test_rows_are_counted_over_all_requests_of_a_grant(table: Tabletop, rows: li
 
 
 def test_a_row_has_one_model_a_grant(table: Tabletop, rows: list[int]) -> None:
-    table.run(table.study.request(rows))
-    assert table.refused(table.study.request(rows[3:], solution=RIDGE)) == "rows_answered"
-    table.grant(table.study.grant(models_per_row="2"))
-    table.run(table.study.request(rows[2:], solution=RIDGE))
     third = Solution("ridge", {"strength": 0.2})
+    jobs = [table.study.request(rows, solution=each) for each in (Solution(), RIDGE, third)]
+    table.grant(granting(table, *jobs))
+    table.run(jobs[0])
+    assert table.refused(table.study.request(rows[3:], solution=RIDGE)) == "rows_answered"
+    table.grant(granting(table, *jobs, models_per_row="2"))
+    table.run(table.study.request(rows[2:], solution=RIDGE))
     assert table.refused(table.study.request(rows[2:], solution=third)) == "rows_answered"
     table.run(table.study.request(rows[:2], solution=third))  # their second
 
@@ -238,13 +311,13 @@ def test_as_many_models_as_columns_would_solve_for_a_row(table: Tabletop) -> Non
 def test_rows_of_another_order_may_be_the_same_people(
     table: Tabletop, rows: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table.grant(table.study.grant(purpose='"orders"'))
-    table.run(table.study.request(rows, purpose="orders"))
     elsewhere = [row + 100 for row in rows]
+    other = table.study.request(elsewhere, purpose="orders", solution=RIDGE)
+    table.grant(granting(table, table.study.request(rows), other, purpose='"orders"'))
+    table.run(table.study.request(rows, purpose="orders"))
     monkeypatch.setattr(
         "colonnade.party.prediction.predictor.order_of", lambda dataset: "another order"
     )
-    other = table.study.request(elsewhere, purpose="orders", solution=RIDGE)
     assert table.refused(other) == "rows_answered"
     assert set(table.codes(table.study.request(elsewhere, purpose="orders")).values()) == {""}
 
@@ -407,10 +480,37 @@ def test_a_table_that_changed_since_the_keys_is_refused(
     assert refused.value.code == "dataset_changed"
 
 
+def test_a_party_whose_secrets_are_gone_draws_no_others(table: Tabletop, rows: list[int]) -> None:
+    job = table.study.request(rows)
+    name, algorithm, state = begun(table, job)
+    folder = table.study.predictions("laboratory")
+    assert folder.secrets(name) is not None
+    folder.erase(name, finished=True)
+    table.restart("laboratory")
+    vault = table.vaults["laboratory"]
+    assert vault.consider(job_to_bytes(job)).accepted
+    # The key that was announced is stored: new secrets beside it would mask what nobody unmasks.
+    for round_, at in ((0, algorithm.start()), (1, state)):
+        with pytest.raises(ColonnadeError) as refused:
+            vault.answer(name, round_, algorithm.tasks(at)["laboratory"])
+        assert refused.value.code == "dataset_changed"
+    assert folder.secrets(name) is None
+
+
+def test_rows_are_scored_only_in_the_order_that_the_request_names(
+    table: Tabletop, rows: list[int]
+) -> None:
+    job = table.study.request(rows)
+    assert set(table.codes(job).values()) == {""}
+    elsewhere = tuple(replace(each, alignment="another order") for each in job.members)
+    assert table.refused(replace(job, members=elsewhere)) == "bad_message"
+
+
 def test_of_two_requests_that_were_both_approved_the_first_is_recorded(
     table: Tabletop, rows: list[int]
 ) -> None:
     first, second = table.study.request(rows), table.study.request(rows, solution=RIDGE)
+    table.grant(granting(table, first, second))
     assert {*table.codes(first).values(), *table.codes(second).values()} == {""}
     table.run(first)
     name = job_id(job_to_bytes(second))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from colonnade.party.meter import Meter, read_log
+from colonnade.party.vault.meter import Meter, read_log
 from colonnade.server.store.base import JobRow
 from colonnade.server.store.sql import Database
 from colonnade.v1 import federation_pb2 as pb

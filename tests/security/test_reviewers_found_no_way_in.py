@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.predicting import table_of
+from support.predicting import Study, table_of
 
 from colonnade.core.errors import BudgetExceeded
 from colonnade.core.fixedpoint import Bounds
@@ -19,13 +19,16 @@ from colonnade.ledger.job_entries import Proposed
 from colonnade.methods.base import Member, Part
 from colonnade.methods.evaluation.spec import BUCKETS, EvaluationSpec
 from colonnade.methods.job import Job
+from colonnade.methods.prediction.spec import PredictionSpec
 from colonnade.methods.problem import Loss, Problem, Solution
 from colonnade.methods.sealed.plan import recommend
-from colonnade.methods.sealed.spec import Prices, SealedSpec
+from colonnade.methods.sealed.products import Prices
+from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.party.officer.case import CapAt, Case, Leaving, sentences
 from colonnade.privacy.accounting import RHO_UNIT, rho_of, units_down
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.privacy.simulation import SeededNoise
+from colonnade.wire.jobspec import job_to_bytes
 
 MODEL = LinearModel(
     "ab" * 32,
@@ -61,7 +64,9 @@ def test_a_job_that_waits_cannot_be_charged() -> None:
     ledger = memory_ledger(LedgerConfig("p", {"": units_down(2.0)}, simulation=True))
     spec = b"a specification"
     job = hashlib.sha256(spec).hexdigest()
-    ledger.propose(Proposed(job, "c", "o", "x", "n", "moments", 10, "ask", 2, 0, len(spec)), spec)
+    ledger.decisions.propose(
+        Proposed(job, "c", "o", "x", "n", "moments", 10, "ask", 2, 0, len(spec)), spec
+    )
     mechanism = DiscreteGaussian.within(units_down(0.1), l2_sensitivity2=2)
     with pytest.raises(ValueError, match="before it was admitted"):
         Gate(ledger, SeededNoise(1)).release(
@@ -69,15 +74,23 @@ def test_a_job_that_waits_cannot_be_charged() -> None:
         )
 
 
+def named(job: Job, study: Study, **changes: object) -> str:
+    """Return a grant that names the model of a request."""
+    assert isinstance(job.method, PredictionSpec)
+    return study.grant(job=None, model=f'"{job.method.model.hex()}"', **changes)
+
+
 def test_a_model_one_bit_away_does_not_reopen_the_party_set(tmp_path: Path) -> None:
     table = table_of(tmp_path)
     study = table.study
     *_, left_out = study.names
     middle = f'["{left_out}"]'
-    table.grant(study.grant(middle=middle) + study.grant(purpose='"research"', middle=middle))
-    table.run(study.request([0, 1], solution=Solution("ridge", {"strength": 0.1})))
+    ridge = study.request([0, 1], solution=Solution("ridge", {"strength": 0.1}))
     near = Solution("ridge", {"strength": 0.1 + 1e-9})
     asked = study.request([0, 1], solution=near, purpose="research", middle=(left_out,))
+    first, second = (named(job, study, middle=middle) for job in (ridge, asked))
+    table.grant(first + second.replace('"triage"', '"research"'))
+    table.run(ridge)
     codes = table.codes(asked)
     assert {codes[name] for name in study.names if name != left_out} == {"party_set_final"}
 
@@ -85,10 +98,12 @@ def test_a_model_one_bit_away_does_not_reopen_the_party_set(tmp_path: Path) -> N
 def test_a_model_that_uses_one_party_alone_is_refused(tmp_path: Path) -> None:
     table = table_of(tmp_path)
     study = table.study
-    table.grant(study.grant(models_per_row=100))
     # On the way to the zero model a single party is left besides the receiver.
     alone = study.request([0, 1], solution=Solution("l1", {"strength": 0.43}))
-    assert set(table.codes(alone).values()) == {"policy_refused"}
+    table.grant(named(alone, study))
+    for name, vault in table.vaults.items():
+        assert "every score would show" in vault.consider(job_to_bytes(alone)).message, name
+    table.grant(study.grant())
     assert set(table.codes(study.request([0, 1])).values()) == {""}
 
 

@@ -27,7 +27,7 @@ from colonnade.methods.sealed.packing import (
     pack,
     unpack,
 )
-from colonnade.methods.sealed.ring import DEGREE, MODULUS, add
+from colonnade.methods.sealed.ring import DEGREE, MODULUS, add, times
 from colonnade.methods.sealed.rows import RowScale
 from colonnade.methods.sealed.scheme import (
     Ciphertexts,
@@ -50,7 +50,7 @@ from colonnade.simulate.inprocess.sealed import parties
 
 RING = seal_ring()
 BALL = 1 << 14
-DATA = small_data((4, 4), n_rows=4000)
+DATA = small_data((4, 5), n_rows=4000)
 SPEC = small_spec(DATA)
 
 
@@ -134,10 +134,11 @@ def decrypts(members: dict[str, SealedParty], secret: IntArray) -> float:
     bodies = unpack(payload[SEED_BYTES:], (1 + layout.chunks) * DEGREE).reshape(-1, DEGREE)
     context = context_of(JOB, SPEC.parts[0], SEAL, 0)
     a = scheme.expand(payload[:SEED_BYTES], context, 1)
-    raw = add(bodies[1], RING.times([a], secret)[0])[: layout.length]
+    raw = add(bodies[1], times(RING, a[None, :], secret)[0])[: layout.length]
     low, _ = numbers(raw)
     task = before(members, SPEC, SPEC.round_of(Stage.SEAL))[1]["p0"]
-    truth = members["p0"]._steps(SEAL, task.projection)[0, : layout.length]
+    truth = members["p0"].rows.steps(SEAL, task.projection, members["p0"].ledger)
+    truth = truth[0, : layout.length]
     return abs(float(np.corrcoef(low, truth)[0, 1]))
 
 

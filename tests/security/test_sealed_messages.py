@@ -1,10 +1,10 @@
 """Ciphertexts and replies that are not what they should be: refused, with nothing charged."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ from colonnade.ledger.gate import Gate, Step
 from colonnade.linear.ball import Projection
 from colonnade.methods.sealed.kinds import SEAL, Stage
 from colonnade.methods.sealed.packing import SEED_BYTES, SIGNATURE_BYTES, pack, unpack
-from colonnade.methods.sealed.ring import DEGREE, MODULUS, Prepared
+from colonnade.methods.sealed.ring import DEGREE, MODULUS, Words
 from colonnade.methods.sealed.tasks import Relayed, Task, digest_of, statement
 from colonnade.party.data.columns import HeldColumns
 from colonnade.party.methods.sealed import SealedParty
@@ -31,7 +31,7 @@ pytest.importorskip("seal")
 from colonnade.methods.sealed.ring import seal_ring
 from colonnade.simulate.inprocess.sealed import parties
 
-DATA = small_data((4, 3, 3), n_rows=4000)
+DATA = small_data((4, 5, 5), n_rows=4000)
 SPEC = small_spec(DATA)
 SEAL_ROUND, REPLY_ROUND, OPEN_ROUND = (
     SPEC.round_of(stage) for stage in (Stage.SEAL, Stage.REPLY, Stage.OPEN)
@@ -392,8 +392,9 @@ def test_charged_and_killed_without_its_key_it_does_not_seal_under_another(
     _, tasks = before(members, SPEC, SEAL_ROUND)
     members["p0"]._statistic(tasks["p0"], "gram", b"r", lambda: np.zeros(15, np.int64))
     doomed = on_disk(members["p0"], tmp_path, kill)
+    steps = partial(doomed.rows.steps, SEAL, tasks["p0"].projection, doomed.ledger)
     with pytest.raises(Killed):
-        doomed._seal(tasks["p0"], SEAL, ["seal.0"], b"r")
+        doomed.sealing.bodies(SEAL_ROUND, SEAL, ["seal.0"], request=b"r", steps=steps)
     doomed.keys.erase(JOB)
     assert "erased" in refused(on_disk(members["p0"], tmp_path), tasks["p0"], b"r")
 
@@ -407,26 +408,13 @@ class Counting:
     def __init__(self) -> None:
         self.asked: list[tuple[str, int]] = []
 
-    def times(self, polynomials: Sequence[IntArray], small: IntArray) -> list[IntArray]:
-        self.asked.append(("times", len(polynomials)))
-        return seal_ring().times(polynomials, small)
+    def forward(self, polynomials: IntArray) -> Words:
+        self.asked.append(("forward", len(polynomials)))
+        return seal_ring().forward(polynomials)
 
-    def multiplier(self, small: IntArray) -> Any:
-        self.asked.append(("multiplier", small.size))
-        return seal_ring().multiplier(small)
-
-    def prepare(self, pairs: Sequence[tuple[IntArray, IntArray]]) -> Prepared:
-        self.asked.append(("prepare", len(pairs)))
-        return CountingPrepared(self, seal_ring().prepare(pairs))
-
-
-class CountingPrepared:
-    def __init__(self, ring: Counting, prepared: Prepared) -> None:
-        self.ring, self.prepared = ring, prepared
-
-    def dot(self, smalls: Sequence[Any]) -> tuple[IntArray, IntArray]:
-        self.ring.asked.append(("dot", len(smalls)))
-        return self.prepared.dot(smalls)
+    def inverse(self, values: Words) -> IntArray:
+        self.asked.append(("inverse", len(values)))
+        return seal_ring().inverse(values)
 
 
 def test_a_table_of_constants_is_answered_with_the_same_steps_and_sizes() -> None:

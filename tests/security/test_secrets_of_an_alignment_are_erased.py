@@ -4,14 +4,12 @@ import os
 from pathlib import Path
 
 import pytest
-from support.aligning import Home, aligning, alignment_job, homes, in_a_loop, people_of
+from support.aligning import Home, aligning, alignment_job, homes, in_a_loop, people_of, vault_alone
 from support.federation import founded
-from support.vaults import HUB
 
 from colonnade.methods.alignment import sizes
 from colonnade.methods.job import Job, job_id
-from colonnade.party import runtime
-from colonnade.party.vault import Vault
+from colonnade.party.vault.vault import Vault
 from colonnade.server.methods.alignment import Alignment
 from colonnade.server.methods.alignment_state import CoordinatorState
 from colonnade.server.store.sql import Database
@@ -25,7 +23,7 @@ def begun(folder: Path) -> tuple[Home, Vault, Job]:
     """Return a party that drew its secrets and sent its first answer."""
     sides = homes(folder, people_of(PAIR))
     home, job = sides[PAIR[0]], alignment_job(sides)
-    vault = runtime.Party(home.config(founded(), "127.0.0.1:1"), home.ledger)._open_vault(None, HUB)
+    vault = vault_alone(home.config(founded(), "127.0.0.1:1"), home.ledger)
     assert vault.consider(job_to_bytes(job)).accepted
     vault.answer(job_id(job_to_bytes(job)), 0, b"")
     return home, vault, job
@@ -44,7 +42,7 @@ def test_a_run_that_was_cancelled_leaves_no_secrets(tmp_path: Path, restarted: b
     assert any(content)
     if restarted:  # told of the end without ever having been asked
         config = home.config(founded(), "127.0.0.1:1")
-        vault = runtime.Party(config, home.ledger)._open_vault(None, HUB)
+        vault = vault_alone(config, home.ledger)
     vault.close_job(job_id(job_to_bytes(job)), finished=False)
     assert states(home) == []
     assert (tmp_path / "the same file").read_bytes() == bytes(len(content))

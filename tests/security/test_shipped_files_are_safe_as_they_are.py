@@ -14,6 +14,10 @@ from colonnade.core.errors import EXIT_BUSY, EXIT_CERTIFICATE, EXIT_CODES, EXIT_
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 ROLES = ("party", "coordinator")
+UNITS = {
+    "party": ("colonnade-party-net", "colonnade-party-vault"),
+    "coordinator": ("colonnade-coordinator",),
+}
 
 
 def documents(path: Path) -> list[dict[str, Any]]:
@@ -31,9 +35,10 @@ def test_configurations_show_metrics_and_health_on_loopback(role: str) -> None:
     settings = tomllib.loads((DEPLOY / role / f"{role}.toml").read_text())
     assert is_loopback(settings["metrics"])
     assert is_loopback(settings["health"])
-    unit = (DEPLOY / role / f"colonnade-{role}.service").read_text()
-    (command,) = re.findall(r"^ExecStart=(.*)$", unit, re.MULTILINE)
-    assert "--metrics" not in command
+    for name in UNITS[role]:
+        unit = (DEPLOY / role / f"{name}.service").read_text()
+        (command,) = re.findall(r"^ExecStart=(.*)$", unit, re.MULTILINE)
+        assert "--metrics" not in command
 
 
 def test_no_shipped_script_shows_metrics_to_others() -> None:
@@ -46,10 +51,16 @@ def test_no_shipped_script_shows_metrics_to_others() -> None:
 @pytest.mark.parametrize("role", ROLES)
 def test_compose_publishes_metrics_on_loopback_only(role: str) -> None:
     (compose,) = documents(DEPLOY / role / "docker-compose.yml")
-    (service,) = compose["services"].values()
+    (service,) = (each for each in compose["services"].values() if "ports" in each)
     (published,) = (each for each in service["ports"] if each.endswith(":9464"))
     assert published.startswith("127.0.0.1:")
     assert "network_mode" not in service  # in the machine's own network 0.0.0.0 would be everybody
+
+
+def test_the_half_of_a_party_with_the_data_has_no_network() -> None:
+    (compose,) = documents(DEPLOY / "party" / "docker-compose.yml")
+    assert compose["services"]["vault"]["network_mode"] == "none"
+    assert "PrivateNetwork=yes\n" in (DEPLOY / "party/colonnade-party-vault.service").read_text()
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -57,7 +68,7 @@ def test_pods_show_metrics_on_their_own_address_to_one_namespace(role: str) -> N
     found = documents(DEPLOY / "kubernetes" / f"{role}.yaml")
     pod = next(each for each in found if each["kind"] == "StatefulSet")["spec"]["template"]["spec"]
     assert "hostNetwork" not in pod
-    (container,) = pod["containers"]
+    (container,) = (each for each in pod["containers"] if "--metrics" in each["args"])
     assert container["args"][-2:] == ["--metrics", "$(POD_IP):9464"]
     assert container["env"] == [
         {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
@@ -73,9 +84,11 @@ def test_pods_show_metrics_on_their_own_address_to_one_namespace(role: str) -> N
     assert all(port["port"] != 9464 for each in services for port in each["spec"]["ports"])
 
 
-@pytest.mark.parametrize("role", ROLES)
-def test_what_heals_by_itself_never_keeps_a_unit_down(role: str) -> None:
-    unit = (DEPLOY / role / f"colonnade-{role}.service").read_text()
+@pytest.mark.parametrize(
+    ("role", "name"), [(role, name) for role, names in UNITS.items() for name in names]
+)
+def test_what_heals_by_itself_never_keeps_a_unit_down(role: str, name: str) -> None:
+    unit = (DEPLOY / role / f"{name}.service").read_text()
     assert "Restart=on-failure\n" in unit
     (line,) = re.findall(r"^RestartPreventExitStatus=(.*)$", unit, re.MULTILINE)
     prevented = {int(code) for code in line.split()}

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from colonnade.core.errors import BadInput, LowDisk
-from colonnade.party import session
-from colonnade.party.meter import Meter, read_log
-from colonnade.party.pacing import Pace
+from colonnade.party.vault import session
+from colonnade.party.vault.meter import Meter, read_log
+from colonnade.party.vault.pacing import Pace
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.v1 import release_pb2
 

@@ -12,7 +12,7 @@ from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
 from colonnade.methods.job import Job
 from colonnade.simulate.data.held_out import MAX_ROWS, Divided, divide, rows_held_out
-from colonnade.simulate.evaluation.quality import scored
+from colonnade.simulate.evaluation.quality import reference_scores, scored
 from colonnade.simulate.sites import Column, Site
 
 N_ROWS, HELD_OUT = 900, 200
@@ -74,11 +74,26 @@ def test_the_same_random_rows_are_held_out_of_every_table_and_none_is_fitted() -
     assert other[0].features[0].values.tolist() != parts[1][0].tolist()
 
 
+def judged(job: Job, divided: Divided) -> dict[str, Any]:
+    found = reference_scores(job, divided, seed=0)
+    return scored(job, PATH, divided, references=found)
+
+
+def test_without_references_the_same_scores_stand_alone() -> None:
+    divided = divide(sites(), HELD_OUT, seed=1)
+    job = a_job(divided)
+    beside, alone = judged(job, divided), scored(job, PATH, divided, references=None)
+    assert alone["central"] is None
+    assert alone["nonprivate"] is None
+    assert beside["central"] is not None
+    assert (alone["ours"], alone["by_round"]) == (beside["ours"], beside["by_round"])
+
+
 def test_scores_are_of_the_rows_held_out_and_their_labels_teach_nobody() -> None:
     divided = divide(sites(), HELD_OUT, seed=1)
     assert divided.held_out is not None
     job = a_job(divided)
-    first = scored(job, PATH, divided, seed=0)
+    first = judged(job, divided)
     assert (first["rows"], first["n_rows"]) == ("held-out", HELD_OUT)
     assert first["nonprivate"] > 0.999  # the label is linear, and no bounds clip it here
     # What is scored is what the model predicts in the label's own unit.
@@ -89,13 +104,13 @@ def test_scores_are_of_the_rows_held_out_and_their_labels_teach_nobody() -> None
     assert first["ours"] == first["by_round"][-1] == pytest.approx(expected, abs=1e-3)
     # Other labels of these rows change their scores by exactly what they are, and no model: were
     # one fitted to them, the reference would follow.
-    turned = scored(job, PATH, with_labels(divided, -label.values), seed=0)
+    turned = judged(job, with_labels(divided, -label.values))
     assert turned["nonprivate"] < -2.9  # 1 - 4, around a mean of nearly 0
 
 
 def test_fitted_rows_are_scored_only_if_nothing_is_held_out() -> None:
     divided = divide(sites(), 0, seed=1)
-    found = scored(a_job(divided), PATH, divided, seed=0)
+    found = judged(a_job(divided), divided)
     assert (found["rows"], found["n_rows"]) == ("fitted", N_ROWS)
 
 
@@ -116,7 +131,7 @@ def test_missing_values_are_scored_as_the_middle_of_the_declared_bounds() -> Non
             )
             for site in divided.held_out or ()
         ]
-        return float(scored(job, PATH, replace(divided, held_out=gone), seed=0)["ours"])
+        return float(judged(job, replace(divided, held_out=gone))["ours"])
 
     assert filled(np.nan) == filled(BOUNDS.middle)
     assert filled(np.nan) != filled(0.5)  # the middle of the job's bounds

@@ -69,6 +69,12 @@ def test_the_share_of_a_mechanism_costs_what_the_whole_does_and_alone_much_more(
     assert mechanism_from_record(share.record()) == share
 
 
+def test_what_a_sum_lacks_of_one_discrete_gaussian_is_charged_however_little() -> None:
+    # Without it this price is a whole number of units; tau itself is below the least float.
+    share = GaussianShare(sigma2=2**20, parts=4, l2_sensitivity2=8, dim=1)
+    assert share.cost == RHO_UNIT // 2**20 + 1
+
+
 def test_parts_of_a_small_deviation_are_refused() -> None:
     with pytest.raises(ValueError, match="deviation"):
         GaussianShare(MIN_DEVIATION**2 - 1, 5, 4, 1)

@@ -106,7 +106,7 @@ TABLES: dict[Callable[[np.random.Generator, FloatArray], None], tuple[float, flo
     same_within: (0.65, 0.2),
     useless: (0.7, 0.4),
     constant: (0.6, 0.3),
-    binary: (0.7, 0.25),
+    binary: (0.7, 0.18),
     rare: (0.0, -0.1),
     heavy: (0.6, 0.1),
 }

@@ -26,6 +26,10 @@ from colonnade.party.alignment.config import AlignConfig
 from colonnade.party.alignment.store import AlignmentFolder, Outcome, read_outcome
 from colonnade.party.config import PartyConfig
 from colonnade.party.config import load_config as party_config
+from colonnade.party.vault.vault import Vault
+from colonnade.pki.attestation import CertificateAttestor
+from colonnade.pki.authority import load_credentials
+from colonnade.pki.identity import Identity
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.server.store.base import Store
@@ -117,6 +121,19 @@ def in_a_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]
     return run
 
 
+def vault_alone(config: PartyConfig, ledger: Ledger) -> Vault:
+    """Return a party's vault without a session; what net would sign is signed here."""
+    side = runtime.in_one_process(config, ledger)
+    pki = config.credentials
+    assert pki is not None
+
+    def attest(statement: bytes, size: int) -> bytes:
+        return CertificateAttestor(lambda: load_credentials(pki), size).attest(statement)
+
+    side._partner.attest = attest  # type: ignore[method-assign]
+    return side._open_vault(None, Identity(FEDERATION, "coordinator", "hub"))
+
+
 def homes(folder: Path, people: Mapping[str, Sequence[str]]) -> dict[str, Home]:
     return {name: Home(name, folder / name, listed) for name, listed in people.items()}
 
@@ -125,7 +142,7 @@ def homes(folder: Path, people: Mapping[str, Sequence[str]]) -> dict[str, Home]:
 async def running(home: Home, made: Federation, address: str) -> AsyncIterator[asyncio.Event]:
     """Run a party until the block ends."""
     stop = asyncio.Event()
-    side = runtime.Party(
+    side = runtime.in_one_process(
         home.config(made, address), home.ledger, noise=SeededNoise(NAMES.index(home.name))
     )
     task = asyncio.create_task(side.run(stop))

@@ -59,7 +59,9 @@ def tasks_of(*asked: tuple[int, int, IntArray]) -> ClientTasks:
     return ClientTasks(*numbers, np.stack(points))
 
 
-def admm_method(parties: dict[str, int], *, timeout: int = 5, **changes: Any) -> AdmmJobSpec:
+def admm_method(
+    parties: dict[str, int], *, timeout: int = 5, keys: tuple[bytes, ...] = (), **changes: Any
+) -> AdmmJobSpec:
     numbers: dict[str, Any] = {
         "n_clients": sum(parties.values()),
         "n_features": len(FEATURES),
@@ -71,7 +73,7 @@ def admm_method(parties: dict[str, int], *, timeout: int = 5, **changes: Any) ->
         "intercept": True,
     }
     parts = tuple(ClientPart(party, FEATURES, clients) for party, clients in parties.items())
-    return AdmmJobSpec(parts, AdmmSpec(**numbers | changes), timeout)
+    return AdmmJobSpec(parts, AdmmSpec(**numbers | changes), timeout, keys)
 
 
 def admm_job(

@@ -28,8 +28,7 @@ class ShakeNoise:
         self._entropy = shake(seed)
 
     def discrete_gaussian(self, sigma2: int, size: int) -> IntArray:
-        scale = sampling._gaussian_scale(sigma2)
-        return sampling._draw(size, self._entropy, scale=scale, sigma2=sigma2)
+        return sampling.gaussians(sigma2, size, self._entropy)
 
     def discrete_laplace(self, scale: int, size: int) -> IntArray:
         return sampling._draw(size, self._entropy, scale=scale, sigma2=0)

@@ -2,6 +2,7 @@
 
 import asyncio
 import atexit
+import dataclasses
 import functools
 import shutil
 import tempfile
@@ -24,14 +25,15 @@ from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec
 from colonnade.methods.job import Job, job_id
 from colonnade.methods.moments.solver.steps import MomentsSolver, MomentsState
 from colonnade.methods.moments.spec import MomentsSpec
-from colonnade.methods.problem import Labels
+from colonnade.methods.problem import Labels, Problem
+from colonnade.methods.sealed.plan import recommend
 from colonnade.party import runtime
 from colonnade.party.config import PartyConfig
 from colonnade.party.config import load_config as party_config
 from colonnade.party.data.binding import OWNER_NAME
 from colonnade.party.data.columns import columns_for, version_of
-from colonnade.party.meter import Line, read_log
-from colonnade.party.warming import warm
+from colonnade.party.vault.meter import Line, read_log
+from colonnade.party.vault.warming import warm
 from colonnade.pki.authority import Credentials, load_credentials
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.sampling import NoiseSource
@@ -80,7 +82,7 @@ def founded() -> Federation:
 
     Kernels are compiled first: on a busy machine that takes longer than a test waits for a job.
     """
-    warm(("frank-wolfe", "moments"))
+    warm(("frank-wolfe", "moments", "sealed"))
     folder = Path(tempfile.mkdtemp(prefix="colonnade-test-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return create_federation(folder, sites(), cap_units=CAP, port=1)  # each test takes a port
@@ -147,6 +149,17 @@ def make_moments_job(
         "sketch_dim": 64,
     }
     return _job(members, MomentsSpec(**settings | changes), salt, timeout)
+
+
+def make_sealed_job(
+    made: Federation, names: Sequence[str], units: int, *, salt: int = 0, **changes: Any
+) -> Job:
+    """Return a sealed job of ``names``, the first of which holds the label, for ``units`` each."""
+    members = members_of(made, names, sketched=True)
+    features = {each.party: each.features for each in members}
+    problem = Problem(n_rows=N_ROWS, features=features, rho_units=units, label_owner=names[0])
+    method = dataclasses.replace(recommend(problem).spec, **changes)
+    return _job(members, method, salt, PARTY_TIMEOUT_S)
 
 
 def _job(members: tuple[Member, ...], method: MethodSpec, salt: int, timeout: int) -> Job:
@@ -350,7 +363,7 @@ async def party(
     )
     source = noise if noise is not None else seeds([name])[name]
     stop = asyncio.Event()
-    task = asyncio.create_task(runtime.Party(config, book, noise=source).run(stop))
+    task = asyncio.create_task(runtime.in_one_process(config, book, noise=source).run(stop))
     try:
         yield Member_(book, config, task, stop)
     finally:

@@ -25,8 +25,8 @@ from colonnade.party.data.dataset import Dataset
 from colonnade.party.data.ingest import IngestSummary, ingest
 from colonnade.party.data.reading.sources import FileSource
 from colonnade.party.policy import Allowance, Policy
-from colonnade.party.runtime import Party
-from colonnade.party.vault import Vault
+from colonnade.party.runtime import in_one_process
+from colonnade.party.vault.vault import Vault
 from colonnade.pki.identity import Identity
 from colonnade.privacy.accounting import MAX_UNITS, units_down
 from colonnade.privacy.simulation import ZeroNoise
@@ -100,7 +100,7 @@ def start_party(data: Path, ledger: Ledger) -> None:
     )
     stopped = asyncio.Event()
     stopped.set()
-    asyncio.run(Party(config, ledger, noise=ZeroNoise()).run(stopped))
+    asyncio.run(in_one_process(config, ledger, noise=ZeroNoise()).run(stopped))
 
 
 def vertical_job(dataset: Dataset, *, salt: int = 0, half_width: float = 9.0) -> Job:

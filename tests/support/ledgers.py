@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 
 from colonnade.core.arrays import IntArray
+from colonnade.core.errors import LedgerDamaged
 from colonnade.ledger.create import LedgerConfig, create_ledger, memory_ledger, open_ledger
-from colonnade.ledger.entries import ReleaseKey
+from colonnade.ledger.entries import Entry, ReleaseKey
 from colonnade.ledger.ledger import Ledger
+from colonnade.ledger.lines import line_of
+from colonnade.ledger.rules.fold import apply_line
+from colonnade.ledger.state import LedgerState
 from colonnade.ledger.storage import sqlite as storage_module
 from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.privacy.accounting import units_down
@@ -56,3 +60,22 @@ def spending(ledger: Ledger) -> tuple[object, ...]:
     state = ledger.state
     reserved = {name: units for name, units in state.reserved.items() if units}
     return state.total, reserved, {**state.left}, len(state.charges), len(state.stored)
+
+
+def reopened(ledger: Ledger, folder: Path) -> Ledger:
+    """Close a ledger of `new_ledger` on disk, and open it again."""
+    ledger.close()
+    return open_ledger(LedgerFiles(folder / "ledger"), clock=lambda: 1.7e9)
+
+
+def tampered(ledger: Ledger, *entries: Entry) -> bool:
+    """Return whether a ledger with these entries after its own is refused."""
+    lines = [*ledger.lines()]
+    lines += [line_of(each, seq=len(lines) + 1 + at, time=1) for at, each in enumerate(entries)]
+    state = LedgerState()
+    try:
+        for line in lines:
+            apply_line(state, line)
+    except LedgerDamaged:
+        return True
+    return False

@@ -19,11 +19,14 @@ from colonnade.data.table import COARSE_NAME, Table
 from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.ledger import Ledger, Released
 from colonnade.methods.job import Job, job_id
+from colonnade.methods.replay import is_evidence
+from colonnade.methods.sealed.claims import PEERS
 from colonnade.party.data.dataset import open_dataset
+from colonnade.party.methods.sealed_keys import MemoryKeys
 from colonnade.party.policy_file import load_policy
 from colonnade.party.prediction.store import PredictionFolder
 from colonnade.party.sealed.policy import key_to_text
-from colonnade.party.vault import Vault
+from colonnade.party.vault.vault import Vault
 from colonnade.pki.identity import Identity
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.simulation import SeededNoise
@@ -44,6 +47,7 @@ from support.federation import (
     founded,
     make_job,
     make_moments_job,
+    make_sealed_job,
     party,
 )
 
@@ -72,6 +76,9 @@ class Study:
         if self.kind == "moments":
             spent = dict.fromkeys(prices, units_down(0.2))
             self.job = make_moments_job(founded(), self.names, penalty=0.0, **spent)
+        elif self.kind == "sealed":
+            self.job = make_sealed_job(founded(), self.names, units_down(0.8), penalty=0.0)
+            self.write_policies("")
         else:
             self.job = make_job(founded(), self.names)
 
@@ -99,6 +106,10 @@ class Study:
     def write_policies(self, grants: str) -> None:
         for name in self.names:
             usual = (founded().folder / name / "policy.toml").read_text()
+            if self.kind == "sealed":
+                keys = {each: key_to_text(self.key(each)) for each in self.names if each != name}
+                peers = ", ".join(f'{each} = "{key}"' for each, key in keys.items())
+                usual += f'sealed = "{PEERS}"\nsealed_columns = 9\nsealed_peers = {{ {peers} }}\n'
             self.policy(name).write_text(usual + grants)
 
     def home(self, name: str) -> Path:
@@ -168,9 +179,11 @@ async def attached(
         yield hub, members
 
 
-async def trained(folder: Path, names: Sequence[str] = NAMES[:3]) -> Study:
+async def trained(
+    folder: Path, names: Sequence[str] = NAMES[:3], *, kind: str = "moments"
+) -> Study:
     """Run a job to its end and grant its model to everybody's first."""
-    study = Study(folder, names)
+    study = Study(folder, names, kind)
     async with attached(study) as (hub, _):
         study.job_id = await hub.submit(study.job)
         assert await hub.ended(study.job_id) == "finished"
@@ -233,6 +246,7 @@ class Tabletop:
             policy=load_policy(policy if policy.exists() else usual),
             coordinator=Identity(FEDERATION, "coordinator", "hub"),
             today=lambda: today,
+            keys=MemoryKeys(),
         )
 
     def grant(self, grants: str) -> None:
@@ -277,8 +291,12 @@ class Tabletop:
     def train(self) -> None:
         """Run the study's job."""
         self.study.job_id, sent = self.run(self.study.job)
+        kind = self.study.job.kind
         self.study.releases = [
-            jobs_pb2.PartyReleases(party=name, releases=map(release_to_proto, sent[name]))
+            jobs_pb2.PartyReleases(
+                party=name,
+                releases=(release_to_proto(e) for e in sent[name] if is_evidence(kind, e.key.kind)),
+            )
             for name in self.study.names
         ]
 

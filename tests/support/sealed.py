@@ -11,7 +11,8 @@ from colonnade.ledger.gate import Gate, Step
 from colonnade.ledger.ledger import Ledger
 from colonnade.methods.problem import Problem
 from colonnade.methods.sealed.plan import recommend
-from colonnade.methods.sealed.ring import DEGREE, MODULUS, seal_ring
+from colonnade.methods.sealed.ring import DEGREE, MODULUS, add_products, seal_ring
+from colonnade.methods.sealed.solver.steps import SealedSolver, SealedState
 from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.methods.sealed.tasks import Task
 from colonnade.party.data.columns import Columns
@@ -20,7 +21,6 @@ from colonnade.party.methods.sealed_keys import KeyStore, MemoryKeys
 from colonnade.party.methods.sealed_peers import Peers
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.sampling import NoiseSource
-from colonnade.server.methods.sealed.steps import SealedSolver, SealedState
 from colonnade.simulate.inprocess.vertical import Data, grid
 from support.entropy import ShakeNoise
 
@@ -47,7 +47,7 @@ def negacyclic(polynomial: IntArray, small: IntArray) -> IntArray:
     return (total % MODULUS).astype(np.int64)
 
 
-def small_data(widths: tuple[int, ...] = (3, 2, 4), *, n_rows: int = 3000, seed: int = 1) -> Data:
+def small_data(widths: tuple[int, ...] = (2, 3, 4), *, n_rows: int = 3000, seed: int = 1) -> Data:
     """Return a table whose columns have a common cause; the label is the first party's."""
     make = np.random.default_rng(seed)
     count = sum(widths)
@@ -127,4 +127,9 @@ def dot(
 ) -> tuple[IntArray, IntArray]:
     """Return the sum of pairs of polynomials times small ones."""
     ring = seal_ring()
-    return ring.prepare(pairs).dot([ring.multiplier(small) for small in smalls])
+    values = ring.forward(np.concatenate([np.stack(pair) for pair in pairs]))
+    found = np.zeros((2, DEGREE), np.uint64)
+    factors = ring.forward(np.stack(smalls))
+    add_products(values.reshape(-1, 2, DEGREE), factors, found)
+    first, second = ring.inverse(found)
+    return first, second

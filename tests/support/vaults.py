@@ -11,7 +11,7 @@ from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.ledger import Ledger
 from colonnade.party.data.dataset import open_dataset
 from colonnade.party.policy_file import load_policy
-from colonnade.party.vault import Vault
+from colonnade.party.vault.vault import Vault
 from colonnade.pki.identity import Identity
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.simulate.federation import FEDERATION

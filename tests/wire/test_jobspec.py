@@ -131,6 +131,7 @@ def example(method: MethodSpec | None = None, **changes: Any) -> Job:
         "a purpose",
         "spiffe://study/operator/ana",
         holdout=125,
+        evaluation_units=12345,
     )
     return replace(job, **changes)
 

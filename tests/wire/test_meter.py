@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from colonnade.party.meter import CONTROL, Meter, read_log
+from colonnade.party.vault.meter import CONTROL, Meter, read_log
 from colonnade.server.engine.metering import release_rows, retry_row
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.v1 import release_pb2

@@ -1,0 +1,1 @@
+"""Planted bugs, each with a test that must go red."""

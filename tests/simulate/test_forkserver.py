@@ -1,0 +1,70 @@
+"""Members of a simulated federation are forks of one process that has imported everything."""
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from colonnade.core.errors import EXIT_BAD_INPUT, EXIT_OK, EXIT_SIGNAL
+from colonnade.simulate.forkserver import ForkServer
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_fork_runs_a_command_writes_its_log_and_tells_its_exit_code(tmp_path: Path) -> None:
+    with ForkServer() as server, (tmp_path / "log").open("wb") as log:
+        good = server.start(["coordinator", "--template"], log.fileno())
+        bad = server.start(["coordinator", "--config", str(tmp_path / "none")], log.fileno())
+        assert good.wait(60) == EXIT_OK
+        assert bad.wait(60) == EXIT_BAD_INPUT
+        assert good.poll() == EXIT_OK
+    written = (tmp_path / "log").read_text()
+    assert "listen =" in written
+    assert "colonnade: " in written
+
+
+def test_a_fork_is_killed_by_its_own_number_and_ends_with_its_starter(tmp_path: Path) -> None:
+    config = tmp_path / "hub.toml"
+    config.write_text('listen = "127.0.0.1:0"\ninsecure = true\ndatabase = "sqlite:///hub.db"\n')
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "hub.toml").write_text(config.read_text())
+    server = ForkServer()
+    with (tmp_path / "log").open("wb") as log:
+        killed = server.start(["coordinator", "--config", str(config)], log.fileno())
+        left = server.start(["coordinator", "--config", str(other / "hub.toml")], log.fileno())
+        with pytest.raises(subprocess.TimeoutExpired):
+            killed.wait(0.01)
+        killed.kill()
+        assert killed.wait(60) == -signal.SIGKILL
+        assert left.poll() is None
+        os.close(server._leash)  # as the end of this process would
+        assert left.wait(60) in (EXIT_OK, EXIT_SIGNAL + signal.SIGTERM)
+        server._leash = os.open(os.devnull, os.O_RDONLY)
+    server.close()
+
+
+def test_a_signal_to_all_ends_forks_and_leaves_the_server_to_tell_of_it(tmp_path: Path) -> None:
+    (tmp_path / "hub.toml").write_text(
+        'listen = "127.0.0.1:0"\ninsecure = true\ndatabase = "sqlite:///hub.db"\n'
+    )
+    with ForkServer() as server, (tmp_path / "log").open("wb") as log:
+        fork = server.start(["coordinator", "--config", str(tmp_path / "hub.toml")], log.fileno())
+        for pid in (server._process.pid, fork.pid):
+            os.kill(pid, signal.SIGINT)
+        assert fork.wait(60) in (EXIT_OK, EXIT_SIGNAL + signal.SIGINT)
+
+
+def test_a_fork_whose_server_was_killed_is_still_ended(tmp_path: Path) -> None:
+    (tmp_path / "hub.toml").write_text(
+        'listen = "127.0.0.1:0"\ninsecure = true\ndatabase = "sqlite:///hub.db"\n'
+    )
+    with ForkServer() as server, (tmp_path / "log").open("wb") as log:
+        fork = server.start(["coordinator", "--config", str(tmp_path / "hub.toml")], log.fileno())
+        server._process.kill()
+        server._process.wait()
+        assert fork.poll() is None
+        fork.kill()
+        assert fork.wait(60) == -signal.SIGKILL

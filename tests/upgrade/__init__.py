@@ -1,0 +1,1 @@
+"""Folders that releases wrote, opened by this one."""
