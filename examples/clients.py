@@ -1,7 +1,7 @@
-"""Clients: one model over the rows of many, each with a privacy budget of its own.
+"""Clients: fit one model over the rows of many clients, each with its own privacy budget.
 
-Runs federated DP-ADMM over synthetic clients at one host, as real processes on this machine. Run it
-with ``python examples/clients.py``.
+Run federated DP-ADMM over synthetic clients at one host, as real processes on this machine, with
+``python examples/clients.py``.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from colonnade.simulate import Simulation, simulate_admm
 
 # --8<-- [start:table]
 def nights(clients: int = 500, rows: int = 60, seed: int = 5) -> pd.DataFrame:
-    """Make up nights of many people: what a device measured on the day, and how long they slept."""
+    """Return synthetic nights: what a device measured during the day, and the hours slept."""
     draw = np.random.default_rng(seed)
     table = pd.DataFrame(
         {
@@ -32,7 +32,7 @@ def nights(clients: int = 500, rows: int = 60, seed: int = 5) -> pd.DataFrame:
     return table.assign(sleep_hours=slept + draw.normal(0, 0.5, len(table)))
 
 
-# What is known of each quantity without a look at the rows.
+# Public knowledge about each quantity, not computed from the rows.
 BOUNDS = {
     "steps": (0, 16_000),
     "heart_rate": (50, 95),
@@ -45,7 +45,7 @@ BOUNDS = {
 
 # --8<-- [start:simulate]
 def run(table: pd.DataFrame, epsilon: float) -> Simulation:
-    """Fit one model over all devices; ``epsilon`` is each one's own, for all of its rows."""
+    """Fit one model over all devices; ``epsilon`` protects all rows of a device."""
     return simulate_admm(
         table,
         target="sleep_hours",
@@ -60,7 +60,7 @@ def run(table: pd.DataFrame, epsilon: float) -> Simulation:
 
 
 def draw(found: dict[str, Simulation], path: Path) -> None:
-    """Draw the score and both epsilons for each budget."""
+    """Plot the score and both epsilons for each budget."""
     mpl.use("svg")
     mpl.rcParams["svg.fonttype"] = "none"
     from matplotlib import pyplot as plt
@@ -97,7 +97,7 @@ def draw(found: dict[str, Simulation], path: Path) -> None:
 
 
 def main() -> None:
-    """Run the federation for each budget, print and draw."""
+    """Run the federation for each budget, print the results and plot them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path(), help="folder for the picture")
     parser.add_argument("--epsilons", type=float, nargs="+", default=[2.0, 4.0, 16.0])

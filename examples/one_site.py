@@ -1,7 +1,7 @@
 """One site: private linear models with scikit-learn's interface.
 
-Makes a synthetic table, fits it with record-level differential privacy at several epsilons, and
-draws how the score on held-out rows follows. Run it with ``python examples/one_site.py``.
+Fit a synthetic table with record-level differential privacy at several epsilons, and plot the score
+on held-out rows, with ``python examples/one_site.py``.
 """
 
 # --8<-- [start:imports]
@@ -21,7 +21,7 @@ EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 
 # --8<-- [start:table]
 def people(n_rows: int = 20_000, seed: int = 7) -> tuple[pd.DataFrame, pd.Series]:
-    """Make up a table: five measurements of each person, and a cost."""
+    """Return a synthetic table: five measurements of each person, and a cost."""
     draw = np.random.default_rng(seed)
     table = pd.DataFrame(
         {
@@ -37,7 +37,7 @@ def people(n_rows: int = 20_000, seed: int = 7) -> tuple[pd.DataFrame, pd.Series
     return table, signal + 250 * table["visits"] + noise - 2500
 
 
-# Public knowledge about each quantity, never a look at the rows: values outside are clipped.
+# Public knowledge about each quantity, not computed from the rows; values outside are clipped.
 BOUNDS = {
     "age": (0, 110),
     "systolic_bp": (70, 220),
@@ -51,7 +51,7 @@ COST = (0, 10_000)
 
 # --8<-- [start:fit]
 def fit(table: pd.DataFrame, cost: pd.Series, epsilon: float) -> PrivateRidge:
-    """Fit one model; it spends ``epsilon``."""
+    """Fit one model at the price of ``epsilon``."""
     model = PrivateRidge(alpha=1.0, epsilon=epsilon, delta=1e-6, bounds=BOUNDS, y_bounds=COST)
     return model.fit(table, cost)
 
@@ -60,7 +60,7 @@ def fit(table: pd.DataFrame, cost: pd.Series, epsilon: float) -> PrivateRidge:
 
 
 def scores(table: pd.DataFrame, cost: pd.Series) -> tuple[dict[float, float], float]:
-    """Return R2 on held-out rows for each epsilon, and that of a fit without privacy."""
+    """Return R2 on held-out rows for each epsilon, and without privacy."""
     train, test = slice(None, -4000), slice(-4000, None)
     private = {
         epsilon: float(fit(table[train], cost[train], epsilon).score(table[test], cost[test]))
@@ -71,7 +71,7 @@ def scores(table: pd.DataFrame, cost: pd.Series) -> tuple[dict[float, float], fl
 
 
 def draw(private: dict[float, float], plain: float, path: Path) -> None:
-    """Draw R2 against epsilon."""
+    """Plot R2 against epsilon."""
     mpl.use("svg")
     mpl.rcParams["svg.fonttype"] = "none"
     from matplotlib import pyplot as plt
@@ -90,7 +90,7 @@ def draw(private: dict[float, float], plain: float, path: Path) -> None:
 
 
 def main() -> None:
-    """Fit, print and draw."""
+    """Fit, print the results and plot them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path(), help="folder for the picture")
     out = parser.parse_args().out

@@ -1,6 +1,7 @@
-"""Submit a job to a running federation and fetch its report: needs a coordinator and parties.
+"""Submit a job to a running federation and fetch its report.
 
-Run it with ``python examples/submit.py hub.example.org:7443 pki/ annual_cost``.
+This needs a coordinator and parties: ``python examples/submit.py hub.example.org:7443 pki/
+annual_cost``.
 """
 
 import sys

@@ -1,8 +1,7 @@
-"""Three organizations: one model over columns that no one of them holds alone.
+"""Three organizations: fit one model over columns that none of them holds alone.
 
-Makes a synthetic table, and lets a hospital, a laboratory and an insurer, each with a third of its
-columns, fit one model as real processes on this machine. Run it with
-``python examples/three_organizations.py``.
+A hospital, a laboratory and an insurer each hold a third of the columns of a synthetic table and
+fit one model, as real processes on this machine, with ``python examples/three_organizations.py``.
 """
 
 import argparse
@@ -18,7 +17,7 @@ from colonnade.simulate import Simulation, simulate
 
 # --8<-- [start:table]
 def people(n_rows: int = 25_000, seed: int = 3) -> pd.DataFrame:
-    """Make up people with nine measurements that have a common cause, and their yearly cost."""
+    """Return synthetic people: nine measurements with a common cause, and their yearly cost."""
     draw = np.random.default_rng(seed)
     frailty = draw.normal(size=n_rows)
 
@@ -52,7 +51,7 @@ PARTIES = {
 
 # --8<-- [start:simulate]
 def run(table: pd.DataFrame, epsilon: float = 2.0) -> Simulation:
-    """Run coordinator and parties with TLS, ledgers and exact noise; return what was found."""
+    """Run coordinator and parties with TLS, ledgers and exact noise, and return the result."""
     return simulate(table, target="annual_cost", parties=PARTIES, epsilon=epsilon)
 
 
@@ -61,7 +60,7 @@ def run(table: pd.DataFrame, epsilon: float = 2.0) -> Simulation:
 
 # --8<-- [start:use]
 def show(found: Simulation, table: pd.DataFrame) -> None:
-    """Print what was promised, and use the model."""
+    """Print the guarantee, and use the model."""
     print(found.report.statement)
     for party, epsilon in found.report.epsilon_by_party.items():
         print(f"{party:<11} epsilon {epsilon:.3f}")
@@ -74,7 +73,7 @@ def show(found: Simulation, table: pd.DataFrame) -> None:
 
 
 def main() -> None:
-    """Make the table, run the federation, print and draw."""
+    """Create the table, run the federation, print the result and plot it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path(), help="folder for the picture")
     out = parser.parse_args().out
