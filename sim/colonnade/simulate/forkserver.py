@@ -198,18 +198,28 @@ def _fork(
 ) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
+    # A signal that reaches the fork before its handlers are back waits instead of being ignored.
+    unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, _NOT_FOR_US)
     if (pid := os.fork()) == 0:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        _become(connection, arguments, log)
+        _become(connection, arguments, log, handlers, unblocked)
+    signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
     os.close(log)
     connection.sendall(json.dumps({"pid": pid}).encode() + b"\n")
 
 
-def _become(connection: socket.socket, arguments: Sequence[str], log: int) -> None:
+def _become(
+    connection: socket.socket,
+    arguments: Sequence[str],
+    log: int,
+    handlers: Mapping[signal.Signals, Any],
+    unblocked: set[int | signal.Signals],
+) -> None:
     """Run a command in the fork, and end with its exit code."""
     code = EXIT_INTERNAL
     try:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         connection.close()
