@@ -45,8 +45,8 @@ check: $(STAMP)  ## lint, types, import layers, proto drift and lint, documentat
 docs: $(STAMP)   ## build the documentation into build/site; a dead link is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict  # not --quiet, which hides warnings from --strict
 
-test: check      ## everything above, then the test suite, in up to four processes
-	$(BIN)/pytest --numprocesses auto --maxprocesses 4
+test: check      ## everything above, then the test suite, in four processes
+	$(BIN)/pytest --numprocesses 4
 
 bench: $(STAMP)  ## the benchmarks and the crash harness
 	$(BIN)/colonnade bench core

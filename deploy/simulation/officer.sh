@@ -23,5 +23,5 @@ while true; do
             echo "   the officer signs; the decision is in the ledger"
         fi
     fi
-    sleep 1
+    sleep 2
 done
