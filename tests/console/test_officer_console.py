@@ -21,8 +21,10 @@ from colonnade.console.party.entries import Spending, in_words, parsed, spending
 from colonnade.console.party.policy_words import changed_lines, sentences
 from colonnade.console.party.view import amount, budget_of
 from colonnade.ledger.caps import ScopedBudget
+from colonnade.ledger.decisions import Standing
 from colonnade.ledger.storage.snapshot import read_snapshot
 from colonnade.party.config import load_config
+from colonnade.party.officer.case import Similar
 from colonnade.party.policy_file import load_policy
 from colonnade.privacy.accounting import format_units, units_down
 from colonnade.simulate.federation import Federation, create_federation
@@ -87,6 +89,14 @@ def test_a_cap_in_the_ledger_rounds_down_and_is_of_somebody() -> None:
         assert words in said.what
         assert said.allows
     assert not in_words(parsed([line(type="admitted", job="a", units=3)])[0]).allows
+
+
+def test_what_became_of_earlier_jobs_ends_a_sentence() -> None:
+    others = ["ended", "withdrawn", "running", "declined", "accepted"]
+    for standing in [*(each.value for each in Standing), *others]:
+        said = Similar("a", "cost", 0, "the same question", standing).became
+        assert said.partition(" ")[0] in {"is", "was", "has"}
+        assert said.endswith(standing)
 
 
 def test_caps_of_all_and_of_one_are_named() -> None:
