@@ -15,13 +15,18 @@ from support.federation import sites
 
 from colonnade.cli.main import main
 from colonnade.client import Client, JobOptions
+from colonnade.console.names import whose
 from colonnade.console.party.budget_plot import HEIGHT, budget_plot
 from colonnade.console.party.entries import Spending, in_words, parsed, spending
 from colonnade.console.party.policy_words import changed_lines, sentences
+from colonnade.console.party.view import amount, budget_of
+from colonnade.ledger.caps import ScopedBudget
+from colonnade.ledger.decisions import Standing
 from colonnade.ledger.storage.snapshot import read_snapshot
 from colonnade.party.config import load_config
+from colonnade.party.officer.case import Similar
 from colonnade.party.policy_file import load_policy
-from colonnade.privacy.accounting import units_down
+from colonnade.privacy.accounting import format_units, units_down
 from colonnade.simulate.federation import Federation, create_federation
 from colonnade.simulate.processes import Processes
 
@@ -64,6 +69,48 @@ def test_charges_to_the_account_of_the_people_are_told_in_words() -> None:
     paid = parsed([line(type="person", job="a" * 64, units=3, wasted=wasted) for wasted in (0, 1)])
     assert [in_words(each).units for each in paid] == [3, 3]
     assert "in vain" in in_words(paid[1]).what
+
+
+def test_console_and_command_line_say_the_same_digits() -> None:
+    for delta in (None, 1e-9):
+        for left in (False, True):
+            said = amount(2**46 + 1, 2**50, delta=delta, left=left).text
+            words = format_units(2**46 + 1, delta, left=left)
+            assert said.replace("ε\u00a0", "epsilon ").replace("ρ\u00a0", "rho ") == words
+    assert amount(2**46, 2**50).text != amount(2**46, 2**50, left=True).text
+    assert amount(2**46, 2**50).text != amount(2**46, 2**50, delta=1e-9).text
+
+
+def test_a_cap_in_the_ledger_rounds_down_and_is_of_somebody() -> None:
+    whose = {("", ""): "Cap set", ("month", ""): "Cap of each month", ("purpose", "x"): "purpose x"}
+    for (scope, account), words in whose.items():
+        entry = line(type="cap", scope=scope, account=account, reason="why", units=2**46)
+        said = in_words(parsed([entry])[0])
+        assert words in said.what
+        assert said.allows
+    assert not in_words(parsed([line(type="admitted", job="a", units=3)])[0]).allows
+
+
+def test_what_became_of_earlier_jobs_ends_a_sentence() -> None:
+    others = ["ended", "withdrawn", "running", "declined", "accepted"]
+    for standing in [*(each.value for each in Standing), *others]:
+        said = Similar("a", "cost", 0, "the same question", standing).became
+        assert said.partition(" ")[0] in {"is", "was", "has"}
+        assert said.endswith(standing)
+
+
+def test_caps_of_all_and_of_one_are_named() -> None:
+    places = [("month", ""), ("operator", ""), ("operator", f"spiffe://{'s' * 3}/operator/ana")]
+    places += [("month", "2026-11"), ("purpose", "care"), ("purpose", "")]
+    assert [budget_of(ScopedBudget(*place, 5, 0, 0)).name for place in places] == [
+        "each month",
+        "each operator",
+        "operator ana of sss",
+        "month 2026-11",
+        "care",
+        "each purpose",
+    ]
+    assert whose("operator spiffe://sss/operator/ana") == "operator ana of sss"
 
 
 def test_an_entry_of_a_kind_that_nobody_described_is_still_listed() -> None:
@@ -125,7 +172,7 @@ def console(made: Federation, key: str | None) -> Iterator[str]:
         yield json.loads(started.stdout.readline())["link"]
     finally:
         started.terminate()
-        started.wait(60)
+        assert started.wait(60) == 143
         started.stdout.close()
 
 
@@ -194,6 +241,27 @@ def test_an_officer_reads_holds_and_approves_and_the_job_runs(
     found = read_snapshot(load_config(made.folder / "hospital" / "party.toml").ledger)
     verdicts = [each.verdict for each in found.state.docket.decisions[job]]
     assert verdicts == ["hold", "approve"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+@pytest.mark.parametrize("how", ["session", "console"])
+def test_a_page_that_is_no_longer_followed_says_so(
+    made: Federation, page: Browser, how: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shown = "document.getElementById('stale').hidden === false"
+    with console(made, None) as link:
+        page.open(link)
+        until(page, "events.readyState === EventSource.OPEN")
+        assert page.run(shown) is False
+        if how == "session":
+            page.run("fetch('leave', {method: 'POST'}).then(answer => answer.status)")
+            until(page, shown)
+            page.open(f"{link.partition('/enter')[0]}/")  # and what comes next says what to do
+            assert "colonnade party console" in page.run("document.body.textContent")
+    if how == "console":
+        until(page, shown)
+    assert "Traceback" not in capfd.readouterr().err  # of the stream that was open
 
 
 @pytest.mark.slow

@@ -173,12 +173,13 @@ def test_an_operator_plans_submits_watches_and_reads_in_a_browser(
     assert page.run("document.getElementById('h1').textContent") == (
         "Nothing is running; all two parties are connected."
     )
+    until(page, "document.querySelector('#preview dl') !== null")  # before anything is chosen
     page.run(
         "document.getElementById('epsilon').value = '0.5';"
         "document.getElementById('purpose').value = 'care';"
         "document.querySelector('form[data-preview]').dispatchEvent(new Event('input'))"
     )
-    until(page, "document.querySelector('#preview dl') !== null")
+    until(page, "document.getElementById('preview').textContent.includes('ε\u00a00.5 at')")
     told = page.run("document.getElementById('preview').textContent")
     assert "hospital" in told
     assert "ε" in told

@@ -10,6 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -333,7 +334,9 @@ def assert_ends_well(running: "subprocess.Popen[str]") -> None:
 
 
 def test_a_coordinator_process_killed_and_stopped_ends_with_the_same_bits(tmp_path: Path) -> None:
-    made, job = founded(), make_job(founded(), PAIR, rounds=16)
+    made = founded()
+    asks = credentials_of(made, "analyst").identity.uri
+    job = replace(make_job(made, PAIR, rounds=16), requested_by=asks)
     name, port = job_id(job_to_bytes(job)), free_port()
     address, config = f"127.0.0.1:{port}", made.folder / "hub" / f"{tmp_path.name}.toml"
     config.write_text(
@@ -345,7 +348,7 @@ def test_a_coordinator_process_killed_and_stopped_ends_with_the_same_bits(tmp_pa
         with Client(address, credentials_of(made, "analyst")) as client:
             while True:  # parties enrol when they first attach
                 try:
-                    client.submit(job_to_bytes(job))  # as it is: a job would name who asks
+                    client.submit(job_to_bytes(job))
                     return
                 except Exception as error:
                     if type(error).__name__ not in ("NotEnrolled", "Unreachable"):

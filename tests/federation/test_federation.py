@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections import Counter
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +134,7 @@ def _report(address: str, name: str) -> dict[str, Any]:
 
 def test_an_operator_submits_lists_watches_shows_and_cancels(tmp_path: Path) -> None:
     made, names = founded(), NAMES[:2]
-    job = make_job(made, names)
+    job = replace(make_job(made, names), requested_by=f"spiffe://{FEDERATION}/operator/analyst")
     spec = job_to_bytes(job)
 
     def operate(address: str) -> None:
@@ -167,6 +168,9 @@ def test_an_operator_submits_lists_watches_shows_and_cancels(tmp_path: Path) -> 
             unknown.members[0].MergeFromString(b"\xa0\x3f\x01")
             with pytest.raises(BadInput, match="does not know"):
                 client.submit(unknown.SerializeToString())
+            for nobody in ("", f"spiffe://{FEDERATION}/operator/somebody"):
+                with pytest.raises(PolicyRefused, match="who asks"):
+                    client.submit(job_to_bytes(replace(job, requested_by=nobody)))
             with pytest.raises(NotEnrolled):
                 client.submit(make_job(made, NAMES))
 

@@ -182,11 +182,11 @@ def test_a_cap_can_be_lowered_but_not_below_what_is_spent_or_set_aside(ledger: L
 def test_with_an_approver_a_raise_needs_both_signatures(tmp_path: Path) -> None:
     approver, stranger = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
     ledger = new_ledger("sqlite", tmp_path, approver_keys=(public_bytes(approver),))
-    for wrong in (None, stranger):
+    for wrong in ([], [stranger]):
         with pytest.raises(BadInput, match="approver"):
-            ledger.set_cap(CAP + 1, reason="more", approver=wrong)
+            ledger.set_cap(CAP + 1, reason="more", approvers=wrong)
     ledger.set_cap(CAP - 1, reason="less needs one signature")
-    ledger.set_cap(CAP + 1, reason="more", approver=approver)
+    ledger.set_cap(CAP + 1, reason="more", approvers=[approver])
     assert ledger.budget().cap == CAP + 1
     ledger.close()
     assert open_ledger(LedgerFiles(tmp_path / "ledger")).budget().cap == CAP + 1

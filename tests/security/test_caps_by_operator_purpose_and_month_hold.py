@@ -133,7 +133,7 @@ def test_a_raise_of_such_a_cap_takes_the_approver_and_a_first_one_none() -> None
     for name, units in (("", 6), ("study", 6), ("another", 7)):
         with pytest.raises(BadInput, match="approver"):
             ledger.set_cap(units, reason="r", scope=PURPOSE, account=name)
-        ledger.set_cap(units, reason="r", scope=PURPOSE, account=name, approver=APPROVER)
+        ledger.set_cap(units, reason="r", scope=PURPOSE, account=name, approvers=[APPROVER])
 
 
 def test_a_ledger_that_went_over_such_a_cap_does_not_open() -> None:

@@ -25,9 +25,10 @@ from colonnade.core.errors import (
     LedgerDamaged,
     VerificationFailed,
 )
+from colonnade.ledger.caps import signed_cap
 from colonnade.ledger.create import LedgerConfig, create_ledger, memory_ledger, open_ledger
 from colonnade.ledger.decisions import APPROVE, HOLD, REFUSE, Standing, signed_decision
-from colonnade.ledger.entries import Admitted, Charged, Entry, ReleaseKey
+from colonnade.ledger.entries import Admitted, CapSet, Charged, Entry, ReleaseKey
 from colonnade.ledger.export import export_lines, verify_export
 from colonnade.ledger.job_entries import ApproversSet, Decided, Proposed
 from colonnade.ledger.ledger import Ledger
@@ -146,6 +147,27 @@ def test_one_of_two_approvers_cannot_replace_both(how: str) -> None:
     assert {*ledger.state.docket.approvers} == {public_bytes(key).hex() for key in (ANA, BEN)}
     ledger.decisions.set_approvers(new, reason="ours", approvers=[BEN, ANA])
     assert {*ledger.state.docket.approvers} == {public_bytes(EVE).hex()}
+
+
+@pytest.mark.parametrize("how", ["proposal", "policy", "policy that asks fewer now"])
+@pytest.mark.parametrize("scope", ["", "purpose"])
+def test_one_of_two_approvers_cannot_raise_a_cap(how: str, scope: str) -> None:
+    ledger = waiting(ANA, BEN, needed=2) if how == "proposal" else a_ledger(ANA, BEN)
+    ledger.set_cap(900, reason="a first one or a lower one takes nobody", scope=scope)
+    if how != "proposal":
+        ledger.set_cap(950, reason="nobody asks for two yet", scope=scope, approvers=[ANA])
+        ledger.decisions.note_policy(b"two people", approvals=2)
+    if how == "policy that asks fewer now":
+        ledger.decisions.note_policy(b"one person", approvals=1)
+    seq, ledger_id = ledger.state.next_seq, ledger.opened.ledger_id
+    for signers in ([], [ANA], [ANA, ANA], [ANA, EVE], [BEN, EVE]):
+        with pytest.raises(BadInput, match="not signed by enough"):
+            ledger.set_cap(1100, reason="mine", scope=scope, approvers=signers)
+        entry = CapSet(scope, "", 1100, "mine", "", "")
+        forged = signed_cap(ledger_id, seq, entry, sign=ledger.sign, approvers=signers)
+        assert_no_export_has(ledger, forged)
+    ledger.set_cap(1100, reason="ours", scope=scope, approvers=[BEN, ANA])
+    ledger.set_cap(1000, reason="less takes nobody", scope=scope)
 
 
 def test_a_refusal_ends_a_job_that_runs_and_frees_what_it_had_set_aside() -> None:

@@ -110,6 +110,11 @@ class Door:
         """End a session before its time."""
         self._sessions = {key: each for key, each in self._sessions.items() if each is not session}
 
+    def close(self) -> None:
+        """End all sessions, and their streams of events; nobody comes in any more."""
+        self._token = ""
+        self._sessions = {}
+
     def session(self, key: str | None) -> Session | None:
         """Return the session of a cookie, unless it has ended."""
         found = self._sessions.get(key or "")

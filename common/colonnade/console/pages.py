@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from colonnade import report
 from colonnade.console.guard import base
-from colonnade.console.names import who
+from colonnade.console.names import starting, who, whose
 from colonnade.report.render import finalize
 
 _HERE, _REPORT = Path(__file__).parent, Path(report.__file__).parent
@@ -34,7 +34,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         finalize=finalize,
     )
-    made.filters["who"] = who
+    made.filters |= {"who": who, "whose": whose, "starting": starting}
     made.globals["base"] = base
     return made
 

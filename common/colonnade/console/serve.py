@@ -44,6 +44,19 @@ def open_socket(listen: str, published: str | None) -> tuple[socket.socket, str]
     return made, published or f"{name}:{made.getsockname()[1]}"
 
 
+class _Server(uvicorn.Server):
+    """A server that ends the streams of events before it waits for its connections."""
+
+    def __init__(self, config: uvicorn.Config, door: Door) -> None:
+        super().__init__(config)
+        self._door = door
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop; an open page would be cut off otherwise, with a traceback."""
+        self._door.close()
+        await super().shutdown(sockets)
+
+
 def serve(
     listening: socket.socket, app: Starlette, door: Door, *, ready: Callable[[str], None]
 ) -> None:
@@ -54,9 +67,9 @@ def serve(
         access_log=False,
         server_header=False,
         lifespan="off",
-        timeout_graceful_shutdown=1,
+        timeout_graceful_shutdown=5,  # streams look once a second whether they have ended
         h11_max_incomplete_event_size=1 << 15,
         limit_concurrency=64,
     )
     ready(door.link)
-    uvicorn.Server(config).run(sockets=[listening])
+    _Server(config, door).run(sockets=[listening])

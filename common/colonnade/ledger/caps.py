@@ -1,6 +1,8 @@
 """Caps: how they are signed, and those beside the table's, by operator, purpose and month.
 
-A cap is signed by the ledger's key, and a raise by an approver's where the ledger names one.
+A cap is signed by the ledger's key, and a raise by approvers where the ledger names any: by as many
+as any decision ever needed (`decisions.Docket.quorum`), or one of two could spend alone what both
+have to agree to.
 
 Each is a budget of its own, of every account: what jobs of one operator (for one purpose, admitted
 in one month) have spent or set aside of the account may not exceed it. A scope without a cap is
@@ -13,7 +15,7 @@ A clock that is wrong moves spending to another month; the table's cap does not 
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -185,12 +187,12 @@ def signed_cap(
     entry: CapSet,
     *,
     sign: Callable[[bytes], bytes],
-    approver: Ed25519PrivateKey | None = None,
+    approvers: Sequence[Ed25519PrivateKey] = (),
 ) -> CapSet:
-    """Return ``entry`` with its signatures."""
+    """Return ``entry`` with its signatures; those of approvers stand one after the other."""
     message = cap_statement(ledger_id, seq, entry)
     return replace(
         entry,
         signature=sign(message).hex(),
-        approver_signature=approver.sign(message).hex() if approver else "",
+        approver_signature="".join(each.sign(message).hex() for each in approvers),
     )

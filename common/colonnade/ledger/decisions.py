@@ -20,6 +20,7 @@ AUTO, ASK, NONE = "auto", "ask", "none"
 APPROVE, HOLD, REFUSE = "approve", "hold", "refuse"
 MAX_APPROVERS = 16
 MAX_REASON = 500
+_SIGNATURE = 64  # bytes of one
 
 
 class Standing(enum.Enum):
@@ -56,7 +57,7 @@ class Docket:
 
     @property
     def quorum(self) -> int:
-        """How many approvers change who approves: as many as any decision ever needed.
+        """How many approvers raise a cap or change who approves: as many as any decision needed.
 
         A policy that asks fewer from now on does not lower it, or one of two could replace both.
         """
@@ -194,20 +195,30 @@ class Docket:
             raise ValueError("a change of approvers takes a reason")
         if not verify(bytes.fromhex(key), bytes.fromhex(entry.signature), message):
             raise ValueError("a change of approvers is not signed by the ledger's key")
-        signed = sum(
-            any(verify(bytes.fromhex(key), bytes.fromhex(each), message) for each in signatures)
-            for key in self.approvers
-        )
+        signed = self._signers([*map(bytes.fromhex, signatures)], message)
         if signed < self.quorum:
             raise ValueError(
                 f"a change of approvers is signed by {signed} of them, and decisions needed "
                 f"{self.quorum}"
             )
 
-    def signed(self, signature: str, message: bytes) -> bool:
-        """Return whether one of the approvers signed a message."""
-        found = bytes.fromhex(signature)
-        return any(verify(bytes.fromhex(each), found, message) for each in self.approvers)
+    def check_signed(self, signatures: str, message: bytes) -> None:
+        """Refuse what fewer approvers signed than decisions need; signatures follow one another."""
+        found = bytes.fromhex(signatures)
+        each = [found[at : at + _SIGNATURE] for at in range(0, len(found), _SIGNATURE)]
+        if len(each) > MAX_APPROVERS:
+            raise ValueError("a raise of the cap has more signatures than there are approvers")
+        signed = self._signers(each, message)
+        if signed < self.quorum:
+            raise ValueError(
+                f"a raise of the cap is not signed by enough approvers' keys: {signed} of "
+                f"{self.quorum}"
+            )
+
+    def _signers(self, signatures: Sequence[bytes], message: bytes) -> int:
+        """Return how many of the approvers signed a message."""
+        keys = map(bytes.fromhex, self.approvers)
+        return sum(any(verify(key, each, message) for each in signatures) for key in keys)
 
 
 def check_keys(keys: list[str]) -> None:

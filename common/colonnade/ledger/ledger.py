@@ -264,16 +264,16 @@ class Ledger:
         reason: str,
         account: str = "",
         scope: str = "",
-        approver: Ed25519PrivateKey | None = None,
+        approvers: Sequence[Ed25519PrivateKey] = (),
     ) -> None:
-        """Append a signed cap; a raise needs an approver's key too if the ledger names any."""
+        """Append a signed cap; a raise needs as many approvers as decisions do, if any."""
         self._journal.check_alive()
         entry = signed_cap(
             self.opened.ledger_id,
             self._state.next_seq,
             CapSet(scope, account, units, reason, "", ""),
             sign=self._journal.sign,
-            approver=approver,
+            approvers=approvers,
         )
         try:
             check_cap(self._state, entry)

@@ -37,7 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             f"--{scope}", help=f"what {text} may cost, beside the table's cap; '*': each"
         )
     parser.add_argument(
-        "--approver-key", type=Path, help="second person's key, if the ledger has one"
+        "--approver-key",
+        type=Path,
+        action="append",
+        default=[],
+        help="for a raise: an approver's key; once for each, of as many as decisions need",
     )
 
 
@@ -51,13 +55,13 @@ def run(arguments: argparse.Namespace) -> int:
     units, stated = cap_units(arguments)
     if not arguments.reason.strip():
         raise BadInput("--reason is empty; say why, for the record")
-    approver = arguments.approver_key and approver_key_from_file(arguments.approver_key)
+    approvers = [approver_key_from_file(path) for path in arguments.approver_key]
     with closing(open_ledger(files_of(arguments))) as ledger:
         scope, name = _place(arguments)
         state = ledger.state
         before = state.scoped.cap((scope, name)) if scope else state.cap(name)
         reason = f"{stated}: {arguments.reason}"
-        ledger.set_cap(units, reason=reason, scope=scope, account=name, approver=approver)
+        ledger.set_cap(units, reason=reason, scope=scope, account=name, approvers=approvers)
     of = f" of {told((scope, name)) if name else f'each {scope}'}" if scope else ""
     if arguments.json:
         print(json.dumps({"cap_units": units, "before_units": before}))

@@ -4,7 +4,8 @@ const events = new EventSource("events");
 
 async function refresh() {
   const answer = await fetch(location.pathname, { headers: { accept: "text/html" } });
-  if (!answer.ok) return events.close();
+  if (answer.status === 401) return stale();
+  if (!answer.ok) return;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   for (const part of document.querySelectorAll("[data-live]")) {
     const now = page.getElementById(part.id);
@@ -13,7 +14,19 @@ async function refresh() {
   }
 }
 
+// A page that is not followed any more must not look as if it were.
+function stale() {
+  events.close();
+  document.getElementById("stale").hidden = false;
+}
+
 events.addEventListener("changed", refresh);
+let away;
+events.addEventListener("open", () => (away = clearTimeout(away)));
+events.addEventListener("error", () => {
+  if (events.readyState === EventSource.CLOSED) stale();
+  else away ??= setTimeout(stale, 10000); // it tries again by itself, until then
+});
 addEventListener("pagehide", () => events.close());
 
 // The preview of a new job follows the form, a moment after the last change.
@@ -31,4 +44,5 @@ if (form) {
     clearTimeout(timer);
     timer = setTimeout(preview, 400);
   });
+  preview();
 }

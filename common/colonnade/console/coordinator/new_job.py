@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from colonnade.client import Client, JobOptions, PartyOffer
 from colonnade.client.results import JobPlan
 from colonnade.core.errors import BadInput
-from colonnade.report.text import at_most, epsilon_up, size
+from colonnade.privacy.accounting import rounded
+from colonnade.report.text import count, size
 
 METHODS = ("moments", "frank-wolfe")
 LOSSES = ("squared", "logistic")
@@ -60,19 +61,19 @@ def preview(plan: JobPlan) -> tuple[tuple[str, str], ...]:
     parties = told["parties"]
     bytes_by = {party: sum(each["max_payload_bytes"].values()) for party, each in parties.items()}
     return (
-        ("Method", f"{plan.method}, {plan.rounds} rounds after the first"),
+        ("Method", f"{plan.method}, {count(plan.rounds, 'round')} after the first"),
         (
             "Each party pays at most",
             "; ".join(
-                f"{party} {epsilon_up(each['max_epsilon'])} (ρ {at_most(each['max_rho'])})"
+                f"{party} ε\u00a0{rounded(each['max_epsilon'])} (ρ\u00a0{rounded(each['max_rho'])})"
                 for party, each in parties.items()
             ),
         ),
-        ("One person, at all parties", f"{epsilon_up(plan.epsilon)} at δ {plan.delta:g}"),
+        ("One person, at all parties", f"ε\u00a0{rounded(plan.epsilon)} at δ\u00a0{plan.delta:g}"),
         (
             "What leaves",
             f"{size(sum(bytes_by.values()))}: "
-            + ", ".join(f"{party} {size(count)}" for party, count in bytes_by.items()),
+            + ", ".join(f"{party} {size(most)}" for party, most in bytes_by.items()),
         ),
         ("People", f"{told['rows']:,d}"),
         ("Bounds", str(told["bounds_note"]) or "as declared"),

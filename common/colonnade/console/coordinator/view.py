@@ -24,6 +24,7 @@ STATES = {
 }
 MEANINGS = {
     "unreachable": "a peer was away; rounds wait and go on by themselves",
+    "awaiting_approval": "a party's officer has yet to decide; the job waits",
     "policy_refused": "a party's policy or officer said no",
     "budget_exceeded": "it would cost more than is left",
     "bad_identity": "a certificate was not valid",

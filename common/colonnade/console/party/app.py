@@ -28,6 +28,7 @@ from colonnade.party.officer.signing import running, sign, taken_up
 from colonnade.party.policy_file import load_policy
 from colonnade.party.vault.meter import read_log
 from colonnade.pki.authority import load_credentials
+from colonnade.privacy.accounting import format_share
 
 _VERDICTS = (APPROVE, HOLD, REFUSE)
 
@@ -108,7 +109,7 @@ class OfficerConsole:
             policy=sentences(policy),
             version=len(found.policies),
             changes=_policy_changes(found, config.policy),
-            amount=lambda units: amount(units, found.state.unreserved("").cap),
+            amount=lambda units, delta: amount(units, found.state.unreserved("").cap, delta=delta),
             can_decide=self.approver is not None,
         )
 
@@ -127,7 +128,8 @@ class OfficerConsole:
             "case.html.j2",
             case=case,
             party=case.party,
-            amount=lambda units, left=False: amount(units, cap, left=left),
+            amount=lambda units, left=False: amount(units, cap, delta=case.delta, left=left),
+            share=format_share,
             form_token=token,
             key=key,
             is_approver=key in found.state.docket.approvers,

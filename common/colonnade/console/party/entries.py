@@ -13,13 +13,14 @@ _VERDICTS = {"approve": "Approved", "hold": "Held", "refuse": "Refused"}
 
 @dataclass(frozen=True, slots=True)
 class EntryLine:
-    """An entry for people; ``units`` is what it costs or sets aside, if anything."""
+    """An entry for people; ``units`` is what it costs, sets aside or ``allows``, if anything."""
 
     seq: int
     time: float
     what: str
     by: str
     units: int | None = None
+    allows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,9 @@ def parsed(lines: Sequence[str]) -> list[dict[str, Any]]:
 def in_words(entry: Mapping[str, Any]) -> EntryLine:
     """Return what an entry says."""
     what, by, units = _words(entry)
-    return EntryLine(entry["seq"], float(entry["time"]), what, by, units)
+    return EntryLine(
+        entry["seq"], float(entry["time"]), what, by, units, allows=entry["type"] == "cap"
+    )
 
 
 def _words(entry: Mapping[str, Any]) -> tuple[str, str, int | None]:
@@ -73,7 +76,8 @@ def _words(entry: Mapping[str, Any]) -> tuple[str, str, int | None]:
         case "policy":
             return f"Policy version {entry['version']} taken into use", "operator", None
         case "cap":
-            whose = f" of {entry['scope']} {entry['account']}" if entry["scope"] else ""
+            scope, name = entry["scope"], entry["account"]
+            whose = f" of {f'{scope} {name}' if name else f'each {scope}'}" if scope else ""
             return f"Cap{whose} set: {entry['reason']}", "operator", entry["units"]
         case "opened":
             return "Ledger created", "operator", None

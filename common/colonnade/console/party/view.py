@@ -16,15 +16,9 @@ from colonnade.ledger.storage.snapshot import Snapshot
 from colonnade.party.officer.case import Case
 from colonnade.party.officer.reading import cases
 from colonnade.party.vault.meter import CONTROL, Line
-from colonnade.privacy.accounting import (
-    default_delta,
-    epsilon_of,
-    format_share,
-    rho_from_units,
-    rounded,
-)
+from colonnade.privacy.accounting import format_share, format_units
 from colonnade.privacy.membership import MEMBERSHIP
-from colonnade.report.text import capital, count, epsilon_down, epsilon_up
+from colonnade.report.text import capital, count
 from colonnade.report.views.glossary import kind_words
 
 MAX_ENTRIES, MAX_SENT = 40, 30
@@ -119,7 +113,7 @@ def officer_page(
         queue=queue,
         running=running,
         budget=_budget("The table", account.cap, account.spent, account.reserved),
-        scoped=tuple(map(_scoped, summary.scoped)),
+        scoped=tuple(map(budget_of, summary.scoped)),
         plot=budget_plot(history, account.cap, now),
         sent=tuple(_sent(line, now) for line in reversed(sent) if line.kind != CONTROL)[:MAX_SENT],
         entries=tuple(
@@ -140,15 +134,15 @@ def headline(waiting: int, *, alive: bool) -> str:
     return "Nothing waits for you." if alive else "Nothing waits for you; the party is not running."
 
 
-def amount(units: int, cap: int, *, left: bool = False) -> Amount:
-    """Return an amount of a budget; what is left rounds down, costs round up."""
-    rho = rho_from_units(units)
-    epsilon = epsilon_of(rho, default_delta()) if units else 0.0
-    shown = epsilon_down(epsilon) if left else epsilon_up(epsilon)
+def amount(units: int, cap: int, *, delta: float | None = None, left: bool = False) -> Amount:
+    """Return an amount of a budget; what is left rounds down, costs round up.
+
+    The digits are those of the command line (`format_units`).
+    """
+    text = format_units(units, delta, left=left)
+    text = text.replace("epsilon ", "ε\u00a0").replace("rho ", "ρ\u00a0")
     share = format_share(units, cap, left=left)
-    return Amount(
-        100.0 * min(units / max(cap, 1), 1.0), share, f"{shown} (ρ {rounded(rho, down=left)})"
-    )
+    return Amount(100.0 * min(units / max(cap, 1), 1.0), share, text)
 
 
 def _table(accounts: Sequence[Account]) -> Account:
@@ -167,9 +161,10 @@ def _budget(name: str, cap: int, spent: int, reserved: int) -> BudgetView:
     )
 
 
-def _scoped(each: ScopedBudget) -> BudgetView:
+def budget_of(each: ScopedBudget) -> BudgetView:
+    """Return the budget of an operator, a purpose or a month, or of each."""
     named = {PURPOSE: each.name, OPERATOR: who(each.name)}  # the latter says what it is
-    name = named[each.scope] if each.scope in named else told((each.scope, each.name))
+    name = named[each.scope] if each.scope in named else each.name and told((each.scope, each.name))
     if each.cap is None:
         nothing, spent = amount(0, 1), amount(each.spent, each.spent)
         return BudgetView(name or "none stated", "", spent, nothing, nothing)
@@ -204,7 +199,7 @@ def _sent(line: Line, now: float) -> SentLine:
 
 
 def _entry(line: EntryLine, cap: int, now: float) -> EntryRow:
-    cost = None if line.units is None else amount(line.units, cap)
+    cost = None if line.units is None else amount(line.units, cap, left=line.allows)
     return EntryRow(
         f"{line.seq:,d}",
         moment(line.time, now),

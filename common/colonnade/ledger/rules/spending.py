@@ -84,8 +84,8 @@ def check_cap(state: LedgerState, entry: CapSet) -> None:
     before = state.scoped.cap(place) if entry.scope else state.cap(entry.account)
     raised = before is not None and entry.units > before
     guarded = bool(state.docket.approvers) and state.next_seq > opened.founding_caps + 1
-    if raised and guarded and not state.docket.signed(entry.approver_signature, message):
-        raise ValueError("a raise of the cap is not signed by the approver's key")
+    if raised and guarded:
+        state.docket.check_signed(entry.approver_signature, message)
     if entry.scope:
         state.scoped.check_cap(place, entry.units)
         return

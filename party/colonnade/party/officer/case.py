@@ -15,6 +15,19 @@ _LEAVES = {
 }
 
 
+_BECAME = {  # of a job of before, by its standing
+    "waiting": "is waiting",
+    "held": "is held",
+    "approved": "is approved",
+    "refused": "was refused",
+    "declined": "was declined",
+    "withdrawn": "was withdrawn",
+    "accepted": "was accepted",
+    "running": "is running",
+    "ended": "has ended",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Leaving:
     """One kind of message that would leave."""
@@ -52,7 +65,12 @@ class Similar:
     name: str
     units: int
     how: str
-    outcome: str
+    standing: str
+
+    @property
+    def became(self) -> str:
+        """What became of it, as the end of a sentence."""
+        return _BECAME[self.standing]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +159,8 @@ def sentences(case: Case) -> list[str]:
     for each in case.similar:
         paid = format_units(each.units, case.delta) if each.units else "nothing"
         lines.append(
-            f"Asked before: {each.name!r} ({each.job[:12]}), {each.how}; it {each.outcome} and "
-            f"cost {paid}."
+            f"Asked before: {each.name!r} ({each.job[:12]}), {each.how}; it {each.became} and "
+            f"has cost {paid}."
         )
     if not case.similar:
         lines.append("Nothing similar was asked before.")

@@ -15,6 +15,7 @@ from colonnade.party.officer.reading import paid_for, reason_of, standing_of
 from colonnade.privacy.accounting import format_units
 from colonnade.report.parts import Cell, Fact, Facts, Fold, Note, Page, Section, Table
 from colonnade.report.render import render_page
+from colonnade.report.text import count, in_words
 from colonnade.report.views.cells import plain_table
 from colonnade.report.views.glossary import kind_words
 
@@ -37,7 +38,8 @@ def evidence_page(found: Verified, delta: float) -> str:
     first, last = entries[0]["time"], entries[-1]["time"]
     page = Page(
         title=f"Evidence of {summary.party}",
-        headline=f"{summary.party} was asked for {jobs} jobs and refused {len(refused)} of them.",
+        headline=f"{summary.party} was asked for {count(jobs, 'job')} and refused "
+        f"{in_words(len(refused))} of them.",
         lead=f"Decisions of people on record, each signed: {len(decided)}. What follows is in "
         "the signed file beside this page; that file is the evidence, and anybody can verify it.",
         chips=(("good", "verified when it was written"),)
@@ -64,7 +66,7 @@ def evidence_page(found: Verified, delta: float) -> str:
 
 def _budget(summary: Summary, delta: float) -> Section:
     def cells(units: int, *, left: bool = False) -> Cell:
-        return Cell(format_units(units, delta, left=left), units)
+        return _amount(units, delta, left=left)
 
     lines = [
         (
@@ -96,7 +98,7 @@ def _jobs(state: LedgerState, times: Mapping[str, int], delta: float) -> Section
     lines = []
     for job, proposal in state.docket.proposals.items():
         entry = proposal.entry
-        price = Cell(format_units(entry.units, delta), entry.units)
+        price = _amount(entry.units, delta)
         lines.append(
             (
                 Cell(job[:12], note=_when(times[job])),
@@ -105,13 +107,19 @@ def _jobs(state: LedgerState, times: Mapping[str, int], delta: float) -> Section
                 Cell(entry.purpose or _NOBODY),
                 Cell(standing_of(state, job), note=reason_of(state, job)),
                 Cell("") if entry.approve == NONE else price,
-                Cell(format_units(paid := paid_for(state, job), delta), paid),
+                _amount(paid_for(state, job), delta),
             )
         )
     head = ("job", "name", "asked by", "purpose", "outcome", "at most", "paid")
     table = _table("jobs", "Every job that was proposed", head, lines, texts=5)
     text = "Accepted or refused: the specification of each is in the file, byte for byte."
     return Section("jobs", "Jobs", "Jobs", (text,), (table,))
+
+
+def _amount(units: int, delta: float, *, left: bool = False) -> Cell:
+    """Return an amount in two lines: epsilon, and rho in brackets beneath."""
+    epsilon, _, rho = format_units(units, delta, left=left).partition(" (")
+    return Cell(epsilon, units, note=f"({rho}")
 
 
 def _decisions(decided: Sequence[Mapping[str, Any]]) -> Section:
@@ -138,8 +146,8 @@ def _left(log: Sequence[Mapping[str, Any]]) -> Section:
         messages[key] += 1
         sizes[key] += int(line.get("payload_bytes", 0))
     lines = [
-        (Cell(job or "(session)"), Cell(kind_words(kind)[0]), _number(count), _number(sizes[at]))
-        for at, count in messages.items()
+        (Cell(job or "(session)"), Cell(kind_words(kind)[0]), _number(many), _number(sizes[at]))
+        for at, many in messages.items()
         for job, kind in (at,)
     ]
     table = _table(

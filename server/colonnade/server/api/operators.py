@@ -59,9 +59,10 @@ class JobServicer(jobs_pb2_grpc.JobServiceServicer):
         self, request: pb.SubmitJobRequest, context: Context
     ) -> pb.SubmitJobResponse:
         """Take a job."""
-        by = self._authenticator.operator(context).identity.uri
+        caller = self._authenticator.operator(context)
+        by, proven = caller.identity.uri, caller.certificate is not None
         job_id = await self._worker.do(
-            lambda: self._engine.submit(request.spec, by, again=request.again)
+            lambda: self._engine.submit(request.spec, by, again=request.again, named=proven)
         )
         return pb.SubmitJobResponse(job_id=job_id)
 

@@ -150,9 +150,12 @@ class Coordinator:
 
     # -- jobs ------------------------------------------------------------------------------------
 
-    def submit(self, spec: bytes, by: str, *, again: bool = False) -> str:
-        """Keep a job and propose it; a question that was asked before needs ``again``."""
-        name = self._jobs.submit(spec, by, again=again)
+    def submit(self, spec: bytes, by: str, *, again: bool = False, named: bool = False) -> str:
+        """Keep a job and propose it; a question that was asked before needs ``again``.
+
+        With ``named`` the job has to say who asks: parties keep budgets by operator.
+        """
+        name = self._jobs.submit(spec, by, again=again, named=named)
         if self._exchange is not None and name in self.runs:
             self._exchange.note_told(self.runs[name])
         return name

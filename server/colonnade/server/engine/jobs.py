@@ -87,12 +87,16 @@ class Jobs:
             case "refusal":
                 self._refuse(party, message.refusal, wire)
 
-    def submit(self, spec: bytes, by: str, *, again: bool = False) -> str:
-        """Keep a job and propose it; a question that was asked before needs ``again``."""
+    def submit(self, spec: bytes, by: str, *, again: bool = False, named: bool = False) -> str:
+        """Keep a job and propose it, as `Coordinator.submit`."""
         name = name_of(spec)
         if name in self.runs or name in self.ended or self.store.job(name) is not None:
             return name
         job = job_from_bytes(spec)
+        if named and not job.requested_by:
+            raise PolicyRefused(
+                f"the job does not say who asks, and parties keep budgets by it: name {by} in it"
+            )
         if job.requested_by and job.requested_by != by:
             raise PolicyRefused(
                 f"the job says that {job.requested_by} asks, and {by} submits it; who asks submits"
