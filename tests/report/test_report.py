@@ -25,7 +25,7 @@ from colonnade.report.text import (
     short,
     size,
 )
-from colonnade.report.views.quality import accuracy_of
+from colonnade.report.views.quality import _calibration, accuracy_of
 
 
 @functools.cache
@@ -305,6 +305,23 @@ def test_evaluation_and_contribution_appear_when_they_are_known() -> None:
     assert "calibration-plot" in page.ids
     assert page.says("34 % ± 9")
     assert page.says("24 points")
+
+
+def test_the_calibration_of_classes_is_drawn_between_none_and_all() -> None:
+    groups = [{"predicted": 0.1, "observed": 0.02, "error": 0.1}] * 2
+    groups += [{"predicted": 0.8, "observed": 0.98, "error": 0.1}]
+    evaluation = {"metric": "auc", "value": 0.73, "error": 0.02, "epsilon": 0.1, "n_rows": 900}
+    made = make_report(evaluation=evaluation | {"calibration": groups})
+    html = to_html(made)
+    page = Page(html)
+    assert page.says("of pairs ranked right (a coin ranks 50 %), measured on 900 people")
+    assert page.says("mean probability predicted")
+    report = read(made)
+    found = report.evaluation
+    assert found is not None
+    chart = _calibration(report, found)
+    assert (chart.x_ticks[0], chart.x_ticks[-1]) == ((0.0, "0"), (100.0, "1"))
+    assert all(0.0 <= p.low <= chart.height for p in chart.points)
 
 
 def test_a_party_that_adds_nothing_is_named_above_all_figures() -> None:

@@ -23,10 +23,11 @@ def align_lines(report: dict[str, Any]) -> list[str]:
 def plan_lines(job: str, plan: Mapping[str, Any], epsilon: float, approver: str) -> list[str]:
     """Describe a job that was just submitted, with an evaluation, and waits for ``approver``."""
     told = plan["evaluation"]
+    error = f"expected standard error {told['expected_error']:.2g}"
     return [
         f"method {plan['method']}, {plan['rounds']} rounds, planned from public numbers alone",
         f"at most epsilon {epsilon:g} for one person at all three together",
-        f"{told['epsilon']:.2g} of it for an evaluation, to {told['expected_error']:.2g}",
+        f"{told['epsilon']:.2g} of it is for an evaluation; {error}",
         f"job {job[:12]} waits for the {approver}'s officer; nothing is set aside there",
     ]
 

@@ -39,7 +39,9 @@ def _how_good(report: Report, keys: set[str]) -> Answer:
         elif report.quality is not None:
             why = "A real study would have to pay for it. This simulation knows; see its box."
         return Answer(question, "Not measured", "", why, link, "What is known")
-    what = "of pairs ranked right" if found.metric == "auc" else "of the differences explained"
+    what = "of the differences explained"
+    if found.metric == "auc":
+        what = "of pairs ranked right (a coin ranks 50 %)"
     if found.held_out:
         n_rows = report.evaluation.n_rows if report.evaluation else 0
         people = f"{n_rows:,d} people" if n_rows else "people"

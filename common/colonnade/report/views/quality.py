@@ -135,7 +135,9 @@ def _calibration(report: Report, found: Evaluation) -> Chart:
     half = [NORMAL_95 * group.error for group in groups]
     values = [g.predicted for g in groups]
     values += [g.observed + s * h for g, h in zip(groups, half, strict=True) for s in (-1.0, 1.0)]
-    scale = covering(values, zero=False)
+    classes = found.metric == "auc"
+    cut = ", cut at 0 and 1" if classes else ""  # noise carries some beyond what a share can be
+    scale = Scale(0.0, 1.0) if classes else covering(values, zero=False)
 
     def pixel(value: float) -> float:
         return round(HEIGHT * (1.0 - scale.share(value)), 1)
@@ -146,12 +148,12 @@ def _calibration(report: Report, found: Evaluation) -> Chart:
         "Predictions beside what happened",
         f"Calibration in {len(groups)} groups of held-out people",
         HEIGHT,
-        "Held-out people in groups by prediction; bars are 95 % intervals. On the dashed line"
-        " predictions are neither too high nor too low.",
+        f"Held-out people in groups by prediction; bars are 95 % intervals{cut}. On the dashed"
+        " line predictions are neither too high nor too low.",
         x_ticks=tuple((scale.percent(each), short(each)) for each in ticks),
         y_ticks=tuple((pixel(each), short(each)) for each in ticks),
-        x_title=f"mean {label} predicted",
-        y_title=f"mean {label} that was",
+        x_title="mean probability predicted" if classes else f"mean {label} predicted",
+        y_title=f"share with {label}" if classes else f"mean {label} that was",
         lines=(_diagonal(pixel(scale.low), pixel(scale.high)),),
         points=tuple(
             Point(
