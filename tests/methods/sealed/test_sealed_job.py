@@ -223,6 +223,16 @@ def test_pinning_writes_the_key_and_leaves_the_rest_of_the_policy_alone(tmp_path
         assert path.read_text() == before_
 
 
+def test_two_peers_cannot_be_pinned_by_one_key(tmp_path: Path) -> None:
+    path, key = tmp_path / "policy.toml", key_to_text(bytes(range(32)))
+    path.write_text(POLICY)
+    pin(path, "laboratory", key)
+    before_ = path.read_text()
+    with pytest.raises(BadInput, match="'laboratory' and 'registry' have the same key"):
+        pin(path, "registry", key)
+    assert path.read_text() == before_
+
+
 def test_a_job_with_a_peer_that_is_not_pinned_is_refused_by_the_policy_and_by_the_method() -> None:
     member = parties(DATA, SPEC, JOB, ShakeNoise("pins"))["p0"]
     peers, head = SPEC.peers(SPEC.part("p0")), member.ledger.head
@@ -257,6 +267,12 @@ def test_fingerprints_differ_with_one_bit_and_keys_come_back() -> None:
         ('sealed = "peers-follow-the-protocol"', ""),
         ("sealed_columns = 12", "sealed_columns = 12\nhostile_epsilon = 0.01"),
         ("sealed_columns = 12", 'sealed_columns = 12\nsealed_peers = { a = "rsa:00" }'),
+        (  # either could sign for the other
+            "sealed_columns = 12",
+            'sealed_columns = 12\nsealed_peers = { a = "ed25519:KEY", b = "ed25519:KEY" }'.replace(
+                "KEY", "7" * 64
+            ),
+        ),
     ],
 )
 def test_a_grant_that_is_half_written_refuses_the_file(old: str, new: str, tmp_path: Path) -> None:

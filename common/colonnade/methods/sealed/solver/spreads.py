@@ -18,7 +18,7 @@ from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import GRID
 
 _DRAWS = 2**12
-_STEPS, _STEP = 10, 0.8
+_STEPS, _STEP = 30, 0.8
 _WIDEST = 4.0
 # How far, in logarithms, made-up rows may mislead: real columns are neither normal nor independent.
 _MODEL_ERROR = 0.08
@@ -95,8 +95,9 @@ def _within(wide: float) -> float:
 
 
 def _believed(wide: float, uncertain: float) -> float:
-    """Draw a width to 1 by how sure released deviations are."""
-    return float(wide ** (uncertain**2 / (uncertain**2 + _MODEL_ERROR**2)))
+    """Draw a width to 1 by how sure released deviations are: less, if these are too large."""
+    error = uncertain / min(wide, 1.0) ** 2
+    return float(wide ** (error**2 / (error**2 + _MODEL_ERROR**2)))
 
 
 def _level(level: float) -> float:
