@@ -145,11 +145,8 @@ class Estimate:
 
 def estimate(spec: SealedSpec, bodies: Bodies) -> Estimate:
     """Join all blocks; eigenvalues are raised to what noise alone would have."""
-    own, spreads = [], []
-    for part in spec.parts:
-        found, spread = spread_gram(spec, part, bodies)
-        own.append(found)
-        spreads.append(spread)
+    told = [spread_gram(spec, part, bodies) for part in spec.parts]
+    own = [each for each, _ in told]
     spans = spans_of([len(each.gram) for each in own])
     whole, errors = (np.zeros((spans[-1].stop, spans[-1].stop)) for _ in range(2))
     between = []
@@ -167,7 +164,7 @@ def estimate(spec: SealedSpec, bodies: Bodies) -> Estimate:
     features = [place for place in range(len(whole)) if place != label]
     error = float(np.mean(between))
     least = max(_FLOOR, error * math.sqrt(len(features)))
-    seen = spreads[spec.place(spec.owner.party)]
+    _, seen = told[spec.place(spec.owner.party)]
     # The ball leaves less of the label than of features, which weigh less.
     unit = math.sqrt(seen.level / seen.label_level) / (spec.label_weight * seen.label)
     return Estimate(
