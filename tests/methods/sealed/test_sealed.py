@@ -343,6 +343,15 @@ def test_the_default_size_has_the_predicted_uplink() -> None:
     assert (wide["reply"] + wide["open"]) / left == pytest.approx(0.45, abs=0.001)
 
 
+def test_wide_parties_are_screened_sooner_where_rows_are_few() -> None:
+    few, many = (recommend(planned(n, (21, 20, 20, 20))) for n in (26_000, 100_000))
+    assert few.spec.keep == 8
+    assert many.spec.keep == 0
+    assert recommend(planned(26_000, (12,) * 4)).spec.keep == 0
+    most = max(sum(by_kind.values()) for by_kind in few.max_bytes().values())
+    assert most < 2_000_000  # 5.7 MB with all columns
+
+
 def test_whoever_has_most_columns_seals_none_and_every_two_parties_meet_once() -> None:
     data = small_data((3, 7, 2), n_rows=4000)
     spec = small_spec(data, epsilon=40.0)

@@ -10,10 +10,12 @@ from support.sealed import JOB, before, problem_of, request_of, small_data, smal
 
 from colonnade.client import JobOptions
 from colonnade.client.planning import plan_of
+from colonnade.console.party.policy_words import sentences
 from colonnade.core.arguments import BadArgument
 from colonnade.core.errors import BadInput, BadMessage, PolicyRefused
 from colonnade.core.fixedpoint import GRID
 from colonnade.methods.problem import Loss
+from colonnade.methods.sealed.claims import PROMISE
 from colonnade.methods.sealed.codec import task_from_bytes, task_to_bytes
 from colonnade.methods.sealed.kinds import Stage
 from colonnade.methods.sealed.plan import recommend
@@ -23,7 +25,13 @@ from colonnade.party.methods.sealed import SealedAnswers
 from colonnade.party.methods.sealed_keys import MemoryKeys
 from colonnade.party.policy_file import load_policy
 from colonnade.party.sealed.pins import pin
-from colonnade.party.sealed.policy import SealedGrant, fingerprint, key_from_text, key_to_text
+from colonnade.party.sealed.policy import (
+    TEMPLATE,
+    SealedGrant,
+    fingerprint,
+    key_from_text,
+    key_to_text,
+)
 from colonnade.server.methods.sealed.state import decode_state, encode_state
 from colonnade.simulate.inprocess.sealed import model_of, parties, run
 from colonnade.simulate.inprocess.vertical import grid
@@ -223,6 +231,27 @@ def test_pinning_writes_the_key_and_leaves_the_rest_of_the_policy_alone(tmp_path
         assert path.read_text() == before_
 
 
+def test_two_peers_cannot_be_pinned_by_one_key(tmp_path: Path) -> None:
+    path, key = tmp_path / "policy.toml", key_to_text(bytes(range(32)))
+    path.write_text(POLICY)
+    pin(path, "laboratory", key)
+    before_ = path.read_text()
+    with pytest.raises(BadInput, match="'laboratory' and 'registry' have the same key"):
+        pin(path, "registry", key)
+    assert path.read_text() == before_
+
+
+def test_whoever_decides_on_sealed_jobs_is_told_that_they_are_experimental(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text(POLICY)
+    (said,) = (each for each in sentences(load_policy(path)) if "under encryption" in each)
+    assert "experimental" in said
+    assert "follow the protocol" in said
+    assert "experimental" in TEMPLATE
+    assert PROMISE.startswith("Experimental.")
+    assert recommend(problem_of(DATA)).summary()["promise"] == PROMISE
+
+
 def test_a_job_with_a_peer_that_is_not_pinned_is_refused_by_the_policy_and_by_the_method() -> None:
     member = parties(DATA, SPEC, JOB, ShakeNoise("pins"))["p0"]
     peers, head = SPEC.peers(SPEC.part("p0")), member.ledger.head
@@ -257,6 +286,12 @@ def test_fingerprints_differ_with_one_bit_and_keys_come_back() -> None:
         ('sealed = "peers-follow-the-protocol"', ""),
         ("sealed_columns = 12", "sealed_columns = 12\nhostile_epsilon = 0.01"),
         ("sealed_columns = 12", 'sealed_columns = 12\nsealed_peers = { a = "rsa:00" }'),
+        (  # either could sign for the other
+            "sealed_columns = 12",
+            'sealed_columns = 12\nsealed_peers = { a = "ed25519:KEY", b = "ed25519:KEY" }'.replace(
+                "KEY", "7" * 64
+            ),
+        ),
     ],
 )
 def test_a_grant_that_is_half_written_refuses_the_file(old: str, new: str, tmp_path: Path) -> None:

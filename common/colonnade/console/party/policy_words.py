@@ -35,8 +35,8 @@ def _allowance(each: Allowance) -> list[str]:
     if each.sealed is not None:
         peers = listed(list(each.sealed.pins)) or "nobody yet"
         lines.append(
-            f"Products under encryption with {peers}, up to {each.sealed.columns} columns. Their "
-            "price holds if these peers follow the protocol."
+            f"Products under encryption (experimental) with {peers}, up to "
+            f"{each.sealed.columns} columns. Their price holds if these peers follow the protocol."
         )
     return lines
 

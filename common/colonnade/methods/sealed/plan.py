@@ -31,6 +31,8 @@ _LABEL_PART, _WIDE_PART, _KEPT_PART = 0.25, 0.2, 0.1
 # A party with more features is screened; so many are kept.
 _WIDE = 24
 _KEEP = 8
+# So is one with more than this, where rows are so few that all its columns would drown in noise.
+_WIDE_IN_NOISE = 12
 # Fewer send and take less; from 40,000 on, the error of 100,000 rows hardly falls.
 BUCKETS = 3 << 14
 _MAX_GROUPS = 8
@@ -164,17 +166,24 @@ def _prices(left: int, *, wide: bool, opens: bool) -> Prices:
 
 def _reach(problem: Problem, kept: int) -> float:
     """Return how far rows may reach before they are drawn into the ball."""
-    widest = max(min(kept or len(each), len(each)) for each in problem.features.values()) + 1
-    rho = rho_from_units(problem.rho_units) / len(problem.features)
-    strength = problem.rows_between * math.sqrt(rho) / widest
+    strength = _strength(problem, kept)
     (low, high), (weak, strong) = _REACHES, _STRENGTHS
     part = math.log(max(strength, 1e-9) / weak) / math.log(strong / weak)
     return float(low * (high / low) ** min(max(part, 0.0), 1.0))
 
 
+def _strength(problem: Problem, kept: int) -> float:
+    """Return rows times the root of a party's rho, for each column of the widest party."""
+    widest = max(min(kept or len(each), len(each)) for each in problem.features.values()) + 1
+    rho = rho_from_units(problem.rho_units) / len(problem.features)
+    return problem.rows_between * math.sqrt(rho) / widest
+
+
 def _kept(problem: Problem) -> int:
     """Return how many features wide parties keep; 0 if there is none."""
-    return _KEEP if max(map(len, problem.features.values())) > _WIDE else 0
+    noisy = _strength(problem, 0) < _STRENGTHS[0]
+    widest = max(map(len, problem.features.values()))
+    return _KEEP if widest > (_WIDE_IN_NOISE if noisy else _WIDE) else 0
 
 
 def _lanes(problem: Problem, parts: tuple[Part, ...], wide: list[bool], buckets: int) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 from colonnade.core.config import parse_toml, read_text
 from colonnade.core.errors import BadInput
 from colonnade.party.policy_file import PolicyFile
-from colonnade.party.sealed.policy import key_from_text, key_to_text
+from colonnade.party.sealed.policy import check_distinct, key_from_text, key_to_text
 
 _PEERS = re.compile(r"^sealed_peers[ \t]*=[ \t]*\{[^\n{}]*\}[ \t]*(#[^\n]*)?$", re.MULTILINE)
 _GRANT = re.compile(r"^sealed[ \t]*=[^\n]*$", re.MULTILINE)
@@ -42,12 +42,14 @@ def pinned(text: str, party: str, key: str, *, origin: str) -> str:
             f"{origin}: {len(granting) or 'no'} [[allow]] grants sealed jobs; write one with "
             "sealed and sealed_columns first, or edit sealed_peers by hand"
         )
-    granting[0]["sealed_peers"] = {**granting[0].get("sealed_peers", {}), party: key}
-    peers = ", ".join(
-        f"{json.dumps(name)} = {json.dumps(each)}"
-        for name, each in granting[0]["sealed_peers"].items()
-    )
-    line = f"sealed_peers = {{ {peers} }}"
+    peers = {**granting[0].get("sealed_peers", {}), party: key}
+    try:
+        check_distinct({name: key_from_text(text) for name, text in peers.items()})
+    except ValueError as error:
+        raise BadInput(f"{origin}: sealed_peers: {error}") from None
+    granting[0]["sealed_peers"] = peers
+    table = ", ".join(f"{json.dumps(name)} = {json.dumps(each)}" for name, each in peers.items())
+    line = f"sealed_peers = {{ {table} }}"
     if _PEERS.search(text):
         made = _PEERS.sub(lambda _: line, text, count=1)
     else:

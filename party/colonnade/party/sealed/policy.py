@@ -106,7 +106,16 @@ def grant_of(
         shield = units_down(rho_of(hostile_epsilon, HOSTILE_DELTA))
     with about("sealed_peers"):
         pins = {name: key_from_text(text) for name, text in peers.items()}
+        check_distinct(pins)
     return SealedGrant(pins, columns, shield)
+
+
+def check_distinct(pins: Mapping[str, bytes]) -> None:
+    """Raise `ValueError` if two peers have one key: either could then sign for the other."""
+    names: dict[bytes, str] = {}
+    for name, key in pins.items():
+        if (other := names.setdefault(key, name)) != name:
+            raise ValueError(f"{other!r} and {name!r} have the same key; each ledger has its own")
 
 
 def key_to_text(key: bytes) -> str:

@@ -18,10 +18,11 @@ from colonnade.methods.base import Part
 from colonnade.methods.moments.solver.directions import spans_of
 from colonnade.methods.moments.solver.estimates import level_of
 from colonnade.methods.moments.solver.people import people, present
-from colonnade.methods.moments.solver.scales import clipped
+from colonnade.methods.moments.solver.scales import Scales, clipped
 from colonnade.methods.sealed.kinds import (
     GRAM,
     LABEL,
+    MEANS,
     OPEN,
     PRODUCTS,
     REPLY,
@@ -31,6 +32,7 @@ from colonnade.methods.sealed.kinds import (
     numbered,
 )
 from colonnade.methods.sealed.rounds import turns
+from colonnade.methods.sealed.solver.spreads import Spread, mean_noise, spread_of, uncertain
 from colonnade.methods.sealed.spec import SealedSpec
 
 _FLOOR = 0.02
@@ -65,6 +67,26 @@ def own_gram(spec: SealedSpec, part: Part, bodies: Bodies, *, wide: bool = False
     noise = unit * mechanism.sigma2**0.5
     level = level_of(np.diag(gram)[: size - part.holds_label], noise / DIAGONAL)
     return OwnGram(gram / level, level, noise / OFF_DIAGONAL / level)
+
+
+def spread_gram(spec: SealedSpec, part: Part, bodies: Bodies) -> tuple[OwnGram, Spread]:
+    """Return a party's products in released deviations, whatever these are, and its spread."""
+    own, count = own_gram(spec, part, bodies), spec.kept(part)
+    seen = np.diag(own.gram) * own.level
+    mechanism, _ = spec.made(part, MEANS)
+    noise = mean_noise(mechanism.sigma2, present(spec, part, bodies))
+    scales, label = Scales.of(spec, bodies), (0.0, 0.0, 0.0)
+    if part.holds_label:
+        error = uncertain(noise, np.array([scales.label_deviation]))
+        label = spec.label_weight, float(seen[-1]), error
+    spread = spread_of(
+        seen[:count],
+        spec.rows(GRAM, part).ball,
+        uncertain=uncertain(noise, scales.features[part.party].deviation),
+        label=label,
+    )
+    again = own.level / spread.level
+    return OwnGram(own.gram * again, spread.level, own.error * again), spread
 
 
 def gain(spec: SealedSpec, base: str, part: Part, share: float = 1.0) -> float:
@@ -123,7 +145,8 @@ class Estimate:
 
 def estimate(spec: SealedSpec, bodies: Bodies) -> Estimate:
     """Join all blocks; eigenvalues are raised to what noise alone would have."""
-    own = [own_gram(spec, part, bodies) for part in spec.parts]
+    told = [spread_gram(spec, part, bodies) for part in spec.parts]
+    own = [each for each, _ in told]
     spans = spans_of([len(each.gram) for each in own])
     whole, errors = (np.zeros((spans[-1].stop, spans[-1].stop)) for _ in range(2))
     between = []
@@ -141,11 +164,12 @@ def estimate(spec: SealedSpec, bodies: Bodies) -> Estimate:
     features = [place for place in range(len(whole)) if place != label]
     error = float(np.mean(between))
     least = max(_FLOOR, error * math.sqrt(len(features)))
+    _, seen = told[spec.place(spec.owner.party)]
+    # The ball leaves less of the label than of features, which weigh less.
+    unit = math.sqrt(seen.level / seen.label_level) / (spec.label_weight * seen.label)
     return Estimate(
         gram=floored(whole[np.ix_(features, features)], least),
-        target=whole[features, label] / spec.label_weight,
+        target=whole[features, label] * unit,
         error=error,
-        errors=np.vstack(
-            [errors[np.ix_(features, features)], errors[label, features] / spec.label_weight]
-        ),
+        errors=np.vstack([errors[np.ix_(features, features)], errors[label, features] * unit]),
     )

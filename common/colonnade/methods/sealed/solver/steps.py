@@ -31,7 +31,7 @@ from colonnade.methods.sealed.kinds import (
 )
 from colonnade.methods.sealed.rounds import relayed_kinds
 from colonnade.methods.sealed.solver.calibration import calibration
-from colonnade.methods.sealed.solver.estimates import Estimate, estimate
+from colonnade.methods.sealed.solver.estimates import Estimate, estimate, spread_gram
 from colonnade.methods.sealed.solver.screening import screened
 from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.methods.sealed.tasks import Relayed, Task
@@ -137,9 +137,10 @@ class SealedSolver:
     def in_deviations(self, state: SealedState) -> FloatArray:
         """Return the coefficients of kept features of all parties, in standard deviations."""
         scales, x = Scales.of(self.spec, state.bodies), []
+        deviation = self._label_deviation(state, scales)
         for part in self.spec.parts:
             kept = list(self.kept(state, part))
-            unit = scales.features[part.party].deviation[kept] / scales.label_deviation
+            unit = scales.features[part.party].deviation[kept] / deviation
             x.append(state.coef[part.party][kept] / COEF_UNIT * unit)
         return np.concatenate(x)
 
@@ -155,17 +156,23 @@ class SealedSolver:
         """Turn a solution in standard deviations into fixed-point coefficients and intercept."""
         scales = Scales.of(self.spec, state.bodies)
         coef, constant, first = {}, scales.label_mean * COEF_UNIT, 0
+        deviation = self._label_deviation(state, scales)
         for part in self.spec.parts:
             kept, known = list(self.kept(state, part)), scales.features[part.party]
             whole = np.zeros(len(part.features))
             mine = x[first : first + len(kept)]
-            whole[kept] = mine * scales.label_deviation / known.deviation[kept]
+            whole[kept] = mine * deviation / known.deviation[kept]
             first += len(kept)
             fixed = np.rint(np.clip(whole * COEF_UNIT, -MAX_COEF, MAX_COEF)).astype(np.int64)
             coef[part.party] = fixed
             for place in kept:
                 constant -= float(fixed[place]) * float(known.mean[place])
         return coef, round(min(max(constant, -_MAX_INTERCEPT), _MAX_INTERCEPT))
+
+    def _label_deviation(self, state: SealedState, scales: Scales) -> float:
+        """Return the label's deviation: as it was released, or wider where the ball tells so."""
+        _, spread = spread_gram(self.spec, self.spec.owner, state.bodies)
+        return scales.label_deviation * spread.label
 
     def _solved(self, state: SealedState) -> SealedState:
         found = self.estimate(state)

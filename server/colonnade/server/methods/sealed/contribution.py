@@ -9,10 +9,7 @@ from colonnade.linear.explained import Shares, party_models
 from colonnade.methods.moments.solver.contribution import told
 from colonnade.methods.moments.solver.scales import Scales
 from colonnade.methods.problem import Loss
-from colonnade.methods.sealed.solver.estimates import own_gram
 from colonnade.methods.sealed.solver.steps import SealedSolver, SealedState, solved
-
-_LEAST = 0.2  # of a variance
 
 
 def sealed_contribution(solver: SealedSolver, state: SealedState) -> dict[str, Any] | None:
@@ -22,10 +19,6 @@ def sealed_contribution(solver: SealedSolver, state: SealedState) -> dict[str, A
     spec, found = solver.spec, solver.estimate(state)
     classes = spec.loss is Loss.LOGISTIC
     shares = Shares(found.gram, found.target, found.errors[:-1] ** 2, found.errors[-1] ** 2)
-    # What the ball leaves of the label's variance, as the owner's Gram matrix tells.
-    label = float(own_gram(spec, spec.owner, state.bodies).gram[-1, -1]) / spec.label_weight**2
-    ones = np.ones(len(found.target))
-    shares = shares.undone(ones, ones * min(max(label, _LEAST), 1.0) ** -0.5)
 
     def solve(places: IntArray) -> FloatArray:
         gram, target = found.gram[np.ix_(places, places)], found.target[places]
