@@ -21,8 +21,8 @@ from colonnade.methods.alignment import sizes
 from colonnade.methods.alignment.codec import from_bytes, spec_to_bytes
 from colonnade.methods.alignment.spec import AlignmentSpec
 from colonnade.party.alignment.store import AlignmentFolder, Outcome
-from colonnade.party.methods.alignment import AlignmentParty
-from colonnade.party.methods.alignment_state import PartyState
+from colonnade.party.methods.alignment.party import AlignmentParty
+from colonnade.party.methods.alignment.state import PartyState
 from colonnade.privacy.membership import MEMBERSHIP, Covered
 from colonnade.v1 import alignment_pb2 as pb
 from colonnade.wire.codec import Releases
