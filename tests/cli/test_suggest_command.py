@@ -68,6 +68,28 @@ def test_a_draft_says_types_and_levels_and_is_ingested_when_complete(
     assert (summary.n_rows, summary.columns[1].n_other) == (61, 1)
 
 
+@pytest.mark.parametrize(
+    ("cells", "decimal", "thousands", "asks"),
+    [
+        (("1,234,567", "12,365", "7"), ".", ",", False),
+        (("1.234,50", "12.365", "7"), ",", ".", False),
+        (("12,365", "0,125", "7"), ",", "", False),
+        (("12,365", "1,5", "7"), ",", "", False),
+        (("12,365", "4,125", "7"), ",", "", True),
+        (("12.365", "4.125", "7"), ".", "", True),
+    ],
+)
+def test_a_mark_between_thousands_is_drafted_or_asked_about(
+    tmp_path: Path, cells: tuple[str, ...], decimal: str, thousands: str, asks: bool
+) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("id\tbill\n" + "".join(f"k{k}\t{cell}\n" for k, cell in enumerate(cells)))
+    draft = suggest(path).text
+    found = parse_schema(completed(draft), origin="draft").dialect
+    assert (found.decimal, found.thousands) == (decimal, thousands)
+    assert ("three digits behind it" in draft) is asks
+
+
 def test_a_draft_has_no_bounds_and_marks_what_it_took_from_rows(source: Path) -> None:
     draft = suggest(source).text
     assert CANARY not in draft

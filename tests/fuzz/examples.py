@@ -23,7 +23,7 @@ from colonnade.methods.prediction.codec import spec_to_bytes as prediction_to_by
 from colonnade.methods.prediction.spec import PredictionPart, PredictionSpec
 from colonnade.methods.problem import Solution
 from colonnade.methods.sealed.packing import pack
-from colonnade.party.methods.alignment_state import PartyState, state_to_bytes
+from colonnade.party.methods.alignment.state import PartyState, state_to_bytes
 from colonnade.party.prediction.record import Answered
 from colonnade.pki.authority import approve_request, create_authority, create_request
 from colonnade.pki.identity import PARTY, Identity

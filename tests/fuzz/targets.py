@@ -45,7 +45,7 @@ from colonnade.methods.prediction.codec import spec_from_bytes as prediction_fro
 from colonnade.methods.sealed.packing import unpack
 from colonnade.party.alignment.store import AlignmentFolder, read_outcome
 from colonnade.party.config import PartyConfig
-from colonnade.party.methods.alignment_state import state_from_bytes
+from colonnade.party.methods.alignment.state import state_from_bytes
 from colonnade.party.methods.sealed_keys import MemoryKeys
 from colonnade.party.policy_file import load_policy
 from colonnade.party.prediction.record import Answered

@@ -117,6 +117,15 @@ def test_a_quoted_line_break_ends_no_row(tmp_path: Path) -> None:
     assert read(tmp_path, content.encode()) == ([1.0, 2.0], [0, 1])
 
 
+def test_a_line_break_in_a_name_is_read_rightly_or_refused(tmp_path: Path) -> None:
+    for end in ("\n", "\r\n"):
+        content = end.join(["income,town,'last", "month'", "1200,Köln,x", ""]).replace("'", '"')
+        assert read(tmp_path, content.encode()) == ([1200.0], [0])
+    # As spreadsheets write them: DuckDB reads no row of such a file, and says nothing.
+    mixed = content.replace('"last\r\n', '"last\n')
+    assert "write each name on one line" in refuse(tmp_path, mixed.encode())
+
+
 def test_a_name_that_is_there_twice_harms_only_who_uses_it(tmp_path: Path) -> None:
     content = "income,note,town,note\n1,x,Köln,y\n"
     assert read(tmp_path, content.encode()) == ([1.0], [0])

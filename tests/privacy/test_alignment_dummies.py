@@ -17,7 +17,7 @@ from colonnade.methods.alignment.crypto.dummies import (
     patterns_with,
 )
 from colonnade.methods.alignment.crypto.exchange import Unattested
-from colonnade.party.methods.alignment import AlignmentParty
+from colonnade.party.methods.alignment.party import AlignmentParty
 from colonnade.privacy.accounting import RHO_UNIT
 from colonnade.privacy.membership import MembershipNoise
 

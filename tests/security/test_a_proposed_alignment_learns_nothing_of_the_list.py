@@ -22,7 +22,7 @@ from colonnade.methods.alignment.normalise import IdColumn, IdRule
 from colonnade.methods.alignment.spec import AlignmentSpec, Extension, Mode
 from colonnade.methods.job import Job, job_id
 from colonnade.party.alignment.store import Outcome
-from colonnade.party.methods.alignment_state import PartyState
+from colonnade.party.methods.alignment.state import PartyState
 from colonnade.party.vault.vault import Vault
 from colonnade.privacy.membership import MEMBERSHIP
 from colonnade.v1 import alignment_pb2 as pb

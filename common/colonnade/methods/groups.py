@@ -40,3 +40,8 @@ def moved_or_absent(features: int, moved: int) -> int:
     counted for a moved column. So half as many columns, rounded up, cover that.
     """
     return max(moved, -(-features // 2))
+
+
+def units_of(features: Sequence[str], groups: Sequence[str]) -> int:
+    """Return how many features people see: a group is one, whatever its number of columns."""
+    return sum(not group for group in groups or [""] * len(features)) + len(set(groups) - {""})

@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from colonnade.methods.groups import moved_columns
+from colonnade.methods.groups import moved_columns, units_of
 
 # What is expected between columns of different parties if nobody says.
 DEFAULT_CORRELATION = 0.2
@@ -55,6 +55,13 @@ class Problem:
     def moved(self, party: str) -> int:
         """Return how many columns of ``party`` one row can move."""
         return moved_columns(self.features[party], self.groups.get(party, ()))
+
+    def widest(self) -> int:
+        """Return the most features that a party has, where a category is one."""
+        return max(
+            units_of(features, self.groups.get(party, ()))
+            for party, features in self.features.items()
+        )
 
     def overlap(self) -> tuple[int, ...]:
         """Return how many people each two parties have in common, if that was told."""

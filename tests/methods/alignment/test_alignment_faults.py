@@ -31,7 +31,7 @@ from colonnade.party.alignment.answers import AlignmentAnswers
 from colonnade.party.alignment.config import AlignConfig
 from colonnade.party.alignment.people import read_people
 from colonnade.party.alignment.store import AlignmentFolder
-from colonnade.party.methods.alignment import AlignmentParty
+from colonnade.party.methods.alignment.party import AlignmentParty
 from colonnade.privacy.membership import MEMBERSHIP
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.server.methods.alignment_job import AlignmentJob

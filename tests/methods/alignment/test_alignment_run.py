@@ -14,8 +14,8 @@ from colonnade.methods.alignment.codec import run_name
 from colonnade.methods.alignment.refusals import RepeatedIds, UnusableIds
 from colonnade.methods.alignment.schedule import FIRST_WAVE, Schedule
 from colonnade.methods.alignment.spec import NO_ROW, Extension, Mode
-from colonnade.party.methods.alignment_list import Earlier
-from colonnade.party.methods.alignment_state import state_to_bytes
+from colonnade.party.methods.alignment.lists import Earlier
+from colonnade.party.methods.alignment.state import state_to_bytes
 from colonnade.server.methods.alignment_state import changes, header_to_bytes
 from colonnade.simulate.inprocess.alignment import AlignmentRun, Member
 from colonnade.v1 import alignment_pb2 as pb

@@ -24,7 +24,7 @@ from colonnade.party.alignment.store import AlignmentFolder, Outcome, read_outco
 from colonnade.party.data.columns import columns_for
 from colonnade.party.data.ingest import IngestSummary, ingest
 from colonnade.party.data.reading.sources import FileSource
-from colonnade.party.methods.alignment_state import PartyState
+from colonnade.party.methods.alignment.state import PartyState
 
 SCHEMA = """\
 id = "person"

@@ -114,6 +114,15 @@ def test_what_is_given_stands() -> None:
     assert plan.summary()["kept_features"] == {"p0": 10, "p1": 9}
 
 
+def test_a_category_is_one_feature_when_a_party_is_wide() -> None:
+    # Of 46 columns, 40 are the levels of one category: seven features, of which all are kept.
+    groups = {"p0": ["region"] * 40 + [""] * 6}
+    assert recommend(problem([46, 5], groups=groups)).spec.keep == 0
+    assert recommend(problem([46, 5])).spec.keep == 12
+    wide = {"p0": ["region"] * 4 + [""] * 42}
+    assert recommend(problem([46, 5], groups=wide)).spec.keep == 12
+
+
 # Measured over ten other seeds: medians 0.77, 0.75, 0.70 and 0.79, worst seeds 0.05 below.
 FLOORS = {"equicorrelated": 0.7, "factors": 0.65, "ar": 0.6, "independent": 0.75}
 CORRELATIONS = {"equicorrelated": 0.3, "factors": 0.5, "ar": 0.6, "independent": 0.0}

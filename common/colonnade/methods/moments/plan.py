@@ -187,8 +187,12 @@ def _gram_units(problem: Problem, keep: int, left: int) -> int:
 
 
 def _kept(problem: Problem) -> int:
-    """Return how many features wide parties keep; 0 if there is none."""
-    return _KEEP if max(map(len, problem.features.values())) > _WIDE else 0
+    """Return how many columns wide parties keep; 0 if there is none.
+
+    A category is one feature here: chosen by levels, most of what it says would be left out
+    (`docs/concepts/moments.md` has the figures).
+    """
+    return _KEEP if problem.widest() > _WIDE else 0
 
 
 def _directions(problem: Problem, share: int) -> int:

@@ -17,7 +17,7 @@ from colonnade.party.alignment.answers import AlignmentAnswers
 from colonnade.party.alignment.config import AlignConfig
 from colonnade.party.alignment.store import AlignmentFolder, Outcome, read_outcome
 from colonnade.party.data.binding import claim_folder
-from colonnade.party.methods.alignment import AlignmentParty
+from colonnade.party.methods.alignment.party import AlignmentParty
 from colonnade.party.policy import Policy
 from colonnade.pki.identity import Identity
 from colonnade.privacy.membership import MEMBERSHIP

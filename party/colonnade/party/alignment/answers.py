@@ -3,7 +3,8 @@
 Privacy: the account of membership is charged once a run, durably, before a secret is drawn or
 anything of the list is sent; the dummies that were paid for are drawn at the gate. Every body that
 follows is a release of the same job, stored before it is sent, and replayed at a retry. Bodies of
-rounds that the coordinator has closed are purged, so no tag stays once rows have come.
+rounds that the coordinator has closed are purged, so no entry has a tag once rows have come; SQLite
+may keep deleted bytes in free pages and in its log for a while.
 """
 
 import functools
@@ -21,8 +22,8 @@ from colonnade.methods.alignment import sizes
 from colonnade.methods.alignment.codec import from_bytes, spec_to_bytes
 from colonnade.methods.alignment.spec import AlignmentSpec
 from colonnade.party.alignment.store import AlignmentFolder, Outcome
-from colonnade.party.methods.alignment import AlignmentParty
-from colonnade.party.methods.alignment_state import PartyState
+from colonnade.party.methods.alignment.party import AlignmentParty
+from colonnade.party.methods.alignment.state import PartyState
 from colonnade.privacy.membership import MEMBERSHIP, Covered
 from colonnade.v1 import alignment_pb2 as pb
 from colonnade.wire.codec import Releases

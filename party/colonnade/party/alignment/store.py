@@ -22,8 +22,8 @@ from colonnade.methods.alignment.codec import (
 )
 from colonnade.methods.alignment.crypto.canary import Rows
 from colonnade.methods.alignment.spec import NO_ROW, AlignmentSpec
-from colonnade.party.methods.alignment_list import Earlier
-from colonnade.party.methods.alignment_state import PartyState, state_from_bytes, state_to_bytes
+from colonnade.party.methods.alignment.lists import Earlier
+from colonnade.party.methods.alignment.state import PartyState, state_from_bytes, state_to_bytes
 from colonnade.v1 import alignment_pb2 as pb
 
 FOLDER = "alignments"

@@ -16,11 +16,11 @@ from colonnade.methods.alignment.spec import (
     Mode,
     default_chunk,
 )
-from colonnade.party.methods.alignment import AlignmentParty
-from colonnade.party.methods.alignment_list import Earlier
-from colonnade.party.methods.alignment_state import PartyState
-from colonnade.party.methods.alignment_state import state_from_bytes as party_state_from_bytes
-from colonnade.party.methods.alignment_state import state_to_bytes as party_state_to_bytes
+from colonnade.party.methods.alignment.lists import Earlier
+from colonnade.party.methods.alignment.party import AlignmentParty
+from colonnade.party.methods.alignment.state import PartyState
+from colonnade.party.methods.alignment.state import state_from_bytes as party_state_from_bytes
+from colonnade.party.methods.alignment.state import state_to_bytes as party_state_to_bytes
 from colonnade.privacy.membership import MembershipNoise
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.server.methods.alignment import Alignment, AlignmentResult

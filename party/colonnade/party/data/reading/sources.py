@@ -5,22 +5,19 @@ A source becomes a ``Relation``: SQL for DuckDB in which columns go by position 
 so none is passed on: ``one_line`` replaces each by a line that names no data.
 """
 
-import csv
-import gzip
 import re
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TextIO
 
 import duckdb
 
 from colonnade.core.errors import BadInput
 from colonnade.core.text import listed
 from colonnade.data.dialect import PLAIN, Dialect
-from colonnade.party.data.reading.connection import NOT_UTF8, one_line
+from colonnade.party.data.reading.connection import one_line
 from colonnade.party.data.reading.files import files_of, same_as_first
+from colonnade.party.data.reading.header import csv_names
 from colonnade.party.data.reading.sql import copy_rows
 from colonnade.party.data.reading.transcode import as_utf8
 
@@ -30,7 +27,6 @@ MAIN = "colonnade_staging.main"
 ROWS = f"{MAIN}.rows"
 """The table of staged rows."""
 
-_GZIP_BYTES = 2**20
 _DELIMITERS = (";", "\t", "|", ",")
 
 
@@ -198,7 +194,7 @@ def _open_csv(
 ) -> Relation:
     """Read ``paths``, which are ``origins`` or copies of them in UTF-8, as one."""
     headers = [
-        (own, _read_csv_names(path, own, dialect, compressed=compressed))
+        (own, csv_names(path, own, dialect, compressed=compressed))
         for path, own in zip(paths, origins, strict=True)
     ]
     same_as_first(origin, headers, "columns")
@@ -216,40 +212,6 @@ def _open_csv(
     where: object = literals[0] if len(literals) == 1 else literals
     parameters = {"path": where, "delimiter": dialect.delimiter}
     return Relation(str(origin), sql, names, types, parameters=parameters, is_csv=True)
-
-
-def _read_csv_names(
-    path: Path, origin: Path, dialect: Dialect, *, compressed: bool
-) -> tuple[str, ...]:
-    """Read the header line, whose names DuckDB would fold and number."""
-    try:
-        with _open_text(path, compressed=compressed) as file:
-            reader = csv.reader(file, strict=True, delimiter=dialect.delimiter)
-            names = tuple(next(reader, ()))
-        if compressed:
-            _check_gzip(path)
-    except UnicodeDecodeError:
-        raise BadInput(f"{origin}: is {NOT_UTF8}") from None
-    except (csv.Error, EOFError, OSError, zlib.error):
-        raise BadInput(f"{origin}: cannot be read as CSV; its header or gzip is damaged") from None
-    if any("\0" in name for name in names):
-        raise BadInput(f"{origin}: is {NOT_UTF8}")
-    if not names:
-        raise BadInput(f"{origin}: the first line is empty; it must name the columns")
-    return dialect.header(names)
-
-
-def _open_text(path: Path, *, compressed: bool) -> TextIO:
-    if compressed:
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return path.open(encoding="utf-8-sig", newline="")
-
-
-def _check_gzip(path: Path) -> None:
-    """Read all of a gzip file: DuckDB does not compare its checksum."""
-    with gzip.open(path) as file:
-        while file.read(_GZIP_BYTES):
-            pass
 
 
 def _open_query(staging: duckdb.DuckDBPyConnection, source: QuerySource) -> Relation:

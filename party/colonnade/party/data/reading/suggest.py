@@ -32,6 +32,10 @@ LEAST_ROWS = 10
 """Rows that a level must have to be drafted."""
 
 _REVIEW = "to be reviewed: taken from rows"
+_UNSURE = (
+    'Review: every "%s" in a number has three digits behind it. Is it between thousands? Set it as '
+    "thousands, and decimal to the other one."
+)
 _NAMES_A_PERSON = re.compile(
     r"(id|person|patient|member|customer)([ _-]?(id|no|nr|number|key|code))?\.?", re.IGNORECASE
 )
@@ -77,7 +81,7 @@ def suggest(
     label
         The column that is the label.
     """
-    dialect = dialect or guess_dialect(path)
+    dialect, unsure = dialect or guess_dialect(path), False
     with (
         tempfile.TemporaryDirectory(prefix="colonnade-suggest-") as folder,  # mode 0700
         one_line(str(path)),
@@ -90,7 +94,7 @@ def suggest(
         for name in (*ids, *([] if label is None else [label])):
             relation.find(name)
         if relation.is_csv and (dialect.decimal, dialect.thousands) == (".", ""):
-            dialect = replace(dialect, decimal=_decimal(database, relation))
+            dialect, unsure = _marks(database, relation)
             relation = replace(relation, dialect=dialect)
         if relation.is_csv and any(map(is_number, relation.names)):
             raise BadInput(f"{path}: {relation.list_names()}")
@@ -99,6 +103,8 @@ def suggest(
         raise BadInput(f"{path}: no column holds numbers, dates, yes and no, or levels")
     known = tuple(ids) or tuple(filter(_NAMES_A_PERSON.fullmatch, relation.names))[:1]
     text = _text(path, columns, dialect if relation.is_csv else PLAIN, known, label)
+    if unsure:
+        text = text.replace("\n\n", f"\n\n# {_UNSURE % dialect.decimal}\n", 1)
     return SchemaDraft(text, known, tuple(relation.names))
 
 
@@ -113,17 +119,37 @@ def guess_dialect(path: Path) -> Dialect:
     return Dialect(delimiter=delimiter, encoding=encoding, duplicates=duplicates)
 
 
-def _decimal(database: duckdb.DuckDBPyConnection, relation: Relation) -> str:
-    """Return the decimal mark with which more cells are numbers that have a fraction."""
-    counts, n_columns = [], len(relation.names)
-    for mark in ".,":
-        pattern = f"'\\s*[+-]?[0-9]+[{mark}][0-9]+\\s*'"
-        # Of a column without any value there is no count.
-        cells = [
-            f"coalesce(count_if(regexp_full_match(c{i}, {pattern})), 0)" for i in range(n_columns)
-        ]
-        counts.append(_one(database, relation, " + ".join(cells)))
-    return "," if counts[1] > counts[0] else "."
+def _marks(database: duckdb.DuckDBPyConnection, relation: Relation) -> tuple[Dialect, bool]:
+    """Return the dialect with the decimal mark of more cells, or with a mark between thousands.
+
+    And whether all cells with the decimal mark could as well have it between thousands.
+
+    A mark is one of thousands if all cells with it could be such numbers and some have it twice, or
+    the other mark behind it.
+    """
+    dialect = relation.dialect
+    counts = {mark: _cells(database, relation, f"[0-9]+[{mark}][0-9]+") for mark in ".,"}
+    for mark, other in (".,", ",."):
+        grouped = f"[0-9]{{1,3}}([{mark}][0-9]{{3}})+"
+        fraction = f"[{other}][0-9]+"
+        sure = f"[1-9][0-9]{{0,2}}([{mark}][0-9]{{3}}){{2,}}|{grouped}{fraction}"
+        fits = _cells(database, relation, f"[1-9][0-9]{{0,2}}[{mark}][0-9]{{3}}")
+        if fits == counts[mark] and _cells(database, relation, sure):
+            return replace(dialect, decimal=other, thousands=mark), False
+    found = "," if counts[","] > counts["."] else "."
+    unsure = _cells(database, relation, f"[1-9][0-9]{{0,2}}[{found}][0-9]{{3}}") == counts[found]
+    return replace(dialect, decimal=found), unsure and counts[found] > 0
+
+
+def _cells(database: duckdb.DuckDBPyConnection, relation: Relation, form: str) -> int:
+    """Return how many cells are numbers of a form."""
+    pattern = f"'\\s*[+-]?({form})\\s*'"
+    # Of a column without any value there is no count.
+    counts = [
+        f"coalesce(count_if(regexp_full_match(c{place}, {pattern})), 0)"
+        for place in range(len(relation.names))
+    ]
+    return _one(database, relation, " + ".join(counts))
 
 
 def _draft(database: duckdb.DuckDBPyConnection, relation: Relation, place: int) -> Drafted:
@@ -200,7 +226,7 @@ def _text(
     ]
     lines += [
         f"{key} = {json.dumps(value)}  # {_REVIEW}"
-        for key in ("delimiter", "decimal", "encoding", "duplicates")
+        for key in ("delimiter", "decimal", "thousands", "encoding", "duplicates")
         if (value := getattr(dialect, key)) != getattr(PLAIN, key)
     ]
     named = json.dumps(ids[0], ensure_ascii=False) if ids else '"..."'

@@ -17,7 +17,6 @@ import numpy as np
 from colonnade.core.arrays import IntArray
 from colonnade.core.errors import (
     BadMessage,
-    DatasetChanged,
     JobClosed,
     PolicyRefused,
     RequestConflict,
@@ -25,16 +24,17 @@ from colonnade.core.errors import (
 from colonnade.ledger.receipts import Signer, verify
 from colonnade.methods.alignment import codec, sizes
 from colonnade.methods.alignment.crypto import exchange
-from colonnade.methods.alignment.crypto.canary import Rows, canary_ids, row_mac, same_mac
-from colonnade.methods.alignment.crypto.chain import Segment, check_chain, extend
-from colonnade.methods.alignment.crypto.curve import draw_scalars, hash_to_curve, multiply
+from colonnade.methods.alignment.crypto.canary import Rows, same_mac
+from colonnade.methods.alignment.crypto.chain import check_chain, extend
+from colonnade.methods.alignment.crypto.curve import draw_scalars, multiply
 from colonnade.methods.alignment.crypto.dummies import PatternDummies, first_member, patterns_led_by
 from colonnade.methods.alignment.crypto.points import check_points, points_from_bytes
 from colonnade.methods.alignment.refusals import CanaryMismatch
-from colonnade.methods.alignment.schedule import FIRST_WAVE, Schedule, Stage, Visit, opening_stage
+from colonnade.methods.alignment.schedule import FIRST_WAVE, Schedule, Stage, opening_stage
 from colonnade.methods.alignment.spec import NO_ROW, AlignmentSpec
-from colonnade.party.methods.alignment_list import Earlier, PartyList, People, canary_rows
-from colonnade.party.methods.alignment_state import PartyState, Secrets
+from colonnade.party.methods.alignment.lists import Earlier, People
+from colonnade.party.methods.alignment.own_list import OwnList
+from colonnade.party.methods.alignment.state import PartyState, Secrets
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.v1 import alignment_pb2 as pb
 
@@ -78,7 +78,7 @@ class AlignmentParty:
         self._attestor = attestor
         self._others = [at for at in range(spec.n_parties) if at != self._place]
         self._run, self._people = codec.run_name(spec), People.of(ids, earlier)
-        self._listed: PartyList | None = None
+        self._list = OwnList(spec, self._place, self._run, signer, self._people)
         self._people.check(spec, self._place)
         trial = b"colonnade alignment signer v1\0" + self._run
         if not verify(spec.parts[self._place].public_key, signer.sign(trial), trial):
@@ -172,7 +172,7 @@ class AlignmentParty:
         state = replace(state, keys=tuple(key.public_key for key in keys))
         led = [d for d in secrets.dummies if first_member(d.pattern) == self._place]
         boxes = [
-            exchange.seal_dummies(self._pair(state, secrets, other), led, other)
+            exchange.seal_dummies(self._list.pair(state, secrets, other), led, other)
             for other in range(self._place + 1, self._spec.n_parties)
         ]
         return state, {sizes.SEEDS: codec.to_bytes(pb.AlignmentBoxes(boxes=boxes))}
@@ -183,7 +183,7 @@ class AlignmentParty:
             raise BadMessage("a task has another number of boxes than there are earlier parties")
         dummies = [d for d in secrets.dummies if first_member(d.pattern) == self._place]
         for sender, box in enumerate(task.boxes):
-            pair = self._pair(state, secrets, sender)
+            pair = self._list.pair(state, secrets, sender)
             dummies += exchange.open_dummies(
                 pair, box, self._spec, sender=sender, receiver=self._place
             )
@@ -211,34 +211,16 @@ class AlignmentParty:
             check_points(points_from_bytes(segment.points))
         bodies, hops = {}, []
         if visits and visits[0].hop == 0:
-            bodies[sizes.POINTS] = codec.segments_to_bytes([self._own(state, secrets, visits[0])])
+            own = self._list.own(state, secrets, visits[0])
+            bodies[sizes.POINTS] = codec.segments_to_bytes([own])
         for visit, segment in zip(given, segments, strict=True):
             if visit.hop == self._spec.n_parties:
-                bodies[sizes.TAGS] = self._tags(state, secrets, visit, segment)
+                bodies[sizes.TAGS] = self._list.tags(state, secrets, visit, segment)
             else:
                 points = multiply(secrets.scalars.secret, points_from_bytes(segment.points))
                 signed = extend(self._signer, self._run, visit, points.tobytes(), segment.proofs)
                 hops.append(signed)
         return bodies | ({sizes.HOPS: codec.segments_to_bytes(hops)} if hops else {})
-
-    def _own(self, state: PartyState, secrets: Secrets, visit: Visit) -> Segment:
-        ids = self._list(state, secrets).ids_at(*self._range(visit))
-        points = multiply(secrets.scalars.blind, hash_to_curve(_domain(self._run), ids))
-        return extend(self._signer, self._run, visit, points.tobytes(), ())
-
-    def _tags(self, state: PartyState, secrets: Secrets, visit: Visit, segment: Segment) -> bytes:
-        points = multiply(secrets.scalars.unblind, points_from_bytes(segment.points)).tobytes()
-        start = hashlib.sha256(b"colonnade alignment tag v1\0" + self._run)
-        tags = bytearray()
-        for at in range(0, len(points), 32):
-            tag = start.copy()
-            tag.update(points[at : at + 32])
-            tags += tag.digest()[: sizes.TAG_BYTES]
-        message = pb.AlignmentTags(chunk=visit.chunk, tags=bytes(tags))
-        if self._spec.extends is not None:
-            old = self._list(state, secrets).old_rows_at(*self._range(visit))
-            message.old_rows = old.astype("<u4").tobytes()
-        return codec.to_bytes(message)
 
     def _take_rows(
         self, state: PartyState, secrets: Secrets, schedule: Schedule, task: pb.AlignmentTask
@@ -253,20 +235,20 @@ class AlignmentParty:
         state = replace(state, list_rows=rows, n_rows=told.n_rows, kept=told.kept)
         if not schedule.confirms(task.round):
             return state, {}
-        assigned = self._assigned(state, secrets)
+        assigned = self._list.assigned(state, secrets)
         macs = b"".join(
-            self._mac(state, secrets, assigned, other, sends=True) for other in self._others
+            self._list.mac(state, secrets, assigned, other, sends=True) for other in self._others
         )
         return state, {sizes.CONFIRM: codec.to_bytes(pb.AlignmentConfirmation(macs=macs))}
 
     def _confirm(self, state: PartyState, secrets: Secrets, task: pb.AlignmentTask) -> Answer:
         """Accept the rows if all others had the same for the canaries, and erase the secrets."""
-        assigned = self._assigned(state, secrets)
+        assigned = self._list.assigned(state, secrets)
         if len(task.macs) != sizes.MAC_BYTES * len(self._others):
             raise BadMessage("a task has another number of confirmations than there are parties")
         for at, other in enumerate(self._others):
             given = task.macs[at * sizes.MAC_BYTES : (at + 1) * sizes.MAC_BYTES]
-            if not same_mac(given, self._mac(state, secrets, assigned, other, sends=False)):
+            if not same_mac(given, self._list.mac(state, secrets, assigned, other, sends=False)):
                 raise CanaryMismatch(
                     f"{self._spec.parts[other].party} and this party were given different rows for "
                     "ids that both list; some list was spoiled, so run the alignment again"
@@ -274,8 +256,8 @@ class AlignmentParty:
         n_people = len(self._people.ids)
         rows = np.where(assigned < state.kept, assigned, NO_ROW).astype("<u4")
         carried = n_people + np.flatnonzero(rows[n_people:] != NO_ROW)
-        entries = self._list(state, secrets).entries
-        self._listed = None
+        entries = self._list.made(state, secrets).entries
+        self._list.forget()
         done = PartyState(
             self._run,
             None,
@@ -289,57 +271,9 @@ class AlignmentParty:
         )
         return done, {sizes.ACCEPTED: _accepted()}
 
-    def _assigned(self, state: PartyState, secrets: Secrets) -> Rows:
-        """Return the rows of people, dummies and canaries."""
-        before = self._spec.extends.n_rows if self._spec.extends else 0
-        most = before + sum(state.counts) + self._spec.noise.phantoms().most
-        if state.kept > state.n_rows:
-            raise BadMessage("jobs would use more rows than there are")
-        told = np.frombuffer(state.list_rows, "<u4")
-        return self._list(state, secrets).assign(told, n_rows=state.n_rows, most=most)
-
-    def _mac(
-        self, state: PartyState, secrets: Secrets, rows: Rows, other: int, *, sends: bool
-    ) -> bytes:
-        mine, n_canaries = self._place, self._spec.n_canaries
-        return row_mac(
-            self._pair(state, secrets, other),
-            sender=mine if sends else other,
-            receiver=other if sends else mine,
-            n_rows=state.n_rows,
-            kept=state.kept,
-            rows=canary_rows(rows, mine=mine, other=other, n_canaries=n_canaries),
-        )
-
-    def _pair(self, state: PartyState, secrets: Secrets, other: int) -> exchange.PairKeys:
-        return exchange.pair_keys(secrets.exchange, self._run, state.keys, self._place, other)
-
-    def _list(self, state: PartyState, secrets: Secrets) -> PartyList:
-        """Return the whole list and its order, made once for a process."""
-        if self._listed is None:
-            if not same_mac(self._people.mac(secrets.seed), state.ids_mac):
-                raise DatasetChanged(
-                    "the party's ids are not those that the alignment began with; bring them back, "
-                    "or cancel the alignment and start another"
-                )
-            canaries = [
-                each
-                for other in self._others
-                for each in canary_ids(self._pair(state, secrets, other))
-            ]
-            self._listed = PartyList.of(self._people, secrets.dummies, canaries, seed=secrets.seed)
-        return self._listed
-
-    def _range(self, visit: Visit) -> tuple[int, int]:
-        return visit.chunk * self._spec.chunk, (visit.chunk + 1) * self._spec.chunk
-
 
 def _derive(seed: bytes, label: bytes) -> bytes:
     return hmac.digest(seed, label, "sha256")
-
-
-def _domain(run: bytes) -> bytes:
-    return b"colonnade alignment id v1\0" + run
 
 
 def _accepted() -> bytes:
