@@ -144,9 +144,7 @@ def test_a_host_reads_no_row_for_a_proposal(
     with open_dataset(tmp_path / "data") as dataset:
         vault = vault_on(dataset, a_ledger())
         job = client_job(dataset)
-        monkeypatch.setattr(
-            "colonnade.party.methods.admm.factorise", lambda *_: pytest.fail("read")
-        )
+        monkeypatch.setattr("colonnade.methods.admm.prox.factorise", lambda *_: pytest.fail("read"))
         assert vault.consider(job_to_bytes(job)).accepted
         monkeypatch.undo()
         assert vault.answer(job_id(job_to_bytes(job)), 1, ask([0, 1, 2]))

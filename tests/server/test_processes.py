@@ -1,5 +1,6 @@
 """Several coordinators' logic over one PostgreSQL, every message passed by hand."""
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,6 +15,8 @@ from colonnade.server.engine.coordinator import Coordinator
 from colonnade.server.engine.progress import find_job, status_of
 from colonnade.server.engine.worker import Worker
 from colonnade.server.store.base import State
+from colonnade.server.store.peers import _LIVING
+from colonnade.server.store.pulse import Pulse
 from colonnade.server.store.sql import Database
 from colonnade.server.store.tables import LEASES, PROCESSES, RELAY_DOWN, RELAY_UP
 from colonnade.v1 import federation_pb2 as pb
@@ -275,6 +278,35 @@ def test_a_process_that_takes_a_job_back_cannot_write_from_what_it_knew_before(u
     assert row is not None
     assert not row.state.ended
     cluster.close()
+
+
+def test_a_dead_owners_job_is_taken_although_the_databases_clock_was_set_back(url: str) -> None:
+    cluster = Cluster(url, "hospital", "lab")
+    dead, other = cluster.all
+    name, _ = opened(cluster, job_of("hospital", "lab"))
+    lapse(other, dead, "now() + interval '1 hour'")
+    cluster.call(other, other.engine.tick)
+    assert name in other.engine.runs
+    cluster.close()
+
+
+def test_a_process_whose_row_was_removed_lives_again_with_its_next_heartbeat(url: str) -> None:
+    forgotten, other = Process(url), Process(url)
+    with other.store.transaction():
+        other.store._connection.execute(sa.delete(PROCESSES))
+    pulse = Pulse(forgotten.store.engine, forgotten.name, lambda: None, lambda _: None)
+    pulse.start()
+    deadline = time.monotonic() + 20.0
+    found: list[str] = []
+    while not found and time.monotonic() < deadline:
+        time.sleep(0.1)
+        with other.store.transaction():
+            living = sa.select(PROCESSES.c.name).where(PROCESSES.c.name.in_(_LIVING))
+            found = list(other.store._connection.execute(living).scalars())
+    pulse.stop()
+    assert found == [forgotten.name]
+    for each in (forgotten, other):
+        each.store.close()
 
 
 def test_a_newer_session_at_another_process_ends_the_older_one(url: str) -> None:

@@ -148,7 +148,8 @@ class ScopedCaps:
         people = _people(account)
         for place in () if account == HOSTILE else self.places.get(job, ()):
             at = counts.setdefault(place, {})
-            at[people] = at.get(people, 0) + units
+            before = at.get(people, 0)
+            at[people] = before + units if before else units  # the same number for very many
 
 
 def told(place: Place) -> str:

@@ -274,12 +274,12 @@ def test_a_late_answer_moves_the_dual_as_one_in_time(desk: ClientDesk) -> None:
     desk.send("lab", late)
     desk.send("gateway", desk.answer("gateway", second["gateway"]))
     desk.send("lab", desk.answer("lab", second["lab"]))
-    moved = state_of(desk, name).u[6]
+    moved = np.asarray(state_of(desk, name).u)[6]
     prompt = ClientDesk(TWO)
     other, tasks = started(prompt, admm_job(TWO, minimum=3, rounds=3))
     for party in TWO:
         prompt.send(party, prompt.answer(party, tasks[party]))
-    assert np.array_equal(state_of(prompt, other).u[6], moved)
+    assert np.array_equal(np.asarray(state_of(prompt, other).u)[6], moved)
     prompt.store.close()
 
 
@@ -387,7 +387,9 @@ def test_a_round_with_too_few_there_asks_until_it_has_its_minimum(desk: ClientDe
     state = state_of(desk, name)
     assert state.taken.tolist() == [0, 1, 1, 1, 1, 1, 1]
     rule = Duals(admm_job(TWO, minimum=5, rounds=1).method.spec)  # type: ignore[attr-defined]
-    assert np.array_equal(state.z, rule.consensus(state.u.sum(axis=0)))  # all moved the model
+    assert np.array_equal(
+        state.z, rule.consensus(np.asarray(state.u).sum(axis=0))
+    )  # all moved the model
     assert {gateway.ledger.budget(account).spent for account in gateway.accounts} == {PRICE}
 
 

@@ -289,7 +289,7 @@ def test_a_sum_has_one_noise_and_each_client_pays_for_itself() -> None:
     host = make_host(spec, clients, ShakeNoise("sum"), job="job")
     host.admit()
     point = np.zeros(spec.dim, np.int64)
-    exact = host.problems().displacements(np.arange(20), np.tile(point, (20, 1)))
+    exact = host.problems.displacements(np.arange(20), np.tile(point, (20, 1)))
     release, gaps = spec.release(1), []
     for drawing in (1, 2):
         reply = host.answer(asked(drawing, range(20), point, step=1))
@@ -315,7 +315,7 @@ def test_half_the_noise_of_a_sum_would_be_seen() -> None:
         job="job",
     )
     point, gaps = np.zeros(spec.dim, np.int64), []
-    exact = host.problems().displacements(np.arange(2), np.tile(point, (2, 1))).sum(axis=0)
+    exact = host.problems.displacements(np.arange(2), np.tile(point, (2, 1))).sum(axis=0)
     for drawing in range(1, 101):
         reply = host.answer(asked(drawing, (0, 1), point, step=1))
         (noisy,) = unpack_many(host.spec.release(1).code, [next(iter(reply)).body])
@@ -332,7 +332,7 @@ def test_who_cannot_pay_is_not_in_the_sum_and_nobody_is_in_two_sums_of_a_drawing
     host.ledger.set_cap(1, reason="poor", account=host.accounts[3])
     host.admit()
     point = np.zeros(spec.dim, np.int64)
-    exact = host.problems().displacements(np.arange(20), np.tile(point, (20, 1)))
+    exact = host.problems.displacements(np.arange(20), np.tile(point, (20, 1)))
     reply = host.answer(asked(1, range(6), point, step=1))
     assert reply.declined == [3]
     assert sorted(reply.released) == [0, 1, 2, 4, 5]

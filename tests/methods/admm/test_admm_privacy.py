@@ -268,7 +268,7 @@ def shown(noise: NoiseSource, *, runs: int = 4000) -> float:
     pair = [Client(columns, np.array([sign * GRID], np.int16)) for sign in (-1, 1)]
     host = make_host(spec, pair, noise, job="audit")
     at = np.zeros(2, np.int64)
-    exact = host.problems().displacements(np.arange(2), np.stack([at, at]))
+    exact = host.problems.displacements(np.arange(2), np.stack([at, at]))
     assert exact.tolist() == [[-spec.radius, 0], [spec.radius, 0]]
     scores: list[FloatArray] = []
     for client, name in enumerate(host.accounts):

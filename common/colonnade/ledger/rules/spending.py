@@ -120,5 +120,7 @@ def spend(state: LedgerState, account: str, units: int) -> None:
 
 def reserve(state: LedgerState, job: str, account: str, units: int) -> None:
     """Count what a job set aside of an account; less than nothing frees it."""
-    state.reserved[account] = state.reserved.get(account, 0) + units
+    # Of very many accounts that set the same aside, one number is kept.
+    before = state.reserved.get(account, 0)
+    state.reserved[account] = before + units if before else units
     state.scoped.reserve(job, account, units)

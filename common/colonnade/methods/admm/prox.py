@@ -21,10 +21,12 @@ values.
 
 import itertools
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from colonnade.core.arrays import FloatArray, Int16Array, IntArray
 from colonnade.core.fixedpoint import GRID
@@ -38,6 +40,10 @@ from colonnade.methods.admm.spec import AdmmSpec
 _INTERCEPT_GAMMA = 4.0
 # Error of a logistic step in units of gamma L: below a grid step at the default radius.
 TOLERANCE = 2.0**-28
+# Clients that are factorised together: their arrays stand apart only until these are joined.
+_TOGETHER = 1024
+# Of the factorisations that a host keeps, in bytes.
+_MAX_KEPT = 2**28
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,6 +86,11 @@ class Problems:
     places: IntArray  # (n + 1,): where its matrix begins
     firsts: IntArray  # (n + 1,): where its vector begins
 
+    @property
+    def n_bytes(self) -> int:
+        """How much memory they take, but for a few numbers a client."""
+        return sum(part.nbytes for part in (self.basis, self.matrix, self.vector, self.means))
+
     def displacements(self, clients: IntArray, v: IntArray, *, round_: int = 1) -> IntArray:
         """Return the clipped answers of ``clients`` to the rows of ``v``, in grid steps."""
         spec, release = self.spec, self.spec.release(round_)
@@ -116,11 +127,82 @@ class Problems:
         return out
 
 
+class Displacing(Protocol):
+    """Clients' problems, however they are kept."""
+
+    def displacements(self, clients: IntArray, v: IntArray, *, round_: int = 1) -> IntArray:
+        """Return the clipped answers of ``clients`` to the rows of ``v``, in grid steps."""
+
+
+@dataclass(slots=True, eq=False)
+class KeptProblems:
+    """The problems of ``n_clients`` clients, factorised when they are first asked.
+
+    Memory follows from who is asked and not from how many there are: beyond ``limit`` bytes, what
+    is kept is dropped and made again when it is needed. That changes no answer.
+
+    Parameters
+    ----------
+    client
+        Reads the rows of a client.
+    """
+
+    spec: AdmmSpec
+    n_clients: int
+    client: Callable[[int], Client]
+    limit: int = _MAX_KEPT
+    _segments: list[Problems] = field(default_factory=list)  # one after the other
+    _places: NDArray[np.int32] = field(init=False)  # of each client in them, or -1
+
+    def __post_init__(self) -> None:
+        if self.n_clients < 1:
+            raise ValueError("there are no clients")
+        self._places = np.full(self.n_clients, -1, np.int32)
+
+    def displacements(self, clients: IntArray, v: IntArray, *, round_: int = 1) -> IntArray:
+        """Return the clipped answers of ``clients`` to the rows of ``v``, in grid steps."""
+        if clients.size and not 0 <= int(clients.min()) <= int(clients.max()) < self.n_clients:
+            raise ValueError("a client is not among these")
+        if sum(each.n_bytes for each in self._segments) > self.limit:
+            self._segments.clear()
+            self._places.fill(-1)
+        self._keep(np.unique(clients[self._places[clients] < 0]))
+        out = np.zeros((clients.size, self.spec.release(round_).code.dim), np.int64)
+        first = 0
+        for held in self._segments:
+            places = self._places[clients] - first
+            (rows,) = np.nonzero((places >= 0) & (places < held.counts.size))
+            out[rows] = held.displacements(places[rows].astype(np.int64), v[rows], round_=round_)
+            first += held.counts.size
+        return out
+
+    def _keep(self, new: IntArray) -> None:
+        """Factorise more clients; few segments remain, and each client is rarely moved."""
+        if not new.size:
+            return
+        have = sum(each.counts.size for each in self._segments)
+        self._segments.append(factorise(map(self.client, new.tolist()), self.spec))
+        self._places[new] = np.arange(have, have + new.size)
+        while len(self._segments) > 1 and (
+            self._segments[-2].counts.size <= 2 * self._segments[-1].counts.size
+        ):
+            self._segments[-2:] = [_joined(self._segments[-2:])]
+
+
 def factorise(clients: Iterable[Client], spec: AdmmSpec) -> Problems:
     """Factorise every client's matrix."""
-    parts = [_factorise(client, spec) for client in clients]
+    one_by_one = iter(clients)
+    parts = list[Problems]()
+    while some := [_factorise(each, spec) for each in itertools.islice(one_by_one, _TOGETHER)]:
+        parts.append(_together(some, spec))
     if not parts:
         raise ValueError("there are no clients")
+    return _joined(parts)
+
+
+def _together(
+    parts: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray, int]], spec: AdmmSpec
+) -> Problems:
     basis, matrix, vector, means, counts = zip(*parts, strict=True)
 
     def starts(lengths: Iterable[int]) -> IntArray:
@@ -136,6 +218,29 @@ def factorise(clients: Iterable[Client], spec: AdmmSpec) -> Problems:
         ranks=starts(map(len, basis)),
         places=starts(part.size for part in matrix),
         firsts=starts(part.size for part in vector),
+    )
+
+
+def _joined(parts: list[Problems]) -> Problems:
+    """Return the clients of ``parts``, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+
+    def starts(arrays: list[IntArray]) -> IntArray:
+        ends = [0, *itertools.accumulate(int(each[-1]) for each in arrays)]
+        moved = [each[1:] + end for each, end in zip(arrays, ends, strict=False)]
+        return np.concatenate([np.zeros(1, np.int64), *moved])
+
+    return Problems(
+        parts[0].spec,
+        np.concatenate([part.basis for part in parts]),
+        np.concatenate([part.matrix for part in parts]),
+        np.concatenate([part.vector for part in parts]),
+        np.concatenate([part.means for part in parts]),
+        np.concatenate([part.counts for part in parts]),
+        ranks=starts([part.ranks for part in parts]),
+        places=starts([part.places for part in parts]),
+        firsts=starts([part.firsts for part in parts]),
     )
 
 

@@ -9,15 +9,18 @@ after every ingest, and tells a stranger nothing. How many clients there are is 
 rows each has is not, and no release depends on it but through the clipped displacement.
 """
 
-import hashlib
+import functools
 import hmac
-import itertools
 import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import overload
 
+import numpy as np
+
+from colonnade.core.arrays import IntArray
 from colonnade.core.errors import BadInput, BadMessage, PolicyRefused
 from colonnade.data.table_header import TableHeader
 from colonnade.ledger.ledger import Ledger
@@ -61,17 +64,43 @@ class Clients:
         """Set a job's greatest price aside, of every client that can afford it."""
         set_aside(ledger, job, self.accounts(ledger), units=units)
 
-    def rows(self) -> list[slice]:
+    def rows(self) -> Sequence[slice]:
         """Return where each client's rows are."""
-        ends = list(itertools.accumulate(self.counts))
-        return [slice(end - count, end) for end, count in zip(ends, self.counts, strict=True)]
+        return _Rows(np.cumsum([0, *self.counts]))
 
-    def accounts(self, ledger: Ledger) -> list[str]:
+    def accounts(self, ledger: Ledger) -> Sequence[str]:
         """Return the names of the clients' ledger accounts."""
         secret = ledger.sign(_SECRET)  # deterministic; nobody else can make it
-        return [
-            hmac.new(secret, name.encode(), hashlib.sha256).hexdigest()[:32] for name in self.names
-        ]
+        return _accounts(secret, self.names)
+
+
+@functools.lru_cache(maxsize=1)  # of the party's one table, which may have very many clients
+def _accounts(secret: bytes, names: tuple[str, ...]) -> tuple[str, ...]:
+    keyed = (hmac.digest(secret, name.encode(), "sha256").hex()[:32] for name in names)
+    return tuple(keyed)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows(Sequence[slice]):
+    """Where each client's rows are: eight bytes a client."""
+
+    ends: IntArray  # (n + 1,)
+
+    def __len__(self) -> int:
+        return self.ends.size - 1
+
+    @overload
+    def __getitem__(self, place: int) -> slice: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[slice]: ...
+
+    def __getitem__(self, place: int | slice) -> slice | Sequence[slice]:
+        if isinstance(place, slice):
+            return [self[each] for each in range(*place.indices(len(self)))]
+        if not 0 <= place < len(self):
+            raise IndexError("there is no such client")
+        return slice(int(self.ends[place]), int(self.ends[place + 1]))
 
 
 def write_clients(folder: Path, version: str, clients: Clients) -> None:

@@ -81,5 +81,5 @@ def units_of(n_rows: int, clients: Clients | None) -> Units:
 def fullest(units: Units, ledger: Ledger) -> tuple[Budget, int]:
     """Return the budget of the account that has most left, and what open jobs set aside of it."""
     state = ledger.state
-    found = [(state.budget(name), state.reserved.get(name, 0)) for name in units.accounts(ledger)]
+    found = ((state.budget(name), state.reserved.get(name, 0)) for name in units.accounts(ledger))
     return max(found, key=lambda each: each[0].remaining - each[1])

@@ -6,7 +6,8 @@ coordinator can send (`admm.grid.to_grid`), so that replacing all data of a clie
 most twice that and each participation costs what `admm.releases` proves. Radii and prices follow
 from the job's specification alone. A client's answer depends on its
 own data and on the task alone: that clients are computed together changes nothing. Clients keep no
-state but their ledger rows; the factorisations are a cache of their data.
+state but their ledger rows; the factorisations are a cache of their data, made when a client is
+first asked and has paid: how long that takes follows from how many rows it has.
 
 Many clients pass the gate together (`Gate.release_many`): a client that cannot pay declines by
 itself, and its rows are not read.
@@ -15,7 +16,7 @@ itself, and its rows are not read.
 import functools
 import hashlib
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,7 +32,7 @@ from colonnade.methods.admm.choices import Aggregate
 from colonnade.methods.admm.codec import tasks_from_bytes
 from colonnade.methods.admm.job_spec import AdmmJobSpec
 from colonnade.methods.admm.packing import pack
-from colonnade.methods.admm.prox import Client, Problems, factorise
+from colonnade.methods.admm.prox import Client, Displacing, KeptProblems
 from colonnade.methods.admm.releases import DISPLACEMENT
 from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.admm.tasks import ClientTasks
@@ -46,8 +47,8 @@ class AdmmHost:
     Parameters
     ----------
     problems
-        Factorises the clients' data when it is first needed, which is after the first charge: how
-        long that takes follows from how many rows clients have, and a proposal is free.
+        Factorise a client's data when it is first needed, which is after its charge: how long that
+        takes follows from how many rows it has, and a proposal is free.
     accounts
         The names of the clients' ledger accounts, in the host's own order. They come from the
         host's own list, never from a peer.
@@ -57,7 +58,7 @@ class AdmmHost:
 
     spec: AdmmSpec
     job: str
-    problems: Callable[[], Problems]
+    problems: Displacing
     accounts: Sequence[str]
     version: bytes
     gate: Gate
@@ -124,7 +125,7 @@ class AdmmHost:
     def _displacements(self, tasks: ClientTasks, rows: Sequence[int]) -> Sequence[IntArray]:
         """Return the exact displacements of those that have paid and not yet answered."""
         paid = tasks.only(np.array(rows, np.int64))
-        exact = self.problems().displacements(paid.clients, paid.points, round_=tasks.round)
+        exact = self.problems.displacements(paid.clients, paid.points, round_=tasks.round)
         return list(exact)
 
     def sum(self, tasks: ClientTasks, rows: Sequence[int]) -> IntArray:
@@ -196,16 +197,15 @@ class AdmmAnswers:
 
 def admm_host(method: AdmmJobSpec, context: JobContext) -> AdmmHost:
     """Return the clients of a party as a job asks them."""
+    rows = context.units.rows()
 
-    @functools.cache
-    def problems() -> Problems:
+    def client(number: int) -> Client:
         columns, label = context.columns.features, context.columns.label
         if label is None:
             raise TypeError("every member of a job over clients holds its label")
-        # One matrix at a time: factorised, the clients' rows are not needed again.
-        clients = (Client(columns[:, rows], label[rows]) for rows in context.units.rows())
-        return factorise(clients, method.spec)
+        return Client(columns[:, rows[number]], label[rows[number]])
 
+    problems = KeptProblems(method.spec, len(rows), client)
     accounts, version = context.units.accounts(context.ledger), bytes.fromhex(context.version)
     return AdmmHost(
         method.spec, context.job_id, problems, accounts, version, context.gate, context.ledger

@@ -28,8 +28,10 @@ JOB_CHANGED = "job:"
 _FORGOTTEN = "1 day"  # after which a silent process is removed
 
 _NOW = sa.func.clock_timestamp()
+_LEASE = sa.text(f"interval '{LEASE_S} seconds'")
+# Nobody was seen in the future: a clock that was set back must not keep the dead alive.
 _LIVING = sa.select(PROCESSES.c.name).where(
-    PROCESSES.c.seen_at > _NOW - sa.text(f"interval '{LEASE_S} seconds'")
+    PROCESSES.c.seen_at > _NOW - _LEASE, PROCESSES.c.seen_at < _NOW + _LEASE
 )
 
 

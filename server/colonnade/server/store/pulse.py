@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import insert
 
 from colonnade.server.store.peers import CHANNEL, EVERYBODY, JOB_CHANGED, LEASE_S
 from colonnade.server.store.tables import PROCESSES
@@ -70,10 +71,12 @@ class Pulse:
     def _hold(self, connection: sa.Connection) -> None:
         connection.exec_driver_sql(f"LISTEN {CHANNEL}")
         driver: Any = connection.connection.driver_connection
+        now = {"seen_at": sa.func.clock_timestamp()}
+        # Its row may be gone: after a very long pause, or when the database's clock was set.
         beat = (
-            sa.update(PROCESSES)
-            .where(PROCESSES.c.name == self._process)
-            .values(seen_at=sa.func.clock_timestamp())
+            insert(PROCESSES)
+            .values(name=self._process, **now)
+            .on_conflict_do_update(index_elements=[PROCESSES.c.name], set_=now)
         )
         while not self._stop.is_set():
             connection.execute(beat)

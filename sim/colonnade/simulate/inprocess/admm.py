@@ -129,7 +129,7 @@ def make_host(
     accounts = [f"c{number}" for number in range(len(clients))]
     gate = Gate(ledger, noise)
     problems = factorise(clients, spec)
-    return AdmmHost(spec, job, lambda: problems, accounts, b"", gate, ledger)
+    return AdmmHost(spec, job, problems, accounts, b"", gate, ledger)
 
 
 def run(

@@ -47,7 +47,7 @@ class Duals:
 
     def points(self, state: AdmmState, clients: IntArray, seen: IntArray) -> IntArray:
         """Return the model reflected at each client's dual."""
-        return seen - share(self.spec.dual_gain, state.u[clients] - seen)
+        return seen - share(self.spec.dual_gain, state.u.of(clients) - seen)
 
     def collect(
         self, state: AdmmState, said: ClientAnswers, seen: IntArray, *, in_place: bool
@@ -55,9 +55,10 @@ class Duals:
         """Return duals and their sum."""
         clients = said.clients
         u = state.u if in_place else state.u.copy()
-        before = u[clients]
+        before = u.of(clients)
         gap = seen - before + unpack_many(self.spec.code, said.bodies)
-        u[clients] = now = np.clip(before + share(self.spec.gain, gap), -MAX_STATE, MAX_STATE)
+        now: IntArray = np.clip(before + share(self.spec.gain, gap), -MAX_STATE, MAX_STATE)
+        u.put(clients, now)
         return {"u": u, "total": state.total + (now - before).sum(axis=0)}
 
     def model(self, after: AdmmState) -> IntArray:

@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colonnade.core.arrays import IntArray
+from colonnade.server.methods.admm.duals import SparseDuals
 from colonnade.wire.cohort import ClientAnswers
 
 SEED_BYTES = 32
 _HEAD = struct.Struct("<8s7I32s")
-_MAGIC = b"admm/4\0\0"
+_MAGIC = b"admm/5\0\0"
+_DENSE_MAGIC = b"admm/4\0\0"  # with the duals of all clients
 _CHANGE_HEAD = struct.Struct("<8sIII")
 _CHANGE_MAGIC = b"admm+3\0\0"
 
@@ -31,7 +33,7 @@ class AdmmState:
     seed: bytes  # of the sampling; the coordinator's secret
     z: IntArray  # (dim,); planned, (dim + 1,): the radius of the next question about the intercept
     total: IntArray  # (dim,): the exact sum of u; without duals, of the open round's displacements
-    u: IntArray  # (n_clients, dim); without duals (0, dim)
+    u: SparseDuals  # of n_clients; of none without duals
     taken: IntArray  # (n_clients,): displacements so far
     intercepts: IntArray  # (n_clients,): answers about the intercept so far
     owed: IntArray  # (n_clients,): round of the unanswered task of an earlier drawing, or 0
@@ -56,7 +58,7 @@ def start_state(
     if len(seed) != SEED_BYTES:
         raise ValueError(f"a seed has {SEED_BYTES} bytes")
     none, empty = np.zeros(n_clients, np.int64), np.zeros(dim, np.int64)
-    u = np.zeros((n_clients if duals else 0, dim), np.int64)
+    u = SparseDuals.zero(n_clients if duals else 0, dim)
     nobody, z = np.zeros(n_clients, np.bool_), np.zeros(dim + extra, np.int64)
     return AdmmState(1, 1, seed, z, empty, u, none, none, none, nobody, nobody)
 
@@ -67,37 +69,51 @@ def encode_state(state: AdmmState) -> bytes:
     sizes = (state.taken.size, state.total.size, state.z.size, len(state.u))
     numbers = (state.taken, state.intercepts, state.owed, np.array(rounds))
     vectors = (state.z, state.total, state.counts, state.questions)
-    lengths = np.array([len(state.counts), len(state.questions)])
+    changed = state.u.changed()
+    lengths = np.array([len(state.counts), len(state.questions), changed.size])
     return b"".join(
         (
             _HEAD.pack(_MAGIC, *sizes, state.round, state.drawing, len(rounds), state.seed),
-            *(part.astype("<u4").tobytes() for part in (lengths, *numbers)),
+            *(part.astype("<u4").tobytes() for part in (lengths, *numbers, changed)),
             *(np.packbits(part).tobytes() for part in (state.declined, state.answered)),
             *(part.astype("<i8").tobytes() for part in vectors),
             *(state.past[round_].astype("<i8").tobytes() for round_ in rounds),
-            state.u.astype("<i8").tobytes(),
+            state.u.of(changed).astype("<i8").tobytes(),
         )
     )
 
 
 def decode_state(body: bytes) -> AdmmState:
     """Return the state that the bytes stand for; `ValueError` if they are no state."""
-    if len(body) < _HEAD.size or not body.startswith(_MAGIC):
+    dense = body.startswith(_DENSE_MAGIC)
+    if len(body) < _HEAD.size or not (dense or body.startswith(_MAGIC)):
         raise ValueError("the bytes are no state")
     _, n, dim, size, duals, round_, drawing, n_past, seed = _HEAD.unpack_from(body)
     parts = _Parts(body, _HEAD.size)
     n_counts, n_questions = parts.take("<u4", 2).tolist()
+    n_changed = duals if dense else int(parts.take("<u4", 1)[0])
     taken, intercepts, owed = (parts.take("<u4", n) for _ in range(3))
     rounds = parts.take("<u4", n_past)
+    changed = np.arange(duals) if dense else parts.take("<u4", n_changed)
     declined, answered = parts.flags(n), parts.flags(n)
     z, total = parts.take("<i8", size), parts.take("<i8", dim)
     counts = parts.take("<i8", 2 * n_counts).reshape(-1, 2)
     questions = parts.take("<i8", 5 * n_questions).reshape(-1, 5)
     past = {number: parts.take("<i8", size) for number in rounds.tolist()}
-    u = parts.take("<i8", duals * dim).reshape(duals, dim)
+    rows = parts.take("<i8", n_changed * dim).reshape(n_changed, dim)
     parts.end()
+    u = _duals(duals, changed, rows)
     facts = (taken, intercepts, owed, declined, answered)
     return AdmmState(round_, drawing, seed, z, total, u, *facts, past, counts, questions)
+
+
+def _duals(n_clients: int, changed: IntArray, rows: IntArray) -> SparseDuals:
+    if np.unique(changed).size != changed.size or np.any(changed >= n_clients):
+        raise ValueError("the bytes have the dual of a client twice, or of none")
+    u = SparseDuals.zero(n_clients, rows.shape[1])
+    some = rows.any(axis=1)
+    u.put(changed[some], rows[some])
+    return u
 
 
 def encode_change(said: ClientAnswers, z: IntArray) -> bytes:

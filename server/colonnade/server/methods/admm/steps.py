@@ -254,7 +254,7 @@ class AdmmCoordinator:
         return ~state.declined & (taken < limit)
 
 
-@functools.lru_cache(maxsize=4)  # a drawing is looked at several times
+@functools.lru_cache(maxsize=2)  # a drawing is looked at several times
 def _drawn(seed: bytes, drawing: int, count: int) -> NDArray[np.uint64]:
     """Return a uniform 64-bit number for each client."""
     name = b"colonnade admm sampling\0" + seed + drawing.to_bytes(8, "little")
