@@ -44,6 +44,15 @@ def test_hundreds_of_small_simulated_federations_break_nothing(tmp_path: Path) -
     assert tally.steps > 20 * SMALL
 
 
+# Found by thousands of seeds, not by hundreds; each once broke something.
+FOUND_BY_MANY = (20516,)
+
+
+@pytest.mark.parametrize("seed", FOUND_BY_MANY)
+def test_a_seed_that_once_broke_something_breaks_nothing(seed: int, campaign: Campaign) -> None:
+    assert campaign.run(seed, small=True)[1].violations == []
+
+
 def test_larger_simulated_federations_break_nothing(tmp_path: Path) -> None:
     tally = run_faults(tmp_path, range(1000, 1000 + LARGE))
     print(tally)

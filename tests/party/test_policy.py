@@ -5,6 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
+from support.federation import founded
+from support.vaults import ME, ledger_of, vault_of
 
 from colonnade.core.errors import BadInput, PolicyRefused
 from colonnade.core.fixedpoint import Bounds
@@ -188,3 +190,13 @@ def test_a_misspelt_table_refuses_the_file(tmp_path: Path, text: str) -> None:
     with pytest.raises(BadInput, match="allow") as refused:
         load_policy(path)
     assert refused.value.code == "bad_input"
+
+
+def test_a_new_policy_is_that_of_predictions_and_alignments_too() -> None:
+    vault = vault_of(ledger_of(1))
+    assert vault._sides
+    policy = load_policy(founded().folder / ME / "policy.toml")
+    vault.stage_policy(policy)
+    assert all(side.policy is not policy for side in vault._sides)
+    assert vault.take_policy()
+    assert all(side.policy is policy for side in vault._sides)

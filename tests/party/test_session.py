@@ -13,6 +13,7 @@ from colonnade.party.config import TEMPLATE, load_config
 from colonnade.party.vault import session
 from colonnade.party.vault.meter import Meter
 from colonnade.party.vault.pacing import Pace, to_grid
+from colonnade.party.vault.partner import Partner
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.wire.codec import Releases
 
@@ -132,3 +133,44 @@ def test_a_party_waits_unless_its_file_says_otherwise(tmp_path: Path) -> None:
     assert load_config(path).answer_grid_s == 0.02
     path.write_text(TEMPLATE.replace("answer_grid_ms = 20", "answer_grid_ms = 0"))
     assert load_config(path).answer_grid_s == 0.0
+
+
+def test_nothing_leaves_before_it_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand, noted = Stand([1.0, 1.0, 1.0]), list[int]()
+
+    class Noting(Meter):
+        def note(self, message: pb.AttachRequest) -> Any:
+            noted.append(len(stand.sent))
+            return super().note(message)
+
+    monkeypatch.setattr(f"{__name__}.Meter", Noting)
+    sent_after(stand, tmp_path, monkeypatch)
+    assert len(stand.sent) == 4
+    assert noted == [0, 1, 2, 3]  # so many had left when each was noted
+
+
+def test_net_is_asked_to_sign_at_a_time_of_the_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was computed since the question may depend on rows: net must not see how long."""
+    slept = list[float]()
+
+    class Signer:
+        read_at, open = 1000.0, True
+
+        async def call(self, **_: object) -> Any:
+            return SimpleNamespace(message=b"signed")
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    async def sign() -> bytes:
+        side = Partner(None, Pace(GRID), None)  # type: ignore[arg-type]
+        side._link, side._loop = Signer(), asyncio.get_running_loop()  # type: ignore[assignment]
+        return await asyncio.to_thread(side.attest, b"statement", 10)
+
+    for elapsed in (7.0, 31.0):
+        clock = SimpleNamespace(monotonic=lambda elapsed=elapsed: 1000.0 + elapsed)
+        monkeypatch.setattr("colonnade.party.vault.partner.time", clock)
+        with monkeypatch.context() as patched:
+            patched.setattr("colonnade.party.vault.partner.asyncio.sleep", sleep)
+            assert asyncio.run(sign()) == b"signed"
+    assert slept == [13.0, 9.0]

@@ -5,6 +5,7 @@ replaces is overwritten with zeros, as far as a file system lets anybody do that
 """
 
 import functools
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from colonnade.core.durable import put_whole, shred
-from colonnade.core.errors import BadInput
+from colonnade.core.errors import BadInput, BadMessage
 from colonnade.methods.alignment.codec import (
     from_bytes,
     run_name,
@@ -26,6 +27,7 @@ from colonnade.party.methods.alignment.lists import Earlier
 from colonnade.party.methods.alignment.state import PartyState, state_from_bytes, state_to_bytes
 from colonnade.v1 import alignment_pb2 as pb
 
+logger = logging.getLogger(__name__)
 FOLDER = "alignments"
 _OUTCOME, _STATE = ".alignment", ".state"
 _LEAST_NAME = 6
@@ -107,8 +109,17 @@ class AlignmentFolder:
         put_whole(self.path / (outcome.name + _OUTCOME), to_bytes(message))
 
     def erase(self, job: str, *, finished: bool) -> None:
-        """Remove the secrets that a run left and, if it did not finish, its rows."""
-        if not finished and (state := self.state(job)) is not None:
+        """Remove the secrets that a run left and, if it did not finish, its rows.
+
+        Rows first, by the name in the state. A state that cannot be read is one that a process
+        was killed or lost power over while it overwrote it, and the rows are gone by then.
+        """
+        try:
+            state = None if finished else self.state(job)
+        except BadMessage:
+            logger.warning("alignment_state_unreadable job=%s erased without it", job[:12])
+            state = None
+        if state is not None:
             shred(self.path / (state.run.hex() + _OUTCOME))
         for name in (f"{job}{_STATE}", f".{job}{_STATE}.tmp", f".{job}{_STATE}.old"):
             shred(self.path / name)

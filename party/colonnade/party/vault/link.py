@@ -27,10 +27,11 @@ logger = logging.getLogger(__name__)
 VERSION = 1
 # Dialling may renew a certificate first; a net that takes longer is taken for stuck.
 _CALL_S = 90.0
+# What net may name: not what ends a party for good, for only its own ledger can say that.
 _KINDS = {
     kind.code: kind
     for kind in vars(errors).values()
-    if isinstance(kind, type) and issubclass(kind, ColonnadeError)
+    if isinstance(kind, type) and issubclass(kind, ColonnadeError) and kind not in errors.FATAL
 }
 _NO_MESSAGE = "the coordinator sent what is no message"
 

@@ -33,6 +33,9 @@ class Pace:
         self._grid_s = grid_s
         self._told: OrderedDict[str, None] = OrderedDict()
         self.late = 0  # answers that took longer than the grid to make
+        # Whether an answer is being made: how long that takes must be seen by nobody, by whatever
+        # changes meanwhile.
+        self.answering = False
 
     def wait_s(self, elapsed: float, job: str) -> float:
         """Return how long an answer still waits; say once a job if it took longer than the grid."""

@@ -89,7 +89,11 @@ class _Session:
         hello.protocol, hello.program, hello.time = PROTOCOL, program, time.time()
         await self._send(pb.AttachRequest(hello=hello))
         async for message in self._messages():
-            await self._take(message)
+            self._pace.answering = True
+            try:
+                await self._take(message)
+            finally:
+                self._pace.answering = False
 
     async def _messages(self) -> AsyncIterator[pb.AttachResponse]:
         """Yield what the coordinator says; while it is silent, tell it what people decided."""
@@ -189,12 +193,15 @@ class _Session:
             except LowDisk as error:
                 job = public_text(task.job_id, 12)
                 logger.warning("low_disk job=%s round=%d %s", job, task.round, error)
+            self._pace.answering = False  # nothing was read; monitoring shows how full the disk is
             await asyncio.sleep(_LOW_DISK_S)
-            self._asked = time.monotonic()  # only now is it asked what it takes to answer
+            # Only now is it asked what it takes to answer.
+            self._asked, self._pace.answering = time.monotonic(), True
 
     async def _reply(self, message: pb.AttachRequest, job: str) -> None:
         """Send at the next point of the grid after the question."""
         await asyncio.sleep(self._pace.wait_s(time.monotonic() - self._asked, job))
+        self._pace.answering = False
         await self._send(message)
 
     async def _send(self, message: pb.AttachRequest) -> None:
