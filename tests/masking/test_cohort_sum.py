@@ -26,7 +26,7 @@ from colonnade.masking.rules import CohortRules
 from colonnade.masking.schedule import Announcement, Peer, Protocol, Run, RunSecrets, announce
 from colonnade.masking.shamir import PRIME, combine, split
 from colonnade.party.methods.cohort_sum import MASKED, SHARED, CohortMember
-from colonnade.privacy.accounting import MAX_UNITS, units_down
+from colonnade.privacy.accounting import MAX_UNITS, RHO_UNIT, units_down
 from colonnade.privacy.distributed import GaussianShare
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.privacy.sampling import NoiseSource
@@ -381,6 +381,13 @@ def test_the_noise_is_what_is_promised_if_those_who_may_collude_add_none(
     ratio = float(np.mean(np.stack(gaps).astype(float) ** 2)) / WHOLE.sigma2
     assert least < ratio < most
     assert SHARE.cost_alone == pytest.approx(5 * SHARE.cost, rel=1e-6)
+
+
+def test_parts_divide_the_whole_variance_and_their_price_has_tau() -> None:
+    whole = DiscreteGaussian(1000, 4)
+    assert GaussianShare.of(whole, 3, DIM).sigma2 == 334  # rounded up: never less than promised
+    # Nominal rho is exactly 1; tau is charged, though it is below one unit.
+    assert GaussianShare(16, 3, 96, 1).cost == RHO_UNIT + 1
 
 
 def test_below_the_threshold_nothing_opens() -> None:
