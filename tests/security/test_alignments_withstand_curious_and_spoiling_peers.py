@@ -139,7 +139,7 @@ def place_in_list(run: AlignmentRun, person: bytes) -> int:
     """Return where a person stands in the list that the first party sends."""
     state = run.states["p0"]
     assert state.secrets is not None
-    listed = run.parties["p0"]._list(state, state.secrets)
+    listed = run.parties["p0"]._list.made(state, state.secrets)
     return listed.ids_at(0, len(listed.entries)).index(b"\0" + person)
 
 
@@ -532,7 +532,7 @@ def test_the_order_of_a_list_is_not_that_of_the_table() -> None:
     for each in (run, up_to(again, FIRST_WAVE)):
         state = each.states["p0"]
         assert state.secrets is not None
-        listed = each.parties["p0"]._list(state, state.secrets)
+        listed = each.parties["p0"]._list.made(state, state.secrets)
         places = {entry: at for at, entry in enumerate(listed.ids_at(0, len(listed.entries)))}
         orders.append([places[b"\0" + id_] for id_ in ids(range(30))])
     assert orders[0] != orders[1]

@@ -8,7 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -682,7 +682,7 @@ def test_no_series_of_tasks_makes_a_client_pay_more_than_it_set_aside(
     ledger.close()
 
 
-def read_accounts(federation: Federation, ledger: Ledger) -> list[str]:
+def read_accounts(federation: Federation, ledger: Ledger) -> Sequence[str]:
     folder = federation.folder / "host-1" / "data"
     table = Table.open(folder / COARSE_NAME)
     clients = read_clients(folder, table.header)

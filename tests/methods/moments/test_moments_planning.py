@@ -126,7 +126,7 @@ def test_a_category_is_one_feature_when_a_party_is_wide() -> None:
     groups = {"p0": ["region"] * 50 + [""] * 6}
     assert recommend(problem([56, 5], groups=groups)).spec.keep == 0
     assert recommend(problem([56, 5])).spec.keep == 12
-    wide = {"p0": ["region"] * 4 + [""] * 42}
+    wide = {"p0": ["region"] * 4 + [""] * 52}
     assert recommend(problem([56, 5], groups=wide)).spec.keep == 12
 
 
