@@ -182,7 +182,8 @@ def test_low_order_points_are_hostile_input_to_both_sides(
         raise AssertionError("points were multiplied")
 
     task = edited(run, "p1", edit)
-    monkeypatch.setattr("colonnade.party.methods.alignment.multiply", work)
+    for module in ("party", "own_list"):
+        monkeypatch.setattr(f"colonnade.party.methods.alignment.{module}.multiply", work)
     with pytest.raises(HostilePoints) as refused:
         run.ask("p1", task)
     assert refused.value.code == "hostile_points"
