@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +134,8 @@ async def attached(stack: AsyncExitStack, address: str, folder: Path) -> dict[st
 
 def run(server: str, tmp_path: Path, salt: int, scenario: Any) -> None:
     reset(server)
-    job = make_job(founded(), PAIR, rounds=16, salt=salt)
+    asks = credentials_of(founded(), "analyst").identity.uri
+    job = replace(make_job(founded(), PAIR, rounds=16, salt=salt), requested_by=asks)
     hubs = Hubs(server, tmp_path, 3)
 
     async def whole() -> None:
