@@ -26,6 +26,7 @@ from colonnade.cli.telling import (
     unscored_lines,
 )
 from colonnade.client import Client
+from colonnade.core.errors import ColonnadeError
 
 LABEL, RECEIVER, PURPOSE = "readmitted", "hospital", "readmission study"
 PARTIES = "hospital,laboratory,insurer"
@@ -121,5 +122,9 @@ def use(client: Client, job: str) -> None:
 
 if __name__ == "__main__":
     address = os.environ["COLONNADE_COORDINATOR"]
-    with Client(address, os.environ["COLONNADE_CREDENTIALS"]) as connected:
-        tell(connected, float(sys.argv[1]))
+    # Everything runs on one machine here, which may be slow: a report takes it a while.
+    with Client(address, os.environ["COLONNADE_CREDENTIALS"], timeout_s=300.0) as connected:
+        try:
+            tell(connected, float(sys.argv[1]))
+        except ColonnadeError as error:
+            sys.exit(f"colonnade: {error}")

@@ -67,7 +67,7 @@ def job_for(made: Federation, *, salt: int = 0, **changes: Any) -> Job:
     problem = Problem(
         n_rows=ROWS,
         features={each.party: each.features for each in members},
-        rho_units=units_down(0.05),
+        rho_units=units_down(0.5),
         label_owner=TRIO[0],
     )
     spec = recommend(problem, keep=changes.pop("keep", None)).spec
@@ -201,6 +201,7 @@ def check_report(report: dict[str, Any], job: Job) -> None:
     assert report["sealed"]["experimental"] is True
     assert report["privacy"]["statement"].startswith("Experimental. If hospital, laboratory")
     assert max(report["sealed"]["opened_bits"].values()) <= report["sealed"]["max_key_bits"]
+    # At rho 0.5 its error is 0.13 to 0.16 and the share 0.6 to 0.8: this is three errors below.
     assert report["moments"]["explained"]["share"] > 0.1
 
 

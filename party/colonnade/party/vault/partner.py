@@ -3,8 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
 
 from colonnade.core.errors import BadIdentity, ColonnadeError, Unreachable
 from colonnade.party.vault.link import Link, Links
@@ -36,7 +35,8 @@ class Partner:
             self._link = await Link.over(await self._links.next())
             self._loop = asyncio.get_running_loop()
             if self._read is not None:
-                self._start(self._show(self._link, self._read))
+                link, read = self._link, self._read
+                self._start(lambda: self._show(link, read))
         return self._link
 
     async def close(self) -> None:
@@ -54,7 +54,8 @@ class Partner:
             await link.call(attached=vault_pb2.Attached(attached=attached))
 
         if self._link is not None and self._link.open:
-            self._start(tell(self._link))
+            link = self._link
+            self._start(lambda: tell(link))
 
     async def check_credentials(self) -> None:
         """Raise what is wrong with the certificate on disk, if a net is there to look."""
@@ -80,7 +81,7 @@ class Partner:
         except TimeoutError:
             raise BadIdentity("net does not sign for this party") from None
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+    def _start(self, work: Callable[[], Awaitable[None]]) -> None:
         task = asyncio.get_running_loop().create_task(_quietly(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -99,9 +100,10 @@ class Partner:
             await asyncio.sleep(_SHOW_S)
 
 
-async def _quietly(work: Coroutine[Any, Any, None]) -> None:
+async def _quietly(work: Callable[[], Awaitable[None]]) -> None:
+    """Do some work; made here, because a task that is cancelled at once does not begin."""
     with contextlib.suppress(ColonnadeError):  # a link that ends tells the session too
-        await work
+        await work()
 
 
 def _metric(reading: Reading) -> vault_pb2.Metric:
