@@ -18,6 +18,8 @@ READ.remove(ROOT / "CHANGELOG.md")  # it speaks of the past too
 FOLDERS = ("proto", "common", "server", "party", "sim", "bench", "tests", "examples", "deploy")
 SOURCES = [str(file.relative_to(ROOT)) for part in FOLDERS for file in (ROOT / part).rglob("*.py")]
 FENCE = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+# A module, or what is in it, as docstrings and comments name it; doubled quotes are for code.
+NAMED = re.compile(r"(?<!`)`(?:colonnade\.)?([a-z_]+\.[\w.]+)`(?!`)")
 # What comes before the command in containers.
 CONTAINER = re.compile(r"^docker compose (?:run|exec)(?: -\S+(?: COLONNADE_\w+)?)* ")
 
@@ -123,6 +125,21 @@ def test_every_source_file_that_is_named_exists(path: Path) -> None:
     text = FENCE.sub("", path.read_text())
     for file in re.findall(r"`([\w./-]+\.py)`", text):
         assert any(each == file or each.endswith("/" + file) for each in SOURCES), file
+
+
+def test_every_module_that_a_docstring_or_comment_names_exists() -> None:
+    shipped = [Path(file) for file in SOURCES if file.split("/")[1] == "colonnade"]
+    modules = {".".join(file.with_suffix("").parts[2:]) for file in shipped}
+    modules |= {".".join(file.parts[2:-1]) for file in shipped}
+    packages = {each.split(".")[0] for each in modules}
+    astray = []
+    for file in shipped:
+        for named in NAMED.findall((ROOT / file).read_text()):
+            first, *rest = named.split(".")
+            starts = [".".join([first, *rest[:count]]) for count in range(1, len(rest) + 1)]
+            if first in packages and not any(each in modules for each in starts):
+                astray.append(f"{file}: {named}")
+    assert astray == []
 
 
 @pytest.mark.parametrize("path", [*ROOT.glob("*.md"), *(ROOT / "deploy").rglob("*.md")], ids=name)
