@@ -20,6 +20,8 @@ SOURCES = [str(file.relative_to(ROOT)) for part in FOLDERS for file in (ROOT / p
 FENCE = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 # A module, or what is in it, as docstrings and comments name it; doubled quotes are for code.
 NAMED = re.compile(r"(?<!`)`(?:colonnade\.)?([a-z_]+\.[\w.]+)`(?!`)")
+# What looks like an author and a year and is none.
+NO_WORKS = {("CRYPTO", "2023"), ("May", "2027"), ("Print", "2023")}
 # What comes before the command in containers.
 CONTAINER = re.compile(r"^docker compose (?:run|exec)(?: -\S+(?: COLONNADE_\w+)?)* ")
 
@@ -153,6 +155,28 @@ def test_every_decision_is_in_the_index() -> None:
     folder = ROOT / "docs" / "decisions"
     linked = set(re.findall(r"\]\(([\w-]+\.md)\)", (folder / "index.md").read_text()))
     assert linked == {page.name for page in folder.glob("*.md")} - {"index.md"}
+
+
+def test_every_work_that_is_cited_is_listed() -> None:
+    page = (ROOT / "docs" / "concepts" / "references.md").read_text()
+    listed = {
+        (name, year)
+        for names, year in re.findall(r"^- (.*?) \((\d{4})\)", page, re.MULTILINE)
+        for name in re.findall(r"[\w-]+", names)
+    }
+    # One name, two, three or "et al.", and the year, with or without brackets.
+    cited = re.compile(
+        r"([A-Z][\w-]+)(?:,? [A-Z][\w-]+)*(?: and [A-Z][\w-]+| et al\.)?,? \(?((?:19|20)\d\d)\b"
+    )
+    lacking, found = set(), 0
+    code = [ROOT / file for file in SOURCES if file.split("/")[1] == "colonnade"]
+    for path in [*code, *PAGES]:
+        text = re.sub(r"\s+", " ", path.read_text())
+        for work in cited.findall(text):
+            found += work in listed
+            lacking |= {work} - listed
+    assert found > 100
+    assert lacking <= NO_WORKS
 
 
 def test_every_protocol_file_is_shown() -> None:

@@ -146,9 +146,9 @@ def sampled_epsilon(*, rate: float, steps: int, multiplier: float, delta: float)
 
     References
     ----------
-    Mironov (2017). Renyi differential privacy. CSF.
+    Mironov (2017). Rényi differential privacy. CSF.
 
-    Mironov, Talwar and Zhang (2019). Renyi differential privacy of the sampled Gaussian mechanism.
+    Mironov, Talwar and Zhang (2019). Rényi differential privacy of the sampled Gaussian mechanism.
 
     Examples
     --------

@@ -12,7 +12,7 @@ _LABELS = {
     "shared": "shared: every party holds the label",
     "sketched": "sketched: one party holds the label and shares a noisy sketch of it",
 }
-# Of a job over clients: what a reader needs, in words; ``report.json`` has all by their short names.
+# Of a job over clients: what a reader needs, in words; report.json has all by their short names.
 _OF_CLIENTS = {
     "variant": "what clients compute",
     "aggregate": "what leaves a host",
