@@ -93,7 +93,7 @@ def extended(
     return replace(options, mode=earlier.mode.value, extends=extension, rule=earlier.ids)
 
 
-def people_told(section: Mapping[str, Any]) -> dict[tuple[str, ...], int]:
+def people_counted(section: Mapping[str, Any]) -> dict[tuple[str, ...], int]:
     """Return how many people one party or several have, from an alignment's part of its report."""
     found = section["overlap"]
     return {tuple(each["parties"]): max(0, int(each["people"])) for each in found}
@@ -157,5 +157,5 @@ def people_in_common(
     orders = {offer.alignment for offer in offers if knows_presence(offer.alignment)}
     for name in sorted(orders):
         with suppress(BadInput):  # one that this coordinator never ran
-            return people_told(alignment(name)[1])
+            return people_counted(alignment(name)[1])
     return {}
