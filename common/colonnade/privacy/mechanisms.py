@@ -53,7 +53,7 @@ class DiscreteGaussian:
     --------
     >>> count = DiscreteGaussian.within(RHO_UNIT // 100, l2_sensitivity2=1)  # rho of 0.01
     >>> count.sigma2, count.cost <= RHO_UNIT // 100
-    (50, True)
+    (51, True)
     """
 
     name: ClassVar[str] = "discrete_gaussian"
