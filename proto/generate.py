@@ -1,4 +1,4 @@
-"""Generate the protobuf bindings, or with ``--check`` tell whether they are up to date."""
+"""Generate the protobuf bindings, or with ``--check`` compare them."""
 
 import argparse
 import sys

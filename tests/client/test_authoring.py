@@ -4,7 +4,8 @@ import dataclasses
 
 import pytest
 
-from colonnade.client import JobOptions, PartyOffer
+from colonnade.cli.table import COMMANDS
+from colonnade.client import Client, JobOptions, PartyOffer
 from colonnade.client.builder import build_job
 from colonnade.client.description import describe
 from colonnade.client.planning import plan_of
@@ -151,3 +152,10 @@ def test_the_only_party_with_the_label_owns_it() -> None:
     job = build_job([offers(label=None)[0], offers()[1]], JobOptions(), target="cost")
     assert job.label_parties() == ("laboratory",)
     assert job.method.labels is Labels.SKETCHED
+
+
+def test_the_client_does_everything_that_the_command_does() -> None:
+    methods = {"admm": "submit_admm", "list": "jobs"}  # else the verb itself
+    verbs = COMMANDS.verbs["job"].verbs
+    assert len(verbs) >= 12
+    assert [verb for verb in verbs if not hasattr(Client, methods.get(verb, verb))] == []

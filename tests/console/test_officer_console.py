@@ -68,7 +68,7 @@ def test_charges_to_the_account_of_the_people_are_told_in_words() -> None:
     assert joined.what == "Joined the account of the people: one cap"
     paid = parsed([line(type="person", job="a" * 64, units=3, wasted=wasted) for wasted in (0, 1)])
     assert [in_words(each).units for each in paid] == [3, 3]
-    assert "in vain" in in_words(paid[1]).what
+    assert "not used" in in_words(paid[1]).what
 
 
 def test_console_and_command_line_say_the_same_digits() -> None:

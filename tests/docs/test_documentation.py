@@ -18,6 +18,10 @@ READ.remove(ROOT / "CHANGELOG.md")  # it speaks of the past too
 FOLDERS = ("proto", "common", "server", "party", "sim", "bench", "tests", "examples", "deploy")
 SOURCES = [str(file.relative_to(ROOT)) for part in FOLDERS for file in (ROOT / part).rglob("*.py")]
 FENCE = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+# A module, or what is in it, as docstrings and comments name it; doubled quotes are for code.
+NAMED = re.compile(r"(?<!`)`(?:colonnade\.)?([a-z_]+\.[\w.]+)`(?!`)")
+# What looks like an author and a year and is none.
+NO_WORKS = {("CRYPTO", "2023"), ("May", "2027"), ("Print", "2023")}
 # What comes before the command in containers.
 CONTAINER = re.compile(r"^docker compose (?:run|exec)(?: -\S+(?: COLONNADE_\w+)?)* ")
 
@@ -125,6 +129,21 @@ def test_every_source_file_that_is_named_exists(path: Path) -> None:
         assert any(each == file or each.endswith("/" + file) for each in SOURCES), file
 
 
+def test_every_module_that_a_docstring_or_comment_names_exists() -> None:
+    shipped = [Path(file) for file in SOURCES if file.split("/")[1] == "colonnade"]
+    modules = {".".join(file.with_suffix("").parts[2:]) for file in shipped}
+    modules |= {".".join(file.parts[2:-1]) for file in shipped}
+    packages = {each.split(".")[0] for each in modules}
+    astray = []
+    for file in shipped:
+        for named in NAMED.findall((ROOT / file).read_text()):
+            first, *rest = named.split(".")
+            starts = [".".join([first, *rest[:count]]) for count in range(1, len(rest) + 1)]
+            if first in packages and not any(each in modules for each in starts):
+                astray.append(f"{file}: {named}")
+    assert astray == []
+
+
 @pytest.mark.parametrize("path", [*ROOT.glob("*.md"), *(ROOT / "deploy").rglob("*.md")], ids=name)
 def test_links_outside_the_site_lead_somewhere(path: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)", path.read_text()):
@@ -136,6 +155,28 @@ def test_every_decision_is_in_the_index() -> None:
     folder = ROOT / "docs" / "decisions"
     linked = set(re.findall(r"\]\(([\w-]+\.md)\)", (folder / "index.md").read_text()))
     assert linked == {page.name for page in folder.glob("*.md")} - {"index.md"}
+
+
+def test_every_work_that_is_cited_is_listed() -> None:
+    page = (ROOT / "docs" / "concepts" / "references.md").read_text()
+    listed = {
+        (name, year)
+        for names, year in re.findall(r"^- (.*?) \((\d{4})\)", page, re.MULTILINE)
+        for name in re.findall(r"[\w-]+", names)
+    }
+    # One name, two, three or "et al.", and the year, with or without brackets.
+    cited = re.compile(
+        r"([A-Z][\w-]+)(?:,? [A-Z][\w-]+)*(?: and [A-Z][\w-]+| et al\.)?,? \(?((?:19|20)\d\d)\b"
+    )
+    lacking, found = set(), 0
+    code = [ROOT / file for file in SOURCES if file.split("/")[1] == "colonnade"]
+    for path in [*code, *PAGES]:
+        text = re.sub(r"\s+", " ", path.read_text())
+        for work in cited.findall(text):
+            found += work in listed
+            lacking |= {work} - listed
+    assert found > 100
+    assert lacking <= NO_WORKS
 
 
 def test_every_protocol_file_is_shown() -> None:

@@ -28,7 +28,7 @@ from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.linear.penalties import ridge
-from colonnade.party.data.binding import Rows
+from colonnade.party.data.binding import BoundRows
 from colonnade.party.data.bounding.bounds import buy_bounds
 from colonnade.party.data.bounding.purchases import bounds_job
 from colonnade.party.data.dataset import open_dataset
@@ -179,7 +179,7 @@ def test_the_same_order_on_other_rows_is_never_answered_with_the_first_model(
     # A file has no version, so its order is the same for every content.
     ledger = memory_ledger()
     one, two = (
-        replace(table, rows=Rows(table.rows.digest, ""))
+        replace(table, rows=BoundRows(table.rows.digest, ""))
         for table in (table_of(folder, ledger) for folder in (data, make_table(tmp_path, seed=1)))
     )
     assert one.resolve(ORDER, charged=True).spec() == two.resolve(ORDER, charged=True).spec()

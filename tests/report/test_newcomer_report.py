@@ -14,7 +14,7 @@ from colonnade.core.fixedpoint import Bounds
 from colonnade.report.parts import Chart, Grid, Note, Section, Table
 from colonnade.report.schema import PathPoint, Report, Uplink, UplinkRow
 from colonnade.report.schema_parts import Quality
-from colonnade.report.text import short
+from colonnade.report.text import seconds, short
 from colonnade.report.views.model import path_blocks
 from colonnade.report.views.quality import quality_section
 from colonnade.report.views.sent import sent_section
@@ -164,3 +164,12 @@ def test_amounts_in_some_unit_have_no_exponent() -> None:
         "9,999,999",
     ]
     assert [short(9999.4), short(1e7), short(12.3456)] == ["9,999", "1e7", "12.35"]
+
+
+def test_one_second_is_not_one_seconds() -> None:
+    assert [seconds(each, 2) for each in (1.0, 0.98, 1.2, 61.0)] == [
+        "1 second",
+        "0.98 seconds",
+        "1.2 seconds",
+        "61 seconds",
+    ]

@@ -25,7 +25,7 @@ from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.people import account as account_module
 from colonnade.ledger.people.joining import join_account
-from colonnade.ledger.people.rules import People
+from colonnade.ledger.people.rules import JoinedPeople
 from colonnade.ledger.recovery import recover_ledger
 from colonnade.ledger.rules.fold import apply_line
 from colonnade.ledger.state import LedgerState
@@ -476,7 +476,7 @@ def test_without_the_rule_a_member_could_spend_alone(
     monkeypatch.setattr(account_module.PeopleAccount, "pay_for", lambda *_: {})
     with pytest.raises(ValueError, match="before the account of its people"):
         release(one, "a")
-    monkeypatch.setattr(People, "check_charge", lambda *_, **__: None)
+    monkeypatch.setattr(JoinedPeople, "check_charge", lambda *_, **__: None)
     two = here.open("two")
     two.admit("b", units=COST)
     release(two, "b")

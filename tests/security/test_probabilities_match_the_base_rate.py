@@ -12,7 +12,7 @@ from colonnade.core.arrays import FloatArray, Int16Array
 from colonnade.core.fixedpoint import GRID, Bounds, quantise
 from colonnade.methods.frank_wolfe import plan as frank_wolfe
 from colonnade.methods.frank_wolfe.residual import COEF_UNIT
-from colonnade.methods.frank_wolfe.solver.steps import FrankWolfe
+from colonnade.methods.frank_wolfe.solver.steps import FrankWolfeSolver
 from colonnade.methods.moments import plan as moments
 from colonnade.methods.problem import Loss, Problem
 from colonnade.privacy.accounting import rho_of, units_down
@@ -70,7 +70,7 @@ def fitted(
         first = frank_wolfe.recommend(problem).spec
         iterate, _ = inprocess.run(seen, first, SeededNoise(1))
         model, coefs = inprocess.model_of(first, iterate), iterate.coef
-        constant = FrankWolfe.of(first, "").cross.intercept(iterate.coef, iterate.means)
+        constant = FrankWolfeSolver.of(first, "").cross.intercept(iterate.coef, iterate.means)
     plain = Model([2.0 * coef / COEF_UNIT for coef in coefs.values()], 2.0 * constant)
     return Fitted(left_out.label > 0, model.predict(left_out), plain.predict(left_out))
 

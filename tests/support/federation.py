@@ -20,7 +20,7 @@ from colonnade.data.table import COARSE_NAME, Table, open_pair
 from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.ledger import Ledger
 from colonnade.methods.base import Member, MethodSpec, Part
-from colonnade.methods.frank_wolfe.solver.steps import FrankWolfe, Iterate
+from colonnade.methods.frank_wolfe.solver.steps import FrankWolfeSolver, Iterate
 from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec
 from colonnade.methods.job import Job, job_id
 from colonnade.methods.moments.solver.steps import MomentsSolver, MomentsState
@@ -211,7 +211,7 @@ def reference(made: Federation, job: Job) -> tuple[Iterate | MomentsState, dict[
 def _frank_wolfe(data: Data, spec: FrankWolfeSpec, name: str) -> tuple[Iterate, dict[str, int]]:
     noises = seeds([block.party for block in spec.blocks])
     sides = {party: parties(data, spec, name, noise)[party] for party, noise in noises.items()}
-    solver = FrankWolfe.of(spec, name)
+    solver = FrankWolfeSolver.of(spec, name)
     state = solver.start()
     while not solver.finished(state):
         answers = {}

@@ -67,7 +67,7 @@ def units_of(arguments: argparse.Namespace, what: str, n_rows: int | None = None
     return units
 
 
-def told_as_epsilon(error: Exception, arguments: argparse.Namespace) -> str:
+def with_stated_epsilon(error: Exception, arguments: argparse.Namespace) -> str:
     """Return a refusal in rho together with the price as it was stated, in epsilon."""
     if arguments.epsilon is None:
         return str(error)

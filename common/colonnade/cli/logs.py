@@ -34,7 +34,7 @@ C = TypeVar("C", bound=Configured)
 
 
 def add_config_options(parser: argparse.ArgumentParser, whose: str) -> None:
-    """Add the configuration file, or the wish for a commented one."""
+    """Add the configuration file, or a request for a commented one."""
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--config", type=Path, help=f"{whose} configuration file (TOML)")
     which.add_argument("--template", action="store_true", help="print a commented file and exit")

@@ -42,14 +42,14 @@ def fit_lines(report: Mapping[str, Any], label: str) -> list[str]:
     return [
         f"spent: epsilon {joint['spent']['epsilon']:.3f} for one person at all three",
         f"what left: {size(uplink['payload_bytes'])} of noisy integers, as predicted",
-        f"what goes with {label} most: {names or 'nothing that stands out of the noise'}",
+        f"largest effects on {label}: {names or 'nothing that stands out of the noise'}",
     ]
 
 
 def evaluation_lines(told: Mapping[str, Any], party: str) -> list[str]:
     """Describe an evaluation that ``party`` released."""
     return [
-        f"{told['metric'].upper()} {told['value']:.3f}, give or take {told['error']:.3f}",
+        f"{told['metric'].upper()} {told['value']:.3f}, standard error {told['error']:.3f}",
         f"a noisy histogram left the {party}; epsilon {told['epsilon']:.3f} was set aside",
     ]
 

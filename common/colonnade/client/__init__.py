@@ -1,7 +1,7 @@
 """The operator's side of a federation, from Python: everything that ``colonnade job`` does.
 
-`Client` talks with a coordinator; `JobOptions`, `AdmmOptions` and `PredictOptions` say what is
-asked of a job.
+`Client` talks with a coordinator; `JobOptions`, `AdmmOptions`, `PredictOptions`, `EvaluateOptions`
+and `AlignOptions` say what is asked of a job.
 
 Examples
 --------
@@ -30,6 +30,16 @@ Released moments solve other problems at no further cost:
 >>> client.solve(job_id, "ridge", strength=0.1).label.name
 'y'
 
+What would it cost to measure a model on people who were kept out of its fit?
+
+>>> options = JobOptions(epsilon=0.5, method="moments", evaluate=0.1)
+>>> job_id = client.submit(options, target="y", parties=["hospital"])
+>>> client.wait(job_id).state
+'finished'
+>>> evaluation = client.plan_evaluation(job_id)
+>>> evaluation.party, 0.0 < evaluation.epsilon <= 0.1
+('hospital', True)
+
 Without a plan, and looking on:
 
 >>> job_id = client.submit(JobOptions(epsilon=0.1), target="y", parties=["laboratory"])
@@ -47,7 +57,10 @@ A job over clients; a table that is not divided among clients is one client's:
 True
 """
 
+from colonnade.client.align_builder import AlignOptions
 from colonnade.client.client import Client
+from colonnade.client.evaluate_builder import EvaluateOptions, EvaluationPlan
+from colonnade.client.hub_views import CoordinatorView
 from colonnade.client.options import AdmmOptions, JobOptions
 from colonnade.client.predict_builder import PredictOptions
 from colonnade.client.results import JobDetails, JobPlan, JobReport
@@ -55,7 +68,11 @@ from colonnade.client.views import JobView, PartyOffer, PartyView
 
 __all__ = [
     "AdmmOptions",
+    "AlignOptions",
     "Client",
+    "CoordinatorView",
+    "EvaluateOptions",
+    "EvaluationPlan",
     "JobDetails",
     "JobOptions",
     "JobPlan",

@@ -1,10 +1,12 @@
-"""From what parties allow and what is wished for to an alignment."""
+"""From options and the parties' policies to an alignment."""
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from colonnade.client.builder import knows_presence
 from colonnade.client.participants import participants
 from colonnade.client.views import PartyOffer
 from colonnade.core.arguments import BadArgument
@@ -26,16 +28,36 @@ from colonnade.privacy.membership import MembershipNoise
 
 @dataclass(frozen=True, slots=True)
 class AlignOptions:
-    """What is wished of an alignment; what is not given is taken from the parties' policies."""
+    """Options of an alignment; those that are None are taken from the parties' policies.
+
+    Parameters
+    ----------
+    mode
+        Who gets a row: ``"union"``, everybody's people; ``"left"``, the first party's; ``"inner"``,
+        people whom all parties have.
+    ids
+        For each id column, names of `RULES` joined by commas.
+    epsilon, delta
+        Of membership, for each party.
+    rule
+        In place of ``ids`` and ``repeated``.
+    extends
+        An earlier alignment whose rows stay where they are.
+
+    Examples
+    --------
+    >>> AlignOptions(epsilon=0.5).mode
+    'union'
+    """
 
     mode: str = Mode.UNION.value
-    ids: tuple[str, ...] | None = None  # for each id column, names of `RULES` joined by commas
+    ids: tuple[str, ...] | None = None
     repeated: str | None = None
-    epsilon: float = 1.0  # of membership, for each party
+    epsilon: float = 1.0
     delta: float = 1e-9
     chunk: int | None = None
-    rule: IdRule | None = None  # instead of ``ids`` and ``repeated``
-    extends: Extension | None = None  # an earlier alignment whose rows stay; see `extended`
+    rule: IdRule | None = None
+    extends: Extension | None = None
 
 
 def id_rule(offers: Sequence[PartyOffer], options: AlignOptions) -> IdRule:
@@ -71,7 +93,7 @@ def extended(
     return replace(options, mode=earlier.mode.value, extends=extension, rule=earlier.ids)
 
 
-def people_told(section: Mapping[str, Any]) -> dict[tuple[str, ...], int]:
+def people_counted(section: Mapping[str, Any]) -> dict[tuple[str, ...], int]:
     """Return how many people one party or several have, from an alignment's part of its report."""
     found = section["overlap"]
     return {tuple(each["parties"]): max(0, int(each["people"])) for each in found}
@@ -125,3 +147,15 @@ def author_alignment(
         )
     except ValueError as error:
         raise BadInput(f"no such alignment: {error}") from None
+
+
+def people_in_common(
+    offers: Sequence[PartyOffer],
+    alignment: Callable[[str], tuple[AlignmentSpec, dict[str, Any]]],
+) -> dict[tuple[str, ...], int]:
+    """Return how many people parties have in common, as the alignment of their rows told."""
+    orders = {offer.alignment for offer in offers if knows_presence(offer.alignment)}
+    for name in sorted(orders):
+        with suppress(BadInput):  # one that this coordinator never ran
+            return people_counted(alignment(name)[1])
+    return {}

@@ -1,15 +1,21 @@
-"""A client of a coordinator: plan, submit, list, watch, show, cancel, report, solve."""
+"""A client of a coordinator: plan, submit, retry, list, watch, show, cancel, report, evaluate."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from colonnade.client.align_builder import AlignOptions, author_alignment
+from colonnade.client.align_builder import AlignOptions, author_alignment, people_in_common
 from colonnade.client.builder import build_admm_job, build_job
 from colonnade.client.connection import Connection, read_document
+from colonnade.client.evaluate_builder import (
+    EvaluateOptions,
+    EvaluationPlan,
+    plan_evaluation,
+    submit_evaluation,
+)
 from colonnade.client.hub_views import CoordinatorView, coordinator_from_proto
 from colonnade.client.options import AdmmOptions, JobOptions
-from colonnade.client.plans import alignment_named, people_in_common, planned, specification
+from colonnade.client.plans import alignment_named, planned, specification
 from colonnade.client.predict_builder import PredictOptions, author_prediction
 from colonnade.client.results import JobDetails, JobPlan, JobReport, read_model
 from colonnade.client.views import JobView, PartyOffer, finished, offers_from_proto, view_from_proto
@@ -146,14 +152,8 @@ class Client:
     ) -> JobPlan:
         """Return what a job over the parties' clients, by federated ADMM, would do and cost.
 
-        Parameters
-        ----------
-        target, parties, without, name, purpose
-            As for `plan`.
-        round_timeout_s
-            Seconds until a round closes.
-        timeout_s
-            Seconds that a round may stay open.
+        The arguments are those of `plan`, but that a round closes after ``round_timeout_s`` seconds
+        if enough clients have answered, and may stay open for ``timeout_s``.
         """
         offers = self.parties()
         job = build_admm_job(
@@ -186,14 +186,8 @@ class Client:
         """Submit a job and return its name.
 
         A question that was asked before, and cost something, is a `DuplicateJob` unless it is asked
-        ``again`` on purpose; the same bytes are the same job and cost nothing.
-
-        Parameters
-        ----------
-        job
-            A plan; or what `plan` takes.
-        **arguments
-            The other arguments of `plan`, with options: ``target`` and so on.
+        ``again`` on purpose; the same bytes are the same job and cost nothing. ``job`` is a plan,
+        or what `plan` takes: options with its other arguments, a job, or bytes.
         """
         if job is None or isinstance(job, JobOptions):
             job = self.plan(job, **arguments)
@@ -212,6 +206,24 @@ class Client:
         """Submit a job over the parties' clients; the arguments are those of `plan_admm`."""
         return self.submit(self.plan_admm(options, **arguments), again=again)
 
+    def retry(self, job_id: str) -> str:
+        """Submit a job again that failed or was cancelled; it spends anew, under a new name."""
+        return self.submit(self.show(job_id).again(), again=True)
+
+    def plan_evaluation(
+        self, job_id: str, options: EvaluateOptions | None = None, *, timeout_s: int = 3600
+    ) -> EvaluationPlan:
+        """Return what it costs to measure a job's model on the people kept out of its fit."""
+        return plan_evaluation(self, job_id, options or EvaluateOptions(), timeout_s=timeout_s)
+
+    def evaluate(self, plan: EvaluationPlan, *, run: str | None = None) -> str:
+        """Have those people scored, then measure; return the name of the job that measures.
+
+        They are scored as by `predict`, which every party's policy must grant, unless ``run`` names
+        a finished prediction of them. The report of the job that was fitted shows the result.
+        """
+        return submit_evaluation(self, plan, run)
+
     def predict(
         self,
         model: LinearModel | str,
@@ -223,14 +235,8 @@ class Client:
         """Have rows scored for one party, and return the name of the job that does it.
 
         The scores are written at the receiver; nobody else learns them, and they are not
-        differentially private: every party's policy must grant it.
-
-        Parameters
-        ----------
-        model
-            The model of a finished job over columns, or the job's name.
-        rows
-            Row numbers of the aligned tables, from 0.
+        differentially private: every party's policy must grant it. ``model`` is that of a finished
+        job over columns, or the job's name; ``rows`` are numbers in the aligned tables, from 0.
         """
         expected = None if isinstance(model, str) else model
         trained = self.show(model if isinstance(model, str) else model.job_id)
@@ -284,16 +290,10 @@ class Client:
     def solve(self, job_id: str, penalty: str, **numbers: float) -> LinearModel:
         """Return the model of a job that released moments, under another penalty.
 
-        It is computed from releases and costs nothing more.
-
-        Parameters
-        ----------
-        penalty
-            ``"ball"`` (what the job itself solves), ``"l1"``, ``"ridge"``, ``"elastic-net"`` or
-            ``"box"``.
-        **numbers
-            Those of ``strength``, ``mix``, ``radius``, ``low`` and ``high`` that the penalty has,
-            in standard deviations.
+        It is computed from releases and costs nothing more. ``penalty`` is ``"ball"`` (what the job
+        itself solves), ``"l1"``, ``"ridge"``, ``"elastic-net"`` or ``"box"``; ``numbers`` are those
+        of ``strength``, ``mix``, ``radius``, ``low`` and ``high`` that it has, in standard
+        deviations.
         """
         request = jobs_pb2.SolveJobRequest(job_id=job_id, penalty=penalty, **numbers)
         found = self._call(self._stub.SolveJob, request)

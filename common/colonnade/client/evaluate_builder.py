@@ -2,18 +2,22 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
+from colonnade.client.align_builder import people_in_common
+from colonnade.client.predict_builder import PredictOptions, Releases, author_prediction
+from colonnade.client.results import JobDetails
 from colonnade.client.views import PartyOffer
 from colonnade.core.arguments import BadArgument
+from colonnade.core.arrays import IntArray
 from colonnade.core.errors import BadInput, BudgetExceeded
 from colonnade.data.model import LinearModel
 from colonnade.methods.base import Member, Part
-from colonnade.methods.evaluation.metrics import usual_error
+from colonnade.methods.evaluation.metrics import expected_error, usual_error
 from colonnade.methods.evaluation.rows import CLASS_SENSITIVITY2, VALUE_SENSITIVITY2
 from colonnade.methods.evaluation.spec import BUCKETS, EvaluationSpec
-from colonnade.methods.holdout import PARTS
+from colonnade.methods.holdout import PARTS, rows_held_out
 from colonnade.methods.job import Job
 from colonnade.methods.problem import Loss
 from colonnade.privacy.accounting import (
@@ -25,7 +29,11 @@ from colonnade.privacy.accounting import (
 )
 from colonnade.privacy.mechanisms import DiscreteGaussian
 
+if TYPE_CHECKING:
+    from colonnade.client.client import Client
+
 _USUAL_EPSILON = 0.1
+_NO_RUN = "0" * 64  # of a plan: the prediction comes later
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +141,112 @@ def author_evaluation(
         )
     except ValueError as error:
         raise BadInput(f"no such evaluation: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationPlan:
+    """What an evaluation will do and cost; nothing is spent by looking.
+
+    Parameters
+    ----------
+    training
+        The job whose model is measured.
+    present
+        About how many rows are people of the party that releases.
+
+    Examples
+    --------
+    ``plan = client.plan_evaluation(job_id)``; then ``plan.epsilon``, ``plan.expected_error`` and
+    ``client.evaluate(plan)``.
+    """
+
+    training: JobDetails
+    model: LinearModel
+    options: EvaluateOptions
+    offers: Sequence[PartyOffer]
+    present: float
+    timeout_s: int
+
+    @property
+    def party(self) -> str:
+        """Who is sent the scores and releases."""
+        return evaluator_of(self.training.job, self.options).party
+
+    @property
+    def epsilon(self) -> float:
+        """What the release costs."""
+        job = self.release(_NO_RUN)
+        return epsilon_of(rho_from_units(job.max_units(job.evaluator)), job.delta)
+
+    @property
+    def people(self) -> int:
+        """How many rows were kept out of the fit."""
+        return int(self._rows().size)
+
+    @property
+    def expected_error(self) -> float:
+        """The standard error to expect of the quality that is released."""
+        return expected_error(self.release(_NO_RUN).method, self.present)  # type: ignore[arg-type]
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """What ``colonnade job evaluate --dry-run --json`` prints."""
+        return {
+            "party": self.party,
+            "epsilon": self.epsilon,
+            "people": self.people,
+            "expected_error": self.expected_error,
+        }
+
+    def prediction(self, releases: Releases) -> Job:
+        """Return the job in which the people who were kept out are scored."""
+        return author_prediction(
+            self.training.spec,
+            releases,
+            self._rows(),
+            PredictOptions(self.party, self.options.purpose),
+            offers=self.offers,
+            timeout_s=self.timeout_s,
+        )
+
+    def release(self, run: str) -> Job:
+        """Return the job in which the scores of the prediction ``run`` are measured."""
+        return author_evaluation(
+            self.training.view.job_id,
+            self.training.job,
+            run,
+            self.model,
+            self.options,
+            offers=self.offers,
+            timeout_s=self.timeout_s,
+        )
+
+    def _rows(self) -> IntArray:
+        n_rows = next(each.population for each in self.offers if each.party == self.party)
+        return rows_held_out(n_rows, self.training.job.holdout)
+
+
+def plan_evaluation(
+    client: "Client", job_id: str, options: EvaluateOptions, *, timeout_s: int
+) -> EvaluationPlan:
+    """Return what an evaluation of a finished job's model would do and cost."""
+    training = client.show(job_id)
+    model = client.report(training.view.job_id).model
+    if model is None or training.view.state != "finished":
+        raise BadInput(f"job {training.view.job_id[:12]} has no finished model to evaluate")
+    offers = client.parties()
+    plan = EvaluationPlan(training, model, options, offers, 0.0, timeout_s)
+    job = plan.release(_NO_RUN)  # before anybody is scored
+    people = people_in_common(offers, client.alignment)
+    return replace(plan, present=present_at(job.evaluator, job.population, people))
+
+
+def submit_evaluation(client: "Client", plan: EvaluationPlan, run: str | None) -> str:
+    """Have people scored, unless ``run`` did that, then measured; return the last job's name."""
+    if run is None:
+        run = client.submit(plan.prediction(client.releases(plan.training.view.job_id)))
+        client.wait(run)
+    return client.submit(plan.release(client.show(run).view.job_id))
 
 
 def evaluation_plan(

@@ -13,7 +13,7 @@ class PartySession:
     Parameters
     ----------
     seen_at
-        When it was heard of last, in Unix seconds of the coordinator's clock; 0 if not since the
+        When it was seen last, in Unix seconds of the coordinator's clock; 0 if not since the
         coordinator started.
     program
         Version of its program, as it says.

@@ -1,12 +1,8 @@
 """A job as it is asked for: by whom, for what purpose, and what it would do and cost."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
-from colonnade.client.align_builder import people_told
-from colonnade.client.builder import knows_presence
 from colonnade.client.description import describe
 from colonnade.client.results import JobDetails, JobPlan
 from colonnade.client.views import PartyOffer
@@ -53,15 +49,3 @@ def alignment_named(finished: Iterable[JobDetails], name: str) -> tuple[Alignmen
             if run_name(spec).hex().startswith(name):
                 return spec, details.view.job_id
     raise BadInput(f"the coordinator has finished no alignment {name[:12]!r}")
-
-
-def people_in_common(
-    offers: Sequence[PartyOffer],
-    alignment: Callable[[str], tuple[AlignmentSpec, dict[str, Any]]],
-) -> dict[tuple[str, ...], int]:
-    """Return how many people parties have in common, as the alignment of their rows told."""
-    orders = {offer.alignment for offer in offers if knows_presence(offer.alignment)}
-    for name in sorted(orders):
-        with suppress(BadInput):  # one that this coordinator never ran
-            return people_told(alignment(name)[1])
-    return {}

@@ -1,7 +1,8 @@
 """What a coordinator's answers are to a program: a plan, a job as submitted, a report."""
 
+import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -91,6 +92,15 @@ class JobDetails:
     def job(self) -> Job:
         """The job, decoded; `BadMessage` if this program does not know its method."""
         return job_from_bytes(self.spec)
+
+    def again(self) -> Job:
+        """Return the same job under a new name; `BadInput` unless it failed or was cancelled."""
+        if self.view.state not in ("failed", "cancelled"):
+            raise BadInput(
+                f"job {self.view.job_id[:12]} is {self.view.state}; only one that failed or was "
+                "cancelled is retried"
+            )
+        return replace(self.job, salt=secrets.token_bytes(16))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 One class a cause, each with a stable ``code`` for machines and an ``exit_code`` for the shell.
 Messages name ids, counts and limits, never data. ``EXIT_CODES`` is the list that help shows. A
 message is for people at this site and may name their files; only that of a class that says so
-(``public``) is told to a peer, which else hears the code and one fixed sentence.
+(``public``) is sent to a peer, which else gets the code and one fixed sentence.
 """
 
 from collections.abc import Mapping
@@ -56,7 +56,7 @@ class ColonnadeError(Exception):
     sentence: ClassVar[str] = "this has to be fixed at the party; its own log says more"
 
     @property
-    def told(self) -> str:
+    def for_peers(self) -> str:
         """What a peer may read."""
         return str(self) if self.public else self.sentence
 

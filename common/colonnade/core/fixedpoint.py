@@ -19,7 +19,7 @@ GRID = 2**14
 FINE_GRID = 2**30
 """Grid of the copy kept for quantising again under tighter bounds, stored as ``int32``."""
 
-# Far from the ends of the floats: what `core.requantising` computes with any two bounds is never
+# Far from the ends of the floats: what `data.requantise` computes with any two bounds is never
 # subnormal, which would take longer than other numbers do.
 _MAX_END, _LEAST_END, _LEAST_WIDTH = 1e120, 1e-120, 1e-90
 

@@ -285,5 +285,15 @@ class LinearModel:
 
 
 def load_model(path: Path) -> LinearModel:
-    """Read the ``model.json`` at ``path``."""
+    """Read the ``model.json`` at ``path``.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> model = LinearModel("ab", "hinge", ModelLabel("ill", 0.0, 1.0), 0.0, (), private=True)
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = (path := Path(folder, "model.json")).write_text(model.to_json())
+    ...     load_model(path) == model
+    True
+    """
     return LinearModel.from_json(read_text(path), origin=str(path))

@@ -12,8 +12,8 @@ def requantise(fine: Int32Array, *, declared: Bounds, tight: Bounds) -> Int16Arr
 
     Privacy: like `core.fixedpoint.quantise`; ``tight`` must be public or released. A coordinator
     names it in a proposal, which is free, so the time this takes must not depend on the values
-    (`core.steady`). For any two `Bounds` a difference of two values is 0 or larger than ``1e-140``,
-    and the factor that follows larger than ``1e-116``.
+    (`core.constant_time`). For any two `Bounds` a difference of two values is 0 or larger than
+    ``1e-140``, and the factor that follows larger than ``1e-116``.
     """
     out = np.empty(fine.size, np.int16)
     step, scale = declared.half_width / FINE_GRID, GRID / tight.half_width

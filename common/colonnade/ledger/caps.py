@@ -86,7 +86,8 @@ class ScopedCaps:
                 raise BudgetExceeded(
                     f"the job may cost {format_units(units)} but "
                     f"{format_units(max(0, cap - used), left=True)} is left under the cap of "
-                    f"{format_units(cap, left=True)} of {told(place)}; ask for less or raise it"
+                    f"{format_units(cap, left=True)} of {describe_place(place)}; "
+                    "ask for less or raise it"
                 )
 
     def check_cap(self, place: Place, units: int) -> None:
@@ -152,7 +153,7 @@ class ScopedCaps:
             at[people] = before + units if before else units  # the same number for very many
 
 
-def told(place: Place) -> str:
+def describe_place(place: Place) -> str:
     """Return a place for people."""
     scope, name = place
     if scope == PERSON:

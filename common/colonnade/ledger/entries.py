@@ -74,7 +74,7 @@ class Opened:
     public_key: str
     approver_keys: list[str]  # of the people who decide on jobs and sign every raise of a cap
     simulation: bool
-    founding_caps: int  # how many caps, set at the founding, follow this entry
+    founding_caps: int  # how many caps, set at creation, follow this entry
     continues: list[str]  # ledgers that this one replaced after recoveries, newest first
     accounted: list[int]  # of each, the last place until which its spending was taken over
 

@@ -76,7 +76,23 @@ def _go_on(step: Step) -> None:
 
 
 class Gate:
-    """Releases from one ledger with one source of noise."""
+    """Releases from one ledger with one source of noise.
+
+    Examples
+    --------
+    >>> from colonnade.ledger.create import LedgerConfig, memory_ledger
+    >>> from colonnade.privacy.accounting import rho_from_units, units_down
+    >>> from colonnade.privacy.mechanisms import DiscreteGaussian
+    >>> ledger = memory_ledger(LedgerConfig("hospital", {"": units_down(1.0)}))
+    >>> gate, count = Gate(ledger, OsNoise()), DiscreteGaussian(sigma2=50, l2_sensitivity2=1)
+    >>> key = ReleaseKey("ab12", 0, "count")
+    >>> first = gate.release(key, b"count", count, lambda: np.array([3000]))
+    >>> round(rho_from_units(ledger.budget().spent), 6)
+    0.01
+    >>> again = gate.release(key, b"count", count, lambda: np.array([3000]))
+    >>> again.body == first.body, ledger.budget().spent == count.cost  # a replay costs nothing
+    (True, True)
+    """
 
     def __init__(
         self, ledger: Ledger, noise: NoiseSource, *, at: Callable[[Step], None] = _go_on

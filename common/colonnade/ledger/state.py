@@ -19,7 +19,7 @@ from colonnade.ledger.caps import MONTH, NOBODY, OPERATOR, PURPOSE, Place, Scope
 from colonnade.ledger.decisions import Docket
 from colonnade.ledger.entries import Bound, Opened, ReleaseKey
 from colonnade.ledger.lines import GENESIS
-from colonnade.ledger.people.rules import People
+from colonnade.ledger.people.rules import JoinedPeople
 from colonnade.privacy.accounting import Budget
 from colonnade.privacy.disclosure import PREDICTION
 from colonnade.privacy.mechanisms import Mechanism
@@ -113,7 +113,7 @@ class LedgerState:
     abandoned: set[ReleaseKey] = field(default_factory=set)
     docket: Docket = field(default_factory=Docket)
     scoped: ScopedCaps = field(default_factory=ScopedCaps)
-    people: People = field(default_factory=People)  # their account over several projects
+    people: JoinedPeople = field(default_factory=JoinedPeople)  # over several projects
 
     @property
     def next_seq(self) -> int:
@@ -174,7 +174,7 @@ class LedgerState:
         """Return whether the release was paid for and neither stored nor abandoned."""
         return key in self.charges and key not in self.stored and key not in self.abandoned
 
-    def founded(self) -> Opened:
+    def first_entry(self) -> Opened:
         """Return the first entry; `ValueError` if there is none."""
         if self.opened is None:
             raise ValueError("the ledger has no first entry")

@@ -27,8 +27,8 @@ The ball in integers: with ``v`` the row's integers and ``N`` an integer not bel
 not below ``|v|**2``, and each quotient times ``N`` not above ``|v_j| BALL``, is then checked in
 integers, and what failed the check, whatever the arithmetic of a machine, would become 0.
 
-Time: the same operations are done for every row, inside the ball or outside (`core.steady`). The
-coordinator's map decides which rows are where, so the time must not.
+Time: the same operations are done for every row, inside the ball or outside
+(`core.constant_time`). The coordinator's map decides which rows are where, so the time must not.
 """
 
 from dataclasses import dataclass

@@ -133,7 +133,7 @@ def _shrink(point: FloatArray, amount: float) -> FloatArray:
 
 
 def onto_ball(point: FloatArray, radius: float) -> FloatArray:
-    """Return the nearest point of the L1 ball (Duchi and others 2008).
+    """Return the nearest point of the L1 ball (Duchi et al. 2008).
 
     References
     ----------

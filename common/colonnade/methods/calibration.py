@@ -14,8 +14,8 @@ Limits: heavy tails beyond what a ball of rows keeps (prices) leave a mean proba
 off, classes of unlike variance in a few hundred rows up to 0.035, and where one party alone holds
 the label a scale up to three times too small. At a few percent of positives, one party's label and
 little budget, a score that is mostly noise can still be trusted too much. What is taken off for
-doubt, here and in `server.moments`, was chosen on public tables and made-up ones; other rows of the
-same tables and other made-up ones agree.
+doubt, here and in `methods.moments.solver`, was chosen on public tables and made-up ones; other
+rows of the same tables and other made-up ones agree.
 
 Privacy: arithmetic on releases (post-processing). The map is increasing, so ranks stay.
 """

@@ -105,7 +105,7 @@ def shared_column(column: Int16Array, mean: float, deviation: float, clip: float
     """Centre a column, scale it to ``clip`` deviations and clip it to the grid.
 
     Privacy: row-local with public numbers, and within the grid: the sensitivity of a sketch of it
-    is that of a sketch of any column. Its time does not depend on the rows (`core.steady`).
+    is that of a sketch of any column. Its time does not depend on the rows (`core.constant_time`).
     """
     shared = np.empty(column.size, np.int16)
     _share(column, mean * GRID, 1.0 / (clip * deviation), shared)

@@ -23,7 +23,7 @@ from colonnade.data.model import LinearModel
 from colonnade.ledger.ledger import Released
 from colonnade.linear.solutions import Wanted
 from colonnade.methods.frank_wolfe.method import FRANK_WOLFE
-from colonnade.methods.frank_wolfe.solver.steps import FrankWolfe
+from colonnade.methods.frank_wolfe.solver.steps import FrankWolfeSolver
 from colonnade.methods.job import Job
 from colonnade.methods.models import linear_model
 from colonnade.methods.moments.method import MOMENTS
@@ -152,6 +152,6 @@ def _sealed(spec: SealedSpec, job_id: str) -> SealedReplay:
     return SealedReplay(spec)
 
 
-register(FRANK_WOLFE.kind, Replay(FrankWolfe.of))
+register(FRANK_WOLFE.kind, Replay(FrankWolfeSolver.of))
 register(MOMENTS.kind, Replay(MomentsSolver, _other_moments))
 register(SEALED_METHOD.kind, Replay(_sealed, SealedReplay.other, counts=enters_model))

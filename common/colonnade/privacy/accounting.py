@@ -52,6 +52,11 @@ def epsilon_of(rho: float, delta: float) -> float:
     ``inf over a > 1 of rho a + (ln(1/delta) + (a-1) ln(1-1/a) - ln a) / (a-1)``. It holds at every
     order ``a``, so an inexact minimum is still a bound. A rho so small that delta alone covers it
     has an epsilon of 0; it is told as the least amount there is, so that nothing looks free.
+
+    Examples
+    --------
+    >>> round(epsilon_of(0.1, 1e-6), 3)
+    2.142
     """
     _check_delta(delta)
     if not (math.isfinite(rho) and rho >= 0.0):
@@ -75,7 +80,14 @@ def epsilon_of(rho: float, delta: float) -> float:
 
 
 def rho_of(epsilon: float, delta: float) -> float:
-    """Return the largest rho whose ``epsilon_of`` is at most ``epsilon``, rounded down."""
+    """Return the largest rho whose ``epsilon_of`` is at most ``epsilon``, rounded down.
+
+    Examples
+    --------
+    >>> rho = rho_of(1.0, 1e-6)
+    >>> round(rho, 4), epsilon_of(rho, 1e-6) <= 1.0
+    (0.0244, True)
+    """
     _check_delta(delta)
     if not (math.isfinite(epsilon) and epsilon > 0.0):
         raise ValueError("epsilon must be finite and positive")
@@ -145,6 +157,11 @@ def bounded_range_rho(epsilon: float) -> float:
     2021 for the latter; the exact form is derived in docs/concepts/privacy-accounting.md and
     checked numerically in the tests). The ledger charges ``epsilon**2 / 8``, which an auditor can
     recompute in rational arithmetic; this form is for plans and reports.
+
+    Examples
+    --------
+    >>> bounded_range_rho(1.0) <= 1.0 / 8.0
+    True
     """
     if not (math.isfinite(epsilon) and epsilon > 0.0):
         raise ValueError("epsilon must be finite and positive")
@@ -159,6 +176,11 @@ def default_delta(n_rows: int | None = None) -> float:
     """Return the delta of a promise that names none: ``min(1e-6, 1 / (10 n))``.
 
     ``n_rows`` counts what the promise protects, rows or clients; None where that is not known.
+
+    Examples
+    --------
+    >>> default_delta(), default_delta(1_000_000)
+    (1e-06, 1e-07)
     """
     return _DEFAULT_DELTA if n_rows is None else min(_DEFAULT_DELTA, 1.0 / (10.0 * n_rows))
 
@@ -171,6 +193,11 @@ def delta_for(delta: float | None, n_rows: int | None = None) -> float:
     ends at 1e-3 where there are fewer rows, and where nobody knows yet how many there are: beyond
     that a promise fails altogether too often to be one, and rho is bought with delta alone
     (epsilon 1 at delta 0.999 is epsilon 27 at delta 1e-6).
+
+    Examples
+    --------
+    >>> delta_for(None, 5000), delta_for(1e-5, 5000)
+    (1e-06, 1e-05)
     """
     if delta is None:
         return default_delta(n_rows)
@@ -192,6 +219,12 @@ class Budget:
     a function of what came before, and the sum never exceeds the cap, then the whole interaction
     is cap-zCDP (Feldman and Zrnic 2021; Whitehouse et al. 2023). The check precedes the release.
     The guarantee to report is the cap; the sum spent is a reading, not a guarantee.
+
+    Examples
+    --------
+    >>> budget = Budget(cap=units_down(0.5)).charge(units_up(Fraction(1, 10)))
+    >>> round(rho_from_units(budget.remaining), 6)
+    0.4
     """
 
     cap: int

@@ -48,6 +48,12 @@ class DiscreteGaussian:
     Privacy: ``l2_sensitivity2 / (2 * sigma2)`` zCDP per release under replacement of one row, if
     that moves the vector by at most ``sqrt(l2_sensitivity2)`` in L2 norm (Canonne, Kamath and
     Steinke 2020, Theorem 4 and its multivariate form).
+
+    Examples
+    --------
+    >>> count = DiscreteGaussian.within(RHO_UNIT // 100, l2_sensitivity2=1)  # rho of 0.01
+    >>> count.sigma2, count.cost <= RHO_UNIT // 100
+    (51, True)
     """
 
     name: ClassVar[str] = "discrete_gaussian"
@@ -89,6 +95,11 @@ class DiscreteLaplace:
     Privacy: ``epsilon``-DP with ``epsilon = l1_sensitivity / scale``, hence ``epsilon**2 / 2``
     zCDP, under replacement of one row, if that moves the vector by at most ``l1_sensitivity`` in
     L1 norm (Ghosh, Roughgarden and Sundararajan 2009; Bun and Steinke 2016, Proposition 1.4).
+
+    Examples
+    --------
+    >>> DiscreteLaplace(scale=10, l1_sensitivity=1).cost == -(-RHO_UNIT // 200)  # epsilon 0.1
+    True
     """
 
     name: ClassVar[str] = "discrete_laplace"
@@ -128,7 +139,7 @@ def _weigh(
     """Write the weight of every signed candidate; return their sum as two 32-bit halves.
 
     Candidate ``2 i`` is feature ``i`` with score ``+scores[i]``, candidate ``2 i + 1`` the same
-    with ``-scores[i]``. The time it takes does not depend on the scores (`core.steady`).
+    with ``-scores[i]``. The time it takes does not depend on the scores (`core.constant_time`).
     """
     top = np.int64(0)
     for i in range(scores.size):
@@ -172,6 +183,12 @@ class SignedSelection:
     the two signs move oppositely. ``2**-18`` covers the weights: each is within a factor
     ``1 +- 2**-20.9`` of the exact one, and four such factors enter a ratio of ratios. Clipping a
     score at a distance below the largest keeps the sensitivity, both being moved by at most that.
+
+    Examples
+    --------
+    >>> choice = SignedSelection(scale=200, sensitivity=10)
+    >>> round(float(choice.epsilon), 4)
+    0.1
     """
 
     name: ClassVar[str] = "signed_selection"

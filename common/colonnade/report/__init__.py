@@ -124,6 +124,16 @@ def write_report(report: Mapping[str, Any], folder: Path) -> None:
     """Write ``report.json`` and ``report.html`` into ``folder``, each whole or not at all.
 
     The same report gives the same bytes.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> cancelled = {"format": FORMAT, "version": VERSION, "job_id": "ab12", "name": "cost"}
+    >>> cancelled |= {"loss": "squared", "private": True, "model": None, "state": "cancelled"}
+    >>> with TemporaryDirectory() as folder:
+    ...     write_report(cancelled, Path(folder))
+    ...     sorted(path.name for path in Path(folder).iterdir())
+    ['report.html', 'report.json']
     """
     page = to_html(report)
     text = json.dumps(report, indent=1, allow_nan=False) + "\n"
@@ -133,7 +143,15 @@ def write_report(report: Mapping[str, Any], folder: Path) -> None:
 
 
 def to_html(report: Mapping[str, Any]) -> str:
-    """Return the page for people of the object of a job's or a fit's ``report.json``."""
+    """Return the page for people of the object of a job's or a fit's ``report.json``.
+
+    Examples
+    --------
+    >>> cancelled = {"format": FORMAT, "version": VERSION, "job_id": "ab12", "name": "cost"}
+    >>> cancelled |= {"loss": "squared", "private": True, "model": None, "state": "cancelled"}
+    >>> "cancelled" in to_html(cancelled)
+    True
+    """
     from colonnade.report.render import render
 
     return render(read(report))

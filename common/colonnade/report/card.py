@@ -1,6 +1,6 @@
 """A model card in Markdown: what a model is, what it may be used for, and what it cost.
 
-The headings follow Mitchell and others (2019), Model Cards for Model Reporting; every number is
+The headings follow Mitchell et al. (2019), Model Cards for Model Reporting; every number is
 from the report, and what a report does not know is said to be unknown.
 """
 

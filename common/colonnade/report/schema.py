@@ -222,7 +222,13 @@ class Prediction(Value, frozen=True):
 
 
 class Report(Value, frozen=True):
-    """All that a report says."""
+    """All that a report says.
+
+    Examples
+    --------
+    >>> Report("ab12", "cost", "squared", private=True, model=None).over_clients
+    False
+    """
 
     job_id: str
     name: str
@@ -273,7 +279,15 @@ class Report(Value, frozen=True):
 
 
 def read(document: Mapping[str, Any]) -> Report:
-    """Return the report of a job or of a fit from the object of its ``report.json``."""
+    """Return the report of a job or of a fit from the object of its ``report.json``.
+
+    Examples
+    --------
+    >>> document = {"format": FORMAT, "version": VERSION, "job_id": "ab12", "name": "cost"}
+    >>> document |= {"loss": "squared", "private": True, "model": None, "state": "cancelled"}
+    >>> read(document).state
+    'cancelled'
+    """
     if document.get("version") != VERSION or document.get("format") not in (FORMAT, FIT_FORMAT):
         raise ValueError(f"a report has format {FORMAT!r} or {FIT_FORMAT!r} and version {VERSION}")
     if document["format"] == FORMAT:

@@ -105,6 +105,12 @@ def of_all(part: int, total: int, one: str = "column") -> str:
     return f"{in_words(part) if part else 'none'} of {total:,d} {one}s"
 
 
+def seconds(value: float, digits: int = 4) -> str:
+    """Return a duration in seconds."""
+    shown = short(value, digits)
+    return f"{shown} second{'' if shown == '1' else 's'}"
+
+
 def percent(share: float) -> str:
     """Return a share in whole percent."""
     return f"{100.0 * share:.0f}\u00a0%"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from colonnade.privacy.accounting import epsilon_of, rho_from_units
+from colonnade.privacy.accounting import epsilon_of
 from colonnade.privacy.mechanisms import DiscreteGaussian, Mechanism
 from colonnade.solvers.designs.column_kernels import TOP
 
@@ -146,9 +146,9 @@ def sampled_epsilon(*, rate: float, steps: int, multiplier: float, delta: float)
 
     References
     ----------
-    Mironov (2017). Renyi differential privacy. CSF.
+    Mironov (2017). Rényi differential privacy. CSF.
 
-    Mironov, Talwar and Zhang (2019). Renyi differential privacy of the sampled Gaussian mechanism.
+    Mironov, Talwar and Zhang (2019). Rényi differential privacy of the sampled Gaussian mechanism.
 
     Examples
     --------
@@ -200,8 +200,3 @@ def sampled_claim(plan: Plan, kind: str, *, rate: float, delta: float) -> float:
         raise TypeError("only Gaussian sums are sampled")
     multiplier = math.sqrt(priced.mechanism.sigma2) / TOP * (1.0 - 1e-12)
     return sampled_epsilon(rate=rate, steps=priced.count, multiplier=multiplier, delta=delta)
-
-
-def rho_of_plan(plan: Plan, *, enforced: bool = False) -> float:
-    """Return the zCDP price as a float, for display."""
-    return rho_from_units(plan.units(enforced=enforced))

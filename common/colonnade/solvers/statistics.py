@@ -21,7 +21,7 @@ _BIAS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class _Usual:
-    """The penalty that nobody chose: an error of a product, in a ball that hardly ever binds."""
+    """The default penalty: an error of a product, in a ball that hardly ever binds."""
 
     penalty: float = 1.0  # errors of a product with the label
     radius: float = 10.0

@@ -30,7 +30,7 @@ Progress: TypeAlias = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Charge:
+class FitCharge:
     """What a fit did to a ledger, as rho."""
 
     ledger_id: str
@@ -47,7 +47,7 @@ class LocalModel:
     model: LinearModel
     claim: Claim
     trail: Trail
-    charge: Charge | None
+    charge: FitCharge | None
     statistics: GramStatistics | None = None  # what the releases of a Gram matrix tell besides
 
 
@@ -111,7 +111,7 @@ def fit_charged(
     finally:
         note_use(table.rows, ledger)
     budget, reserved = ledger.budget(), ledger.state.reserved.get("", 0)
-    charge = Charge(
+    charge = FitCharge(
         ledger.opened.ledger_id,
         rho_from_units(budget.spent - before),
         rho_from_units(budget.remaining - reserved),
@@ -143,7 +143,9 @@ def _close(ledger: Ledger, job: str) -> None:
         ledger.close_job(job)
 
 
-def _local_model(fit: LocalFit, fitted: Fitted, *, party: str, charge: Charge | None) -> LocalModel:
+def _local_model(
+    fit: LocalFit, fitted: Fitted, *, party: str, charge: FitCharge | None
+) -> LocalModel:
     table, job_id = fit.table, fit.job_id
     label = table.bounds[-1]
     model = LinearModel(

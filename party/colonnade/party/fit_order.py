@@ -16,7 +16,7 @@ from colonnade.data.table_header import PRESENCE
 from colonnade.ledger.ledger import Ledger
 from colonnade.linear.losses import find_loss
 from colonnade.linear.penalties import AnyPenalty, no_penalty
-from colonnade.party.data.binding import Rows, rows_of
+from colonnade.party.data.binding import BoundRows, rows_of
 from colonnade.party.data.bounding.bounds import bought_bounds
 from colonnade.party.data.clients import refuse_clients
 from colonnade.party.data.columns import columns_for
@@ -96,7 +96,7 @@ class FitTable:
     names: tuple[str, ...]
     bounds: tuple[Bounds, ...]
     fills: tuple[float, ...]
-    rows: Rows
+    rows: BoundRows
     groups: tuple[str, ...] = ()
     encodings: tuple[Encoding, ...] = ()
 
@@ -179,7 +179,7 @@ class LocalFit:
 def file_table(table: Table) -> FitTable:
     """Return the table of a file that was read for one fit, under its declared bounds."""
     # Without the random name of the ingest, which would make every fit of the file another one.
-    return _declared(table, Rows(rows_digest(table, None), "", table.header.client_ids))
+    return _declared(table, BoundRows(rows_digest(table, None), "", table.header.client_ids))
 
 
 def folder_table(dataset: Dataset) -> FitTable:
@@ -204,7 +204,7 @@ def party_table(dataset: Dataset, ledger: Ledger, *, declared: bool) -> FitTable
     return replace(plain, features=found.features, label=found.label, bounds=bounds)
 
 
-def _declared(table: Table, rows: Rows) -> FitTable:
+def _declared(table: Table, rows: BoundRows) -> FitTable:
     if table.label is None:
         raise BadInput(f"{table.path}: there is no label; declare it in the schema's [label]")
     if table.header.n_rows < _LEAST_ROWS:

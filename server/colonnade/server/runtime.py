@@ -154,7 +154,7 @@ def create_server(
 
 
 def _pulse(serving: Serving, store: Database, process: str) -> Pulse:
-    """Return the heartbeat of a process among several; what it hears reaches the event loop."""
+    """Return the heartbeat of a process among several; its notifications reach the event loop."""
     loop = asyncio.get_running_loop()
 
     def woken() -> None:

@@ -53,7 +53,7 @@ class Forked:
 
     def poll(self) -> int | None:
         """Return the exit code if the process has ended; without a server it is not known well."""
-        self._server.hear(0.0)
+        self._server.poll(0.0)
         if self.returncode is None and self._server.gone and not Path(f"/proc/{self.pid}").exists():
             self._server.codes[self.pid] = -signal.SIGKILL
         return self.returncode
@@ -65,7 +65,7 @@ class Forked:
             left = 1.0 if ends is None else ends - time.monotonic()
             if left <= 0.0:
                 raise subprocess.TimeoutExpired("colonnade", timeout or 0.0)
-            self._server.hear(left)
+            self._server.poll(left)
         return code
 
     def send_signal(self, number: int) -> None:
@@ -113,11 +113,11 @@ class ForkServer:
         """Fork a process that runs a command and writes to ``log``."""
         socket.send_fds(self._socket, [json.dumps(list(arguments)).encode()], [log])
         while not self._pids:
-            if not self.hear(_START_S):
+            if not self.poll(_START_S):
                 raise Unreachable("the process that starts the others did not answer")
         return Forked(self, self._pids.pop())
 
-    def hear(self, seconds: float) -> bool:
+    def poll(self, seconds: float) -> bool:
         """Take what the server says within some time; return whether it said anything."""
         if not select.select([self._socket], [], [], seconds)[0]:
             return False
@@ -127,7 +127,7 @@ class ForkServer:
             said = b""
         if not said:
             self.gone = True
-            time.sleep(min(seconds, _LOOK_S))  # nothing more will be heard
+            time.sleep(min(seconds, _LOOK_S))  # nothing more will come
         *lines, self._rest = (self._rest + said).split(b"\n")
         for line in map(json.loads, lines):
             if "code" in line:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from colonnade.client.align_builder import AlignOptions, author_alignment, people_told
+from colonnade.client.align_builder import AlignOptions, author_alignment, people_counted
 from colonnade.client.planning import budget_of
 from colonnade.core.arguments import BadArgument
 from colonnade.core.arrays import IntArray
@@ -48,7 +48,7 @@ class Aligned:
     @property
     def people(self) -> dict[tuple[str, ...], int]:
         """How many people one party or several have, from counts with noise."""
-        return people_told(self.report["alignment"])
+        return people_counted(self.report["alignment"])
 
 
 def deal(n_people: int, parties: Sequence[str], part: float, *, seed: int) -> dict[str, IntArray]:

@@ -100,7 +100,7 @@ def write_grants(
     """Add a grant of a job's model to every party's policy."""
     keys = {}
     for party in federation.parties:
-        opened = read_snapshot(federation.ledger(party)).state.founded()
+        opened = read_snapshot(federation.ledger(party)).state.first_entry()
         keys[party] = key_to_text(bytes.fromhex(opened.public_key))
     peers = ", ".join(f"{json.dumps(name)} = {json.dumps(key)}" for name, key in keys.items())
     for party in federation.parties:

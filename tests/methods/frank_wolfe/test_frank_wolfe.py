@@ -14,7 +14,7 @@ from colonnade.core.fixedpoint import GRID
 from colonnade.methods.base import payload
 from colonnade.methods.column_moments import clipped_normal
 from colonnade.methods.frank_wolfe.residual import CLIP_UNIT, COEF_UNIT, Q_UNIT, TaskParameters
-from colonnade.methods.frank_wolfe.solver.steps import FrankWolfe
+from colonnade.methods.frank_wolfe.solver.steps import FrankWolfeSolver
 from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec, Sampling, decode_choice
 from colonnade.methods.problem import Labels, Loss
 from colonnade.privacy.accounting import units_down
@@ -58,7 +58,7 @@ def reference(
     """Run the job centrally, from the documented arithmetic alone, on dense matrices."""
     sketch, n = spec.sketch(job), data.label.size
     J = sketch.apply(np.eye(n, dtype=np.int16)).T
-    solver = FrankWolfe.of(spec, job)
+    solver = FrankWolfeSolver.of(spec, job)
     x = {b.party: np.zeros(len(b.features), np.int64) for b in spec.blocks}
     A = {
         b.party: data.columns[list(s)].astype(np.int64)
@@ -168,7 +168,7 @@ def reference(
     return {name: coef.tolist() for name, coef in x.items()}, y_mean - own
 
 
-def first_public(solver: FrankWolfe, party: str) -> TaskParameters:
+def first_public(solver: FrankWolfeSolver, party: str) -> TaskParameters:
     public = solver.tasks(solver.absorb(solver.start(), {}))[party].public
     assert public is not None
     return public
@@ -211,7 +211,7 @@ def test_a_federation_equals_the_reference_to_the_last_bit(
     found = {name: coef.tolist() for name, coef in state.coef.items()}
     coef, intercept = reference(data, spec, make(), "job")
     assert found == coef
-    assert FrankWolfe.of(spec, "job").cross.intercept(state.coef, state.means) == intercept
+    assert FrankWolfeSolver.of(spec, "job").cross.intercept(state.coef, state.means) == intercept
     assert any(any(coef) for coef in found.values())
 
 
@@ -222,7 +222,7 @@ def test_a_federation_of_any_size_equals_the_reference(count: int) -> None:
     state, _ = run(data, spec, ZeroNoise())
     coef, intercept = reference(data, spec, ZeroNoise(), "job")
     assert {name: part.tolist() for name, part in state.coef.items()} == coef
-    assert FrankWolfe.of(spec, "job").cross.intercept(state.coef, state.means) == intercept
+    assert FrankWolfeSolver.of(spec, "job").cross.intercept(state.coef, state.means) == intercept
 
 
 def test_without_noise_the_model_explains_the_label() -> None:
@@ -276,7 +276,7 @@ def test_a_retried_task_gives_the_same_releases_and_a_mutated_one_none() -> None
 
     data = table()
     spec = spec_for(data)
-    solver = FrankWolfe.of(spec, "job")
+    solver = FrankWolfeSolver.of(spec, "job")
     member = parties(data, spec, "job", SeededNoise(1))["p0"]
     public = first_public(solver, "p0")
     first = member.choose(1, public, (), b"task")
@@ -291,7 +291,7 @@ def test_a_task_that_does_not_fit_the_job_is_refused_before_any_charge() -> None
     data = table()
     spec = spec_for(data)
     member = parties(data, spec, "job", ScriptedNoise(0))["p0"]
-    public = first_public(FrankWolfe.of(spec, "job"), "p0")
+    public = first_public(FrankWolfeSolver.of(spec, "job"), "p0")
     for round_, told, candidates in (
         (1, public, (99,)),
         (1, public, (-1,)),
@@ -310,7 +310,7 @@ def test_a_task_that_does_not_fit_the_job_is_refused_before_any_charge() -> None
 def test_sampled_candidates_are_the_only_ones_chosen() -> None:
     data = table(n_features=24)
     spec = spec_for(data, features_per_round=2, rounds=3)
-    solver = FrankWolfe.of(spec, "job")
+    solver = FrankWolfeSolver.of(spec, "job")
     task = solver.tasks(solver.absorb(solver.start(), {}))["p1"]
     assert len(task.candidates) == 2
     assert task.public is not None

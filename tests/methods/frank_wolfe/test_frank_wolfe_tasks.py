@@ -12,7 +12,7 @@ from support.vertical import Data, parties, run
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import GRID
 from colonnade.ledger.gate import Gate
-from colonnade.methods.frank_wolfe.solver.steps import FrankWolfe, Iterate
+from colonnade.methods.frank_wolfe.solver.steps import FrankWolfeSolver, Iterate
 from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec, Sampling, encode_choice
 from colonnade.methods.problem import Labels
 from colonnade.privacy.accounting import rho_from_units, units_down
@@ -41,8 +41,8 @@ def job(**changes: object) -> tuple[Data, FrankWolfeSpec]:
     return data, replace(spec, **changes)  # type: ignore[arg-type]
 
 
-def opened(data: Data, spec: FrankWolfeSpec) -> tuple[FrankWolfe, Iterate]:
-    solver, members = FrankWolfe.of(spec, "job"), parties(data, spec, "job", SeededNoise(1))
+def opened(data: Data, spec: FrankWolfeSpec) -> tuple[FrankWolfeSolver, Iterate]:
+    solver, members = FrankWolfeSolver.of(spec, "job"), parties(data, spec, "job", SeededNoise(1))
     answers = {}
     for name in solver.tasks(solver.start()):
         answers[name] = {item.key.kind: item.body for item in members[name].open(b"open")}
@@ -76,7 +76,7 @@ def test_an_opening_has_the_kinds_that_the_job_needs() -> None:
 
 def test_a_job_that_opens_with_nothing_asks_nothing_and_goes_on() -> None:
     _, spec = job(mean_units=0)
-    solver = FrankWolfe.of(spec, "job")
+    solver = FrankWolfeSolver.of(spec, "job")
     assert solver.tasks(solver.start()) == {}
     state = solver.absorb(solver.start(), {})
     assert state.round == 1
@@ -140,7 +140,7 @@ def test_an_iterate_depends_on_releases_and_not_on_their_order() -> None:
     for order in ((0, 1, 2), (2, 0, 1)):
         mine = {i: shares[i] for i in order}
         seen = replace(state, coef=coef, shares={"p0": mine, "p1": mine})
-        tasks.append(FrankWolfe.of(spec, "job").tasks(seen)["p1"].public)
+        tasks.append(FrankWolfeSolver.of(spec, "job").tasks(seen)["p1"].public)
     assert tasks[0] is not None
     assert tasks[1] is not None
     assert tasks[0].q.tolist() == tasks[1].q.tolist()
@@ -230,7 +230,7 @@ def test_local_rounds_share_nothing_and_pick_what_is_shared() -> None:
 def test_a_party_with_nothing_to_share_sits_out_after_the_local_rounds() -> None:
     data, spec = local_job()
     state, members = run(data, spec, SeededNoise(3))
-    solver = FrankWolfe.of(spec, "job")
+    solver = FrankWolfeSolver.of(spec, "job")
     assert state.shares["p1"] == {}
     assert not state.coef["p1"].any()
     late = replace(state, round=spec.rounds)

@@ -3,7 +3,7 @@
 800 clients of one row each, 64 standard normal features of which 8 matter, label noise 0.1; the
 mean squared error plus 0.00416 times the l1 norm; gamma 1.585, lambda 0.464, 1000 rounds of 100
 clients, delta 1e-6. The paper plots the objective against the central epsilon. Here that figure is
-the model-based one of `optim.admm.accounting`, and what clients' own ledgers would enforce stands
+the model-based one of `methods.admm.accounting`, and what clients' own ledgers would enforce stands
 beside it. Public code for this experiment puts a variance where a standard deviation belongs,
 samples with replacement and reports the best iterate on test data; nothing of that is repeated, so
 its figure is no target.

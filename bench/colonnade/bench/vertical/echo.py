@@ -25,7 +25,7 @@ from colonnade.pki.authority import load_credentials
 from colonnade.wire.channels import open_channel
 from colonnade.wire.limits import server_options
 
-# A release commits its charge, then its body, then mirrors the ledger's head: see `privacy.ledger`.
+# A release commits its charge, then its body, then mirrors the ledger's head: see `ledger.ledger`.
 SYNCS_PER_RELEASE = 3
 
 _SERVICE, _METHOD = "colonnade.bench.Echo", "Exchange"

@@ -9,7 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from colonnade.cli.amounts import told_as_epsilon
+from colonnade.cli.amounts import with_stated_epsilon
 from colonnade.cli.run_folder import check_out
 from colonnade.core.errors import BadInput, BudgetExceeded, NotBound
 from colonnade.data.model import load_model
@@ -185,7 +185,7 @@ def fit_errors(arguments: argparse.Namespace) -> Iterator[None]:
             f"the coefficients ran away at {error}; --set a smaller step or clip"
         ) from None
     except BudgetExceeded as error:
-        raise BudgetExceeded(told_as_epsilon(error, arguments)) from None
+        raise BudgetExceeded(with_stated_epsilon(error, arguments)) from None
     except NotBound as error:
         raise NotBound(f"{error}; here --bind REASON says so") from None
     except ValueError as error:  # names, strengths, epsilon and delta are checked where used

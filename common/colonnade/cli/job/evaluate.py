@@ -4,22 +4,7 @@ import argparse
 import json
 
 from colonnade.cli.job.connection import add_client_options, follow, open_client, print_results
-from colonnade.client import Client
-from colonnade.client.evaluate_builder import (
-    EvaluateOptions,
-    author_evaluation,
-    evaluator_of,
-    present_at,
-)
-from colonnade.client.plans import people_in_common
-from colonnade.client.predict_builder import PredictOptions, author_prediction
-from colonnade.core.errors import BadInput
-from colonnade.methods.evaluation.metrics import expected_error
-from colonnade.methods.holdout import rows_held_out
-from colonnade.methods.job import Job
-from colonnade.privacy.accounting import epsilon_of, rho_from_units
-
-_NO_RUN = "0" * 64
+from colonnade.client import EvaluateOptions, EvaluationPlan
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,66 +34,19 @@ def run(arguments: argparse.Namespace) -> int:
     """Score, then release."""
     options = EvaluateOptions(arguments.epsilon, arguments.purpose, arguments.to)
     with open_client(arguments) as client:
-        details = client.show(arguments.job)
-        name, trained = details.view.job_id, details.job
-        if (model := client.report(name).model) is None or details.view.state != "finished":
-            raise BadInput(f"job {name[:12]} has no finished model to evaluate")
-        offers = client.parties()
-
-        def author(run: str) -> Job:
-            return author_evaluation(
-                name, trained, run, model, options, offers=offers, timeout_s=arguments.timeout
-            )
-
-        planned = author(_NO_RUN)  # before anybody is scored
-        people = people_in_common(offers, client.alignment)
-        present = present_at(planned.evaluator, planned.population, people)
-        told = {
-            "party": evaluator_of(trained, options).party,
-            "epsilon": epsilon_of(
-                rho_from_units(planned.max_units(planned.evaluator)), trained.delta
-            ),
-            "people": int(rows_held_out(planned.population, trained.holdout).size),
-            "expected_error": expected_error(planned.method, present),  # type: ignore[arg-type]
-        }
+        plan = client.plan_evaluation(arguments.job, options, timeout_s=arguments.timeout)
+        if arguments.dry_run or not arguments.json:
+            print(json.dumps(plan.description) if arguments.json else _in_words(plan))
         if arguments.dry_run:
-            print(json.dumps(told) if arguments.json else _told(told))
             return 0
-        if not arguments.json:
-            print(_told(told))
-        scored = arguments.run or _scored(client, name, trained, options, arguments)
-        asked = client.submit(author(client.show(scored).view.job_id))
+        asked = client.evaluate(plan, run=arguments.run)
         code = follow(client, asked, as_json=arguments.json)
-        print_results(client.report(name), as_json=arguments.json)
+        print_results(client.report(plan.training.view.job_id), as_json=arguments.json)
         return code
 
 
-def _scored(
-    client: Client,
-    name: str,
-    trained: Job,
-    options: EvaluateOptions,
-    arguments: argparse.Namespace,
-) -> str:
-    """Have the people who were kept out scored, and return the name of the prediction."""
-    offers, evaluator = client.parties(), evaluator_of(trained, options).party
-    n_rows = next(each.population for each in offers if each.party == evaluator)
-    rows = rows_held_out(n_rows, trained.holdout)
-    job = author_prediction(
-        client.show(name).spec,
-        client.releases(name),
-        rows,
-        PredictOptions(evaluator, options.purpose),
-        offers=offers,
-        timeout_s=arguments.timeout,
-    )
-    found = client.submit(job)
-    client.wait(found)
-    return found
-
-
-def _told(told: dict[str, object]) -> str:
+def _in_words(plan: EvaluationPlan) -> str:
     return (
-        f"{told['people']} people were kept out; {told['party']} releases for epsilon "
-        f"{told['epsilon']:.4g}; expected standard error about {told['expected_error']}"
+        f"{plan.people} people were kept out; {plan.party} releases for epsilon "
+        f"{plan.epsilon:.4g}; expected standard error about {plan.expected_error}"
     )

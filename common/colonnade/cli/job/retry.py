@@ -2,12 +2,9 @@
 
 import argparse
 import json
-import secrets
-from dataclasses import replace
 
 from colonnade.cli.job.confirm import confirm
 from colonnade.cli.job.connection import add_client_options, cost, follow, open_client
-from colonnade.core.errors import BadInput
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,14 +20,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Submit the same specification under a new name."""
     with open_client(arguments) as client:
         details = client.show(arguments.job)
-        view = details.view
-        if view.state not in ("failed", "cancelled"):
-            raise BadInput(
-                f"job {view.job_id[:12]} is {view.state}; only one that failed or was cancelled is "
-                "retried"
-            )
-        job = replace(details.job, salt=secrets.token_bytes(16))
-        warnings = []
+        view, job, warnings = details.view, details.again(), []
         if any(party.spent_units for party in view.parties):
             warnings.append(
                 f"job {view.job_id[:12]} has cost {cost(view)}; asking again spends anew, and all "

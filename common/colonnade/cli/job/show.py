@@ -12,8 +12,8 @@ from colonnade.cli.job.connection import (
     view_as_json,
 )
 from colonnade.cli.text import as_text
+from colonnade.client.align_builder import people_in_common
 from colonnade.client.description import describe
-from colonnade.client.plans import people_in_common
 from colonnade.client.views import PartyOffer
 from colonnade.core.errors import ColonnadeError
 from colonnade.privacy.accounting import format_units

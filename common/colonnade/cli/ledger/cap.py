@@ -8,7 +8,7 @@ from pathlib import Path
 from colonnade.cli.amounts import add_cap_options, cap_units
 from colonnade.cli.ledger.place import add_place, files_of
 from colonnade.core.errors import BadInput
-from colonnade.ledger.caps import MONTH, MONTHS, OPERATOR, PURPOSE, told
+from colonnade.ledger.caps import MONTH, MONTHS, OPERATOR, PURPOSE, describe_place
 from colonnade.ledger.create import open_ledger
 from colonnade.ledger.receipts import approver_key_from_file
 from colonnade.privacy.membership import MEMBERSHIP
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
         before = state.scoped.cap((scope, name)) if scope else state.cap(name)
         reason = f"{stated}: {arguments.reason}"
         ledger.set_cap(units, reason=reason, scope=scope, account=name, approvers=approvers)
-    of = f" of {told((scope, name)) if name else f'each {scope}'}" if scope else ""
+    of = f" of {describe_place((scope, name)) if name else f'each {scope}'}" if scope else ""
     if arguments.json:
         print(json.dumps({"cap_units": units, "before_units": before}))
     else:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from colonnade.cli.amounts import amount_as_json, format_amount
-from colonnade.ledger.caps import told
+from colonnade.ledger.caps import describe_place
 from colonnade.ledger.export import Account, Summary
 from colonnade.privacy.accounting import format_upper_bound, rho_from_units, rounded
 from colonnade.privacy.disclosure import PREDICTION, Disclosure
@@ -105,7 +105,7 @@ def print_summary(summary: Summary, delta: float) -> None:
     if any(account.spent or account.reserved for account in summary.accounts):
         print("  rho adds up: cap less spent less set aside is left; epsilon does not")
     for each in summary.scoped:
-        whose = told((each.scope, each.name)) if each.name else f"each {each.scope}"
+        whose = describe_place((each.scope, each.name)) if each.name else f"each {each.scope}"
         cap = "no cap" if each.cap is None else f"left {amount(each.left, left=True)}"
         used = f"spent {amount(each.spent)}, set aside {amount(each.reserved)}"
         print(f"  {whose}: {cap}; {used}")

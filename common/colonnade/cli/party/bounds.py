@@ -10,8 +10,8 @@ from colonnade.cli.amounts import (
     amount_as_json,
     delta_of,
     format_amount,
-    told_as_epsilon,
     units_of,
+    with_stated_epsilon,
 )
 from colonnade.cli.parser import WrongUsage
 from colonnade.cli.progress import bar
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
             )
             budget, reserved = ledger.budget(), ledger.state.reserved.get("", 0)
     except BudgetExceeded as error:
-        raise BudgetExceeded(told_as_epsilon(error, arguments)) from None
+        raise BudgetExceeded(with_stated_epsilon(error, arguments)) from None
     shown = _to_json(bought, budget, before=before, reserved=reserved, delta=arguments.delta)
     print(json.dumps(shown) if arguments.json else _to_text(shown))
     return EXIT_OK

@@ -24,7 +24,7 @@ def show(arguments: argparse.Namespace, title: str, facts: dict[str, str]) -> No
 
 
 def describe(holder: Named) -> dict[str, str]:
-    """Return what a certificate or a request says; a stranger's text is escaped."""
+    """Return what a certificate or a request says; text of another party is escaped."""
     facts = {"kind": "request"}
     if isinstance(holder, x509.Certificate):
         facts["kind"] = "authority" if is_authority(holder) else "certificate"

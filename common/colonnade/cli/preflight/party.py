@@ -16,7 +16,7 @@ from colonnade.ledger.create import open_ledger
 from colonnade.methods.alignment.normalise import IdColumn, IdRule, Repeated
 from colonnade.party.alignment.config import AlignConfig
 from colonnade.party.config import PartyConfig, load_config
-from colonnade.party.data.binding import Rows, check_binding, rows_of
+from colonnade.party.data.binding import BoundRows, check_binding, rows_of
 from colonnade.party.data.dataset import open_dataset
 from colonnade.party.net.calls import check_coordinator
 from colonnade.party.policy_file import load_policy
@@ -43,8 +43,8 @@ def check(checklist: Checklist, path: Path) -> None:
         _check_reach(checklist, config, credentials)
 
 
-def _check_data(checklist: Checklist, config: PartyConfig) -> Rows | None:
-    found: list[Rows] = []
+def _check_data(checklist: Checklist, config: PartyConfig) -> BoundRows | None:
+    found: list[BoundRows] = []
     if config.align is not None:
         _check_people(checklist, config.align)
         if not (config.data / COARSE_NAME).exists():
@@ -84,7 +84,7 @@ def _check_ledger(
     checklist: Checklist,
     config: PartyConfig,
     credentials: Credentials | None,
-    rows: Rows | None,
+    rows: BoundRows | None,
 ) -> None:
     with checklist.check("ledger") as say:
         ledger = open_ledger(config.ledger)

@@ -89,7 +89,7 @@ def _words(entry: Mapping[str, Any]) -> tuple[str, str, int | None]:
             return f"Joined the account of the people: {entry['reason']}", "operator", None
         case "person":
             words = (
-                "Charged to the account of the people in vain"
+                "Charged to the account of the people, but not used"
                 if entry["wasted"]
                 else ("Charged to the account of the people first")
             )

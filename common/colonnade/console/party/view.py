@@ -10,7 +10,7 @@ from colonnade.console.names import who
 from colonnade.console.party.budget_plot import BudgetPlot, budget_plot
 from colonnade.console.party.entries import EntryLine, in_words, parsed, spending
 from colonnade.console.times import WARN_DAYS, days_left, full, moment
-from colonnade.ledger.caps import OPERATOR, PURPOSE, ScopedBudget, told
+from colonnade.ledger.caps import OPERATOR, PURPOSE, ScopedBudget, describe_place
 from colonnade.ledger.export import Account, summarise
 from colonnade.ledger.storage.snapshot import Snapshot
 from colonnade.party.officer.case import Case
@@ -164,7 +164,11 @@ def _budget(name: str, cap: int, spent: int, reserved: int) -> BudgetView:
 def budget_of(each: ScopedBudget) -> BudgetView:
     """Return the budget of an operator, a purpose or a month, or of each."""
     named = {PURPOSE: each.name, OPERATOR: who(each.name)}  # the latter says what it is
-    name = named[each.scope] if each.scope in named else each.name and told((each.scope, each.name))
+    name = (
+        named[each.scope]
+        if each.scope in named
+        else each.name and describe_place((each.scope, each.name))
+    )
     if each.cap is None:
         nothing, spent = amount(0, 1), amount(each.spent, each.spent)
         return BudgetView(name or "none stated", "", spent, nothing, nothing)

@@ -35,7 +35,7 @@ def kind_of(account: str) -> str | None:
 
 
 @dataclass(slots=True)
-class People:
+class JoinedPeople:
     """The account that a ledger has joined, and what was charged there for its jobs."""
 
     joined: Joined | None = None

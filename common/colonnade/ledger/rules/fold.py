@@ -60,8 +60,8 @@ def extend(state: LedgerState, entry: Entry, line: str) -> None:
 def _apply(state: LedgerState, entry: Entry, seq: int) -> None:
     if (seq == 1) != isinstance(entry, Opened):
         raise ValueError("the first entry, and only it, opens the ledger")
-    if 1 < seq <= state.founded().founding_caps + 1 and not isinstance(entry, CapSet):
-        raise ValueError("the caps of the founding come right after the first entry")
+    if 1 < seq <= state.first_entry().founding_caps + 1 and not isinstance(entry, CapSet):
+        raise ValueError("the first caps come right after the first entry")
     match entry:
         case Opened():
             if entry.continues:
@@ -102,9 +102,9 @@ def _apply(state: LedgerState, entry: Entry, seq: int) -> None:
         case Adopted():
             adopt(state, entry)
         case Joined():
-            state.people.join(entry, state.founded(), state.left)
+            state.people.join(entry, state.first_entry(), state.left)
         case PersonPaid():
-            state.people.take_paid(entry, state.founded(), seq)
+            state.people.take_paid(entry, state.first_entry(), seq)
         case Bound():
             check_bound(entry)
             state.founders, state.bound = state.confirmed(), entry
@@ -114,7 +114,7 @@ def decide(
     state: LedgerState, entry: ApproversSet | PolicyNoted | Proposed | Declined | Decided, seq: int
 ) -> None:
     """Take what concerns decisions on jobs."""
-    opened = state.founded()
+    opened = state.first_entry()
     match entry:
         case ApproversSet():
             state.docket.check_approvers(opened.ledger_id, seq, entry, opened.public_key)
@@ -139,4 +139,4 @@ def check_decision(state: LedgerState, entry: Decided) -> None:
     """Refuse a decision that no approver signed, or that comes too late or out of order."""
     check_open(state, entry.job)
     admitted = entry.job in state.scoped.places
-    state.docket.check_decision(state.founded().ledger_id, entry, admitted=admitted)
+    state.docket.check_decision(state.first_entry().ledger_id, entry, admitted=admitted)

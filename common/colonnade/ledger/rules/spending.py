@@ -76,7 +76,7 @@ def close(state: LedgerState, job: str) -> None:
 
 def check_cap(state: LedgerState, entry: CapSet) -> None:
     """Refuse a cap that the keys did not sign or that lies below what is spent or set aside."""
-    opened = state.founded()
+    opened = state.first_entry()
     message = cap_statement(opened.ledger_id, state.next_seq, entry)
     if not verify(bytes.fromhex(opened.public_key), bytes.fromhex(entry.signature), message):
         raise ValueError("a cap is not signed by the ledger's key")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from colonnade.ledger.state import Head, StoredRelease
-from colonnade.ledger.storage.loading import Rows
+from colonnade.ledger.storage.loading import StoredRows
 
 # No body is larger.
 MAX_BODY_BYTES = 4 * 2**20
@@ -23,7 +23,7 @@ class Row:
     purges: StoredRelease | None = None  # what this one deletes
 
 
-class Storage(Rows, Protocol):
+class Storage(StoredRows, Protocol):
     """Keeps rows; what `append` returned from is durable."""
 
     def append(self, rows: Sequence[Row], head: Head, *, releases: bool) -> None:

@@ -9,7 +9,7 @@ from colonnade.ledger.rules.fold import apply_line
 from colonnade.ledger.state import Head, LedgerState
 
 
-class Rows(Protocol):
+class StoredRows(Protocol):
     """The reading half of a ledger's storage."""
 
     def rows(self) -> Iterator[tuple[int, str, bytes]]:
@@ -22,7 +22,7 @@ class Rows(Protocol):
         """Return the head that the mirror knows."""
 
 
-def load_state(storage: Rows) -> LedgerState:
+def load_state(storage: StoredRows) -> LedgerState:
     """Fold the stored rows, checking everything that can be checked."""
     state = LedgerState()
     for seq, line, chain_hash in storage.rows():
@@ -47,7 +47,7 @@ def load_state(storage: Rows) -> LedgerState:
     return state
 
 
-def _check_kept(state: LedgerState, storage: Rows) -> None:
+def _check_kept(state: LedgerState, storage: StoredRows) -> None:
     """Refuse a ledger that keeps other specifications or policies than its entries say."""
     docket = state.docket
     kept = [(each.seq, job) for job, each in docket.proposals.items() if each.seq]

@@ -60,7 +60,7 @@ def _noises(spec: AdmmSpec, round_: int) -> int:
 def central_epsilons(spec: AdmmSpec, rounds: Sequence[int], delta: float) -> list[float]:
     """Return the model-based epsilon after each of so many ``rounds``; see the premises.
 
-    Fixed-size sampling: Renyi bounds for sampling without replacement (Wang, Balle and
+    Fixed-size sampling: Rényi bounds for sampling without replacement (Wang, Balle and
     Kasiviswanathan 2019). Poisson sampling: the privacy loss distribution. Everyone sampled: plain
     zCDP. The relation is always the replacement of one client.
     """
@@ -97,7 +97,7 @@ def _intercept_rho(spec: AdmmSpec, rounds: int) -> float:
 def _without_replacement(
     ratio: float, n_clients: int, sampled: int
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return orders and the Renyi divergence of one round at each."""
+    """Return orders and the Rényi divergence of one round at each."""
     events = _dp_accounting()
     relation = events.NeighboringRelation.REPLACE_ONE
     accountant = events.rdp.RdpAccountant(neighboring_relation=relation)

@@ -1,8 +1,8 @@
 """Compiled steps of a client: the clip that privacy rests on, and the solvers of a proximal step.
 
 Privacy: how long any of them takes follows from the shapes of its arguments and not from what they
-hold (`core.steady`), so that a coordinator that chooses the points learns nothing from answer times
-about the rows that meet them. Choices are sums ``m a + (1 - m) b`` with ``m`` 0 or 1.
+hold (`core.constant_time`), so that a coordinator that chooses the points learns nothing from
+answer times about the rows that meet them. Choices are sums ``m a + (1 - m) b`` with ``m`` 0 or 1.
 """
 
 import numpy as np

@@ -37,7 +37,7 @@ _MAX_DIM = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class FrankWolfePlan:
     """A job and what follows from it."""
 
     problem: Problem
@@ -104,7 +104,7 @@ def recommend(
     sampling: str | None = None,
     parties_per_round: int | None = None,
     features_per_round: int | None = None,
-) -> Plan:
+) -> FrankWolfePlan:
     """Return a plan whose parties together can never spend more than the budget.
 
     What is given stands; everything else is chosen around it. `ValueError` if nothing fits.
@@ -148,7 +148,7 @@ def recommend(
     select = left * LOCAL_DISCOUNT // (LOCAL_DISCOUNT * (len(rounds_of) - cheap) + cheap)
     if select < LOCAL_DISCOUNT:
         raise ValueError("the budget is too small for that many rounds and shares")
-    return Plan(problem, replace(spec, select_units=select))
+    return FrankWolfePlan(problem, replace(spec, select_units=select))
 
 
 def _clipped() -> tuple[float, float]:

@@ -100,7 +100,7 @@ def residual(
     another row, nor on how rows are split over threads. Without ``label`` the label's part is in
     ``q``. The first row is row ``start`` of the sketch.
 
-    Privacy: how long it takes does not depend on rows (`core.steady`). Sums are multiples of
+    Privacy: how long it takes does not depend on rows (`core.constant_time`). Sums are multiples of
     ``2**-80`` and the factor lies within ``2**+-20``, so nothing is subnormal.
     """
     n_rows = columns.shape[1]

@@ -6,7 +6,7 @@ Charged. Against peers that follow the protocol and are computationally bounded,
 see together is indistinguishable from ideal releases that are zCDP at the charged rho: replies and
 openings, each party's charge counting its own noise alone (`privacy.ring_noise`). Rho is summed
 over the ideal releases and converted once: ``(epsilon, delta + (1 + e**epsilon) advantage)``. The
-transcript itself is not zCDP (computational differential privacy: Mironov and others 2009).
+transcript itself is not zCDP (computational differential privacy: Mironov et al. 2009).
 
 Assumed. Ring learning with errors, with hints: a replier's reply hides behind a mask of which the
 encryptor sees noisy linear functions, and the encryptor's key behind errors of which everybody sees
@@ -174,7 +174,7 @@ def capacity(field: int, sigma2: int) -> float:
 
     - The noise is its remainder and a number of wraps, so that
       ``H(noise mod field) >= H(noise) - H(wraps)``, with ``H(noise) = log2(sqrt(2 pi e) sigma)``.
-    - No entropy is below the collision entropy (Renyi 1961), which by Poisson's summation is
+    - No entropy is below the collision entropy (Rényi 1961), which by Poisson's summation is
       ``log2 field - log2(1 + 2 sum over k > 0 of exp(-(2 pi k sigma / field)**2))``.
     """
     ratio = math.sqrt(sigma2) / field

@@ -37,6 +37,6 @@ def promise_of(kind: str) -> str:
     raise ValueError("the job has no release of that kind")
 
 
-def told(promise: str) -> str:
+def statement_of(promise: str) -> str:
     """Return a promise in words."""
     return _HOLDS[promise]

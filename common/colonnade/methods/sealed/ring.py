@@ -7,7 +7,7 @@ package's own, because SEAL's encryptor draws ternary secrets and its decryptor 
 could be added.
 
 ``MODULUS`` is the 54-bit prime that SEAL gives for this degree. The table of the Homomorphic
-Encryption Standard (Albrecht and others 2018) allows 109 bits there at 128 bits of security, and
+Encryption Standard (Albrecht et al. 2018) allows 109 bits there at 128 bits of security, and
 54 bits already at half the degree.
 
 Time: SEAL transforms two polynomials at a time and raises an exception if the second is zero, and

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from colonnade.report.parts import Fact, Facts, Fold, Section
 from colonnade.report.schema import Report, Setting
 from colonnade.report.schema_fit import Penalty
-from colonnade.report.text import short
+from colonnade.report.text import seconds, short
 from colonnade.report.views.glossary import glossary
 
 _LABELS = {
     "shared": "shared: every party holds the label",
     "sketched": "sketched: one party holds the label and shares a noisy sketch of it",
 }
-# Of a job over clients: what a reader needs, in words; `report.json` has all by their short names.
+# Of a job over clients: what a reader needs, in words; report.json has all by their short names.
 _OF_CLIENTS = {
     "variant": "what clients compute",
     "aggregate": "what leaves a host",
@@ -83,7 +83,7 @@ def _job_facts(report: Report) -> tuple[Fact, ...]:
         ),
         Fact("Submitted", report.submitted_at),
         Fact("Ended", report.ended_at or "–"),
-        Fact("Duration", f"{short(report.seconds)} seconds", report.seconds),
+        Fact("Duration", seconds(report.seconds), report.seconds),
         Fact("Noise", exact),
         *([Fact("δ", short(privacy.delta, 3), privacy.delta)] if privacy else []),
         Fact("Files", "The same numbers for programs: report.json and model.json"),

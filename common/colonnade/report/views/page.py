@@ -12,7 +12,7 @@ from colonnade.report.text import (
     of_all,
     percent,
     readable,
-    short,
+    seconds,
 )
 from colonnade.report.views.answers import answers_of
 from colonnade.report.views.clients import clients_section
@@ -164,7 +164,7 @@ def _meta(report: Report) -> tuple[tuple[str, str], ...]:
         people = "rows" if report.fit or aligned else "people"
         meta.append(("about", f"{report.n_rows:,d} {people}{columns}"))
     if report.ended_at:
-        meta.append(("in", f"{short(report.seconds, 2)} seconds"))
+        meta.append(("in", seconds(report.seconds, 2)))
     if report.rounds.planned:
         meta.append(("rounds", f"{report.rounds.done:,d} of {report.rounds.planned:,d}"))
     return tuple(meta)

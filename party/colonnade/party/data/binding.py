@@ -31,7 +31,7 @@ _UNREADABLE = "unreadable"
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class BoundRows:
     """What a ledger is bound to.
 
     Parameters
@@ -62,12 +62,12 @@ class Comparison:
         return self.known + self.vanished > 0 and self.new > self.known
 
 
-def rows_of(dataset: Dataset) -> Rows:
+def rows_of(dataset: Dataset) -> BoundRows:
     """Return what a ledger is bound to by an opened table."""
-    return Rows(dataset.digest, dataset.version, dataset.client_ids, dataset.folder)
+    return BoundRows(dataset.digest, dataset.version, dataset.client_ids, dataset.folder)
 
 
-def check_binding(rows: Rows, ledger: Ledger) -> None:
+def check_binding(rows: BoundRows, ledger: Ledger) -> None:
     """Refuse rows that the ledger was not used with, or that another ledger was used with."""
     check_accounts(ledger, divided=bool(rows.client_ids))
     if _other_owner(rows, ledger):
@@ -83,7 +83,7 @@ def check_binding(rows: Rows, ledger: Ledger) -> None:
         )
 
 
-def claim(rows: Rows, ledger: Ledger) -> None:
+def claim(rows: BoundRows, ledger: Ledger) -> None:
     """Check the binding, and make it if neither side has one: before the first charge."""
     with ledger.lock:
         check_binding(rows, ledger)
@@ -116,7 +116,12 @@ def claim_folder(folder: Path, ledger: Ledger) -> None:
 
 
 def bind(
-    rows: Rows, ledger: Ledger, *, reason: str, clients: Clients | None = None, force: bool = False
+    rows: BoundRows,
+    ledger: Ledger,
+    *,
+    reason: str,
+    clients: Clients | None = None,
+    force: bool = False,
 ) -> Comparison | None:
     """Bind the ledger to other rows about the same people; return how its clients compare.
 
@@ -139,14 +144,14 @@ def bind(
     return found
 
 
-def note_use(rows: Rows, ledger: Ledger) -> None:
+def note_use(rows: BoundRows, ledger: Ledger) -> None:
     """Leave beside the table where the ledger ends, so that a copy of the ledger is noticed."""
     # Not that of a ledger that was refused: the owner's is there.
     if rows.folder is not None and _owner(rows.folder) == ledger.opened.ledger_id:
         leave_witness(rows.folder, ledger)
 
 
-def _check_past(rows: Rows, ledger: Ledger) -> None:
+def _check_past(rows: BoundRows, ledger: Ledger) -> None:
     if rows.folder is not None:
         check_witness(rows.folder, ledger)
 
@@ -158,7 +163,7 @@ def compare(clients: Clients, ledger: Ledger) -> Comparison:
 
 
 def _objection(
-    rows: Rows, ledger: Ledger, clients: Clients | None, found: Comparison | None
+    rows: BoundRows, ledger: Ledger, clients: Clients | None, found: Comparison | None
 ) -> str | None:
     """Return why the clients may be the same under other names, or None."""
     bound = ledger.state.bound
@@ -186,7 +191,7 @@ def _objection(
     return None
 
 
-def _entry(rows: Rows, ledger: Ledger, *, reason: str, forced: bool = False) -> Bound:
+def _entry(rows: BoundRows, ledger: Ledger, *, reason: str, forced: bool = False) -> Bound:
     return Bound(
         dataset=rows.dataset,
         table=ledger.seal(rows.digest),
@@ -202,7 +207,7 @@ def _check_reason(reason: str) -> None:
         raise BadInput(f"a reason has 1 to {_LONGEST_REASON} printable characters; say why")
 
 
-def _other_owner(rows: Rows, ledger: Ledger) -> str:
+def _other_owner(rows: BoundRows, ledger: Ledger) -> str:
     """Return the ledger that the table was used with, if it is neither this nor its forerunner."""
     owner = None if rows.folder is None else _owner(rows.folder)
     own = (ledger.opened.ledger_id, *ledger.opened.continues)

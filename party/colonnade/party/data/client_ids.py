@@ -2,7 +2,7 @@
 
 Privacy: a client's budget is kept under its id. An id that a source writes in another way would
 open a second budget for the same client, so ids are brought into one form by a rule that the schema
-declares (`core.schema`). Ids that the rule takes for the same share one budget, which is the safe
+declares (`data.schema`). Ids that the rule takes for the same share one budget, which is the safe
 side: both clients' rows together are protected as one client's.
 """
 

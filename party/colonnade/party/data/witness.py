@@ -27,7 +27,7 @@ _MAX_BYTES = 4096
 def check_witness(folder: Path, ledger: Ledger) -> None:
     """Stop the ledger for good if the table was used with an end of it that it does not know.
 
-    A file that cannot be read, or is of another ledger, says nothing: `ledger.id` names the owner.
+    A file that cannot be read or is of another ledger says nothing: ``ledger.id`` names the owner.
     """
     try:
         with (folder / HEAD_NAME).open("rb") as file:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from colonnade.ledger.caps import told
+from colonnade.ledger.caps import describe_place
 from colonnade.ledger.decisions import NONE
 from colonnade.ledger.export import Summary, Verified, summarise
 from colonnade.ledger.state import LedgerState
@@ -80,7 +80,7 @@ def _budget(summary: Summary, delta: float) -> Section:
     ]
     lines += [
         (
-            Cell(told((each.scope, each.name)) if each.name else f"each {each.scope}"),
+            Cell(describe_place((each.scope, each.name)) if each.name else f"each {each.scope}"),
             Cell("none") if each.cap is None else cells(each.cap, left=True),
             cells(each.spent),
             cells(each.reserved),

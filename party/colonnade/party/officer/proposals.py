@@ -69,7 +69,7 @@ class Proposals:
                     spec_bytes=kept,
                 )
                 self._ledger.decisions.propose(entry, spec)
-            self._ledger.decisions.decline(Declined(name, error.code, public_text(error.told)))
+            self._ledger.decisions.decline(Declined(name, error.code, public_text(error.for_peers)))
 
     def waiting(self) -> list[str]:
         """Return the jobs that people have yet to decide on."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from colonnade.core.errors import BadInput, ColonnadeError
-from colonnade.ledger.caps import told
+from colonnade.ledger.caps import describe_place
 from colonnade.ledger.decisions import ASK, Standing
 from colonnade.ledger.state import LedgerState
 from colonnade.ledger.storage.snapshot import Snapshot
@@ -136,12 +136,14 @@ def _caps(found: Snapshot, name: str, job: Job, units: int) -> tuple[CapAt, ...]
     caps = [CapAt(whose, budget.cap, budget.spent, budget.spent + more)]
     if (person := found.person) is not None and person.cap is not None and units:
         used = person.spent + person.reserved
-        caps.append(CapAt(told((person.scope, person.name)), person.cap, used, used + more))
+        caps.append(
+            CapAt(describe_place((person.scope, person.name)), person.cap, used, used + more)
+        )
     for place in state.places(name, datetime.now(UTC).strftime("%Y-%m")):
         scoped = state.scoped.budget(place)
         if scoped.cap is not None:
             used = scoped.spent + scoped.reserved
-            caps.append(CapAt(told(place), scoped.cap, used, used + more))
+            caps.append(CapAt(describe_place(place), scoped.cap, used, used + more))
     return tuple(caps)
 
 

@@ -218,11 +218,12 @@ class PredictionAnswers:
     def _schedule(self, task: pb.PredictionTask, chunk: int) -> Schedule:
         """Return this party's keys for a chunk; refuse announcements that were not signed."""
         try:
-            heard = announcements_from(task.keys)
+            announced = announcements_from(task.keys)
         except ValueError as error:
             raise BadMessage(str(error)) from None
         receiver = self.spec.place(self.spec.receiver)
-        return agree(self._run(), self.place, self._begun(), heard, receiver=receiver, round_=chunk)
+        run, begun = self._run(), self._begun()
+        return agree(run, self.place, begun, announced, receiver=receiver, round_=chunk)
 
     def _release(self, key: ReleaseKey, body: bytes, compute: Compute, encode: Encode) -> Released:
         spec = self.spec

@@ -106,7 +106,7 @@ class ColumnJobs:
             return 0
         job = job_from_bytes(self.ledger.decisions.specification(name))
         left = state.left.get(name, {}).get("", 0)
-        return min(job.units_kept(state.founded().party), left)
+        return min(job.units_kept(state.first_entry().party), left)
 
     def check_table(self, job: Job) -> None:
         """Refuse a job that was made for another table."""

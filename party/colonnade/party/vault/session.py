@@ -170,7 +170,7 @@ class _Session:
             logger.warning(
                 "task_refused job=%s round=%d code=%s %s", job, task.round, error.code, error
             )
-            answer.refusal.code, answer.refusal.message = error.code, error.told
+            answer.refusal.code, answer.refusal.message = error.code, error.for_peers
             answer.refusal.job_id, answer.refusal.round = task.job_id, task.round
         except Exception:
             # A bug that one task meets must not end the party at every start.

@@ -168,11 +168,11 @@ class Vault:
             raise
         except AwaitingApproval as error:
             logger.info("job_waits job=%s %s", name[:12], error)
-            return pb.Decision(job_id=name, waiting=True, code=error.code, message=error.told)
+            return pb.Decision(job_id=name, waiting=True, code=error.code, message=error.for_peers)
         except ColonnadeError as error:
             logger.warning("job_refused job=%s code=%s %s", name[:12], error.code, error)
             self._note_refusal(name, spec, error)
-            return pb.Decision(job_id=name, code=error.code, message=error.told)
+            return pb.Decision(job_id=name, code=error.code, message=error.for_peers)
         except Exception:
             # A bug that one proposal meets must not end the party at every start.
             logger.exception("proposal_failed job=%s", name[:12])
@@ -200,7 +200,7 @@ class Vault:
                 self.close_job(job)
                 reason = self._ledger.state.docket.reason(job)
                 error = PolicyRefused(f"the approver refused the job: {reason}")
-                words.append(pb.Decision(job_id=job, code=error.code, message=error.told))
+                words.append(pb.Decision(job_id=job, code=error.code, message=error.for_peers))
             else:
                 words.append(self.consider(self._ledger.decisions.specification(job)))
         return words

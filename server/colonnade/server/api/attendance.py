@@ -48,7 +48,7 @@ class Attendance:
         program = public_text(hello.program, _MAX_PROGRAM)
         self._parties[caller.identity.name] = Attendant(now, program, ends, offset)
 
-    def heard(self, party: str) -> None:
+    def note_seen(self, party: str) -> None:
         """Note a message, or the end of a session."""
         if (found := self._parties.get(party)) is not None:
             self._parties[party] = replace(found, seen_at=self.clock())

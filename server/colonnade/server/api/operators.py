@@ -31,7 +31,7 @@ from colonnade.v1 import jobs_pb2_grpc
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 _MAX_JOBS = 100
-# A watcher hears at most so often; it always hears the end.
+# A watcher is sent updates at most so often, and always the last one.
 _WATCH_S = 0.1
 _RECHECK_S = 1.0
 # So long an operator waits until the process that runs a job has cancelled it.

@@ -72,7 +72,7 @@ class FederationServicer(federation_pb2_grpc.FederationServiceServicer):
         caller = self._authenticator.party(context)
         party = caller.identity.name
         hello = await _first(request_iterator)
-        # This call may be cancelled at any await; the engine must hear of its end all the same.
+        # This call may be cancelled at any await; the engine must learn of its end all the same.
         attaching = asyncio.ensure_future(
             self._worker.do(lambda: self._engine.attach(party, hello))
         )
@@ -99,7 +99,7 @@ class FederationServicer(federation_pb2_grpc.FederationServiceServicer):
         party, assembly = caller.identity.name, Assembly(pb.AttachRequest)
         async for piece in requests:
             self._authenticator.recheck(caller)
-            self._attendance.heard(party)
+            self._attendance.note_seen(party)
             if (message := assembly.take(piece)) is not None:
                 if message.HasField("decision") and not message.decision.accepted:
                     self._attendance.failed(message.decision.code, party)
@@ -121,7 +121,7 @@ class FederationServicer(federation_pb2_grpc.FederationServiceServicer):
         except ColonnadeError:
             return  # the coordinator is stopping
         finally:
-            self._attendance.heard(party)
+            self._attendance.note_seen(party)
             self._board.close(party, epoch)  # nothing more is sent to it from here on
 
 

@@ -45,4 +45,4 @@ class Renewals:
         try:
             return approve_request(self.authority, request, now=now, days=self.days)
         except ColonnadeError as error:
-            raise PolicyRefused(f"the authority refused: {error.told}") from None
+            raise PolicyRefused(f"the authority refused: {error.for_peers}") from None

@@ -39,7 +39,7 @@ def with_head(row: PartyRow, message: pb.LedgerHead, *, federation: str) -> Part
     told = head_from_proto(message, federation=federation, party=row.name)
     if told.ledger_id != row.ledger_id or not told.signed_by(row.ledger_key):
         raise BadInput(f"party {row.name} tells a head that its ledger did not sign")
-    for known in _told_before(row):
+    for known in _known_heads(row):
         if told.seq < known.seq or told.spent < known.spent:
             raise _behind(row, f"ends at entry {told.seq}", known)
         _check_hash(row, told.seq, told.chain_hash, known)
@@ -62,7 +62,7 @@ def standing_in(
 
 def check_receipt(row: PartyRow, receipt: Receipt) -> None:
     """Refuse a receipt that has another hash than was told at the same place of the ledger."""
-    for known in _told_before(row, latest=receipt.seq == row.latest_seq):
+    for known in _known_heads(row, latest=receipt.seq == row.latest_seq):
         _check_hash(row, receipt.seq, receipt.chain_hash, known)
 
 
@@ -71,7 +71,7 @@ def _check_hash(row: PartyRow, seq: int, chain_hash: bytes, known: _Place) -> No
         raise _behind(row, f"differs at entry {seq}", known)
 
 
-def _told_before(row: PartyRow, *, latest: bool = True) -> Iterator[_Place]:
+def _known_heads(row: PartyRow, *, latest: bool = True) -> Iterator[_Place]:
     """Yield where the enrolled ledger's newest head is, and its newest release."""
     head = pb.LedgerHead.FromString(row.head)
     if head.ledger_id == row.ledger_id:

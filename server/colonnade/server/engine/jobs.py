@@ -67,7 +67,7 @@ class Jobs:
         return self.ended.get(job_id)
 
     def mark_seen(self, party: str) -> None:
-        """Note that a party was heard of now."""
+        """Note that a party was seen now."""
         self.last_seen[party] = self.monotonic()
 
     def remind(self, run: Run, party: str) -> None:

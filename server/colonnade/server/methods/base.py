@@ -10,7 +10,9 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from colonnade.core.arrays import AnyArray, IntArray
+from colonnade.core.errors import BadInput
 from colonnade.data.model import LinearModel
+from colonnade.linear.solutions import Wanted
 from colonnade.server.store.base import IterateRow, UplinkRow
 from colonnade.wire.cohort import ClientAnswers
 
@@ -227,3 +229,20 @@ def whole_states(
 def count_used(coef: Mapping[str, AnyArray]) -> dict[str, int]:
     """Return how many coefficients of each party are not 0."""
     return {party: int(np.count_nonzero(part)) for party, part in coef.items()}
+
+
+def model_under(
+    algorithm: Algorithm[S, Any],
+    solve: Callable[[Wanted], S],
+    penalty: str,
+    numbers: Mapping[str, float],
+) -> LinearModel:
+    """Return the model of ``solve`` under another penalty: a function of releases."""
+    try:
+        wanted = Wanted(penalty, **numbers)
+    except ValueError as error:
+        raise BadInput(str(error)) from None
+    try:
+        return algorithm.model(solve(wanted))
+    except (ValueError, ArithmeticError, IndexError, np.linalg.LinAlgError):
+        raise BadInput("there is no solution with these numbers; use larger ones") from None

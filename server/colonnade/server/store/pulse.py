@@ -83,10 +83,10 @@ class Pulse:
             self._beat_at = time.monotonic()
             until = self._beat_at + _BEAT_S
             while (left := until - time.monotonic()) > 0 and not self._stop.is_set():
-                for heard in driver.notifies(timeout=min(left, 0.2), stop_after=1):
-                    self._hear(heard.payload)
+                for notification in driver.notifies(timeout=min(left, 0.2), stop_after=1):
+                    self._notified(notification.payload)
 
-    def _hear(self, payload: str) -> None:
+    def _notified(self, payload: str) -> None:
         if payload.startswith(JOB_CHANGED):
             self._changed(payload.removeprefix(JOB_CHANGED))
         elif payload in (self._process, EVERYBODY):

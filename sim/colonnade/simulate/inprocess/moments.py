@@ -4,12 +4,12 @@ from colonnade.methods.moments.solver.steps import MomentsSolver, MomentsState
 from colonnade.methods.moments.spec import MomentsSpec
 from colonnade.party.methods.moments import MomentsParty
 from colonnade.privacy.sampling import NoiseSource
-from colonnade.simulate.inprocess.vertical import Data, Model, seated
+from colonnade.simulate.inprocess.vertical import Data, Model, make_parties
 
 
 def parties(data: Data, spec: MomentsSpec, job: str, noise: NoiseSource) -> dict[str, MomentsParty]:
     """Make the parties of a moments job."""
-    return seated(data, spec, spec.parts, job=job, noise=noise, make=MomentsParty)
+    return make_parties(data, spec, spec.parts, job=job, noise=noise, make=MomentsParty)
 
 
 def run(

@@ -10,7 +10,7 @@ from colonnade.core.arrays import FloatArray, Int16Array
 from colonnade.core.fixedpoint import GRID
 from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.gate import Gate
-from colonnade.methods.frank_wolfe.solver.steps import FrankWolfe, Iterate
+from colonnade.methods.frank_wolfe.solver.steps import FrankWolfeSolver, Iterate
 from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec
 from colonnade.methods.problem import Loss
 from colonnade.party.data.columns import HeldColumns
@@ -50,7 +50,7 @@ class Data:
         )
 
 
-class JobContext(Protocol):
+class PartyPlace(Protocol):
     """A party's place in a specification."""
 
     @property
@@ -62,7 +62,7 @@ class JobContext(Protocol):
         """Whether it uses the label."""
 
 
-class Seats(Protocol):
+class PricedSpec(Protocol):
     """What a specification says of its parties' prices and its sketch."""
 
     def max_units(self, party: str) -> int:
@@ -72,10 +72,10 @@ class Seats(Protocol):
         """Return the job's public matrix."""
 
 
-def seated(
+def make_parties(
     data: Data,
-    spec: Seats,
-    seats: Sequence[JobContext],
+    spec: PricedSpec,
+    places: Sequence[PartyPlace],
     *,
     job: str,
     noise: NoiseSource,
@@ -83,7 +83,7 @@ def seated(
 ) -> dict[str, T]:
     """Make the parties of ``job``, each with a simulation ledger in memory."""
     made = {}
-    for place, (context, split) in enumerate(zip(seats, data.splits, strict=True)):
+    for place, (context, split) in enumerate(zip(places, data.splits, strict=True)):
         ledger = memory_ledger(LedgerConfig(context.party, {"": MAX_UNITS}, simulation=True))
         ledger.admit(job, units=spec.max_units(context.party))
         columns = HeldColumns(
@@ -100,14 +100,14 @@ def parties(
     data: Data, spec: FrankWolfeSpec, job: str, noise: NoiseSource
 ) -> dict[str, FrankWolfeParty]:
     """Make the parties of a Frank-Wolfe job."""
-    return seated(data, spec, spec.blocks, job=job, noise=noise, make=FrankWolfeParty)
+    return make_parties(data, spec, spec.blocks, job=job, noise=noise, make=FrankWolfeParty)
 
 
 def run(
     data: Data, spec: FrankWolfeSpec, noise: NoiseSource, *, job: str = "job"
 ) -> tuple[Iterate, dict[str, FrankWolfeParty]]:
     """Run all rounds and return the last iterate and the parties."""
-    solver, members = FrankWolfe.of(spec, job), parties(data, spec, job, noise)
+    solver, members = FrankWolfeSolver.of(spec, job), parties(data, spec, job, noise)
     state = solver.start()
     while not solver.finished(state):
         answers = {}
@@ -147,7 +147,7 @@ def fit(data: Data, spec: FrankWolfeSpec, noise: NoiseSource, *, job: str = "job
 
 def model_of(spec: FrankWolfeSpec, state: Iterate) -> Model:
     """Return the model of an iterate."""
-    solver = FrankWolfe.of(spec, "")  # the job's name matters to sketches only
+    solver = FrankWolfeSolver.of(spec, "")  # the job's name matters to sketches only
     return Model(list(solver.coefficients(state).values()), solver.intercept(state))
 
 

@@ -60,7 +60,7 @@ class Iterate:
 
 
 @dataclass(frozen=True, slots=True)
-class FrankWolfe:
+class FrankWolfeSolver:
     """Steps of one job."""
 
     spec: FrankWolfeSpec
@@ -68,7 +68,7 @@ class FrankWolfe:
     cross: CrossTerm
 
     @classmethod
-    def of(cls, spec: FrankWolfeSpec, job: str) -> "FrankWolfe":
+    def of(cls, spec: FrankWolfeSpec, job: str) -> "FrankWolfeSolver":
         """Make the steps of ``job``."""
         return cls(spec, job, CrossTerm(spec, spec.sketch(job)))
 

@@ -72,14 +72,14 @@ def moments_contribution(solver: MomentsSolver, state: MomentsState) -> dict[str
         return shares.fitted(model) if classes else model
 
     return {
-        party: told("alone", shares.of(fitted(models.alone)), rate)
-        | told("without", shares.of(fitted(models.without)), rate)
-        | told("lost", shares.lost(fitted(coef), fitted(models.without)), None)
+        party: share_values("alone", shares.of(fitted(models.alone)), rate)
+        | share_values("without", shares.of(fitted(models.without)), rate)
+        | share_values("lost", shares.lost(fitted(coef), fitted(models.without)), None)
         for party, models in models_of(solver, state).items()
     }
 
 
-def told(name: str, found: Explained, rate: float | None) -> dict[str, float]:
+def share_values(name: str, found: Explained, rate: float | None) -> dict[str, float]:
     """Return a share, its error and, for classes of which ``rate`` are positive, its AUC."""
     values = {name: found.share, f"{name}_error": found.error}
     if rate is not None:

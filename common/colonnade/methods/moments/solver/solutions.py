@@ -15,7 +15,7 @@ from colonnade.methods.moments.solver.contribution import (
     intervals_of,
     odds_ratios,
     positive_rate,
-    told,
+    share_values,
 )
 from colonnade.methods.moments.solver.steps import MomentsSolver, MomentsState
 from colonnade.methods.problem import Loss
@@ -84,5 +84,5 @@ def _explained(solver: MomentsSolver, state: MomentsState) -> dict[str, float] |
         return None
     classes = solver.spec.loss is Loss.LOGISTIC
     rate = positive_rate(solver, state) if classes else None
-    found = told("share", explained(solver, state), rate)
+    found = share_values("share", explained(solver, state), rate)
     return {name.removeprefix("share_"): value for name, value in found.items()}

@@ -17,7 +17,7 @@ def screened(spec: SealedSpec, part: Part, bodies: Bodies) -> tuple[int, ...]:
     """Return the features that are kept of a wide party, in order.
 
     Products with the label alone would keep many columns that tell the same; the path takes what
-    the chosen ones explain out of the rest (orthogonal matching pursuit: Pati and others 1993).
+    the chosen ones explain out of the rest (orthogonal matching pursuit: Pati et al. 1993).
     """
     own, count = own_gram(spec, part, bodies, wide=True), len(part.features)
     gram = own.gram[:count, :count].copy()

@@ -29,7 +29,7 @@ class Earlier:
 
 
 @dataclass(frozen=True, slots=True)
-class People:
+class ListedPeople:
     """The ids that a party brings, and their rows in an earlier alignment, ``NO_ROW`` if new.
 
     An extension also carries over the earlier runs' dummies and canaries, with their rows.
@@ -41,7 +41,7 @@ class People:
     carried_rows: Rows = field(default_factory=lambda: np.empty(0, np.uint32))
 
     @classmethod
-    def of(cls, ids: Sequence[bytes], earlier: "Earlier | None") -> "People":
+    def of(cls, ids: Sequence[bytes], earlier: "Earlier | None") -> "ListedPeople":
         """Return people who are all new unless there was an earlier alignment."""
         if earlier is None:
             return cls(ids, np.full(len(ids), NO_ROW, np.uint32))
@@ -87,14 +87,14 @@ class PartyList:
     The order is random and has nothing to do with that of the party's table.
     """
 
-    people: People
+    people: ListedPeople
     entries: list[bytes]
     order: IntArray
 
     @classmethod
     def of(
         cls,
-        people: People,
+        people: ListedPeople,
         dummies: Iterable[PatternDummies],
         canaries: Iterable[bytes],
         *,

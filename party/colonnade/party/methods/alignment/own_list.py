@@ -14,7 +14,7 @@ from colonnade.methods.alignment.crypto.curve import hash_to_curve, multiply
 from colonnade.methods.alignment.crypto.points import points_from_bytes
 from colonnade.methods.alignment.schedule import Visit
 from colonnade.methods.alignment.spec import AlignmentSpec
-from colonnade.party.methods.alignment.lists import PartyList, People, canary_rows
+from colonnade.party.methods.alignment.lists import ListedPeople, PartyList, canary_rows
 from colonnade.party.methods.alignment.state import PartyState, Secrets
 from colonnade.v1 import alignment_pb2 as pb
 
@@ -23,7 +23,7 @@ class OwnList:
     """The list of one party in one run. All of it follows from the state, so a retry repeats it."""
 
     def __init__(
-        self, spec: AlignmentSpec, place: int, run: bytes, signer: Signer, people: People
+        self, spec: AlignmentSpec, place: int, run: bytes, signer: Signer, people: ListedPeople
     ) -> None:
         self._spec, self._place, self._run = spec, place, run
         self._signer, self._people = signer, people

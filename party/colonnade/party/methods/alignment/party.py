@@ -32,7 +32,7 @@ from colonnade.methods.alignment.crypto.points import check_points, points_from_
 from colonnade.methods.alignment.refusals import CanaryMismatch
 from colonnade.methods.alignment.schedule import FIRST_WAVE, Schedule, Stage, opening_stage
 from colonnade.methods.alignment.spec import NO_ROW, AlignmentSpec
-from colonnade.party.methods.alignment.lists import Earlier, People
+from colonnade.party.methods.alignment.lists import Earlier, ListedPeople
 from colonnade.party.methods.alignment.own_list import OwnList
 from colonnade.party.methods.alignment.state import PartyState, Secrets
 from colonnade.privacy.sampling import NoiseSource
@@ -77,7 +77,7 @@ class AlignmentParty:
         self._spec, self._place, self._signer = spec, spec.place(party), signer
         self._attestor = attestor
         self._others = [at for at in range(spec.n_parties) if at != self._place]
-        self._run, self._people = codec.run_name(spec), People.of(ids, earlier)
+        self._run, self._people = codec.run_name(spec), ListedPeople.of(ids, earlier)
         self._list = OwnList(spec, self._place, self._run, signer, self._people)
         self._people.check(spec, self._place)
         trial = b"colonnade alignment signer v1\0" + self._run

@@ -33,7 +33,7 @@ class Exchange:
         self._store, self._peers, self._jobs, self._out = store, peers, jobs, out
         self.sessions: Mapping[str, OpenSession] = {}
         self._durable: dict[str, int] = {}  # sessions here, as of the last commit
-        self._told: dict[tuple[str, str], int] = {}  # session in which a party heard of a job
+        self._told: dict[tuple[str, str], int] = {}  # session in which a party was sent a job
         out.elsewhere = self._send
 
     def keep(self) -> None:
@@ -150,7 +150,7 @@ class Exchange:
 
     def _refuse(self, party: str, error: ColonnadeError) -> None:
         """Have a party's stream end with an error, as where it is attached to the job's owner."""
-        text = error.told.encode()
+        text = error.for_peers.encode()
         if party in self._out.sessions:
             self._deliver(Letter(party, "", error.code, text))
         elif party in self.sessions:

@@ -46,7 +46,7 @@ class Planned:
         """Return the sum of the round's displacements, or sums of answers about the intercept."""
         spec, counts = self.spec, counted(state, said)
         if state.round > spec.steps:
-            return {"questions": self._heard(state, said), "counts": counts}
+            return {"questions": self._with_answers(state, said), "counts": counts}
         # A late answer leads to the same place as from where it was asked.
         behind = seen[:, : spec.dim].sum(axis=0) - said.clients.size * state.z[: spec.dim]
         moved = np.zeros(spec.dim, np.int64)
@@ -54,7 +54,7 @@ class Planned:
             moved += unpacked(spec, round_, said.only(said.rounds == round_)).sum(axis=0)
         return {"total": state.total + moved + behind, "counts": counts}
 
-    def _heard(self, state: AdmmState, said: ClientAnswers) -> IntArray:
+    def _with_answers(self, state: AdmmState, said: ClientAnswers) -> IntArray:
         questions = state.questions.copy()
         for round_ in np.unique(said.rounds).tolist():
             these = said.only(said.rounds == round_)

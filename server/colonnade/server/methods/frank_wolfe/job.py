@@ -8,7 +8,7 @@ import numpy as np
 
 from colonnade.data.model import LinearModel
 from colonnade.methods.frank_wolfe.codec import FrankWolfeTask, task_to_bytes
-from colonnade.methods.frank_wolfe.solver.steps import FrankWolfe, Iterate
+from colonnade.methods.frank_wolfe.solver.steps import FrankWolfeSolver, Iterate
 from colonnade.methods.frank_wolfe.spec import LABEL, MEANS, SELECT, SHARE, FrankWolfeSpec
 from colonnade.methods.job import Job
 from colonnade.methods.models import linear_model
@@ -24,13 +24,13 @@ class VerticalFrankWolfe:
     job: Job
     job_id: str
     spec: FrankWolfeSpec
-    solver: FrankWolfe
+    solver: FrankWolfeSolver
     costs: Mapping[tuple[str, str], int]  # by party and kind, but for selections
 
     @classmethod
     def of(cls, job: Job, job_id: str, spec: FrankWolfeSpec) -> "VerticalFrankWolfe":
         """Make the steps of ``job``, whose method is ``spec``."""
-        return cls(job, job_id, spec, FrankWolfe.of(spec, job_id), _costs(spec, job_id))
+        return cls(job, job_id, spec, FrankWolfeSolver.of(spec, job_id), _costs(spec, job_id))
 
     def start(self) -> Iterate:
         """Return the state before the opening."""

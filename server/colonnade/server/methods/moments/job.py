@@ -2,13 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-import numpy as np
-
-from colonnade.core.errors import BadInput
 from colonnade.data.model import LinearModel
-from colonnade.linear.solutions import Wanted
 from colonnade.methods.job import Job
 from colonnade.methods.models import linear_model
 from colonnade.methods.moments.codec import task_to_bytes
@@ -21,6 +18,7 @@ from colonnade.server.methods.base import (
     Bodies,
     Findings,
     count_used,
+    model_under,
     whole_states,
 )
 from colonnade.server.store.base import IterateRow
@@ -142,11 +140,4 @@ def solve_again(
     algorithm: VerticalMoments, state: MomentsState, penalty: str, numbers: Mapping[str, float]
 ) -> LinearModel:
     """Return the model under another penalty: a function of releases."""
-    try:
-        wanted = Wanted(penalty, **numbers)
-    except ValueError as error:
-        raise BadInput(str(error)) from None
-    try:
-        return algorithm.model(solved(algorithm.solver, state, wanted))
-    except (ValueError, ArithmeticError, IndexError, np.linalg.LinAlgError):
-        raise BadInput("there is no solution with these numbers; use larger ones") from None
+    return model_under(algorithm, partial(solved, algorithm.solver, state), penalty, numbers)

@@ -6,7 +6,7 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.linear.explained import Shares, party_models
-from colonnade.methods.moments.solver.contribution import told
+from colonnade.methods.moments.solver.contribution import share_values
 from colonnade.methods.moments.solver.scales import Scales
 from colonnade.methods.problem import Loss
 from colonnade.methods.sealed.solver.steps import SealedSolver, SealedState, solved
@@ -35,8 +35,8 @@ def sealed_contribution(solver: SealedSolver, state: SealedState) -> dict[str, A
     rate = min(max((1.0 + mean) / 2.0, 1e-4), 1.0 - 1e-4) if classes else None
     whole = fitted(solve(np.arange(first)))
     return {
-        party: told("alone", shares.of(fitted(models.alone)), rate)
-        | told("without", shares.of(fitted(models.without)), rate)
-        | told("lost", shares.lost(whole, fitted(models.without)), None)
+        party: share_values("alone", shares.of(fitted(models.alone)), rate)
+        | share_values("without", shares.of(fitted(models.without)), rate)
+        | share_values("lost", shares.lost(whole, fitted(models.without)), None)
         for party, models in party_models(first, spans, solve).items()
     }

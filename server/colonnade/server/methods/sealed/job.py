@@ -5,11 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from colonnade.core.errors import BadInput
 from colonnade.data.model import LinearModel
-from colonnade.linear.solutions import Wanted
 from colonnade.methods.job import Job
 from colonnade.methods.models import linear_model
 from colonnade.methods.moments.method import MOMENTS
@@ -21,6 +17,7 @@ from colonnade.server.methods.base import (
     Bodies,
     Findings,
     count_used,
+    model_under,
     whole_states,
 )
 from colonnade.server.methods.sealed.contribution import sealed_contribution
@@ -155,11 +152,4 @@ def solve_sealed(
     algorithm: VerticalSealed, state: SealedState, penalty: str, numbers: Mapping[str, float]
 ) -> LinearModel:
     """Return the model under another penalty: a function of releases."""
-    try:
-        wanted = Wanted(penalty, **numbers)
-    except ValueError as error:
-        raise BadInput(str(error)) from None
-    try:
-        return algorithm.model(solved(algorithm.solver, state, wanted))
-    except (ValueError, ArithmeticError, IndexError, np.linalg.LinAlgError):
-        raise BadInput("there is no solution with these numbers; use larger ones") from None
+    return model_under(algorithm, partial(solved, algorithm.solver, state), penalty, numbers)

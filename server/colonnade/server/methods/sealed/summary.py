@@ -15,7 +15,7 @@ from colonnade.linear.solutions import gram_summary, rounded
 from colonnade.methods.base import Part
 from colonnade.methods.moments.solver.people import people
 from colonnade.methods.sealed.charges import MAX_KEY_BITS, opened_millibits
-from colonnade.methods.sealed.claims import EVERYBODY, PROMISE, promise_of, told
+from colonnade.methods.sealed.claims import EVERYBODY, PROMISE, promise_of, statement_of
 from colonnade.methods.sealed.kinds import OPENINGS, SEALED, parsed
 from colonnade.methods.sealed.solver.calibration import explained
 from colonnade.methods.sealed.solver.estimates import Estimate
@@ -43,7 +43,7 @@ def sealed_section(spec: SealedSpec) -> dict[str, Any]:
                 "party": part.party,
                 "kind": kind,
                 "promise": promise_of(kind),
-                "holds": told(promise_of(kind)),
+                "holds": statement_of(promise_of(kind)),
                 "rho": rho_from_units(spec.cost(part.party, kind)),
             }
             for part in spec.parts
