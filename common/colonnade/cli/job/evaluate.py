@@ -17,7 +17,7 @@ from colonnade.core.errors import BadInput
 from colonnade.methods.evaluation.metrics import expected_error
 from colonnade.methods.holdout import rows_held_out
 from colonnade.methods.job import Job
-from colonnade.privacy.accounting import epsilon_of, rho_from_units
+from colonnade.privacy.accounting import epsilon_of, format_upper_bound, rho_from_units
 
 _NO_RUN = "0" * 64
 
@@ -108,7 +108,8 @@ def _scored(
 
 
 def _told(told: dict[str, object]) -> str:
+    epsilon = format_upper_bound(float(str(told["epsilon"])))
     return (
         f"{told['people']} people were kept out; {told['party']} releases for epsilon "
-        f"{told['epsilon']:.4g}; expected standard error about {told['expected_error']}"
+        f"{epsilon}; expected standard error about {told['expected_error']}"
     )
