@@ -79,7 +79,8 @@ def run(arguments: argparse.Namespace) -> int:
         scored = arguments.run or _scored(client, name, trained, options, arguments)
         asked = client.submit(author(client.show(scored).view.job_id))
         code = follow(client, asked, as_json=arguments.json)
-        print_results(client.report(name), as_json=arguments.json)
+        if not arguments.json:
+            print_results(client.report(name), as_json=False)
         return code
 
 
