@@ -10,9 +10,11 @@ from support.predicting import Tabletop, table_of
 
 from colonnade.client.evaluate_builder import EvaluateOptions, author_evaluation
 from colonnade.client.predict_builder import model_from_releases
+from colonnade.methods.evaluation.spec import EvaluationSpec
 from colonnade.methods.holdout import rows_held_out
-from colonnade.methods.job import Job
+from colonnade.methods.job import Job, job_id
 from colonnade.methods.problem import Solution
+from colonnade.v1 import evaluation_pb2 as pb
 from colonnade.wire.jobspec import job_to_bytes
 
 HOLDOUT = 300
@@ -77,3 +79,36 @@ def test_a_file_that_no_record_vouches_for_is_not(scored: tuple[Tabletop, str]) 
     folder, planted = table.study.predictions(OWNER), "ab" * 32
     shutil.copy(folder.scores_path(run), folder.scores_path(planted))
     assert code(table, evaluation(table, planted)) == "policy_refused"
+
+
+def test_noise_is_averaged_away_only_at_its_full_price(scored: tuple[Tabletop, str]) -> None:
+    # The same scores in other buckets, or under another name, are another release with its own
+    # charge; the same request has the same bytes, and no second draw of noise.
+    table, run = scored
+    ledger, vault = table.study.ledgers[OWNER], table.vaults[OWNER]
+    before, paid, bodies = ledger.state.total, 0, []
+    for buckets in (20, 20, 19):
+        job = evaluation(table, run)
+        assert isinstance(job.method, EvaluationSpec)
+        job = replace(job, method=replace(job.method, buckets=buckets))
+        name, task = job_id(job_to_bytes(job)), pb.EvaluationTask().SerializeToString()
+        assert code(table, job) == ""
+        first, again = (vault.answer(name, 1, task)[0].body for _ in range(2))
+        assert first == again
+        paid += job.max_units(OWNER)
+        bodies.append(first)
+        assert ledger.state.total - before == paid
+    assert bodies[0] != bodies[1]
+
+
+def test_scores_of_chosen_people_alone_are_priced_like_all(scored: tuple[Tabletop, str]) -> None:
+    # A request of one row makes the sums those of one person: the noise is what hides them.
+    table, run = scored
+    one = rows_held_out(N_ROWS, HOLDOUT).tolist()[:1]
+    alone, _ = table.run(table.study.request(one))
+    few, all_ = evaluation(table, alone), evaluation(table, run)
+    assert isinstance(few.method, EvaluationSpec)
+    assert isinstance(all_.method, EvaluationSpec)
+    assert few.method.mechanism == all_.method.mechanism
+    assert few.max_units(OWNER) == all_.max_units(OWNER) > 0
+    assert code(table, few) == ""

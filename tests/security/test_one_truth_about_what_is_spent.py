@@ -33,6 +33,7 @@ from colonnade.privacy.accounting import (
     epsilon_of,
     format_upper_bound,
     rho_of,
+    rounded,
     units_down,
 )
 from colonnade.privacy.simulation import ZeroNoise
@@ -137,10 +138,9 @@ def test_terminal_json_report_page_and_ledger_say_the_same(
             assert re.findall('data-value="(.*?)"', row) == exact
     # A person reads the total first, and both parts of it.
     lines = "\n".join(_lines(result))
-    assert f"joint epsilon {format_upper_bound(told['joint']['epsilon'], 3)} (rho " in lines
+    assert f"joint epsilon {format_upper_bound(told['joint']['epsilon'])} (rho " in lines
     assert (
-        f"epsilon at most {format_upper_bound(told['joint']['epsilon'], 3)} for a person"
-        in page.text
+        f"epsilon at most {format_upper_bound(told['joint']['epsilon'])} for a person" in page.text
     )
     tile = f"{epsilon_up(told['joint']['epsilon'])} at most"
     assert tile in page.text
@@ -148,8 +148,8 @@ def test_terminal_json_report_page_and_ledger_say_the_same(
         assert epsilon_up(each["epsilon"]) in page.text
     for each in (told["joint"], *told["parties"]):
         for part in ("bounds", "job") if share != "0" else ():
-            epsilon, rho = format_upper_bound(each[part]["epsilon"], 3), each[part]["rho"]
-            assert f"{part} epsilon {epsilon} (rho {rho:.4g})" in lines
+            epsilon, rho = format_upper_bound(each[part]["epsilon"]), each[part]["rho"]
+            assert f"{part} epsilon {epsilon} (rho {rounded(rho)})" in lines
     assert told["bounds_note"] == privacy["bounds_note"]
     assert told["bounds_note"] in lines
     assert told["bounds_note"] in page.text
@@ -271,7 +271,7 @@ def test_the_coordinators_report_adds_what_parties_paid_before() -> None:
     most = joint["max"]["units"] + 7 * UNITS
     assert joint["total"]["max"]["units"] == most
     assert joint["total"]["max"]["epsilon"] == epsilon_of(most / RHO_UNIT, privacy["delta"])
-    shown = format_upper_bound(joint["total"]["max"]["epsilon"], 3)
+    shown = format_upper_bound(joint["total"]["max"]["epsilon"])
     assert f"with epsilon at most {shown} for a person" in privacy["statement"]
     assert "to buy bounds" in privacy["statement"]
     assert "bought before the job by a:" in privacy["bounds_note"]

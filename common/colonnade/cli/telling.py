@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from colonnade.cli.align.show import summary_lines
+from colonnade.privacy.accounting import format_upper_bound
 from colonnade.report.text import size
 
 
@@ -27,7 +28,7 @@ def plan_lines(job: str, plan: Mapping[str, Any], epsilon: float, approver: str)
     return [
         f"method {plan['method']}, {plan['rounds']} rounds, planned from public numbers alone",
         f"at most epsilon {epsilon:g} for one person at all three together",
-        f"{told['epsilon']:.2g} of it is for an evaluation; {error}",
+        f"{format_upper_bound(told['epsilon'])} of it is for an evaluation; {error}",
         f"job {job[:12]} waits for the {approver}'s officer; nothing is set aside there",
     ]
 
@@ -35,12 +36,13 @@ def plan_lines(job: str, plan: Mapping[str, Any], epsilon: float, approver: str)
 def fit_lines(report: Mapping[str, Any], label: str) -> list[str]:
     """Describe a finished job: what was spent, what left, what matters."""
     uplink, joint = report["uplink"], report["privacy"]["joint"]
+    spent = format_upper_bound(joint["spent"]["epsilon"])
     # For one standard deviation, as releases tell it; none is told of a level nobody has.
     effects = [each for each in report["per_deviation"]["features"] if each["deviation"]]
     largest = sorted(effects, key=lambda each: -abs(each["coef"]))[:4]
     names = ", ".join(f"{each['name']} ({each['party']})" for each in largest if each["coef"])
     return [
-        f"spent: epsilon {joint['spent']['epsilon']:.3f} for one person at all three",
+        f"spent: epsilon {spent} for one person at all three",
         f"what left: {size(uplink['payload_bytes'])} of noisy integers, as predicted",
         f"largest effects on {label}: {names or 'nothing that stands out of the noise'}",
     ]
@@ -48,9 +50,10 @@ def fit_lines(report: Mapping[str, Any], label: str) -> list[str]:
 
 def evaluation_lines(told: Mapping[str, Any], party: str) -> list[str]:
     """Describe an evaluation that ``party`` released."""
+    epsilon = format_upper_bound(told["epsilon"])
     return [
         f"{told['metric'].upper()} {told['value']:.3f}, standard error {told['error']:.3f}",
-        f"a noisy histogram left the {party}; epsilon {told['epsilon']:.3f} was set aside",
+        f"a noisy histogram left the {party}; epsilon {epsilon} was set aside",
     ]
 
 

@@ -113,13 +113,14 @@ def rounded(value: float, digits: int = 4, *, down: bool = False) -> str:
 
     Examples
     --------
-    >>> rounded(0.55701), rounded(0.55709, down=True)
-    ('0.5571', '0.557')
+    >>> rounded(0.55701), rounded(0.55709, down=True), rounded(0.1)
+    ('0.5571', '0.557', '0.1')
     """
     if not (math.isfinite(value) and value > 0.0):
         return f"{value:g}"
     # A cap is stored a unit below what was asked for; that must not look like a digit less.
-    exact = Decimal(value) * (1 + _SLACK if down else 1)
+    # By its shortest text: 0.1 is a tenth, not what binary makes of it, which would round up.
+    exact = Decimal(repr(value)) * (1 + _SLACK if down else 1)
     step = Decimal(1).scaleb(exact.adjusted() - digits + 1)
     way = ROUND_FLOOR if down else ROUND_CEILING
     return f"{float(exact.quantize(step, rounding=way)):.{digits}g}"

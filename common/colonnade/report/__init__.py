@@ -65,10 +65,13 @@ The report object (``schema.Report`` has its types)::
 
     evaluation           where it was bought: metric, value and standard error on n_rows people kept
                          out of the fit, epsilon it cost, party that released it, calibration:
-                         predicted, observed and error of groups
-    contribution         where it is known, by party: the share that its columns explain alone, that
-                         all others explain without them, and that is lost then, with standard
-                         errors; for classes also alone_auc and without_auc; else None
+                         predicted, observed and error of groups; spent: what all evaluations of the
+                         model cost that party, which is not in the amounts of "privacy"
+    contribution         of moments and sealed jobs, by party: the share that its columns explain
+                         alone, that all others explain without them, and that is lost then, with
+                         standard errors; for classes also alone_auc and without_auc. Where nothing
+                         was bought about what parties have in common, "without" is None unless
+                         there are two parties, and "lost" is absent. None for other methods
 
     prediction           only for predictions, which promise nothing: model (SHA-256), receiver,
                          purpose, parties, middle (parties left out), rows, delivered, promise (in

@@ -8,6 +8,7 @@ import msgspec
 from colonnade.report.schema_parts import MomentsExplained, Value
 from colonnade.report.schema_results import Contribution, Evaluation
 from colonnade.report.text import NORMAL_95, epsilon_up
+from colonnade.report.views.contributors import NOTHING_BETWEEN, nothing_between
 from colonnade.report.views.quality import METRICS, accuracy
 
 _INDENT = " " * 11
@@ -60,9 +61,13 @@ def _accuracy_lines(results: Results) -> Iterator[str]:
 def _party_lines(contribution: Mapping[str, Contribution]) -> Iterator[str]:
     if len(contribution) < 2:
         return
-    yield "  explains share of the label's variance, alone and lost without it (95 %)"
+    unknown = nothing_between(contribution)
+    what = "alone" if unknown else "alone and lost without it"
+    yield f"  explains share of the label's variance, {what} (95 %)"
     for party, each in contribution.items():
         yield f"{_INDENT}{party}: {_shares(each)}"
+    if unknown:
+        yield f"{_INDENT}{NOTHING_BETWEEN}"
 
 
 def _shares(found: Contribution) -> str:

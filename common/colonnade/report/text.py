@@ -5,6 +5,8 @@ import re
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
+from colonnade.privacy.accounting import rounded
+
 NORMAL_95 = 1.959963984540054
 """Standard errors in half a 95 % interval."""
 
@@ -40,21 +42,37 @@ def signed(value: float, digits: int = 3) -> str:
     return f"+{shown}" if value > 0.0 else f"−{shown}"
 
 
-def at_most(value: float, digits: int = 3) -> str:
-    """Return a promised bound in a few digits, rounded up: rounding must not promise more."""
-    exact = Decimal(repr(value))
-    step = Decimal(1).scaleb(exact.adjusted() - digits + 1)
-    return short(float(exact.quantize(step, rounding=ROUND_CEILING)), digits) if value else "0"
+def per_unit(value: float, digits: int = 3) -> str:
+    """Return a signed coefficient in a column's own unit, without exponent.
+
+    Examples
+    --------
+    >>> per_unit(-2.0213e-5), per_unit(1234.5)
+    ('−0.0000202', '+1,234')
+    """
+    if not value or 1e-4 <= abs(value) < _MAX_GROUPED:
+        return signed(value, digits)
+    return f"{'+' if value > 0.0 else '−'}{Decimal(f'{abs(value):.{digits - 1}e}'):,f}"
+
+
+def at_most(value: float) -> str:
+    """Return a promised bound as ledgers show it, rounded up: rounding must not promise more."""
+    return rounded(_told(value))
 
 
 def epsilon_up(value: float) -> str:
-    """Return a cost in epsilon with three places, rounded up."""
-    return f"ε\u00a0{_places(value, 3, up=True)}"
+    """Return a cost in epsilon as ledgers and the command line show it, rounded up."""
+    return f"ε\u00a0{at_most(value)}"
 
 
 def epsilon_down(value: float) -> str:
-    """Return what is left in epsilon with three places, rounded down."""
-    return f"ε\u00a0{_places(value, 3, up=False)}"
+    """Return what is left in epsilon, rounded down."""
+    return f"ε\u00a0{rounded(_told(value), down=True)}"
+
+
+def _told(value: float) -> float:
+    """Return an amount without what floating-point sums add to it: 1.0000000000000002 is 1."""
+    return float(f"{value:.12g}")
 
 
 def percent_up(share: float) -> str:

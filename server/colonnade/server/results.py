@@ -81,17 +81,23 @@ def report_of(engine: Coordinator, store: Store, run: Run) -> Report:
 
 
 def _evaluation(engine: Coordinator, store: Store, run: Run) -> Report | None:
-    """Return what an evaluation released about the job's model: the newest one, or itself."""
+    """Return what an evaluation released about the job's model: the newest one, or itself.
+
+    ``spent`` counts all of them, whatever became of them.
+    """
     if run.job.kind == EVALUATION.kind:
         return _evaluated(run)
+    newest, units = None, 0
     for row in store.jobs():  # newest first
-        if row.state is not State.FINISHED or bytes.fromhex(run.row.job_id) not in row.spec:
+        if bytes.fromhex(run.row.job_id) not in row.spec:
             continue
         other = run_of(engine, store, row)
         spec = other.job.method
         if isinstance(spec, EvaluationSpec) and spec.training == run.row.job_id:
-            return _evaluated(other)
-    return None
+            units += other.spent(spec.part.party)
+            if newest is None and row.state is State.FINISHED:
+                newest = _evaluated(other)
+    return newest and newest | {"spent": _amount(units, run.job.delta)}
 
 
 def _evaluated(run: Run) -> Report | None:

@@ -11,6 +11,7 @@ from colonnade.client import JobView
 from colonnade.core.errors import BadInput
 from colonnade.data.schema import load_schema
 from colonnade.methods.problem import DEFAULT_CORRELATION, Loss
+from colonnade.privacy.accounting import epsilon_of, format_upper_bound
 from colonnade.report.terminal import result_lines, results_of
 from colonnade.simulate.data.from_file import deal_columns, read_table, sites_from
 from colonnade.simulate.data.held_out import Divided, divide, rows_held_out
@@ -239,11 +240,16 @@ def _lines(result: Result) -> Iterator[str]:
     yield f"  {quality['metric']:<8} {scores} ({scored_on(quality)})"
     yield from result_lines(result)
     yield from privacy_lines(privacy)
+    if (spent := (result["evaluation"] or {}).get("spent")) is not None:
+        joint = privacy["joint"]
+        epsilon = format_upper_bound(epsilon_of(joint["rho"] + spent["rho"], joint["delta"]))
+        yield f"           with the evaluation: joint epsilon {epsilon} at most"
     if (found := result.get("alignment")) is not None:
         member = found["membership"]
+        epsilon = format_upper_bound(member["epsilon"])
         yield (
             f"  people   each party has {found['part']:.0%}; {found['kept']} rows; membership "
-            f"epsilon {member['epsilon']:.3g} at delta {member['delta']:.2g} besides"
+            f"epsilon {epsilon} at delta {member['delta']:.2g} besides"
         )
         for each in found["overlap"]:
             if len(each["parties"]) > 1:

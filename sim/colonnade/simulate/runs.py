@@ -11,7 +11,7 @@ from colonnade.cli.run_folder import file_errors, workplace
 from colonnade.client import JobReport
 from colonnade.core.errors import BadInput
 from colonnade.core.text import counted
-from colonnade.privacy.accounting import format_upper_bound
+from colonnade.privacy.accounting import format_upper_bound, rounded
 from colonnade.simulate.data.from_file import FileTable
 from colonnade.simulate.run import Clock
 
@@ -148,14 +148,13 @@ def privacy_lines(privacy: Mapping[str, Any]) -> Iterator[str]:
     """Describe what is promised in all, jointly and at each party, and what of it is for what."""
 
     def told(amount: Mapping[str, float]) -> str:
-        return f"epsilon {format_upper_bound(amount['epsilon'], 3)} (rho {amount['rho']:.4g})"
+        return f"epsilon {format_upper_bound(amount['epsilon'])} (rho {rounded(amount['rho'])})"
 
     joint, parties = privacy["joint"], privacy["parties"]
-    each = ", ".join(f"{one['party']} {format_upper_bound(one['epsilon'], 3)}" for one in parties)
+    each = ", ".join(f"{one['party']} {format_upper_bound(one['epsilon'])}" for one in parties)
     yield f"  privacy  joint {told(joint)} at delta {joint['delta']:g}; {each}"
-    spent = (
-        f"spent epsilon {format_upper_bound(joint['spent_epsilon'], 3)} (rho {joint['spent']:.4g})"
-    )
+    spent = f"spent epsilon {format_upper_bound(joint['spent_epsilon'])}"
+    spent += f" (rho {rounded(joint['spent'])})"
     if joint["bounds"]["rho"]:
         for who, one in (("joint", joint), *((one["party"], one) for one in parties)):
             yield f"           {who}: bounds {told(one['bounds'])} + job {told(one['job'])}"

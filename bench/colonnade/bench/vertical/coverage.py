@@ -125,7 +125,8 @@ def shares_covered(
 ) -> NDArray[np.bool_]:
     """Return which 95 % intervals of parties' shares cover those of the same models.
 
-    ``exact`` are the correlations of the kept features and, last, the label.
+    ``exact`` are the correlations of the kept features and, last, the label. What the releases do
+    not tell is left out.
     """
     gram, target = exact[:-1, :-1], exact[:-1, -1]
     models, told = models_of(solver, state), moments_contribution(solver, state)
@@ -139,6 +140,8 @@ def shares_covered(
             if solver.spec.loss is Loss.LOGISTIC:
                 true = product**2 / max(variance, 1e-12)
             found = told[party]
+            if found[name] is None:
+                continue
             covers.append(abs(found[name] - true) <= NORMAL_95 * found[f"{name}_error"])
     return np.array(covers)
 

@@ -5,6 +5,7 @@ import json
 
 from colonnade.cli.job.connection import add_client_options, follow, open_client, print_results
 from colonnade.client import EvaluateOptions, EvaluationPlan
+from colonnade.privacy.accounting import format_upper_bound
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,12 +42,14 @@ def run(arguments: argparse.Namespace) -> int:
             return 0
         asked = client.evaluate(plan, run=arguments.run)
         code = follow(client, asked, as_json=arguments.json)
-        print_results(client.report(plan.training.view.job_id), as_json=arguments.json)
+        if not arguments.json:
+            print_results(client.report(plan.training.view.job_id), as_json=False)
         return code
 
 
 def _in_words(plan: EvaluationPlan) -> str:
+    epsilon = format_upper_bound(plan.epsilon)
     return (
         f"{plan.people} people were kept out; {plan.party} releases for epsilon "
-        f"{plan.epsilon:.4g}; expected standard error about {plan.expected_error}"
+        f"{epsilon}; expected standard error about {plan.expected_error}"
     )

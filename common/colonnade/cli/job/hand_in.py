@@ -12,6 +12,7 @@ from colonnade.cli.job.connection import follow
 from colonnade.cli.run_folder import file_errors
 from colonnade.cli.text import as_text, names_from
 from colonnade.client import Client, JobPlan
+from colonnade.privacy.accounting import format_upper_bound
 
 
 def add_party_options(parser: argparse.ArgumentParser) -> None:
@@ -62,8 +63,9 @@ def hand_in(
         print(json.dumps(plan.description) if arguments.json else as_text(plan.description))
         return 0
     if not arguments.json and (told := plan.description.get("evaluation")):
+        epsilon = format_upper_bound(told["epsilon"])
         print(
-            f"{told['party']} sets aside epsilon {told['epsilon']:.4g} to evaluate the model on "
+            f"{told['party']} sets aside epsilon {epsilon} to evaluate the model on "
             f"{told['people']} people who are kept out; expected error of its "
             f"{told['metric'].upper()}: about {told['expected_error']:.2g}",
             file=sys.stderr,

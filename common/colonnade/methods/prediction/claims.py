@@ -11,6 +11,10 @@ COLLUSION = (
     "a party's partial score shows to the receiver unless two parties besides the receiver are "
     "honest"
 )
+DECODING = (
+    "coefficients are public and a score is exact to about 54 bits, so whatever masks hide, one "
+    "score can tell every column that has few possible values (yes or no, codes, whole years)"
+)
 
 
 def exposure(n_parties: int) -> str:
@@ -26,7 +30,7 @@ def exposure(n_parties: int) -> str:
 def learned(receiver: str, n_parties: int, middle: Sequence[str]) -> list[tuple[str, str]]:
     """Return who learns what."""
     told = [
-        (receiver, "the score of every asked row, exactly"),
+        (receiver, f"the score of every asked row, exactly; {DECODING}"),
         ("the coordinator", "which row numbers are asked, by which model, for whom; no score"),
         ("the other parties", "the same as the coordinator; no score"),
         ("colluding parties", exposure(n_parties)),

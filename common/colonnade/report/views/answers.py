@@ -15,6 +15,7 @@ from colonnade.report.text import (
 from colonnade.report.views.contributors import idle_parties
 from colonnade.report.views.effects import effects_of, has_intervals
 from colonnade.report.views.fit import fit_answers
+from colonnade.report.views.privacy import with_evaluation
 from colonnade.report.views.quality import accuracy_of
 
 
@@ -114,6 +115,10 @@ def _cost(report: Report) -> Answer | None:
     text = f"promised to {whom}"
     if joint.bought is not None:
         text += f", bounds included ({epsilon_up(joint.bought.epsilon)})"
+    most, whole = joint.promised.max.epsilon, with_evaluation(report)
+    if whole is not None and report.evaluation is not None and report.evaluation.spent is not None:
+        most = whole.max.epsilon
+        text += f", evaluation included ({epsilon_up(report.evaluation.spent.epsilon)})"
     shares = [
         p.promised.spent.units / p.cap.units for p in privacy.parties if p.cap and p.cap.units
     ]
@@ -121,9 +126,9 @@ def _cost(report: Report) -> Answer | None:
         low, high = percent_up(min(shares)), percent_up(max(shares))
         whose = "a client's" if report.over_clients else "each organization's"
         text += f". It took {high if low == high else f'{low} to {high}'} of {whose} budget"
-    if report.evaluation is not None:
+    if report.evaluation is not None and whole is None:
         text += f". The evaluation cost {epsilon_up(report.evaluation.epsilon)} besides"
-    figure = epsilon_up(joint.promised.max.epsilon)
+    figure = epsilon_up(most)
     return Answer(
         "What did it cost in privacy?",
         figure,
@@ -131,7 +136,7 @@ def _cost(report: Report) -> Answer | None:
         f"{text}.",
         "privacy",
         "What ε means, and who paid",
-        joint.promised.max.epsilon,
+        most,
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from colonnade.report.parts import Cell, Column, Row, Table, colour_of
 from colonnade.report.schema import Report
 from colonnade.report.schema_parts import Amount
-from colonnade.report.text import epsilon_up, short
+from colonnade.report.text import at_most, epsilon_up, short
 
 MAX_LINES = 400
 """Rows of a table; the rest is in ``report.json``."""
@@ -30,11 +30,16 @@ def number(value: float | None, digits: int = 4, *, note: str = "") -> Cell:
     return Cell(short(value, digits).replace("-", "−"), value, note=note)
 
 
+def priced(value: float) -> Cell:
+    """Return an amount of privacy, rounded up as everywhere, with its exact value."""
+    return Cell(at_most(value), value)
+
+
 def cost(amount: Amount | None) -> Cell:
     """Return an amount as epsilon, rounded up, with its rho beneath."""
     if amount is None:
         return NONE
-    return Cell(epsilon_up(amount.epsilon), amount.epsilon, note=f"ρ {short(amount.rho, 3)}")
+    return Cell(epsilon_up(amount.epsilon), amount.epsilon, note=f"ρ {at_most(amount.rho)}")
 
 
 def plain_table(

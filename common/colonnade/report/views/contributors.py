@@ -1,5 +1,7 @@
 """Who contributed: what each organization's columns add to the model."""
 
+from collections.abc import Mapping
+
 from colonnade.report.parts import Cell, Column, Note, Row, Section, Table
 from colonnade.report.plots import share_strip
 from colonnade.report.schema import Report
@@ -8,6 +10,16 @@ from colonnade.report.text import NORMAL_95, capital, listed
 from colonnade.report.views.cells import NONE, colours, number, party_cell, plain_table
 from colonnade.report.views.effects import Effect, effects_of, has_intervals
 from colonnade.report.views.quality import accuracy_of
+
+NOTHING_BETWEEN = (
+    "What is lost without one is not known: at this budget and number of rows the job bought"
+    " nothing about what the organizations' columns have in common."
+)
+
+
+def nothing_between(contribution: Mapping[str, Contribution]) -> bool:
+    """Return whether nothing is known of what any two parties' columns have in common."""
+    return len(contribution) > 1 and all(each.lost is None for each in contribution.values())
 
 
 def idle_parties(report: Report) -> list[str]:
@@ -48,6 +60,8 @@ def contributors_section(report: Report) -> Section | None:
             "Share of the differences between people that a model explains, from this job's"
             " releases, at no further cost. Every ± is a 95 % interval."
         )
+        if nothing_between(report.contribution):
+            about += f" {NOTHING_BETWEEN}"
         rows.insert(0, _whole_row(report, effects))
     else:
         columns.append(Column("in the model, of its columns", plot=True))
@@ -129,7 +143,7 @@ def _lost(report: Report, found: Contribution) -> Cell:
         aside = "" if half is None else f"± {half:.0f}"
         return Cell(f"{100 * found.lost:.0f} points", found.lost, aside=aside)
     whole = _whole(report)
-    if whole is None:
+    if whole is None or found.without is None:
         return NONE
     points = whole[0] - found.without
     return Cell(f"{100 * points:.0f} points", points)

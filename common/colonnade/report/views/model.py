@@ -11,7 +11,7 @@ from colonnade.report.plots import (
     zero_ticks,
 )
 from colonnade.report.schema import Model, Report
-from colonnade.report.text import capital, of_all, readable, signed
+from colonnade.report.text import capital, in_words, of_all, per_unit, readable, signed
 from colonnade.report.views.cells import MAX_LINES, NONE, colours, number, party_cell, plain_table
 from colonnade.report.views.effects import (
     Effect,
@@ -73,6 +73,11 @@ def _lead(report: Report, effects: list[Effect]) -> str:
         what = "a coefficient in the model"
         used = sum(bool(each.feature.coef_scaled) for each in effects)
         told = f"{capital(of_all(used, total))} {_have(used)} {what}."
+        if hidden := _n_hidden(report):
+            told += (
+                f" The list shows the {len(clear):,d} whose sizes compare; noise hides how much the"
+                f" values of the other {in_words(hidden)} vary."
+            )
     if report.state != "finished":
         rounds = report.rounds
         told += f" This is the model so far, after {rounds.done} of {rounds.planned} rounds."
@@ -105,10 +110,14 @@ def _scale_words(report: Report) -> str:
     )
 
 
+def _n_hidden(report: Report) -> int:
+    """Return how many columns have a coefficient, but a deviation that noise hides."""
+    effects = effects_of(report)
+    return sum(each.size is None and bool(each.feature.coef_scaled) for each in effects)
+
+
 def _hidden(report: Report) -> str:
-    hidden = sum(
-        each.size is None and bool(each.feature.coef_scaled) for each in effects_of(report)
-    )
+    hidden = _n_hidden(report)
     return f" Noise hides the deviation of {hidden:,d} more." if hidden else ""
 
 
@@ -135,7 +144,7 @@ def _effects_table(report: Report, model: Model, effects: list[Effect]) -> Table
     hidden = (
         f"Show the {unclear:,d} that cannot be told from zero"
         if intervals
-        else f"Show the {unclear:,d} without a coefficient to compare"
+        else _others_shown(report, unclear)
     )
     parties = tuple(report.parties) if apart and len(report.parties) > 1 else ()
     return Table(
@@ -149,6 +158,16 @@ def _effects_table(report: Report, model: Model, effects: list[Effect]) -> Table
         sorted_by=3 if apart else 2,
         more=f"{more:,d} more are in model.json." if more > 0 else "",
     )
+
+
+def _others_shown(report: Report, unclear: int) -> str:
+    """Return what the list shows besides, on request."""
+    hidden = _n_hidden(report)
+    without = f"the {unclear - hidden:,d} without a coefficient"
+    if not hidden:
+        return f"Show {without}"
+    varies = f"the {hidden:,d} whose deviation noise hides"
+    return f"Show {without} and {varies}" if unclear > hidden else f"Show {varies}"
 
 
 def _effect_row(report: Report, effect: Effect, scale: Scale) -> Row:
@@ -175,7 +194,7 @@ def _effect_row(report: Report, effect: Effect, scale: Scale) -> Row:
         if per_deviation(report):
             value = effect.per_deviation
             cells.append(NONE if value is None else Cell(signed(value), value))
-    cells.append(Cell(signed(feature.coef), feature.coef))
+    cells.append(Cell(per_unit(feature.coef), feature.coef))
     return Row(tuple(cells), party=feature.party, clear=effect.clear)
 
 

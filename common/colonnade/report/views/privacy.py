@@ -2,9 +2,11 @@
 
 from colonnade.privacy.accounting import RHO_UNIT, epsilon_of, rho_from_units
 from colonnade.report.parts import Block, Cell, Column, Fold, Mark, Note, Row, Section, Strip, Table
-from colonnade.report.schema import JobSpend, PartySpend, Privacy, Report
+from colonnade.report.schema import JobSpend, PartySpend, Privacy, Report, Spend
 from colonnade.report.schema_parts import Amount, Sealed
+from colonnade.report.schema_results import Evaluation
 from colonnade.report.text import (
+    at_most,
     epsilon_down,
     epsilon_up,
     in_words,
@@ -13,7 +15,15 @@ from colonnade.report.text import (
     percent_up,
     short,
 )
-from colonnade.report.views.cells import NONE, colours, cost, number, party_cell, plain_table
+from colonnade.report.views.cells import (
+    NONE,
+    colours,
+    cost,
+    number,
+    party_cell,
+    plain_table,
+    priced,
+)
 from colonnade.report.views.glossary import kind_words
 
 NOT_TRUE = "Not true of this run, only of the same job with real noise: "
@@ -30,7 +40,8 @@ def privacy_section(report: Report, privacy: Privacy) -> Section:
     )
     if privacy.by_round:
         blocks.append(Fold("Spent in each round", (_round_table(privacy),)))
-    lead = explain(privacy.joint.promised.max.epsilon, privacy.delta, clients=report.over_clients)
+    promised = with_evaluation(report) or privacy.joint.promised
+    lead = explain(promised.max.epsilon, privacy.delta, clients=report.over_clients)
     if report.sealed is not None:
         lead = lead.replace("anyone can learn", "anyone who follows the protocol can learn")
     return Section(
@@ -52,7 +63,37 @@ def explain(epsilon: float, delta: float, *, clients: bool = False) -> str:
 def promise(report: Report, statement: str) -> Note:
     """Return the promise in its box."""
     unless = "" if report.private else NOT_TRUE
-    return Note(f"{unless}{statement}", "The promise", "good" if report.private else "bad")
+    told = f"{unless}{statement}{_evaluation_promise(report)}"
+    return Note(told, "The promise", "good" if report.private else "bad")
+
+
+def with_evaluation(report: Report) -> Spend | None:
+    """Return what one person at all parties may be charged and was, evaluations included.
+
+    None without one, or if the other amounts count it already.
+    """
+    privacy, found = report.privacy, report.evaluation
+    if privacy is None or found is None or found.spent is None:
+        return None
+
+    def amount(units: int) -> Amount:
+        rho = rho_from_units(units)
+        return Amount(units=units, rho=rho, epsilon=epsilon_of(rho, privacy.delta))
+
+    promised, more = privacy.joint.promised, found.spent.units
+    return Spend(max=amount(promised.max.units + more), spent=amount(promised.spent.units + more))
+
+
+def _evaluation_promise(report: Report) -> str:
+    """Return what the promise comes to with the model's evaluations, in one figure."""
+    whole, found = with_evaluation(report), report.evaluation
+    if whole is None or found is None or found.spent is None:
+        return ""
+    return (
+        f" The model was evaluated besides: {found.party} paid epsilon"
+        f" {at_most(found.spent.epsilon)} for it. With that, the epsilon of a person whose row is"
+        f" at every party is at most {at_most(whole.max.epsilon)}, under the same premises."
+    )
 
 
 def _about(report: Report) -> str:
@@ -82,7 +123,10 @@ def _paid_table(report: Report, privacy: Privacy) -> Table:
         joint = privacy.joint
         cells = [Cell(who), Cell(), cost(joint.spent)]
         cells += [cost(joint.bounds), cost(joint.max)] if bought else []
-        rows.append(Row((*cells, cost(joint.promised.max), NONE, NONE), total=True))
+        whole, evaluation = with_evaluation(report), report.evaluation
+        rows.append(Row((*cells, cost(joint.promised.max), NONE, NONE), total=whole is None))
+        if whole is not None and evaluation is not None:
+            rows += _with_evaluation(report, evaluation, whole, bought=bought)
     about = "Grey: spent before this job. Colour: this job. The bar is the whole budget, in ρ."
     label = f" Whose releases depend on the label: {privacy.label.who}."
     if clients:
@@ -116,6 +160,23 @@ def _paid_row(report: Report, party: PartySpend, delta: float, *, bought: bool) 
     return Row(tuple(cells))
 
 
+def _with_evaluation(
+    report: Report, evaluation: Evaluation, whole: Spend, *, bought: bool
+) -> list[Row]:
+    """Return what evaluations of the model cost besides, and the total with them."""
+    empty = [NONE, NONE] if bought else []
+    who = party_cell(report, evaluation.party, aside="for the evaluation")
+    paid = cost(evaluation.spent)
+    total = Cell("one person, evaluation included")
+    return [
+        Row((who, Cell(), paid, *empty, paid, NONE, NONE), total=True),
+        Row(
+            (total, Cell(), cost(whole.spent), *empty, cost(whole.max), NONE, NONE),
+            total=True,
+        ),
+    ]
+
+
 def _budget_strip(report: Report, party: PartySpend) -> Strip | None:
     cap = party.cap
     if cap is None or not cap.units:
@@ -135,8 +196,8 @@ def _kind_table(report: Report, privacy: Privacy) -> Table:
             Cell("bounds", note="range of each column, before the job"),
             party_cell(report, party.party),
             NONE,
-            number(party.bought.epsilon),
-            number(party.bought.rho),
+            priced(party.bought.epsilon),
+            priced(party.bought.rho),
             number(party.bought.units),
         ]
         for party in privacy.parties
@@ -151,8 +212,8 @@ def _kind_table(report: Report, privacy: Privacy) -> Table:
                     Cell(words, note=note),
                     party_cell(report, party.party),
                     number(kind.releases),
-                    number(kind.spent.epsilon),
-                    number(kind.spent.rho),
+                    priced(kind.spent.epsilon),
+                    priced(kind.spent.rho),
                     number(kind.spent.units),
                 ]
             )
@@ -168,7 +229,7 @@ def _sealed_table(report: Report, sealed: Sealed) -> Table:
             party_cell(report, each.party),
             Cell(each.kind),
             Cell(each.holds),
-            number(each.rho),
+            priced(each.rho),
         ]
         for each in sealed.releases
     ]
@@ -198,12 +259,12 @@ def _exact_table(privacy: Privacy, *, clients: bool) -> Table:
         "Exact amounts",
         ("whose data", "amount", "units", "ρ", "ε"),
         [
-            [Cell(who), Cell(what), *(number(v) for v in (found.units, found.rho, found.epsilon))]
+            [Cell(who), Cell(what), number(found.units), priced(found.rho), priced(found.epsilon)]
             for who, what, found in amounts
             if found is not None
         ],
         texts=2,
-        about="One unit is ρ 2⁻⁵⁰. Rounded to four digits here; exact in the downloaded file.",
+        about="One unit is ρ 2⁻⁵⁰. Rounded up to four digits here; exact in the downloaded file.",
     )
 
 
@@ -221,7 +282,7 @@ def _amounts(name: str, spend: JobSpend) -> list[tuple[str, str, Amount | None]]
 
 def _round_table(privacy: Privacy) -> Table:
     lines = [
-        [number(row.round), Cell(party), number(units), number(units / RHO_UNIT)]
+        [number(row.round), Cell(party), number(units), priced(units / RHO_UNIT)]
         for row in privacy.by_round
         for party, units in row.spent.items()
     ]

@@ -37,6 +37,8 @@ TEMPLATE = f"""\
 # NO DIFFERENTIAL PRIVACY: the receiver learns exact scores. With two parties the receiver also
 # learns the other's partial scores; with more,
 # {COLLUSION}.
+# Masks hide parts, not what a score itself tells: coefficients are public and scores exact, so one
+# score can tell every column that has few possible values (yes or no, codes, whole years).
 # [[predict]]
 # coordinator = "spiffe://study/coordinator/hub"
 # The job (its full name) whose own model is applied. Or models by their digests, as refusals and

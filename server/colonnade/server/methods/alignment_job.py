@@ -17,6 +17,7 @@ from colonnade.methods.alignment.method import ALIGNMENT
 from colonnade.methods.alignment.schedule import Schedule
 from colonnade.methods.alignment.spec import AlignmentSpec
 from colonnade.methods.job import Job
+from colonnade.privacy.accounting import format_upper_bound
 from colonnade.privacy.sampling import OsNoise
 from colonnade.server.methods.alignment import Alignment, Bodies
 from colonnade.server.methods.alignment_state import (
@@ -175,7 +176,8 @@ def alignment_findings(
     }
     if job.finished(state):
         section |= {"n_rows": state.n_rows, "kept": state.kept, "overlap": _overlap(job, state)}
-    amount = f"epsilon {float(job.spec.noise.epsilon):.4g}, delta {job.spec.noise.delta:.3g}"
+    epsilon = format_upper_bound(float(job.spec.noise.epsilon))
+    amount = f"epsilon {epsilon}, delta {job.spec.noise.delta:.3g}"
     statement = f"Membership, once a run, at each party: {amount}. {PROMISE}"
     return Findings(
         section=section, statement=statement, body_bytes=lambda row: job.predicted(state, row)

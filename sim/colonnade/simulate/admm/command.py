@@ -12,6 +12,7 @@ from colonnade.core.errors import BadInput
 from colonnade.core.text import counted
 from colonnade.data.schema import load_schema
 from colonnade.methods.problem import Loss
+from colonnade.privacy.accounting import format_upper_bound
 from colonnade.simulate.admm.from_file import people_from
 from colonnade.simulate.admm.job import ClientsJob, run_clients
 from colonnade.simulate.admm.run import TARGET, Dealt, Judged, Population, people
@@ -237,11 +238,11 @@ def _lines(result: Result) -> Iterator[str]:
         score = f"{quality[key]:.3f}, non-private {quality['nonprivate'][key]:.3f}"
         gap = f"; objective {quality['objective_gap']:.2g} above the best" if key == "score" else ""
         yield f"  {name:<8} {score}{gap} ({scored_on(quality)})"
-    most, median = local["max"]["epsilon"], local["median"]["epsilon"]
+    most, median = (format_upper_bound(local[name]["epsilon"]) for name in ("max", "median"))
     delta = f"at delta {privacy['delta']:g}"
     holds = "enforced" if result["aggregate"] != "cohort" else "if named peers follow the protocol"
-    yield f"  privacy  of each client, {holds}: epsilon {most:.3g}, median {median:.3g}, {delta}"
-    model = "-" if central["epsilon"] is None else f"{central['epsilon']:.3g}"
+    yield f"  privacy  of each client, {holds}: epsilon {most}, median {median}, {delta}"
+    model = "-" if central["epsilon"] is None else format_upper_bound(central["epsilon"])
     yield f"           {central['label']}: epsilon {model}; premises in the report"
 
 

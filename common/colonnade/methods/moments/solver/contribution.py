@@ -61,8 +61,13 @@ def models_of(solver: MomentsSolver, state: MomentsState) -> dict[str, PartyMode
 
 
 def moments_contribution(solver: MomentsSolver, state: MomentsState) -> dict[str, Any] | None:
-    """Return each party's contribution as JSON values; None if the releases do not tell."""
-    if not solver.finished(state) or not bought_between(solver):
+    """Return each party's contribution as JSON values; None before the rounds are over.
+
+    Where nothing was bought about what parties have in common, a party's own releases still tell
+    what it explains alone, and of two parties each is all but the other. What more than one party
+    explain together would rest on a guess: it is None.
+    """
+    if not solver.finished(state):
         return None
     classes = solver.spec.loss is Loss.LOGISTIC
     rate = positive_rate(solver, state) if classes else None
@@ -73,10 +78,25 @@ def moments_contribution(solver: MomentsSolver, state: MomentsState) -> dict[str
 
     return {
         party: share_values("alone", shares.of(fitted(models.alone)), rate)
-        | share_values("without", shares.of(fitted(models.without)), rate)
-        | share_values("lost", shares.lost(fitted(coef), fitted(models.without)), None)
+        | _others(solver, shares, fitted(coef), fitted(models.without), rate)
         for party, models in models_of(solver, state).items()
     }
+
+
+def _others(
+    solver: MomentsSolver,
+    shares: Shares,
+    whole: FloatArray,
+    without: FloatArray,
+    rate: float | None,
+) -> dict[str, float | None]:
+    """Return what is told of all parties but one, as far as it is known."""
+    found: dict[str, float | None] = {"without": None}
+    if bought_between(solver) or len(solver.spec.parts) == 2:
+        found = {**share_values("without", shares.of(without), rate)}
+    if bought_between(solver):
+        found |= share_values("lost", shares.lost(whole, without), None)
+    return found
 
 
 def share_values(name: str, found: Explained, rate: float | None) -> dict[str, float]:

@@ -81,6 +81,20 @@ def _fixed(values: FloatArray, limit: int) -> IntArray:
     return np.rint(np.clip(values, -float(limit), float(limit))).astype(np.int64)
 
 
+def _squares(rows: IntArray) -> list[int]:
+    """Return the sum of squares of each row, exactly.
+
+    Examples
+    --------
+    >>> _squares(np.array([[3, 4], [2**40, 2**40]]))
+    [25, 2417851639229258349412352]
+    """
+    most = max(int(rows.max(initial=0)), -int(rows.min(initial=0)))
+    if most**2 * rows.shape[1] < 2**63:
+        return [int(row @ row) for row in rows.astype(np.int64)]
+    return [sum(value * value for value in row) for row in rows.tolist()]
+
+
 @dataclass(frozen=True, slots=True)
 class Clipped:
     """What scaling into a ball leaves of a row of independent normal coordinates."""
@@ -121,7 +135,7 @@ class DecodedSketch:
         """
         z = decoded.astype(np.float64)
         # Squares are summed as integers, so that the sketches do not depend on the machine.
-        squares = [sum(value * value for value in row) for row in decoded.tolist()]
+        squares = _squares(decoded)
         spread = np.array([max(math.sqrt(total / z.shape[1]), 1.0) for total in squares])
         scale = spread * clip * math.sqrt(len(z))
         rows = z / scale[:, None]

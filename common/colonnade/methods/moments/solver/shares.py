@@ -37,16 +37,19 @@ def shares_of(
     """
     found = estimate(spec, locals_, directions, products)
     size = len(found.target)
-    entries, targets = np.zeros((size, size)), np.zeros(size)
+    gram, entries, targets = found.gram, np.zeros((size, size)), np.zeros(size)
+    if not products:  # what parties have in common is a guess, which must not reach their own part
+        gram = np.zeros((size, size))
     for span, local in zip(
         spans_of([len(local.target) for local in locals_]), locals_, strict=True
     ):
+        gram[span, span] = gram[span, span] if products else local.gram
         entries[span, span] = local.gram_error**2
         diagonal = np.arange(span.start, span.stop)
         entries[diagonal, diagonal] = local.diagonal_error**2
         targets[span] = local.target_error**2
     between = unknown(spec, locals_, directions, products) if len(locals_) > 1 else None
-    return Shares(found.gram, found.target, entries, targets, between)
+    return Shares(gram, found.target, entries, targets, between)
 
 
 def unclipped_shares(

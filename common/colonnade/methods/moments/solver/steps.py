@@ -6,6 +6,7 @@ of them: directions and coefficients. Tasks follow from a state by sums in a fix
 the same state gives the same tasks, bit for bit, on any machine.
 """
 
+import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -45,9 +46,12 @@ from colonnade.methods.problem import Labels, Loss
 _MAX_INTERCEPT = 2.0**60
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class MomentsState:
-    """The state before round ``round``; bodies are kept as received."""
+    """The state before round ``round``; bodies are kept as received.
+
+    Two states are equal if they are one object: results are remembered by it (`_calibrated`).
+    """
 
     round: int
     bodies: Mapping[str, Mapping[str, bytes]]  # by party and kind, but for choices
@@ -132,28 +136,9 @@ class MomentsSolver:
 
         So one standard error of products with the label is taken off the covariance.
         """
-        if not state.basis:  # no coefficients yet
-            return discriminant(state.intercept / COEF_UNIT, 0.0, 0.0)
-        scales, found = Scales.of(self.spec, state.bodies), self.estimate(state)
-        x = self.in_deviations(state, scales)
-        scaled, covariance, noise2 = list[FloatArray](), 0.0, 0.0
-        for part, span in zip(self.spec.parts, spans_of([len(each) for each in x]), strict=True):
-            mine = x[len(scaled)]
-            undo = unclipped(self.spec, part, state.bodies, mine, scales.label_mean)
-            covariance += undo.covariance * float(found.target[span] @ mine)
-            error = local_of(self.spec, part, state.bodies).target_error
-            noise2 += (undo.covariance * error) ** 2 * float(mine @ mine)
-            scaled.append(undo.variance**0.5 * mine)
-        concat, whole = np.concatenate(scaled), 1.0 - scales.label_mean**2  # of two classes
-        return discriminant(
-            scales.label_mean,
-            whole * float(concat @ found.gram @ concat),
-            whole * (covariance - noise2**0.5),
-            error=shares_of(self.spec, *self.known(state)).doubt(np.concatenate(x)),
-            scores=self._scores(state, scales, found),
-        )
+        return _calibrated(self, state)
 
-    def _scores(self, state: MomentsState, scales: Scales, found: Estimate) -> FloatArray:
+    def scores(self, state: MomentsState, scales: Scales, found: Estimate) -> FloatArray:
         """Return made-up values of the score, with the shape that releases suggest."""
         kept = {part.party: self.kept(state, part) for part in self.spec.parts}
         known = joined((scales.features[name], kept[name]) for name in kept)
@@ -276,3 +261,28 @@ class MomentsSolver:
         if feature in [taken for taken, _ in state.choices[part.party]]:
             raise BadInput(f"party {part.party!r} chose a feature that it was not asked about")
         return feature, sign
+
+
+@functools.lru_cache(maxsize=4)
+def _calibrated(solver: MomentsSolver, state: MomentsState) -> Calibration:
+    """Return the calibration; coefficients and intercept of one state both need it."""
+    if not state.basis:  # no coefficients yet
+        return discriminant(state.intercept / COEF_UNIT, 0.0, 0.0)
+    scales, found = Scales.of(solver.spec, state.bodies), solver.estimate(state)
+    x = solver.in_deviations(state, scales)
+    scaled, covariance, noise2 = list[FloatArray](), 0.0, 0.0
+    for part, span in zip(solver.spec.parts, spans_of([len(each) for each in x]), strict=True):
+        mine = x[len(scaled)]
+        undo = unclipped(solver.spec, part, state.bodies, mine, scales.label_mean)
+        covariance += undo.covariance * float(found.target[span] @ mine)
+        error = local_of(solver.spec, part, state.bodies).target_error
+        noise2 += (undo.covariance * error) ** 2 * float(mine @ mine)
+        scaled.append(undo.variance**0.5 * mine)
+    concat, whole = np.concatenate(scaled), 1.0 - scales.label_mean**2  # of two classes
+    return discriminant(
+        scales.label_mean,
+        whole * float(concat @ found.gram @ concat),
+        whole * (covariance - noise2**0.5),
+        error=shares_of(solver.spec, *solver.known(state)).doubt(np.concatenate(x)),
+        scores=solver.scores(state, scales, found),
+    )

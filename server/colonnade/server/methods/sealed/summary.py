@@ -21,7 +21,7 @@ from colonnade.methods.sealed.solver.calibration import explained
 from colonnade.methods.sealed.solver.estimates import Estimate
 from colonnade.methods.sealed.solver.steps import SealedSolver, SealedState
 from colonnade.methods.sealed.spec import SealedSpec
-from colonnade.privacy.accounting import epsilon_of, rho_from_units
+from colonnade.privacy.accounting import epsilon_of, format_upper_bound, rho_from_units
 from colonnade.report import state_promise
 
 _LEVEL = 0.95
@@ -81,10 +81,10 @@ def sealed_promise(spec: SealedSpec, delta: float, privacy: Mapping[str, Any]) -
     premise = f"If {names} follow the protocol and are computationally bounded,"
     usual = state_promise(privacy).removeprefix("Whatever all others do together,")
     usual = usual.replace("differentially private", "computationally differentially private", 1)
-    epsilon = epsilon_of(rho_from_units(alone), delta)
+    epsilon = format_upper_bound(epsilon_of(rho_from_units(alone), delta))
     return (
         f"Experimental. {premise}{usual} Whatever all others do, the means and Gram matrices among "
-        f"it have epsilon at most {epsilon:.4g} together (bounds not counted); for products "
+        f"it have epsilon at most {epsilon} together (bounds not counted); for products "
         "between parties there is no such bound"
         f"{_shielded(spec, delta)}."
     )
@@ -92,7 +92,8 @@ def sealed_promise(spec: SealedSpec, delta: float, privacy: Mapping[str, Any]) -
 
 def _shielded(spec: SealedSpec, delta: float) -> str:
     found = {part.party: _shield_rho(spec, part) for part in spec.parts}
-    told = ", ".join(f"{name} {epsilon_of(rho, delta):.4g}" for name, rho in found.items() if rho)
+    epsilons = {name: epsilon_of(rho, delta) for name, rho in found.items() if rho}
+    told = ", ".join(f"{name} {format_upper_bound(each)}" for name, each in epsilons.items())
     return f" but for rows with a shield, of epsilon at most: {told}" if told else ""
 
 
