@@ -22,8 +22,28 @@ MARKED_FOLDERS = {
 }
 
 
+# What takes longest begins, so that no process of ``pytest -n`` is left alone with it at the end.
+LONGEST = (
+    "e2e/",
+    "crash/",
+    "security/test_intervals_cover_what_they_promise.py",
+    "security/test_a_stopped_simulation_leaves_nothing.py",
+    "security/test_answer_times.py",
+    "report/test_report_in_a_browser.py",
+    "bench/test_bench_faults.py",
+    "methods/admm/test_admm_federation.py",
+)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what `make quick` leaves out: whole folders of tests that take long."""
+    """Order by how long it takes; mark whole folders that `make quick` leaves out."""
+
+    def place(item: pytest.Item) -> int:
+        path = item.path.relative_to(Path(__file__).parent).as_posix()
+        found = (at for at, name in enumerate(LONGEST) if path.startswith(name))
+        return next(found, len(LONGEST))
+
+    items.sort(key=place)
     for item in items:
         folder = item.path.relative_to(Path(__file__).parent).parts[0]
         if folder in MARKED_FOLDERS:
@@ -35,7 +55,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Hand out whole files to the processes of ``pytest -n``: their tests share what they made.
 
     The containers' tests go to one process, because they share an engine and images. The order is
-    that of collection, which begins with what takes longest: crashes, then containers.
+    that of collection, which begins with what takes longest.
     """
     from xdist.scheduler import LoadFileScheduling
 

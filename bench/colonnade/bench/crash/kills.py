@@ -87,7 +87,7 @@ def run_kills(
     folder: Path,
     kills: int,
     *,
-    seed: int = 0,
+    seed: int | tuple[int, ...] = 0,
     how: Answer = answer,
     steps: Sequence[object] = STEPS,
     cost: Callable[[int], int] = lambda _: MECHANISM.cost,

@@ -154,6 +154,8 @@ def start_party(files: LedgerFiles, plan: Plan, *, hold: int | None = None) -> t
     status = 1
     try:
         os.close(reading)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)  # what ends the harness ends its child
         if hold is not None:
             os.read(hold, 1)
         status = _serve(files, plan, writing)
