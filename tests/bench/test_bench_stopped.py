@@ -72,7 +72,7 @@ def test_a_run_that_is_stopped_prints_what_it_has_done(
         assert process.stderr is not None
         first = process.stderr.readline()
         process.send_signal(number)
-        said, rest = process.communicate(timeout=120)
+        said, rest = process.communicate(timeout=400)
     assert " in " in first, first + rest  # how many in how many seconds
     assert process.returncode == EXIT_SIGNAL + number, rest
     figures = json.loads(said)  # one document: the figures and the error
