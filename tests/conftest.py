@@ -22,22 +22,32 @@ MARKED_FOLDERS = {
 }
 
 
-# The containers' tests are one long chain; the others fill the time beside it.
-FIRST_FOLDERS = ("e2e", "crash", "bench")
+# What takes longest begins, so that no process of ``pytest -n`` is left alone with it at the end.
+LONGEST = (
+    "e2e/",
+    "crash/",
+    "security/test_intervals_cover_what_they_promise.py",
+    "security/test_a_stopped_simulation_leaves_nothing.py",
+    "security/test_answer_times.py",
+    "report/test_report_in_a_browser.py",
+    "bench/test_bench_faults.py",
+    "methods/admm/test_admm_federation.py",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark whole folders that `make quick` leaves out; begin with what takes longest."""
-    items.sort(key=_rank)
+    """Order by how long it takes; mark whole folders that `make quick` leaves out."""
+
+    def place(item: pytest.Item) -> int:
+        path = item.path.relative_to(Path(__file__).parent).as_posix()
+        found = (at for at, name in enumerate(LONGEST) if path.startswith(name))
+        return next(found, len(LONGEST))
+
+    items.sort(key=place)
     for item in items:
         folder = item.path.relative_to(Path(__file__).parent).parts[0]
         if folder in MARKED_FOLDERS:
             item.add_marker(MARKED_FOLDERS[folder])
-
-
-def _rank(item: pytest.Item) -> int:
-    folder = item.path.relative_to(Path(__file__).parent).parts[0]
-    return FIRST_FOLDERS.index(folder) if folder in FIRST_FOLDERS else len(FIRST_FOLDERS)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -45,7 +55,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Hand out whole files to the processes of ``pytest -n``: their tests share what they made.
 
     The containers' tests go to one process, because they share an engine and images. The order is
-    that of `pytest_collection_modifyitems`, not by numbers of tests.
+    that of collection, which begins with what takes longest.
     """
     from xdist.scheduler import LoadFileScheduling
 

@@ -28,11 +28,12 @@ from colonnade.server.engine.jobs import Jobs
 from colonnade.server.engine.rounds import Run
 
 pytestmark = pytest.mark.slow
-SMALL, LARGE = 180, 9
+# Ten seeds of each method: within ten seeds of one method every planted bug below is found.
+SMALL, LARGE = 90, 9
 
 
-def test_hundreds_of_small_simulated_federations_break_nothing(tmp_path: Path) -> None:
-    # `colonnade bench faults` simulates thousands; ten catch each of the planted bugs below.
+def test_small_simulated_federations_of_every_method_break_nothing(tmp_path: Path) -> None:
+    # `colonnade bench faults` simulates thousands.
     tally = run_faults(tmp_path, range(SMALL), small=True)
     print(tally)
     assert tally.failures == {}

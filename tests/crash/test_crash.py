@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from colonnade.bench.crash.kills import run_kills
 from colonnade.bench.crash.party import MECHANISM, STEPS, VALUE, At, Send
 from colonnade.bench.crash.sealed import cost_of, sealed_answer
 from colonnade.bench.crash.vfs import Sync, Write
+from colonnade.bench.scratch import memory_folder, scratch
 from colonnade.ledger import drafts as drafts_module
 from colonnade.ledger import ledger as ledger_module
 from colonnade.ledger.entries import ReleaseKey
@@ -35,6 +37,16 @@ from colonnade.ledger.writing import journal as journal_module
 from colonnade.privacy.sampling import OsNoise
 
 NOTHING = Counters()
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """Return a folder in memory: what is killed leaves its writes to the system on any disk.
+
+    Power cuts are rebuilt from records, and faults are injected. A disk would only be waited for.
+    """
+    with scratch(memory_folder()) as folder:
+        yield folder
 
 
 def test_hundreds_of_kills_break_nothing(tmp_path: Path) -> None:

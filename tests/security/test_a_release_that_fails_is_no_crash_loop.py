@@ -16,6 +16,7 @@ from support.vaults import ledger_of, vault_of
 from colonnade.bench.crash import party as crash
 from colonnade.bench.crash.counters import read_durable
 from colonnade.bench.crash.party import Send
+from colonnade.bench.crash.process import run_party
 from colonnade.core.arrays import IntArray
 from colonnade.core.errors import LedgerFailed, ReleaseAbandoned
 from colonnade.ledger.create import open_ledger
@@ -153,9 +154,9 @@ def test_killed_at_any_write_it_is_charged_once_and_abandoned_at_the_latest_next
     for step in ("committed", "mirrored"):
         for number in range(1, 6):  # the start's mirror, then charge and entry of two releases
             files = crash.fresh_ledger(tmp_path / f"{step}{number}")
-            _, status = crash.run_party(files, crash.Plan(range(2), answer, (number, step)))
+            _, status = run_party(files, crash.Plan(range(2), answer, (number, step)))
             killed += os.WIFSIGNALED(status)
-            frames, status = crash.run_party(files, crash.Plan(range(2), answer))
+            frames, status = run_party(files, crash.Plan(range(2), answer))
             assert [frame.payload for frame in frames[1:]] == [b"release_abandoned"] * 2
             durable = read_durable(files.database)
             assert durable.charges == {0: [crash.MECHANISM.cost], 1: [crash.MECHANISM.cost]}

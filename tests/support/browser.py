@@ -58,9 +58,7 @@ class Browser:
         self, place: Path | str, *, width: int = 1280, dark: bool = False, media: str = ""
     ) -> None:
         """Show a file or an address in a window of this width."""
-        scheme = "dark" if dark else "light"
-        features = [{"name": "prefers-color-scheme", "value": scheme}]
-        self.call("Emulation.setEmulatedMedia", media=media, features=features)
+        self.colours(dark=dark, media=media)
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -73,6 +71,12 @@ class Browser:
             "Page.navigate", url=place if isinstance(place, str) else place.absolute().as_uri()
         )
         self._wait("Page.loadEventFired")
+
+    def colours(self, *, dark: bool, media: str = "") -> None:
+        """Show the page by day or by night, or as on paper."""
+        scheme = "dark" if dark else "light"
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self.call("Emulation.setEmulatedMedia", media=media, features=features)
 
     def run(self, script: str) -> Any:
         """Return the value of an expression, or of the promise that it is."""

@@ -2,13 +2,10 @@
 
 import argparse
 import json
-import sys
-from collections.abc import Callable
 
-from tqdm import tqdm
-
-from colonnade.bench.crash.run import run_crash
-from colonnade.bench.scratch import add_folder_option, scratch
+from colonnade.bench.crash.run import Campaign, run_crash
+from colonnade.bench.progress import keeping_figures, told
+from colonnade.bench.scratch import add_folder_option, memory_folder, scratch
 from colonnade.core.errors import EXIT_CHECK_FAILED, BadInput
 
 HARM = (
@@ -37,32 +34,21 @@ def run(arguments: argparse.Namespace) -> int:
         raise BadInput("counts and seed cannot be negative")
     if arguments.workers < 1:
         raise BadInput("at least one worker kills")
-    with scratch(arguments.folder) as folder:
-        result = run_crash(
-            folder,
-            kills=arguments.kills,
-            images=arguments.images,
-            corruptions=arguments.corruptions,
-            seed=arguments.seed,
-            progress=_bars,
-            workers=arguments.workers,
-        )
+    campaign = Campaign(
+        kills=arguments.kills,
+        images=arguments.images,
+        corruptions=arguments.corruptions,
+        seed=arguments.seed,
+        workers=arguments.workers,
+    )
+    with keeping_figures() as ending, scratch(arguments.folder or memory_folder()) as folder:
+        run_crash(folder, campaign, told)
+    result = campaign.figures()
     if arguments.json:
-        print(json.dumps(result))
+        print(json.dumps(result | ending.fields))
     else:
         print(" ".join(f"{name}={result[name]}" for name in HARM))
         covered = ("kills", "operations_failed", "syscalls_killed", "images", "corruptions")
         print("after " + ", ".join(f"{name}: {result[name]}" for name in covered))
-    return EXIT_CHECK_FAILED if any(result[name] for name in HARM) else 0
-
-
-def _bars(name: str) -> Callable[[int], None]:
-    """Return a counter that shows on a terminal how far a part has come."""
-    if not sys.stderr.isatty():
-        return lambda _: None
-    bar = tqdm(desc=name, unit="", leave=True)
-
-    def show(done: int) -> None:
-        bar.update(done - bar.n)
-
-    return show
+    found = EXIT_CHECK_FAILED if any(result[name] for name in HARM) else 0
+    return ending.exit_code(found)

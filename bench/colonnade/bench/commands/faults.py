@@ -3,10 +3,10 @@
 import argparse
 import json
 import sys
-
-from tqdm import tqdm
+from contextlib import ExitStack
 
 from colonnade.bench.faults.run import Tally, run_faults
+from colonnade.bench.progress import keeping_figures, stopped_between, told
 from colonnade.bench.scratch import add_folder_option, memory_folder, scratch
 from colonnade.core.errors import EXIT_CHECK_FAILED, BadInput
 
@@ -35,18 +35,24 @@ def run(arguments: argparse.Namespace) -> int:
     if count < 1 or arguments.first < 0 or arguments.workers < 1:
         raise BadInput("at least one seed is simulated, by one worker, and none is negative")
     small = arguments.small or arguments.quick
-    bar = tqdm(total=count, unit="seed", disable=not sys.stderr.isatty())
+    tally, tell = Tally(), told("seeds", count)
 
-    def show(part: Tally) -> None:
-        bar.update(part.seeds)
+    def add(part: Tally) -> None:
+        tally.merge(part)
         for seed, violated in part.failures.items():
             again = f"--first {seed} --seeds 1{' --small' if small else ''}"
             for what in violated:
-                bar.write(f"seed {seed}: {what} (again: {again})", file=sys.stderr)
+                print(f"seed {seed}: {what} (again: {again})", file=sys.stderr, flush=True)
+        tell(tally.seeds)
+        between()
 
-    with bar, scratch(arguments.folder or memory_folder()) as folder:
+    with keeping_figures() as ending, ExitStack() as stack:
+        folder = stack.enter_context(scratch(arguments.folder or memory_folder()))
+        # A simulation in this process takes whatever is raised in it for a fault of the code.
+        alone = arguments.workers == 1
+        between = stack.enter_context(stopped_between()) if alone else lambda: None
         seeds = range(arguments.first, arguments.first + count)
-        tally = run_faults(folder, seeds, small=small, workers=arguments.workers, progress=show)
+        run_faults(folder, seeds, small=small, workers=arguments.workers, progress=add)
     result = {
         name: getattr(tally, name)
         for name in ("seeds", "steps", "violations", "kills", "power_cuts", "restarts")
@@ -54,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     jobs = {"jobs_finished": tally.finished, "jobs_ended": tally.ended}
     if arguments.json:
         found = {"failing_seeds": sorted(tally.failures), "by_method": tally.by_method}
-        print(json.dumps(result | jobs | {"first": arguments.first} | found))
+        print(json.dumps(result | jobs | {"first": arguments.first} | found | ending.fields))
     else:
         print(" ".join(f"{name}={value}" for name, value in (result | jobs).items()))
-    return EXIT_CHECK_FAILED if tally.violations else 0
+    return ending.exit_code(EXIT_CHECK_FAILED if tally.violations else 0)

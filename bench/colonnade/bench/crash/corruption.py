@@ -80,7 +80,7 @@ def run_corruptions(
     folder: Path,
     corruptions: int,
     *,
-    seed: int = 0,
+    seed: int | tuple[int, ...] = 0,
     progress: Callable[[int], None] = lambda _: None,
 ) -> tuple[Counters, int]:
     """Damage ``corruptions`` copies in one place each; return the counters and the refusals.

@@ -24,10 +24,8 @@ from colonnade.bench.crash.party import (
     Plan,
     die,
     fresh_ledger,
-    read_frames,
-    run_party,
-    start_party,
 )
+from colonnade.bench.crash.process import read_frames, run_party, start_party
 from colonnade.bench.crash.vfs import Operation, Sync, Write, hooked_storage
 from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.ledger.storage.sqlite import SqliteStorage

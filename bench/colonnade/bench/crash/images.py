@@ -76,7 +76,7 @@ def run_images(
     folder: Path,
     images: int,
     *,
-    seed: int = 0,
+    seed: int | tuple[int, ...] = 0,
     together: int = 1,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Counters:
@@ -97,7 +97,7 @@ def run_double_images(
     folder: Path,
     images: int,
     *,
-    seed: int = 0,
+    seed: int | tuple[int, ...] = 0,
     together: int = 1,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Counters:

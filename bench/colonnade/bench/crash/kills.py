@@ -1,6 +1,5 @@
 """Kill -9 a party at every step of a release, again and again on the same ledger."""
 
-import os
 import shutil
 import struct
 from collections.abc import Callable, Sequence
@@ -22,8 +21,8 @@ from colonnade.bench.crash.party import (
     Plan,
     answer,
     fresh_ledger,
-    run_party,
 )
+from colonnade.bench.crash.process import run_parties, run_party
 from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.privacy.sampling import OsNoise
 
@@ -83,46 +82,80 @@ class Observer:
         self.counters.stranded += len(set(range(rounds)) - whole)
 
 
+@dataclass(slots=True)
+class _Series:
+    """Kills on one ledger after another."""
+
+    folder: Path
+    how: Answer
+    observer: Observer
+    files: LedgerFiles
+    next_round: int = 0
+
+    def plan(self, steps: Sequence[object], choose: np.random.Generator, together: int) -> Plan:
+        """Choose what comes next, on a new ledger if this one is full."""
+        if self.next_round >= _ROUNDS:
+            self.finish()
+            self.files, self.next_round = fresh_ledger(self.folder / "ledger"), 0
+            self.observer.new_ledger()
+        step = steps[int(choose.integers(len(steps)))]
+        # Answer some rounds that are done, to see replays, and up to two new ones, then die.
+        first = max(0, self.next_round - int(choose.integers(3)))
+        times = int(choose.integers(1, 4))
+        mutate = first if first < self.next_round and choose.integers(4) == 0 else None
+        rounds = range(first, _ROUNDS)
+        return Plan(rounds, self.how, (times, step), mutate, together=together)
+
+    def take(self, frames: list[Frame], *, killed: bool) -> None:
+        """Look at what was sent and what is on the disk."""
+        self.observer.watch(frames)
+        self.observer.inspect(self.files)
+        next_round = max(self.observer.durable.charges, default=-1) + 1
+        self.next_round = next_round if killed else _ROUNDS
+
+    def finish(self) -> None:
+        """Ask for everything once more."""
+        self.observer.finish(self.files, _ROUNDS, self.how)
+
+
 def run_kills(
     folder: Path,
     kills: int,
     *,
-    seed: int = 0,
+    seed: int | tuple[int, ...] = 0,
     how: Answer = answer,
     steps: Sequence[object] = STEPS,
     cost: Callable[[int], int] = lambda _: MECHANISM.cost,
     together: int = 1,
+    parties: int = 8,
     progress: Callable[[int], None] = lambda _: None,
 ) -> tuple[Counters, dict[str, int]]:
-    """Kill a party ``kills`` times; return the counters and how often each step was hit.
+    """Kill ``kills`` parties; return the counters and how often each step was hit.
 
-    ``how`` it answers has these ``steps`` to die at, and each round this ``cost``. With
-    ``together`` above 1 it answers so many rounds at once.
+    ``how`` they answer has these ``steps`` to die at, and each round this ``cost``. With
+    ``together`` above 1 they answer so many rounds at once. A process that is killed is
+    so many ``parties``, each on a ledger of its own and each at a step of its own.
     """
     choose = np.random.default_rng(seed)
     OsNoise().discrete_gaussian(MECHANISM.sigma2, 1)  # compile before forking
-    observer, hits = Observer(folder / "copy", cost), dict[str, int]()
-    done, next_round, files = 0, _ROUNDS, fresh_ledger(folder / "ledger")
+    hits, done = dict[str, int](), 0
+    series = []
+    for place in range(min(parties, kills)):
+        own = folder / str(place)
+        files = fresh_ledger(own / "ledger")
+        series.append(_Series(own, how, Observer(own / "copy", cost), files))
     while done < kills:
-        if next_round >= _ROUNDS:
-            if observer.seen:
-                observer.finish(files, _ROUNDS, how)
-            files, next_round = fresh_ledger(folder / "ledger"), 0
-            observer.new_ledger()
-        step = steps[int(choose.integers(len(steps)))]
-        # Answer some rounds that are done, to see replays, and up to two new ones, then die.
-        first = max(0, next_round - int(choose.integers(3)))
-        times = int(choose.integers(1, 4))
-        mutate = first if first < next_round and choose.integers(4) == 0 else None
-        plan = Plan(range(first, _ROUNDS), how, (times, step), mutate, together=together)
-        frames, status = run_party(files, plan)
-        done += os.WIFSIGNALED(status)
-        hits[str(step)] = hits.get(str(step), 0) + os.WIFSIGNALED(status)
-        observer.watch(frames)
-        observer.inspect(files)
-        next_round = max(observer.durable.charges, default=-1) + 1
-        if not os.WIFSIGNALED(status):
-            next_round = _ROUNDS
+        chosen = series[: kills - done]
+        plans = [each.plan(steps, choose, together) for each in chosen]
+        ended = run_parties([(each.files, plan) for each, plan in zip(chosen, plans, strict=True)])
+        for each, plan, (frames, killed) in zip(chosen, plans, ended, strict=True):
+            step = str(plan.die_at and plan.die_at[1])
+            hits[step] = hits.get(step, 0) + killed
+            done += killed
+            each.take(frames, killed=killed)
         progress(done)
-    observer.finish(files, _ROUNDS, how)
-    return observer.counters, hits
+    total = Counters()
+    for each in series:
+        each.finish()
+        total.add(each.observer.counters)
+    return total, hits

@@ -8,9 +8,8 @@ import os
 import shutil
 import signal
 import struct
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -39,8 +38,9 @@ CAP = units_down(1.0)
 VALUE: IntArray = np.arange(24, dtype=np.int64)
 
 # Frames on the wire: what happened, which round, how long, then the bytes.
-_FRAME = struct.Struct(">cIQ")
+FRAME = struct.Struct(">cIQ")
 BODY, OPENED, MUTATED_OK, REFUSED, FAILED, FIRED = b"B", b"O", b"M", b"R", b"F", b"!"
+ENDED = b"E"  # of several parties in a process: this one was not killed
 
 Send: TypeAlias = Callable[[bytes], None]
 At: TypeAlias = Callable[[object], None]
@@ -133,42 +133,13 @@ def fresh_ledger(folder: Path) -> LedgerFiles:
     return files
 
 
-def run_party(files: LedgerFiles, plan: Plan) -> tuple[list[Frame], int]:
-    """Fork a party, read its wire until it ends, and return the frames and its wait status."""
-    pid, wire = start_party(files, plan)
-    frames = list(read_frames(wire))
-    _, status = os.waitpid(pid, 0)
-    return frames, status
-
-
-def start_party(files: LedgerFiles, plan: Plan, *, hold: int | None = None) -> tuple[int, int]:
-    """Fork a party and return its process id and the reading end of its wire.
-
-    With ``hold`` it waits for a byte on that descriptor before it touches the ledger.
-    """
-    reading, writing = os.pipe()
-    pid = os.fork()
-    if pid:
-        os.close(writing)
-        return pid, reading
-    status = 1
-    try:
-        os.close(reading)
-        if hold is not None:
-            os.read(hold, 1)
-        status = _serve(files, plan, writing)
-    except BaseException as error:  # noqa: BLE001 - a child must never return into the parent's code
-        sys.stderr.write(f"crash harness child: {error!r}\n")
-    finally:
-        os._exit(status)
-
-
 def die(_: object = None) -> None:
     """End this process as a power switch would."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _serve(files: LedgerFiles, plan: Plan, wire: int) -> int:
+def serve(files: LedgerFiles, plan: Plan, wire: int, end: Callable[[], None]) -> int:
+    """Answer what the plan says; `end` is where it dies."""
     left = plan.die_at[0] if plan.die_at else -1
 
     def at(step: object) -> None:
@@ -176,10 +147,10 @@ def _serve(files: LedgerFiles, plan: Plan, wire: int) -> int:
         if plan.die_at and step == plan.die_at[1]:
             left -= 1
             if left == 0:
-                die()
+                end()
 
     def tell(what: bytes, round_: int, payload: bytes) -> None:
-        os.write(wire, _FRAME.pack(what, round_, len(payload)) + payload)
+        os.write(wire, FRAME.pack(what, round_, len(payload)) + payload)
 
     plan.on_fault(lambda: tell(FIRED, 0, b""))
     status = 0
@@ -194,7 +165,7 @@ def _serve(files: LedgerFiles, plan: Plan, wire: int) -> int:
 
     def send(round_: int, body: bytes) -> None:
         at("before send")
-        os.write(wire, _FRAME.pack(BODY, round_, len(body)) + body[: len(body) // 2])
+        os.write(wire, FRAME.pack(BODY, round_, len(body)) + body[: len(body) // 2])
         at("amid send")
         os.write(wire, body[len(body) // 2 :])
         at("after send")
@@ -227,15 +198,6 @@ def _mutate(ledger: Ledger, plan: Plan, tell: Callable[[bytes, int, bytes], None
         tell(REFUSED, round_, b"")
     else:
         tell(MUTATED_OK, round_, b"")
-
-
-def read_frames(wire: int) -> Iterator[Frame]:
-    """Yield what arrives until the other end is gone, then close; a cut frame counts too."""
-    with os.fdopen(wire, "rb") as stream:
-        while len(head := stream.read(_FRAME.size)) == _FRAME.size:
-            what, round_, size = _FRAME.unpack(head)
-            payload = stream.read(size)
-            yield Frame(what, round_, payload, len(payload) == size)
 
 
 STEPS: tuple[object, ...] = (

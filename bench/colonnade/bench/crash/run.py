@@ -1,11 +1,18 @@
-"""All parts of the crash harness, one after the other."""
+"""All parts of the crash harness, one after the other, a few hundred faults at a time.
 
-import functools
+What a few hundred found is added to the figures when they are done, so that a run that is stopped
+has the figures of what it did. Each piece has a seed of its own and files of its own, which it
+removes: disk and memory that a run needs do not grow with what it is asked for.
+"""
+
 import multiprocessing
 import os
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
-from dataclasses import asdict
+import shutil
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 
 from colonnade.bench.crash.corruption import run_corruptions
@@ -21,119 +28,137 @@ from colonnade.bench.crash.party import STEPS
 from colonnade.bench.crash.sealed import cost_of, sealed_answer
 from colonnade.methods.sealed.ring import available
 
-Progress = Callable[[str], Callable[[int], None]]
-ONE, FOUR, SEALED = "kills", "amid", "sealed"
-_TOGETHER = 500  # kills that a process does before it says how many
+Progress = Callable[[str, int | None], Callable[[int], None]]
+Seed = tuple[int, int]
+Found = tuple[Counters, dict[str, int]]  # and, of what was done, how often each kind
+Piece = Callable[[Path, int, Seed], Found]  # in a folder, so many faults, under a seed
+_AT_ONCE = 500  # faults between two sums
 
 
-def run_crash(
-    folder: Path,
-    *,
-    kills: int,
-    images: int,
-    corruptions: int,
-    seed: int,
-    progress: Progress,
-    workers: int = 1,
-) -> dict[str, object]:
-    """Run everything and return counters and what was covered.
+@dataclass
+class Campaign:
+    """What is asked for, and the figures of what is done of it."""
 
-    Kills are divided among ``workers`` processes, each with a ledger of its own.
+    kills: int
+    images: int
+    corruptions: int
+    seed: int
+    workers: int = 1
+    counters: Counters = field(default_factory=Counters)
+    done: dict[str, int] = field(default_factory=dict)
+    steps: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def figures(self) -> dict[str, object]:
+        """Return the counters and what was covered; null is what this machine cannot do.
+
+        In a run that was stopped it is also what was not come to.
+        """
+        done, steps = self.done, self.steps
+        return asdict(self.counters) | {
+            "kills": done.get("kills", 0),
+            "kills_by_step": steps.get("kills", {}),
+            "kills_of_four": done.get("amid", 0),  # releases that went together
+            "kills_sealed": done.get("sealed"),
+            "operations_failed": steps.get("operations", {}),
+            "syscalls_killed": done.get("syscalls"),
+            "syscalls_failed": steps.get("errors"),
+            "images": done.get("images", 0),
+            "double_images": done.get("doubles", 0),
+            "corruptions": done.get("corruptions", 0),
+            "corruptions_refused": steps.get("corruptions", {}).get("refused", 0),
+            "seed": self.seed,
+        }
+
+    def add(self, part: str, count: int, found: Found) -> None:
+        """Add what some faults came to."""
+        self.counters.add(found[0])
+        self.done[part] = self.done.get(part, 0) + count
+        steps = self.steps.setdefault(part, {})
+        for step, hits in found[1].items():
+            steps[step] = steps.get(step, 0) + hits
+
+
+def run_crash(folder: Path, campaign: Campaign, progress: Progress) -> None:
+    """Run everything, adding to the campaign's figures.
+
+    Kills, power cuts and corruptions are divided among processes, each with a ledger of its own.
     """
-    counters, covered = Counters(), dict[str, object]()
-    kill = functools.partial(_kill_many, folder, seed=seed, workers=workers)
-    broken, steps = kill(ONE, kills, progress=progress(f"{kills} kills"))
-    counters.add(broken)
-    covered |= {"kills": kills, "kills_by_step": steps}
-    amid = kills // 4
-    counters.add(kill(FOUR, amid, progress=progress(f"{amid} kills of four"))[0])
-    covered["kills_of_four"] = amid  # releases that went together
-    sealing = kills // 4
+    quarter = campaign.kills // 4
+    parts: list[tuple[str, str, int, Piece]] = [
+        ("kills", "kills", campaign.kills, _kills),
+        ("amid", "kills of four", quarter, partial(_kills, together=4)),
+        ("images", "power cuts", campaign.images, _images),
+        ("doubles", "power cuts after a kill", campaign.images // 4, _doubles),
+        ("corruptions", "corruptions", campaign.corruptions, _corruptions),
+    ]
     if available():
-        told = progress(f"{sealing} kills of a party that seals, replies and opens")
-        counters.add(kill(SEALED, sealing, progress=told)[0])
-    covered["kills_sealed"] = sealing if available() else None
-    broken, points = run_operation_faults(folder / "faults", progress=progress("failed writes"))
-    counters.add(broken)
-    covered["operations_failed"] = points
-    traced = run_syscall_kills(folder / "syscalls", progress=progress("killed system calls"))
-    if traced is not None:
-        counters.add(traced[0])
-    covered["syscalls_killed"] = traced[1] if traced else None
-    failed = run_syscall_errors(folder / "errors", progress=progress("failed system calls"))
-    if failed is not None:
-        counters.add(failed[0])
-    covered["syscalls_failed"] = failed[1] if failed else None
-    counters.add(
-        run_images(folder / "images", images, seed=seed, progress=progress(f"{images} power cuts"))
-    )
-    doubles = images // 4
-    counters.add(
-        run_double_images(
-            folder / "doubles", doubles, seed=seed, progress=progress(f"{doubles} after a kill")
-        )
-    )
-    covered |= {"images": images, "double_images": doubles}
-    broken, refused = run_corruptions(
-        folder / "corruptions",
-        corruptions,
-        seed=seed,
-        progress=progress(f"{corruptions} corruptions"),
-    )
-    counters.add(broken)
-    covered |= {"corruptions": corruptions, "corruptions_refused": refused, "seed": seed}
-    return asdict(counters) | covered
+        parts.insert(2, ("sealed", "kills of a party that seals", quarter, _sealed_kills))
+    with _processes(campaign.workers) as each:
+        for part, name, count, piece in parts:
+            tell, orders = progress(name, count), _orders(folder / part, count, campaign.seed)
+            campaign.add(part, 0, (Counters(), {}))  # it was come to
+            for size, found in each(partial(_done, piece), orders):
+                campaign.add(part, size, found)
+                tell(campaign.done[part])
+    failed = run_operation_faults(folder / "faults", progress=progress("failed writes", None))
+    campaign.add("operations", sum(failed[1].values()), failed)
+    if traced := run_syscall_kills(folder / "syscalls", progress=progress("killed calls", None)):
+        campaign.add("syscalls", traced[1], (traced[0], {}))
+    if errors := run_syscall_errors(folder / "errors", progress=progress("failed calls", None)):
+        campaign.add("errors", sum(errors[1].values()), errors)
 
 
-def _kill_many(
-    folder: Path,
-    part: str,
-    kills: int,
-    *,
-    seed: int,
-    workers: int,
-    progress: Callable[[int], None],
-) -> tuple[Counters, dict[str, int]]:
-    """Kill in this process, or in several, a few hundred at a time under seeds of their own."""
+Order = tuple[Path, int, Seed]
+Each = Callable[[Callable[[Order], tuple[int, Found]], list[Order]], Iterable[tuple[int, Found]]]
+
+
+@contextmanager
+def _processes(workers: int) -> Iterator[Each]:
+    """Yield what does pieces: this process, or several."""
     if workers == 1:
-        return _killed(folder / part, part, kills, seed, progress=progress)
-    sizes = [min(_TOGETHER, kills - at) for at in range(0, kills, _TOGETHER)]
-    orders = [(folder / part, part, size, seed + place) for place, size in enumerate(sizes)]
-    total, steps, done = Counters(), dict[str, int](), 0
+        yield map
+        return
     with ExitStack() as stack:
-        pool = stack.enter_context(multiprocessing.get_context("spawn").Pool(workers))
-        found: Iterable[tuple[Counters, dict[str, int]]] = pool.imap_unordered(_ordered, orders)
-        for size, (broken, hits) in zip(sizes, found, strict=True):
-            total.add(broken)
-            steps |= {step: steps.get(step, 0) + count for step, count in hits.items()}
-            done += size
-            progress(done)
-    return total, steps
+        context = multiprocessing.get_context("spawn")
+        yield stack.enter_context(context.Pool(workers, _begin)).imap_unordered
 
 
-def _ordered(order: tuple[Path, str, int, int]) -> tuple[Counters, dict[str, int]]:
-    folder, part, kills, seed = order
-    return _killed(folder / str(os.getpid()), part, kills, seed)
+def _begin() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the first process ends the others
 
 
-def _killed(
-    folder: Path,
-    part: str,
-    kills: int,
-    seed: int,
-    *,
-    progress: Callable[[int], None] = lambda _: None,
-) -> tuple[Counters, dict[str, int]]:
-    """Kill a party that answers one by one, four at once, or under encryption."""
-    if part != SEALED:
-        together = 4 if part == FOUR else 1
-        return run_kills(folder, kills, seed=seed, together=together, progress=progress)
-    return run_kills(
-        folder,
-        kills,
-        seed=seed,
-        how=sealed_answer(folder / "keys"),
-        steps=(*STEPS, "key written"),
-        cost=cost_of,
-        progress=progress,
-    )
+def _orders(folder: Path, count: int, seed: int) -> list[Order]:
+    sizes = [min(_AT_ONCE, count - at) for at in range(0, count, _AT_ONCE)]
+    return [(folder, size, (seed, place)) for place, size in enumerate(sizes)]
+
+
+def _done(piece: Piece, order: Order) -> tuple[int, Found]:
+    folder, count, seed = order
+    own = folder / str(os.getpid())
+    try:
+        return count, piece(own, count, seed)
+    finally:
+        shutil.rmtree(own, ignore_errors=True)
+
+
+def _kills(folder: Path, count: int, seed: Seed, *, together: int = 1) -> Found:
+    return run_kills(folder, count, seed=seed, together=together)
+
+
+def _sealed_kills(folder: Path, count: int, seed: Seed) -> Found:
+    how, steps = sealed_answer(folder / "keys"), (*STEPS, "key written")
+    # One party a process: threads would share the encryption's library and its keys.
+    return run_kills(folder, count, seed=seed, how=how, steps=steps, cost=cost_of, parties=1)
+
+
+def _images(folder: Path, count: int, seed: Seed) -> Found:
+    return run_images(folder, count, seed=seed), {}
+
+
+def _doubles(folder: Path, count: int, seed: Seed) -> Found:
+    return run_double_images(folder, count, seed=seed), {}
+
+
+def _corruptions(folder: Path, count: int, seed: Seed) -> Found:
+    counters, refused = run_corruptions(folder, count, seed=seed)
+    return counters, {"refused": refused}

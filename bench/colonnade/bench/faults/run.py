@@ -4,6 +4,7 @@ import functools
 import logging
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -167,7 +168,7 @@ def run_faults(
 
     ``progress`` is told of every few seeds as they are done.
     """
-    size = max(1, min(_TOGETHER, len(seeds) // (4 * workers)))
+    size = 1 if workers == 1 else max(1, min(_TOGETHER, len(seeds) // (4 * workers)))
     pieces = [seeds[at : at + size] for at in range(0, len(seeds), size)]
     tally, work = Tally(), functools.partial(_simulate, method, small)
     with ExitStack() as stack:
@@ -177,7 +178,7 @@ def run_faults(
             parts: Iterable[Tally] = map(work, pieces)
         else:
             spawned = multiprocessing.get_context("spawn")
-            pool = stack.enter_context(spawned.Pool(workers, _begin, (folder,)))
+            pool = stack.enter_context(spawned.Pool(workers, _begin_beside, (folder,)))
             parts = pool.imap_unordered(work, pieces)
         for part in parts:
             tally.merge(part)
@@ -190,6 +191,11 @@ _running: list[Campaign] = []  # of this process
 
 def _begin(folder: Path) -> None:
     _running.append(Campaign(folder / f"process {os.getpid()}"))
+
+
+def _begin_beside(folder: Path) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the first process ends the others
+    _begin(folder)
 
 
 def _end() -> None:

@@ -4,7 +4,8 @@
 
 Everything that comes out must be an answer to a call that was made, a refusal or the end of the
 connection: another exception, an answer without its call, or more than a frame held in memory is
-counted as a violation. One line of JSON; exit code 1 if there was any.
+counted as a violation. One line of JSON, also if a signal stops the run; exit code 1 if there was
+any violation.
 """
 
 import argparse
@@ -18,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from colonnade.bench.progress import keeping_figures, stopped_between, told
+from colonnade.cli.stopping import stoppable
 from colonnade.core.errors import ColonnadeError
 from colonnade.party.frames import MAX_FRAME_BYTES, READ_BYTES, BrokenLink, Frames, to_frame
 from colonnade.party.vault.link import Link, answered, error_of
@@ -25,6 +28,7 @@ from colonnade.v1 import federation_pb2 as pb
 from colonnade.v1 import release_pb2, vault_pb2
 
 Deliver = Callable[[pb.AttachResponse], None]
+_AT_ONCE = 6400  # frames between two looks at the clock
 _BATCH = 64  # random numbers are drawn many at once
 
 
@@ -95,12 +99,21 @@ class Attack:
         self._asked = 0
 
     async def run(self, frames: int) -> Counts:
-        """Send so many frames."""
-        while self.counts.frames < frames:
-            self._send(min(_BATCH, frames - self.counts.frames))
-            await asyncio.sleep(0)  # ended links are let go
-        await self._link.close()
+        """Send so many frames, and no more."""
+        await self.send(frames)
+        await self.close()
         return self.counts
+
+    async def send(self, frames: int) -> None:
+        """Send so many frames more."""
+        until = self.counts.frames + frames
+        while self.counts.frames < until:
+            self._send(min(_BATCH, until - self.counts.frames))
+            await asyncio.sleep(0)  # ended links are let go
+
+    async def close(self) -> None:
+        """End the last link."""
+        await self._link.close()
 
     def _send(self, count: int) -> None:
         dice = self._draw.integers(0, 1 << 30, (count, 6)).tolist()
@@ -178,12 +191,22 @@ def main() -> int:
     arguments = parser.parse_args()
     began = time.monotonic()
 
-    async def run() -> Counts:
-        return await Attack(arguments.seed).run(arguments.frames)
+    async def run() -> None:
+        attack, tell = Attack(arguments.seed), told("frames", arguments.frames)
+        parts.append(attack.counts)
+        while attack.counts.frames < arguments.frames:
+            await attack.send(min(_AT_ONCE, arguments.frames - attack.counts.frames))
+            tell(attack.counts.frames)
+            between()
+        await attack.close()
 
-    counts = asyncio.run(run())
-    print(json.dumps({**asdict(counts), "seconds": round(time.monotonic() - began, 1)}))
-    return 1 if counts.violations else 0
+    parts: list[Counts] = []
+    with stoppable(), keeping_figures() as ending, stopped_between() as between:
+        asyncio.run(run())
+    counts = parts[0] if parts else Counts()
+    seconds = round(time.monotonic() - began, 1)
+    print(json.dumps({**asdict(counts), "seconds": seconds, **ending.fields}))
+    return ending.exit_code(1 if counts.violations else 0)
 
 
 if __name__ == "__main__":
