@@ -362,6 +362,12 @@ def test_columns_that_the_list_leaves_out_are_counted_beside_it() -> None:
     assert page.says("the 2 whose deviation noise hides")
 
 
+def test_the_area_of_a_partys_columns_has_its_error() -> None:
+    found = {"alone": 0.34, "without": 0.5, "alone_auc": 0.7, "alone_auc_error": 0.05}
+    contribution = dict.fromkeys(("hospital", "laboratory", "insurer"), found)
+    assert Page(to_html(make_report(contribution=contribution))).says("0.700 ± 0.10")
+
+
 def test_what_nobody_knows_between_parties_is_said_and_not_guessed() -> None:
     alone = {"alone": 0.34, "alone_error": 0.046, "without": None}
     report = make_report(contribution=dict.fromkeys(("hospital", "laboratory", "insurer"), alone))

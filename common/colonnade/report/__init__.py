@@ -187,8 +187,8 @@ def state_promise(privacy: Mapping[str, Any], unit: Unit = Unit.RECORD) -> str:
     )
     if joint.bought is not None:
         told += (
-            f" Of the joint rho, {short(joint.bought.rho)} paid for bounds and"
-            f" {short(joint.max.rho)} is the job's maximum."
+            f" Of the joint rho, {at_most(joint.bought.rho)} paid for bounds and"
+            f" {at_most(joint.max.rho)} is the job's maximum."
         )
     return told
 

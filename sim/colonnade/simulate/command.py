@@ -243,7 +243,7 @@ def _lines(result: Result) -> Iterator[str]:
     if (spent := (result["evaluation"] or {}).get("spent")) is not None:
         joint = privacy["joint"]
         epsilon = format_upper_bound(epsilon_of(joint["rho"] + spent["rho"], joint["delta"]))
-        yield f"           with the evaluation: joint epsilon {epsilon} at most"
+        yield f"  in all   joint epsilon {epsilon} at most, with the evaluation"
     if (found := result.get("alignment")) is not None:
         member = found["membership"]
         epsilon = format_upper_bound(member["epsilon"])

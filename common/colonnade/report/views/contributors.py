@@ -153,7 +153,10 @@ def _shares(report: Report, party: str, found: Contribution) -> list[Cell]:
     error = None if found.alone_error is None else NORMAL_95 * found.alone_error
     aside = "" if error is None else f"± {100 * error:.0f}"
     label = f"{party} alone: {100 * found.alone:.0f} percent"
-    ranks = [number(found.alone_auc, 3), number(found.without_auc, 3)] if _ranks(report) else []
+    ranks = []
+    if _ranks(report):
+        ranks.append(_auc(found.alone_auc, found.alone_auc_error))
+        ranks.append(_auc(found.without_auc, found.without_auc_error))
     return [
         Cell(strip=share_strip(found.alone, error, colour=colours(report)[party], label=label)),
         Cell(f"{100 * found.alone:.0f} %", found.alone, aside=aside),
@@ -162,10 +165,18 @@ def _shares(report: Report, party: str, found: Contribution) -> list[Cell]:
     ]
 
 
+def _auc(value: float | None, error: float | None) -> Cell:
+    if value is None:
+        return NONE
+    aside = "" if error is None else f"± {NORMAL_95 * error:.2f}"
+    return Cell(f"{value:.3f}", value, aside=aside)
+
+
 def _whole_row(report: Report, effects: list[Effect]) -> Row:
     whole, ranks = _whole(report), [NONE] * (2 if _ranks(report) else 0)
     if ranks and report.moments and report.moments.explained:
-        ranks[0] = number(report.moments.explained.auc, 3)
+        whole_auc = report.moments.explained
+        ranks[0] = _auc(whole_auc.auc, whole_auc.auc_error)
     counts = _counts(report, effects)
     if whole is None:
         return Row((Cell("all together"), NONE, NONE, NONE, *ranks, *counts))
