@@ -1,6 +1,5 @@
 """Very many names in little memory: a text object takes some fifty bytes beside its letters."""
 
-import itertools
 from array import array
 from collections.abc import Iterable, Sequence
 from typing import overload
@@ -14,9 +13,11 @@ class PackedNames(Sequence[str]):
     __slots__ = ("_ends", "_hash", "_text")
 
     def __init__(self, names: Iterable[str]) -> None:
-        parts = [name.encode() for name in names]
-        self._text = b"".join(parts)
-        self._ends = array("Q", itertools.accumulate(map(len, parts), initial=0))
+        text, ends = bytearray(), array("Q", [0])
+        for name in names:
+            text += name.encode()
+            ends.append(len(text))
+        self._text, self._ends = bytes(text), ends
         self._hash = hash((self._text, self._ends.tobytes()))
 
     def __len__(self) -> int:
@@ -49,7 +50,10 @@ class HexNames(Sequence[str]):
     __slots__ = ("_keys",)
 
     def __init__(self, keys: Iterable[bytes]) -> None:
-        self._keys = b"".join(keys)
+        held = bytearray()
+        for key in keys:
+            held += key
+        self._keys = bytes(held)
         if len(self._keys) % _WIDTH:
             raise ValueError("a name has sixteen bytes")
 

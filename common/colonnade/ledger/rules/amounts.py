@@ -250,6 +250,15 @@ class Admissions(Mapping[tuple[str, str], int]):
         return {account for held in self._by_job.values() for account in held}
 
 
+def distinct(accounts: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Yield the place of each account in a list, of one that stands there twice the first."""
+    seen = Amounts(ClientNames())
+    for place, account in enumerate(accounts):
+        if account not in seen:
+            seen[account] = 0
+            yield place, account
+
+
 def _key(name: str) -> bytes | None:
     """Return the bytes of a client's account name; None of any other name."""
     if len(name) != _HEX:
