@@ -16,7 +16,7 @@ from colonnade.core.fixedpoint import (
     grid_dtype,
     quantise,
 )
-from colonnade.data.requantise import requantise
+from colonnade.data.requantise import quantise_both, requantise
 
 LARGEST = 1e120
 no_deadline = settings(deadline=None)  # a busy machine is no failure
@@ -161,6 +161,22 @@ def test_values_given_are_left_unchanged() -> None:
     values = np.array([0.3, 7.0])
     quantise(values, Bounds(0.0, 1.0), grid=GRID)
     assert values.tolist() == [0.3, 7.0]
+
+
+@no_deadline
+@given(arrays(np.float64, st.integers(0, 40), elements=st.floats()), any_bounds(), st.data())
+def test_one_pass_over_both_grids_is_quantising_on_each(
+    values: FloatArray, bounds: Bounds, data: st.DataObject
+) -> None:
+    fill = data.draw(st.floats(bounds.low, bounds.high))
+    both, missing = quantise_both(values, bounds, fill=fill), np.isnan(values)
+    filled = np.where(missing, fill, values)
+    assert np.array_equal(both.coarse, quantise(filled, bounds, grid=GRID))
+    assert np.array_equal(both.fine, quantise(filled, bounds, grid=FINE_GRID))
+    assert both.missing == missing.sum()
+    assert both.clipped == ((values < bounds.low) | (values > bounds.high)).sum()
+    with pytest.raises(ValueError, match="missing"):
+        quantise_both(values, bounds, fill=math.nan)
 
 
 @no_deadline

@@ -128,6 +128,7 @@ def test_blocks_pieces_and_sorting_on_disk_change_no_byte(
     monkeypatch.setattr(staged, "_GATHER_ROWS", 100)
     monkeypatch.setattr(staged, "_BLOCK_VALUES", 1)
     monkeypatch.setattr(quantising, "_PIECE_ROWS", 333)
+    monkeypatch.setattr(quantising, "_MANY_VALUES", 1)
     found, again = make("parts")
     assert found == whole
     assert again.content_digest == summary.content_digest

@@ -118,7 +118,7 @@ class ClientSide(Side):
         if self.clients == 1:
             return WholeTable(ROWS)
         names = tuple(f"{self.name} {number}" for number in range(self.clients))
-        return Clients(names, (ROWS,) * self.clients)
+        return Clients.of(names, (ROWS,) * self.clients)
 
     @property
     def accounts(self) -> Sequence[str]:

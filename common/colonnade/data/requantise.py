@@ -1,8 +1,11 @@
-"""Quantise the fine copy of a column again, under the bounds of a job."""
+"""Quantise numbers on both grids at once, and the fine copy again under the bounds of a job."""
+
+import math
+from typing import NamedTuple
 
 import numpy as np
 
-from colonnade.core.arrays import Int16Array, Int32Array
+from colonnade.core.arrays import FloatArray, Int16Array, Int32Array
 from colonnade.core.fixedpoint import FINE_GRID, GRID, Bounds
 from colonnade.core.jit import njit
 
@@ -21,6 +24,50 @@ def requantise(fine: Int32Array, *, declared: Bounds, tight: Bounds) -> Int16Arr
     low, high = (min(max(end, tight.low), tight.high) for end in (declared.low, declared.high))
     _requantise(fine, step, declared.middle, low, high, tight.middle, scale, out)
     return out
+
+
+class Both(NamedTuple):
+    """Values on both grids, and how many were missing and out of bounds."""
+
+    coarse: Int16Array
+    fine: Int32Array
+    missing: int
+    clipped: int
+
+
+def quantise_both(values: FloatArray, bounds: Bounds, *, fill: float) -> Both:
+    """Do as `core.fixedpoint.quantise` on both grids, in one pass; NaN becomes ``fill``."""
+    if math.isnan(fill):
+        raise ValueError("replace missing values before quantising")
+    coarse, fine = np.empty(values.size, np.int16), np.empty(values.size, np.int32)
+    low, high, middle, half_width = bounds.low, bounds.high, bounds.middle, bounds.half_width
+    return Both(coarse, fine, *_quantise(values, fill, low, high, middle, half_width, coarse, fine))
+
+
+@njit
+def _quantise(
+    values: FloatArray,
+    fill: float,
+    low: float,
+    high: float,
+    middle: float,
+    half_width: float,
+    coarse: Int16Array,
+    fine: Int32Array,
+) -> tuple[int, int]:
+    missing, clipped = 0, 0
+    for i in range(values.size):
+        value = values[i]
+        is_missing = value != value  # NaN alone
+        missing += is_missing
+        clipped += (value < low) | (value > high)
+        value = fill if is_missing else value
+        # A division that checks for zero would be done one value at a time.
+        value = np.true_divide(min(max(value, low), high) - middle, half_width)
+        value = min(max(value, -1.0), 1.0)
+        coarse[i] = np.int16(np.rint(value * float(GRID)))
+        fine[i] = np.int32(np.rint(value * float(FINE_GRID)))
+    return missing, clipped
 
 
 @njit

@@ -164,6 +164,11 @@ class TableWriter:
         self._temporary.unlink(missing_ok=True)  # first: closing flushes, and may fail again
         self._file.close()
 
+    @property
+    def n_rows(self) -> int:
+        """Number of rows that each column has."""
+        return self._header.n_rows
+
     def append(self, values: AnyArray) -> None:
         """Write the next column."""
         dtype = grid_dtype(self._header.grid)

@@ -15,13 +15,15 @@ A clock that is wrong moves spending to another month; the table's cap does not 
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from colonnade.core.errors import BudgetExceeded
 from colonnade.ledger.entries import CapSet, canonical
+from colonnade.ledger.rules.amounts import Amounts, ClientNames
 from colonnade.privacy.accounting import Budget, format_units
 from colonnade.privacy.membership import MEMBERSHIP
 from colonnade.privacy.ring_noise import HOSTILE
@@ -33,6 +35,7 @@ SCOPES = (OPERATOR, PURPOSE, MONTH)
 MONTHS = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
 
 Place = tuple[str, str]  # a scope and the operator, purpose or month
+_NOTHING: Mapping[str, int] = types.MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +58,11 @@ class ScopedBudget:
 class ScopedCaps:
     """The caps by scope, and what was spent and set aside under each, by account."""
 
+    accounts: ClientNames = field(default_factory=ClientNames)
     caps: dict[Place, int] = field(default_factory=dict)
     places: dict[str, tuple[Place, ...]] = field(default_factory=dict)  # of a job
-    spent: dict[Place, dict[str, int]] = field(default_factory=dict)
-    reserved: dict[Place, dict[str, int]] = field(default_factory=dict)
+    spent: dict[Place, Amounts] = field(default_factory=dict)
+    reserved: dict[Place, Amounts] = field(default_factory=dict)
     floors: dict[Place, int] = field(default_factory=dict)  # adopted after a recovery, by everybody
 
     def cap(self, place: Place) -> int | None:
@@ -124,6 +128,17 @@ class ScopedCaps:
         """Count what a job set aside; less than nothing frees it."""
         self._add(self.reserved, job, account, units)
 
+    def reserve_each(
+        self, job: str, accounts: Sequence[str], places: Sequence[int], units: int
+    ) -> None:
+        """Count what a job set aside of each of many accounts, with their numbers."""
+        if {HOSTILE, MEMBERSHIP}.isdisjoint(accounts):
+            for place in self.places.get(job, ()):
+                self._at(self.reserved, place).add_to_each(accounts, places, units)
+            return
+        for account in accounts:
+            self.reserve(job, account, units)
+
     def spend(self, job: str, account: str, units: int) -> None:
         """Count what a job paid."""
         self._add(self.spent, job, account, units)
@@ -135,22 +150,29 @@ class ScopedCaps:
 
     def budget(self, place: Place) -> ScopedBudget:
         """Return the budget of a place, for the account that used most of it."""
-        spent, reserved = self.spent.get(place, {}), self.reserved.get(place, {})
+        spent, reserved = self._of(self.spent, place), self._of(self.reserved, place)
         most = max({*spent, *reserved, ""}, key=lambda each: self._used(place, each))
         held = reserved.get(most, 0)
         return ScopedBudget(*place, self.cap(place), self._used(place, most) - held, held)
 
     def _used(self, place: Place, account: str) -> int:
         floor = self.floors.get(place, self.floors.get((place[0], ""), 0))
-        spent, reserved = self.spent.get(place, {}), self.reserved.get(place, {})
+        spent, reserved = self._of(self.spent, place), self._of(self.reserved, place)
         return floor + spent.get(account, 0) + reserved.get(account, 0)
 
-    def _add(self, counts: dict[Place, dict[str, int]], job: str, account: str, units: int) -> None:
+    def _of(self, counts: dict[Place, Amounts], place: Place) -> Mapping[str, int]:
+        return counts.get(place, _NOTHING)
+
+    def _add(self, counts: dict[Place, Amounts], job: str, account: str, units: int) -> None:
         people = _people(account)
         for place in () if account == HOSTILE else self.places.get(job, ()):
-            at = counts.setdefault(place, {})
-            before = at.get(people, 0)
-            at[people] = before + units if before else units  # the same number for very many
+            at = self._at(counts, place)
+            at[people] = at.get(people, 0) + units
+
+    def _at(self, counts: dict[Place, Amounts], place: Place) -> Amounts:
+        if (at := counts.get(place)) is None:
+            at = counts[place] = Amounts(self.accounts)
+        return at
 
 
 def describe_place(place: Place) -> str:

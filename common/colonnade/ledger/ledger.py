@@ -10,6 +10,7 @@ write stops for good. What is written together passes the same rules, one accoun
 import hashlib
 import itertools
 import threading
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -35,6 +36,7 @@ from colonnade.ledger.heads import Evidence, SignedHead
 from colonnade.ledger.people.account import PeopleAccount
 from colonnade.ledger.people.entries import Joined
 from colonnade.ledger.receipts import Receipt
+from colonnade.ledger.rules.amounts import distinct
 from colonnade.ledger.rules.following import check_after
 from colonnade.ledger.rules.releases import check_charge
 from colonnade.ledger.rules.spending import check_admission, check_cap
@@ -47,8 +49,7 @@ from colonnade.privacy.mechanisms import Mechanism
 
 # A commit with so many charges surely fits the disk space that is asked for before one.
 MAX_TOGETHER = 1024
-# More than the line of an admission has for each account.
-_ADMISSION_BYTES = 512
+_ADMISSION_BYTES = 512  # more than the line of an admission has for each account
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,21 +148,21 @@ class Ledger:
     def admit_many(self, job: str, accounts: Sequence[str], *, units: int) -> dict[str, Refusal]:
         """Set aside ``units`` of each account in one commit; return who cannot afford it."""
         self._journal.check_alive()
-        refused, new = dict[str, Refusal](), list[str]()
-        month = self._month(job)
-        for account in dict.fromkeys(accounts):
+        refused, new, month = dict[str, Refusal](), array("Q"), self._month(job)
+        for at, account in distinct(accounts):
             try:
                 if check_admission(self._state, job, account, units, month=month):
-                    new.append(account)
+                    new.append(at)
             except REFUSALS as refusal:
                 refused[account] = refusal
         if new:
             self._journal.storage.require_space(_ADMISSION_BYTES * len(new))
         with self.lock:
             if new and self._people:  # first, and durably
-                refused |= self._people.reserve(job, new, units)
-                new = [account for account in new if account not in refused]
-            groups = (new[at : at + MAX_TOGETHER] for at in range(0, len(new), MAX_TOGETHER))
+                refused |= self._people.reserve(job, [accounts[at] for at in new], units)
+                new = array("Q", [at for at in new if accounts[at] not in refused])
+            parts = (new[at : at + MAX_TOGETHER] for at in range(0, len(new), MAX_TOGETHER))
+            groups = ([accounts[at] for at in part] for part in parts)
             self._journal.append(admission(job, group, units, month) for group in groups)
         return refused
 

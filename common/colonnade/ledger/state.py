@@ -4,6 +4,8 @@ The rules by which an entry may follow, and what it changes, are in `ledger.rule
 """
 
 import hashlib
+import types
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -20,6 +22,7 @@ from colonnade.ledger.decisions import Docket
 from colonnade.ledger.entries import Bound, Opened, ReleaseKey
 from colonnade.ledger.lines import GENESIS
 from colonnade.ledger.people.rules import JoinedPeople
+from colonnade.ledger.rules.amounts import Admissions, Amounts, ClientNames
 from colonnade.privacy.accounting import Budget
 from colonnade.privacy.disclosure import PREDICTION
 from colonnade.privacy.mechanisms import Mechanism
@@ -34,6 +37,7 @@ Refusal: TypeAlias = (
     | ReleasePurged
     | RequestConflict
 )
+_NOTHING: Mapping[str, int] = types.MappingProxyType({})
 REFUSALS = (
     AwaitingApproval,
     BudgetExceeded,
@@ -96,13 +100,14 @@ class LedgerState:
     hashes: list[bytes] = field(default_factory=lambda: [GENESIS])
     caps: dict[str, int] = field(default_factory=dict)
     highest: int = 0  # of all caps that ever were
-    spent: dict[str, int] = field(default_factory=dict)
+    names: ClientNames = field(default_factory=ClientNames)
+    spent: Amounts = field(init=False)
     floor: int = 0  # spent by every account without an entry, after a recovery
     total: int = 0
     # What each open job may still spend, by job and account, and the sum of that by account.
-    left: dict[str, dict[str, int]] = field(default_factory=dict)
-    reserved: dict[str, int] = field(default_factory=dict)
-    admitted: dict[tuple[str, str], int] = field(default_factory=dict)
+    left: dict[str, Amounts] = field(default_factory=dict)
+    reserved: Amounts = field(init=False)
+    admitted: Admissions = field(init=False)
     closed: set[str] = field(default_factory=set)
     kept: dict[str, int] = field(default_factory=dict)  # of the default account, by ended job
     charges: dict[ReleaseKey, Charge] = field(default_factory=dict)
@@ -112,8 +117,13 @@ class LedgerState:
     founders: frozenset[str] = frozenset()  # see `confirmed`
     abandoned: set[ReleaseKey] = field(default_factory=set)
     docket: Docket = field(default_factory=Docket)
-    scoped: ScopedCaps = field(default_factory=ScopedCaps)
+    scoped: ScopedCaps = field(init=False)
     people: JoinedPeople = field(default_factory=JoinedPeople)  # over several projects
+
+    def __post_init__(self) -> None:
+        """Begin with no amounts, by accounts that all tables number alike."""
+        self.spent, self.reserved = Amounts(self.names), Amounts(self.names)
+        self.admitted, self.scoped = Admissions(self.names), ScopedCaps(self.names)
 
     @property
     def next_seq(self) -> int:
@@ -143,7 +153,7 @@ class LedgerState:
 
     def accounts(self) -> set[str]:
         """Return the clients' accounts that an entry names: not the table's own four."""
-        named = {*self.caps, *self.spent, *(account for _, account in self.admitted)}
+        named = {*self.caps, *self.spent} | self.admitted.accounts()
         return named - {"", MEMBERSHIP, PREDICTION, HOSTILE}
 
     def confirmed(self) -> frozenset[str]:
@@ -158,6 +168,10 @@ class LedgerState:
         """Return the budget with what open jobs have set aside counted as spent."""
         budget = self.budget(account)
         return Budget(budget.cap, budget.spent + self.reserved.get(account, 0))
+
+    def left_of(self, job: str) -> Mapping[str, int]:
+        """Return what an open job may still spend, by account; nothing of another job."""
+        return self.left.get(job, _NOTHING)
 
     def places(self, job: str, month: str) -> tuple[Place, ...]:
         """Return on which caps besides the accounts' a job counts that is admitted in ``month``."""

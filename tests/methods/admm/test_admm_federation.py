@@ -37,7 +37,7 @@ from colonnade.methods.problem import Loss
 from colonnade.party.config import load_config
 from colonnade.party.data.binding import claim, rows_of
 from colonnade.party.data.bounding.bounds import buy_bounds
-from colonnade.party.data.clients import CLIENTS_NAME, read_clients
+from colonnade.party.data.clients import CLIENTS_NAME, Clients, read_clients
 from colonnade.party.data.columns import version_of
 from colonnade.party.data.dataset import open_dataset
 from colonnade.party.data.ingest import ingest
@@ -361,7 +361,7 @@ def test_rows_are_brought_together_by_client(tmp_path: Path) -> None:
     table = Table.open(tmp_path / "data" / COARSE_NAME)
     clients = read_clients(tmp_path / "data", table.header)
     assert clients is not None
-    assert (clients.names, clients.counts) == (("a", "b"), (2, 2))
+    assert clients == Clients.of(("a", "b"), (2, 2))
     assert np.argsort(np.argsort(table.columns[0])).tolist() == [1, 3, 0, 2]  # 2, 4, 1, 3
 
 

@@ -138,7 +138,7 @@ def test_a_state_that_an_earlier_version_wrote_is_read() -> None:
 
 
 def test_where_a_clients_rows_are() -> None:
-    rows = Clients(("a", "b", "c"), (2, 1, 3)).rows()
+    rows = Clients.of(("a", "b", "c"), (2, 1, 3)).rows()
     assert [*rows] == [slice(0, 2), slice(2, 3), slice(3, 6)]
     assert rows[1:] == [slice(2, 3), slice(3, 6)]
     with pytest.raises(IndexError):

@@ -97,7 +97,7 @@ class PeopleAccount:
         owed: dict[tuple[str, str], list[ReleaseRequest]] = {}
         for ask in requests:
             key, cost = ask.key, ask.mechanism.cost
-            left = state.left.get(key.job, {}).get(key.account, -1)
+            left = state.left_of(key.job).get(key.account, -1)
             kind = state.people.counts(key, cost)
             if kind is not None and key not in state.charges and cost <= left:
                 owed.setdefault((key.job, kind), []).append(ask)
@@ -156,7 +156,7 @@ class PeopleAccount:
         return next(
             name
             for name in names
-            if name not in account.closed and account.left.get(name, {}).get("", units) >= units
+            if name not in account.closed and account.left_of(name).get("", units) >= units
         )
 
     def _unknown(self, account: LedgerState) -> list[tuple[str, int]]:

@@ -7,6 +7,7 @@ it. Nothing is spent twice and nothing given back: what is kept was never charge
 
 from colonnade.core.errors import RequestConflict
 from colonnade.ledger.job_entries import AdmittedAfter, Settled
+from colonnade.ledger.rules.amounts import Amounts
 from colonnade.ledger.rules.spending import check_open, close, reserve
 from colonnade.ledger.state import LedgerState
 from colonnade.privacy.accounting import Budget
@@ -15,7 +16,7 @@ from colonnade.privacy.accounting import Budget
 def settle(state: LedgerState, entry: Settled) -> None:
     """End a job, and keep a part of what it has set aside."""
     check_open(state, entry.job)
-    if not 0 < entry.units <= state.left.get(entry.job, {}).get("", 0):
+    if not 0 < entry.units <= state.left_of(entry.job).get("", 0):
         raise ValueError("a job keeps more than it has set aside, or nothing")
     close(state, entry.job)
     state.kept[entry.job] = entry.units
@@ -49,5 +50,5 @@ def admit_after(state: LedgerState, entry: AdmittedAfter) -> None:
     close(state, entry.before)
     state.scoped.places[entry.job] = state.scoped.places.get(entry.before, ())
     state.admitted[entry.job, ""] = entry.units
-    state.left[entry.job] = {"": entry.units}
+    state.left[entry.job] = Amounts(state.names, [("", entry.units)])
     reserve(state, entry.job, "", entry.units)

@@ -65,7 +65,7 @@ def _check_covered(state: LedgerState, key: ReleaseKey) -> None:
 
 
 def _check_affordable(state: LedgerState, key: ReleaseKey, units: int) -> None:
-    left = state.left.get(key.job, {}).get(key.account)
+    left = state.left_of(key.job).get(key.account)
     if left is None:
         state.unreserved(key.account).charge(units)
         state.scoped.check_outside(key.job, key.account, units)
@@ -93,13 +93,13 @@ def charge(
     for key, request in zip(keys, requests, strict=True):
         if not check_charge(state, key, mechanism=mechanism, request_sha256=request):
             raise ValueError("a release is charged twice")
-    left = state.left.get(entry.job, {})
+    left = state.left.get(entry.job)
     for key, account, request in zip(keys, accounts, requests, strict=True):
         state.charges[key] = Charge(units, mechanism, request)
         spend(state, account, units)
         state.people.spend(key, units)
         state.scoped.spend(entry.job, account, units)
-        if account in left:
+        if left is not None and account in left:
             left[account] -= units
             reserve(state, entry.job, account, -units)
 

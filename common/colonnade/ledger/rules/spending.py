@@ -6,6 +6,7 @@ from colonnade.core.errors import BudgetExceeded, JobClosed, RequestConflict
 from colonnade.ledger.caps import MONTHS, cap_statement
 from colonnade.ledger.entries import Adopted, CapSet
 from colonnade.ledger.receipts import verify
+from colonnade.ledger.rules.amounts import Amounts
 from colonnade.ledger.rules.shapes import check_lists
 from colonnade.ledger.state import LedgerState
 from colonnade.privacy.accounting import MAX_UNITS, Budget
@@ -54,15 +55,17 @@ def admit(state: LedgerState, job: str, accounts: Sequence[str], units: int, mon
     check_lists(accounts)
     if not MONTHS.fullmatch(month):
         raise ValueError("a job is admitted in no month")
+    places = [state.names.add(each) for each in accounts]  # numbers; no amounts
     admitted = (check_admission(state, job, each, units, month=month) for each in accounts)
     if not all(admitted):
         raise ValueError("a job is admitted twice")
     state.scoped.places[job] = state.places(job, month)
-    left = state.left.setdefault(job, {})
-    for account in accounts:
-        state.admitted[job, account] = units
-        left[account] = units
-        reserve(state, job, account, units)
+    if (left := state.left.get(job)) is None:
+        left = state.left[job] = Amounts(state.names)
+    state.admitted.put_each(job, accounts, places, units)
+    left.add_to_each(accounts, places, units)
+    state.reserved.add_to_each(accounts, places, units)
+    state.scoped.reserve_each(job, accounts, places, units)
 
 
 def close(state: LedgerState, job: str) -> None:
@@ -120,7 +123,5 @@ def spend(state: LedgerState, account: str, units: int) -> None:
 
 def reserve(state: LedgerState, job: str, account: str, units: int) -> None:
     """Count what a job set aside of an account; less than nothing frees it."""
-    # Of very many accounts that set the same aside, one number is kept.
-    before = state.reserved.get(account, 0)
-    state.reserved[account] = before + units if before else units
+    state.reserved[account] = state.reserved.get(account, 0) + units
     state.scoped.reserve(job, account, units)

@@ -158,8 +158,9 @@ def _check_past(rows: BoundRows, ledger: Ledger) -> None:
 
 def compare(clients: Clients, ledger: Ledger) -> Comparison:
     """Return how many clients have an account, have none, and have one but no rows."""
-    here, before = set(clients.accounts(ledger)), ledger.state.accounts()
-    return Comparison(len(here & before), len(here - before), len(before - here))
+    here, before = clients.accounts(ledger), ledger.state.accounts()
+    known = sum(account in before for account in here)  # no two clients have one account
+    return Comparison(known, len(here) - known, len(before) - known)
 
 
 def _objection(
@@ -173,11 +174,11 @@ def _objection(
             f"{found.vanished} have vanished: their ids may be written differently; compare the "
             "client column with the last extract"
         )
-    here = frozenset() if clients is None else frozenset(clients.accounts(ledger))
+    here = () if clients is None else clients.accounts(ledger)
     confirmed = ledger.state.confirmed()
     # Those who came and have gone count too: in turn, each client could have had another name.
-    unconfirmed = (ledger.state.accounts() | here) - confirmed
-    if confirmed and here and 2 * len(unconfirmed) > len(here):
+    unconfirmed = (ledger.state.accounts() | {*here}) - confirmed if confirmed else ()
+    if here and 2 * len(unconfirmed) > len(here):
         return (
             f"{len(unconfirmed)} clients, beside {len(here)} in this extract, came with earlier "
             "extracts, a part each time, or with this one: their ids may be written differently; "

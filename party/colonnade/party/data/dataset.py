@@ -100,7 +100,7 @@ def rows_digest(coarse: Table, clients: Clients | None) -> bytes:
         header.content_digest,
         header.fine_digest,
         header.client_ids,
-        None if clients is None else [clients.names, clients.counts],
+        None if clients is None else [[*clients.names], clients.counts],
     ]
     return hashlib.sha256(json.dumps(facts).encode()).digest()
 

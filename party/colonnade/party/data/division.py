@@ -61,7 +61,7 @@ def divide(database: duckdb.DuckDBPyConnection, origin: str, *, schema: Schema) 
     spellings = np.bincount(list(places.values()))
     return Division(
         index=np.argsort(of_rows, kind="stable"),
-        clients=Clients(tuple(names), tuple(counts)),
+        clients=Clients.of(names, counts),
         n_respelled=int(np.count_nonzero(spellings > 1)),
     )
 

@@ -24,6 +24,7 @@ from colonnade.party.data.reading.sources import ROWS, Relation
 from colonnade.party.data.reading.staged import Staged
 from colonnade.party.data.reading.values import (
     Missing,
+    holds_numbers,
     texts_of,
     value_sql,
 )
@@ -45,7 +46,7 @@ def stage(
         _copy(database, relation, schema=schema, has_roster=n_roster is not None, ids=ids)
     if alignment is not None:
         index, n_left_out = keep_aligned(database, alignment)
-        _refuse_text(database, relation.origin, schema=schema, row="source_row")
+        _refuse_text(database, relation, schema=schema, row="source_row")
         n_absent = int(np.count_nonzero(index < 0))
         return Staged(
             database,
@@ -71,7 +72,7 @@ def stage(
     if schema.client is not None:
         found = divide(database, relation.origin, schema=schema)
         staged = replace(staged, index=found.index, division=found)
-    _refuse_text(database, relation.origin, schema=schema, row=row)
+    _refuse_text(database, relation, schema=schema, row=row)
     return staged
 
 
@@ -145,10 +146,15 @@ def _arrange(database: duckdb.DuckDBPyConnection, origin: str, *, n_roster: int 
 
 
 def _refuse_text(
-    database: duckdb.DuckDBPyConnection, origin: str, *, schema: Schema, row: str
+    database: duckdb.DuckDBPyConnection, relation: Relation, *, schema: Schema, row: str
 ) -> None:
     """Refuse values that are neither numbers nor missing."""
-    numbers = [i for i, each in enumerate(schema.columns) if isinstance(each.kind, Number)]
+    origin = relation.origin
+    numbers = [
+        i
+        for i, each in enumerate(schema.columns)
+        if isinstance(each.kind, Number) and not holds_numbers(relation, each.column)
+    ]
     if not numbers:
         return
     counts = ", ".join(f"count(*) - count(v{i})" for i in numbers)

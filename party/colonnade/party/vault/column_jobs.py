@@ -105,7 +105,7 @@ class ColumnJobs:
         if name not in state.docket.proposals:
             return 0
         job = job_from_bytes(self.ledger.decisions.specification(name))
-        left = state.left.get(name, {}).get("", 0)
+        left = state.left_of(name).get("", 0)
         return min(job.units_kept(state.first_entry().party), left)
 
     def check_table(self, job: Job) -> None:

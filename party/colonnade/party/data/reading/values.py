@@ -101,6 +101,12 @@ def _number_sql(relation: Relation, name: str, texts: Missing) -> str:
     return f"CASE WHEN {is_code} THEN {nan} ELSE {value} END"
 
 
+def holds_numbers(relation: Relation, name: str) -> bool:
+    """Return whether a column's type allows nothing but numbers and missing values."""
+    kind = relation.types[relation.find(name)].partition("(")[0]
+    return kind in NUMBERS | FLOATS and plain_sql("", relation.dialect) == ""
+
+
 def plain_sql(cell: str, dialect: Dialect) -> str:
     """Return SQL that writes a number with a decimal point; a number written otherwise is NULL."""
     if (dialect.decimal, dialect.thousands) == (PLAIN.decimal, PLAIN.thousands):
