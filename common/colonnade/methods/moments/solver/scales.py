@@ -104,6 +104,14 @@ def clipped(weights: tuple[float, ...], radius: float) -> Clipped:
     return Clipped(slope, (inside**2).mean(axis=0))
 
 
+def sum_of_squares(row: IntArray) -> int:
+    """Return the exact sum, so that what follows from it does not depend on the machine."""
+    largest = max(int(row.max(initial=0)), -int(row.min(initial=0)))
+    if largest**2 * row.size < 1 << 63:
+        return int(row @ row)  # of integers: without rounding, in any order
+    return sum(value * value for value in row.tolist())
+
+
 @dataclass(frozen=True, slots=True)
 class DecodedSketch:
     """Noisy sketches, ready to be sent to a party, and how to read what comes back."""
@@ -120,8 +128,7 @@ class DecodedSketch:
         what the clip does to rows is what it does to the columns of ``z``.
         """
         z = decoded.astype(np.float64)
-        # Squares are summed as integers, so that the sketches do not depend on the machine.
-        squares = [sum(value * value for value in row) for row in decoded.tolist()]
+        squares = map(sum_of_squares, decoded)
         spread = np.array([max(math.sqrt(total / z.shape[1]), 1.0) for total in squares])
         scale = spread * clip * math.sqrt(len(z))
         rows = z / scale[:, None]
