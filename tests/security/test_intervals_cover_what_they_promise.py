@@ -1,4 +1,8 @@
-"""Intervals of 95 % cover coefficients that matter as often as those that are zero."""
+"""Intervals of 95 % cover coefficients that matter as often as those that are zero.
+
+Coverage of parties' shares, which takes as long again, is left to `colonnade bench vertical`; what
+is tested here needs every table, for its tolerance leaves little room.
+"""
 
 import numpy as np
 import pytest

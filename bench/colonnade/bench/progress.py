@@ -25,7 +25,11 @@ def told(name: str, total: int | None = None) -> Callable[[int], None]:
     """
     if sys.stderr.isatty():
         bar = tqdm(desc=name, total=total, unit="")
-        return lambda done: bar.update(done - bar.n)
+
+        def show(done: int) -> None:
+            bar.update(done - bar.n)
+
+        return show
     began = time.monotonic()
     due = began
 
