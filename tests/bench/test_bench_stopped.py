@@ -1,9 +1,11 @@
 """Long runs say how far they are, and a signal ends them with their figures so far."""
 
+import contextlib
 import json
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,16 @@ runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 """
 MANY = "100000000"
 HARM = ("double_spent", "under_counted", "re_drawn", "mutated_ok", "stranded")
+
+
+def started_for(folder: Path) -> list[str]:
+    """Return the processes whose command names a folder."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if str(folder).encode() in path.read_bytes():
+                found.append(path.parent.name)
+    return found
 
 
 @pytest.mark.parametrize(
@@ -82,3 +94,8 @@ def test_a_run_that_is_stopped_prints_what_it_has_done(
     assert f"stopped by {number.name}" in rest
     assert "Traceback" not in rest
     assert list(tmp_path.iterdir()) == []
+    for _ in range(400):  # a party that was being killed ends by itself
+        if not started_for(tmp_path):
+            break
+        time.sleep(0.05)
+    assert not started_for(tmp_path)

@@ -122,11 +122,11 @@ class Browser:
                 self.requests.append(parameters["request"]["url"])
 
     def _receive(self) -> dict[str, Any]:
-        while b"\0" not in self._buffer:
-            read = os.read(self._back.fileno(), 1 << 16)
-            assert read, "the browser is gone"
-            self._buffer += read
-        line, _, self._buffer = self._buffer.partition(b"\0")
+        pieces = [self._buffer]  # a tree of a large page is many megabytes
+        while b"\0" not in pieces[-1]:
+            pieces.append(os.read(self._back.fileno(), 1 << 20))
+            assert pieces[-1], "the browser is gone"
+        line, _, self._buffer = b"".join(pieces).partition(b"\0")
         found: dict[str, Any] = json.loads(line)
         return found
 

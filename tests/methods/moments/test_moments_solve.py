@@ -22,7 +22,7 @@ from colonnade.linear.intervals import own_noise
 from colonnade.linear.solutions import correlations
 from colonnade.methods.moments.plan import recommend
 from colonnade.methods.moments.solver.contribution import intervals_of
-from colonnade.methods.moments.solver.scales import Scales
+from colonnade.methods.moments.solver.scales import Scales, sums_of_squares
 from colonnade.methods.moments.solver.steps import MomentsSolver
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.simulate.data.synthetic import STRUCTURES, make
@@ -171,3 +171,10 @@ def test_the_error_of_own_moments_is_that_of_drawn_noise() -> None:
     # An entry's standard error is below sqrt(2 / 40000) times the largest variance, 0.8: 5 of them.
     own = own_noise(coef, diagonal=0.3, off=0.2, target=0.5)
     assert np.allclose(moved.T @ moved / count, own, atol=0.03)
+
+
+@pytest.mark.parametrize("largest", [1, 1 << 20, 3 << 29, 1 << 31, 1 << 62, -(1 << 63)])
+def test_squares_are_summed_exactly_however_large(largest: int) -> None:
+    # Sums of floats depend on their order, and products of 64-bit integers wrap around.
+    row = np.array([largest, largest // 3, -7, 5], np.int64)
+    assert sums_of_squares(row[None]) == [sum(value * value for value in row.tolist())]

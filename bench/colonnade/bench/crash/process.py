@@ -5,6 +5,7 @@ parties, each in a thread with a ledger and a wire of its own, and each at a ste
 killed when all of them stand where they are to die.
 """
 
+import contextlib
 import io
 import os
 import selectors
@@ -65,10 +66,13 @@ def _serve_all(parties: Sequence[tuple[LedgerFiles, Plan]], wires: Sequence[int]
     def run(files: LedgerFiles, plan: Plan, wire: int) -> None:
         try:
             serve(files, plan, wire, stay)
+            os.write(wire, FRAME.pack(ENDED, 0, 0))
         except BaseException as error:  # noqa: BLE001 - the others must not wait for it
             sys.stderr.write(f"crash harness child: {error!r}\n")
-        os.write(wire, FRAME.pack(ENDED, 0, 0))
-        leave()
+            with contextlib.suppress(OSError):  # the harness is gone
+                os.write(wire, FRAME.pack(ENDED, 0, 0))
+        finally:
+            leave()
 
     for (files, plan), wire in zip(parties, wires, strict=True):
         threading.Thread(target=run, args=(files, plan, wire)).start()

@@ -32,7 +32,7 @@ Progress = Callable[[str, int | None], Callable[[int], None]]
 Seed = tuple[int, int]
 Found = tuple[Counters, dict[str, int]]  # and, of what was done, how often each kind
 Piece = Callable[[Path, int, Seed], Found]  # in a folder, so many faults, under a seed
-_AT_ONCE = 500  # faults between two sums
+_AT_ONCE, _SEALED_AT_ONCE = 500, 50  # faults between two sums: seconds of work
 
 
 @dataclass
@@ -95,10 +95,11 @@ def run_crash(folder: Path, campaign: Campaign, progress: Progress) -> None:
         parts.insert(2, ("sealed", "kills of a party that seals", quarter, _sealed_kills))
     with _processes(campaign.workers) as each:
         for part, name, count, piece in parts:
-            tell, orders = progress(name, count), _orders(folder / part, count, campaign.seed)
+            tell, size = progress(name, count), _SEALED_AT_ONCE if part == "sealed" else _AT_ONCE
+            orders = _orders(folder / part, count, size, campaign.seed)
             campaign.add(part, 0, (Counters(), {}))  # it was come to
-            for size, found in each(partial(_done, piece), orders):
-                campaign.add(part, size, found)
+            for done, found in each(partial(_done, piece), orders):
+                campaign.add(part, done, found)
                 tell(campaign.done[part])
     failed = run_operation_faults(folder / "faults", progress=progress("failed writes", None))
     campaign.add("operations", sum(failed[1].values()), failed)
@@ -127,8 +128,8 @@ def _begin() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the first process ends the others
 
 
-def _orders(folder: Path, count: int, seed: int) -> list[Order]:
-    sizes = [min(_AT_ONCE, count - at) for at in range(0, count, _AT_ONCE)]
+def _orders(folder: Path, count: int, size: int, seed: int) -> list[Order]:
+    sizes = [min(size, count - at) for at in range(0, count, size)]
     return [(folder, size, (seed, place)) for place, size in enumerate(sizes)]
 
 

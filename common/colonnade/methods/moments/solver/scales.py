@@ -81,12 +81,12 @@ def _fixed(values: FloatArray, limit: int) -> IntArray:
     return np.rint(np.clip(values, -float(limit), float(limit))).astype(np.int64)
 
 
-def _squares(rows: IntArray) -> list[int]:
+def sums_of_squares(rows: IntArray) -> list[int]:
     """Return the sum of squares of each row, exactly.
 
     Examples
     --------
-    >>> _squares(np.array([[3, 4], [2**40, 2**40]]))
+    >>> sums_of_squares(np.array([[3, 4], [2**40, 2**40]]))
     [25, 2417851639229258349412352]
     """
     most = max(int(rows.max(initial=0)), -int(rows.min(initial=0)))
@@ -135,7 +135,7 @@ class DecodedSketch:
         """
         z = decoded.astype(np.float64)
         # Squares are summed as integers, so that the sketches do not depend on the machine.
-        squares = _squares(decoded)
+        squares = sums_of_squares(decoded)
         spread = np.array([max(math.sqrt(total / z.shape[1]), 1.0) for total in squares])
         scale = spread * clip * math.sqrt(len(z))
         rows = z / scale[:, None]
