@@ -28,6 +28,7 @@ from colonnade.server.methods.deviations import per_deviation
 from colonnade.server.methods.evaluation import EvaluationJob
 from colonnade.server.methods.registry import side_of
 from colonnade.server.store.base import PartyRow, State, Store, UplinkRow
+from colonnade.server.uplink import uplink_of
 from colonnade.v1 import federation_pb2, release_pb2
 from colonnade.wire.notes import bounds_note, unused_note
 
@@ -67,7 +68,7 @@ def report_of(engine: Coordinator, store: Store, run: Run) -> Report:
         "rounds": {"planned": run.rounds, "done": run.rounds_done},
         "parameters": dict(run.algorithm.parameters()),
         "privacy": _privacy(engine, run, store.uplink(row.job_id), found),
-        "uplink": _uplink(run, store.uplink(row.job_id), found),
+        "uplink": uplink_of(run, store.uplink(row.job_id), found),
         "model": model,
         "per_deviation": scaled_by,
         "path": _path(found.models),
@@ -260,34 +261,6 @@ def _ledger_spent(row: PartyRow, run: Run) -> int:
         return run.spent(row.name)
     told = 0 if newest.key.account in (MEMBERSHIP, PREDICTION) else newest.receipt.spent_units
     return max(offer.spent_units, told, run.spent(row.name))
-
-
-def _uplink(run: Run, rows: Sequence[UplinkRow], found: Findings) -> Report:
-    listed = dict[tuple[int, str, str], Report]()
-    for row in rows:
-        size = 0 if row.kind == CONTROL else _body_bytes(run, row, found)
-        # Several drawings may belong to one round.
-        round_ = found.round_of.get(row.round, row.round)
-        key = {"round": round_, "party": row.party, "kind": row.kind}
-        counts = {
-            "payload_bytes": row.payload_bytes,
-            "predicted_bytes": size * row.messages,
-            "wire_bytes": row.wire_bytes,
-            "messages": row.messages,
-            "retry_bytes": row.retry_bytes,
-        }
-        known = listed.setdefault((round_, row.party, row.kind), key | dict.fromkeys(counts, 0))
-        for name, count in counts.items():
-            known[name] += count
-    sums = ("payload_bytes", "predicted_bytes", "wire_bytes", "retry_bytes")
-    totals = {name: sum(row[name] for row in listed.values()) for name in sums}
-    return {**totals, **found.uplink, "rows": list(listed.values())}
-
-
-def _body_bytes(run: Run, row: UplinkRow, found: Findings) -> int:
-    if found.body_bytes is not None:
-        return found.body_bytes(row)
-    return run.algorithm.body_bytes(row.party, row.kind)
 
 
 def _path(models: Iterable[tuple[int, LinearModel]]) -> list[Report]:
