@@ -135,7 +135,8 @@ class Processes:
         """Return a client with the operator's certificate, once the coordinator listens."""
         self._wait_for_port()
         credentials = load_credentials(self.federation.operator_credentials)
-        return Client(self.federation.address, credentials)
+        # One machine does everything here, and may be slow.
+        return Client(self.federation.address, credentials, timeout_s=300.0)
 
     def wait_for_parties(self, client: Client) -> list[PartyOffer]:
         """Return the parties' offers once all are attached."""
