@@ -82,10 +82,7 @@ def report_of(engine: Coordinator, store: Store, run: Run) -> Report:
 
 
 def _evaluation(engine: Coordinator, store: Store, run: Run) -> Report | None:
-    """Return what an evaluation released about the job's model: the newest one, or itself.
-
-    ``spent`` counts all of them, whatever became of them.
-    """
+    """Return what the newest evaluation of the model, or this job itself, released; all cost."""
     if run.job.kind == EVALUATION.kind:
         return _evaluated(run)
     newest, units = None, 0
@@ -96,18 +93,16 @@ def _evaluation(engine: Coordinator, store: Store, run: Run) -> Report | None:
         spec = other.job.method
         if isinstance(spec, EvaluationSpec) and spec.training == run.row.job_id:
             units += other.spent(spec.part.party)
-            if newest is None and row.state is State.FINISHED:
-                newest = _evaluated(other)
+            newest = newest or (_evaluated(other) if row.state is State.FINISHED else None)
     return newest and newest | {"spent": _amount(units, run.job.delta)}
 
 
 def _evaluated(run: Run) -> Report | None:
     if run.state is None or not isinstance(run.algorithm, EvaluationJob):
         return None
-    if (found := run.algorithm.result(run.state)) is None:
-        return None
+    found = run.algorithm.result(run.state)
     (member,) = run.job.members
-    return found | {"epsilon": _amount(run.spent(member.party), run.job.delta)["epsilon"]}
+    return found and found | {"epsilon": _amount(run.spent(member.party), run.job.delta)["epsilon"]}
 
 
 def _unused(run: Run) -> list[Report]:
