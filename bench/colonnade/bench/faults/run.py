@@ -169,7 +169,7 @@ def run_faults(
     ``progress`` is told of every few seeds as they are done.
     """
     size = 1 if workers == 1 else max(1, min(_TOGETHER, len(seeds) // (4 * workers)))
-    pieces = [seeds[at : at + size] for at in range(0, len(seeds), size)]
+    pieces = (seeds[at : at + size] for at in range(0, len(seeds), size))  # of any number
     tally, work = Tally(), functools.partial(_simulate, method, small)
     with ExitStack() as stack:
         if workers == 1:
