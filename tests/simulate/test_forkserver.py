@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 from pathlib import Path
 
@@ -69,3 +70,16 @@ def test_a_fork_whose_server_was_killed_is_still_ended(tmp_path: Path) -> None:
         assert fork.poll() is None
         fork.kill()
         assert fork.wait(60) == -signal.SIGKILL
+
+
+def test_a_server_whose_starter_went_away_amid_a_request_ends_without_a_word(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    server = ForkServer()
+    with (tmp_path / "log").open("wb") as log:
+        # Asked while it still imports: when it forks, nobody is there to be told.
+        request = [b'["coordinator", "--template"]']
+        socket.send_fds(server._socket, request, [log.fileno()])
+    server.close()
+    assert server._process.returncode == 0
+    assert capfd.readouterr().err == ""

@@ -35,7 +35,8 @@ from colonnade.core.errors import EXIT_INTERNAL, EXIT_SIGNAL, Unreachable
 COMMANDS = (("coordinator",), ("party", "run"))
 KERNELS = ("frank-wolfe", "moments")
 _MAX_LINE = 1 << 16
-_START_S, _STOP_S, _LOOK_S = 60.0, 10.0, 0.02
+# The first start on a machine compiles; a server that has ended is noticed at once.
+_START_S, _STOP_S, _LOOK_S = 600.0, 10.0, 0.02
 # Of a terminal or a runner, to all processes at once: who asked for the forks ends them.
 _NOT_FOR_US = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -204,7 +205,7 @@ def _fork(
         _become(connection, arguments, log, handlers, unblocked)
     signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
     os.close(log)
-    connection.sendall(json.dumps({"pid": pid}).encode() + b"\n")
+    _tell(connection, {"pid": pid})
 
 
 def _become(
@@ -248,9 +249,12 @@ def _reap(connection: socket.socket) -> None:
             return
         if pid == 0:
             return
-        line = {"pid": pid, "code": os.waitstatus_to_exitcode(status)}
-        with contextlib.suppress(OSError):  # nobody asks any more
-            connection.sendall(json.dumps(line).encode() + b"\n")
+        _tell(connection, {"pid": pid, "code": os.waitstatus_to_exitcode(status)})
+
+
+def _tell(connection: socket.socket, line: Mapping[str, int]) -> None:
+    with contextlib.suppress(OSError):  # nobody asks any more
+        connection.sendall(json.dumps(line).encode() + b"\n")
 
 
 if __name__ == "__main__":
