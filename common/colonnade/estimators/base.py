@@ -4,7 +4,7 @@
 
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -28,15 +28,17 @@ class SpendWarning(UserWarning):
     """Several copies of a private estimator are fitted; each spends its own budget."""
 
 
+@dataclass(eq=False, repr=False)
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     """The parameters of every private estimator, and its claim after ``fit``: ``privacy_``."""
 
-    epsilon: float
-    delta: float | None
-    bounds: Declared | None
-    noise: NoiseName
-    random_state: int | None
-    privacy_: Claim
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: float | None = None
+    bounds: Declared | None = None
+    noise: NoiseName = "exact"
+    random_state: int | None = None
+    privacy_: Claim = field(init=False)
 
     def __sklearn_clone__(self) -> Self:
         """Return an unfitted copy that knows how many there are: a search makes many."""
@@ -76,12 +78,14 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         return read_bounds(self.bounds, n_features, names=names)
 
 
+@dataclass(eq=False, repr=False)
 class PrivateLinear(PrivateEstimator):
     """A linear model: parameters of the solver, the fit and the scores."""
 
-    solver: str | Solver
-    fit_intercept: bool
-    statistics_: list[GramStatistics]
+    _: KW_ONLY
+    solver: str | Solver = "gram"
+    fit_intercept: bool = True
+    statistics_: list[GramStatistics] = field(init=False)
     """Of the solver ``gram``, for each problem: L1 path, intervals, other penalties, all free."""
 
     def __sklearn_tags__(self) -> Any:

@@ -10,6 +10,7 @@ of a single one.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -19,17 +20,19 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d, vali
 
 from colonnade.core.arrays import AnyArray, FloatArray
 from colonnade.estimators.base import FORMATS, PrivateLinear
-from colonnade.estimators.bounds import Declared, check_declared
+from colonnade.estimators.bounds import check_declared
 from colonnade.linear.losses import HINGE, LOGISTIC
 from colonnade.linear.penalties import elastic_net
-from colonnade.solvers.fit import NoiseName, Objective
+from colonnade.solvers.fit import Objective
 from colonnade.solvers.registry import Solver
 
 
+@dataclass(eq=False, repr=False)
 class PrivateClassification(ClassifierMixin, PrivateLinear, ABC):  # type: ignore[misc]
     """What the classifiers share; each says what it minimises."""
 
-    classes: Sequence[Any] | None
+    _: KW_ONLY
+    classes: Sequence[Any] | None = None
 
     @abstractmethod
     def _objective(self, n_rows: int) -> Objective:
@@ -117,6 +120,7 @@ def _signs(labels: list[Any], scored: list[Any]) -> Iterator[FloatArray]:
         yield np.array([1.0 if label == positive else -1.0 for label in labels])
 
 
+@dataclass(eq=False, repr=False)
 class PrivateLogisticRegression(PrivateClassification):
     """Logistic regression, ``C`` and ``l1_ratio`` as in scikit-learn.
 
@@ -163,30 +167,9 @@ class PrivateLogisticRegression(PrivateClassification):
     array([1., 1., 1., 1., 1.])
     """
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        l1_ratio: float = 0.0,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        bounds: Declared | None = None,
-        classes: Sequence[Any] | None = None,
-        solver: str | Solver = "gram",
-        fit_intercept: bool = True,
-        noise: NoiseName = "exact",
-        random_state: int | None = None,
-    ) -> None:
-        self.C = C
-        self.l1_ratio = l1_ratio
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.classes = classes
-        self.solver = solver
-        self.fit_intercept = fit_intercept
-        self.noise = noise
-        self.random_state = random_state
+    C: float = 1.0
+    _: KW_ONLY
+    l1_ratio: float = 0.0
 
     def _objective(self, n_rows: int) -> Objective:
         return Objective(LOGISTIC, elastic_net(_strength(self.C, n_rows), self.l1_ratio))
@@ -203,6 +186,7 @@ class PrivateLogisticRegression(PrivateClassification):
         return -np.logaddexp(0.0, np.column_stack([scores, -scores]))
 
 
+@dataclass(eq=False, repr=False)
 class PrivateLinearSVC(PrivateClassification):
     """A linear support vector machine: hinge loss and an l2 penalty, ``C`` as in scikit-learn.
 
@@ -220,28 +204,9 @@ class PrivateLinearSVC(PrivateClassification):
     array(['no', 'yes'], dtype='<U3')
     """
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        bounds: Declared | None = None,
-        classes: Sequence[Any] | None = None,
-        solver: str | Solver = "sgd",
-        fit_intercept: bool = True,
-        noise: NoiseName = "exact",
-        random_state: int | None = None,
-    ) -> None:
-        self.C = C
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.classes = classes
-        self.solver = solver
-        self.fit_intercept = fit_intercept
-        self.noise = noise
-        self.random_state = random_state
+    C: float = 1.0
+    _: KW_ONLY
+    solver: str | Solver = "sgd"
 
     def _objective(self, n_rows: int) -> Objective:
         return Objective(HINGE, elastic_net(_strength(self.C, n_rows), 0.0))

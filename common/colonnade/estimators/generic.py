@@ -2,21 +2,21 @@
 
 # ruff: noqa: N803 - X is what scikit-learn calls it
 
-from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from sklearn.utils.metaestimators import available_if
 
 from colonnade.core.arrays import FloatArray
-from colonnade.estimators.bounds import Declared
 from colonnade.estimators.classification import PrivateClassification
-from colonnade.estimators.regression import Pair, PrivateRegression
+from colonnade.estimators.regression import PrivateRegression
 from colonnade.linear.losses import Loss, find_loss
 from colonnade.linear.penalties import make_penalty, no_penalty
-from colonnade.solvers.fit import NoiseName, Objective
+from colonnade.solvers.fit import Objective
 from colonnade.solvers.registry import Solver
 
 
+@dataclass(eq=False, repr=False)
 class PrivateLinearRegressor(PrivateRegression):
     """Minimise the mean of a loss plus a penalty, both known by name or registered.
 
@@ -39,32 +39,11 @@ class PrivateLinearRegressor(PrivateRegression):
     array([1.])
     """
 
-    def __init__(
-        self,
-        loss: str | Loss = "squared",
-        *,
-        penalty: str | None = None,
-        alpha: float = 1e-4,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        bounds: Declared | None = None,
-        y_bounds: Pair | None = None,
-        solver: str | Solver = "cd",
-        fit_intercept: bool = True,
-        noise: NoiseName = "exact",
-        random_state: int | None = None,
-    ) -> None:
-        self.loss = loss
-        self.penalty = penalty
-        self.alpha = alpha
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.y_bounds = y_bounds
-        self.solver = solver
-        self.fit_intercept = fit_intercept
-        self.noise = noise
-        self.random_state = random_state
+    loss: str | Loss = "squared"
+    _: KW_ONLY
+    penalty: str | None = None
+    alpha: float = 1e-4
+    solver: str | Solver = "cd"
 
     def _objective(self, n_rows: int) -> Objective:  # noqa: ARG002
         objective = _objective(self.loss, self.penalty, self.alpha)
@@ -77,6 +56,7 @@ def _estimates_probabilities(model: "PrivateLinearClassifier") -> bool:
     return find_loss(model.loss).response == "logistic"
 
 
+@dataclass(eq=False, repr=False)
 class PrivateLinearClassifier(PrivateClassification):
     """Classify by the sign of a score; any registered loss and penalty.
 
@@ -101,32 +81,11 @@ class PrivateLinearClassifier(PrivateClassification):
     False
     """
 
-    def __init__(
-        self,
-        loss: str | Loss = "logistic",
-        *,
-        penalty: str | None = None,
-        alpha: float = 1e-4,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        bounds: Declared | None = None,
-        classes: Sequence[Any] | None = None,
-        solver: str | Solver = "sgd",
-        fit_intercept: bool = True,
-        noise: NoiseName = "exact",
-        random_state: int | None = None,
-    ) -> None:
-        self.loss = loss
-        self.penalty = penalty
-        self.alpha = alpha
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.classes = classes
-        self.solver = solver
-        self.fit_intercept = fit_intercept
-        self.noise = noise
-        self.random_state = random_state
+    loss: str | Loss = "logistic"
+    _: KW_ONLY
+    penalty: str | None = None
+    alpha: float = 1e-4
+    solver: str | Solver = "sgd"
 
     def _objective(self, n_rows: int) -> Objective:  # noqa: ARG002
         objective = _objective(self.loss, self.penalty, self.alpha)

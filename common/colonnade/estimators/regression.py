@@ -12,6 +12,7 @@ missing (a NaN is an error).
 # ruff: noqa: N803, N806 - X is what scikit-learn calls it
 
 from abc import ABC, abstractmethod
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -20,20 +21,22 @@ from sklearn.utils.validation import validate_data
 
 from colonnade.core.arrays import FloatArray
 from colonnade.estimators.base import FORMATS, PrivateLinear
-from colonnade.estimators.bounds import Declared, check_declared, read_bounds
+from colonnade.estimators.bounds import check_declared, read_bounds
 from colonnade.linear.losses import SQUARED
 from colonnade.linear.penalties import elastic_net, lasso, no_penalty, ridge
 from colonnade.solvers.algorithms.frank_wolfe import FrankWolfe
-from colonnade.solvers.fit import NoiseName, Objective
-from colonnade.solvers.registry import Solver, make_solver
+from colonnade.solvers.fit import Objective
+from colonnade.solvers.registry import make_solver
 
 Pair = tuple[Any, Any]
 
 
+@dataclass(eq=False, repr=False)
 class PrivateRegression(RegressorMixin, PrivateLinear, ABC):  # type: ignore[misc]
     """What the regressions share; each says what it minimises."""
 
-    y_bounds: Pair | None
+    _: KW_ONLY
+    y_bounds: Pair | None = None
 
     @abstractmethod
     def _objective(self, n_rows: int) -> Objective:
@@ -65,6 +68,7 @@ class PrivateRegression(RegressorMixin, PrivateLinear, ABC):  # type: ignore[mis
         return self._scores(X)
 
 
+@dataclass(eq=False, repr=False)
 class PrivateLasso(PrivateRegression):
     """Least squares with an l1 penalty: ``|y - Xw|**2 / (2 n) + alpha |w|_1``.
 
@@ -126,28 +130,7 @@ class PrivateLasso(PrivateRegression):
     epsilon 2 at delta 1e-06, one row replaced
     """
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        bounds: Declared | None = None,
-        y_bounds: Pair | None = None,
-        solver: str | Solver = "gram",
-        fit_intercept: bool = True,
-        noise: NoiseName = "exact",
-        random_state: int | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.y_bounds = y_bounds
-        self.solver = solver
-        self.fit_intercept = fit_intercept
-        self.noise = noise
-        self.random_state = random_state
+    alpha: float = 1.0
 
     def _objective(self, n_rows: int) -> Objective:  # noqa: ARG002
         # A radius takes the penalty's place; elsewhere Frank-Wolfe refuses a penalty.
@@ -155,6 +138,7 @@ class PrivateLasso(PrivateRegression):
         return Objective(SQUARED, no_penalty() if radius else lasso(self.alpha))
 
 
+@dataclass(eq=False, repr=False)
 class PrivateElasticNet(PrivateRegression):
     """Least squares with both penalties, ``alpha`` and ``l1_ratio`` as in scikit-learn.
 
@@ -169,35 +153,15 @@ class PrivateElasticNet(PrivateRegression):
     array([0.1, 1.9])
     """
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        l1_ratio: float = 0.5,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        bounds: Declared | None = None,
-        y_bounds: Pair | None = None,
-        solver: str | Solver = "gram",
-        fit_intercept: bool = True,
-        noise: NoiseName = "exact",
-        random_state: int | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.y_bounds = y_bounds
-        self.solver = solver
-        self.fit_intercept = fit_intercept
-        self.noise = noise
-        self.random_state = random_state
+    alpha: float = 1.0
+    _: KW_ONLY
+    l1_ratio: float = 0.5
 
     def _objective(self, n_rows: int) -> Objective:  # noqa: ARG002
         return Objective(SQUARED, elastic_net(self.alpha, self.l1_ratio))
 
 
+@dataclass(eq=False, repr=False)
 class PrivateRidge(PrivateRegression):
     """Least squares with an l2 penalty: ``|y - Xw|**2 + alpha |w|**2``, as in scikit-learn.
 
@@ -218,28 +182,7 @@ class PrivateRidge(PrivateRegression):
     (['age', 'dose'], 2)
     """
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        bounds: Declared | None = None,
-        y_bounds: Pair | None = None,
-        solver: str | Solver = "gram",
-        fit_intercept: bool = True,
-        noise: NoiseName = "exact",
-        random_state: int | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.y_bounds = y_bounds
-        self.solver = solver
-        self.fit_intercept = fit_intercept
-        self.noise = noise
-        self.random_state = random_state
+    alpha: float = 1.0
 
     def _objective(self, n_rows: int) -> Objective:
         return Objective(SQUARED, ridge(self.alpha / n_rows))

@@ -3,6 +3,7 @@
 # ruff: noqa: N803, N806 - X is what scikit-learn calls it
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from typing import Any, Self
 
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.fixedpoint import GRID
 from colonnade.estimators.base import PrivateEstimator
-from colonnade.estimators.bounds import Declared, check_declared
+from colonnade.estimators.bounds import check_declared
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.mechanisms import DiscreteGaussian, Mechanism
 from colonnade.privacy.sampling import NoiseSource, OsNoise
@@ -22,7 +23,7 @@ from colonnade.solvers.budgets import Part, Plan, plan_units
 from colonnade.solvers.checks import check_one_of
 from colonnade.solvers.claims import zcdp_claim
 from colonnade.solvers.designs.dense import DenseDesign, dense_design
-from colonnade.solvers.fit import NOISES, NoiseName
+from colonnade.solvers.fit import NOISES
 from colonnade.solvers.iteration import Direct, Noiseless, Release
 from colonnade.solvers.solve import check_promise
 
@@ -31,6 +32,7 @@ SUMS, SQUARES = "sums", "sums of squares"
 _LEAST = 1.0 / GRID
 
 
+@dataclass(eq=False, repr=False)
 class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
     """Remove noisy means and divide by noisy standard deviations, paid for with ``epsilon``.
 
@@ -89,26 +91,10 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  
     epsilon 1 at delta 1e-06, one row replaced
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        bounds: Declared | None = None,
-        with_mean: bool = True,
-        with_std: bool = True,
-        clip: float | None = 4.0,
-        noise: NoiseName = "exact",
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.with_mean = with_mean
-        self.with_std = with_std
-        self.clip = clip
-        self.noise = noise
-        self.random_state = random_state
+    _: KW_ONLY
+    with_mean: bool = True
+    with_std: bool = True
+    clip: float | None = 4.0
 
     def fit(self, X: Any, y: Any = None, **fit_params: Any) -> Self:  # noqa: ARG002
         """Buy means and deviations, spending ``epsilon``.
