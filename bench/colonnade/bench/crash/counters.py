@@ -4,6 +4,7 @@ import json
 import sqlite3
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from urllib.parse import quote
 
 
 @dataclass(slots=True)
@@ -52,7 +53,7 @@ def read_durable(database: Path) -> Durable:
     """Read charges and bodies with the standard library's SQLite; the file must be a copy."""
     charges: dict[int, list[int]] = {}
     bodies: dict[int, bytes] = {}
-    connection = sqlite3.connect(database)
+    connection = sqlite3.connect(f"file:{quote(str(database))}?mode=ro", uri=True)
     try:
         for line, body in connection.execute(
             "SELECT line, bytes FROM entry LEFT JOIN body USING (seq) ORDER BY seq"

@@ -1,8 +1,10 @@
 """Kill -9 a party at every step of a release, again and again on the same ledger."""
 
+import gc
 import shutil
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -73,11 +75,15 @@ class Observer:
             paid = round_ in self.durable.charges and kept[: len(body)] == body
             self.counters.under_counted += not paid
 
-    def finish(self, files: LedgerFiles, rounds: int, how: Answer = answer) -> None:
-        """Answer every round once more, one by one: paid ones must come back as they were."""
-        frames, _ = run_party(files, Plan(range(rounds), how))
+    def finish(self, files: LedgerFiles, rounds: int) -> None:
+        """Have a party answer every round once more, one by one."""
+        frames, _ = run_party(files, Plan(range(rounds)))
         self.watch(frames)
         self.inspect(files)
+        self.count_stranded(frames, rounds)
+
+    def count_stranded(self, frames: list[Frame], rounds: int) -> None:
+        """Look at the replies of a party that was asked for every round once more."""
         whole = {frame.round for frame in frames if frame.what == BODY and frame.whole}
         self.counters.stranded += len(set(range(rounds)) - whole)
 
@@ -93,11 +99,9 @@ class _Series:
     next_round: int = 0
 
     def plan(self, steps: Sequence[object], choose: np.random.Generator, together: int) -> Plan:
-        """Choose what comes next, on a new ledger if this one is full."""
+        """Choose what comes next: a ledger that is full is asked for everything once more."""
         if self.next_round >= _ROUNDS:
-            self.finish()
-            self.files, self.next_round = fresh_ledger(self.folder / "ledger"), 0
-            self.observer.new_ledger()
+            return self.last()
         step = steps[int(choose.integers(len(steps)))]
         # Answer some rounds that are done, to see replays, and up to two new ones, then die.
         first = max(0, self.next_round - int(choose.integers(3)))
@@ -106,16 +110,20 @@ class _Series:
         rounds = range(first, _ROUNDS)
         return Plan(rounds, self.how, (times, step), mutate, together=together)
 
-    def take(self, frames: list[Frame], *, killed: bool) -> None:
-        """Look at what was sent and what is on the disk."""
+    def last(self) -> Plan:
+        """Ask for every round, one by one: what was paid for must come back as it was."""
+        return Plan(range(_ROUNDS), self.how)
+
+    def take(self, plan: Plan, frames: list[Frame], *, killed: bool) -> None:
+        """Look at what was sent and what is on the disk; after a last plan make a new ledger."""
         self.observer.watch(frames)
         self.observer.inspect(self.files)
         next_round = max(self.observer.durable.charges, default=-1) + 1
         self.next_round = next_round if killed else _ROUNDS
-
-    def finish(self) -> None:
-        """Ask for everything once more."""
-        self.observer.finish(self.files, _ROUNDS, self.how)
+        if plan.die_at is None:
+            self.observer.count_stranded(frames, _ROUNDS)
+            self.files, self.next_round = fresh_ledger(self.folder / "ledger"), 0
+            self.observer.new_ledger()
 
 
 def run_kills(
@@ -127,7 +135,7 @@ def run_kills(
     steps: Sequence[object] = STEPS,
     cost: Callable[[int], int] = lambda _: MECHANISM.cost,
     together: int = 1,
-    parties: int = 8,
+    parties: int = 32,
     progress: Callable[[int], None] = lambda _: None,
 ) -> tuple[Counters, dict[str, int]]:
     """Kill ``kills`` parties; return the counters and how often each step was hit.
@@ -144,18 +152,37 @@ def run_kills(
         own = folder / str(place)
         files = fresh_ledger(own / "ledger")
         series.append(_Series(own, how, Observer(own / "copy", cost), files))
-    while done < kills:
-        chosen = series[: kills - done]
-        plans = [each.plan(steps, choose, together) for each in chosen]
-        ended = run_parties([(each.files, plan) for each, plan in zip(chosen, plans, strict=True)])
-        for each, plan, (frames, killed) in zip(chosen, plans, ended, strict=True):
-            step = str(plan.die_at and plan.die_at[1])
-            hits[step] = hits.get(step, 0) + killed
-            done += killed
-            each.take(frames, killed=killed)
-        progress(done)
+    with _nothing_to_collect():
+        while done < kills:
+            chosen = series[: kills - done]
+            plans = [each.plan(steps, choose, together) for each in chosen]
+            for plan, killed in zip(plans, _run(chosen, plans), strict=True):
+                if plan.die_at is not None:
+                    step = str(plan.die_at[1])
+                    hits[step] = hits.get(step, 0) + killed
+                    done += killed
+            progress(done)
+        _run(series, [each.last() for each in series])
     total = Counters()
     for each in series:
-        each.finish()
         total.add(each.observer.counters)
     return total, hits
+
+
+def _run(series: Sequence[_Series], plans: Sequence[Plan]) -> list[bool]:
+    """Run the plans in one process and look at what came of them; return which were killed."""
+    ended = run_parties([(each.files, plan) for each, plan in zip(series, plans, strict=True)])
+    for each, plan, (frames, killed) in zip(series, plans, ended, strict=True):
+        each.take(plan, frames, killed=killed)
+    return [killed for _, killed in ended]
+
+
+@contextmanager
+def _nothing_to_collect() -> Iterator[None]:
+    """Keep forked processes from looking for garbage among what they share with this one."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()

@@ -1,8 +1,8 @@
 """Parties as processes: fork, serve, die; and what arrived on their wires.
 
 Most of what a kill costs is the fork and the copying of pages. So one process may be several
-parties, each in a thread with a ledger and a wire of its own, and each at a step of its own: it is
-killed when all of them stand where they are to die.
+parties, each with a ledger and a wire of its own, and each at a step of its own: it is killed when
+all of them stand where they are to die.
 """
 
 import contextlib
@@ -11,7 +11,6 @@ import os
 import selectors
 import signal
 import sys
-import threading
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
@@ -48,35 +47,22 @@ def run_parties(parties: Sequence[tuple[LedgerFiles, Plan]]) -> list[tuple[list[
 
 
 def _serve_all(parties: Sequence[tuple[LedgerFiles, Plan]], wires: Sequence[int]) -> None:
-    """Serve in a thread each; when all have come to where they die, or to their end, die."""
+    """Serve one party where the one before it stands and is to die; after the last, die."""
     _heed_signals()
-    lock, left = threading.Lock(), len(parties)
+    sys.setrecursionlimit(len(parties) * sys.getrecursionlimit())
+    left = iter(zip(parties, wires, strict=True))
 
-    def leave() -> None:
-        nonlocal left
-        with lock:
-            left -= 1
-            if not left:
-                die()
-
-    def stay() -> None:
-        leave()
-        threading.Event().wait()
-
-    def run(files: LedgerFiles, plan: Plan, wire: int) -> None:
-        try:
-            serve(files, plan, wire, stay)
-            os.write(wire, FRAME.pack(ENDED, 0, 0))
-        except BaseException as error:  # noqa: BLE001 - the others must not wait for it
-            sys.stderr.write(f"crash harness child: {error!r}\n")
+    def stand() -> None:
+        for (files, plan), wire in left:
+            try:
+                serve(files, plan, wire, stand)
+            except BaseException as error:  # noqa: BLE001 - those that stand must still be killed
+                sys.stderr.write(f"crash harness child: {error!r}\n")
             with contextlib.suppress(OSError):  # the harness is gone
                 os.write(wire, FRAME.pack(ENDED, 0, 0))
-        finally:
-            leave()
+        die()
 
-    for (files, plan), wire in zip(parties, wires, strict=True):
-        threading.Thread(target=run, args=(files, plan, wire)).start()
-    threading.Event().wait()
+    stand()
 
 
 def _heed_signals() -> None:
