@@ -50,7 +50,7 @@ def fuzz_at_random(name: str, *, seconds: float, seed: int) -> Iterator[dict[str
     pool = [*target.examples, *corpus_of(name)]
     count, taken, until = 0, 0, time.process_time() + seconds
     while time.process_time() < until:
-        for body in mutations(pool, draw, 100):
+        for body in mutations(pool, draw, 500):
             try:
                 taken += target(body)
             except Exception as error:  # noqa: BLE001 - that is what is looked for
