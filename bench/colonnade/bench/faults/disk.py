@@ -131,7 +131,9 @@ class Image:
         files = LedgerFiles(self._FOLDER)
         disk = Disk.__new__(Disk)
         disk.files_at, disk.touched, disk.alive = files, _nothing, True
-        disk.files = {name: _file(body) for name, body in content.items()}
+        disk.files = {  # nobody looks at what is durable there
+            name: VirtualFile(bytearray(body), bytearray()) for name, body in content.items()
+        }
         _layer().disks[str(self._FOLDER)] = disk
         database = apsw.Connection(str(files.database), flags=apsw.SQLITE_OPEN_READWRITE, vfs=_VFS)
         try:

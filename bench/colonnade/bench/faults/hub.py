@@ -4,6 +4,9 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
+from unittest.mock import patch
+
+import sqlalchemy as sa
 
 from colonnade.bench.faults.disk import Died
 from colonnade.core.errors import ColonnadeError, Unreachable
@@ -14,19 +17,28 @@ from colonnade.server.api.renewal import Renewals
 from colonnade.server.engine.coordinator import Coordinator
 from colonnade.server.engine.sessions import OpenSessions
 from colonnade.server.engine.worker import Worker
+from colonnade.server.store import sql
+from colonnade.server.store.connect import engine_of
 from colonnade.server.store.sql import Database
 
 T = TypeVar("T")
 _TICK_S = 1.0
-_COMPILED: dict[Any, Any] = {}  # statements of all simulated stores
+# Of all simulated stores: statements, and the database that each begins with.
+_COMPILED: dict[Any, Any] = {}
+_TEXTS: dict[Any, Any] = {}
+_EMPTY: list[bytes] = []
 
 
 class FallibleStore(Database):
     """The shipped store in memory: commits are atomic and last, and a process may die at one."""
 
     def __init__(self, dies: Callable[[], bool]) -> None:
-        super().__init__("sqlite://")
-        self._dies = dies
+        with patch.object(sql, "engine_of", _with_tables):
+            super().__init__("sqlite://")
+        if not _EMPTY:
+            driver: Any = self._connection.connection.driver_connection
+            _EMPTY.append(driver.serialize())
+        self._dies, self._texts = dies, _TEXTS
         self._connection = self._connection.execution_options(compiled_cache=_COMPILED)
 
     @contextmanager
@@ -38,6 +50,18 @@ class FallibleStore(Database):
                 raise Died
         if self._dies():
             raise Died
+
+
+def _with_tables(url: sa.URL) -> sa.Engine:
+    """Return the shipped engine of a database in memory that has its tables already."""
+    engine = engine_of(url)
+
+    @sa.event.listens_for(engine, "connect")
+    def _filled(connection: Any, _: object) -> None:
+        if _EMPTY:
+            connection.deserialize(_EMPTY[0])
+
+    return engine
 
 
 class Hub:
