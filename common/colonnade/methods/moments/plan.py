@@ -44,6 +44,9 @@ _MARGINAL_PART = 0.2
 # Rows times the rho of a party's directions: with less, noise hides what they would tell. Between
 # 64 (california, adult: sharing does harm) and 105 (made-up columns: it pays) at epsilon 0.5 and 1.
 _LEAST_SHARE = 90.0
+# The same where people are absent and two directions are probed with themselves alone: between 25
+# (california loses .02 to .1) and 48 (made-up columns gain .1; california gains .02 at 54).
+_LEAST_ABSENT = 40.0
 # The same over all parties where one alone holds the label, whose sketch needs the budget more.
 _LEAST_SKETCHED = 480.0
 _DIMS = (128, 8192)
@@ -116,11 +119,15 @@ def recommend(
     left -= units[GRAM] * parties
     units[SHARE] = int(left * _SHARE_PART) // parties
     units[CROSS] = left // parties - units[SHARE]
+    few = problem.presence and not sketched
     strength = problem.rows_between * rho_from_units(units[SHARE])
-    if parties == 1 or strength < (_LEAST_SKETCHED / parties if sketched else _LEAST_SHARE):
+    least = _LEAST_ABSENT if few else _LEAST_SHARE
+    if parties == 1 or strength < (_LEAST_SKETCHED / parties if sketched else least):
         units[SHARE] = units[CROSS] = 0
         _spend(units, left, parties, sketched=sketched)
-    count = directions or _directions(problem, units[SHARE])
+    # Products of single features carry too much noise to be worth their part where few are common.
+    few = few and units[SHARE] > 0
+    count = directions or max(_directions(problem, units[SHARE]), 2 if few else 1)
     spec = MomentsSpec(
         n_rows=problem.n_rows,
         parts=tuple(
@@ -137,7 +144,7 @@ def recommend(
         share_units=units[SHARE],
         cross_units=units[CROSS],
         directions=count,
-        probes=max(probes or count + 3, count),
+        probes=max(probes or count + (0 if few else 3), count),
         sketch_dim=sketch_dim
         or _dim(problem, max(units[LABEL], units[SHARE]), others=(parties - 1) * count),
         labels=Labels.SKETCHED if sketched else Labels.SHARED,
