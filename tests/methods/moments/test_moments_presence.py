@@ -232,8 +232,10 @@ def test_moments_divided_by_joint_presence_lose_little_and_zero_rows_lose_much()
 def met_in_part(n_rows: int, presence: float) -> Problem:
     """Return four parties' people, each at a party by chance, at joint epsilon 1."""
     features = {f"p{place}": [f"x{at}" for at in range(8)] for place in range(4)}
-    people = {(name,): int(presence * n_rows) for name in features} | {
-        pair: int(presence**2 * n_rows) for pair in itertools.combinations(features, 2)
+    people = {
+        group: int(presence**size * n_rows)
+        for size in (1, 2)
+        for group in itertools.combinations(features, size)
     }
     return Problem(n_rows, features, units_down(rho_of(1.0, 1e-6)), presence=True, people=people)
 

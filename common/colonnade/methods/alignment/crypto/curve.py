@@ -11,7 +11,8 @@ hashes; it happens for a whole chunk at once. Scalars are inverted and multiplie
 
 Threads: `cryptography` holds the interpreter lock during an exchange, so threads gain nothing
 there. libsodium's functions are called from compiled loops without the lock, which uses all cores
-and keeps the process's other threads, such as its streams, running meanwhile.
+and keeps the process's other threads, such as its streams, running meanwhile. What needs the lock
+is done for a range of points while other threads are at their loops.
 """
 
 import ctypes
@@ -93,15 +94,29 @@ def _over_points(
     return functools.reduce(int.__or__, map(int, results), 0)
 
 
-def multiply(scalar: bytes, points: Points, *, threads: int | None = None) -> Points:
-    """Return ``scalar`` times every point; refuse points of low order before any work."""
+def multiply(
+    scalar: bytes,
+    points: Points,
+    *,
+    threads: int | None = None,
+    take: Callable[[int, Points], None] = lambda _first, _products: None,
+) -> Points:
+    """Return ``scalar`` times every point; refuse points of low order before any work.
+
+    ``take`` is given the place of the first and the products of each range as soon as they are
+    made, while other threads still multiply.
+    """
     check_points(points)
     if len(scalar) != SCALAR_BYTES:
         raise ValueError("a scalar has 32 bytes")
     key, out, loop = np.frombuffer(scalar, np.uint8), np.empty_like(points), _multiplier()
+    read = points[:]
+    read.setflags(write=False)  # as points from bytes are: one type, one compilation
 
     def work(first: int, last: int) -> int:
-        return loop(key, points[first:last], out[first:last])
+        failed = loop(key, read[first:last], out[first:last])
+        take(first, out[first:last])
+        return failed
 
     if _over_points(work, len(points), threads=threads):
         raise HostilePoints("a point has low order; an honest party sends none such")
@@ -111,37 +126,35 @@ def multiply(scalar: bytes, points: Points, *, threads: int | None = None) -> Po
 def hash_to_curve(domain: bytes, ids: Sequence[bytes], *, threads: int | None = None) -> Points:
     """Return a point of the prime-order subgroup for every id, under ``domain``."""
     prefix = hashlib.sha512(len(domain).to_bytes(4, "big") + domain)
-    digests = bytearray()
-    for each in ids:
-        digest = prefix.copy()
-        digest.update(each)
-        digests += digest.digest()
-    halves = np.frombuffer(digests, np.uint8).reshape(-1, 64)
     out, loop = np.empty((len(ids), POINT_BYTES), np.uint8), _mapper()
 
     def work(first: int, last: int) -> int:
-        return loop(halves[first:last], out[first:last])
+        digests = bytearray()
+        for each in ids[first:last]:
+            digest = prefix.copy()
+            digest.update(each)
+            digests += digest.digest()
+        made = out[first:last]
+        failed = loop(np.frombuffer(digests, np.uint8).reshape(-1, 64), made)
+        made[:] = _to_montgomery(made)
+        return failed
 
     if _over_points(work, len(ids), threads=threads):
         raise RuntimeError("libsodium refused a point that it made")
-    return _to_montgomery(out)
+    return out
 
 
 def _to_montgomery(edwards: Points) -> Points:
     """Return ``(1 + y) / (1 - y)`` for every point, with one inversion for all."""
-    raw = edwards.tobytes()
-    ys = [
-        int.from_bytes(raw[at : at + POINT_BYTES], "little") & _MASK
-        for at in range(0, len(raw), POINT_BYTES)
-    ]
-    product, before = 1, []
-    for y in ys:
-        before.append(product)
+    raw, product, before = edwards.tobytes(), 1, []
+    for at in range(0, len(raw), POINT_BYTES):
+        y = int.from_bytes(raw[at : at + POINT_BYTES], "little") & _MASK
+        before.append((y, product))
         product = product * (1 - y) % P
     # A product of 0 is the neutral element: a preimage of SHA-512 that nobody can find.
     inverse, out = pow(product, -1, P), []
-    for y, prefix in zip(reversed(ys), reversed(before), strict=True):
-        out.append(((1 + y) * (inverse * prefix % P) % P).to_bytes(POINT_BYTES, "little"))
+    for y, prefix in reversed(before):
+        out.append((inverse * prefix % P * (1 + y) % P).to_bytes(POINT_BYTES, "little"))
         inverse = inverse * (1 - y) % P
     return np.frombuffer(b"".join(reversed(out)), np.uint8).reshape(-1, POINT_BYTES)
 

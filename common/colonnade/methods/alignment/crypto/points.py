@@ -27,6 +27,7 @@ LOW_ORDER = (
 _LOW = np.array(
     [np.frombuffer(u.to_bytes(POINT_BYTES, "little"), "<u8") for u in LOW_ORDER], np.uint64
 )
+_TOP = np.uint64(2**63 - 1)  # of a point's highest word, if it is reduced
 _LEAST_TOO_LARGE = np.uint64(_P & (2**64 - 1))
 
 
@@ -40,9 +41,13 @@ def points_from_bytes(raw: bytes) -> Points:
 def check_points(points: Points) -> None:
     """Refuse points of low order and encodings that are not reduced, before any work on them."""
     words = np.ascontiguousarray(points).view("<u8").reshape(-1, 4)
+    suspect = words[:, 3] >= _TOP
+    for first in _LOW[:, 0]:
+        suspect |= words[:, 0] == first
+    words = words[suspect]  # hardly ever any: the rest is compared for these alone
     low = (words[:, None, :] == _LOW[None, :, :]).all(axis=2).any(axis=1)
-    full = (words[:, 1] == 2**64 - 1) & (words[:, 2] == 2**64 - 1) & (words[:, 3] == 2**63 - 1)
-    too_large = (words[:, 3] >> 63 == 1) | (full & (words[:, 0] >= _LEAST_TOO_LARGE))
+    full = (words[:, 1:3] == 2**64 - 1).all(axis=1) & (words[:, 3] == _TOP)
+    too_large = (words[:, 3] > _TOP) | (full & (words[:, 0] >= _LEAST_TOO_LARGE))
     if bad := int((low | too_large).sum()):
         raise HostilePoints(
             f"{bad} of {len(points)} points have low order or are not reduced; an honest party "

@@ -11,7 +11,7 @@ from colonnade.methods.alignment.crypto import exchange
 from colonnade.methods.alignment.crypto.canary import Rows, canary_ids, row_mac, same_mac
 from colonnade.methods.alignment.crypto.chain import Segment, extend
 from colonnade.methods.alignment.crypto.curve import hash_to_curve, multiply
-from colonnade.methods.alignment.crypto.points import points_from_bytes
+from colonnade.methods.alignment.crypto.points import POINT_BYTES, Points, points_from_bytes
 from colonnade.methods.alignment.schedule import Visit
 from colonnade.methods.alignment.spec import AlignmentSpec
 from colonnade.party.methods.alignment.lists import ListedPeople, PartyList, canary_rows
@@ -37,14 +37,22 @@ class OwnList:
 
     def tags(self, state: PartyState, secrets: Secrets, visit: Visit, segment: Segment) -> bytes:
         """Return the tags of a chunk that has been with everybody, with old rows if it extends."""
-        points = multiply(secrets.scalars.unblind, points_from_bytes(segment.points)).tobytes()
+        points = points_from_bytes(segment.points)
         start = hashlib.sha256(b"colonnade alignment tag v1\0" + self._run)
-        tags = bytearray()
-        for at in range(0, len(points), 32):
-            tag = start.copy()
-            tag.update(points[at : at + 32])
-            tags += tag.digest()[: sizes.TAG_BYTES]
-        message = pb.AlignmentTags(chunk=visit.chunk, tags=bytes(tags))
+        tags = np.empty((len(points), sizes.TAG_BYTES), np.uint8)
+
+        def hash_(first: int, products: Points) -> None:
+            raw, made = products.tobytes(), bytearray()
+            for at in range(0, len(raw), POINT_BYTES):
+                tag = start.copy()
+                tag.update(raw[at : at + POINT_BYTES])
+                made += tag.digest()[: sizes.TAG_BYTES]
+            tags[first : first + len(products)] = np.frombuffer(made, np.uint8).reshape(
+                -1, sizes.TAG_BYTES
+            )
+
+        multiply(secrets.scalars.unblind, points, take=hash_)
+        message = pb.AlignmentTags(chunk=visit.chunk, tags=tags.tobytes())
         if self._spec.extends is not None:
             old = self.made(state, secrets).old_rows_at(*self._range(visit))
             message.old_rows = old.astype("<u4").tobytes()
