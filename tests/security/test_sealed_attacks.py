@@ -151,7 +151,7 @@ def test_without_the_rule_of_one_opening_the_same_replier_reads_the_whole_key() 
     for poly, row in enumerate(rows):
         shift = -poly % (2 * DEGREE)
         row[layout.slots + shift % DEGREE] = weight if shift < DEGREE else MODULUS - weight
-    raw = opened([key], layout, rows, ring=RING)[:, 0]
+    raw = opened([key], layout, rows)[:, 0]
     read = np.rint(np.where(raw > MODULUS // 2, raw - MODULUS, raw) / weight).astype(int)
     assert np.array_equal(read, key.secret[:64])
 
@@ -194,9 +194,7 @@ def test_no_row_shows_in_a_reply_whatever_the_encryptor_sends(
     assert float(((counts - 256) ** 2 / 256).sum()) < 45
 
     def chosen(seed: bytes, context: KeyContext, index: int) -> IntArray:
-        a = np.zeros(DEGREE, np.int64)
-        a[0] = 1 if index == 0 else 1 << 20
-        return a
+        return np.full(DEGREE, 1 if index == 0 else 1 << 20, np.uint64)  # values of a constant
 
     # Were ``a`` the encryptor's to choose, every row would be read, whatever the noise.
     monkeypatch.setattr(scheme, "expand", chosen)
@@ -277,7 +275,7 @@ def test_a_peer_that_weighs_one_row_reads_it_which_is_what_is_said() -> None:
     bad = np.zeros((1, 2000), np.int64)
     bad[0, victim] = weight
     replies = multiplied(sealed, layout, Multipliers(lambda: bad, RING), noise=noise, ring=RING)
-    raw = opened([key], layout, replies, ring=RING)
+    raw = opened([key], layout, replies)
     scale = RowScale(2000, 2000, 2, BALL, 60)
     mechanism = Product(scale, replace(scale, columns=1), layout).opening((1 << 12) ** 2)
     noisy = mechanism.perturb(raw.ravel(), noise).reshape(raw.shape)

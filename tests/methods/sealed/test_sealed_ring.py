@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.sealed import dot, negacyclic
 
+from colonnade.methods.sealed import ring
 from colonnade.methods.sealed.packing import (
     HIGH_FIELD,
     HIGH_STEP,
@@ -23,11 +24,13 @@ from colonnade.methods.sealed.ring import (
     MODULUS,
     add,
     add_products,
+    reversed_at,
     subtract,
     times,
 )
 
 pytest.importorskip("seal")
+from colonnade.methods.sealed.ring import dot as inner_products
 from colonnade.methods.sealed.ring import seal_ring
 
 MAKE = np.random.default_rng(5)
@@ -66,7 +69,7 @@ def _probably_prime(base: int) -> bool:
 def test_products_are_those_of_the_ring() -> None:
     one, two, three, four = polynomials(4)
     v, w = (MAKE.integers(1 - MAX_SMALL, MAX_SMALL, DEGREE) for _ in range(2))
-    found = times(seal_ring(), np.stack([one, two]), v)
+    found = times(seal_ring(), seal_ring().forward(np.stack([one, two])), v)
     assert np.array_equal(found[0], negacyclic(one, v))
     assert np.array_equal(found[1], negacyclic(two, v))
     first, second = dot([(one, two), (three, four)], [v, w])
@@ -105,10 +108,10 @@ def test_multipliers_of_zeros_or_of_one_row_are_no_exception(place: int | None) 
         small[place] = -1
     (one,) = polynomials(1)
     zero = np.zeros(DEGREE, np.int64)
-    assert np.array_equal(times(seal_ring(), one[None, :], small)[0], negacyclic(one, small))
-    assert not times(seal_ring(), np.stack([one, zero]), small)[
-        1
-    ].any()  # and a peer may send zeros
+    values = seal_ring().forward(np.stack([one, zero]))  # and a peer may send zeros
+    product, nothing = times(seal_ring(), values, small)
+    assert np.array_equal(product, negacyclic(one, small))
+    assert not nothing.any()
     first, second = dot([(one, one), (one, one)], [small, small])
     assert np.array_equal(first, add(negacyclic(one, small), negacyclic(one, small)))
     assert np.array_equal(first, second)
@@ -127,6 +130,41 @@ def test_wanted_coefficients_are_the_products_of_columns(layout: Layout) -> None
         raw += [product[layout.wanted] for product in products]
     assert len(raw) == layout.replies(5)
     assert np.array_equal(layout.products(np.stack(raw), 5), others @ rows.T)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=repr)
+def test_wanted_coefficients_without_transforms_are_those_of_the_ring(layout: Layout) -> None:
+    bodies = np.stack(polynomials(layout.chunks))
+    others = MAKE.integers(1 - MAX_SMALL, MAX_SMALL, (5, layout.rows))
+    pairs = [(each, each) for each in bodies]
+    expected = [dot(pairs, list(smalls))[0][layout.wanted] for smalls in layout.multipliers(others)]
+    sums = inner_products(others, layout.blocks(bodies))
+    assert np.array_equal(layout.joined(sums), np.stack(expected))
+
+
+def test_inner_products_are_exact_however_long_and_however_large() -> None:
+    rows = (1 << 16) + 300  # more than are summed together
+    small, large = (np.full((1, rows), MAX_SMALL - 1), np.full((3, rows), MODULUS - 1))
+    large[1], large[2] = -(MODULUS - 1), MAKE.integers(0, MODULUS, rows)
+    exact = [sum(column) * (MAX_SMALL - 1) % MODULUS for column in large.tolist()]
+    assert inner_products(small, large).tolist() == [exact]
+
+
+def test_coefficients_at_places_are_those_of_a_product() -> None:
+    (one,), small = polynomials(1), MAKE.integers(1 - MAX_SMALL, MAX_SMALL, DEGREE)
+    places = np.array([0, 1, 777, DEGREE - 1])
+    expected = [negacyclic(one, small)[places].tolist()]
+    assert inner_products(small[None, :], reversed_at(one, places)).tolist() == expected
+    assert inner_products(reversed_at(small, places), one[None, :]).T.tolist() == expected
+
+
+def test_another_library_with_another_order_of_values_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # What is expanded would be other polynomials there than here.
+    monkeypatch.setattr(ring, "_ORDER", "0" * 64)
+    with pytest.raises(ImportError, match="another transform"):
+        ring.SealRing()
 
 
 @given(

@@ -112,7 +112,7 @@ def sealed_answer(folder: Path) -> Answer:
         def compute() -> IntArray:
             count = _LAYOUT.replies(1) * (_LAYOUT.slots + DEGREE)
             replies = unpack(body, count).reshape(-1, _LAYOUT.slots + DEGREE)
-            return opened([secret], _LAYOUT, replies, ring=ring).reshape(-1)
+            return opened([secret], _LAYOUT, replies).reshape(-1)
 
         return gate.release(key, request, _OPENING, compute).body
 

@@ -14,7 +14,7 @@ from colonnade.methods.sealed.claims import PROMISE
 from colonnade.methods.sealed.codec import spec_from_bytes, spec_to_bytes
 from colonnade.methods.sealed.plan import SealedPlan, recommend
 from colonnade.methods.sealed.products import Prices
-from colonnade.methods.sealed.ring import available, seal_ring
+from colonnade.methods.sealed.ring import DEGREE, available, dot, seal_ring, times
 from colonnade.methods.sealed.rows import RowScale
 from colonnade.methods.sealed.spec import SealedSpec
 
@@ -62,8 +62,10 @@ def _with_rows(spec: SealedSpec, rows: int) -> SealedSpec:
 def _warm() -> None:
     MOMENTS.warm()  # rows and Gram matrices are those of moments
     RowScale(_ROWS, _ROWS // 2, 2, 1000, 10).steps(np.zeros((2, _ROWS), np.int16), bytes(32))
+    nothing = np.zeros((1, DEGREE), np.int64)
+    dot(nothing, nothing)
     if available():
-        seal_ring()
+        times(seal_ring(), nothing.view(np.uint64), nothing[0])
 
 
 SEALED_METHOD: Method[SealedSpec] = Method(

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from colonnade.core.arrays import IntArray
-from colonnade.methods.sealed.ring import COEFFICIENT_BITS, DEGREE, MODULUS
+from colonnade.methods.sealed.ring import COEFFICIENT_BITS, DEGREE, MODULUS, add
 
 LOW_STEP = 1 << 5
 LOW_FIELD = 1 << 25  # numbers of the low field; those of the high one are half as many
@@ -121,6 +121,28 @@ class Layout:
                     made[:, 0] = parts[:, 0]
                     made[:, DEGREE - size + 1 :] = -parts[:, :0:-1]
             yield made
+
+    def blocks(self, bodies: IntArray) -> IntArray:
+        """Return what rows are multiplied with for wanted coefficients, ``(blocks, rows)``.
+
+        ``bodies`` are ``(chunks, DEGREE)``. A block is of rows whose lane lies so many blocks off a
+        coefficient: ``1 - lanes`` to ``slots - 1``.
+        """
+        found = []
+        for block in range(1 - self.lanes, self.slots):
+            first = block * self.length % DEGREE
+            part = bodies[:, first : first + self.length].reshape(-1)[: self.rows]
+            found.append(part if block >= 0 else -part)  # x**DEGREE = -1
+        return np.stack(found)
+
+    def joined(self, sums: IntArray) -> IntArray:
+        """Return each reply's wanted coefficients of ``(columns, blocks)`` sums over rows."""
+        out = np.zeros((-(-len(sums) // self.lanes), self.slots), np.int64)
+        for column, blocks in enumerate(sums):
+            reply, lane = divmod(column, self.lanes)
+            first = self.lanes - 1 - lane
+            out[reply] = add(out[reply], blocks[first : first + self.slots])
+        return out
 
     def products(self, raw: IntArray, columns: int) -> IntArray:
         """Return the numbers in noisy raw coefficients, ``(replier's columns, own columns)``.

@@ -1,11 +1,12 @@
 """Rows of a sealed job and products between two parties: shapes, common prices, noise and code.
 
-Everything follows from the specification, so that both sides find the same integers.
+Everything follows from the specification, so that both sides find the same integers. They are asked
+for again and again, so they are kept.
 """
 
 import math
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from colonnade.methods.base import Part
@@ -64,6 +65,7 @@ def row_shape(spec: "SealedSpec", base: str, part: Part) -> RowShape:
     )
 
 
+@lru_cache(maxsize=1024)
 def product(spec: "SealedSpec", kind: str, part: Part) -> Product:
     """Return the product that a reply or an opening of the party belongs to."""
     base, place = parsed(kind)
@@ -77,6 +79,7 @@ def product(spec: "SealedSpec", kind: str, part: Part) -> Product:
     )
 
 
+@lru_cache(maxsize=1024)
 def sigma2(spec: "SealedSpec", kind: str, part: Part) -> int:
     """Return the variance of the noise of a reply or an opening, in steps.
 

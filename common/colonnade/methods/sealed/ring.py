@@ -17,6 +17,7 @@ every process for itself, so that no peer can send what cancels it.
 """
 
 import functools
+import hashlib
 import importlib.util
 import secrets
 from collections.abc import Callable
@@ -42,6 +43,10 @@ _BYTES = 8 * DEGREE
 # Products of 54-bit values are summed in limbs of 27 bits; so many fit 64 bits.
 _Q, _HALF, _LIMB = np.uint64(MODULUS), np.uint64(27), np.uint64((1 << 27) - 1)
 _TOGETHER, _SHIFT, _BLOCK = 256, np.uint64(9), 512
+# Terms of 36 bits that are summed at a time.
+_TERMS = 1 << 16
+# Digest of the values of x.
+_ORDER = "85295381f60eed7afe9d41b9df03a094acdca4be502103ed2cab4fe25a697e80"
 
 
 class Ring(Protocol):
@@ -105,6 +110,11 @@ class SealRing:
         self._plain_head = pair.to_string()[: -2 * _BYTES]
         self._evaluator.transform_to_ntt_inplace(pair)
         self._value_head = pair.to_string()[: -2 * _BYTES]
+        # Values that are expanded have the transform's order, at all parties the same.
+        powers = np.zeros((1, DEGREE), np.int64)
+        powers[0, 1] = 1
+        if hashlib.sha256(self.forward(powers).tobytes()).hexdigest() != _ORDER:
+            raise ImportError("the installed SEAL has another transform; install colonnade[sealed]")
 
     def forward(self, polynomials: IntArray) -> Words:
         """Return the values, in the transform's order, of polynomials ``(count, DEGREE)``.
@@ -150,13 +160,61 @@ def _into_ring(table: IntArray, constant: int, out: IntArray) -> None:
             out[i, j] = value + ((value >> 63) & MODULUS)  # no branch is made of it
 
 
-def times(ring: Ring, polynomials: IntArray, small: IntArray) -> IntArray:
-    """Return each of ``(count, DEGREE)`` polynomials times one of small coefficients."""
+def times(ring: Ring, values: Words, small: IntArray) -> IntArray:
+    """Return each of the polynomials that have ``(count, DEGREE)`` values times a small one."""
     factor = ring.forward(small[None, :])
-    found = np.zeros((len(polynomials), DEGREE), np.uint64)
-    for place, values in enumerate(ring.forward(polynomials)):
-        add_products(values[None, None, :], factor, found[place : place + 1])
+    found = np.zeros((len(values), DEGREE), np.uint64)
+    for place, each in enumerate(values):
+        add_products(each[None, None, :], factor, found[place : place + 1])
     return ring.inverse(found)
+
+
+def dot(small: IntArray, large: IntArray) -> IntArray:
+    """Return inner products of small coefficients and those of the ring, modulo ``MODULUS``.
+
+    Of each row of ``small`` with each of ``large``, whose coefficients are below ``MAX_SMALL`` and
+    ``MODULUS`` in size.
+    """
+    total = np.zeros((len(small), len(large)), np.uint64)
+    for first in range(0, large.shape[1], _TERMS):
+        span = slice(first, first + _TERMS)
+        middle, low = np.zeros((2, *total.shape), np.int64)
+        _add_halves(small[:, span], large[:, span], middle, low)
+        for sums in (middle, low):  # below 2**52 in size, hence the modulus
+            _into_ring(sums, 0, sums)
+        high = np.zeros(total.size, np.uint64)
+        upper, lower = (each.view(np.uint64).reshape(-1) for each in (middle, low))
+        _reduce(high, upper, lower, total.reshape(-1))
+    return total.view(np.int64)
+
+
+@njit
+def _add_halves(small: IntArray, large: IntArray, middle: IntArray, low: IntArray) -> None:
+    """Add inner products of the upper halves of ``large`` to ``middle``, of the lower to ``low``.
+
+    In blocks that stay in the first-level cache. Factors are cut to 32 bits, which they do not
+    exceed: so the compiler takes the quick multiplication.
+    """
+    for first in range(0, large.shape[1], _BLOCK):
+        last = min(first + _BLOCK, large.shape[1])
+        for j in range(large.shape[0]):
+            for i in range(small.shape[0]):
+                up, down = np.int64(0), np.int64(0)
+                for k in range(first, last):
+                    factor, term = np.int64(np.int32(small[i, k])), large[j, k]
+                    up += np.int64(np.int32(term >> 27)) * factor
+                    down += np.int64(np.int32(term & 0x7FFFFFF)) * factor
+                middle[i, j] += up
+                low[i, j] += down
+
+
+def reversed_at(polynomial: IntArray, places: IntArray) -> IntArray:
+    """Return what coefficients are multiplied with for those of a product at ``places``.
+
+    Shape ``(places, DEGREE)``: times another polynomial's coefficients these are the product's.
+    """
+    twice = np.concatenate([polynomial, -polynomial])[::-1]  # of x**DEGREE = -1
+    return np.stack([np.roll(twice, place + 1)[:DEGREE] for place in places.tolist()])
 
 
 @njit

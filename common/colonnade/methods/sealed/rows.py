@@ -138,14 +138,7 @@ def bucket_sums(
     if n_rows <= n_buckets:
         sums[:, start : start + count] += rows
         return sums
-    signed = signs(seed, n_rows, first=start, last=start + count)
-    at = 0
-    while at < count:
-        bucket = (start + at) % n_buckets
-        end = min(count, at + n_buckets - bucket)
-        part = rows[:, at:end] * signed[at:end]
-        sums[:, bucket : bucket + end - at] += part
-        at = end
+    _add_signed(rows, signs(seed, n_rows, first=start, last=start + count), start % n_buckets, sums)
     return sums
 
 
@@ -221,9 +214,8 @@ def signs(seed: bytes, count: int, *, first: int = 0, last: int | None = None) -
     Of ``count`` rows those from number ``first`` up to ``last``.
     """
     last = count if last is None else last
-    begin = first // 8
-    packed = np.frombuffer(_sign_bits(seed, count), np.uint8)[begin : -(-last // 8)]
-    bits = np.unpackbits(packed, bitorder="little")[first - 8 * begin : last - 8 * begin]
+    packed = np.frombuffer(_sign_bits(seed, count), np.uint8)[first // 8 : -(-last // 8)]
+    bits = np.unpackbits(packed, bitorder="little")[first % 8 :][: last - first]
     return 1 - 2 * bits.astype(np.int64)
 
 
@@ -231,6 +223,14 @@ def signs(seed: bytes, count: int, *, first: int = 0, last: int | None = None) -
 def _sign_bits(seed: bytes, count: int) -> bytes:
     """Return the bits of all rows; they are asked for a range at a time."""
     return hashlib.shake_256(b"colonnade sealed signs\0" + seed).digest(-(-count // 8))
+
+
+@njit
+def _add_signed(rows: Int16Array, signed: IntArray, at: int, sums: IntArray) -> None:
+    for i in range(rows.shape[1]):  # of a few columns, each with its own run of addresses
+        for j in range(rows.shape[0]):
+            sums[j, at] += np.int64(rows[j, i]) * signed[i]
+        at = at + 1 if at + 1 < sums.shape[1] else 0
 
 
 @njit

@@ -2,19 +2,24 @@
 
 A ciphertext of the raw polynomial ``m`` is ``(c0, a)`` with ``c0 = m - a s + e``; whoever has ``s``
 finds ``c0 + a s = m + e``. ``a`` is never sent: everybody expands it from a seed, so that no peer
-can choose one whose products show rows. The first polynomial of a key encrypts 0: it is the public
-key, by which a replier makes a fresh encryption of 0 for each reply.
+can choose one whose products show rows. What is expanded are its values under the ring's transform,
+which is one to one: uniform values are those of a uniform polynomial. The first polynomial of a key
+encrypts 0: it is the public key, by which a replier makes a fresh encryption of 0 for each reply.
 
 A replier's reply to small multipliers ``y_i`` is ``c0 = sum c0_i y_i + b u`` and
 ``c1 = sum a_i y_i + a u``, of which the wanted coefficients of ``c0`` get the release's noise and
 all of ``c1`` an error, in the gate (`privacy.ring_noise`). What is opened are the wanted
 coefficients of ``c0 + c1 s``, raw, with the opener's noise added in the gate before they are
 rounded. All that is random comes from the party's exact sampler.
+
+Only ``c1`` takes all coefficients of products, hence transforms. The wanted ones of all else are
+inner products with small integers (`ring.dot`).
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -29,6 +34,8 @@ from colonnade.methods.sealed.ring import (
     Words,
     add,
     add_products,
+    dot,
+    reversed_at,
     subtract,
     times,
 )
@@ -83,28 +90,33 @@ class SecretKey:
         return "SecretKey(...)"
 
 
-def expand(seed: bytes, context: KeyContext, index: int) -> IntArray:
-    """Return ``a`` of a key's polynomial ``index``: uniform below the modulus, by rejection.
+def expand(seed: bytes, context: KeyContext, index: int) -> Words:
+    """Return the values of ``a`` of a key's polynomial ``index``: uniform, by rejection.
 
     SHAKE-256 as random oracle over seed, context and index. Seed and index alone say nothing: the
     same seed in another job, at another party or stage gives another ``a``.
     """
-    prefix = b"colonnade sealed a\0" + context.tag() + seed + index.to_bytes(4, "big")
+    prefix = b"colonnade sealed a values\0" + context.tag() + seed + index.to_bytes(4, "big")
     words = DEGREE + _SPARE_WORDS
     while True:
         digest = np.frombuffer(hashlib.shake_256(prefix).digest(8 * words), "<u8")
-        drawn = (digest & np.uint64((1 << COEFFICIENT_BITS) - 1)).astype(np.int64)
+        drawn = digest.astype(np.uint64, copy=False) & np.uint64((1 << COEFFICIENT_BITS) - 1)
         below = drawn[drawn < MODULUS]
         if below.size >= DEGREE:
             return below[:DEGREE]
         words *= 2  # once in more than 2**900 times; the beginning stays the same
 
 
+def expanded(seed: bytes, context: KeyContext, first: int, count: int) -> Words:
+    """Return the values of ``a`` of ``count`` polynomials from index ``first``."""
+    return np.stack([expand(seed, context, first + place) for place in range(count)])
+
+
 def uncovered(
     key: SecretKey, context: KeyContext, messages: IntArray, *, first: int, ring: Ring
 ) -> IntArray:
     """Return ``m - a s`` for polynomials from index ``first``: ciphertexts but for their errors."""
-    randoms = np.stack([expand(key.seed, context, first + place) for place in range(len(messages))])
+    randoms = expanded(key.seed, context, first, len(messages))
     return subtract(messages, times(ring, randoms, key.secret))
 
 
@@ -116,13 +128,23 @@ class Ciphertexts:
     context: KeyContext
     bodies: IntArray  # (1 + chunks, DEGREE)
 
-    def values(self, ring: Ring) -> Words:
-        """Return the values of ``c0`` and ``a`` of each, ``(1 + chunks, 2, DEGREE)``."""
-        both = np.empty((len(self.bodies), 2, DEGREE), np.int64)
-        both[:, 0] = self.bodies
-        for index in range(len(both)):
-            both[index, 1] = expand(self.seed, self.context, index)
-        return ring.forward(both.reshape(-1, DEGREE)).reshape(both.shape)
+    def heads(self, layout: Layout, rows: IntArray, masks: IntArray) -> IntArray:
+        """Return the wanted coefficients of ``c0`` of each reply, ``(replies, slots)``.
+
+        ``rows`` are the replier's, ``(columns, rows)``; ``masks`` are small, one for each reply.
+        """
+        sums = dot(rows, layout.blocks(self.bodies[1:]))
+        mask = dot(masks, reversed_at(self.bodies[0], layout.wanted))
+        return add(layout.joined(sums), mask)
+
+    def tails(self, multipliers: Iterable[Words], masks: IntArray, ring: Ring) -> IntArray:
+        """Return ``c1`` of each reply, ``(replies, DEGREE)``."""
+        values = expanded(self.seed, self.context, 0, len(self.bodies))[:, None]
+        found = np.zeros((len(masks), 1, DEGREE), np.uint64)
+        for each, mask, out in zip(multipliers, ring.forward(masks), found, strict=True):
+            add_products(values[1:], each, out)
+            add_products(values[:1], mask[None, :], out)
+        return ring.inverse(found[:, 0])
 
 
 class Multipliers:
@@ -132,8 +154,13 @@ class Multipliers:
     """
 
     def __init__(self, rows: Callable[[], IntArray], ring: Ring) -> None:
-        self._rows, self._ring = rows, ring
+        self._asked, self._ring = rows, ring
         self._kept: dict[tuple[int, int], list[Words]] = {}
+
+    @cached_property
+    def rows(self) -> IntArray:
+        """The rows in steps."""
+        return self._asked()
 
     def of(self, layout: Layout) -> Iterator[Words]:
         """Yield each reply's multipliers, as values, to columns that lie as ``layout`` says."""
@@ -141,9 +168,9 @@ class Multipliers:
         if alike in self._kept:
             yield from self._kept[alike]
             return
-        rows, made = self._rows(), list[Words]()
-        keep = layout.chunks * len(rows) <= _MAX_KEPT
-        for smalls in layout.multipliers(rows):
+        made = list[Words]()
+        keep = layout.chunks * len(self.rows) <= _MAX_KEPT
+        for smalls in layout.multipliers(self.rows):
             each = self._ring.forward(smalls)
             if keep:
                 made.append(each)
@@ -164,20 +191,15 @@ def multiplied(
 
     Group by group, each reply with a fresh encryption of zero in it.
     """
-    made = []
+    made, each = [], -(-len(multipliers.rows) // layout.lanes)
     for group in sealed:
-        values = group.values(ring)
-        for each in multipliers.of(layout):
-            mask = small(noise.discrete_gaussian(ERROR_SIGMA2, DEGREE))
-            found = np.zeros((2, DEGREE), np.uint64)
-            add_products(values[1:], each, found)
-            add_products(values[:1], ring.forward(mask[None, :]), found)
-            made.append(found)
-    both = ring.inverse(np.concatenate(made)).reshape(-1, 2, DEGREE)
-    return np.concatenate([both[:, 0, layout.wanted], both[:, 1]], axis=1)
+        masks = small(noise.discrete_gaussian(ERROR_SIGMA2, each * DEGREE)).reshape(each, DEGREE)
+        heads = group.heads(layout, multipliers.rows, masks)
+        made.append(np.hstack([heads, group.tails(multipliers.of(layout), masks, ring)]))
+    return np.concatenate(made)
 
 
-def opened(keys: Sequence[SecretKey], layout: Layout, replies: IntArray, *, ring: Ring) -> IntArray:
+def opened(keys: Sequence[SecretKey], layout: Layout, replies: IntArray) -> IntArray:
     """Return the raw coefficients ``c0 + c1 s`` of replies, shape ``(replies, slots)``.
 
     Not to be rounded or looked at before noise is added.
@@ -185,10 +207,10 @@ def opened(keys: Sequence[SecretKey], layout: Layout, replies: IntArray, *, ring
     heads, tails = replies[:, : layout.slots], replies[:, layout.slots :]
     each = len(replies) // len(keys)
     products = [
-        times(ring, tails[place * each : (place + 1) * each], key.secret)
+        dot(reversed_at(key.secret, layout.wanted), tails[place * each : (place + 1) * each]).T
         for place, key in enumerate(keys)
     ]
-    return add(heads, np.concatenate(products)[:, layout.wanted])
+    return add(heads, np.concatenate(products))
 
 
 def small(drawn: IntArray) -> IntArray:

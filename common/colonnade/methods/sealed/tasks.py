@@ -17,7 +17,7 @@ from colonnade.methods.base import Part
 from colonnade.methods.sealed.kinds import LABEL, WIDE, Stage, parsed
 from colonnade.methods.sealed.spec import SealedSpec
 
-_STATEMENT = b"colonnade sealed v1\0"
+_STATEMENT = b"colonnade sealed v2\0"
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,7 +197,7 @@ class SealedParty:
         layout: Layout = product.layout
 
         def compute() -> IntArray:
-            return opened(keys, layout, reply, ring=self.ring).reshape(-1)
+            return opened(keys, layout, reply).reshape(-1)
 
         def encode(noisy: IntArray) -> bytes:
             raw = noisy.reshape(-1, layout.slots)

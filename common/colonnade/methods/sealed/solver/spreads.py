@@ -18,7 +18,7 @@ from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import GRID
 
 _DRAWS = 2**12
-_STEPS, _STEP = 30, 0.8
+_STEPS, _STEP, _STILL = 30, 0.8, 1e-6
 _WIDEST = 4.0
 # How far, in logarithms, made-up rows may mislead: real columns are neither normal nor independent.
 _MODEL_ERROR = 0.08
@@ -52,9 +52,12 @@ def spread_of(
     # Widths that means tell well are left as they are, without a look at the ball.
     for _ in range(_STEPS if max(uncertain, uncertain_label) > _SURE else 0):
         left, left_label = _left(count, wide / ball, weight * wide_label / ball)
+        before = wide, wide_label
         wide = _within(wide * (seen / (ball**2 * left)) ** _STEP)
         if weight:
             wide_label = _within(wide_label * (seen_label / (ball**2 * left_label)) ** _STEP)
+        if math.dist(before, (wide, wide_label)) < _STILL:
+            break
     wide, wide_label = _believed(wide, uncertain), _believed(wide_label, uncertain_label)
     level = _level(seen / wide**2)
     if not weight:
