@@ -67,8 +67,14 @@ def started_for(folder: Path) -> list[str]:
             "executions",
             ("crashes",),
         ),
+        (
+            "colonnade.cli.main bench soak --minutes 60 --json --folder",
+            signal.SIGTERM,
+            "jobs_started",
+            (),
+        ),
     ],
-    ids=["crash", "crash-workers", "faults", "frames", "fuzz"],
+    ids=["crash", "crash-workers", "faults", "frames", "fuzz", "soak"],
 )
 def test_a_run_that_is_stopped_prints_what_it_has_done(
     words: str, number: signal.Signals, counted: str, none: tuple[str, ...], tmp_path: Path

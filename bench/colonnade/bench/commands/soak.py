@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import sys
 
 from colonnade.bench.live.soak import run_soak
 from colonnade.bench.scratch import add_folder_option, scratch
@@ -21,16 +20,12 @@ def run(arguments: argparse.Namespace) -> int:
     if not 0.0 < arguments.minutes <= 10_000.0:
         raise BadInput("a soak takes minutes, at most 10000")
 
-    def say(text: str) -> None:
-        if sys.stderr.isatty():
-            print(text, file=sys.stderr, flush=True)
-
     with scratch(arguments.folder) as folder:
-        figures = run_soak(folder, minutes=arguments.minutes, seed=arguments.seed, say=say)
+        figures, ending = run_soak(folder, minutes=arguments.minutes, seed=arguments.seed)
     if arguments.json:
         print(json.dumps(figures))
     else:
         for name, gained in figures.pop("slopes").items():
             print(name, " ".join(f"{key}={value}" for key, value in gained.items()))
         print(" ".join(f"{key}={value}" for key, value in figures.items()))
-    return EXIT_CHECK_FAILED if figures["problems"] else 0
+    return ending.exit_code(EXIT_CHECK_FAILED if figures["problems"] else 0)

@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +21,7 @@ from colonnade.bench.faults.chance import Chance
 from colonnade.bench.live.process import held_by, slope
 from colonnade.bench.live.sites import NAMES, small_sites
 from colonnade.bench.live.soak_jobs import CLIENTS, KINDS, Asker
+from colonnade.bench.progress import Ending, keeping_figures, stopped_between, told
 from colonnade.core.errors import ColonnadeError
 from colonnade.privacy.accounting import units_down
 from colonnade.simulate.federation import create_federation
@@ -102,11 +103,12 @@ class Trouble:
         self.pauses += 1
 
 
-def run_soak(
-    folder: Path, *, minutes: float, seed: int = 0, say: Callable[[str], None]
-) -> dict[str, Any]:
-    """Run jobs until the time is up; return how many, and what the processes gained."""
-    readings, done = Readings(), dict.fromkeys(KINDS, 0)
+def run_soak(folder: Path, *, minutes: float, seed: int = 0) -> tuple[dict[str, Any], Ending]:
+    """Run jobs until the time is up; return how many, and what the processes gained.
+
+    A signal ends the run after the job that is under way.
+    """
+    readings, done, tell = Readings(), dict.fromkeys(KINDS, 0), told("jobs")
     problems: list[str] = []
     with _running(folder) as (columns, clients, asker):
         watched = {
@@ -115,7 +117,12 @@ def run_soak(
             for name in ("coordinator", NAMES[0])
         }
         began = time.monotonic()
-        with Trouble([columns, clients], seed) as trouble, _reading(readings, watched, began):
+        with (
+            Trouble([columns, clients], seed) as trouble,
+            _reading(readings, watched, began),
+            keeping_figures() as ending,
+            stopped_between() as between,
+        ):
             for kind in itertools.cycle(KINDS):
                 if time.monotonic() - began > 60.0 * minutes:
                     break
@@ -126,10 +133,12 @@ def run_soak(
                 done[kind] += state == "finished"
                 if state != "finished":
                     problems.append(f"{kind}: {state}")
-                say(f"{kind}: {state}")
+                tell(sum(done.values()) + len(problems))
+                between()
+        lasted_s = time.monotonic() - began
     finished = sum(done.values())
-    return {
-        "minutes": round(minutes, 2),
+    figures = {
+        "minutes": round(lasted_s / 60.0, 2),
         "jobs_started": finished + len(problems),
         "jobs_finished": finished,
         "by_kind": done,
@@ -139,6 +148,7 @@ def run_soak(
         "readings": len(readings.hours),
         "problems": problems[:20],
     }
+    return figures | ending.fields, ending
 
 
 @contextmanager
