@@ -9,7 +9,7 @@ The coordinator's and the party's side of a kind are registered in `server.metho
 import enum
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from colonnade.core.fixedpoint import Bounds
@@ -107,6 +107,24 @@ class Part:
         check_groups(self.features, self.groups)
 
 
+def parts_of(members: Iterable[Member]) -> tuple[Part, ...]:
+    """Return the parts of a job's members."""
+    return tuple(Part(each.party, each.features, each.holds_label, each.groups) for each in members)
+
+
+def planned_parts(problem: Problem) -> tuple[Part, ...]:
+    """Return the parts of a job that is planned."""
+    return tuple(
+        Part(
+            party,
+            tuple(features),
+            holds_label=not problem.sketched or party == problem.label_owner,
+            groups=tuple(problem.groups.get(party, ())),
+        )
+        for party, features in problem.features.items()
+    )
+
+
 class MethodSpec(Protocol):
     """A method's frozen specification: what both sides derive prices and sizes from."""
 
@@ -147,21 +165,6 @@ class MethodSpec(Protocol):
 
     def task_entries(self, party: str) -> int:
         """Return the most numbers that a task for ``party`` carries."""
-
-
-class Plan(Protocol):
-    """A recommended specification, and what it was recommended for."""
-
-    @property
-    def problem(self) -> Problem:
-        """What was asked for."""
-
-    @property
-    def spec(self) -> Any:
-        """The specification."""
-
-    def summary(self) -> dict[str, object]:
-        """Return what a person asks of a plan, as JSON values."""
 
 
 S = TypeVar("S", bound=MethodSpec)
@@ -222,7 +225,7 @@ class Method(Generic[S]):
     check: Callable[[S, Sequence[Member]], None] = lambda _spec, _members: None
     describe: Callable[[S, str], Mapping[str, Any]] = lambda _spec, _party: {}
     options: tuple[str, ...] = ()
-    plan: Callable[[Problem, Any], Plan] | None = None
+    plan: Callable[[Problem, Any], "Plan[Any]"] | None = None
     with_rows: Callable[[S, int], S] | None = None
     idle: Callable[[S], Mapping[str, float]] = lambda _spec: {}
     warm: Callable[[], None] = lambda: None
@@ -237,3 +240,49 @@ def payload(spec: MethodSpec, party: str) -> dict[str, int]:
     """Return the most bytes of each kind that ``party`` can ever send, known beforehand."""
     counts = spec.max_releases(party).items()
     return {kind: count * spec.body_bytes(party, kind) for kind, count in counts if count}
+
+
+class PlannedSpec(MethodSpec, Protocol):
+    """A specification that is planned from a `Problem`."""
+
+    def units_by_kind(self, party: str) -> Mapping[str, int]:
+        """Return the most that the releases of each kind can ever cost ``party``."""
+
+
+P = TypeVar("P", bound=PlannedSpec)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan(Generic[P]):
+    """A recommended specification, and what it was recommended for.
+
+    ``details`` are the method's own part of a summary, as JSON values.
+    """
+
+    problem: Problem
+    spec: P
+    details: Mapping[str, object] = field(default_factory=dict)
+
+    def units(self) -> int:
+        """Return what the job costs all parties together."""
+        return sum(self.spec.max_units(part.party) for part in self.spec.parts)
+
+    def split(self) -> dict[str, float]:
+        """Return the part of the budget that each kind costs, over all parties."""
+        units = dict[str, int]()
+        for part in self.spec.parts:
+            for kind, most in self.spec.units_by_kind(part.party).items():
+                units[kind] = units.get(kind, 0) + most
+        return {kind: total / self.problem.rho_units for kind, total in units.items()}
+
+    def max_bytes(self) -> dict[str, dict[str, int]]:
+        """Return the most payload bytes by party and kind."""
+        return {part.party: payload(self.spec, part.party) for part in self.spec.parts}
+
+    def summary(self) -> dict[str, object]:
+        """Return what a person asks of a plan, as JSON values."""
+        return {
+            **self.details,
+            "budget_split": self.split(),
+            "max_payload_bytes": self.max_bytes(),
+        }

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colonnade.methods.frank_wolfe.plan import FrankWolfePlan, recommend
-from colonnade.methods.frank_wolfe.spec import Sampling
+from colonnade.methods.base import Plan
+from colonnade.methods.frank_wolfe.plan import recommend
+from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec, Sampling
 from colonnade.methods.problem import Labels, Loss, Problem
 from colonnade.privacy.accounting import rho_of, units_down
 
@@ -29,7 +30,7 @@ def problem(
     return Problem(n_rows, features, units, owner, loss, correlation)
 
 
-def total(plan: FrankWolfePlan) -> int:
+def total(plan: Plan[FrankWolfeSpec]) -> int:
     return sum(plan.spec.max_units(block.party) for block in plan.spec.blocks)
 
 

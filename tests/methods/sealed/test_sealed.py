@@ -25,7 +25,7 @@ from colonnade.core.errors import BadInput, BadMessage, VerificationFailed
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.export import export_lines, verify_export
 from colonnade.linear.ball import project
-from colonnade.methods.base import Part
+from colonnade.methods.base import Part, payload
 from colonnade.methods.moments.solver.scales import Scales
 from colonnade.methods.problem import Problem
 from colonnade.methods.sealed.kinds import (
@@ -139,9 +139,9 @@ def test_sizes_and_prices_are_those_that_were_predicted(data: Data, spec: Sealed
     state, members = run(data, spec, SeededNoise(1), job=JOB)
     for name, member in members.items():
         stored = member.ledger.state.stored
-        assert {key.kind: kept.body_bytes for key, kept in stored.items()} == spec.payload(name)
+        assert {key.kind: kept.body_bytes for key, kept in stored.items()} == payload(spec, name)
         spent = {key.kind: charge.units for key, charge in member.ledger.state.charges.items()}
-        assert spent == {kind: spec.cost(name, kind) for kind in spec.payload(name)}
+        assert spent == {kind: spec.cost(name, kind) for kind in payload(spec, name)}
         assert member.ledger.budget().spent == spec.max_units(name)
         assert {kind for kind, units in spent.items() if units == 0} == {
             kind for kind in spent if parsed(kind)[0] in SEALED

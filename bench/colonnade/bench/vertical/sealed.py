@@ -29,6 +29,7 @@ from colonnade.bench.vertical.methods import (
     public_table,
 )
 from colonnade.bench.vertical.tables import TABLES
+from colonnade.methods.base import payload
 from colonnade.methods.moments import plan as moments
 from colonnade.methods.problem import Loss
 from colonnade.methods.sealed import plan as sealed
@@ -162,7 +163,7 @@ def _scored(case: Case, seed: int) -> Score:
         for name, member in members.items()
     }
     most = max(sent, key=lambda name: sent[name])
-    predicted = sum(spec.payload(most).values())
+    predicted = sum(payload(spec, most).values())
     return Score(scores, sent[most], predicted, seconds, seconds_sketched)
 
 

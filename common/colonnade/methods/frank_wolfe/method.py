@@ -8,10 +8,10 @@ import numpy as np
 
 from colonnade.linear.kernels import score
 from colonnade.linear.sums import sums
-from colonnade.methods.base import Member, Method, Unit
+from colonnade.methods.base import Member, Method, Plan, Unit
 from colonnade.methods.column_moments import shared_column
 from colonnade.methods.frank_wolfe.codec import question, spec_from_bytes, spec_to_bytes
-from colonnade.methods.frank_wolfe.plan import FrankWolfePlan, recommend
+from colonnade.methods.frank_wolfe.plan import recommend
 from colonnade.methods.frank_wolfe.residual import SCORE_SENSITIVITY, TaskParameters, residual
 from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec
 from colonnade.methods.groups import check_same_groups
@@ -23,7 +23,7 @@ from colonnade.sketching.sparse import SparseSketch
 _ROWS = 256
 
 
-def _plan(problem: Problem, options: Any) -> FrankWolfePlan:
+def _plan(problem: Problem, options: Any) -> Plan[FrankWolfeSpec]:
     return recommend(
         problem,
         rounds=options.rounds,

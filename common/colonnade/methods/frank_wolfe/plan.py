@@ -6,18 +6,14 @@ shapes of correlation (``colonnade bench vertical`` repeats some of them with ot
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from colonnade.core.fixedpoint import GRID
-from colonnade.methods.base import payload
+from colonnade.methods.base import Plan
 from colonnade.methods.column_moments import clipped_normal
 from colonnade.methods.frank_wolfe.residual import SCORE_SENSITIVITY
 from colonnade.methods.frank_wolfe.spec import (
-    LABEL,
     LOCAL_DISCOUNT,
-    MEANS,
-    SELECT,
-    SHARE,
     Block,
     FrankWolfeSpec,
     Sampling,
@@ -36,64 +32,6 @@ _MEAN_PARTS = (0.01, 0.06)
 _MAX_DIM = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class FrankWolfePlan:
-    """A job and what follows from it."""
-
-    problem: Problem
-    spec: FrankWolfeSpec
-
-    def split(self) -> dict[str, float]:
-        """Return the part of the budget that each kind can cost, over all parties."""
-        units = dict.fromkeys((MEANS, LABEL, SELECT, SHARE), 0)
-        for block in self.spec.blocks:
-            for kind, most in self.spec.units_by_kind(block.party).items():
-                units[kind] += most
-        return {kind: total / self.problem.rho_units for kind, total in units.items()}
-
-    def noise(self) -> dict[str, float]:
-        """Return the noise of each kind relative to what it blurs.
-
-        ``mean``: standard deviation of a mean in half ranges. ``select``: scale of a choice's
-        noise as a correlation, for a column and a residual with deviations of 0.4. ``share`` and
-        ``label``: standard deviation of the correlation that one column has with a shared one.
-        """
-        spec, n = self.spec, self.spec.n_rows
-        sketch = spec.sketch("")
-        found = {}
-        if spec.mean_units:
-            block = max(spec.blocks, key=lambda block: len(block.features))
-            found["mean"] = math.sqrt(spec.means(block)[0].sigma2) / (n * GRID)
-        found["select"] = spec.selection(spec.rounds).scale / (n * SCORE_SENSITIVITY / 2) / 0.4
-        energy, _ = _clipped()
-        for kind, count, units in (
-            ("share", sum(block.shares for block in spec.blocks), spec.share_units),
-            ("label", spec.labels is Labels.SKETCHED, spec.label_units),
-        ):
-            if count:
-                blur = 2.0 / (rho_from_units(units) * n * energy)
-                found[kind] = math.sqrt(blur + 1.0 / sketch.dim)
-        return found
-
-    def max_bytes(self) -> dict[str, dict[str, int]]:
-        """Return the most payload bytes by party and kind."""
-        return {block.party: payload(self.spec, block.party) for block in self.spec.blocks}
-
-    def summary(self) -> dict[str, object]:
-        """Return what a person asks of a plan, as JSON values."""
-        spec = self.spec
-        return {
-            "local_rounds": spec.local_rounds,
-            "shares": {block.party: block.shares for block in spec.blocks},
-            "sketch_entries": spec.sketch_entries,
-            "radius": {block.party: block.radius for block in spec.blocks},
-            "expected_correlation": self.problem.expected,
-            "budget_split": self.split(),
-            "noise": self.noise(),
-            "max_payload_bytes": self.max_bytes(),
-        }
-
-
 def recommend(
     problem: Problem,
     *,
@@ -104,7 +42,7 @@ def recommend(
     sampling: str | None = None,
     parties_per_round: int | None = None,
     features_per_round: int | None = None,
-) -> FrankWolfePlan:
+) -> Plan[FrankWolfeSpec]:
     """Return a plan whose parties together can never spend more than the budget.
 
     What is given stands; everything else is chosen around it. `ValueError` if nothing fits.
@@ -148,7 +86,40 @@ def recommend(
     select = left * LOCAL_DISCOUNT // (LOCAL_DISCOUNT * (len(rounds_of) - cheap) + cheap)
     if select < LOCAL_DISCOUNT:
         raise ValueError("the budget is too small for that many rounds and shares")
-    return FrankWolfePlan(problem, replace(spec, select_units=select))
+    spec = replace(spec, select_units=select)
+    details = {
+        "local_rounds": spec.local_rounds,
+        "shares": {block.party: block.shares for block in spec.blocks},
+        "sketch_entries": spec.sketch_entries,
+        "radius": {block.party: block.radius for block in spec.blocks},
+        "expected_correlation": problem.expected,
+        "noise": _noise(spec),
+    }
+    return Plan(problem, spec, details)
+
+
+def _noise(spec: FrankWolfeSpec) -> dict[str, float]:
+    """Return the noise of each kind relative to what it blurs.
+
+    ``mean``: standard deviation of a mean in half ranges. ``select``: scale of a choice's noise as
+    a correlation, for a column and a residual with deviations of 0.4. ``share`` and ``label``:
+    standard deviation of the correlation that one column has with a shared one.
+    """
+    n, sketch = spec.n_rows, spec.sketch("")
+    found = {}
+    if spec.mean_units:
+        block = max(spec.blocks, key=lambda block: len(block.features))
+        found["mean"] = math.sqrt(spec.means(block)[0].sigma2) / (n * GRID)
+    found["select"] = spec.selection(spec.rounds).scale / (n * SCORE_SENSITIVITY / 2) / 0.4
+    energy, _ = _clipped()
+    for kind, count, units in (
+        ("share", sum(block.shares for block in spec.blocks), spec.share_units),
+        ("label", spec.labels is Labels.SKETCHED, spec.label_units),
+    ):
+        if count:
+            blur = 2.0 / (rho_from_units(units) * n * energy)
+            found[kind] = math.sqrt(blur + 1.0 / sketch.dim)
+    return found
 
 
 def _clipped() -> tuple[float, float]:

@@ -220,7 +220,7 @@ class FrankWolfeSpec:
         """Return the most that the releases of each kind can ever cost ``party``."""
         price = {MEANS: self.mean_units, LABEL: self.label_units, SHARE: self.share_units}
         counts = self.max_releases(party)
-        units = {kind: price[kind] * count for kind, count in counts.items() if kind != SELECT}
+        units = {kind: price[kind] * counts.get(kind, 0) for kind in price}
         return units | {SELECT: sum(map(self.select_price, self.choosing_rounds(party)))}
 
     def max_units(self, party: str) -> int:

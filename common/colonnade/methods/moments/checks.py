@@ -7,29 +7,18 @@ from colonnade.methods.problem import Labels
 
 if TYPE_CHECKING:
     from colonnade.methods.moments.spec import MomentsSpec
+    from colonnade.methods.sealed.spec import SealedSpec
 
 
 def check_spec(spec: "MomentsSpec") -> None:
     """Raise `ValueError` unless the job can be run as it is written."""
-    names = [part.party for part in spec.parts]
-    if not names or len(set(names)) != len(names):
-        raise ValueError("a job needs parties with different names")
-    if not 1 <= spec.n_rows <= MAX_ROWS:
-        raise ValueError(f"a job has 1 to {MAX_ROWS} rows")
-    if any(not 1 <= len(part.features) < MAX_COLUMNS for part in spec.parts):
-        raise ValueError(f"every party needs features, fewer than {MAX_COLUMNS}")
-    if any(len(set(part.features)) != len(part.features) for part in spec.parts):
-        raise ValueError("the features of a party must have different names")
+    check_columns(spec)
     if spec.mean_units < 1 or spec.gram_units < 1:
         raise ValueError("means and Gram matrices need a price")
     if not 1 <= spec.directions <= spec.probes:
         raise ValueError("a party shares at least one direction and probes at least as many")
-    pairs = len(names) * (len(names) - 1) // 2
-    if spec.overlap and (not spec.presence or len(spec.overlap) != pairs):
-        raise ValueError("an overlap is of each two parties, in a job that knows who is present")
-    if any(not 0 <= people <= spec.n_rows for people in spec.overlap):
-        raise ValueError("two parties have at most all people in common")
-    _check_numbers(spec)
+    scales = (spec.share_clip, spec.probe_clip, spec.cross_clip)
+    check_numbers(spec.radius, spec.reach, *scales, penalty=spec.penalty, label=spec.label_weight)
     _check_labels(spec)
     _check_sharing(spec)
     if spec.keep < 0 or (spec.wide() and spec.screen_units < 1):
@@ -39,11 +28,29 @@ def check_spec(spec: "MomentsSpec") -> None:
         spec.max_units(part.party)  # and so is a price too small for its noise
 
 
-def _check_numbers(spec: "MomentsSpec") -> None:
-    scales = (spec.share_clip, spec.probe_clip, spec.cross_clip)
-    if not all(0.01 <= scale <= 100.0 for scale in (spec.radius, spec.reach, *scales)):
+def check_columns(spec: "MomentsSpec | SealedSpec") -> None:
+    """Refuse parties, columns, rows or an overlap that no job can have."""
+    names = [part.party for part in spec.parts]
+    if not names or len(set(names)) != len(names):
+        raise ValueError("a job needs parties with different names")
+    if not 1 <= spec.n_rows <= MAX_ROWS:
+        raise ValueError(f"a job has 1 to {MAX_ROWS} rows")
+    if any(not 1 <= len(part.features) < MAX_COLUMNS for part in spec.parts):
+        raise ValueError(f"every party needs features, fewer than {MAX_COLUMNS}")
+    if any(len(set(part.features)) != len(part.features) for part in spec.parts):
+        raise ValueError("the features of a party must have different names")
+    pairs = len(names) * (len(names) - 1) // 2
+    if spec.overlap and (not spec.presence or len(spec.overlap) != pairs):
+        raise ValueError("an overlap is of each two parties, in a job that knows who is present")
+    if any(not 0 <= people <= spec.n_rows for people in spec.overlap):
+        raise ValueError("two parties have at most all people in common")
+
+
+def check_numbers(*scales: float, penalty: float, label: float) -> None:
+    """Refuse a radius, a reach, a clip, a penalty or a label's weight that is out of range."""
+    if not all(0.01 <= scale <= 100.0 for scale in scales):
         raise ValueError("a radius, a reach or a clip must lie between 0.01 and 100")
-    if not (0.0 <= spec.penalty <= 100.0 and 0.01 <= spec.label_weight <= 100.0):
+    if not (0.0 <= penalty <= 100.0 and 0.01 <= label <= 100.0):
         raise ValueError("the penalty lies in 0 .. 100, the label's weight in 0.01 .. 100")
 
 

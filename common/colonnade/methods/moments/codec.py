@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from colonnade.core.errors import BadMessage
 from colonnade.linear.ball import Projection
-from colonnade.methods.base import Member, Part
+from colonnade.methods.base import Member, parts_of
 from colonnade.methods.frank_wolfe.codec import FrankWolfeTask, step_from_proto, step_to_proto
 from colonnade.methods.messages import (
     LABELS,
@@ -38,9 +38,7 @@ def spec_from_bytes(body: bytes, members: Sequence[Member], population: int) -> 
     message = read(job_pb2.Moments, body, "the job's method")
     return MomentsSpec(
         n_rows=population,
-        parts=tuple(
-            Part(each.party, each.features, each.holds_label, each.groups) for each in members
-        ),
+        parts=parts_of(members),
         labels=LABELS.read(message.labels),
         loss=LOSSES.read(message.loss),
         overlap=tuple(message.overlap),

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from colonnade.linear.ball import Projection, project, triangle
-from colonnade.methods.base import Member, Method, Unit
+from colonnade.methods.base import Member, Method, Plan, Unit
 from colonnade.methods.frank_wolfe.method import FRANK_WOLFE
 from colonnade.methods.groups import check_same_groups
 from colonnade.methods.moments.codec import spec_from_bytes, spec_to_bytes
 from colonnade.methods.moments.expected import expected_idle
-from colonnade.methods.moments.plan import MomentsPlan, recommend
+from colonnade.methods.moments.plan import recommend
 from colonnade.methods.moments.rows import inner_products
 from colonnade.methods.moments.spec import MomentsSpec
 from colonnade.methods.problem import Problem
@@ -24,7 +24,7 @@ _SUMMED = ("mean_units", "screen_units", "gram_units", "marginal_units", "cross_
 _SKETCHED = ("share_units", "label_units")
 
 
-def _plan(problem: Problem, options: Any) -> MomentsPlan:
+def _plan(problem: Problem, options: Any) -> Plan[MomentsSpec]:
     return recommend(
         problem,
         directions=options.directions,

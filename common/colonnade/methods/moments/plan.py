@@ -5,14 +5,12 @@ four shapes of correlation at several sizes and budgets; other seeds were kept f
 """
 
 import math
-from dataclasses import dataclass
 
-from colonnade.methods.base import MAX_TASK_ENTRIES, Part, payload
+from colonnade.methods.base import MAX_TASK_ENTRIES, Plan, planned_parts
 from colonnade.methods.groups import moved_or_absent
 from colonnade.methods.moments.spec import (
     CROSS,
     GRAM,
-    KINDS,
     LABEL,
     MARGINALS,
     MEANS,
@@ -57,40 +55,6 @@ _DIM_OVER_NOISE = 12.0
 _ABSENT_PENALTY = 0.12
 
 
-@dataclass(frozen=True, slots=True)
-class MomentsPlan:
-    """A job and what follows from it."""
-
-    problem: Problem
-    spec: MomentsSpec
-
-    def units(self) -> int:
-        """Return what the job costs all parties together."""
-        return sum(self.spec.max_units(part.party) for part in self.spec.parts)
-
-    def split(self) -> dict[str, float]:
-        """Return the part of the budget that each kind costs, over all parties."""
-        units = dict.fromkeys(KINDS, 0)
-        for part in self.spec.parts:
-            for kind, count in self.spec.max_releases(part.party).items():
-                units[kind] += count * self.spec.cost(part.party, kind)
-        return {kind: total / self.problem.rho_units for kind, total in units.items()}
-
-    def max_bytes(self) -> dict[str, dict[str, int]]:
-        """Return the payload bytes by party and kind."""
-        return {part.party: payload(self.spec, part.party) for part in self.spec.parts}
-
-    def summary(self) -> dict[str, object]:
-        """Return what a person asks of a plan, as JSON values."""
-        return {
-            "rounds": len(self.spec.stages()),
-            "directions": self.spec.directions if self.spec.shares() else 0,
-            "kept_features": {part.party: self.spec.kept(part) for part in self.spec.parts},
-            "budget_split": self.split(),
-            "max_payload_bytes": self.max_bytes(),
-        }
-
-
 def recommend(
     problem: Problem,
     *,
@@ -99,7 +63,7 @@ def recommend(
     sketch_dim: int | None = None,
     radius: float | None = None,
     keep: int | None = None,
-) -> MomentsPlan:
+) -> Plan[MomentsSpec]:
     """Return a plan whose parties together can never spend more than the budget.
 
     What is given stands; everything else is chosen around it. `ValueError` if nothing fits.
@@ -108,7 +72,7 @@ def recommend(
     kept = _kept(problem) if keep is None else keep
     wide = sum(0 < kept < len(features) for features in problem.features.values())
     units = {
-        MEANS: _mean_units(problem),
+        MEANS: mean_units(problem, noise=_MEAN_NOISE, within=_MEAN_PARTS),
         LABEL: int(problem.rho_units * _LABEL_PART) if sketched else 0,
         MARGINALS: int(problem.rho_units * _MARGINAL_PART) // (parties - 1) if sketched else 0,
         SCREEN: int(problem.rho_units * _SCREEN_PART) // (kept * wide) if wide else 0,
@@ -130,15 +94,7 @@ def recommend(
     count = directions or max(_directions(problem, units[SHARE]), 2 if few else 1)
     spec = MomentsSpec(
         n_rows=problem.n_rows,
-        parts=tuple(
-            Part(
-                party,
-                tuple(features),
-                holds_label=not sketched or party == problem.label_owner,
-                groups=tuple(problem.groups.get(party, ())),
-            )
-            for party, features in problem.features.items()
-        ),
+        parts=planned_parts(problem),
         mean_units=units[MEANS],
         gram_units=units[GRAM],
         share_units=units[SHARE],
@@ -158,7 +114,12 @@ def recommend(
         **({"penalty": _ABSENT_PENALTY} if problem.presence else {}),
         **({} if radius is None else {"radius": radius}),
     )
-    plan = MomentsPlan(problem, spec)
+    details = {
+        "rounds": len(spec.stages()),
+        "directions": spec.directions if spec.shares() else 0,
+        "kept_features": {part.party: spec.kept(part) for part in spec.parts},
+    }
+    plan = Plan(problem, spec, details)
     if plan.units() > problem.rho_units:
         raise ValueError("the budget is too small for this job")
     return plan
@@ -174,14 +135,14 @@ def _spend(units: dict[str, int], left: int, parties: int, *, sketched: bool) ->
     units[MARGINALS] += (left - label) // (parties - 1)
 
 
-def _mean_units(problem: Problem) -> int:
-    """Return a price at which a mean is known well enough, within limits."""
+def mean_units(problem: Problem, *, noise: float, within: tuple[float, float]) -> int:
+    """Return a price at which a mean's noise is small enough, within these parts of the budget."""
     count = max(problem.moved(party) for party in problem.features) + 1
     if problem.presence:
         widest = max(len(features) for features in problem.features.values())
         count = moved_or_absent(widest + 2, count)
-    wanted = 2.0 * count / (problem.rows_alone * _MEAN_NOISE) ** 2 * RHO_UNIT
-    low, high = (part * problem.rho_units / len(problem.features) for part in _MEAN_PARTS)
+    wanted = 2.0 * count / (problem.rows_alone * noise) ** 2 * RHO_UNIT
+    low, high = (part * problem.rho_units / len(problem.features) for part in within)
     return max(1, int(min(max(wanted, low), high)))
 
 

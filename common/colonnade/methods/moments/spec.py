@@ -255,10 +255,15 @@ class MomentsSpec:
             return self.selection().cost
         return self.made(self.part(party), kind)[0].cost
 
+    def units_by_kind(self, party: str) -> dict[str, int]:
+        """Return the most that the releases of each kind can ever cost ``party``."""
+        counts = self.max_releases(party).items()
+        units = {kind: count * self.cost(party, kind) for kind, count in counts}
+        return dict.fromkeys(KINDS, 0) | units
+
     def max_units(self, party: str) -> int:
         """Return the most that the job can ever cost ``party``: what it sets aside."""
-        counts = self.max_releases(party)
-        return sum(count * self.cost(party, kind) for kind, count in counts.items())
+        return sum(self.units_by_kind(party).values())
 
     def body_bytes(self, party: str, kind: str) -> int:
         """Return the size of one body of ``kind`` from ``party``."""

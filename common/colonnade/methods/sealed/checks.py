@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from colonnade.linear.ball import MAX_COLUMNS, MAX_ROWS
+from colonnade.methods.base import payload
+from colonnade.methods.moments.checks import check_columns, check_numbers
 from colonnade.methods.sealed.charges import check_key, check_reply
 from colonnade.methods.sealed.kinds import OPENINGS, REPLIES, parsed
 from colonnade.methods.sealed.packing import MAX_BODY_BYTES
@@ -21,32 +22,22 @@ if TYPE_CHECKING:
 
 def check_spec(spec: "SealedSpec") -> None:
     """Raise `ValueError` unless the job can be run as it is written."""
-    names = [part.party for part in spec.parts]
-    if len(names) < 2 or len(set(names)) != len(names):
-        raise ValueError("a sealed job needs two or more parties with different names")
+    check_columns(spec)
+    if len(spec.parts) < 2 or spec.buckets < 1:
+        raise ValueError("a sealed job needs two or more parties, and buckets for rows")
     if sum(part.holds_label for part in spec.parts) != 1:
         raise ValueError("in a sealed job one party holds the label")
-    if not 1 <= spec.n_rows <= MAX_ROWS or spec.buckets < 1:
-        raise ValueError(f"a job has 1 to {MAX_ROWS} rows, and buckets for them")
-    if any(not 1 <= len(part.features) < MAX_COLUMNS for part in spec.parts):
-        raise ValueError(f"every party needs features, fewer than {MAX_COLUMNS}")
-    if any(len(set(part.features)) != len(part.features) for part in spec.parts):
-        raise ValueError("the features of a party must have different names")
-    pairs = len(names) * (len(names) - 1) // 2
-    if spec.overlap and (not spec.presence or len(spec.overlap) != pairs):
-        raise ValueError("an overlap is of each two parties, in a job that knows who is present")
-    if any(not 0 <= people <= spec.n_rows for people in spec.overlap):
-        raise ValueError("two parties have at most all people in common")
     if spec.keep < 0 or spec.label_lanes < 1 or spec.groups < 1:
         raise ValueError("a job keeps a number of features, and has lanes and groups")
-    _check_numbers(spec)
+    reaches = (spec.reach, spec.wide_reach, spec.label_reach, spec.bucket_reach)
+    check_numbers(spec.radius, *reaches, penalty=spec.penalty, label=spec.label_weight)
     _check_shields(spec)
     _check_prices(spec)
     for part in spec.parts:
         _check_keys(spec, part)
         spec.max_units(part.party)  # a price too large or too small for its noise is refused here
         _check_sizes(spec, part)
-        if max(spec.payload(part.party).values()) > MAX_BODY_BYTES:
+        if max(payload(spec, part.party).values()) > MAX_BODY_BYTES:
             raise ValueError(
                 f"a release of {part.party!r} would have more than {MAX_BODY_BYTES} bytes; "
                 "use fewer features or more lanes"
@@ -63,14 +54,6 @@ def _check_shields(spec: "SealedSpec") -> None:
     for part in (each for each in spec.parts if spec.shield(each) is not None):
         if 2 * min(spec.n_rows, spec.buckets) * spec.n_gram(part) > MAX_STORED_BYTES:
             raise ValueError("a shield of so many buckets and columns is too large; use fewer")
-
-
-def _check_numbers(spec: "SealedSpec") -> None:
-    reaches = (spec.reach, spec.wide_reach, spec.label_reach, spec.bucket_reach)
-    if not all(0.01 <= scale <= 100.0 for scale in (spec.radius, *reaches)):
-        raise ValueError("a radius or a reach must lie between 0.01 and 100")
-    if not (0.0 <= spec.penalty <= 100.0 and 0.01 <= spec.label_weight <= 100.0):
-        raise ValueError("the penalty lies in 0 .. 100, the label's weight in 0.01 .. 100")
 
 
 def _check_prices(spec: "SealedSpec") -> None:

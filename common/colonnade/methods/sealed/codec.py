@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from colonnade.core.errors import BadMessage
-from colonnade.methods.base import Member, Part
+from colonnade.methods.base import Member, parts_of
 from colonnade.methods.messages import LOSSES, copied, read, read_task, same_numbers
 from colonnade.methods.moments.codec import projection_from_proto, projection_to_proto
 from colonnade.methods.sealed.products import Prices
@@ -33,9 +33,7 @@ def spec_from_bytes(body: bytes, members: Sequence[Member], population: int) -> 
     message = read(job_pb2.Sealed, body, "the job's method")
     return SealedSpec(
         n_rows=population,
-        parts=tuple(
-            Part(each.party, each.features, each.holds_label, each.groups) for each in members
-        ),
+        parts=parts_of(members),
         prices=tuple(
             Prices(each.gram, each.cross, each.wide, each.label) for each in message.prices
         ),

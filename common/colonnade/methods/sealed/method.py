@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from colonnade.methods.base import Member, Method, Unit
+from colonnade.methods.base import Member, Method, Plan, Unit
 from colonnade.methods.groups import check_same_groups
 from colonnade.methods.moments.method import MOMENTS
 from colonnade.methods.problem import Problem
 from colonnade.methods.sealed.claims import PROMISE
 from colonnade.methods.sealed.codec import spec_from_bytes, spec_to_bytes
-from colonnade.methods.sealed.plan import SealedPlan, recommend
+from colonnade.methods.sealed.plan import recommend
 from colonnade.methods.sealed.products import Prices
 from colonnade.methods.sealed.ring import DEGREE, available, dot, seal_ring, times
 from colonnade.methods.sealed.rows import RowScale
@@ -21,7 +21,7 @@ from colonnade.methods.sealed.spec import SealedSpec
 _ROWS = 64
 
 
-def _plan(problem: Problem, options: Any) -> SealedPlan:
+def _plan(problem: Problem, options: Any) -> Plan[SealedSpec]:
     return recommend(
         problem, buckets=options.buckets, keep=options.keep_features, radius=options.radius
     )

@@ -5,17 +5,15 @@ Every rule is a function of public counts and the budget.
 
 import itertools
 import math
-from dataclasses import dataclass
 
-from colonnade.methods.base import Part
-from colonnade.methods.groups import moved_or_absent
+from colonnade.methods.base import Part, Plan, planned_parts
+from colonnade.methods.moments.plan import mean_units
 from colonnade.methods.problem import Problem
 from colonnade.methods.sealed.claims import PROMISE
-from colonnade.methods.sealed.kinds import parsed
 from colonnade.methods.sealed.packing import Layout
 from colonnade.methods.sealed.products import Prices
 from colonnade.methods.sealed.spec import SealedSpec
-from colonnade.privacy.accounting import RHO_UNIT, rho_from_units
+from colonnade.privacy.accounting import rho_from_units
 
 # Means: a noise of this many half ranges is enough; within these parts of the budget.
 _MEAN_NOISE = 0.006
@@ -43,51 +41,13 @@ _MAX_HALVINGS = 24
 _LANES = (1, 2, 4, 8, 16)
 
 
-@dataclass(frozen=True, slots=True)
-class SealedPlan:
-    """A job and what follows from it."""
-
-    problem: Problem
-    spec: SealedSpec
-
-    def units(self) -> int:
-        """Return what the job costs all parties together."""
-        return sum(self.spec.max_units(part.party) for part in self.spec.parts)
-
-    def split(self) -> dict[str, float]:
-        """Return the part of the budget that each kind costs, over all parties."""
-        units: dict[str, int] = {}
-        for part in self.spec.parts:
-            for kind in self.spec.max_releases(part.party):
-                base = parsed(kind)[0]
-                units[base] = units.get(base, 0) + self.spec.cost(part.party, kind)
-        return {kind: total / self.problem.rho_units for kind, total in units.items()}
-
-    def max_bytes(self) -> dict[str, dict[str, int]]:
-        """Return the payload bytes by party and kind."""
-        return {part.party: self.spec.payload(part.party) for part in self.spec.parts}
-
-    def summary(self) -> dict[str, object]:
-        """Return what a person asks of a plan, as JSON values."""
-        return {
-            "experimental": True,
-            "promise": PROMISE,
-            "rounds": len(self.spec.stages()),
-            "buckets": self.spec.buckets if self.spec.summed else 0,
-            "key_groups": self.spec.groups,
-            "kept_features": {part.party: self.spec.kept(part) for part in self.spec.parts},
-            "budget_split": self.split(),
-            "max_payload_bytes": self.max_bytes(),
-        }
-
-
 def recommend(
     problem: Problem,
     *,
     buckets: int | None = None,
     radius: float | None = None,
     keep: int | None = None,
-) -> SealedPlan:
+) -> Plan[SealedSpec]:
     """Return a plan whose parties together can never spend more than the budget.
 
     What is given stands; everything else is chosen around it. `ValueError` if nothing fits, or if
@@ -99,16 +59,8 @@ def recommend(
     shields = tuple(problem.shields.get(party, 0) for party in problem.features)
     kept = _kept(problem) if keep is None else keep
     kept = 0 if any(shields) else kept  # shielded rows are not screened
-    parts = tuple(
-        Part(
-            party,
-            tuple(features),
-            holds_label=party == problem.label_owner,
-            groups=tuple(problem.groups.get(party, ())),
-        )
-        for party, features in problem.features.items()
-    )
-    means = _mean_units(problem)
+    parts = planned_parts(problem)
+    means = mean_units(problem, noise=_MEAN_NOISE, within=_MEAN_PARTS)
     # A unit for each release, because each one's price is rounded up by itself.
     left = problem.rho_units // parties - means - 2 * parties
     if left < 1:
@@ -143,11 +95,22 @@ def recommend(
         except ValueError as refused:  # a key that would open too much: try more keys
             error = error or refused
             continue
-        plan = SealedPlan(problem, spec)
+        plan = Plan(problem, spec, _details(spec))
         if plan.units() > problem.rho_units:
             raise ValueError("the budget is too small for this job")
         return plan
     raise error or ValueError("no plan fits")
+
+
+def _details(spec: SealedSpec) -> dict[str, object]:
+    return {
+        "experimental": True,
+        "promise": PROMISE,
+        "rounds": len(spec.stages()),
+        "buckets": spec.buckets if spec.summed else 0,
+        "key_groups": spec.groups,
+        "kept_features": {part.party: spec.kept(part) for part in spec.parts},
+    }
 
 
 def _prices(left: int, *, wide: bool, opens: bool) -> Prices:
@@ -199,14 +162,3 @@ def _lanes(problem: Problem, parts: tuple[Part, ...], wide: list[bool], buckets:
         return max(sum(layout.sealed_bytes()), layout.reply_bytes(widest))
 
     return min(_LANES, key=most)
-
-
-def _mean_units(problem: Problem) -> int:
-    """Return a price at which a mean is known well enough, within limits."""
-    count = max(problem.moved(party) for party in problem.features) + 1
-    if problem.presence:
-        widest = max(len(features) for features in problem.features.values())
-        count = moved_or_absent(widest + 2, count)
-    wanted = 2.0 * count / (problem.rows_alone * _MEAN_NOISE) ** 2 * RHO_UNIT
-    low, high = (part * problem.rho_units / len(problem.features) for part in _MEAN_PARTS)
-    return max(1, int(min(max(wanted, low), high)))

@@ -266,9 +266,17 @@ class SealedSpec:
             return self.mechanism(kind, part).cost
         return self.made(part, kind)[0].cost
 
+    def units_by_kind(self, party: str) -> dict[str, int]:
+        """Return what the releases of each kind cost ``party``, whomever they are for."""
+        units = dict[str, int]()
+        for kind in self.kinds(self.part(party)):
+            base = parsed(kind)[0]
+            units[base] = units.get(base, 0) + self.cost(party, kind)
+        return units
+
     def max_units(self, party: str) -> int:
         """Return the most that the job can ever cost ``party``: what it sets aside."""
-        return sum(self.cost(party, kind) for kind in self.max_releases(party))
+        return sum(self.units_by_kind(party).values())
 
     def body_bytes(self, party: str, kind: str) -> int:
         """Return the exact size of one body of ``kind`` from ``party``."""
@@ -281,10 +289,6 @@ class SealedSpec:
         if base in OPENINGS:
             return self.opening_code(kind, part).n_bytes
         return self.made(part, kind)[1].n_bytes
-
-    def payload(self, party: str) -> dict[str, int]:
-        """Return the bytes of each kind that ``party`` sends: exact, and known beforehand."""
-        return {kind: self.body_bytes(party, kind) for kind in self.max_releases(party)}
 
     def task_entries(self, party: str) -> int:
         """Return the most numbers that a task for ``party`` carries, besides relayed bodies."""

@@ -76,6 +76,17 @@ class Scales:
             offset -= coef[:, -1] * self.label_mean
         return Projection(_fixed(coef * UNIT, MAX_COEF), _fixed(offset * GRID * UNIT, MAX_OFFSET))
 
+    def rows(
+        self, part: Part, kept: Sequence[int], *, radius: float, label_weight: float
+    ) -> Projection:
+        """Return the map of rows to kept features and, where it is held, the weighted label."""
+        matrix, label = np.eye(len(kept)), None
+        if part.holds_label:
+            matrix = np.vstack([matrix, np.zeros(len(kept))])
+            label = np.zeros(len(matrix))
+            label[-1] = label_weight
+        return self.projection(part, kept, matrix, radius=radius, label=label)
+
 
 def _fixed(values: FloatArray, limit: int) -> IntArray:
     return np.rint(np.clip(values, -float(limit), float(limit))).astype(np.int64)

@@ -19,9 +19,10 @@ from colonnade.linear.gram import within_ball
 from colonnade.methods.base import Part
 from colonnade.methods.calibration import Calibration, discriminant
 from colonnade.methods.column_moments import Moments
-from colonnade.methods.frank_wolfe.residual import COEF_UNIT, MAX_COEF
+from colonnade.methods.frank_wolfe.residual import COEF_UNIT
 from colonnade.methods.frank_wolfe.spec import decode_choice
 from colonnade.methods.made_up_scores import joined, made_up_scores
+from colonnade.methods.moments.solver.coefficients import Kept, fixed_point, in_deviations
 from colonnade.methods.moments.solver.directions import (
     Directions,
     Estimate,
@@ -42,8 +43,6 @@ from colonnade.methods.moments.spec import SCREEN, MomentsSpec, Stage
 from colonnade.methods.moments.staged import expected_part
 from colonnade.methods.moments.tasks import Task
 from colonnade.methods.problem import Labels, Loss
-
-_MAX_INTERCEPT = 2.0**60
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,12 +162,7 @@ class MomentsSolver:
 
     def in_deviations(self, state: MomentsState, scales: Scales) -> list[FloatArray]:
         """Return the coefficients of kept features by party, in standard deviations."""
-        x = []
-        for part in self.spec.parts:
-            kept = self.kept(state, part)
-            unit = scales.features[part.party].deviation[kept] / scales.label_deviation
-            x.append(state.coef[part.party][kept] / COEF_UNIT * unit)
-        return x
+        return in_deviations(state.coef, self._kept(state), scales.features, scales.label_deviation)
 
     def known(
         self, state: MomentsState
@@ -183,18 +177,10 @@ class MomentsSolver:
     def scaled(self, state: MomentsState, x: FloatArray) -> tuple[dict[str, IntArray], int]:
         """Turn a solution in standard deviations into fixed-point coefficients and intercept."""
         scales = Scales.of(self.spec, state.bodies)
-        coef, constant, first = {}, scales.label_mean * COEF_UNIT, 0
-        for part in self.spec.parts:
-            kept, known = self.kept(state, part), scales.features[part.party]
-            whole = np.zeros(len(part.features))
-            mine = x[first : first + len(kept)]
-            whole[kept] = mine * scales.label_deviation / known.deviation[kept]
-            first += len(kept)
-            fixed = np.rint(np.clip(whole * COEF_UNIT, -MAX_COEF, MAX_COEF)).astype(np.int64)
-            coef[part.party] = fixed
-            for place in kept:
-                constant -= float(fixed[place]) * float(known.mean[place])
-        return coef, round(min(max(constant, -_MAX_INTERCEPT), _MAX_INTERCEPT))
+        return fixed_point(x, self._kept(state), scales, scales.label_deviation)
+
+    def _kept(self, state: MomentsState) -> Kept:
+        return [(part, self.kept(state, part)) for part in self.spec.parts]
 
     def _bases(self, state: MomentsState) -> dict[str, IntArray]:
         shared, bases = self.spec.labels is Labels.SHARED, {}
@@ -244,12 +230,7 @@ class MomentsSolver:
 
     def _gram_task(self, state: MomentsState, part: Part, scales: Scales) -> Task:
         spec, kept = self.spec, self.kept(state, part)
-        matrix, label = np.eye(len(kept)), None
-        if part.holds_label:
-            matrix = np.vstack([matrix, np.zeros(len(kept))])
-            label = np.zeros(len(matrix))
-            label[-1] = spec.label_weight
-        made = scales.projection(part, kept, matrix, radius=spec.ball(part), label=label)
+        made = scales.rows(part, kept, radius=spec.ball(part), label_weight=spec.label_weight)
         sketches = None if part.holds_label else label_back(spec, state.bodies).sketches
         return Task(state.round, made, sketches)
 

@@ -5,7 +5,7 @@ private. Ciphertexts and replies are relayed as they are, to those that the roun
 dropped when the round is over.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,8 +15,9 @@ from colonnade.linear.ball import Projection
 from colonnade.linear.gram import within_ball
 from colonnade.methods.base import Part
 from colonnade.methods.calibration import Calibration, discriminant
-from colonnade.methods.frank_wolfe.residual import COEF_UNIT, MAX_COEF
+from colonnade.methods.frank_wolfe.residual import COEF_UNIT
 from colonnade.methods.made_up_scores import joined
+from colonnade.methods.moments.solver.coefficients import Kept, fixed_point, in_deviations
 from colonnade.methods.moments.solver.scales import Scales
 from colonnade.methods.moments.staged import expected_part
 from colonnade.methods.problem import Loss
@@ -30,13 +31,13 @@ from colonnade.methods.sealed.kinds import (
     parsed,
 )
 from colonnade.methods.sealed.rounds import relayed_kinds
+from colonnade.methods.sealed.rows import RowShape
 from colonnade.methods.sealed.solver.calibration import calibration
 from colonnade.methods.sealed.solver.estimates import Estimate, estimate, spread_gram
 from colonnade.methods.sealed.solver.screening import screened
 from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.methods.sealed.tasks import Relayed, Task
 
-_MAX_INTERCEPT = 2.0**60
 # Of the penalty that chooses features, what is left when they are fitted.
 _REFIT = 0.15
 # Which relayed bodies are of no more use once a stage is over.
@@ -136,13 +137,9 @@ class SealedSolver:
 
     def in_deviations(self, state: SealedState) -> FloatArray:
         """Return the coefficients of kept features of all parties, in standard deviations."""
-        scales, x = Scales.of(self.spec, state.bodies), []
-        deviation = self._label_deviation(state, scales)
-        for part in self.spec.parts:
-            kept = list(self.kept(state, part))
-            unit = scales.features[part.party].deviation[kept] / deviation
-            x.append(state.coef[part.party][kept] / COEF_UNIT * unit)
-        return np.concatenate(x)
+        scales = Scales.of(self.spec, state.bodies)
+        label = self._label_deviation(state, scales)
+        return np.concatenate(in_deviations(state.coef, self._kept(state), scales.features, label))
 
     def kept(self, state: SealedState, part: Part) -> tuple[int, ...]:
         """Return the features of a party that are left after screening."""
@@ -155,19 +152,10 @@ class SealedSolver:
     def scaled(self, state: SealedState, x: FloatArray) -> tuple[dict[str, IntArray], int]:
         """Turn a solution in standard deviations into fixed-point coefficients and intercept."""
         scales = Scales.of(self.spec, state.bodies)
-        coef, constant, first = {}, scales.label_mean * COEF_UNIT, 0
-        deviation = self._label_deviation(state, scales)
-        for part in self.spec.parts:
-            kept, known = list(self.kept(state, part)), scales.features[part.party]
-            whole = np.zeros(len(part.features))
-            mine = x[first : first + len(kept)]
-            whole[kept] = mine * deviation / known.deviation[kept]
-            first += len(kept)
-            fixed = np.rint(np.clip(whole * COEF_UNIT, -MAX_COEF, MAX_COEF)).astype(np.int64)
-            coef[part.party] = fixed
-            for place in kept:
-                constant -= float(fixed[place]) * float(known.mean[place])
-        return coef, round(min(max(constant, -_MAX_INTERCEPT), _MAX_INTERCEPT))
+        return fixed_point(x, self._kept(state), scales, self._label_deviation(state, scales))
+
+    def _kept(self, state: SealedState) -> Kept:
+        return [(part, self.kept(state, part)) for part in self.spec.parts]
 
     def _label_deviation(self, state: SealedState, scales: Scales) -> float:
         """Return the label's deviation: as it was released, or wider where the ball tells so."""
@@ -186,28 +174,22 @@ class SealedSolver:
         if stage in (Stage.SCREEN, Stage.OPEN):
             return Task(state.round, relayed=relayed)
         if stage in (Stage.SEAL, Stage.REPLY):
-            projection = self._rows(
-                scales, part, self.kept(state, part), spec.rows(SEAL, part).ball
-            )
+            projection = self._rows(scales, part, self.kept(state, part), spec.rows(SEAL, part))
             return Task(state.round, projection, relayed=relayed)
         kinds = spec.round_kinds(state.round, part)
-        every, wide, label = range(len(part.features)), None, None
+        wide = label = None
         if WIDE in kinds or stage is Stage.PRODUCTS:
-            wide = self._rows(scales, part, tuple(every), spec.rows(WIDE, part).ball)
+            every = range(len(part.features))
+            wide = self._rows(scales, part, every, spec.rows(WIDE, part))
         if any(parsed(kind)[0] == LABEL for kind in kinds):
             label = scales.projection(
                 part, (), np.zeros((1, 0)), radius=spec.rows(LABEL, part).ball, label=np.ones(1)
             )
         return Task(state.round, wide, label, relayed)
 
-    def _rows(self, scales: Scales, part: Part, kept: tuple[int, ...], radius: float) -> Projection:
-        """Return the map of rows to kept features and the label, where it is held."""
-        matrix, label = np.eye(len(kept)), None
-        if part.holds_label:
-            matrix = np.vstack([matrix, np.zeros(len(kept))])
-            label = np.zeros(len(matrix))
-            label[-1] = self.spec.label_weight
-        return scales.projection(part, kept, matrix, radius=radius, label=label)
+    def _rows(self, scales: Scales, part: Part, kept: Sequence[int], shape: RowShape) -> Projection:
+        weight = self.spec.label_weight
+        return scales.rows(part, kept, radius=shape.ball, label_weight=weight)
 
     def _relayed(self, state: SealedState, part: Part) -> tuple[Relayed, ...]:
         """Return the bodies that the round's task carries to a party, in order."""
