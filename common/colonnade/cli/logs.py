@@ -41,7 +41,7 @@ def add_config_options(parser: argparse.ArgumentParser, whose: str) -> None:
 
 
 def add_process_options(parser: argparse.ArgumentParser, whose: str) -> None:
-    """Add what a process that serves is told."""
+    """Add the options of a process that serves."""
     add_config_options(parser, whose)
     parser.add_argument(
         "--metrics",
@@ -98,7 +98,7 @@ def run_process(
     load: Callable[[Path], C],
     serve: Callable[[C], Coroutine[Any, Any, None]],
 ) -> int:
-    """Serve from a configuration file until told to stop, or print a commented one."""
+    """Serve from a configuration file until SIGINT or SIGTERM, or print a commented one."""
     if arguments.template:
         print(template, end="")
         return 0

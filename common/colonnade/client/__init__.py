@@ -30,7 +30,7 @@ Released moments solve other problems at no further cost:
 >>> client.solve(job_id, "ridge", strength=0.1).label.name
 'y'
 
-What would it cost to measure a model on people who were kept out of its fit?
+What would it cost to measure a model on held-out people?
 
 >>> options = JobOptions(epsilon=0.5, method="moments", evaluate=0.1)
 >>> job_id = client.submit(options, target="y", parties=["hospital"])

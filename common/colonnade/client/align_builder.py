@@ -153,7 +153,7 @@ def people_in_common(
     offers: Sequence[PartyOffer],
     alignment: Callable[[str], tuple[AlignmentSpec, dict[str, Any]]],
 ) -> dict[tuple[str, ...], int]:
-    """Return how many people parties have in common, as the alignment of their rows told."""
+    """Return how many people parties have in common, as counted by their rows' alignment."""
     orders = {offer.alignment for offer in offers if knows_presence(offer.alignment)}
     for name in sorted(orders):
         with suppress(BadInput):  # one that this coordinator never ran

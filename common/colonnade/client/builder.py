@@ -48,7 +48,7 @@ def build_job(
     timeout_s
         Seconds that a party may stay away before the job fails.
     people
-        How many people one party or two have, as the parties' alignment told.
+        How many people one party or two have, as the parties' alignment counted.
     """
     chosen = participants(offers, parties=parties, without=without)
     rows = {offer.population for offer in chosen}
@@ -163,7 +163,7 @@ def job_over_columns(
     holdout: int = 0,
     evaluation_units: int = 0,
 ) -> Job:
-    """Return the job that runs ``spec`` on what the parties offer, without rows kept out."""
+    """Return the job that runs ``spec`` on what the parties offer, without a holdout."""
     by_name = {offer.party: offer for offer in offers}
     check_alignments([by_name[part.party] for part in spec.parts])
     members, later = [], evaluation_units

@@ -213,7 +213,7 @@ class Client:
     def plan_evaluation(
         self, job_id: str, options: EvaluateOptions | None = None, *, timeout_s: int = 3600
     ) -> EvaluationPlan:
-        """Return what it costs to measure a job's model on the people kept out of its fit."""
+        """Return what it costs to measure a job's model on held-out people."""
         return plan_evaluation(self, job_id, options or EvaluateOptions(), timeout_s=timeout_s)
 
     def evaluate(self, plan: EvaluationPlan, *, run: str | None = None) -> str:

@@ -17,7 +17,7 @@ def describe(
 ) -> dict[str, Any]:
     """Return what a job will do and cost, and what bounds cost before, from public numbers.
 
-    ``people`` are the counts of one party or several that an alignment told.
+    ``people`` are the counts of one party or several that an alignment released.
     """
     method, spec, delta = method_of(job.kind), job.method, job.delta
     bounds = _bounds_paid(job, offers)

@@ -180,7 +180,7 @@ class EvaluationPlan:
 
     @property
     def people(self) -> int:
-        """How many rows were kept out of the fit."""
+        """How many rows were held out of the fit."""
         return int(self._rows().size)
 
     @property
@@ -199,7 +199,7 @@ class EvaluationPlan:
         }
 
     def prediction(self, releases: Releases) -> Job:
-        """Return the job in which the people who were kept out are scored."""
+        """Return the job that scores the held-out people."""
         return author_prediction(
             self.training.spec,
             releases,
@@ -252,9 +252,9 @@ def submit_evaluation(client: "Client", plan: EvaluationPlan, run: str | None) -
 def evaluation_plan(
     job: Job, people: Mapping[tuple[str, ...], int] | None = None
 ) -> dict[str, Any] | None:
-    """Return what the evaluation that a job sets aside for will cost and tell; None without.
+    """Return the cost and expected error of the evaluation that a job reserves for; None without.
 
-    ``people`` are the counts that an alignment told: rows of an aligned table are not all people
+    ``people`` are an alignment's released counts: rows of an aligned table are not all people
     of the evaluator's, and only those count.
     """
     if not job.evaluation_units:
@@ -271,14 +271,14 @@ def evaluation_plan(
 
 
 def present_at(party: str, rows: float, people: Mapping[tuple[str, ...], int]) -> float:
-    """Return about how many of the rows are people of the party's; all, if nothing was told."""
+    """Return about how many rows are people of the party's; all, without a count."""
     return min(float(people.get((party,), rows)), rows)
 
 
 def evaluation_terms(
     party: str, units: int, *, people: float, loss: Loss, delta: float
 ) -> dict[str, Any]:
-    """Return what an evaluation on so many people costs and tells, from public numbers."""
+    """Return the cost and expected error of an evaluation, from public numbers."""
     squared = CLASS_SENSITIVITY2 if loss is Loss.LOGISTIC else VALUE_SENSITIVITY2
     noise = DiscreteGaussian.within(units, l2_sensitivity2=squared)
     rho = rho_from_units(noise.cost)

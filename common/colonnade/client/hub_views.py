@@ -1,4 +1,4 @@
-"""What a coordinator tells of itself, and of its sessions with parties."""
+"""A coordinator's own state, and that of its sessions with parties."""
 
 from dataclasses import dataclass
 

@@ -52,10 +52,10 @@ class JobOptions:
     features_per_round
         Frank-Wolfe: candidates in a round; 0 for all.
     evaluate
-        Epsilon, of the whole, that is left for an evaluation of the model on people who are kept
+        Epsilon, of the whole, that is left for an evaluation of the model on people who are held
         out of the fit.
     keep_out
-        Part of the people to keep out; by default a fifth if an evaluation is to come.
+        Fraction of the people to hold out; by default a fifth if an evaluation is to come.
 
     Examples
     --------

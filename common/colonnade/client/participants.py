@@ -1,4 +1,4 @@
-"""Who takes part in a job, where nobody is left out unless somebody says so, and whose label."""
+"""Who takes part in a job: all enrolled parties unless stated otherwise; and whose label."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -66,7 +66,7 @@ def participants(
     lack
         Says why a party that is there cannot take part.
     table
-        Whether those who are named must have told of a table.
+        Whether those who are named must have reported a table.
     """
     by_name = {offer.party: offer for offer in offers}
     for name in (names := [*(parties or ()), *without]):

@@ -1,11 +1,12 @@
 """From options and public numbers to a method's specification."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from colonnade.client.options import AdmmOptions, JobOptions
 from colonnade.core.arguments import BadArgument
 from colonnade.core.errors import BadInput
-from colonnade.methods.base import Plan
+from colonnade.methods.base import MethodPlan
 from colonnade.methods.choice import choose_method
 from colonnade.methods.holdout import MAX_HOLDOUT, PARTS
 from colonnade.methods.problem import Loss, Problem
@@ -63,7 +64,7 @@ def evaluation_units(options: JobOptions, n_rows: int) -> int:
 
 
 def holdout_of(options: JobOptions) -> int:
-    """Return how many of a thousand people are kept out of the fit."""
+    """Return how many of a thousand people are held out of the fit."""
     part = options.keep_out
     if part is None:
         return 0 if options.evaluate is None else _USUAL_HOLDOUT
@@ -84,14 +85,14 @@ def plan_of(
     people: Mapping[tuple[str, ...], int] | None = None,
     sealed: bool = False,
     shields: Mapping[str, int] | None = None,
-) -> Plan:
+) -> MethodPlan[Any]:
     """Return the recommended plan, with what was asked for in its place.
 
     ``owner`` alone holds the label, or with None every party does. With the scope ``party`` none
     may pay more than its part of ``units``: one that has more to release (the label) would, so the
     whole plan is made smaller until it does not. ``groups`` are those of the features, by party;
     ``presence`` says that tables know whom a party has, and ``people`` how many people one party or
-    two have, as far as an alignment told. ``sealed`` says that all parties' policies grant products
+    two have, where an alignment counted. ``sealed`` says that all parties' policies grant products
     under encryption: without it a plan has none unless the options ask for them. ``shields`` are
     what policies ask of rows in such products, by party, in units.
     """
@@ -132,7 +133,7 @@ def _planned(
     people: Mapping[tuple[str, ...], int],
     sealed: bool,
     shields: Mapping[str, int],
-) -> Plan:
+) -> MethodPlan[Any]:
     try:
         problem = Problem(
             n_rows=n_rows,

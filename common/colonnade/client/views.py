@@ -1,4 +1,4 @@
-"""Where jobs stand and what parties offer, as a coordinator tells it."""
+"""The progress of jobs, and what parties offer, as a coordinator reports them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ class PartyView:
     refusal
         Why it refused the job, if it did.
     waiting
-        Why people there have yet to decide, if they have.
+        Why its decision is still pending, if it is.
 
     Examples
     --------
@@ -137,7 +137,7 @@ class PartyOffer:
     unit
         Whom its ledger's accounts protect.
     told_at
-        When it told its budget, in Unix seconds of the coordinator's clock.
+        When it reported its budget, in Unix seconds of the coordinator's clock.
     bounds_units
         What it paid for bounds of these columns; part of what it used.
     groups

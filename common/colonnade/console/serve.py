@@ -60,7 +60,7 @@ class _Server(uvicorn.Server):
 def serve(
     listening: socket.socket, app: Starlette, door: Door, *, ready: Callable[[str], None]
 ) -> None:
-    """Serve until SIGINT or SIGTERM; ``ready`` is told the address that opens the session."""
+    """Serve until SIGINT or SIGTERM; ``ready`` gets the address that opens the session."""
     config = uvicorn.Config(
         app,
         log_config=None,

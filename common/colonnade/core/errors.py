@@ -173,7 +173,7 @@ class LedgerRolledBack(ColonnadeError):
 
 
 class LedgerBehind(ColonnadeError):
-    """A coordinator was told of a later, or of another, state of the ledger before."""
+    """A coordinator has seen a later, or a diverged, state of the ledger before."""
 
     code = "ledger_behind"
     exit_code = EXIT_LEDGER

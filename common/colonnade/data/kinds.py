@@ -183,7 +183,7 @@ TextKind: TypeAlias = Bool | Date | Ordinal | Category
 
 
 def _check_texts(key: str, texts: tuple[str, ...]) -> None:
-    """Refuse texts that could not be told apart or shown."""
+    """Refuse texts that are ambiguous or not printable."""
     if len({*texts}) != len(texts):
         raise ValueError(f"{key}: a text is given twice")
     if any(text != text.strip() or not text.isprintable() for text in texts):

@@ -77,7 +77,7 @@ class PrivateClassification(ClassifierMixin, PrivateLinear, ABC):  # type: ignor
     def _declared(self, X: Any, y: Any) -> tuple[Any, list[Any]]:
         """Take the declared classes.
 
-        Privacy: no label is refused, for that would tell of one row. What is no declared class, a
+        Privacy: no label is refused, for that would reveal one row. What is no declared class, a
         missing label too, is a negative example of every problem.
         """
         declared = np.asarray(self.classes)
@@ -130,7 +130,7 @@ class PrivateLogisticRegression(PrivateClassification):
     Privacy: ``classes``, a sequence whose first two are (negative, positive) if there are two, are
     public values. With them every label is accepted: what is none of them counts as negative, and
     one class alone is fitted like all. Without them they are taken from the rows, as scikit-learn
-    does, and fitting declares them public: a class that one row alone has would be told by
+    does, and fitting declares them public: a class that one row alone has would be revealed by
     ``classes_``, and a label with one class is an error that depends on the rows.
 
     Attributes

@@ -39,7 +39,7 @@ class _Names(NamedTuple):
 class ReleaseKey(_Names):
     """Name one release at one party: asked twice, it is the same release.
 
-    ``account`` tells apart the people-sets that one ledger may serve (the clients of a host);
+    ``account`` distinguishes the populations that one ledger may serve (the clients of a host);
     a party with one table uses the default account. A tuple, for it is looked up all the time.
     """
 

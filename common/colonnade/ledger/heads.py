@@ -26,7 +26,7 @@ class SignedHead:
     """The end of a party's chain, and what led there, under its ledger's key. All is public."""
 
     type: ClassVar[str] = "head"
-    federation: str  # to which it is told
+    federation: str  # to which it is reported
     party: str
     ledger_id: bytes
     seq: int

@@ -57,7 +57,7 @@ class Declined:
     type: ClassVar[str] = "declined"
     job: str
     code: str
-    reason: str  # as the coordinator was told
+    reason: str  # as sent to the coordinator
 
 
 @dataclass(frozen=True, slots=True)

@@ -258,7 +258,7 @@ def _worst(state: LedgerState, held: HeadMirror | None, shown: Sequence[SignedHe
 
 
 def _kept(files: LedgerFiles) -> list[Evidence]:
-    """Return what made the ledger stop, if it was told what."""
+    """Return why the ledger stopped, if the reason was recorded."""
     try:
         return list(evidence_in(files.stopped.read_text("utf-8").splitlines()))
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""How much of a label's variance columns explain, as a job's releases tell: of all, and by party.
+"""Variance explained by all columns and by each party's, estimated from a job's releases.
 
 For coefficients ``x`` in standard deviations, with Gram matrix ``G`` and products ``c`` with the
 label, the share is ``2 c'x - x'Gx``. An error ``dG`` and ``dc`` of what was released moves it by
@@ -38,7 +38,7 @@ class Explained:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """What a job's releases tell of columns' shares, and how well.
+    """Estimated shares of variance that columns explain, with standard errors.
 
     Parameters
     ----------

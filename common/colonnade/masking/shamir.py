@@ -1,4 +1,4 @@
-"""Shamir's secret sharing of 32 bytes: any ``t`` shares give them back, fewer tell nothing.
+"""Shamir's secret sharing of 32 bytes: any ``t`` shares reconstruct them, fewer reveal nothing.
 
 A polynomial of degree ``t - 1`` over the integers modulo the prime ``2**256 + 297``, with the
 secret at 0 and a share at ``place + 1`` (Shamir 1979). Its other coefficients are drawn from

@@ -212,7 +212,7 @@ class Method(Generic[S]):
     account
         The ledger account that pays, where the unit of privacy is a record.
     fits
-        Whether a job fits its model, and so may keep rows out of the fit.
+        Whether a job fits its model, and so may hold rows out.
     promise
         Return what is promised at a delta, in words, where it rests on more than the party itself.
     """
@@ -225,7 +225,7 @@ class Method(Generic[S]):
     check: Callable[[S, Sequence[Member]], None] = lambda _spec, _members: None
     describe: Callable[[S, str], Mapping[str, Any]] = lambda _spec, _party: {}
     options: tuple[str, ...] = ()
-    plan: Callable[[Problem, Any], "Plan[Any]"] | None = None
+    plan: Callable[[Problem, Any], "MethodPlan[Any]"] | None = None
     with_rows: Callable[[S, int], S] | None = None
     idle: Callable[[S], Mapping[str, float]] = lambda _spec: {}
     warm: Callable[[], None] = lambda: None
@@ -253,7 +253,7 @@ P = TypeVar("P", bound=PlannedSpec)
 
 
 @dataclass(frozen=True, slots=True)
-class Plan(Generic[P]):
+class MethodPlan(Generic[P]):
     """A recommended specification, and what it was recommended for.
 
     ``details`` are the method's own part of a summary, as JSON values.

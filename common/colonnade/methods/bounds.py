@@ -134,7 +134,7 @@ class QuantilePlan:
 
     @property
     def least_units(self) -> int:
-        """Least price at which a level can be told from the end it is near, by three sigma."""
+        """Least price at which a level is three sigma away from the end that it is near."""
         gap = min(self.levels[0], 1 - self.levels[-1]) * self.n_rows
         sigma2 = max(1, math.floor((gap / _MARGIN) ** 2))
         return self.price(DiscreteGaussian(sigma2, self.n_counts))

@@ -1,6 +1,6 @@
-"""People who are kept out of a fit, to measure the model on: a public rule on row numbers.
+"""The holdout: a public rule on row numbers says who is left out of a fit, for evaluation.
 
-A job declares how many of a thousand rows are kept out. Who they are follows from a hash of the row
+A job declares how many of a thousand rows are held out. Who they are follows from a hash of the row
 number alone, so that every party leaves out the same people without a message, no data decides, and
 those whom one job keeps out are kept out by every other that declares as many or more.
 """
@@ -14,14 +14,14 @@ from colonnade.core.arrays import IntArray
 
 PARTS = 1000
 MAX_HOLDOUT = 500
-"""The most rows of a thousand that a job keeps out."""
+"""The most rows of a thousand that a job holds out."""
 
 _CHUNK = 2**20  # rows whose hashes are in memory together, to count them
 _STEP, _MIX = np.uint64(0x9E3779B97F4A7C15), (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
 def held_out(n_rows: int, holdout: int, *, first: int = 0) -> NDArray[np.bool_]:
-    """Return which rows are kept out: those whose hash is below ``holdout`` of a thousand.
+    """Return which rows are held out: those whose hash is below ``holdout`` of a thousand.
 
     Of ``n_rows`` rows from number ``first`` on.
 
@@ -47,7 +47,7 @@ def held_out(n_rows: int, holdout: int, *, first: int = 0) -> NDArray[np.bool_]:
 
 
 def rows_held_out(n_rows: int, holdout: int) -> IntArray:
-    """Return the numbers of the rows that are kept out."""
+    """Return the numbers of the held-out rows."""
     return np.flatnonzero(held_out(n_rows, holdout)).astype(np.int64)
 
 

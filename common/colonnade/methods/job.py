@@ -42,7 +42,7 @@ class Job:
     method: MethodSpec
     purpose: str = ""  # what the answer is for
     requested_by: str = ""  # URI of the operator who asks
-    holdout: int = 0  # of a thousand rows, kept out of the fit: `methods.holdout`
+    holdout: int = 0  # of a thousand rows, held out of the fit: `methods.holdout`
     evaluation_units: int = 0  # set aside by the evaluator for the evaluation that follows
 
     def __post_init__(self) -> None:

@@ -64,7 +64,7 @@ class Problem:
         )
 
     def overlap(self) -> tuple[int, ...]:
-        """Return how many people each two parties have in common, if that was told."""
+        """Return how many people each two parties have in common, if an alignment counted them."""
         pairs = [tuple(sorted(pair)) for pair in itertools.combinations(self.features, 2)]
         known = {tuple(sorted(names)): count for names, count in self.people.items()}
         if not self.presence or not all(pair in known for pair in pairs):

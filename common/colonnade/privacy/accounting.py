@@ -51,7 +51,7 @@ def epsilon_of(rho: float, delta: float) -> float:
     Privacy: the conversion of Canonne, Kamath and Steinke (2020, Corollary 13),
     ``inf over a > 1 of rho a + (ln(1/delta) + (a-1) ln(1-1/a) - ln a) / (a-1)``. It holds at every
     order ``a``, so an inexact minimum is still a bound. A rho so small that delta alone covers it
-    has an epsilon of 0; it is told as the least amount there is, so that nothing looks free.
+    has an epsilon of 0; it is shown as the least amount there is, so that nothing looks free.
 
     Examples
     --------

@@ -29,7 +29,7 @@ The report object (``schema.Report`` has its types)::
     uplink               payload_bytes, predicted_bytes, wire_bytes, retry_bytes: totals
                          rows: the same and messages for each round, party and kind
     model                the object of ``model.json``, None before the first round is done
-    per_deviation        features: party, name, deviation (in the feature's unit, as releases tell)
+    per_deviation        features: party, name, deviation (in the feature's unit, estimated)
                          and coef: the coefficient for one deviation more, in the label's unit or,
                          for classes, in log-odds; None where noise hides the deviation. None as a
                          whole if no deviation was released

@@ -59,7 +59,7 @@ class KindSpend(Value, frozen=True):
 
 
 class PartySpend(JobSpend, frozen=True, kw_only=True):
-    """What a party promised and spent; cap and ledger are None where it did not tell them."""
+    """What a party promised and spent; cap and ledger are None where it did not report them."""
 
     party: str
     cap: Amount | None = None

@@ -102,7 +102,7 @@ class Overlap(Value, frozen=True):
 
 
 class Moments(Value, frozen=True):
-    """What else the releases of a moments job tell."""
+    """Further estimates from the releases of a moments job (post-processing)."""
 
     features: tuple[FeatureName, ...]
     left_out: int

@@ -32,7 +32,7 @@ class CalibrationGroup(Value, frozen=True):
 
 
 class Evaluation(Value, frozen=True):
-    """A released score on people kept out of the fit, its standard error and its price.
+    """A released score on held-out people, its standard error and its price.
 
     ``spent`` is what all evaluations of the job's model have cost the party, to add to the job's
     own; None where they are counted in the report's other amounts.

@@ -1,4 +1,4 @@
-"""What the releases of the solver ``gram`` tell besides its model, at no further cost.
+"""Post-processing of the releases of the solver ``gram``: paths, intervals, other penalties.
 
 Privacy: arithmetic on what was released (post-processing: Dwork and Roth 2014, Proposition 2.1).
 """

@@ -21,7 +21,7 @@ def head_to_proto(head: SignedHead) -> pb.LedgerHead:
 
 
 def head_from_proto(message: pb.LedgerHead, *, federation: str, party: str) -> SignedHead:
-    """Decode what ``party`` told ``federation``; the signature is still to be checked."""
+    """Decode what ``party`` reported to ``federation``; the signature is not checked yet."""
     sizes = (
         (message.ledger_id, 16),
         (message.chain_hash, 32),

@@ -1,4 +1,4 @@
-"""What people are told about a job wherever they look: terminal, report, page."""
+"""Notes about a job that terminal, report and page show alike."""
 
 from collections.abc import Mapping
 

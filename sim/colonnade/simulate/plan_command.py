@@ -11,7 +11,7 @@ from colonnade.client.description import expected_idle
 from colonnade.client.evaluate_builder import evaluation_terms
 from colonnade.client.options import JobOptions
 from colonnade.client.planning import budget_of, delta_of, evaluation_units, holdout_of, plan_of
-from colonnade.methods.base import Plan
+from colonnade.methods.base import MethodPlan
 from colonnade.methods.bounds_budget import BoundsBudget
 from colonnade.methods.holdout import PARTS
 from colonnade.methods.problem import Loss, Problem
@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
         **(plan.summary() | {"rounds": spec.rounds}),  # the opening is none
     }
 
-    def expected(plan: Plan) -> dict[str, object]:
+    def expected(plan: MethodPlan[Any]) -> dict[str, object]:
         return expected_accuracy(
             plan,
             informative=min(arguments.informative, arguments.features),
@@ -122,7 +122,7 @@ def _evaluation(options: JobOptions, party: str, n_rows: int, n_out: int) -> dic
 
 
 def _with_sealed(
-    problem: Problem, expected: Callable[[Plan], dict[str, object]] | None
+    problem: Problem, expected: Callable[[MethodPlan[Any]], dict[str, object]] | None
 ) -> dict[str, Any]:
     """Describe what products under encryption would buy, and what they would rest on."""
     found: dict[str, Any] = {

@@ -24,7 +24,7 @@ from colonnade.core.text import counted
 from colonnade.ledger.create import open_ledger
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.storage.files import LedgerFiles
-from colonnade.methods.base import MethodSpec, Plan
+from colonnade.methods.base import MethodPlan, MethodSpec
 from colonnade.methods.bounds_budget import BoundsBudget
 from colonnade.methods.holdout import people_fitted, rows_fitted
 from colonnade.methods.job import Job
@@ -98,7 +98,7 @@ class ColumnsJob:
 
     def plan(
         self, n_rows: int, people: Mapping[tuple[str, ...], int] | None = None
-    ) -> tuple[Plan, BoundsBudget]:
+    ) -> tuple[MethodPlan[Any], BoundsBudget]:
         """Return the plan, and what each party pays for bounds besides."""
         sites, n_all = self.divided.fitted, n_rows
         n_rows = rows_fitted(n_all, holdout_of(self.options))
@@ -162,7 +162,7 @@ def run_columns(
 
 def _prepared(
     folder: Path, setup: ColumnsJob, say: Say, made: AlignedFederation | None
-) -> tuple[Federation, Plan, BoundsBudget]:
+) -> tuple[Federation, MethodPlan[Any], BoundsBudget]:
     """Plan the job and make its federation, if there is none yet."""
     sites, n_rows = setup.divided.fitted, setup.divided.n_rows if made is None else made.n_rows
     plan, bounds = setup.plan(n_rows, None if made is None else made.people)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colonnade.methods.base import Plan
-from colonnade.methods.frank_wolfe.plan import recommend
+from colonnade.methods.base import MethodPlan
+from colonnade.methods.frank_wolfe.plan import noise_of, recommend
 from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec, Sampling
 from colonnade.methods.problem import Labels, Loss, Problem
 from colonnade.privacy.accounting import rho_of, units_down
@@ -30,7 +30,7 @@ def problem(
     return Problem(n_rows, features, units, owner, loss, correlation)
 
 
-def total(plan: Plan[FrankWolfeSpec]) -> int:
+def total(plan: MethodPlan[FrankWolfeSpec]) -> int:
     return sum(plan.spec.max_units(block.party) for block in plan.spec.blocks)
 
 
@@ -133,8 +133,10 @@ def test_what_is_asked_for_stands() -> None:
 
 
 def test_more_budget_means_less_noise_of_every_kind() -> None:
-    less = recommend(problem(correlation=0.3, owner="p0"), rounds=20).noise()
-    more = recommend(problem(correlation=0.3, owner="p0", epsilon=4.0), rounds=20).noise()
+    less, more = (
+        noise_of(recommend(problem(epsilon=epsilon, correlation=0.3, owner="p0"), rounds=20).spec)
+        for epsilon in (1.0, 4.0)
+    )
     assert less.keys() == more.keys() == {"mean", "select", "share", "label"}
     assert all(more[kind] < less[kind] for kind in less)
 

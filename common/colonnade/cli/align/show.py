@@ -54,7 +54,7 @@ def report_lines(report: dict[str, Any]) -> list[str]:
 
 
 def summary_lines(report: dict[str, Any]) -> list[str]:
-    """Describe what an alignment that has just ended found, and what comes next."""
+    """Describe the result of an alignment that has just ended, and the next steps."""
     found = report["alignment"]
     name = found["name"][:12]
     lines = [f"alignment {name}: {found['kept']} rows that jobs use; overlap, with noise:"]

@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until told to stop."""
+    """Serve until SIGINT or SIGTERM."""
 
     def listening(address: str) -> None:
         announce(f"listening on {address}")

@@ -1,4 +1,4 @@
-"""What ``colonnade fit`` and ``colonnade party fit`` are told, and the table that is read."""
+"""The options of ``colonnade fit`` and ``colonnade party fit``, and the table that is read."""
 
 import argparse
 import json
@@ -177,7 +177,7 @@ def open_table(arguments: argparse.Namespace) -> Iterator[FitTable]:
 
 @contextmanager
 def fit_errors(arguments: argparse.Namespace) -> Iterator[None]:
-    """Turn what a solver refuses into one line, and tell a price as it was stated."""
+    """Turn what a solver refuses into one line, with the price as it was stated."""
     try:
         yield
     except Diverged as error:

@@ -1,4 +1,4 @@
-"""``colonnade job evaluate``: how good a job's model is, on people kept out of its fit."""
+"""``colonnade job evaluate``: a job's model measured on held-out people."""
 
 import argparse
 import json

@@ -55,7 +55,7 @@ def hand_in(
     arguments: argparse.Namespace,
     ended: Callable[[str], None] | None = None,
 ) -> int:
-    """Submit a job, or show what it would do, as the options say; ``ended`` is told its name."""
+    """Submit a job, or show what it would do, as the options say; ``ended`` gets its name."""
     if arguments.write_spec is not None:
         with file_errors(arguments.write_spec):
             arguments.write_spec.write_bytes(plan.spec)

@@ -1,4 +1,4 @@
-"""What the operator's page shows, from what a client of the coordinator is told.
+"""What the operator's page shows, from the coordinator's answers to a client.
 
 Pure functions of values, so that every state can be tested without a browser.
 """

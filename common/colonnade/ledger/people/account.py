@@ -52,7 +52,7 @@ WAIT_S, _PAUSE_S = 30.0, 0.01
 class PeopleAccount:
     """The account that a member's ledger has joined.
 
-    ``opened`` opens it, alone; ``at`` is told each step, for the crash tests.
+    ``opened`` opens it, alone; ``at`` is called with each step, for the crash tests.
     """
 
     def __init__(
@@ -248,7 +248,7 @@ def _told(refusal: Refusal) -> Refusal:
 
 
 def _request(member: str, head: Head) -> str:
-    """Return what tells a process that ended just now from a copy that went its own way."""
+    """Return what distinguishes a process that has just ended from a diverged copy."""
     facts = {"member": member, "seq": head.seq, "chain_hash": head.chain_hash.hex()}
     return hashlib.sha256(canonical(facts).encode()).hexdigest()
 

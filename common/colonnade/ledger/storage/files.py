@@ -108,7 +108,7 @@ def stop_ledger(files: LedgerFiles, reason: str) -> None:
 
 
 def identity(path: str) -> tuple[int, int]:
-    """Return what tells a file from another of the same name."""
+    """Return what identifies a file among others of the same name."""
     found = os.stat(path)  # noqa: PTH116 - at every release, and much quicker than a Path
     return found.st_dev, found.st_ino
 

@@ -213,7 +213,7 @@ class SqliteStorage:
             raise OSError(errno.ESTALE, "the lock file was replaced")
 
     def _second_writer(self, head: Head) -> LedgerFailed:
-        """Stop this copy for good, and tell the other one through the mirror what this one did."""
+        """Stop this copy for good; the mirror shows the other copy what this one did."""
         reason = (
             f"the head mirror {self._files.mirror} was written or replaced by another process: "
             f"a copy of the ledger in {self._files.folder} was run beside it"

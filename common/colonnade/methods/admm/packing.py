@@ -22,7 +22,7 @@ def pack(code: ShareCode, noisy: IntArray) -> bytes:
 def _pack(noisy: IntArray, step: int, inverse: float, width: int, body: NDArray[np.uint8]) -> None:
     """Write codes of ``width`` bits, lowest bit first, into a body of zeros.
 
-    Privacy: the time it takes does not depend on the values, of which a code does not tell all.
+    Privacy: the time it takes does not depend on the values, which a code represents in part.
     """
     half = np.int64(1) << np.int64(width - 1)
     most = float(half * step)  # below 2**43: see `AdmmSpec`

@@ -6,7 +6,7 @@ counts     every party signs the length of its list
 wave t     every party sends chunk ``t`` of its list, multiplies chunk ``t - h`` of the list of the
            party ``h`` places before it (``h`` = 1 .. K - 1), and sends the tags of its own chunk
            ``t - K``, which has been with everybody
-rows       every party is told the rows of its list; after the last of these rounds it confirms them
+rows       every party gets the rows of its list; after the last of these rounds it confirms them
 confirm    every party compares the canaries' rows with the others, and accepts
 
 All parties work in every wave, whatever the lists' lengths are. A chunk meets a hop in exactly one
@@ -67,12 +67,12 @@ class Schedule:
 
     @property
     def row_slice(self) -> int:
-        """Rows that are told in a round."""
+        """Rows that a round announces."""
         return _ROWS_A_POINT * self.spec.chunk
 
     @property
     def row_rounds(self) -> int:
-        """Rounds in which rows are told."""
+        """Rounds that announce rows."""
         return -(-max(self.counts) // self.row_slice)
 
     @property
@@ -97,13 +97,13 @@ class Schedule:
         return tuple(v for v in visits if 0 <= v.chunk < self.n_chunks(v.owner))
 
     def row_range(self, round_: int, party: int) -> tuple[int, int]:
-        """Return which rows of its list a party is told in a round, half open."""
+        """Return which rows of its list a party receives in a round, half open."""
         first = (round_ - FIRST_WAVE - self.waves) * self.row_slice
         count = self.counts[party]
         return min(first, count), min(first + self.row_slice, count)
 
     def confirms(self, round_: int) -> bool:
-        """Return whether parties answer a round with MACs: the last one that tells rows."""
+        """Return whether parties answer a round with MACs: the last one that announces rows."""
         return round_ == self.rounds - 2
 
 

@@ -1,1 +1,1 @@
-"""How good a finished model is, on people who were kept out of its fit."""
+"""A finished model's accuracy on held-out people, as one differentially private release."""

@@ -1,4 +1,4 @@
-"""From scores and labels of people who were kept out to bounded integer sums.
+"""From scores and labels of held-out people to bounded integer sums.
 
 Two classes: a histogram of scores, in buckets of logits, for each class; one person is in one cell.
 Values: for each bucket of predictions how many people there are and the sum of their labels, and

@@ -8,7 +8,7 @@ import numpy as np
 
 from colonnade.linear.kernels import score
 from colonnade.linear.sums import sums
-from colonnade.methods.base import Member, Method, Plan, Unit
+from colonnade.methods.base import Member, Method, MethodPlan, Unit
 from colonnade.methods.column_moments import shared_column
 from colonnade.methods.frank_wolfe.codec import question, spec_from_bytes, spec_to_bytes
 from colonnade.methods.frank_wolfe.plan import recommend
@@ -23,7 +23,7 @@ from colonnade.sketching.sparse import SparseSketch
 _ROWS = 256
 
 
-def _plan(problem: Problem, options: Any) -> Plan[FrankWolfeSpec]:
+def _plan(problem: Problem, options: Any) -> MethodPlan[FrankWolfeSpec]:
     return recommend(
         problem,
         rounds=options.rounds,

@@ -9,7 +9,7 @@ import math
 from dataclasses import replace
 
 from colonnade.core.fixedpoint import GRID
-from colonnade.methods.base import Plan
+from colonnade.methods.base import MethodPlan
 from colonnade.methods.column_moments import clipped_normal
 from colonnade.methods.frank_wolfe.residual import SCORE_SENSITIVITY
 from colonnade.methods.frank_wolfe.spec import (
@@ -42,7 +42,7 @@ def recommend(
     sampling: str | None = None,
     parties_per_round: int | None = None,
     features_per_round: int | None = None,
-) -> Plan[FrankWolfeSpec]:
+) -> MethodPlan[FrankWolfeSpec]:
     """Return a plan whose parties together can never spend more than the budget.
 
     What is given stands; everything else is chosen around it. `ValueError` if nothing fits.
@@ -93,12 +93,12 @@ def recommend(
         "sketch_entries": spec.sketch_entries,
         "radius": {block.party: block.radius for block in spec.blocks},
         "expected_correlation": problem.expected,
-        "noise": _noise(spec),
+        "noise": noise_of(spec),
     }
-    return Plan(problem, spec, details)
+    return MethodPlan(problem, spec, details)
 
 
-def _noise(spec: FrankWolfeSpec) -> dict[str, float]:
+def noise_of(spec: FrankWolfeSpec) -> dict[str, float]:
     """Return the noise of each kind relative to what it blurs.
 
     ``mean``: standard deviation of a mean in half ranges. ``select``: scale of a choice's noise as

@@ -32,7 +32,7 @@ MAX_CLIP = 2**40
 
 @dataclass(frozen=True, slots=True)
 class TaskParameters:
-    """What the coordinator tells a party before it computes: bounded integers, all public."""
+    """The public parameters of a task that shape the residual: bounded integers."""
 
     coef: IntArray  # shape (n_features,), in COEF_UNIT
     q: IntArray  # shape (dim,), in Q_UNIT of grid steps: the others' part, sketched

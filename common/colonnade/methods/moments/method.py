@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from colonnade.linear.ball import Projection, project, triangle
-from colonnade.methods.base import Member, Method, Plan, Unit
+from colonnade.methods.base import Member, Method, MethodPlan, Unit
 from colonnade.methods.frank_wolfe.method import FRANK_WOLFE
 from colonnade.methods.groups import check_same_groups
 from colonnade.methods.moments.codec import spec_from_bytes, spec_to_bytes
@@ -24,7 +24,7 @@ _SUMMED = ("mean_units", "screen_units", "gram_units", "marginal_units", "cross_
 _SKETCHED = ("share_units", "label_units")
 
 
-def _plan(problem: Problem, options: Any) -> Plan[MomentsSpec]:
+def _plan(problem: Problem, options: Any) -> MethodPlan[MomentsSpec]:
     return recommend(
         problem,
         directions=options.directions,

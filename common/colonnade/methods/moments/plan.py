@@ -6,7 +6,7 @@ four shapes of correlation at several sizes and budgets; other seeds were kept f
 
 import math
 
-from colonnade.methods.base import MAX_TASK_ENTRIES, Plan, planned_parts
+from colonnade.methods.base import MAX_TASK_ENTRIES, MethodPlan, planned_parts
 from colonnade.methods.groups import moved_or_absent
 from colonnade.methods.moments.spec import (
     CROSS,
@@ -63,7 +63,7 @@ def recommend(
     sketch_dim: int | None = None,
     radius: float | None = None,
     keep: int | None = None,
-) -> Plan[MomentsSpec]:
+) -> MethodPlan[MomentsSpec]:
     """Return a plan whose parties together can never spend more than the budget.
 
     What is given stands; everything else is chosen around it. `ValueError` if nothing fits.
@@ -119,7 +119,7 @@ def recommend(
         "directions": spec.directions if spec.shares() else 0,
         "kept_features": {part.party: spec.kept(part) for part in spec.parts},
     }
-    plan = Plan(problem, spec, details)
+    plan = MethodPlan(problem, spec, details)
     if plan.units() > problem.rho_units:
         raise ValueError("the budget is too small for this job")
     return plan

@@ -90,7 +90,7 @@ class MomentsSpec:
     screen_units: int = 0  # of one choice
     presence: bool = False  # whether tables say whom a party has: sums are over those people
     # All below is for the coordinator's arithmetic alone: no sensitivity depends on it.
-    overlap: tuple[int, ...] = ()  # people at each two parties, 1 and 2, 1 and 3, ..., if told
+    overlap: tuple[int, ...] = ()  # people at each two parties, 1 and 2, 1 and 3, ..., if counted
     radius: float = 2.4  # of the default L1 ball, in standard deviations
     penalty: float = 0.3  # on the L1 norm, in errors of an inner product between parties
     label_weight: float = 1.5  # of the label in a row's norm
@@ -123,7 +123,7 @@ class MomentsSpec:
         return tuple(other for other in self.parts if other.party != part.party)
 
     def in_common(self, party: str) -> dict[str, int]:
-        """Return how many people the party has in common with each other one, as far as told."""
+        """Return how many people the party has in common with each other one, where counted."""
         return {
             other: count
             for pair, count in self.overlaps().items()
@@ -132,7 +132,7 @@ class MomentsSpec:
         }
 
     def overlaps(self) -> dict[tuple[str, str], int]:
-        """Return about how many people each two parties have in common, as far as told."""
+        """Return about how many people each two parties have in common, where counted."""
         names = [part.party for part in self.parts]
         return dict(zip(itertools.combinations(names, 2), self.overlap, strict=False))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from colonnade.methods.base import Member, Method, Plan, Unit
+from colonnade.methods.base import Member, Method, MethodPlan, Unit
 from colonnade.methods.groups import check_same_groups
 from colonnade.methods.moments.method import MOMENTS
 from colonnade.methods.problem import Problem
@@ -21,7 +21,7 @@ from colonnade.methods.sealed.spec import SealedSpec
 _ROWS = 64
 
 
-def _plan(problem: Problem, options: Any) -> Plan[SealedSpec]:
+def _plan(problem: Problem, options: Any) -> MethodPlan[SealedSpec]:
     return recommend(
         problem, buckets=options.buckets, keep=options.keep_features, radius=options.radius
     )

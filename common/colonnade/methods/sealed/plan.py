@@ -6,7 +6,7 @@ Every rule is a function of public counts and the budget.
 import itertools
 import math
 
-from colonnade.methods.base import Part, Plan, planned_parts
+from colonnade.methods.base import MethodPlan, Part, planned_parts
 from colonnade.methods.moments.plan import mean_units
 from colonnade.methods.problem import Problem
 from colonnade.methods.sealed.claims import PROMISE
@@ -47,7 +47,7 @@ def recommend(
     buckets: int | None = None,
     radius: float | None = None,
     keep: int | None = None,
-) -> Plan[SealedSpec]:
+) -> MethodPlan[SealedSpec]:
     """Return a plan whose parties together can never spend more than the budget.
 
     What is given stands; everything else is chosen around it. `ValueError` if nothing fits, or if
@@ -95,7 +95,7 @@ def recommend(
         except ValueError as refused:  # a key that would open too much: try more keys
             error = error or refused
             continue
-        plan = Plan(problem, spec, _details(spec))
+        plan = MethodPlan(problem, spec, _details(spec))
         if plan.units() > problem.rho_units:
             raise ValueError("the budget is too small for this job")
         return plan

@@ -83,7 +83,7 @@ class SealedSpec:
     presence: bool = False  # whether tables say whom a party has: sums are over those people
     shields: tuple[int, ...] = ()  # price of each party's, of its hostile account; 0 for none
     # All below is for the coordinator's arithmetic alone: no sensitivity depends on it.
-    overlap: tuple[int, ...] = ()  # people at each two parties, 1 and 2, 1 and 3, ..., if told
+    overlap: tuple[int, ...] = ()  # people at each two parties, 1 and 2, 1 and 3, ..., if counted
     radius: float = 2.4  # of the default L1 ball, in standard deviations
     penalty: float = 0.6  # on the L1 norm, in errors of a product between parties
 

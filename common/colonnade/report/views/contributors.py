@@ -44,7 +44,7 @@ def idle_notes(report: Report) -> tuple[Note, ...]:
 
 
 def contributors_section(report: Report) -> Section | None:
-    """Show what each organization adds, as far as the job tells."""
+    """Show what each organization contributes, as estimated from the job's releases."""
     effects = effects_of(report)
     if len(report.parties) < 2 or not effects:
         return None
@@ -124,7 +124,7 @@ def _row(report: Report, party: str, effects: list[Effect]) -> Row:
 
 
 def _ranks(report: Report) -> bool:
-    """Return whether contributions are told as AUC besides."""
+    """Return whether contributions are also given as AUC."""
     return any(each.alone_auc is not None for each in (report.contribution or {}).values())
 
 

@@ -125,7 +125,7 @@ _FIT = (
 
 
 def kind_words(kind: str) -> tuple[str, str]:
-    """Return what a kind of release is called, and what it tells; its own name if not known."""
+    """Return a release kind's display name and meaning; its own name if it is unknown."""
     return _KINDS.get(kind) or _SEALED.get(kind.partition(".")[0], (kind, ""))
 
 

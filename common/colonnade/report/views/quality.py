@@ -58,7 +58,7 @@ def accuracy_of(report: Report) -> Accuracy | None:
 
 
 def accuracy(found: Evaluation | None, explained: MomentsExplained | None) -> Accuracy | None:
-    """Return the accuracy that was released or, without one, what releases tell of it."""
+    """Return the released accuracy or, without one, an estimate from the other releases."""
     if found is not None:
         return Accuracy(found.metric, found.value, NORMAL_95 * found.error, held_out=True)
     if explained is None or explained.error > _MAX_ERROR:
@@ -70,7 +70,7 @@ def accuracy(found: Evaluation | None, explained: MomentsExplained | None) -> Ac
 
 
 def quality_section(report: Report) -> Section | None:
-    """Show the accuracy that was released, the one the releases tell, and a simulation's."""
+    """Show the released accuracy, the one estimated from releases, and a simulation's."""
     blocks: list[Block] = []
     if report.evaluation is not None and report.evaluation.calibration:
         blocks.append(_calibration(report, report.evaluation))

@@ -30,7 +30,7 @@ class StochasticDescent:
     """Move against the noisy mean gradient of a secret random batch.
 
     Privacy: a step releases a sum of integer vectors, one a row, of norm at most ``TOP``. Each row
-    is in a batch with probability ``rate``, independently of everything; who was is never told.
+    is in a batch with probability ``rate``, independently of everything; the batch stays secret.
 
     Parameters
     ----------

@@ -2,8 +2,9 @@
 
 import statistics
 from collections.abc import Callable
+from typing import Any
 
-from colonnade.methods.base import MethodSpec, Plan
+from colonnade.methods.base import MethodPlan, MethodSpec
 from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec
 from colonnade.methods.moments.spec import MomentsSpec
 from colonnade.methods.problem import Loss
@@ -30,7 +31,7 @@ _LEAST_ROWS = 1_000
 
 
 def expected_accuracy(
-    plan: Plan,
+    plan: MethodPlan[Any],
     *,
     informative: int = 6,
     noise: float = 0.5,

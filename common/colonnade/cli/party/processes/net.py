@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until told to stop."""
+    """Serve until SIGINT or SIGTERM."""
     if arguments.control_fd is not None:
         from colonnade.party.net.launcher import launch
 

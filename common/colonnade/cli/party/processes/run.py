@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until told to stop."""
+    """Serve until SIGINT or SIGTERM."""
 
     def serve(config: PartyConfig) -> Coroutine[Any, Any, None]:
         control = start_net(arguments.config, metrics=arguments.metrics, as_json=arguments.json)

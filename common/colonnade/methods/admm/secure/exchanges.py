@@ -65,7 +65,7 @@ def free_bytes(kind: str, rules: CohortRules) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExchangeTask:
-    """What one masker is told and asked; messages of others are by their places.
+    """What one masker receives and is asked; messages of others are by their places.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a party is told of the others: their shared columns, weighted by how much is signal.
+"""What a party receives of the others: their shared columns, weighted by how much is signal.
 
 All of it follows from releases. Decoded bodies are kept between rounds; a job reads each once.
 """
@@ -51,7 +51,7 @@ class CrossTerm:
         means: Mapping[str, bytes],
         blocks: Iterable[Block],
     ) -> dict[str, TaskParameters]:
-        """Return what each of ``blocks`` is told."""
+        """Return what each of ``blocks`` receives."""
         spec, scales = self.spec, self.scales(means)
         parts = {b.party: self._part(b, coef, shares[b.party], scales) for b in spec.blocks}
         label_part = np.zeros(self.sketch.dim)

@@ -171,7 +171,7 @@ class FrankWolfeSolver:
         """Return the constant term for scaled features and label; 0 for a job without one.
 
         For the logistic loss it is the logit's, for which the mean probability is the base rate.
-        Nothing that is released tells the score's covariance with the label, and its variance only
+        No release estimates the score's covariance with the label, and its variance only
         as far as sketches show correlations, so the scale stays that of the surrogate. That is too
         little confidence for a good model, by a factor of 1 to 3 at a base rate of a half and more
         at small ones, and too much for one that is mostly noise.

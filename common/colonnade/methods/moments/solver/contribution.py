@@ -1,4 +1,4 @@
-"""What each party's columns add, and odds ratios: more that a moments job's releases tell."""
+"""Contributions of parties' columns, and odds ratios, estimated from a moments job's releases."""
 
 import math
 from typing import Any
@@ -28,7 +28,7 @@ def intervals_of(solver: MomentsSolver, state: MomentsState, *, level: float = 0
 
 
 def shares_in(solver: MomentsSolver, state: MomentsState) -> tuple[Shares, FloatArray]:
-    """Return what releases tell of the shares that columns explain, and the coefficients."""
+    """Return the estimated shares of variance that columns explain, and the coefficients."""
     spec, scales = solver.spec, Scales.of(solver.spec, state.bodies)
     coef = np.concatenate(solver.in_deviations(state, scales))
     raw, mean = shares_of(spec, *solver.known(state)), scales.label_mean
@@ -90,7 +90,7 @@ def _others(
     without: FloatArray,
     rate: float | None,
 ) -> dict[str, float | None]:
-    """Return what is told of all parties but one, as far as it is known."""
+    """Return what all parties but one explain, where it is known."""
     found: dict[str, float | None] = {"without": None}
     if bought_between(solver) or len(solver.spec.parts) == 2:
         found = {**share_values("without", shares.of(without), rate)}
@@ -110,7 +110,7 @@ def share_values(name: str, found: Explained, rate: float | None) -> dict[str, f
 
 
 def positive_rate(solver: MomentsSolver, state: MomentsState) -> float:
-    """Return the rate of the positive class, as the releases tell."""
+    """Return the rate of the positive class, estimated from releases."""
     mean = Scales.of(solver.spec, state.bodies).label_mean
     return min(max((1.0 + mean) / 2.0, 1e-4), 1.0 - 1e-4)
 

@@ -38,7 +38,7 @@ class MeansSpec(Protocol):
 
     @property
     def overlap(self) -> Sequence[int]:
-        """People at each two parties, if told."""
+        """People at each two parties, if an alignment counted them."""
 
     def made(self, part: Part, kind: str) -> NoiseAndCode:
         """Return mechanism and code of a release of numbers."""
@@ -48,7 +48,7 @@ class MeansSpec(Protocol):
 
 
 def present(spec: MeansSpec, part: Part, bodies: Mapping[str, Mapping[str, bytes]]) -> float:
-    """Return how many people a party has: all rows, or as its means tell with noise."""
+    """Return how many people a party has: all rows, or the noisy count in its means."""
     if not spec.presence:
         return float(spec.n_rows)
     noisy = spec.made(part, MEANS)[1].decode(bodies[part.party][MEANS])

@@ -1,4 +1,4 @@
-"""How much of the label's variance a moments job's coefficients explain, as its releases tell."""
+"""The share of the label's variance that coefficients explain, estimated from releases."""
 
 from collections.abc import Mapping, Sequence
 

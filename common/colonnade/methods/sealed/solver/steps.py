@@ -31,7 +31,6 @@ from colonnade.methods.sealed.kinds import (
     parsed,
 )
 from colonnade.methods.sealed.rounds import relayed_kinds
-from colonnade.methods.sealed.rows import RowShape
 from colonnade.methods.sealed.solver.calibration import calibration
 from colonnade.methods.sealed.solver.estimates import Estimate, estimate, spread_gram
 from colonnade.methods.sealed.solver.screening import screened
@@ -158,7 +157,7 @@ class SealedSolver:
         return [(part, self.kept(state, part)) for part in self.spec.parts]
 
     def _label_deviation(self, state: SealedState, scales: Scales) -> float:
-        """Return the label's deviation: as it was released, or wider where the ball tells so."""
+        """Return the label's deviation: as it was released, or wider where the ball shows so."""
         _, spread = spread_gram(self.spec, self.spec.owner, state.bodies)
         return scales.label_deviation * spread.label
 
@@ -174,22 +173,23 @@ class SealedSolver:
         if stage in (Stage.SCREEN, Stage.OPEN):
             return Task(state.round, relayed=relayed)
         if stage in (Stage.SEAL, Stage.REPLY):
-            projection = self._rows(scales, part, self.kept(state, part), spec.rows(SEAL, part))
+            projection = self._rows(
+                scales, part, self.kept(state, part), spec.rows(SEAL, part).ball
+            )
             return Task(state.round, projection, relayed=relayed)
         kinds = spec.round_kinds(state.round, part)
         wide = label = None
         if WIDE in kinds or stage is Stage.PRODUCTS:
             every = range(len(part.features))
-            wide = self._rows(scales, part, every, spec.rows(WIDE, part))
+            wide = self._rows(scales, part, every, spec.rows(WIDE, part).ball)
         if any(parsed(kind)[0] == LABEL for kind in kinds):
             label = scales.projection(
                 part, (), np.zeros((1, 0)), radius=spec.rows(LABEL, part).ball, label=np.ones(1)
             )
         return Task(state.round, wide, label, relayed)
 
-    def _rows(self, scales: Scales, part: Part, kept: Sequence[int], shape: RowShape) -> Projection:
-        weight = self.spec.label_weight
-        return scales.rows(part, kept, radius=shape.ball, label_weight=weight)
+    def _rows(self, scales: Scales, part: Part, kept: Sequence[int], radius: float) -> Projection:
+        return scales.rows(part, kept, radius=radius, label_weight=self.spec.label_weight)
 
     def _relayed(self, state: SealedState, part: Part) -> tuple[Relayed, ...]:
         """Return the bodies that the round's task carries to a party, in order."""
