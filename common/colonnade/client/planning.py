@@ -1,6 +1,7 @@
 """From options and public numbers to a method's specification."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from colonnade.client.options import AdmmOptions, JobOptions
@@ -100,40 +101,6 @@ def plan_of(
         count = getattr(options, name)
         if count is not None and not least <= count <= most:
             raise BadArgument(name, f"must lie between {least} and {most}")
-    asked = units
-    for _ in range(50):
-        plan = _planned(
-            options,
-            features,
-            n_rows=n_rows,
-            units=asked,
-            owner=owner,
-            groups=groups or {},
-            presence=presence,
-            people=people or {},
-            sealed=sealed,
-            shields=shields or {},
-        )
-        costliest = max(plan.spec.max_units(party) for party in features)
-        if options.scope == "joint" or costliest * len(features) <= units:
-            return plan
-        asked = asked * units // (costliest * len(features) + 1)
-    raise BadArgument("scope", "must be joint: no plan keeps every party within its epsilon")
-
-
-def _planned(
-    options: JobOptions,
-    features: Mapping[str, Sequence[str]],
-    *,
-    n_rows: int,
-    units: int,
-    owner: str | None,
-    groups: Mapping[str, Sequence[str]],
-    presence: bool,
-    people: Mapping[tuple[str, ...], int],
-    sealed: bool,
-    shields: Mapping[str, int],
-) -> MethodPlan[Any]:
     try:
         problem = Problem(
             n_rows=n_rows,
@@ -142,24 +109,36 @@ def _planned(
             label_owner=owner,
             loss=Loss(options.loss),
             correlation=options.correlation,
-            groups=groups,
+            groups=groups or {},
             presence=presence,
-            people=people,
-            shields=shields,
+            people=people or {},
+            shields=shields or {},
         )
-        kind = _kind(options, problem, sealed=sealed)
-        if (plan := method_of(kind).plan) is None:
-            raise BadInput(f"jobs of kind {kind} are not planned from columns")
-        try:
-            return plan(problem, options)
-        except ValueError:
-            if kind != SealedSpec.kind or options.exchange or options.method:
-                raise
-            # Granted, but no such plan fits, and nobody asked for it.
-            other = method_of(choose_method(problem)).plan
-            return plan(problem, options) if other is None else other(problem, options)
+        for _ in range(50):
+            plan = _planned(options, problem, sealed=sealed)
+            costliest = max(plan.spec.max_units(party) for party in features)
+            if options.scope == "joint" or costliest * len(features) <= units:
+                return plan
+            less = problem.rho_units * units // (costliest * len(features) + 1)
+            problem = replace(problem, rho_units=less)
     except ValueError as error:
         raise BadInput(f"no such plan: {error}") from None
+    raise BadArgument("scope", "must be joint: no plan keeps every party within its epsilon")
+
+
+def _planned(options: JobOptions, problem: Problem, *, sealed: bool) -> MethodPlan[Any]:
+    """Return a plan within the budget; `ValueError` if there is none."""
+    kind = _kind(options, problem, sealed=sealed)
+    if (plan := method_of(kind).plan) is None:
+        raise BadInput(f"jobs of kind {kind} are not planned from columns")
+    try:
+        return plan(problem, options)
+    except ValueError:
+        if kind != SealedSpec.kind or options.exchange or options.method:
+            raise
+        # Granted, but no such plan fits, and nobody asked for it.
+        other = method_of(choose_method(problem)).plan
+        return plan(problem, options) if other is None else other(problem, options)
 
 
 def _kind(options: JobOptions, problem: Problem, *, sealed: bool) -> str:
