@@ -31,6 +31,7 @@ from colonnade.methods.column_moments import moments_code
 from colonnade.methods.groups import moved_columns, moved_or_absent
 from colonnade.methods.moments.spec import NoiseAndCode
 from colonnade.methods.problem import Labels, Loss
+from colonnade.methods.sealed import products
 from colonnade.methods.sealed.charges import Product
 from colonnade.methods.sealed.checks import check_spec
 from colonnade.methods.sealed.kinds import (
@@ -45,14 +46,7 @@ from colonnade.methods.sealed.kinds import (
     parsed,
 )
 from colonnade.methods.sealed.packing import Layout
-from colonnade.methods.sealed.products import (
-    Prices,
-    mechanism,
-    opening_code,
-    product,
-    row_shape,
-    sigma2,
-)
+from colonnade.methods.sealed.products import Prices
 from colonnade.methods.sealed.rounds import key_groups, round_kinds
 from colonnade.methods.sealed.rows import RowShape
 from colonnade.privacy.mechanisms import DiscreteGaussian
@@ -188,7 +182,7 @@ class SealedSpec:
 
         Those of a Gram matrix are the same as those that are sealed or multiplied.
         """
-        return row_shape(self, base, part)
+        return products.row_shape(self, base, part)
 
     def shield(self, part: Part) -> DiscreteGaussian | None:
         """Return the noise that is put on a party's buckets before they are sealed or multiplied.
@@ -212,19 +206,19 @@ class SealedSpec:
 
     def product(self, kind: str, part: Part) -> Product:
         """Return the product that a reply or an opening of the party belongs to."""
-        return product(self, kind, part)
+        return products.product(self, kind, part)
 
     def sigma2(self, kind: str, part: Part) -> int:
         """Return the variance of the noise of a reply or an opening, in steps."""
-        return sigma2(self, kind, part)
+        return products.sigma2(self, kind, part)
 
     def mechanism(self, kind: str, part: Part) -> SealedReply | SealedOpening:
         """Return the mechanism of a reply or an opening."""
-        return mechanism(self, kind, part)
+        return products.mechanism(self, kind, part)
 
     def opening_code(self, kind: str, part: Part) -> ShareCode:
         """Return how opened numbers cross the wire."""
-        return opening_code(self, kind, part)
+        return products.opening_code(self, kind, part)
 
     def made(self, part: Part, kind: str) -> NoiseAndCode:
         """Return mechanism and code of a party's own statistics.
