@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from colonnade.cli.parser import NotInstalled, WrongUsage, find, group_help, load
+from colonnade.cli.parser import NotInstalled, WrongUsage, ahead, find, group_help, load
 from colonnade.cli.stopping import Stopped, stoppable
 from colonnade.cli.streams import OutputLost, drop_output, prepare_streams, say
 from colonnade.cli.table import ELSEWHERE
@@ -85,14 +85,15 @@ def _run(words: Sequence[str]) -> int:
         return EXIT_OK if found.rest else EXIT_USAGE
     if not found.command.module:
         raise WrongUsage(f"{found.prog} has no option {found.rest[0]}; see '{found.prog} --help'")
-    module, parser = load(found)
-    arguments = argparse.Namespace()
-    try:
-        parser.parse_args(found.rest, arguments)
-    except SystemExit:  # of argparse, which has printed help
-        return EXIT_OK
-    code: int = module.run(arguments)
-    return code
+    with ahead(found):
+        module, parser = load(found)
+        arguments = argparse.Namespace()
+        try:
+            parser.parse_args(found.rest, arguments)
+        except SystemExit:  # of argparse, which has printed help
+            return EXIT_OK
+        code: int = module.run(arguments)
+        return code
 
 
 def _said(error: ColonnadeError) -> str:

@@ -26,6 +26,7 @@ class Command:
     help: str
     module: str = ""  # of a verb
     needs: tuple[str, ...] = ()  # packages of ELSEWHERE
+    ahead: str = ""  # a module whose `begun` prepares while the verb's is imported
     verbs: Mapping[str, "Command"] = field(default_factory=dict)  # of a group
 
 
@@ -35,6 +36,7 @@ def _verbs(package: str, needs: tuple[str, ...] = (), **texts: str) -> dict[str,
 
 
 _BOTH = (SIMULATE, SERVER, PARTY)
+_FORK_SERVER = "colonnade.simulate.forks.client"
 _JOB = _verbs(
     "colonnade.cli.job",
     submit="submit a job",
@@ -145,6 +147,7 @@ _SIMULATIONS = {
         "many clients with rows each: federated ADMM with client sampling",
         "colonnade.simulate.admm.command",
         _BOTH,
+        _FORK_SERVER,
     ),
 }
 
@@ -155,12 +158,14 @@ COMMANDS = Command(
             "run a whole federation on this machine, with one command",
             "colonnade.simulate.command",
             _BOTH,
+            _FORK_SERVER,
             _SIMULATIONS,
         ),
         "demo": Command(
             "the whole story: three messy files to a model, scores and a report",
             "colonnade.simulate.demo.command",
             _BOTH,
+            _FORK_SERVER,
         ),
         "plan": Command(
             "rounds, noise, bytes and accuracy to expect, before any data is read",
@@ -173,7 +178,7 @@ COMMANDS = Command(
             "write a model as SQL, ONNX or a model card", "colonnade.cli.model.export"
         ),
         "coordinator": Command(
-            "run a coordinator", "colonnade.cli.coordinator.run", (SERVER,), _COORDINATOR
+            "run a coordinator", "colonnade.cli.coordinator.run", (SERVER,), verbs=_COORDINATOR
         ),
         "party": Command("prepare and run an organization's side", verbs=_PARTY),
         "pki": Command("the certificates of a federation", verbs=_PKI),

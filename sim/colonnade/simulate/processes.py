@@ -5,7 +5,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +16,7 @@ from colonnade.core.errors import JobEnded, Unreachable
 from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.pki.authority import load_credentials
 from colonnade.simulate.federation import only_mine
-from colonnade.simulate.forkserver import ForkServer
+from colonnade.simulate.forks.client import ForkServer, shared
 from colonnade.wire.limits import split_address
 from colonnade.wire.session import public_text
 
@@ -82,15 +82,14 @@ class Processes:
     logs: Path
     _running: dict[str, Running] = field(default_factory=dict)
     _files: list[IO[bytes]] = field(default_factory=list)
-    server: ForkServer | None = None  # one that is there already, and stays
-    _own: ForkServer | None = None
+    _stack: ExitStack = field(default_factory=ExitStack)
+    _server: ForkServer | None = None
 
     @only_mine()
     def __enter__(self) -> Self:
         try:
             self.logs.mkdir(parents=True, exist_ok=True)
-            if self.server is None:
-                self._own = ForkServer()
+            self._server = self._stack.enter_context(shared())
             self.start_coordinator()
             self.start_parties()
         except BaseException:  # a signal too: nobody else will stop those that run
@@ -175,9 +174,7 @@ class Processes:
         for file in self._files:
             file.close()
         self._running.clear()
-        if self._own is not None:
-            self._own.close()
-            self._own = None
+        self._stack.close()
 
     @staticmethod
     def _end(processes: Collection[Running]) -> None:
@@ -219,7 +216,6 @@ class Processes:
     def _start(self, name: str, arguments: Sequence[str | Path]) -> None:
         file = (self.logs / f"{name}.log").open("ab")
         self._files.append(file)
-        server = self.server or self._own
-        if server is None:
+        if self._server is None:
             raise Unreachable("the processes have not been started")
-        self._running[name] = server.start([*map(str, arguments)], file.fileno())
+        self._running[name] = self._server.start([*map(str, arguments)], file.fileno())

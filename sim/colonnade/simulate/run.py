@@ -36,7 +36,7 @@ from colonnade.privacy.sampling import OsNoise
 from colonnade.simulate.data.held_out import Divided
 from colonnade.simulate.evaluation.quality import References, reference_scores, scored
 from colonnade.simulate.federation import Federation, create_federation, only_mine
-from colonnade.simulate.forkserver import ForkServer
+from colonnade.simulate.forks.client import begun
 from colonnade.simulate.processes import Processes
 from colonnade.simulate.sites import Site
 
@@ -129,7 +129,7 @@ def run_columns(
     made: AlignedFederation | None = None,
 ) -> dict[str, Any]:
     """Run the job in ``folder``, or in ``made``; return its report, with its model's quality."""
-    with ForkServer() as server:  # imports while the tables are made
+    with begun():  # imports while the tables are made
         federation, plan, bounds = _prepared(folder, setup, say, made)
         clock.mark("prepared")
         sites, fits = setup.divided.fitted, list[Future[References]]()
@@ -151,7 +151,7 @@ def run_columns(
                 fits.append(_meanwhile(fit))
             return job
 
-        outcome = run_job(federation, make_job, show=show, clock=clock, server=server)
+        outcome = run_job(federation, make_job, show=show, clock=clock)
     say("scoring the model" + (" beside its references" if fits else ""))
     found = fits[0].result() if fits else None
     quality = scored(outcome.job, outcome.report["path"], setup.divided, references=found)
@@ -251,7 +251,6 @@ def run_job(
     show: Show,
     clock: Clock,
     unfinished: Callable[[Mapping[str, Any]], object] | None = None,
-    server: ForkServer | None = None,
 ) -> Outcome:
     """Run a job with real processes until it ends; the processes end with it.
 
@@ -259,10 +258,8 @@ def run_job(
     ----------
     unfinished
         Takes the report of a job that did not finish.
-    server
-        Forks the processes, if one was started beforehand.
     """
-    with Processes(federation, federation.folder / "logs", server=server) as processes:
+    with Processes(federation, federation.folder / "logs") as processes:
         with processes.client() as client, processes.blamed():
             offers = processes.wait_for_parties(client)
             clock.mark("attached")

@@ -42,7 +42,6 @@ from colonnade.simulate.demo.tables import (
 )
 from colonnade.simulate.demo.typing_desk import typed
 from colonnade.simulate.federation import free_port
-from colonnade.simulate.forkserver import ForkServer
 from colonnade.simulate.inprocess.vertical import auc
 from colonnade.simulate.prediction import write_grants
 from colonnade.simulate.processes import Processes
@@ -74,16 +73,12 @@ class Story:
 
     def tell(self) -> dict[str, Any]:
         """Run all steps; return what every step found."""
-        with ForkServer() as server:  # imports and compiles while organizations enrol
-            return self._told(server)
-
-    def _told(self, server: ForkServer) -> dict[str, Any]:
         people = make_people(self.n_people, self.seed)
         listed = write_tables(self.folder, people, self.seed)
         self._files(listed)
         study = self._enrol()
         with (
-            Processes(study, self.folder / "logs", server=server) as processes,
+            Processes(study, self.folder / "logs") as processes,
             processes.blamed(),
             processes.client() as client,
         ):

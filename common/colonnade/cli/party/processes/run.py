@@ -19,13 +19,18 @@ from colonnade.party.config import TEMPLATE, PartyConfig, load_config
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
     add_process_options(parser, "the party's")
+    # Of a simulation: the socket of what starts nets, if it is there already.
+    parser.add_argument("--control-fd", type=int, help=argparse.SUPPRESS)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until SIGINT or SIGTERM."""
 
     def serve(config: PartyConfig) -> Coroutine[Any, Any, None]:
-        control = start_net(arguments.config, metrics=arguments.metrics, as_json=arguments.json)
+        if arguments.control_fd is None:
+            control = start_net(arguments.config, metrics=arguments.metrics, as_json=arguments.json)
+        else:
+            control = socket.socket(fileno=arguments.control_fd)
         control.send(b"n")  # the first net gets ready while the vault does
         isolated(config)  # before there are threads, which importing the rest may start
         from colonnade.party.vault.process import StartedNet

@@ -1,5 +1,6 @@
 """Members of a simulated federation are forks of one process that has imported everything."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -7,9 +8,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support.federation import sites
 
 from colonnade.core.errors import EXIT_BAD_INPUT, EXIT_OK, EXIT_SIGNAL
-from colonnade.simulate.forkserver import ForkServer
+from colonnade.privacy.accounting import units_down
+from colonnade.simulate.federation import create_federation
+from colonnade.simulate.forks.client import ForkServer, begun, shared
+from colonnade.simulate.processes import Processes
 
 pytestmark = pytest.mark.slow
 
@@ -80,6 +85,48 @@ def test_a_server_whose_starter_went_away_amid_a_request_ends_without_a_word(
         # Asked while it still imports: when it forks, nobody is there to be told.
         request = [b'["coordinator", "--template"]']
         socket.send_fds(server._socket, request, [log.fileno()])
+        server._asked = True
     server.close()
     assert server._process.returncode == 0
     assert capfd.readouterr().err == ""
+
+
+def test_a_server_that_nobody_asked_is_not_waited_for() -> None:
+    server = ForkServer()
+    server.close()
+    assert server._process.returncode == -signal.SIGKILL
+
+
+def test_all_processes_of_a_command_are_forks_of_the_server_that_it_began_with() -> None:
+    with begun(), shared() as first:
+        with begun(), shared() as second:
+            assert second is first
+        assert first._process.poll() is None  # whoever began it ends it
+    assert first._process.returncode is not None
+    with shared() as other:
+        assert other is not first
+
+
+def test_a_killed_party_ends_its_net_which_is_a_process_of_its_own(tmp_path: Path) -> None:
+    made = create_federation(tmp_path, sites(names=("hospital", "lab")), cap_units=units_down(1.0))
+    with begun(), shared() as server, Processes(made, tmp_path / "logs") as processes:
+        with processes.client() as client:
+            processes.wait_for_parties(client)
+        members = _children(server._process.pid)
+        assert len(members) == 1 + 2 * len(made.parties)  # what starts a net is one, too
+        assert len(_children(*members)) == len(made.parties)
+        processes.process("hospital").kill()
+        while len(left := _children(server._process.pid)) > len(members) - 2:
+            pass
+        assert left < members
+        assert len(_children(*left)) == 1
+
+
+def _children(*parents: int) -> set[int]:
+    found = set()
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended
+            state, parent = place.read_text().rpartition(")")[2].split()[:2]
+            if int(parent) in parents and state != "Z":
+                found.add(int(place.parent.name))
+    return found

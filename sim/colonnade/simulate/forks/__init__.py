@@ -1,0 +1,1 @@
+"""Processes that are forks of one that has imported everything."""
