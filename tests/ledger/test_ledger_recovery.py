@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from support.ledgers import CAP, MECHANISM, digest, key
 
-from colonnade.core.errors import BudgetExceeded, VerificationFailed
+from colonnade.core.errors import BadInput, BudgetExceeded, LedgerDamaged, VerificationFailed
 from colonnade.ledger import export
 from colonnade.ledger.bundle import head_statement
 from colonnade.ledger.caps import signed_cap
@@ -25,6 +25,7 @@ from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.ledger.storage.mirror import HeadMirror
 from colonnade.party.data.clients import check_accounts
 from colonnade.privacy.accounting import MAX_UNITS
+from colonnade.privacy.membership import MEMBERSHIP, MembershipNoise
 
 COST = MECHANISM.cost
 NAMES = ("alice", "bob", "carol")
@@ -71,6 +72,30 @@ def test_a_restored_host_forgets_nothing_of_any_client(tmp_path: Path) -> None:
     with pytest.raises(BudgetExceeded):
         recovered.charge(key(0, job="k", account="bob"), MECHANISM, request_sha256=digest(b"r"))
     check_accounts(recovered, divided=True)  # the host may start
+
+
+def test_a_ledger_of_which_only_kept_bytes_are_damaged_is_recovered(tmp_path: Path) -> None:
+    dummies = MembershipNoise.within(1.0, 1e-9)  # as dear as many releases of the table
+    assert dummies.cost > 5 * COST
+    files = found(tmp_path / "ledger", {"": 10 * COST, MEMBERSHIP: 2 * dummies.cost})
+    ledger = open_ledger(files)
+    ledger.charge(key(0, account=MEMBERSHIP), dummies, request_sha256=digest(b"r"))
+    rounds(ledger, range(3), [""])
+    ledger.close()
+    with pytest.raises(BadInput):  # whole
+        recover_ledger(files, LedgerFiles(tmp_path / "none"))
+    database = apsw.Connection(str(files.database))
+    database.execute("DROP TRIGGER body_is_final")
+    database.execute("UPDATE body SET bytes = x'00' WHERE seq = (SELECT max(seq) FROM body)")
+    database.close()
+    with pytest.raises(LedgerDamaged):
+        open_ledger(files)
+    new = LedgerFiles(tmp_path / "new")
+    recover_ledger(files, new)
+    recovered = open_ledger(new)
+    # What was spent, and one release of the same kind that may have been in progress.
+    assert recovered.budget().spent == 4 * COST
+    assert recovered.budget(MEMBERSHIP).spent == 2 * dummies.cost
 
 
 def lose_tail(files: LedgerFiles, saved: tuple[bytes, bytes]) -> None:

@@ -42,8 +42,12 @@ from colonnade.ledger.receipts import Receipt, ledger_key_from_file
 from colonnade.ledger.rules.fold import apply_line
 from colonnade.ledger.state import Head, LedgerState
 from colonnade.ledger.storage.files import LedgerFiles, hold_lock, stop_ledger, sync_path
+from colonnade.ledger.storage.loading import check_bodies
 from colonnade.ledger.storage.mirror import HeadMirror, Mark
 from colonnade.privacy.accounting import MAX_UNITS
+from colonnade.privacy.disclosure import PREDICTION
+from colonnade.privacy.membership import MEMBERSHIP
+from colonnade.privacy.ring_noise import HOSTILE
 
 
 def recover_ledger(
@@ -141,16 +145,16 @@ def _adopted(state: LedgerState, mirror: Head | None, strange: Sequence[Receipt]
     shown: dict[str, int] = {}
     for receipt in strange:
         shown[receipt.account] = max(shown.get(receipt.account, 0), receipt.spent)
-    named = {*state.caps, *state.spent, *shown} - {""}
+    named = {*state.caps, *state.spent, *shown} - {"", PREDICTION}  # which has no price
     own = {""} if "" in {*state.spent, *shown} else set[str]()
     known = {name: state.spent_by(name) + shown.get(name, 0) for name in {*named, *own, "*"}}
     if mirror is None or (strange and named):
         most = {name: max(state.cap(name), units) for name, units in known.items()}
     else:
-        lost = _lost(state, mirror)
+        counted = {name: units + _lost(state, mirror, name) for name, units in known.items()}
         most = {
-            name: units + lost if strange else min(units + lost, _ceiling(state, mirror, name))
-            for name, units in known.items()
+            name: units if strange else min(units, _ceiling(state, mirror, name))
+            for name, units in counted.items()
         }
     return {name: min(units, MAX_UNITS) for name, units in most.items()}
 
@@ -173,10 +177,19 @@ def _scoped(
     return {place: min(units, MAX_UNITS) for place, units in found.items()}, caps
 
 
-def _lost(state: LedgerState, mirror: Head) -> int:
-    """Return the most that any one account may have spent beside the readable entries."""
-    dearest = max((charge.units for charge in state.charges.values()), default=0)
-    return _missing(state, mirror) + dearest
+def _lost(state: LedgerState, mirror: Head, account: str) -> int:
+    """Return the most that an account may have spent beside the readable entries.
+
+    One release may have been in progress, as dear as any that accounts of its kind paid.
+    """
+    kind = _kind(account)
+    paid = (each.units for key, each in state.charges.items() if _kind(key.account) == kind)
+    return _missing(state, mirror) + max(paid, default=0)
+
+
+def _kind(account: str) -> str:
+    """Return which accounts pay for the same things; all of people and clients are one kind."""
+    return account if account in (MEMBERSHIP, HOSTILE) else ""
 
 
 def _missing(state: LedgerState, mirror: Head) -> int:
@@ -278,6 +291,8 @@ def _readable_part(files: LedgerFiles) -> tuple[LedgerState, bool]:
                 apply_line(state, line)
             # Entries may be readable, out of the log, in a database that does not open any more.
             (check,) = next(iter(database.execute("PRAGMA integrity_check(1)")))
+            body = "SELECT bytes FROM body WHERE seq = ?"
+            check_bodies(state, lambda seq: database.execute(body, (seq,)).get)
         finally:
             database.close()
     except (apsw.Error, LedgerDamaged, ValueError):

@@ -1,7 +1,7 @@
 """Read a ledger back from where its lines are kept, and believe nothing unchecked."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from colonnade.core.errors import LedgerDamaged, LedgerRolledBack
@@ -37,21 +37,21 @@ def load_state(storage: StoredRows) -> LedgerState:
             f"the head mirror knows entry {witnessed.seq} but the ledger ends at {state.head.seq} "
             "or differs there: it was restored or damaged; see 'colonnade ledger recover'"
         )
-    seq, row = 0, None
-    for key, kept in state.stored.items():
-        if kept.seq != seq:  # those that were stored together follow each other
-            seq, row = kept.seq, storage.body(kept.seq)
-        if key not in state.purged and (row is None or kept.of(row) is None):
-            raise LedgerDamaged(f"the stored release of ledger entry {seq} is damaged")
-    _check_kept(state, storage)
+    check_bodies(state, storage.body)
     return state
 
 
-def _check_kept(state: LedgerState, storage: StoredRows) -> None:
-    """Refuse a ledger that keeps other specifications or policies than its entries say."""
+def check_bodies(state: LedgerState, body: Callable[[int], bytes | None]) -> None:
+    """Refuse a ledger that keeps other releases, specifications or policies than entries say."""
+    seq, row = 0, None
+    for key, kept in state.stored.items():
+        if kept.seq != seq:  # those that were stored together follow each other
+            seq, row = kept.seq, body(kept.seq)
+        if key not in state.purged and (row is None or kept.of(row) is None):
+            raise LedgerDamaged(f"the stored release of ledger entry {seq} is damaged")
     docket = state.docket
-    kept = [(each.seq, job) for job, each in docket.proposals.items() if each.seq]
-    kept += [(seq, noted.sha256) for noted, seq in docket.policies.values() if noted.text_bytes]
-    for seq, digest in kept:
-        if hashlib.sha256(storage.body(seq) or b"").hexdigest() != digest:
+    texts = [(each.seq, job) for job, each in docket.proposals.items() if each.seq]
+    texts += [(seq, noted.sha256) for noted, seq in docket.policies.values() if noted.text_bytes]
+    for seq, digest in texts:
+        if hashlib.sha256(body(seq) or b"").hexdigest() != digest:
             raise LedgerDamaged(f"what ledger entry {seq} keeps is damaged")
