@@ -7,6 +7,7 @@ import pytest
 from support.federation import sites
 
 from colonnade.cli.main import main
+from colonnade.core.errors import EXIT_BAD_INPUT, EXIT_REFUSED
 from colonnade.privacy.accounting import units_down
 from colonnade.simulate.federation import create_federation
 from colonnade.simulate.prediction import grant
@@ -46,6 +47,14 @@ def test_a_model_is_measured_on_people_who_were_kept_out_of_its_fit(
         assert asked_by == {"spiffe://simulation/operator/analyst"}
         report = client.report(job)
         found = report["evaluation"]
+        # Another answer to the same is another release: only on purpose, and not for nothing.
+        asked, spent = len(client.jobs()), client.parties()[0].used_units
+        capsys.readouterr()
+        assert main(["job", "evaluate", job, "--epsilon", "1", "--json"]) == EXIT_REFUSED
+        assert json.loads(capsys.readouterr().out.splitlines()[-1])["error"] == "duplicate_job"
+        vain = ["--epsilon", "0.01", "--again", "--json"]
+        assert main(["job", "evaluate", job, *vain]) == EXIT_BAD_INPUT
+        assert (len(client.jobs()), client.parties()[0].used_units) == (asked, spent)
     assert (found["metric"], found["party"]) == ("auc", "hospital")
     assert planned["people"] == pytest.approx(600, abs=60)
     assert found["n_rows"] == pytest.approx(planned["people"], abs=80)

@@ -7,7 +7,8 @@ import pytest
 from support.federation import CAP, N_ROWS
 from support.predicting import Study, Tabletop
 
-from colonnade.client.evaluate_builder import EvaluateOptions, author_evaluation, evaluation_plan
+from colonnade.client.description import evaluation_plan
+from colonnade.client.evaluate_builder import EvaluateOptions, author_evaluation
 from colonnade.client.predict_builder import model_from_releases
 from colonnade.methods.holdout import rows_fitted, rows_held_out
 from colonnade.methods.job import Job

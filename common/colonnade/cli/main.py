@@ -32,8 +32,9 @@ _EXTRAS = {
 }
 # The options that the library's errors leave to us to name.
 _HINTS = {
-    "duplicate_job": "--again",
+    "duplicate_job": "--again does so on purpose",
     "party_absent": "--parties says who takes part, --without who does not",
+    "party_missing": "--middle declares it",
 }
 _NOT_TEXT = "an argument or a name is not valid UTF-8; spell it otherwise"
 _CLOSED = "the reader of standard output went away before all was written"

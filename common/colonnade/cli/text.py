@@ -17,6 +17,8 @@ def as_text(values: Mapping[str, Any], indent: str = "") -> str:
             lines += [as_text(each, indent + "  ") for each in value]
         else:
             shown = f"{value:.6g}" if isinstance(value, float) else value
+            if value in ("", [], None):
+                shown = "none"
             lines.append(f"{indent}{name:<22} {shown}")
     return "\n".join(lines)
 

@@ -216,13 +216,13 @@ class Client:
         """Return what it costs to measure a job's model on held-out people."""
         return plan_evaluation(self, job_id, options or EvaluateOptions(), timeout_s=timeout_s)
 
-    def evaluate(self, plan: EvaluationPlan, *, run: str | None = None) -> str:
+    def evaluate(self, plan: EvaluationPlan, *, run: str | None = None, again: bool = False) -> str:
         """Have those people scored, then measure; return the name of the job that measures.
 
-        They are scored as by `predict`, which every party's policy must grant, unless ``run`` names
-        a finished prediction of them. The report of the job that was fitted shows the result.
+        They are scored as by `predict`, which policies must grant, unless finished ``run`` did.
+        The fitted job's report has the result. A second is a `DuplicateJob`, unless ``again``.
         """
-        return submit_evaluation(self, plan, run)
+        return submit_evaluation(self, plan, run, again=again)
 
     def predict(
         self,

@@ -3,13 +3,20 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from colonnade.client.evaluate_builder import evaluation_plan
 from colonnade.client.views import PartyOffer
 from colonnade.methods.base import MethodSpec, payload
+from colonnade.methods.evaluation.metrics import METRICS, usual_error
+from colonnade.methods.evaluation.rows import CLASS_SENSITIVITY2, VALUE_SENSITIVITY2
+from colonnade.methods.evaluation.spec import BUCKETS
+from colonnade.methods.holdout import PARTS
 from colonnade.methods.job import Job
+from colonnade.methods.problem import Loss
 from colonnade.methods.registry import method_of
-from colonnade.privacy.accounting import epsilon_of, rho_from_units
+from colonnade.privacy.accounting import epsilon_of, format_upper_bound, rho_from_units
+from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.wire.notes import bounds_note, expected_note
+
+_TELLING_ERROR = 0.25  # beyond it, the best of models and the worst look alike
 
 
 def describe(
@@ -86,4 +93,61 @@ def _with_bounds(most: int, bounds: int | None, delta: float) -> dict[str, float
         "bounds_epsilon": epsilon_of(paid, delta),
         "total_rho": total,
         "total_epsilon": epsilon_of(total, delta),
+    }
+
+
+def evaluation_plan(
+    job: Job, people: Mapping[tuple[str, ...], int] | None = None
+) -> dict[str, Any] | None:
+    """Return the cost and expected error of the evaluation that a job reserves for; None without.
+
+    ``people`` are an alignment's released counts: rows of an aligned table are not all people
+    of the evaluator's, and only those count.
+    """
+    if not job.evaluation_units:
+        return None
+    rows = job.population * PARTS / (PARTS - job.holdout)  # fitted or not
+    present = present_at(job.evaluator, rows, people or {})
+    terms = evaluation_terms(
+        job.evaluator,
+        job.evaluation_units,
+        people=present * job.holdout / PARTS,
+        loss=job.method.loss,
+        delta=job.delta,
+    )
+    return with_warnings(terms)
+
+
+def with_warnings(terms: dict[str, Any]) -> dict[str, Any]:
+    """Add warnings about an evaluation on these terms."""
+    found = list[str]()
+    if terms["expected_error"] > _TELLING_ERROR:
+        found.append(
+            f"an evaluation for epsilon {format_upper_bound(terms['epsilon'])} on "
+            f"{terms['people']} people tells little: the standard error of "
+            f"{terms['metric'].upper()} would be about {terms['expected_error']:.2g}; more "
+            "epsilon, or more people kept out, makes it smaller"
+        )
+    return terms | {"warnings": found}
+
+
+def present_at(party: str, rows: float, people: Mapping[tuple[str, ...], int]) -> float:
+    """Return about how many rows are people of the party's; all, without a count."""
+    return min(float(people.get((party,), rows)), rows)
+
+
+def evaluation_terms(
+    party: str, units: int, *, people: float, loss: Loss, delta: float
+) -> dict[str, Any]:
+    """Return the cost and expected error of an evaluation, from public numbers."""
+    squared = CLASS_SENSITIVITY2 if loss is Loss.LOGISTIC else VALUE_SENSITIVITY2
+    noise = DiscreteGaussian.within(units, l2_sensitivity2=squared)
+    rho = rho_from_units(noise.cost)
+    return {
+        "party": party,
+        "metric": METRICS[loss],
+        "people": round(people),
+        "rho": rho,
+        "epsilon": epsilon_of(rho, delta),
+        "expected_error": usual_error(max(people, 2.0), BUCKETS[loss], noise.sigma2, loss),
     }

@@ -6,28 +6,27 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from colonnade.client.align_builder import people_in_common
+from colonnade.client.description import present_at, with_warnings
 from colonnade.client.predict_builder import PredictOptions, Releases, author_prediction
 from colonnade.client.results import JobDetails
 from colonnade.client.views import PartyOffer
 from colonnade.core.arguments import BadArgument
 from colonnade.core.arrays import IntArray
-from colonnade.core.errors import BadInput, BudgetExceeded
+from colonnade.core.errors import BadInput, BudgetExceeded, DuplicateJob
 from colonnade.data.model import LinearModel
 from colonnade.methods.base import Member, Part
-from colonnade.methods.evaluation.metrics import expected_error, usual_error
-from colonnade.methods.evaluation.rows import CLASS_SENSITIVITY2, VALUE_SENSITIVITY2
+from colonnade.methods.evaluation.metrics import METRICS, expected_error
 from colonnade.methods.evaluation.spec import BUCKETS, EvaluationSpec
 from colonnade.methods.holdout import PARTS, rows_held_out
 from colonnade.methods.job import Job
-from colonnade.methods.problem import Loss
 from colonnade.privacy.accounting import (
     epsilon_of,
     format_units,
+    format_upper_bound,
     rho_from_units,
     rho_of,
     units_down,
 )
-from colonnade.privacy.mechanisms import DiscreteGaussian
 
 if TYPE_CHECKING:
     from colonnade.client.client import Client
@@ -153,6 +152,8 @@ class EvaluationPlan:
         The job whose model is measured.
     present
         About how many rows are people of the party that releases.
+    earlier
+        What an earlier evaluation released, if there was one.
 
     Examples
     --------
@@ -166,6 +167,7 @@ class EvaluationPlan:
     offers: Sequence[PartyOffer]
     present: float
     timeout_s: int
+    earlier: Mapping[str, Any] | None = None
 
     @property
     def party(self) -> str:
@@ -180,8 +182,9 @@ class EvaluationPlan:
 
     @property
     def people(self) -> int:
-        """How many rows were held out of the fit."""
-        return int(self._rows().size)
+        """About how many of the releasing party's people were held out of the fit."""
+        trained, rows = self.training.job, self._rows().size
+        return round(min(self.present * trained.holdout / PARTS, rows))
 
     @property
     def expected_error(self) -> float:
@@ -189,14 +192,22 @@ class EvaluationPlan:
         return expected_error(self.release(_NO_RUN).method, self.present)  # type: ignore[arg-type]
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a person should know before anything is spent."""
+        return tuple(self.description["warnings"])
+
+    @property
     def description(self) -> dict[str, Any]:
         """What ``colonnade job evaluate --dry-run --json`` prints."""
-        return {
-            "party": self.party,
-            "epsilon": self.epsilon,
-            "people": self.people,
-            "expected_error": self.expected_error,
-        }
+        return with_warnings(
+            {
+                "party": self.party,
+                "metric": METRICS[self.training.job.method.loss],
+                "epsilon": self.epsilon,
+                "people": self.people,
+                "expected_error": self.expected_error,
+            }
+        )
 
     def prediction(self, releases: Releases) -> Job:
         """Return the job that scores the held-out people."""
@@ -231,62 +242,29 @@ def plan_evaluation(
 ) -> EvaluationPlan:
     """Return what an evaluation of a finished job's model would do and cost."""
     training = client.show(job_id)
-    model = client.report(training.view.job_id).model
+    report = client.report(training.view.job_id)
+    model = report.model
     if model is None or training.view.state != "finished":
         raise BadInput(f"job {training.view.job_id[:12]} has no finished model to evaluate")
     offers = client.parties()
-    plan = EvaluationPlan(training, model, options, offers, 0.0, timeout_s)
+    earlier = report.document.get("evaluation")
+    plan = EvaluationPlan(training, model, options, offers, 0.0, timeout_s, earlier)
     job = plan.release(_NO_RUN)  # before anybody is scored
     people = people_in_common(offers, client.alignment)
     return replace(plan, present=present_at(job.evaluator, job.population, people))
 
 
-def submit_evaluation(client: "Client", plan: EvaluationPlan, run: str | None) -> str:
+def submit_evaluation(
+    client: "Client", plan: EvaluationPlan, run: str | None, *, again: bool = False
+) -> str:
     """Have people scored, unless ``run`` did that, then measured; return the last job's name."""
+    if plan.earlier is not None and not again:
+        raise DuplicateJob(
+            f"job {plan.training.view.job_id[:12]} was evaluated before, for epsilon "
+            f"{format_upper_bound(plan.earlier['epsilon'])}: its report has the result; asking "
+            "again spends again"
+        )
     if run is None:
         run = client.submit(plan.prediction(client.releases(plan.training.view.job_id)))
         client.wait(run)
     return client.submit(plan.release(client.show(run).view.job_id))
-
-
-def evaluation_plan(
-    job: Job, people: Mapping[tuple[str, ...], int] | None = None
-) -> dict[str, Any] | None:
-    """Return the cost and expected error of the evaluation that a job reserves for; None without.
-
-    ``people`` are an alignment's released counts: rows of an aligned table are not all people
-    of the evaluator's, and only those count.
-    """
-    if not job.evaluation_units:
-        return None
-    rows = job.population * PARTS / (PARTS - job.holdout)  # fitted or not
-    present = present_at(job.evaluator, rows, people or {})
-    return evaluation_terms(
-        job.evaluator,
-        job.evaluation_units,
-        people=present * job.holdout / PARTS,
-        loss=job.method.loss,
-        delta=job.delta,
-    )
-
-
-def present_at(party: str, rows: float, people: Mapping[tuple[str, ...], int]) -> float:
-    """Return about how many rows are people of the party's; all, without a count."""
-    return min(float(people.get((party,), rows)), rows)
-
-
-def evaluation_terms(
-    party: str, units: int, *, people: float, loss: Loss, delta: float
-) -> dict[str, Any]:
-    """Return the cost and expected error of an evaluation, from public numbers."""
-    squared = CLASS_SENSITIVITY2 if loss is Loss.LOGISTIC else VALUE_SENSITIVITY2
-    noise = DiscreteGaussian.within(units, l2_sensitivity2=squared)
-    rho = rho_from_units(noise.cost)
-    return {
-        "party": party,
-        "metric": "auc" if loss is Loss.LOGISTIC else "r2",
-        "people": round(people),
-        "rho": rho,
-        "epsilon": epsilon_of(rho, delta),
-        "expected_error": usual_error(max(people, 2.0), BUCKETS[loss], noise.sigma2, loss),
-    }

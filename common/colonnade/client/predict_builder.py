@@ -15,6 +15,7 @@ from colonnade.ledger.ledger import Released
 from colonnade.methods.base import Member
 from colonnade.methods.job import NO_LABEL, Job, job_id
 from colonnade.methods.prediction.codec import rows_to_bytes
+from colonnade.methods.prediction.refusals import PartyMissing
 from colonnade.methods.prediction.spec import PredictionPart, PredictionSpec, default_chunk
 from colonnade.methods.problem import Solution
 from colonnade.methods.replay import replayed
@@ -124,7 +125,8 @@ def author_prediction(
             Member(each.party, "", (), (), (), False, alignment=alignment) for each in chosen
         )
         return Job(
-            name or f"scores of {asked.size} rows for {options.to}",
+            name
+            or f"scores of {asked.size} {'row' if asked.size == 1 else 'rows'} for {options.to}",
             secrets.token_bytes(16),
             _DELTA,
             timeout_s,
@@ -145,7 +147,10 @@ def _check_present(
         raise BadInput(f"{options.to} is no party of the model that scores: it cannot receive")
     away = [party for party in scoring if party not in offers or not offers[party].attached]
     if away:
-        raise PartyAbsent(
-            f"{', '.join(away)} is away: wait, or declare the middle of its features, which is "
-            "final for these rows and this model"
+        names = f"{', '.join(away)} {'is' if len(away) == 1 else 'are'} away"
+        if options.to in away:
+            raise PartyAbsent(f"{names}: {options.to} is to receive the scores; wait for it")
+        raise PartyMissing(
+            f"{names}: nothing was asked. Wait, or let the middle of the features' bounds stand "
+            "for what is missing, if every grant allows it; that is final for these rows"
         )

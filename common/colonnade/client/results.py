@@ -65,7 +65,8 @@ class JobPlan:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a person should know before anything is spent."""
-        return tuple(str(each["note"]) for each in self.description.get("expected_idle", ()))
+        idle = tuple(str(each["note"]) for each in self.description.get("expected_idle", ()))
+        return (*idle, *self.description.get("evaluation", {}).get("warnings", ()))
 
     @property
     def epsilon_by_party(self) -> dict[str, float]:

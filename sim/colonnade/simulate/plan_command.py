@@ -7,8 +7,7 @@ from typing import Any
 
 from colonnade.cli.options.planning import add_plan_options, options_of
 from colonnade.cli.text import as_text
-from colonnade.client.description import expected_idle
-from colonnade.client.evaluate_builder import evaluation_terms
+from colonnade.client.description import evaluation_terms, expected_idle
 from colonnade.client.options import JobOptions
 from colonnade.client.planning import budget_of, delta_of, evaluation_units, holdout_of, plan_of
 from colonnade.methods.base import MethodPlan

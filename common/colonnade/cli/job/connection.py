@@ -8,10 +8,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 from colonnade.cli.progress import show_progress
+from colonnade.cli.stopping import Stopped
+from colonnade.cli.streams import say
 from colonnade.client import Client, JobReport, JobView
 from colonnade.core.errors import BadInput, JobEnded, StoreFailed
 from colonnade.methods.base import Unit
-from colonnade.privacy.accounting import rho_from_units
+from colonnade.privacy.accounting import format_units
 from colonnade.report.terminal import result_lines, results_of
 
 ADDRESS = "coordinator.txt"
@@ -51,8 +53,12 @@ def open_client(arguments: argparse.Namespace) -> Client:
 def follow(client: Client, job: str, *, as_json: bool) -> int:
     """Show progress until the job ends; a bar on a terminal, plain lines elsewhere."""
     last = None
-    for view in show_progress(client.watch(job), quiet=as_json):
-        last = view
+    try:
+        for view in show_progress(client.watch(job), quiet=as_json):
+            last = view
+    except (Stopped, KeyboardInterrupt):
+        say(f"job {job[:12]} goes on: colonnade job watch {job[:12]}, or job cancel")
+        raise
     if last is None:
         raise StoreFailed("the coordinator said nothing of the job")
     if as_json:
@@ -77,7 +83,7 @@ def cost(view: JobView) -> str:
     """Return what a job has cost so far."""
     unit = Unit.CLIENT if view.over_clients else Unit.RECORD
     units = unit.joint(party.spent_units for party in view.parties)
-    return f"rho {rho_from_units(units):.6g} {'of a client' if view.over_clients else 'in all'}"
+    return f"{format_units(units)} {'of a client' if view.over_clients else 'in all'}"
 
 
 def print_notes(notes: Iterable[str], *, as_json: bool) -> None:

@@ -3,6 +3,7 @@
 import argparse
 import json
 
+from colonnade.cli.job.confirm import confirm
 from colonnade.cli.job.connection import add_client_options, follow, open_client, print_results
 from colonnade.client import EvaluateOptions, EvaluationPlan
 from colonnade.privacy.accounting import format_upper_bound
@@ -29,6 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dry-run", action="store_true", help="print price and expected error, submit nothing"
     )
+    parser.add_argument(
+        "--yes", action="store_true", help="spend in spite of warnings, without asking"
+    )
+    parser.add_argument(
+        "--again", action="store_true", help="spend again on a model that was evaluated before"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -40,7 +47,9 @@ def run(arguments: argparse.Namespace) -> int:
             print(json.dumps(plan.description) if arguments.json else _in_words(plan))
         if arguments.dry_run:
             return 0
-        asked = client.evaluate(plan, run=arguments.run)
+        if plan.earlier is None or arguments.again:  # else it is refused
+            confirm(plan.warnings, yes=arguments.yes)
+        asked = client.evaluate(plan, run=arguments.run, again=arguments.again)
         code = follow(client, asked, as_json=arguments.json)
         if not arguments.json:
             print_results(client.report(plan.training.view.job_id), as_json=False)
@@ -50,6 +59,6 @@ def run(arguments: argparse.Namespace) -> int:
 def _in_words(plan: EvaluationPlan) -> str:
     epsilon = format_upper_bound(plan.epsilon)
     return (
-        f"{plan.people} people were kept out; {plan.party} releases for epsilon "
+        f"about {plan.people} people were kept out; {plan.party} releases for epsilon "
         f"{epsilon}; expected standard error about {plan.expected_error}"
     )

@@ -38,7 +38,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(view_as_json(view) | {"spec": plan}))
         return 0
     print(
-        f"job        {view.job_id}\nname       {view.name}\nstate      {view.state} {view.reason}"
+        f"job        {view.job_id}\nname       {view.name}\nstate      "
+        + f"{view.state} {view.reason}".rstrip()
     )
     print(f"rounds     {view.rounds_done} of {view.rounds}")
     when = datetime.fromtimestamp(view.submitted_at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")

@@ -18,6 +18,7 @@ from colonnade.methods.evaluation.spec import EvaluationSpec
 from colonnade.methods.holdout import rows_held_out
 from colonnade.methods.problem import Loss
 
+METRICS = {Loss.LOGISTIC: "auc", Loss.SQUARED: "r2"}
 _GROUPS = 10
 _LEAST_PEOPLE = 10.0
 _DIGITS = 5

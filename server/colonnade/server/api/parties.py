@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import grpc
 
-from colonnade.core.errors import BadInput, ColonnadeError
+from colonnade.core.errors import AwaitingApproval, BadInput, ColonnadeError
 from colonnade.server.api.attendance import Attendance
 from colonnade.server.api.auth import Authenticator, Caller
 from colonnade.server.api.renewal import Renewals
@@ -101,8 +101,9 @@ class FederationServicer(federation_pb2_grpc.FederationServiceServicer):
             self._authenticator.recheck(caller)
             self._attendance.note_seen(party)
             if (message := assembly.take(piece)) is not None:
-                if message.HasField("decision") and not message.decision.accepted:
-                    self._attendance.failed(message.decision.code, party)
+                decision = message.decision
+                if decision.code not in ("", AwaitingApproval.code):  # who waits has not failed
+                    self._attendance.failed(decision.code, party)
                 await self._worker.do(partial(self._engine.receive, party, message))
 
     async def _recheck(self, caller: Caller) -> None:

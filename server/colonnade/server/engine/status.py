@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from colonnade.core.errors import DuplicateJob
 from colonnade.methods.base import Unit
 from colonnade.methods.messages import UNITS
-from colonnade.privacy.accounting import rho_from_units
+from colonnade.privacy.accounting import format_units
 from colonnade.server.engine.rounds import Run
 from colonnade.server.store.base import State, Store
 from colonnade.v1 import jobs_pb2
-from colonnade.wire.jobspec import question_of
+from colonnade.wire.jobspec import job_from_bytes, question_of
 
 _STATES = {
     State.PROPOSED: jobs_pb2.JOB_STATE_PROPOSED,
@@ -76,8 +76,9 @@ def refuse_repeated(store: Store, runs: Mapping[str, Run], spec: bytes) -> None:
         when = datetime.fromtimestamp(row.submitted_at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
         unit = UNITS.read(status.unit)
         whose = "in all" if unit is Unit.RECORD else "at most of any client"
-        cost = f"rho {rho_from_units(unit.joint(spent)):.6g} {whose}"
+        delta = job_from_bytes(row.spec).delta
+        cost = f"{format_units(unit.joint(spent), delta)} {whose}"
         raise DuplicateJob(
             f"job {row.job_id[:12]} asked the same at {when}; it is {row.state.value} and cost "
-            f"{cost} so far; to spend again on purpose, submit it with again=True"
+            f"{cost} so far; asking again spends again"
         )
