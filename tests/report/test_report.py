@@ -307,11 +307,24 @@ def test_evaluation_and_contribution_appear_when_they_are_known() -> None:
     assert page.says("a pilot")
     assert page.says("The evaluation cost ε 0.1 besides")
     assert page.says("Stay: the model explains 78 % of the differences between people.")
-    assert page.says("measured on 10,000 people kept out of the fit")
+    assert page.says("measured on about 10,000 people kept out")
     assert page.says("0.781 ± 0.024 (95 %)")
     assert "calibration-plot" in page.ids
     assert page.says("34 % ± 9")
     assert page.says("24 points")
+
+
+def test_an_evaluation_that_noise_hides_is_not_read_as_a_result() -> None:
+    groups = [{"predicted": 3.0, "observed": 5.0, "error": 1.0}]
+    groups.append({"predicted": 9.0, "observed": -900.0, "error": 400.0})  # labels are 0 to 30
+    evaluation = {"metric": "r2", "value": 0.2, "error": 0.9, "epsilon": 0.1, "n_rows": 600}
+    page = Page(to_html(make_report(evaluation=evaluation | {"calibration": groups})))
+    assert page.says("noise hides how good it is")
+    assert page.says("Unclear")
+    assert not page.says("explains 20")
+    assert not page.says("-900")
+    clear = make_report(evaluation=evaluation | {"value": -0.2, "error": 0.05})
+    assert Page(to_html(clear)).says("the model explains no more than the mean does")
 
 
 def test_one_figure_says_what_a_job_and_its_evaluation_cost_together() -> None:
@@ -387,7 +400,7 @@ def test_the_calibration_of_classes_is_drawn_between_none_and_all() -> None:
     made = make_report(evaluation=evaluation | {"calibration": groups})
     html = to_html(made)
     page = Page(html)
-    assert page.says("of pairs ranked right (a coin ranks 50 %), measured on 900 people")
+    assert page.says("of pairs ranked right (a coin ranks 50 %), measured on about 900 people")
     assert page.says("mean probability predicted")
     report = read(made)
     found = report.evaluation

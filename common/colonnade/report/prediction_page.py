@@ -2,7 +2,7 @@
 
 from colonnade.report.parts import Cell, Fact, Facts, Note, Page, Section
 from colonnade.report.schema import Prediction, Report
-from colonnade.report.text import capital, count, listed, short
+from colonnade.report.text import capital, count, listed, moment, seconds
 from colonnade.report.views.cells import plain_table
 from colonnade.report.views.sent import sent_section
 
@@ -27,8 +27,10 @@ def prediction_page(report: Report, found: Prediction) -> Page:
         ),
         meta=(
             ("Job", report.name),
-            ("purpose", found.purpose),
-            ("in", f"{short(report.seconds, 2)} seconds"),
+            ("asked by", report.requested_by.rpartition("/")[2] or "nobody who is named"),
+            ("for", found.purpose),
+            ("on", moment(report.submitted_at)),
+            ("in", seconds(report.seconds, 2)),
         ),
         footer=f"Job {report.job_id[:12]}",
         alerts=(Note(found.promise, "NO DIFFERENTIAL PRIVACY", "bad"),),
@@ -46,6 +48,6 @@ def _learned_section(found: Prediction) -> Section:
         Fact("Rows", f"{found.rows:,d}", found.rows),
         Fact("Left out, as the middle of their bounds", listed(found.middle) or "nobody"),
     )
-    table = plain_table("learned", "Who learned what", ("who", "what"), lines, texts=2)
+    table = plain_table("learned", "Each side", ("who", "what"), lines, texts=2)
     lead = ("Scores are facts about people. Every organization's policy granted them.",)
     return Section("learned", "Who learned what", "Who learned", lead, (table, Facts(facts)))

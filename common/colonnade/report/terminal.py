@@ -9,7 +9,7 @@ from colonnade.report.schema_parts import MomentsExplained, Value
 from colonnade.report.schema_results import Contribution, Evaluation
 from colonnade.report.text import NORMAL_95, epsilon_up
 from colonnade.report.views.contributors import NOTHING_BETWEEN, nothing_between
-from colonnade.report.views.quality import METRICS, accuracy
+from colonnade.report.views.quality import METRICS, VAGUE, accuracy
 
 _INDENT = " " * 11
 
@@ -52,8 +52,10 @@ def _accuracy_lines(results: Results) -> Iterator[str]:
     metric = METRICS.get(found.metric, found.metric)
     told = f"  accuracy {metric} {found.value:.3f} ± {found.error:.3f} (95 %)"
     if (evaluation := results.evaluation) is not None:
-        on = f"on {evaluation.n_rows} people kept out of the fit, released by {evaluation.party}"
+        on = f"on about {evaluation.n_rows} people kept out, released by {evaluation.party}"
         yield f"{told} {on} for {epsilon_up(evaluation.epsilon)}"
+        if found.vague:
+            yield f"{_INDENT}{VAGUE}"
     else:
         yield f"{told}, as the releases tell; nobody was kept out of the fit"
 

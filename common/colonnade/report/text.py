@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Sequence
+from datetime import datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 from colonnade.privacy.accounting import rounded
@@ -127,6 +128,15 @@ def seconds(value: float, digits: int = 4) -> str:
     """Return a duration in seconds."""
     shown = short(value, digits)
     return f"{shown} second{'' if shown == '1' else 's'}"
+
+
+def moment(text: str) -> str:
+    """Return an ISO 8601 time as people write it."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    return f"{at.day} {at:%B %Y, %H:%M} UTC"
 
 
 def percent(share: float) -> str:

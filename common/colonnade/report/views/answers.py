@@ -16,7 +16,7 @@ from colonnade.report.views.contributors import idle_parties
 from colonnade.report.views.effects import effects_of, has_intervals
 from colonnade.report.views.fit import fit_answers
 from colonnade.report.views.privacy import with_evaluation
-from colonnade.report.views.quality import accuracy_of
+from colonnade.report.views.quality import VAGUE, accuracy_of
 
 
 def answers_of(report: Report, keys: set[str]) -> tuple[Answer, ...]:
@@ -43,9 +43,11 @@ def _how_good(report: Report, keys: set[str]) -> Answer:
     what = "of the differences explained"
     if found.metric == "auc":
         what = "of pairs ranked right (a coin ranks 50 %)"
+    if found.vague:
+        return Answer(question, "Unclear", "", VAGUE, link, "What was released", found.value)
     if found.held_out:
         n_rows = report.evaluation.n_rows if report.evaluation else 0
-        people = f"{n_rows:,d} people" if n_rows else "people"
+        people = f"about {n_rows:,d} people" if n_rows else "people"
         text, link_text = (
             f"{what}, measured on {people} kept out of the fit.",
             "How it was measured",

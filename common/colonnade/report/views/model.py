@@ -73,6 +73,8 @@ def _lead(report: Report, effects: list[Effect]) -> str:
         what = "a coefficient in the model"
         used = sum(bool(each.feature.coef_scaled) for each in effects)
         told = f"{capital(of_all(used, total))} {_have(used)} {what}."
+        if report.fit is None and used:
+            told += " Noise may have chosen some of them: this method knows no intervals."
         if hidden := _n_hidden(report):
             told += (
                 f" The list shows the {len(clear):,d} whose sizes compare; noise hides how much the"

@@ -1,7 +1,5 @@
 """The page: one statement first, then the board's four questions, then the parts in order."""
 
-from datetime import datetime
-
 from colonnade.report.parts import Note, Page, Section
 from colonnade.report.schema import Report
 from colonnade.report.text import (
@@ -9,6 +7,7 @@ from colonnade.report.text import (
     count,
     epsilon_up,
     listed,
+    moment,
     of_all,
     percent,
     readable,
@@ -99,8 +98,12 @@ def _statement(report: Report) -> str:
     found = accuracy_of(report)
     if found is None:
         return f"the model uses {of_all(used, len(effects))}; how good it is was not measured."
+    if found.vague:
+        return f"the model uses {of_all(used, len(effects))}; noise hides how good it is."
     if found.metric == "auc":
         return f"the model ranks people right in {percent(found.value)} of pairs."
+    if found.value <= 0.0:
+        return "the model explains no more than the mean does."
     if found.held_out:
         return f"the model explains {percent(found.value)} of the differences between people."
     low, high = found.range
@@ -154,7 +157,7 @@ def _meta(report: Report) -> tuple[tuple[str, str], ...]:
     if report.purpose:
         meta.append(("for", report.purpose))
     if report.submitted_at:
-        meta.append(("on", _moment(report.submitted_at)))
+        meta.append(("on", moment(report.submitted_at)))
     columns = f", {len(report.model.features):,d} columns" if report.model else ""
     if report.over_clients:
         meta.append(("from", f"{report.n_clients:,d} clients{columns}"))
@@ -168,14 +171,6 @@ def _meta(report: Report) -> tuple[tuple[str, str], ...]:
     if report.rounds.planned:
         meta.append(("rounds", f"{report.rounds.done:,d} of {report.rounds.planned:,d}"))
     return tuple(meta)
-
-
-def _moment(text: str) -> str:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return text
-    return f"{moment.day} {moment:%B %Y, %H:%M} UTC"
 
 
 def _alerts(report: Report) -> tuple[Note, ...]:

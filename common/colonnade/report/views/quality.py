@@ -20,15 +20,16 @@ from colonnade.report.parts import (
 from colonnade.report.plots import HEIGHT, Curve, Scale, covering, line_chart, share_strip
 from colonnade.report.schema import Report
 from colonnade.report.schema_parts import MomentsExplained, Quality
-from colonnade.report.schema_results import Evaluation
-from colonnade.report.text import NORMAL_95, capital, epsilon_up, readable, short
+from colonnade.report.schema_results import CalibrationGroup, Evaluation
+from colonnade.report.text import NORMAL_95, capital, count, epsilon_up, readable, short
 from colonnade.report.views.cells import number, plain_table
 
 MIN_DRAWN = -1.0
 """Where the plot of quality ends: a first step may be far worse, and would flatten the rest."""
 
+VAGUE = "Its noise hides how good the model is: more epsilon, or more people kept out, would tell."
 CENTRAL = "private, all data in one place"
-_MAX_ERROR = 0.2
+_MAX_ERROR = 0.2  # a standard error beyond which a metric says nothing of a model
 METRICS = {"r2": "R²", "auc": "AUC"}
 _LONG = {"r2": "R² (share of variance explained)", "auc": "AUC (area under the ROC curve)"}
 _ROWS = {
@@ -51,6 +52,11 @@ class Accuracy:
         """The interval, within what the metric can be."""
         return max(0.0, self.value - self.error), min(1.0, self.value + self.error)
 
+    @property
+    def vague(self) -> bool:
+        """Whether the error hides what the value is."""
+        return self.error > NORMAL_95 * _MAX_ERROR
+
 
 def accuracy_of(report: Report) -> Accuracy | None:
     """Return what a real job knows of its accuracy; None if it is not known or too vague."""
@@ -72,7 +78,7 @@ def accuracy(found: Evaluation | None, explained: MomentsExplained | None) -> Ac
 def quality_section(report: Report) -> Section | None:
     """Show the released accuracy, the one estimated from releases, and a simulation's."""
     blocks: list[Block] = []
-    if report.evaluation is not None and report.evaluation.calibration:
+    if report.evaluation is not None and _telling(report, report.evaluation):
         blocks.append(_calibration(report, report.evaluation))
     if facts := _facts(report):
         blocks.append(Facts(tuple(facts), "Measures"))
@@ -91,8 +97,10 @@ def _lead(report: Report) -> str:
         who = (
             f"{capital(found.party)}, who holds the label," if found.party else "The label's owner"
         )
-        people = f"{found.n_rows:,d} people" if found.n_rows else "Some people"
-        return f"{people} were kept out of the fit, by a public rule. {who} released the result."
+        people = f"About {found.n_rows:,d} people" if found.n_rows else "Some people"
+        said = f"{people} were kept out of the fit, by a public rule. {who} released the result."
+        known = accuracy_of(report)
+        return f"{said} {VAGUE}" if known is not None and known.vague else said
     if accuracy_of(report) is not None:
         return "Nobody was kept out of the fit; the releases themselves tell how much it explains."
     if report.moments is not None and report.moments.explained is not None:
@@ -129,14 +137,24 @@ def _facts(report: Report) -> list[Fact]:
     return facts
 
 
+def _telling(report: Report, found: Evaluation) -> list[CalibrationGroup]:
+    """Return the groups of which the release tells more than that labels lie in their range."""
+    label, width = report.model.label if report.model else None, 1.0
+    if label is not None and found.metric != "auc":
+        width = label.high - label.low
+    return [each for each in found.calibration if NORMAL_95 * each.error < width / 2.0]
+
+
 def _calibration(report: Report, found: Evaluation) -> Chart:
-    groups = found.calibration
+    groups = _telling(report, found)
     label = readable(report.model.label.name) if report.model else "label"
     half = [NORMAL_95 * group.error for group in groups]
     values = [g.predicted for g in groups]
     values += [g.observed + s * h for g, h in zip(groups, half, strict=True) for s in (-1.0, 1.0)]
     classes = found.metric == "auc"
     cut = ", cut at 0 and 1" if classes else ""  # noise carries some beyond what a share can be
+    n_hidden = len(found.calibration) - len(groups)
+    hidden = f" Noise hides {count(n_hidden, 'more group')}." if n_hidden else ""
     scale = Scale(0.0, 1.0) if classes else covering(values, zero=False)
 
     def pixel(value: float) -> float:
@@ -149,7 +167,7 @@ def _calibration(report: Report, found: Evaluation) -> Chart:
         f"Calibration in {len(groups)} groups of held-out people",
         HEIGHT,
         f"Held-out people in groups by prediction; bars are 95 % intervals{cut}. On the dashed"
-        " line predictions are neither too high nor too low.",
+        f" line predictions are neither too high nor too low.{hidden}",
         x_ticks=tuple((scale.percent(each), short(each)) for each in ticks),
         y_ticks=tuple((pixel(each), short(each)) for each in ticks),
         x_title="mean probability predicted" if classes else f"mean {label} predicted",
