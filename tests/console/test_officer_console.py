@@ -117,6 +117,34 @@ def test_an_entry_of_a_kind_that_nobody_described_is_still_listed() -> None:
     assert in_words(parsed([line(type="some-new-kind")])[0]).what == "Some new kind"
 
 
+def test_what_has_no_price_is_not_called_a_charge() -> None:
+    scored = line(type="charged", job="ab", kind="key", round=0, units=0)
+    said = in_words(parsed([scored])[0])
+    assert said.what.startswith("Noted, without a price")
+    assert "Accepted" in in_words(parsed([line(type="admitted", job="ab", units=0)])[0]).what
+
+
+def test_a_grant_of_predictions_is_part_of_the_policy_in_sentences(tmp_path: Path) -> None:
+    grant = """
+[[predict]]
+coordinator = "spiffe://study/coordinator/hub"
+job = "%s"
+receiver = "hospital"
+purpose = "triage"
+max_rows = 5000
+until = 2030-12-31
+approve = "ask"
+peers = { hospital = "ed25519:%s", bank = "ed25519:%s" }
+"""
+    path = tmp_path / "policy.toml"
+    path.write_text(grant % ("ab" * 32, "01" * 32, "02" * 32))
+    found = " ".join(sentences(load_policy(path)))
+    for words in ("abababababab", "hospital", "triage", "5,000 rows", "2030-12-31"):
+        assert words in found
+    assert "an approver agrees" in found
+    assert "without differential privacy" in found
+
+
 def test_lines_of_a_policy_that_changed_are_told_and_comments_are_not() -> None:
     old = "# a comment\n[[allow]]\nmax_rounds = 5\n"
     new = "[[allow]]\n# another\nmax_rounds = 9\n"
@@ -232,6 +260,7 @@ def test_an_officer_reads_holds_and_approves_and_the_job_runs(
         assert "readmission study" in page.run("document.querySelector('main').textContent")
         decide(page, "hold", "is x1 needed?")
         assert client.show(job).view.state == "proposed"
+        assert "awaiting_approval" not in {each.code for each in client.coordinator().errors}
         decide(page, "approve")
         client.wait(job)
         page.open(f"{origin}/")

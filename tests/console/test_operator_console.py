@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,17 @@ def test_the_headline_says_whom_a_job_waits_for() -> None:
     page = operator_page(hub(), [offer("hospital"), offer("laboratory")], [running], {})
     assert page.headline == "One job waits for laboratory."
     assert page.live[0].waits == ((2, "laboratory"),)
+
+
+def test_a_job_that_people_have_to_decide_on_says_so_and_a_failed_one_what_to_do() -> None:
+    waits = PartyView("hospital", True, False, True, 0, 10, 0, waiting="0 of 2 agreed")
+    asked, failed = job("proposed", waits), job("failed", member("hospital"))
+    failed = replace(failed, reason="party hospital did not answer")
+    page = operator_page(hub(), [offer("hospital")], [asked, failed], {})
+    assert page.lead == "People at hospital have yet to decide."
+    assert page.jobs[0].why == "hospital: 0 of 2 agreed"
+    assert page.jobs[1].why == f"{failed.reason}; {failed.advice}"
+    assert failed.advice
 
 
 def test_who_is_away_and_whose_certificate_ends_is_said() -> None:

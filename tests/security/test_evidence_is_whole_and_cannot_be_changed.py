@@ -160,4 +160,4 @@ def test_the_command_writes_the_same_running_or_stopped_and_a_page_without_scrip
     assert page.count('<span class="cell-sub">(rho ') >= 6  # two lines, or tables are too wide
     assert EVIL not in page
     assert page.count("alert(1)") >= 2  # shown as text: the name and the reason
-    assert "p was asked for three jobs and refused two of them." in page
+    assert "P was asked for three jobs and refused two of them." in page

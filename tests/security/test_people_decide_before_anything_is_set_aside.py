@@ -129,7 +129,7 @@ def test_who_is_no_approver_any_more_has_agreed_to_nothing() -> None:
     ledger.decisions.set_approvers([public_bytes(BEN)], reason="left", approvers=[BEN])
     with pytest.raises(AwaitingApproval):
         ledger.admit(JOB, units=10)
-    with pytest.raises(BadInput, match="signed by 0 of them"):
+    with pytest.raises(BadInput, match="and has 0"):
         ledger.decisions.set_approvers([public_bytes(EVE)], reason="mine", approvers=[EVE])
 
 

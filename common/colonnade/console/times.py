@@ -44,4 +44,4 @@ def days_left(ends: float, now: float) -> tuple[str, str]:
     left = (ends - now) / DAY
     if left < 0.0:
         return "bad", f"ended {lasting(now - ends)} ago"
-    return ("warn" if left < WARN_DAYS else "good"), f"{left:.0f} days"
+    return ("warn" if left < WARN_DAYS else "good"), f"{int(left)} days"

@@ -49,6 +49,12 @@ class ScopedBudget:
     reserved: int
 
     @property
+    def whose(self) -> str:
+        """Whose budget it is; a cap without a name is of all who have none of their own."""
+        default = self.cap is not None and not self.name
+        return f"each {self.scope}" if default else describe_place((self.scope, self.name))
+
+    @property
     def left(self) -> int:
         """What the cap leaves room for."""
         return max(0, (self.cap or 0) - self.spent - self.reserved)
@@ -101,12 +107,20 @@ class ScopedCaps:
             raise ValueError("a cap is of no operator, purpose or month")
         if scope == MONTH and name and not MONTHS.fullmatch(name):
             raise ValueError("a cap is of no month")
-        Budget(units, self._used(place, ""))
+        self._check_room(place, units, self._used(place, ""))
         for other in {*self.spent, *self.reserved, *self.floors}:
             if other == place or (other[0] == scope and not name and other not in self.caps):
                 accounts = {*self.spent.get(other, ()), *self.reserved.get(other, ()), ""}
                 for account in accounts:
-                    Budget(units, self._used(other, account))
+                    self._check_room(other, units, self._used(other, account))
+
+    def _check_room(self, place: Place, units: int, used: int) -> None:
+        if used > units:
+            raise ValueError(
+                f"{format_units(used)} is spent or set aside under {describe_place(place)}, where "
+                "alignments count too; a cap cannot be below"
+            )
+        Budget(units)
 
     def check_outside(self, job: str, account: str, units: int) -> None:
         """Refuse a charge that no admission covers, unless the job's places have room for it."""
@@ -146,7 +160,9 @@ class ScopedCaps:
     def budgets(self) -> Iterator[ScopedBudget]:
         """Yield every place with a cap or with spending, in order."""
         for place in sorted({*self.caps, *self.spent, *self.reserved, *self.floors}):
-            yield self.budget(place)
+            found = self.budget(place)
+            if found.cap is not None or found.spent or found.reserved:
+                yield found
 
     def budget(self, place: Place) -> ScopedBudget:
         """Return the budget of a place, for the account that used most of it."""

@@ -198,8 +198,8 @@ class Docket:
         signed = self._signers([*map(bytes.fromhex, signatures)], message)
         if signed < self.quorum:
             raise ValueError(
-                f"a change of approvers is signed by {signed} of them, and decisions needed "
-                f"{self.quorum}"
+                f"a change of approvers needs the keys of {self.quorum} of those named until now, "
+                f"and has {signed}"
             )
 
     def check_signed(self, signatures: str, message: bytes) -> None:

@@ -101,8 +101,8 @@ def approver_key_from_file(path: Path) -> Ed25519PrivateKey:
     """Read the key of the second person who approves a raise of the cap."""
     try:
         return _key_from_pem(path.read_bytes())
-    except _NO_KEY:
-        raise BadInput(f"{path} holds no Ed25519 key; give the approver's PEM file") from None
+    except _NO_KEY as error:
+        raise _no_approver_key(path, error) from None
 
 
 def approver_public_key(path: Path) -> bytes:
@@ -115,8 +115,14 @@ def approver_public_key(path: Path) -> bytes:
         if not isinstance(key, Ed25519PublicKey):
             raise ValueError("not an Ed25519 key")
         return key.public_bytes_raw()
-    except _NO_KEY:
-        raise BadInput(f"{path} holds no Ed25519 key; give the approver's PEM file") from None
+    except _NO_KEY as error:
+        raise _no_approver_key(path, error) from None
+
+
+def _no_approver_key(path: Path, error: Exception) -> BadInput:
+    if isinstance(error, OSError):
+        return BadInput(f"{path}: {(error.strerror or 'cannot be read').lower()}")
+    return BadInput(f"{path} holds no Ed25519 key; give the approver's PEM file")
 
 
 def _key_from_pem(pem: bytes) -> Ed25519PrivateKey:

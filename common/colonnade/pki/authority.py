@@ -226,7 +226,7 @@ def load_credentials(folder: Path, *, now: datetime | None = None) -> Credential
     except CertificateExpired as error:
         raise CertificateExpired(
             f"{error}; unless this machine's clock is wrong, renew what is in {folder}: "
-            "colonnade pki request, then approve and install"
+            "colonnade pki renew"
         ) from None
     return Credentials(
         key_pem=key_pem(key),

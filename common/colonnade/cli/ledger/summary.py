@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from colonnade.cli.amounts import amount_as_json, format_amount
-from colonnade.ledger.caps import describe_place
 from colonnade.ledger.export import Account, Summary
 from colonnade.privacy.accounting import format_upper_bound, rho_from_units, rounded
 from colonnade.privacy.disclosure import PREDICTION, Disclosure
@@ -104,11 +103,12 @@ def print_summary(summary: Summary, delta: float) -> None:
         print(f"  left       {amount(account.left, left=True)}")
     if any(account.spent or account.reserved for account in summary.accounts):
         print("  rho adds up: cap less spent less set aside is left; epsilon does not")
+        if any(account.name == MEMBERSHIP and account.spent for account in summary.accounts):
+            print("  by month, operator and purpose: jobs and alignments together, by their rho")
     for each in summary.scoped:
-        whose = describe_place((each.scope, each.name)) if each.name else f"each {each.scope}"
         cap = "no cap" if each.cap is None else f"left {amount(each.left, left=True)}"
         used = f"spent {amount(each.spent)}, set aside {amount(each.reserved)}"
-        print(f"  {whose}: {cap}; {used}")
+        print(f"  {each.whose}: {cap}; {used}")
     if many:
         left = [account.left for account in clients]
         spent = sorted(account.spent for account in clients)

@@ -76,7 +76,9 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"  features    {', '.join(each.features)}; label: {'yes' if each.label else 'no'}")
         most = format_units(each.max_units, left=True)
         print(f"  for one job {most} at most, up to {each.max_rounds} rounds")
-        print(f"  asked by    {', '.join(each.operators)}; for {', '.join(each.purposes)}")
+        asked_by = "anybody" if ANY in each.operators else ", ".join(each.operators)
+        purposes = "any purpose" if ANY in each.purposes else ", ".join(each.purposes)
+        print(f"  asked by    {asked_by}; for {purposes}")
         people = f"{each.approvals} approvers agree" if each.approvals > 1 else "an approver agrees"
         print(f"  decided by  {f'people: it waits until {people}' if each.needed else 'this rule'}")
         if each.sealed is not None:

@@ -23,11 +23,11 @@ STATES = {
     "cancelled": ("", "Cancelled"),
 }
 MEANINGS = {
-    "unreachable": "a peer was away; rounds wait and go on by themselves",
-    "awaiting_approval": "a party's officer has yet to decide; the job waits",
+    "unreachable": "a peer was away, or the denylist cannot be read",
     "policy_refused": "a party's policy or officer said no",
     "budget_exceeded": "it would cost more than is left",
-    "bad_identity": "a certificate was not valid",
+    "bad_identity": "a certificate was not valid, or its key is denied",
+    "certificate_expired": "a certificate has ended; it has to be renewed",
     "stale_epoch": "a newer session of the same party took over",
     "ledger_behind": "a party's ledger went back; see recovery",
     "duplicate_job": "the same question was asked before",
@@ -173,7 +173,10 @@ def _lead(
         if offer.party in away:
             seen = offer.session.seen_at or offer.told_at
             said.append(f"{capital(offer.party)} was last seen {ago(now - seen)}.")
-    if running:
+    deciding = {each.party for job in running for each in job.parties if each.waiting}
+    if deciding:
+        said.append(f"People at {listed(sorted(deciding))} have yet to decide.")
+    elif running:
         said.append("Rounds wait for a party that is away and go on by themselves.")
     ending = [
         offer.party
@@ -210,8 +213,14 @@ def _offset(seconds: float) -> str:
 
 
 def _job(job: JobView, now: float) -> JobRow:
-    waits = [each.party for each in job.parties if each.awaited]
-    why = listed(waits) if not job.ended and waits else job.reason
+    waits = [
+        f"{each.party}: {each.waiting}" if each.waiting else each.party
+        for each in job.parties
+        if each.awaited
+    ]
+    why = job.reason + (f"; {job.advice}" if job.reason and job.advice else "")
+    if waits and not job.ended:
+        why = "; ".join(waits)
     return JobRow(
         job_id=job.job_id,
         name=job.name,

@@ -47,6 +47,10 @@ def in_words(entry: Mapping[str, Any]) -> EntryLine:
 def _words(entry: Mapping[str, Any]) -> tuple[str, str, int | None]:
     job = str(entry.get("job", ""))[:12]
     match entry["type"]:
+        case "charged" if not entry["units"]:
+            return f"Noted, without a price: {_release(entry)}", "vault", None
+        case "admitted" if not entry["units"]:
+            return f"Accepted, without a price: job {job}", "vault", None
         case "charged":
             return f"Charged: {_release(entry)}", "vault", entry["units"]
         case "charged-together":

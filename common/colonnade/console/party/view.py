@@ -17,11 +17,14 @@ from colonnade.party.officer.case import Case
 from colonnade.party.officer.reading import cases
 from colonnade.party.vault.meter import CONTROL, Line
 from colonnade.privacy.accounting import format_share, format_units
+from colonnade.privacy.disclosure import PREDICTION
 from colonnade.privacy.membership import MEMBERSHIP
+from colonnade.privacy.ring_noise import HOSTILE
 from colonnade.report.text import capital, count
 from colonnade.report.views.glossary import kind_words
 
 MAX_ENTRIES, MAX_SENT = 40, 30
+_BESIDE = (MEMBERSHIP, PREDICTION, HOSTILE)  # accounts that have no part of the table's cap
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +150,7 @@ def amount(units: int, cap: int, *, delta: float | None = None, left: bool = Fal
 
 def _table(accounts: Sequence[Account]) -> Account:
     """Return the account of the table, or of the client that has least left."""
-    people = [each for each in accounts if each.name != MEMBERSHIP]
+    people = [each for each in accounts if each.name not in _BESIDE]
     return min(people, key=lambda each: each.left)
 
 

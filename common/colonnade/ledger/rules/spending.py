@@ -9,7 +9,7 @@ from colonnade.ledger.receipts import verify
 from colonnade.ledger.rules.amounts import Amounts
 from colonnade.ledger.rules.shapes import check_lists
 from colonnade.ledger.state import LedgerState
-from colonnade.privacy.accounting import MAX_UNITS, Budget
+from colonnade.privacy.accounting import Budget, format_units
 from colonnade.privacy.disclosure import PREDICTION
 from colonnade.privacy.membership import MEMBERSHIP
 from colonnade.privacy.ring_noise import HOSTILE
@@ -95,8 +95,11 @@ def check_cap(state: LedgerState, entry: CapSet) -> None:
     for account in {*state.spent, *state.reserved, entry.account}:
         if account == entry.account or (entry.account == "" and account not in state.caps):
             used = state.spent_by(account) + state.reserved.get(account, 0)
-            if not used <= entry.units <= MAX_UNITS:
-                raise ValueError("a cap cannot lie below what is spent or set aside")
+            if used > entry.units:
+                raise ValueError(
+                    f"{format_units(used)} is spent or set aside; a cap cannot be below"
+                )
+            Budget(entry.units)
 
 
 def adopt(state: LedgerState, entry: Adopted) -> None:

@@ -1,25 +1,29 @@
 """The page beside a bundle of evidence: the same facts, for reading."""
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from colonnade.ledger.caps import describe_place
 from colonnade.ledger.decisions import NONE
 from colonnade.ledger.export import Summary, Verified, summarise
 from colonnade.ledger.state import LedgerState
 from colonnade.party.officer.reading import paid_for, reason_of, standing_of
-from colonnade.privacy.accounting import format_units
+from colonnade.privacy.accounting import format_units, format_upper_bound, rho_from_units
+from colonnade.privacy.disclosure import PREDICTION
+from colonnade.privacy.membership import MEMBERSHIP
+from colonnade.privacy.ring_noise import HOSTILE
 from colonnade.report.parts import Cell, Fact, Facts, Fold, Note, Page, Section, Table
 from colonnade.report.render import render_page
-from colonnade.report.text import count, in_words
+from colonnade.report.text import capital, count, in_words
 from colonnade.report.views.cells import plain_table
 from colonnade.report.views.glossary import kind_words
 
-_NOBODY = "(not said)"
+_NOBODY = "(none said)"
+_ACCOUNTS = {"": "the table", MEMBERSHIP: "alignments", HOSTILE: "shields of sealed jobs"}
 
 
 def evidence_page(found: Verified, delta: float) -> str:
@@ -38,7 +42,7 @@ def evidence_page(found: Verified, delta: float) -> str:
     first, last = entries[0]["time"], entries[-1]["time"]
     page = Page(
         title=f"Evidence of {summary.party}",
-        headline=f"{summary.party} was asked for {count(jobs, 'job')} and refused "
+        headline=f"{capital(summary.party)} was asked for {count(jobs, 'job')} and refused "
         f"{in_words(len(refused))} of them.",
         lead=f"Decisions of people on record, each signed: {len(decided)}. What follows is in "
         "the signed file beside this page; that file is the evidence, and anybody can verify it.",
@@ -68,19 +72,17 @@ def _budget(summary: Summary, delta: float) -> Section:
     def cells(units: int, *, left: bool = False) -> Cell:
         return _amount(units, delta, left=left)
 
-    lines = [
-        (
-            Cell(f"account {each.name}" if each.name else "the table"),
-            cells(each.cap, left=True),
-            cells(each.spent),
-            cells(each.reserved),
-            cells(each.left, left=True),
-        )
-        for each in summary.accounts
-    ]
+    lines = []
+    for each in summary.accounts:
+        amounts = each.cap, each.spent, each.reserved, each.left
+        shown = [cells(units, left=at in (0, 3)) for at, units in enumerate(amounts)]
+        if each.name == MEMBERSHIP:
+            shown = [_one_run(units) for units in amounts]
+        if each.name != PREDICTION:  # which has no price
+            lines.append((Cell(_ACCOUNTS.get(each.name, f"account {each.name}")), *shown))
     lines += [
         (
-            Cell(describe_place((each.scope, each.name)) if each.name else f"each {each.scope}"),
+            Cell(each.whose),
             Cell("none") if each.cap is None else cells(each.cap, left=True),
             cells(each.spent),
             cells(each.reserved),
@@ -89,7 +91,10 @@ def _budget(summary: Summary, delta: float) -> Section:
         for each in summary.scoped
     ]
     head = ("of", "cap", "spent", "set aside", "left")
-    about = f"At delta {delta:g}. Rho adds up, epsilon does not."
+    about = (
+        f"At delta {delta:g}. Rho adds up, epsilon does not. By month, operator and purpose, jobs "
+        "and alignments count together. What is spent is rounded up and what is left down."
+    )
     table = _table("caps", "Caps and what was spent", head, lines, about=about)
     return Section("budget", "Budget", "Budget", (), (table,))
 
@@ -98,16 +103,21 @@ def _jobs(state: LedgerState, times: Mapping[str, int], delta: float) -> Section
     lines = []
     for job, proposal in state.docket.proposals.items():
         entry = proposal.entry
-        price = _amount(entry.units, delta)
+        paid = paid_for(state, job)
+        aligns = entry.kind == "alignment"
+        most = _one_run(entry.units) if aligns else _amount(entry.units, delta)
         lines.append(
             (
                 Cell(job[:12], note=_when(times[job])),
                 Cell(entry.name or _NOBODY),
-                Cell(entry.requested_by or _NOBODY, note=entry.coordinator),
+                Cell(
+                    (entry.requested_by or _NOBODY).rpartition("/")[2],
+                    note=f"{entry.requested_by} through {entry.coordinator}",
+                ),
                 Cell(entry.purpose or _NOBODY),
                 Cell(standing_of(state, job), note=reason_of(state, job)),
-                Cell("") if entry.approve == NONE else price,
-                _amount(paid_for(state, job), delta),
+                Cell("") if entry.approve == NONE else most,
+                _one_run(paid) if aligns else _amount(paid, delta),
             )
         )
     head = ("job", "name", "asked by", "purpose", "outcome", "at most", "paid")
@@ -120,6 +130,12 @@ def _amount(units: int, delta: float, *, left: bool = False) -> Cell:
     """Return an amount in two lines: epsilon, and rho in brackets beneath."""
     epsilon, _, rho = format_units(units, delta, left=left).partition(" (")
     return Cell(epsilon, units, note=f"({rho}")
+
+
+def _one_run(units: int) -> Cell:
+    """Return an amount of the account of alignments: as the epsilon of one run."""
+    rho = rho_from_units(units)
+    return Cell(f"epsilon {format_upper_bound(math.sqrt(2.0 * rho))}", units, note=f"(rho {rho:g})")
 
 
 def _decisions(decided: Sequence[Mapping[str, Any]]) -> Section:
