@@ -2,6 +2,8 @@
 
 import errno
 import json
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -99,6 +101,27 @@ def test_under_the_filter_there_are_no_sockets_and_no_other_programs_in_any_thre
     assert after.pop("pair") == 0  # what an event loop needs
     assert set(after.values()) == {errno.EPERM}
     assert {"dial", "thread", "exec", "AF_UNIX"} <= set(after)
+
+
+def test_a_vault_that_crashes_writes_no_memory_to_disk(tmp_path: Path) -> None:
+    def dumps(isolated: str) -> bool:
+        code = f"""
+            import os, resource
+            from colonnade.party.isolation.measures import isolate_vault
+            os.chdir({str(tmp_path)!r})
+            most = resource.getrlimit(resource.RLIMIT_CORE)[1]
+            resource.setrlimit(resource.RLIMIT_CORE, (most, most))
+            {isolated}
+            os.abort()
+            """
+        arguments = [sys.executable, "-c", textwrap.dedent(code)]
+        _, status = os.waitpid(os.posix_spawn(sys.executable, arguments, os.environ), 0)
+        assert os.WTERMSIG(status) == signal.SIGABRT
+        return os.WCOREDUMP(status)
+
+    if not dumps(""):
+        pytest.skip("no core dumps here")
+    assert not dumps("isolate_vault()")
 
 
 def test_net_keeps_the_folder_of_its_certificate_alone(tmp_path: Path) -> None:

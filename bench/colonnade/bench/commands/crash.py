@@ -16,13 +16,15 @@ HARM = (
     "stranded",
     "opened_with_more_budget",
 )
+# How many by default, and what they are.
+_FAULTS = {"kills": (1000, ""), "images": (1000, "power cuts; "), "corruptions": (2000, "")}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
-    parser.add_argument("--kills", type=int, default=1000, help="default 1000")
-    parser.add_argument("--images", type=int, default=1000, help="power cuts; default 1000")
-    parser.add_argument("--corruptions", type=int, default=2000, help="default 2000")
+    for name, (count, what) in _FAULTS.items():
+        parser.add_argument(f"--{name}", type=int, help=f"{what}default {count}")
+    parser.add_argument("--quick", action="store_true", help="a quarter of each, under 50 s")
     parser.add_argument("--seed", type=int, default=0, help="of the choice of faults; default 0")
     parser.add_argument("--workers", type=int, default=1, help="processes that kill; default 1")
     add_folder_option(parser)
@@ -30,17 +32,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Harm ledgers, and count what they did not withstand."""
-    if min(arguments.kills, arguments.images, arguments.corruptions, arguments.seed) < 0:
-        raise BadInput("counts and seed cannot be negative")
-    if arguments.workers < 1:
-        raise BadInput("at least one worker kills")
+
+    def asked(name: str) -> int:
+        given, (count, _) = getattr(arguments, name), _FAULTS[name]
+        return int(given if given is not None else count // 4 if arguments.quick else count)
+
     campaign = Campaign(
-        kills=arguments.kills,
-        images=arguments.images,
-        corruptions=arguments.corruptions,
+        kills=asked("kills"),
+        images=asked("images"),
+        corruptions=asked("corruptions"),
         seed=arguments.seed,
         workers=arguments.workers,
     )
+    if min(campaign.kills, campaign.images, campaign.corruptions, campaign.seed) < 0:
+        raise BadInput("counts and seed cannot be negative")
+    if arguments.workers < 1:
+        raise BadInput("at least one worker kills")
     with keeping_figures() as ending, scratch(arguments.folder or memory_folder()) as folder:
         run_crash(folder, campaign, told)
     result = campaign.figures()
