@@ -13,12 +13,20 @@ import pytest
 from support.commands import handle
 
 from colonnade.cli.parser import WrongUsage
+from colonnade.core.arguments import BadArgument
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import GRID, Bounds, dequantise
 from colonnade.data.table import open_pair
+from colonnade.party.config import TEMPLATE
 
 REPOSITORY = Path(__file__).parents[2]
 ROOTS = [str(REPOSITORY / root) for root in ("proto", "common", "server", "party")]
+ALIGN = """
+[[align]]
+coordinator = "spiffe://study/coordinator/hub"
+peers = ["*"]
+max_people = 9
+"""
 SCHEMA = """
 id = "id"
 [[feature]]
@@ -64,6 +72,30 @@ def test_the_table_and_the_counts_are_shown(
         ),
     ]
     assert open_pair(folder / "data")[0].columns.tolist() == [[0, 0, GRID]]
+
+
+def test_ids_of_a_roster_follow_the_rule_that_is_given_or_the_policys(folder: Path) -> None:
+    (folder / "x.csv").write_text("id,a,y\nP-001,11,1\nÉ 002,NA,0\n,3,0\n")
+    (folder / "ids.txt").write_text("2\n3\n1\n")
+    (folder / "party.toml").write_text(TEMPLATE)
+    policy, source = folder / "policy.toml", folder / "x.csv"
+    options = ["--schema", folder / "s.toml", "--roster", folder / "ids.txt", "--out"]
+    with pytest.raises(BadInput, match="no row of a person"):
+        run(*options, folder / "none", source)
+    assert run(*options, folder / "given", "--id-rule", "number", source) == 0
+    configured = [*options, folder / "own", "--config", folder / "party.toml", source]
+    policy.write_text(ALIGN)  # which names no rule: ids stay as they are
+    with pytest.raises(BadInput, match="no row of a person"):
+        run(*configured)
+    policy.write_text(f'{ALIGN}ids = ["number"]\n')
+    assert run(*configured) == 0
+    for each in ("given", "own"):
+        assert open_pair(folder / each)[0].columns.tolist() == [[0, 0, GRID]]
+    policy.write_text(f'{ALIGN}ids = ["number", "plain"]\n')
+    with pytest.raises(WrongUsage, match="--id-rule"):
+        run(*configured)
+    with pytest.raises(BadArgument, match="no rule 'digit'"):
+        run(*configured, "--id-rule", "digit")
 
 
 def test_json_is_one_object(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

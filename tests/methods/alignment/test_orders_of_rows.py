@@ -18,6 +18,7 @@ from colonnade.data.schema import parse_schema
 from colonnade.data.table import COARSE_NAME, FINE_NAME, Table, open_pair
 from colonnade.methods.alignment.codec import run_name
 from colonnade.methods.alignment.job_spec import AlignmentJobSpec
+from colonnade.methods.alignment.normalise import IdColumn
 from colonnade.methods.alignment.spec import NO_ROW
 from colonnade.methods.groups import moved_columns
 from colonnade.party.alignment.store import AlignmentFolder, Outcome, read_outcome
@@ -179,6 +180,37 @@ def test_a_roster_with_a_key_names_its_order_and_nothing_else(tmp_path: Path, so
     assert table.header.alignment != names[0]  # without the key nobody can try rosters out
     table, _ = ingested(source, tmp_path / "no key", roster=roster(tmp_path, "a", "d"))
     assert table.header.alignment == ""
+
+
+def test_rosters_written_in_two_ways_have_one_order_under_a_rule(
+    tmp_path: Path, source: Path
+) -> None:
+    key = tmp_path / "roster.key"
+    key.write_text(KEY)
+    tables = [
+        ingested(
+            source,
+            tmp_path / f"data {number}",
+            roster=roster(tmp_path, *people),
+            roster_key=key,
+            id_rule=rule,
+        )[0]
+        for number, (people, rule) in enumerate(
+            (
+                (("A", "d"), IdColumn(fold_case=True)),
+                ((" a", "D "), IdColumn(fold_case=True)),
+                (("a", "d"), None),
+            )
+        )
+    ]
+    assert tables[0].header.alignment == tables[1].header.alignment == tables[2].header.alignment
+    assert (tables[0].columns == tables[2].columns).all()
+    with pytest.raises(BadInput, match="line 2 has no id under the rule"):
+        ingested(
+            source, tmp_path / "o", roster=roster(tmp_path, "1", "a"), id_rule=IdColumn(number=True)
+        )
+    with pytest.raises(BadInput, match="repeat an earlier id"):
+        ingested(source, tmp_path / "o", roster=roster(tmp_path, "a", "a "), id_rule=IdColumn())
 
 
 @pytest.mark.parametrize("header", ["person", "Person", '"person"', "patient_id"])

@@ -7,12 +7,15 @@ from pathlib import Path
 
 from colonnade.cli.parser import WrongUsage
 from colonnade.cli.progress import bar
+from colonnade.core.arguments import BadArgument
 from colonnade.core.errors import EXIT_OK
 from colonnade.data.schema import load_schema
+from colonnade.methods.alignment.normalise import IdColumn, Repeated, named_rule
 from colonnade.party.alignment.store import AlignmentFolder, Outcome, read_outcome
 from colonnade.party.config import load_config
 from colonnade.party.data.ingest import IngestSummary, ingest
 from colonnade.party.data.reading.sources import FileSource, QuerySource, Source
+from colonnade.party.policy_file import load_policy
 
 LOCAL_ONLY = "local only, never sent"
 
@@ -48,6 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="hex digits that all parties hold, to compare their rosters by",
     )
+    parser.add_argument(
+        "--id-rule",
+        metavar="RULES",
+        help="how ids of roster and source are written before they are compared, as for `party "
+        "new`; default: as they are or, with --config, as the policy's [[align]] ids say",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -61,6 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
         out=arguments.out,
         roster=arguments.roster,
         roster_key=arguments.roster_key,
+        id_rule=_id_rule(arguments),
         alignment=_alignment(arguments),
         progress=lambda columns: bar(columns, what="ingest", unit="column"),
     )
@@ -94,6 +104,23 @@ def _complete(arguments: argparse.Namespace) -> Source | None:
     if lacking := [name for name, value in needed.items() if not value]:
         raise WrongUsage(f"say {', '.join(lacking)}, or --config with an [align] that names them")
     return people
+
+
+def _id_rule(arguments: argparse.Namespace) -> IdColumn | None:
+    """Return how ids are written: the given rule, or that on which the policy's tables agree."""
+    named = set[tuple[str, ...]]() if arguments.id_rule is None else {(arguments.id_rule,)}
+    if not named and arguments.roster is not None and arguments.config is not None:
+        allowed = load_policy(load_config(arguments.config).policy).alignments
+        named = {each.ids for each in allowed if each.ids is not None}
+    if not named:
+        return None
+    rules = named.pop()
+    if named or len(rules) > 1:
+        raise WrongUsage("the policy has several rules of ids; say --id-rule for the roster's")
+    try:
+        return named_rule(rules, Repeated.REFUSE.value).columns[0]
+    except ValueError as error:
+        raise BadArgument("id_rule", str(error)) from None
 
 
 def _alignment(arguments: argparse.Namespace) -> Outcome | None:

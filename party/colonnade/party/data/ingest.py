@@ -16,6 +16,7 @@ from colonnade.core.fixedpoint import FINE_GRID, GRID, Bounds
 from colonnade.data.schema import Column, Schema
 from colonnade.data.table import COARSE_NAME, FINE_NAME, TableWriter
 from colonnade.data.table_header import PRESENCE, Role, TableColumn, TableHeader
+from colonnade.methods.alignment.normalise import IdColumn
 from colonnade.party.data.clients import forget_clients, write_clients
 from colonnade.party.data.folder import workspace
 from colonnade.party.data.order import Roster, RowsById
@@ -84,6 +85,7 @@ def ingest(
     out: Path,
     roster: Path | None = None,
     roster_key: Path | None = None,
+    id_rule: IdColumn | None = None,
     alignment: RowsById | None = None,
     progress: Progress = iter,
 ) -> IngestSummary:
@@ -96,9 +98,13 @@ def ingest(
         for absent people, and nothing of anybody else. None keeps all rows in source order.
     roster_key
         File of the key under which parties compare their rosters.
+    id_rule
+        How ids of the roster and of the source are written before they are compared.
     alignment
         The rows that an alignment gave, instead of a roster: absent people are zero rows.
     """
+    if id_rule is not None and roster is None:
+        raise BadInput("a rule of ids is for those of a roster; give the roster too")
     if roster_key is not None and roster is None:
         raise BadInput(f"{roster_key}: is the key of a roster; give the roster too")
     if alignment is not None and (roster is not None or schema.client is not None):
@@ -116,10 +122,10 @@ def ingest(
             connect(folder, n_columns=len(schema.columns)) as database,
         ):
             relation = open_source(database, source, folder=folder, dialect=schema.dialect)
-            staged = stage(database, relation, schema=schema, roster=roster, alignment=alignment)
+            agreed = None if roster is None else Roster(roster, roster_key, id_rule)
+            staged = stage(database, relation, schema=schema, roster=agreed, alignment=alignment)
             name = "" if alignment is None else alignment.name
-            if roster is not None and staged.index is not None:
-                agreed = Roster(roster, roster_key)
+            if agreed is not None and staged.index is not None:
                 agreed.check_first(schema.id or "", matched=bool(staged.index[0] >= 0))
                 name = agreed.name()
             return _write(staged, schema, out=out, alignment=name, progress=progress)

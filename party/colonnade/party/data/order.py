@@ -16,7 +16,9 @@ import numpy as np
 
 from colonnade.core.arrays import IntArray
 from colonnade.core.errors import BadInput
+from colonnade.methods.alignment.normalise import IdColumn
 from colonnade.party.data.reading.sources import MAIN, ROWS
+from colonnade.party.data.roster import written
 
 _KEY_BYTES = 16  # at least
 _MAX_KEY_TEXT = 1024
@@ -46,10 +48,14 @@ class RowsById(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """A file of the agreed people, one id a line, and the key of its MAC, if there is one."""
+    """A file of the agreed people, one id a line, and the key of its MAC, if there is one.
+
+    Under a rule, ids are compared as the rule writes them, and so are two parties' rosters.
+    """
 
     path: Path
     key: Path | None = None
+    rule: IdColumn | None = None
 
     def name(self) -> str:
         """Return the public name of the order; empty without a key."""
@@ -70,7 +76,7 @@ class Roster:
         mac = hmac.new(key, b"colonnade roster v1\0", "sha256")
         with self.path.open(encoding="utf-8-sig") as file:
             for line in file:
-                person = line.removesuffix("\n").encode()
+                person = written(line.removesuffix("\n"), self.rule).encode()
                 mac.update(len(person).to_bytes(4, "big") + person)
         return f"roster-{mac.hexdigest()}"
 

@@ -4,8 +4,10 @@ from itertools import islice
 from pathlib import Path
 
 import duckdb
+from duckdb.func import FunctionNullHandling
 
 from colonnade.core.errors import BadInput
+from colonnade.methods.alignment.normalise import IdColumn
 from colonnade.party.data.reading.sources import MAIN, Relation
 from colonnade.party.data.reading.values import (
     FLOATS,
@@ -15,24 +17,45 @@ from colonnade.party.data.reading.values import (
 
 ROSTER = f"{MAIN}.roster"
 _CHUNK_LINES = 50_000
+WRITTEN = "colonnade_written"
 # Ids of clients: of whole numbers and texts under every rule, of other numbers if they are folded.
 _CLIENT_IDS = (NUMBERS | TEXTS | {"UUID"}) - {"BOOLEAN", "DECIMAL"}
 _FOLDED_IDS = {"DECIMAL", "DOUBLE"}
 
 
-def load_roster(database: duckdb.DuckDBPyConnection, path: Path) -> int:
-    """Read the list of people, one id a line, and return its length."""
+def written(person: str, rule: IdColumn | None) -> str:
+    """Return an id as a rule writes it, or as it is; empty if the rule leaves nothing."""
+    return person if rule is None else rule.apply(person)
+
+
+def load_roster(
+    database: duckdb.DuckDBPyConnection, path: Path, rule: IdColumn | None = None
+) -> int:
+    """Read the list of people, one id a line, and return its length.
+
+    With a rule, ``WRITTEN`` becomes the function that writes ids of the source by it, and makes
+    NULL of those of which it leaves nothing.
+    """
+    if rule is not None:
+        database.create_function(
+            WRITTEN,
+            lambda raw: None if raw is None else rule.apply(raw) or None,
+            ["varchar"],
+            "varchar",
+            null_handling=FunctionNullHandling.SPECIAL,
+        )
     database.execute(f"CREATE TABLE {ROSTER} (position BIGINT, id VARCHAR)")
     insert = f"INSERT INTO {ROSTER} SELECT unnest(?::BIGINT[]), unnest(?::VARCHAR[])"
     n_lines = 0
     try:
         with path.open(encoding="utf-8-sig") as file:
             while lines := list(islice(file, _CHUNK_LINES)):
-                ids = [line.removesuffix("\n") for line in lines]
+                ids = [written(line.removesuffix("\n"), rule) for line in lines]
                 positions = range(n_lines, n_lines + len(ids))
                 for position, person in zip(positions, ids, strict=True):
                     if not person.strip():
-                        raise BadInput(f"{path}: line {position + 1} is empty; remove it")
+                        fault = "is empty" if rule is None else "has no id under the rule"
+                        raise BadInput(f"{path}: line {position + 1} {fault}; remove it")
                 database.execute(insert, [list(positions), ids])
                 n_lines += len(ids)
     except UnicodeDecodeError:

@@ -8,7 +8,6 @@ are put together from our own names and positions only; texts of the user are bo
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -18,7 +17,7 @@ from colonnade.core.errors import BadInput
 from colonnade.data.kinds import Number
 from colonnade.data.schema import Schema
 from colonnade.party.data.division import divide
-from colonnade.party.data.order import RowsById, keep_aligned
+from colonnade.party.data.order import Roster, RowsById, keep_aligned
 from colonnade.party.data.reading.connection import one_line
 from colonnade.party.data.reading.sources import ROWS, Relation
 from colonnade.party.data.reading.staged import Staged
@@ -28,7 +27,15 @@ from colonnade.party.data.reading.values import (
     texts_of,
     value_sql,
 )
-from colonnade.party.data.roster import ROSTER, client_sql, count_repeats, id_sql, load_roster, pair
+from colonnade.party.data.roster import (
+    ROSTER,
+    WRITTEN,
+    client_sql,
+    count_repeats,
+    id_sql,
+    load_roster,
+    pair,
+)
 
 
 def stage(
@@ -36,14 +43,14 @@ def stage(
     relation: Relation,
     *,
     schema: Schema,
-    roster: Path | None = None,
+    roster: Roster | None = None,
     alignment: RowsById | None = None,
 ) -> Staged:
     """Copy what ``schema`` needs of ``relation`` into the staging database and check it."""
-    n_roster = None if roster is None else load_roster(database, roster)
+    n_roster = None if roster is None else load_roster(database, roster.path, roster.rule)
     ids = () if alignment is None else alignment.columns
     with one_line(relation.origin):
-        _copy(database, relation, schema=schema, has_roster=n_roster is not None, ids=ids)
+        _copy(database, relation, schema=schema, roster=roster, ids=ids)
     if alignment is not None:
         index, n_left_out = keep_aligned(database, alignment)
         _refuse_text(database, relation, schema=schema, row="source_row")
@@ -87,7 +94,7 @@ def _copy(
     relation: Relation,
     *,
     schema: Schema,
-    has_roster: bool,
+    roster: Roster | None,
     ids: Sequence[str] = (),
 ) -> None:
     """Create the table of staged rows; of people not on the roster nothing is written."""
@@ -98,13 +105,15 @@ def _copy(
     ]
     picks += [f"{id_sql(relation, name)} AS k{at}" for at, name in enumerate(ids)]
     if schema.id is not None:
-        picks.append(f"{id_sql(relation, schema.id)} AS id")
+        text = id_sql(relation, schema.id)
+        by_rule = roster is not None and roster.rule is not None
+        picks.append(f"{WRITTEN}({text}) AS id" if by_rule else f"{text} AS id")
     if schema.client is not None:
         picks.append(f"{client_sql(relation, schema.client, schema.client_ids)} AS client")
     # Numbering the source's rows costs its parallel scan; without a filter the rowid does it.
-    number = "row_number() OVER () AS source_row, " if has_roster or ids else ""
+    number = "row_number() OVER () AS source_row, " if roster or ids else ""
     chosen = f"SELECT {number}{', '.join(picks)} FROM {relation.sql}"  # noqa: S608
-    if has_roster:
+    if roster is not None:
         chosen = f"SELECT * FROM ({chosen}) WHERE id IN (SELECT id FROM {ROSTER})"  # noqa: S608
     parameters = {**relation.parameters, **missing.parameters(chosen)}
     database.execute(f"CREATE TABLE {ROWS} AS {chosen}", parameters)
