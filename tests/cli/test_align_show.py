@@ -16,6 +16,12 @@ def shown(in_common: int) -> list[str]:
     return [line for line in summary_lines(report) if line.startswith("note")]
 
 
+def test_counts_are_shown_with_how_far_they_err() -> None:
+    overlap = [{"parties": ["clinic"], "people": 120, "error": 24.4}]
+    found = {"name": "1f" * 32, "kept": 200, "overlap": overlap}
+    assert any(line.endswith("about 120 ± 24") for line in summary_lines({"alignment": found}))
+
+
 def test_parties_that_share_next_to_nobody_are_asked_how_they_write_ids() -> None:
     (note,) = shown(in_common=-40)  # a count with noise
     assert "clinic and employer" in note

@@ -51,6 +51,35 @@ def test_a_party_without_a_coordinator_fails_that_check_alone(
     assert "cannot be reached" in str(found["coordinator"]["text"])
 
 
+def test_people_are_read_as_the_policy_has_them_written(
+    federation: Federation, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = federation.folder / "lab"
+    source, policy, config = tmp_path / "people.csv", home / "policy.toml", home / "party.toml"
+    source.write_text("person\nP-1\nP-2\np-2\n")
+    config.write_text(f'{config.read_text()}\n[align]\nsource = "{source}"\nid = ["person"]\n')
+    allowing = (
+        f"{policy.read_text()}\n[[align]]\n"
+        'coordinator = "spiffe://study/coordinator/hub"\npeers = ["*"]\nmax_people = 9\n'
+    )
+
+    def people() -> tuple[bool, str]:
+        found = checks(capsys, "--party", str(config))[1]["people"]
+        return bool(found["ok"]), str(found["text"])
+
+    ok, text = people()
+    assert ok
+    assert "no [[align]]" in text
+    policy.write_text(f'{allowing}ids = ["fold-case"]\n')
+    ok, text = people()
+    assert not ok
+    assert "1 rows name a person who is listed in an earlier row" in text
+    policy.write_text(f'{allowing}ids = ["fold-case"]\nrepeated = "first"\n')
+    assert people() == (True, "2 people for alignments; 0 rows without an id, 1 that repeat one")
+    policy.write_text(allowing)
+    assert people() == (True, "3 people for alignments")
+
+
 @pytest.mark.parametrize(("estimate", "advice"), [(0.0123, ""), (0.0876, "set it to 180")])
 def test_a_grid_shorter_than_an_answer_takes_is_named(
     estimate: float,

@@ -106,6 +106,18 @@ class MembershipNoise:
         """Return the law of the rows that the coordinator adds for nobody."""
         return MembershipNoise(2 * self.scale, 2 * self.shift)
 
+    def deviation(self, n_counts: int) -> float:
+        """Return the standard deviation of a sum of reported counts: dummies and report's noise.
+
+        That of a discrete Laplace number is just below ``sqrt(2)`` times its scale.
+
+        Examples
+        --------
+        >>> round(MembershipNoise(scale=2, shift=45).deviation(1), 1)
+        17.2
+        """
+        return self.scale * math.sqrt(2 * n_counts * (1 + _REPORT_WIDTH**2))
+
     def report(self) -> DiscreteLaplace:
         """Return the noise of the counts that are reported."""
         return DiscreteLaplace(_REPORT_WIDTH * self.scale, _REPORT_SENSITIVITY)

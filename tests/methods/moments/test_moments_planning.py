@@ -161,6 +161,8 @@ def test_moments_are_chosen_unless_a_sketched_label_is_lost_in_noise() -> None:
     assert choose_method(problem([10] * 4, n_rows=3000, label_owner="p0")) == "frank-wolfe"
     assert choose_method(problem([10] * 4, n_rows=3000, epsilon=5.0, label_owner="p0")) == "moments"
     assert choose_method(problem([10] * 8, n_rows=10_000, label_owner="p0")) == "frank-wolfe"
+    absent = replace(problem([10] * 8, n_rows=10_000, label_owner="p0"), presence=True)
+    assert choose_method(absent) == "moments"  # Frank-Wolfe knows no absence
 
 
 @pytest.mark.slow

@@ -47,8 +47,7 @@ def report_lines(report: dict[str, Any]) -> list[str]:
     if found["kept"] is not None:
         lines.append(f"rows       {found['kept']} that jobs use")
         lines.append("overlap, from counts with noise:")
-        for each in found["overlap"]:
-            lines.append(f"  {' and '.join(each['parties']):<40} about {each['people']}")
+        lines += _overlap_lines(found)
     lines += [_told(each["who"], each["what"]) for each in found["learned"]]
     return [*lines, found["promise"]]
 
@@ -60,15 +59,20 @@ def summary_lines(report: dict[str, Any]) -> list[str]:
     lines = [f"alignment {name}: {found['kept']} rows that jobs use; overlap, with noise:"]
     return [
         *lines,
-        *(
-            f"  {' and '.join(each['parties']):<40} about {each['people']}"
-            for each in found["overlap"] or ()
-        ),
+        *_overlap_lines(found),
         *_strangers(found["overlap"] or []),
         "next, at each party: stop it, then",
         f"  colonnade party ingest --config party.toml --alignment {name}",
         "  colonnade party run --config party.toml",
     ]
+
+
+def _overlap_lines(found: dict[str, Any]) -> list[str]:
+    lines = []
+    for each in found["overlap"] or ():
+        error = f" ± {each['error']:.0f}" if "error" in each else ""  # older coordinators tell none
+        lines.append(f"  {' and '.join(each['parties']):<40} about {each['people']}{error}")
+    return lines
 
 
 def _strangers(overlap: list[dict[str, Any]]) -> list[str]:

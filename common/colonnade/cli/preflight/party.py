@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from colonnade.cli.preflight.checklist import (
@@ -13,12 +14,14 @@ from colonnade.cli.preflight.checklist import (
 from colonnade.core.errors import BadInput
 from colonnade.data.table import COARSE_NAME
 from colonnade.ledger.create import open_ledger
-from colonnade.methods.alignment.normalise import IdColumn, IdRule, Repeated
+from colonnade.methods.alignment.normalise import IdColumn, IdRule, Repeated, named_rule
 from colonnade.party.alignment.config import AlignConfig
+from colonnade.party.alignment.policy import AlignAllowance
 from colonnade.party.config import PartyConfig, load_config
 from colonnade.party.data.binding import BoundRows, check_binding, rows_of
 from colonnade.party.data.dataset import open_dataset
 from colonnade.party.net.calls import check_coordinator
+from colonnade.party.policy import Policy
 from colonnade.party.policy_file import load_policy
 from colonnade.party.vault.pacing import advised_ms, estimated_s
 from colonnade.pki.authority import Credentials
@@ -32,21 +35,24 @@ def check(checklist: Checklist, path: Path) -> None:
     if (config := checklist.config(path, load_config)) is None:
         return
     credentials = check_certificate(checklist, config.credentials, "party")
+    policy = Policy(())
     with checklist.check("policy") as say:
         policy = load_policy(config.policy)
         count = len(policy.allowances) + len(policy.alignments)
         say(f"{count} allowances" if count else "allows nothing: every job will be refused")
-    rows = _check_data(checklist, config)
+    rows = _check_data(checklist, config, policy.alignments)
     _check_ledger(checklist, config, credentials, rows)
     check_disk(checklist, config.ledger.folder)
     if credentials is not None:
         _check_reach(checklist, config, credentials)
 
 
-def _check_data(checklist: Checklist, config: PartyConfig) -> BoundRows | None:
+def _check_data(
+    checklist: Checklist, config: PartyConfig, allowed: Sequence[AlignAllowance]
+) -> BoundRows | None:
     found: list[BoundRows] = []
     if config.align is not None:
-        _check_people(checklist, config.align)
+        _check_people(checklist, config.align, allowed)
         if not (config.data / COARSE_NAME).exists():
             with checklist.check("data") as say:
                 say("no table yet: this party answers alignments alone; ingest by --alignment")
@@ -68,16 +74,20 @@ def _check_data(checklist: Checklist, config: PartyConfig) -> BoundRows | None:
     return found[0] if found else None
 
 
-def _check_people(checklist: Checklist, align: AlignConfig) -> None:
-    """Read the people as a plain rule writes them: an alignment may name another."""
+def _check_people(
+    checklist: Checklist, align: AlignConfig, allowed: Sequence[AlignAllowance]
+) -> None:
+    """Read the people as the policy has them written: an alignment with another rule is refused."""
+    width = len(align.id)
+    rules = {named_rule(each.id_rules(width), each.repeated.value): None for each in allowed}
     with checklist.check("people") as say:
-        rule = IdRule((IdColumn(),) * len(align.id), Repeated.FIRST)
-        people = align.people(rule)
-        say(f"{len(people.ids)} people for alignments")
-        if people.unusable or people.repeated:
-            say(f"{people.unusable} rows without an id, {people.repeated} that repeat one")
-        if people.repeated:
-            say('an alignment is refused for them unless policies say repeated = "first"')
+        if not rules:
+            say("the policy has no [[align]]: every alignment is refused")
+        for rule in rules or (IdRule((IdColumn(),) * width, Repeated.FIRST),):
+            people = align.people(rule)
+            say(f"{len(people.ids)} people for alignments")
+            if people.unusable or people.repeated:
+                say(f"{people.unusable} rows without an id, {people.repeated} that repeat one")
 
 
 def _check_ledger(

@@ -9,7 +9,7 @@ class RepeatedIds(BadInput):
     code = "repeated_ids"
     sentence = (
         "it lists a person more than once; remove the rows there, or have every party's policy "
-        'say repeated = "first" in [[align]]'
+        'say repeated = "first" in [[align]] (a running party reads it again on SIGHUP)'
     )
 
 

@@ -185,12 +185,19 @@ def alignment_findings(
 
 
 def _overlap(job: AlignmentJob, state: CoordinatorState) -> list[dict[str, Any]]:
-    """Return estimated people at each party, at each pair, and at all: an estimate may be off."""
+    """Return estimated people at each party, at each pair, and at all, and how far that errs.
+
+    The error is a standard deviation. That of people at some parties is of all patterns with these.
+    """
     overlap, names = job.steps.result(state).overlap, [part.party for part in job.spec.parts]
     groups = [*((at,) for at in range(len(names))), *itertools.combinations(range(len(names)), 2)]
     if len(names) > 2:
         groups.append(tuple(range(len(names))))
     return [
-        {"parties": [names[at] for at in group], "people": overlap.at_all(*group)}
+        {
+            "parties": [names[at] for at in group],
+            "people": overlap.at_all(*group),
+            "error": round(job.spec.noise.deviation(1 << len(names) - len(group)), 1),
+        }
         for group in groups
     ]
