@@ -121,7 +121,7 @@ CASES = {
         own_kernels.displace_own,
         (
             *(True, False, ints(1), ints(1, 9), F2, F1, F1, F2),
-            *(*(ints(2),) * 4, 1.0, 0.2, 1.0, 256, ints(1, 9)),
+            *(*(ints(2),) * 4, 1.0, 1.0, 0.2, 1.0, 256, ints(1, 9)),
         ),
         ASKED,
     ),

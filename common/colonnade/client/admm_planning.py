@@ -182,22 +182,21 @@ def _planned(
     """Return a planned job: radii, prices and rounds from public numbers (`admm.recipe`)."""
     loss: Loss = numbers["loss"]
     clients, dim = numbers["n_clients"], numbers["n_features"] + 1
-    gamma = recipe.GAMMA if options.gamma is None else options.gamma
-    length = recipe.constants_of(loss).length
-    lipschitz = length / gamma if options.lipschitz is None else options.lipschitz
     rows = options.expected_rows or recipe.CLIENT_ROWS
     prices: PlannedPrices = planned_prices(
         options.epsilon, delta, participations=numbers["participations"], clients=clients, dim=dim
     )
-    radii = recipe.planned_radii(
-        loss,
-        dim=dim,
-        rows=rows,
-        steps=options.rounds,
-        sampled=numbers["sampled"],
-        noises=noises,
-        rho=prices.rho,
-    )
+    sizes: dict[str, Any] = {
+        "dim": dim,
+        "rows": rows,
+        "sampled": numbers["sampled"],
+        "noises": noises,
+        "rho": prices.rho,
+    }
+    caution = recipe.Caution.of(loss, **sizes)
+    gamma = caution.gamma if options.gamma is None else options.gamma
+    lipschitz = caution.radius / gamma if options.lipschitz is None else options.lipschitz
+    radii = recipe.planned_radii(loss, first=gamma * lipschitz, steps=options.rounds, **sizes)
     last = min(recipe.INTERCEPT_ROUNDS, clients)
     return AdmmSpec(
         rounds=options.rounds + last,

@@ -96,6 +96,7 @@ def displace_own(
     places: IntArray,
     firsts: IntArray,
     gamma: float,
+    relaxed: float,
     inverse_held: float,
     unit: float,
     radius: int,
@@ -103,10 +104,10 @@ def displace_own(
 ) -> None:
     """Write what every client answers to its point ``(w, 2 b)`` or ``(w, 2 b, C)``.
 
-    The displacement of ``w`` is that of a proximal step in which the client's own intercept is
-    free; that of ``2 b`` leads to the client's own best intercept for the ``w`` that it was sent.
-    If ``only_intercept``, that alone is written, in ``radius`` parts of ``C``. ``inverse_held`` is
-    one over the column that stands for the intercept in ``matrix``.
+    The displacement of ``w`` is ``relaxed`` times that of a proximal step in which the client's own
+    intercept is free; that of ``2 b`` leads to the client's own best intercept for the ``w`` that
+    it was sent. If ``only_intercept``, that alone is written, in ``radius`` parts of ``C``.
+    ``inverse_held`` is one over the column that stands for the intercept in ``matrix``.
     """
     d = basis.shape[1]
     steps = 1.0 / unit
@@ -145,7 +146,7 @@ def displace_own(
             values = np.zeros(d + 1)
             for a in range(r):
                 for j in range(d):
-                    values[j] += basis[first + a, j] * (c[a] * steps)
+                    values[j] += basis[first + a, j] * (c[a] * relaxed * steps)
             values[d] = 2.0 * own * steps
         to_grid(values, radius, out[place])
 

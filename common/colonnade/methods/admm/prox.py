@@ -34,6 +34,7 @@ from colonnade.linear.losses import LOGISTIC_CODE
 from colonnade.methods.admm.choices import Variant
 from colonnade.methods.admm.kernels import displace, orthogonal, ridge
 from colonnade.methods.admm.own_kernels import descend, displace_own
+from colonnade.methods.admm.recipe import relaxation
 from colonnade.methods.admm.spec import AdmmSpec
 
 # The own intercept of a client with the logistic loss costs its square over twice this.
@@ -119,6 +120,7 @@ class Problems:
                     self.means,
                     *where,
                     spec.gamma,
+                    relaxation(spec.loss, spec.gamma),
                     1.0 / column,
                     unit,
                     radius,

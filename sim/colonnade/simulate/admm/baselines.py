@@ -16,7 +16,7 @@ from colonnade.methods.admm.choices import Aggregate, Sampling, Variant
 from colonnade.methods.admm.grid import to_grid
 from colonnade.methods.admm.packing import pack
 from colonnade.methods.admm.prox import Client, Problems, design, factorise
-from colonnade.methods.admm.recipe import gradient_step, planned_radii
+from colonnade.methods.admm.recipe import Caution, gradient_step, planned_radii
 from colonnade.methods.admm.releases import Release
 from colonnade.methods.admm.spec import MAX_STATE, AdmmSpec
 from colonnade.privacy.accounting import rho_from_units
@@ -113,8 +113,11 @@ def centralised(clients: Sequence[Client], spec: AdmmSpec, noise: NoiseSource) -
     rho = rho_from_units(numbers["release_units"])
     sizes: dict[str, Any] = {"dim": spec.dim, "sampled": n, "noises": 1, "rho": rho}
     if spec.variant is Variant.PLANNED:
-        rows, steps = spec.client_rows, spec.steps
-        numbers["radii"] = planned_radii(spec.loss, rows=rows, steps=steps, **sizes)
+        sizes["rows"] = spec.client_rows
+        caution = Caution.of(spec.loss, **sizes)
+        numbers |= {"gamma": caution.gamma, "lipschitz": caution.radius / caution.gamma}
+        first, steps = caution.radius, spec.steps
+        numbers["radii"] = planned_radii(spec.loss, first=first, steps=steps, **sizes)
     else:
         numbers["gamma"], numbers["lipschitz"] = gradient_step(
             spec.loss, rounds=spec.rounds, **sizes

@@ -16,7 +16,6 @@ from colonnade.methods.admm.recipe import (
     Filter,
     InterceptAnswers,
     constants_of,
-    evidence,
     next_intercept,
 )
 from colonnade.methods.admm.spec import MAX_STATE, AdmmSpec
@@ -68,43 +67,46 @@ class Planned:
         spec, closed = self.spec, after.round - 1
         if closed > spec.steps:
             return self._with_intercept(after, after.z)
-        z, noise2 = self._moved(after, closed)
+        z = self._moved(after, closed)
         if closed < spec.steps:
             return np.concatenate([z, np.zeros(2, np.int64)])
-        coef = z[: spec.n_features].astype(np.float64)
-        z[: spec.n_features] = np.rint(coef * evidence(coef * spec.unit, noise2))
         return self._with_intercept(after, np.concatenate([z, np.zeros(1, np.int64), z[-1:]]))
 
-    def _moved(self, after: AdmmState, closed: int) -> tuple[IntArray, float]:
-        """Return the model after ``closed`` rounds and the noise of its coordinates."""
-        spec = self.spec
-        state, gain = self._start(), 0.0
-        for round_ in range(1, closed + 1):
-            answers, noises = (int(each) for each in after.counts[round_ - 1])
-            noise2 = self._noise2(round_, answers, noises)
-            gain = state.gain(spec.dim, noise2)
-            state = state.after(gain, noise2)
-        mean: FloatArray = after.total.astype(np.float64) / float(after.counts[closed - 1, 0])
-        point = (after.z[: spec.dim] + gain * mean) * spec.unit
-        weight = gain / constants_of(spec.loss).curvature
-        return penalised(spec, point, weight), state.noise2
+    def _moved(self, after: AdmmState, closed: int) -> IntArray:
+        """Return the model after ``closed`` rounds."""
+        spec, known = self.spec, self._known(after, closed - 1)
+        noise2, radius, answers = self._said(after, closed)
+        gain = known.gain(spec.dim, noise2, radius)
+        gains = np.full(spec.dim, gain)
+        gains[-1] = known.intercept_gain(noise2, radius, answers)
+        mean: FloatArray = after.total.astype(np.float64) / answers
+        point = (after.z[: spec.dim] + gains * mean) * spec.unit
+        return penalised(spec, point, gain / constants_of(spec.loss).curvature)
 
-    def _start(self) -> Filter:
+    def _known(self, after: AdmmState, rounds: int) -> Filter:
+        """Return what the answers to so many rounds have told."""
         spec = self.spec
-        length = spec.gamma * spec.lipschitz
-        return Filter.start(dim=spec.dim, rows=spec.client_rows, length=length)
+        known = Filter.start(spec.loss, dim=spec.dim, rows=spec.client_rows)
+        for round_ in range(1, rounds + 1):
+            noise2, radius, answers = self._said(after, round_)
+            known = known.after(noise2, radius, dim=spec.dim, answers=answers)
+        return known
 
-    def _noise2(self, round_: int, answers: int, noises: int) -> float:
-        """Return the noise of a coordinate in the mean of a round's displacements."""
-        sigma2 = float(self.spec.release(round_).mechanism.sigma2)
-        return sigma2 * self.spec.unit**2 * noises / answers**2
+    def _said(self, after: AdmmState, round_: int) -> tuple[float, float, int]:
+        """Return noise of a coordinate in the mean of a round, its radius and its answers."""
+        release = self.spec.release(round_)
+        answers, noises = (int(each) for each in after.counts[round_ - 1])
+        noise2 = float(release.mechanism.sigma2) * self.spec.unit**2 * noises / answers**2
+        return noise2, release.radius * self.spec.unit, answers
 
     def _with_intercept(self, after: AdmmState, z: IntArray) -> IntArray:
         """Return ``z`` with the intercept after all answers about it, and the next radius."""
         spec = self.spec
         half = spec.unit / JOINT
         answers = [self._answers(question) for question in after.questions.tolist()]
-        middle, radius = next_intercept(spec.loss, spec.client_rows, float(z[-1]) * half, answers)
+        deviation = self._known(after, spec.steps).intercept2 ** 0.5
+        start = float(z[-1]) * half
+        middle, radius = next_intercept(spec.loss, spec.client_rows, start, deviation, answers)
         z = z.copy()
         z[spec.dim - 1] = min(MAX_STATE, max(-MAX_STATE, round(middle / half)))
         z[spec.dim] = min(MAX_STATE, max(1, round(radius / spec.unit)))
