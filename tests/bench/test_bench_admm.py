@@ -19,7 +19,7 @@ SMALL = replace(utility.QUICK, clients=40, seeds=2, epsilons=(8.0, 400.0))
 
 @pytest.mark.slow
 def test_every_method_meets_the_optimum_when_privacy_is_cheap_and_not_when_it_is_dear() -> None:
-    rows = utility.utility(SMALL, None, lambda _: None)
+    rows = utility.utility(SMALL, None)
     assert [(row["case"], row["epsilon"]) for row in rows] == [
         ("synthetic (squared)", 8.0),
         ("synthetic (squared)", 400.0),
@@ -63,7 +63,7 @@ def test_the_papers_lasso_is_the_one_it_states_in_other_units() -> None:
 @pytest.mark.slow
 def test_the_papers_lasso_is_learnt_at_large_epsilon_within_the_central_figure() -> None:
     size = paper.Size(clients=60, rounds=30, sampled=30, epsilons=(2.0, 100.0), seeds=1)
-    dear, cheap = paper.paper_rows(size, lambda _: None)
+    dear, cheap = paper.paper_rows(size)
     assert dear["quiet_gap"] < 0.5 * dear["zero_model_gap"]
     assert cheap["objective_gap"] < dear["objective_gap"]
     for row, wanted in ((dear, 2.0), (cheap, 100.0)):

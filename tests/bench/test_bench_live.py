@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from colonnade.bench.live.floods import Sizes, run_floods
-from colonnade.bench.live.process import held_by, slope
 from colonnade.bench.live.soak import Readings
+from colonnade.bench.processes import held_by, slope
 from colonnade.cli.main import main
 from colonnade.core.errors import EXIT_BAD_INPUT, EXIT_OK
 

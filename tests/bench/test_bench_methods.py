@@ -71,7 +71,7 @@ def test_a_quick_run_has_fewer_cases_and_cases_need_no_folder() -> None:
 
 @pytest.mark.slow
 def test_coverage_is_counted_apart_for_coefficients_that_matter() -> None:
-    rows = coverage(quick=True, progress=lambda _: None)
+    rows = coverage(quick=True)
     assert [row["labels"] for row in rows] == 2 * ["shared", "one party's"]
     counted = {"nonzero", "zero", "error", "shares", "odds"}
     for row in rows:

@@ -52,7 +52,7 @@ def test_a_full_run_takes_seven_seeds_of_every_case(
         return score(0.7, 1)
 
     monkeypatch.setattr(sealed, "_scored", scored)
-    rows = sealed.sealed_rows(quick=False, progress=lambda _: None)
+    rows = sealed.sealed_rows(False, None)
     assert len(rows) == 12  # four designs, at 40 and 400 columns and at fewer rows
     assert len(asked) == len(set(asked)) == 7 * 12
     assert {row["seeds"] for row in rows} == {7}

@@ -32,10 +32,6 @@ from colonnade.solvers.registry import SOLVERS
 from colonnade.solvers.solve import make_plan, solve
 
 
-def quiet(text: str) -> None:
-    assert text
-
-
 def small(kind: str = "squared") -> cases.Case:
     draw = np.random.default_rng(3)
     X = draw.normal(size=(400, 4)) * [1.0, 10.0, 0.1, 3.0]
@@ -112,7 +108,7 @@ def test_every_solver_has_as_large_a_grid() -> None:
     grids = ((table2.GRIDS, 30), (others.GREEDY_GRIDS, 24), (others.DUAL_GRIDS, 24))
     for each, size in grids:
         assert {len(set(grid)) for grid in each.values()} == {size}
-    with pytest.raises(ValueError, match="2 settings instead of 24"):
+    with pytest.raises(ValueError, match=r"2 .*24"):
         tuning.grid((1.0, 2.0), (3.0,), size=24)
 
 
@@ -182,7 +178,7 @@ def test_memory_is_counted_against_the_data() -> None:
     # because an allocator keeps what other tests have used; the second fit may use the first's.
     code = (
         "import json; from colonnade.bench.solvers import memory;"
-        "print(json.dumps(memory.measure_memory(50_000, 50, progress=lambda _: None)))"
+        "print(json.dumps(memory.measure_memory(50_000, 50)))"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     rows = json.loads(told.stdout)
@@ -226,17 +222,17 @@ def test_a_library_that_is_not_there_or_does_not_load_is_said_so() -> None:
 
 
 def test_a_table_that_is_not_at_hand_is_asked_for(tmp_path: Path) -> None:
-    with pytest.raises(BadArgument, match="data must name"):
+    with pytest.raises(BadArgument, match="data"):
         cases.load_case("california raw", tmp_path)
-    with pytest.raises(BadArgument, match="data must name"):
-        others.greedy_rows(None, seeds=1, progress=quiet)
+    with pytest.raises(BadArgument, match="data"):
+        others.greedy_rows(None, seeds=1)
 
 
 def test_growth_and_peers_report_their_rows() -> None:
-    (row,) = speed.measure_growth(((2000, 3),), progress=quiet)
+    (row,) = speed.measure_growth(((2000, 3),))
     assert row["seconds_per_pass"] > 0.0
     assert row["ns_per_value"] == pytest.approx(1e9 * row["seconds_per_pass"] / 6000)
-    measured = peers.measure_peers(fits=1, n_rows=20_000, progress=quiet)
+    measured = peers.measure_peers(fits=1, n_rows=20_000)
     found = {row["library"]: row for row in measured}
     assert {row["n"] for row in measured} == {20_000}
     assert found["scikit-learn, not private"]["r2"] == pytest.approx(0.7, abs=0.02)

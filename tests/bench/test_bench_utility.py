@@ -17,10 +17,8 @@ def tiny(seed: int) -> Data:
 def test_every_method_is_scored_on_every_case(monkeypatch: pytest.MonkeyPatch) -> None:
     case = bench.Case("tiny", 0.0, Loss.SQUARED, tiny)
     monkeypatch.setattr(bench, "_cases", lambda quick, folder: iter([case]))
-    told: list[str] = []
-    (row,) = bench.utility(quick=True, progress=told.append)
+    (row,) = bench.utility(True, None)
     assert set(row) == {"case", "metric", *bench.METHODS}
-    assert told == ["utility: tiny"]
     # Nobody beats the fit without privacy by more than its penalty costs.
     scores = [row[method] for method in bench.METHODS]
     assert all(isinstance(score, float) for score in scores)

@@ -10,12 +10,13 @@ import resource
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from colonnade.bench.scratch import say
 from colonnade.core.arrays import IntArray
 from colonnade.core.jit import njit
 from colonnade.core.threads import cpu_count, over_ranges
@@ -28,8 +29,6 @@ from colonnade.privacy.accounting import units_down
 from colonnade.privacy.mechanisms import DiscreteGaussian, SignedSelection
 from colonnade.privacy.sampling import OsNoise
 from colonnade.sketching.sparse import SparseSketch
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ FULL = Sizes(repeats=11, samples=10**6, peer_samples=20_000, rows=10**6, columns
 SIGMAS = (10, 2**12, 2**24)
 
 
-def run_core(sizes: Sizes, folder: Path, progress: Progress) -> dict[str, object]:
+def run_core(sizes: Sizes, folder: Path) -> dict[str, object]:
     """Measure everything and return the figures by name."""
     figures: dict[str, object] = {"threads": cpu_count()}
     parts: dict[str, Callable[[], dict[str, object]]] = {
@@ -60,7 +59,7 @@ def run_core(sizes: Sizes, folder: Path, progress: Progress) -> dict[str, object
         "durable releases": lambda: durable(sizes, folder),
     }
     for name, measure in parts.items():
-        progress(name)
+        say(name)
         figures |= measure()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return figures | {"peak_rss_mb": round(peak / 1024, 1)}
@@ -217,19 +216,20 @@ def _bare_syncs(file: int, count: int) -> None:
         os.fdatasync(file)
 
 
-def table(figures: dict[str, object]) -> Sequence[tuple[str, str, str]]:
+_AIMS = {
+    "gaussian_speedup_vs_opendp": ("exact Gaussian against OpenDP, times as fast", "10"),
+    "gaussian_ns": ("exact Gaussian, ns a sample", ""),
+    "score_bandwidth_fraction": ("score pass, part of read bandwidth", "0.6"),
+    "sketch_speedup_vs_bincount": ("sketch against bincount, times as fast", "3"),
+    "durable_release_fraction": ("durable releases, part of bare syncs", "0.5"),
+    "select_1e6_ms": ("choice among 1e6 candidates, ms", "about 50"),
+    "peak_rss_mb": ("peak memory, MB", ""),
+}
+
+
+def table(figures: dict[str, object]) -> list[dict[str, object]]:
     """Return rows of name, figure and aim for people."""
-
-    def shown(name: str) -> str:
-        value = figures.get(name)
-        return "not measured" if value is None else f"{value}"
-
     return [
-        ("exact Gaussian against OpenDP, times as fast", shown("gaussian_speedup_vs_opendp"), "10"),
-        ("exact Gaussian, ns a sample", shown("gaussian_ns"), ""),
-        ("score pass, part of read bandwidth", shown("score_bandwidth_fraction"), "0.6"),
-        ("sketch against bincount, times as fast", shown("sketch_speedup_vs_bincount"), "3"),
-        ("durable releases, part of bare syncs", shown("durable_release_fraction"), "0.5"),
-        ("choice among 1e6 candidates, ms", shown("select_1e6_ms"), "about 50"),
-        ("peak memory, MB", shown("peak_rss_mb"), ""),
+        {"figure": title, "measured": figures.get(name), "aim": aim}
+        for name, (title, aim) in _AIMS.items()
     ]

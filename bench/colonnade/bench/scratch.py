@@ -4,17 +4,18 @@ import argparse
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from colonnade.core.errors import BadInput
 
 
-def add_bench_options(parser: argparse.ArgumentParser, parts: Sequence[str]) -> None:
+def add_bench_options(parser: argparse.ArgumentParser, parts: Iterable[str]) -> None:
     """Add the options of a benchmark in several parts."""
     parser.add_argument("--quick", action="store_true", help="less of each, under 50 s")
-    parser.add_argument("--only", metavar="PART", choices=parts, help=f"one of {', '.join(parts)}")
+    names = tuple(parts)
+    parser.add_argument("--only", metavar="PART", choices=names, help=f"one of {', '.join(names)}")
     parser.add_argument("--out", type=Path, help="folder for figures (PNG) and the numbers (JSON)")
     parser.add_argument(
         "--data", type=Path, help="folder of the public tables; default COLONNADE_DATA"

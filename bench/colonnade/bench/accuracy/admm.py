@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from colonnade.bench.admm.utility import FULL, QUICK, Case, Effort, bench_of, cases, planned_spec
+from colonnade.bench.scratch import say
 from colonnade.core.arrays import FloatArray
 from colonnade.methods.admm.prox import factorise
 from colonnade.methods.problem import Loss
@@ -34,15 +35,13 @@ FRESH = ("electricity", "phishing")  # no constant was chosen on them
 COLUMNS = ("dp_sgd", "admm", "admm_host", "admm_cohort", "central")
 
 
-def admm_rows(
-    quick: bool, folder: Path | None, progress: Callable[[str], None]
-) -> list[dict[str, object]]:
+def admm_rows(quick: bool, folder: Path | None) -> list[dict[str, object]]:
     """Return one row a case and epsilon: medians over seeds on held-out rows."""
     effort = replace(QUICK if quick else FULL, tables=() if quick else (*FULL.tables, *FRESH))
     rows: list[dict[str, object]] = []
     for case in cases(effort, folder):
         for epsilon in effort.epsilons:
-            progress(f"clients: {case.name}, epsilon {epsilon:g}")
+            say(f"clients: {case.name}, epsilon {epsilon:g}")
             metric = "accuracy" if case.loss is Loss.LOGISTIC else "r2"
             row = {"case": case.name, "epsilon": epsilon, "metric": metric}
             rows.append(row | {"fresh": case.name in FRESH} | _medians(case, epsilon, effort))

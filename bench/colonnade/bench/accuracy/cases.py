@@ -13,18 +13,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.bench.vertical.methods import SHAPES, Raw
-from colonnade.bench.vertical.tables import FRESH, TABLES, read
-from colonnade.core.arrays import FloatArray
-from colonnade.core.fixedpoint import GRID, Bounds, quantise
+from colonnade.bench.vertical.methods import SHAPES, Raw, made_table, on_grid, public_table
+from colonnade.bench.vertical.tables import FRESH, TABLES
+from colonnade.core.fixedpoint import GRID
 from colonnade.methods.problem import Loss
-from colonnade.simulate.data.synthetic import make
 from colonnade.simulate.inprocess.vertical import Data, Model, auc, r2
 
 CHOSEN_ON = ("equicorrelated", "factors", "ar", "california", "credit_default", "adult")
-PARTIES = 4
 ROWS, SCORED = 100_000, 20_000
-_DECLARED = Bounds(-10.0, 10.0)
 _HELD_OUT = 0.2
 
 
@@ -37,7 +33,8 @@ class Divided:
 
     def declared(self) -> tuple[Data, Data]:
         """Return both parts on the grid, under the declared bounds."""
-        return _on_grid(self.fitted), _on_grid(self.scored)
+        fitted, scored = (on_grid(r, r.bounds, r.label_bounds) for r in (self.fitted, self.scored))
+        return fitted, scored
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +44,11 @@ class Case:
     name: str
     loss: Loss
     divided: Callable[[int], Divided]
+
+    @property
+    def metric(self) -> str:
+        """What its models are judged by."""
+        return "auc" if self.loss is Loss.LOGISTIC else "r2"
 
     @property
     def fresh(self) -> bool:
@@ -74,28 +76,12 @@ def cases(quick: bool, folder: Path | None) -> Iterator[Case]:
 
 
 def _made(shape: str, features: int, seed: int) -> Divided:
-    made = make(
-        ROWS + SCORED,
-        (features // PARTIES,) * PARTIES,
-        informative=6,
-        correlation=SHAPES[shape],
-        seed=seed,
-        structure=shape,
-    )
-    whole = Raw(list(made.columns), [_DECLARED] * features, made.label, _DECLARED, made.splits)
+    whole = made_table(shape, features, seed, rows=ROWS + SCORED)
     return _divide(whole, np.arange(ROWS + SCORED) >= ROWS)
 
 
-@functools.lru_cache(maxsize=2)
-def _table(folder: Path, name: str) -> Raw:
-    columns, bounds, label, label_bounds = read(folder, name)
-    places = np.array_split(np.arange(len(columns)), PARTIES)
-    splits = tuple(tuple(part.tolist()) for part in places)
-    return Raw(columns, bounds, label, label_bounds, splits)
-
-
 def _read(folder: Path, name: str, seed: int) -> Divided:
-    whole = _table(folder, name)
+    whole = public_table(folder, name)
     draw = np.random.default_rng(seed).permutation(whole.label.size)
     held_out = np.zeros(whole.label.size, bool)
     held_out[draw[: round(_HELD_OUT * draw.size)]] = True
@@ -103,13 +89,4 @@ def _read(folder: Path, name: str, seed: int) -> Divided:
 
 
 def _divide(whole: Raw, held_out: NDArray[np.bool_]) -> Divided:
-    def part(rows: NDArray[np.bool_]) -> Raw:
-        columns: list[FloatArray] = [column[rows] for column in whole.columns]
-        return Raw(columns, whole.bounds, whole.label[rows], whole.label_bounds, whole.splits)
-
-    return Divided(part(~held_out), part(held_out))
-
-
-def _on_grid(raw: Raw) -> Data:
-    columns = [quantise(c, b, grid=GRID) for c, b in zip(raw.columns, raw.bounds, strict=True)]
-    return Data(np.stack(columns), quantise(raw.label, raw.label_bounds, grid=GRID), raw.splits)
+    return Divided(whole.part(~held_out), whole.part(held_out))

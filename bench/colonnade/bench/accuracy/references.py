@@ -11,19 +11,21 @@ mechanism's.
 
 import math
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from colonnade.bench.accuracy.cases import Case, Divided, cases
+from colonnade.bench.scratch import say
+from colonnade.bench.vertical.methods import problem_of
 from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import GRID, Bounds
 from colonnade.linear.losses import LOGISTIC, SQUARED
 from colonnade.methods.moments.plan import recommend
 from colonnade.methods.moments.spec import MomentsSpec
-from colonnade.methods.problem import Loss, Problem
+from colonnade.methods.problem import Loss
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.simulate.evaluation.references import (
@@ -45,14 +47,12 @@ COLUMNS = ("nonprivate", "central", "frank_wolfe", "fit", "moments", "moments_la
 LIMIT = "moments_limit"
 
 
-def reference_rows(
-    quick: bool, folder: Path | None, progress: Callable[[str], None]
-) -> list[dict[str, object]]:
+def reference_rows(quick: bool, folder: Path | None) -> list[dict[str, object]]:
     """Return one row a case and epsilon: medians over seeds on held-out rows."""
     seeds = range(FIRST_SEED, FIRST_SEED + (1 if quick else 3))
     rows = []
     for case in cases(quick, folder):
-        progress(f"references: {case.name}")
+        say(f"references: {case.name}")
         found: dict[tuple[float, str], list[float]] = {}
         epsilons = (1.0,) if quick else EPSILONS
         for seed in seeds:
@@ -63,9 +63,8 @@ def reference_rows(
             names = (*COLUMNS, LIMIT)
             medians = {name: _median(found.get((epsilon, name), [])) for name in names}
             least = math.sqrt(math.pi / (rho_of(epsilon, DELTA) * divided.fitted.label.size))
-            metric = "auc" if case.loss is Loss.LOGISTIC else "r2"
             rows.append(
-                {"case": case.name, "epsilon": epsilon, "metric": metric, "fresh": case.fresh}
+                {"case": case.name, "epsilon": epsilon, "metric": case.metric, "fresh": case.fresh}
                 | medians
                 | {"between_error": round(least, 3)}
             )
@@ -128,15 +127,8 @@ def _moments(
 
     With ``limit`` as if what a party knows by itself cost nothing (see the module).
     """
-    problem = Problem(
-        n_rows=data.label.size,
-        features={f"p{k}": [f"x{i}" for i in split] for k, split in enumerate(data.splits)},
-        rho_units=units,
-        label_owner=owner,
-        loss=case.loss,
-    )
     try:
-        spec = recommend(problem).spec
+        spec = recommend(problem_of(data, units, case.loss, owner)).spec
     except ValueError:
         return Model([np.zeros(len(split)) for split in data.splits], 0.0)
     if limit:

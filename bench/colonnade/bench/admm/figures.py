@@ -1,12 +1,11 @@
 """Figures of the benchmark of jobs over clients, for people."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
 
-from colonnade.core.errors import BadInput
+from colonnade.bench.parts import write_numbers
 
 _METHODS = {
     "nonprivate": ("non-private", "#9aa0a6"),
@@ -19,17 +18,10 @@ _METHODS = {
 
 def write_figures(result: dict[str, Any], folder: Path) -> None:
     """Write ``bench.json`` and a PNG for each part that has a picture."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "bench.json").write_text(json.dumps(result, indent=1) + "\n")
-        if "utility" in result:
-            _utility(result["utility"], folder / "utility.png")
-        if "paper" in result:
-            _paper(result["paper"], folder / "paper.png")
-        if "growth" in result:
-            _growth(result["growth"], folder / "growth.png")
-    except OSError as error:
-        raise BadInput(f"{folder}: {(error.strerror or 'cannot be written').lower()}") from None
+    write_numbers(result, folder)
+    for part, draw in (("utility", _utility), ("paper", _paper), ("growth", _growth)):
+        if part in result:
+            draw(result[part], folder / f"{part}.png")
 
 
 def _utility(rows: list[dict[str, Any]], path: Path) -> None:

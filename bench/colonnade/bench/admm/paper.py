@@ -14,12 +14,12 @@ with the same seeds, and reported on fresh ones. Simulation only: data is read i
 """
 
 import statistics
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from colonnade.bench.scratch import say
 from colonnade.core.fixedpoint import GRID
 from colonnade.linear.penalties import lasso
 from colonnade.methods.admm.accounting import central_epsilons, local_epsilon
@@ -53,7 +53,7 @@ FULL = Size()
 QUICK = Size(clients=100, rounds=40, sampled=20, epsilons=(16.0,), seeds=1)
 
 
-def paper_rows(size: Size, progress: Callable[[str], None]) -> list[dict[str, Any]]:
+def paper_rows(size: Size) -> list[dict[str, Any]]:
     """Return the objective's gap by central epsilon, beside the zero model's and no noise's."""
     clients, spread = draw_clients(size.clients)
     spec = spec_of(size, spread)
@@ -65,7 +65,7 @@ def paper_rows(size: Size, progress: Callable[[str], None]) -> list[dict[str, An
         found = federated(replace(problems, spec=made), SeededNoise(seed), seed=seed)
         return pool.objective(found) - least
 
-    progress("the paper's lasso, hardly any noise")
+    say("the paper's lasso, hardly any noise")
     quiet = replace(spec, lipschitz=LIPSCHITZ[-1], release_units=MAX_UNITS // spec.rounds)
     facts = {
         "clients": size.clients,
@@ -78,7 +78,7 @@ def paper_rows(size: Size, progress: Callable[[str], None]) -> list[dict[str, An
     each = round(size.rounds * size.sampled / size.clients)  # answers of a client, on average
     rows = []
     for epsilon in size.epsilons:
-        progress(f"the paper's lasso, central epsilon {epsilon:g}")
+        say(f"the paper's lasso, central epsilon {epsilon:g}")
         priced = replace(spec, release_units=units_of(spec, epsilon))
         means = {
             clip: statistics.mean(

@@ -3,10 +3,9 @@
 Everything is on: TLS, a ledger account for each client, exact noise, durable rounds.
 """
 
-import os
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from colonnade.bench.admm.loop import loop_seconds
+from colonnade.bench.processes import cpu_seconds, memory_of
+from colonnade.bench.scratch import say
 from colonnade.client import Client, PartyOffer
 from colonnade.client.builder import job_over_clients
 from colonnade.core.arrays import FloatArray
@@ -24,7 +25,6 @@ from colonnade.privacy.accounting import MAX_UNITS, units_down
 from colonnade.simulate.admm.run import TARGET, Dealt, Population, found, people
 from colonnade.simulate.processes import Processes
 
-Say = Callable[[str], None]
 _HOST, _HUB = "host-1", "coordinator"
 
 
@@ -109,17 +109,17 @@ class Field:
 
     def peak_rss_mb(self) -> dict[str, float]:
         """Return the most memory that each process has had."""
-        return {name: _status_kb(self._pid(name), "VmHWM") / 1024.0 for name in (_HOST, _HUB)}
+        return {name: memory_of(self._pid(name))["VmHWM"] / 2**20 for name in (_HOST, _HUB)}
 
     def _cpu(self) -> dict[str, float]:
-        return {name: _cpu_seconds(self._pid(name)) for name in (_HOST, _HUB)}
+        return {name: cpu_seconds(self._pid(name)) for name in (_HOST, _HUB)}
 
     def _pid(self, name: str) -> int:
         return self.processes.process(name).pid
 
 
 @contextmanager
-def field_of(folder: Path, scale: Scale, say: Say) -> Iterator[Field]:
+def field_of(folder: Path, scale: Scale) -> Iterator[Field]:
     """Found a federation of one host and run it."""
     say(f"{scale.clients} clients with {scale.rows_per_client} rows each")
     dealt = people(Population(scale.clients, scale.rows_per_client, scale.features))
@@ -132,9 +132,9 @@ def field_of(folder: Path, scale: Scale, say: Say) -> Iterator[Field]:
         yield Field(scale, processes, client, offers, dealt)
 
 
-def measure(folder: Path, scale: Scale, say: Say) -> dict[str, Any]:
+def measure(folder: Path, scale: Scale) -> dict[str, Any]:
     """Return throughput against the loop, the large job's figures, and growth."""
-    with field_of(folder, scale, say) as field:
+    with field_of(folder, scale) as field:
         say(f"{scale.sampled} of {scale.clients} clients, {scale.rounds} rounds")
         spec = spec_of(scale, sampled=scale.sampled, rounds=scale.rounds)
         chosen = field.dealt.clients[: scale.sampled]
@@ -189,15 +189,3 @@ def _slope(rows: list[dict[str, float]]) -> dict[str, float]:
         "ms_per_client": 1e3 * float(each),
         "ms_per_round": 1e3 * float(fixed),
     }
-
-
-def _status_kb(pid: int, key: str) -> float:
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith(f"{key}:"):
-            return float(line.split()[1])
-    raise JobEnded(f"process {pid} does not say its {key}")
-
-
-def _cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -2,12 +2,12 @@
 
 import functools
 import statistics
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from colonnade.bench.admm.utility import FULL, QUICK, Case, Effort, bench_of, cases, planned_spec
+from colonnade.bench.scratch import say
 from colonnade.methods.admm.prox import factorise
 from colonnade.methods.problem import Loss
 from colonnade.privacy.simulation import SeededNoise
@@ -17,15 +17,13 @@ FIRST_SEED = 9000
 TABLES = ("adult", "credit_default", "electricity")
 
 
-def skewed_rows(
-    quick: bool, folder: Path | None, progress: Callable[[str], None]
-) -> list[dict[str, Any]]:
+def skewed_rows(quick: bool, folder: Path | None) -> list[dict[str, Any]]:
     """Return a row for each case and epsilon: medians of the score on held-out rows."""
     effort = QUICK if quick else replace(FULL, tables=TABLES)
     rows = []
     for case in cases(effort, folder, skewed=True):
         for epsilon in effort.epsilons:
-            progress(f"sorted by label: {case.name}, epsilon {epsilon:g}")
+            say(f"sorted by label: {case.name}, epsilon {epsilon:g}")
             metric = "accuracy" if case.loss is Loss.LOGISTIC else "r2"
             row = {"case": case.name, "metric": metric, "epsilon": epsilon}
             rows.append(row | _medians(case, epsilon, effort))

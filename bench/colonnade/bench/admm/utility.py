@@ -10,13 +10,14 @@ Tuning and non-private figures read the data in the open: simulation only.
 import functools
 import itertools
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from colonnade.bench.scratch import say
 from colonnade.bench.vertical.tables import FRESH, TABLES, load
 from colonnade.client import AdmmOptions
 from colonnade.client.admm_planning import admm_spec
@@ -160,14 +161,12 @@ class Bench:
         }
 
 
-def utility(
-    effort: Effort, folder: Path | None, progress: Callable[[str], None]
-) -> list[dict[str, Any]]:
+def utility(effort: Effort, folder: Path | None) -> list[dict[str, Any]]:
     """Return a row for each case and epsilon: gap of the objective and score on held-out rows."""
     rows = []
     for case in cases(effort, folder):
         for epsilon in effort.epsilons:
-            progress(f"utility: {case.name}, epsilon {epsilon:g}")
+            say(f"utility: {case.name}, epsilon {epsilon:g}")
             rows.append(_row(case, epsilon, effort))
     return rows
 

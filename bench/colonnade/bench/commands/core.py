@@ -4,7 +4,8 @@ import argparse
 import json
 
 from colonnade.bench import core
-from colonnade.bench.scratch import add_folder_option, say, scratch
+from colonnade.bench.parts import table
+from colonnade.bench.scratch import add_folder_option, scratch
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,11 +17,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Measure, and print the figures."""
     with scratch(arguments.folder) as folder:
-        figures = core.run_core(core.QUICK if arguments.quick else core.FULL, folder, say)
+        figures = core.run_core(core.QUICK if arguments.quick else core.FULL, folder)
     if arguments.json:
         print(json.dumps(figures))
         return 0
-    print(f"{'':<48}{'measured':>12}  aim")
-    for name, figure, aim in core.table(figures):
-        print(f"{name:<48}{figure:>12}  {aim}")
+    print(table("figure", "measured", "aim")(core.table(figures)))
     return 0

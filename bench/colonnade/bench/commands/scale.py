@@ -4,6 +4,7 @@ import argparse
 import json
 from typing import Any
 
+from colonnade.bench.parts import table
 from colonnade.bench.scale.sections import MODULES, section
 from colonnade.bench.scratch import add_folder_option, say, scratch
 
@@ -38,11 +39,5 @@ def _text(item: tuple[str, Any]) -> str:
     name, found = item
     rows = found if isinstance(found, list) else [found]
     if not rows or not all(isinstance(row, dict) for row in rows):
-        return f"{name} {_cell(found)}"
-    lines = [name, "".join(f"{key:>18}" for key in rows[0])]
-    lines += ["".join(f"{_cell(value):>18}" for value in row.values()) for row in rows]
-    return "\n".join(lines)
-
-
-def _cell(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else "-" if value is None else str(value)
+        return f"{name} {found}"
+    return table(title=name)(rows)

@@ -1,21 +1,17 @@
 """``colonnade bench tables``: alignment, partial overlap, categories, commands to a model."""
 
 import argparse
-import importlib
-import importlib.util
-import json
-from collections.abc import Callable
+import functools
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
-from colonnade.bench.scratch import add_bench_options, public_tables, say
+from colonnade.bench.parts import Measure, Setting, Text, run_parts, table, write_numbers
+from colonnade.bench.scratch import add_bench_options, say
+from colonnade.bench.tables import overlap
 from colonnade.bench.tables.align import measure_alignment
 from colonnade.bench.tables.categories import TABLES, measure_categories
 from colonnade.bench.tables.commands import PAGE, count_commands
 
-PARTS = ("align", "overlap", "categories", "commands")
-_OVERLAP = "colonnade.bench.tables.overlap"
 _ROW = (
     "parties",
     "ids",
@@ -25,6 +21,15 @@ _ROW = (
     "predicted_bytes_per_id",
     "restarts",
 )
+_TEXTS: dict[str, Text] = {
+    "align": table(*_ROW),
+    "ids_per_s_vs_x25519_floor": "ids/s against bare X25519 {:.2f} (aim 0.6)".format,
+    "overlap": table("presence", "r2", "r2_complete"),
+    "categories": table("data", "auc", "auc_hand_encoded"),
+    "commands": (
+        "commands to a model: {0[party]} a party (aim 6), {0[operator]} for the operator (aim 4)"
+    ).format,
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,26 +39,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "bare X25519 multiplications, what partial overlap and text columns cost in accuracy, and "
         "how many commands lie between files and a model."
     )
-    add_bench_options(parser, PARTS)
+    add_bench_options(parser, _MEASURES)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure, and print the figures."""
-    wanted = PARTS if arguments.only is None else (arguments.only,)
-    folder = arguments.data or public_tables()
-    result: dict[str, Any] = {}
-    for part in wanted:
-        say(part)
-        result |= _MEASURES[part](folder, arguments.quick)
-    if arguments.out is not None:
-        arguments.out.mkdir(parents=True, exist_ok=True)
-        (arguments.out / "tables.json").write_text(json.dumps(result, indent=1) + "\n", "utf-8")
-    print(json.dumps(result) if arguments.json else _text(result))
-    return 0
+    write = functools.partial(write_numbers, name="tables.json")
+    return run_parts(arguments, _MEASURES, _TEXTS, write)
 
 
-def _align(_folder: Path | None, quick: bool) -> dict[str, Any]:
-    sizes = [(2, 5_000), (3, 5_000)] if quick else [(2, 50_000), (3, 50_000), (8, 5_000)]
+def _align(given: Setting) -> dict[str, Any]:
+    say("align")
+    sizes = [(2, 5_000), (3, 5_000)] if given.quick else [(2, 50_000), (3, 50_000), (8, 5_000)]
     found = [measure_alignment(*size) for size in sizes]
     ratio = min(each.ids_per_s_vs_x25519_floor for each in found)
     found.append(measure_alignment(3, 1_000, restarts=8))
@@ -61,49 +58,17 @@ def _align(_folder: Path | None, quick: bool) -> dict[str, Any]:
     return {"align": rows, "ids_per_s_vs_x25519_floor": ratio}
 
 
-def _overlap(_folder: Path | None, quick: bool) -> dict[str, Any]:
-    if importlib.util.find_spec(_OVERLAP) is None:
-        return {"overlap": []}
-    return {"overlap": list(importlib.import_module(_OVERLAP).rows(quick))}
-
-
-def _categories(folder: Path | None, quick: bool) -> dict[str, Any]:
-    if folder is None:
+def _categories(given: Setting) -> dict[str, Any]:
+    if given.tables is None:
         return {"categories": []}
-    names, seeds = (("adult",), (0,)) if quick else (tuple(TABLES), (0, 1, 2))
-    return {"categories": [asdict(e) for e in measure_categories(folder, names, seeds=seeds)]}
+    say("categories")
+    names, seeds = (("adult",), (0,)) if given.quick else (tuple(TABLES), (0, 1, 2))
+    return {"categories": [asdict(e) for e in measure_categories(given.tables, names, seeds=seeds)]}
 
 
-def _commands(_folder: Path | None, _quick: bool) -> dict[str, Any]:
-    return {"commands": count_commands() if PAGE.is_file() else None}
-
-
-_MEASURES: dict[str, Callable[[Path | None, bool], dict[str, Any]]] = {
+_MEASURES: dict[str, Measure] = {
     "align": _align,
-    "overlap": _overlap,
+    "overlap": lambda given: {"overlap": overlap.rows(given.quick)},
     "categories": _categories,
-    "commands": _commands,
+    "commands": lambda _: {"commands": count_commands() if PAGE.is_file() else None},
 }
-
-
-def _text(result: dict[str, Any]) -> str:
-    lines: list[str] = []
-    if "align" in result:
-        lines.append("".join(f"{name:>24}" for name in _ROW))
-        lines += ["".join(f"{row[name]:>24.6g}" for name in _ROW) for row in result["align"]]
-        ratio = result["ids_per_s_vs_x25519_floor"]
-        lines += [f"ids/s against bare X25519 {ratio:.2f} (aim 0.6)", ""]
-    for part, keys in (
-        ("overlap", ("presence", "r2", "r2_complete")),
-        ("categories", ("data", "auc", "auc_hand_encoded")),
-    ):
-        if part in result:
-            lines.append("".join(f"{name:>20}" for name in keys))
-            lines += ["".join(f"{row[name]:>20}" for name in keys) for row in result[part]]
-            lines.append("")
-    if counted := result.get("commands"):
-        lines.append(
-            f"commands to a model: {counted['party']} a party (aim 6), {counted['operator']} for "
-            "the operator (aim 4)"
-        )
-    return "\n".join(lines).rstrip()

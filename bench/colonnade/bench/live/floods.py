@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from colonnade.bench.live.attacks import Attack, Target
-from colonnade.bench.live.process import held_by
 from colonnade.bench.live.sites import small_sites
+from colonnade.bench.processes import beside, held_by
 from colonnade.client import Client
 from colonnade.core.errors import ColonnadeError
 from colonnade.pki.authority import load_credentials
@@ -59,9 +59,9 @@ class Live:
 @contextmanager
 def asking(client: Client, pid: int) -> Iterator[Live]:
     """Ask the coordinator for its parties again and again, from a thread."""
-    live, stop = Live(), threading.Event()
+    live = Live()
 
-    def ask() -> None:
+    def ask(stop: threading.Event) -> None:
         while not stop.wait(_EVERY_S):
             began = time.monotonic()
             try:
@@ -72,13 +72,8 @@ def asking(client: Client, pid: int) -> Iterator[Live]:
                 live.seconds.append(time.monotonic() - began)
             live.peak_mb = max(live.peak_mb, held_by(pid).rss_mb)
 
-    thread = threading.Thread(target=ask)
-    thread.start()
-    try:
+    with beside(ask):
         yield live
-    finally:
-        stop.set()
-        thread.join()
 
 
 def run_floods(folder: Path, sizes: Sizes) -> dict[str, Any]:

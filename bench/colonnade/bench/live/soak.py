@@ -15,12 +15,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from colonnade.bench.faults.chance import Chance
-from colonnade.bench.live.process import held_by, slope
 from colonnade.bench.live.sites import NAMES, small_sites
 from colonnade.bench.live.soak_jobs import CLIENTS, KINDS, Asker
+from colonnade.bench.processes import beside, held_by, slope
 from colonnade.bench.progress import Ending, keeping_figures, stopped_between, told
 from colonnade.core.errors import ColonnadeError
 from colonnade.privacy.accounting import units_down
@@ -64,41 +64,33 @@ class Readings:
 
 
 class Trouble:
-    """Kills and stops processes at random until it is told to end."""
+    """Kills and stops processes at random."""
 
     def __init__(self, groups: list[Processes], seed: int) -> None:
         self._groups, self._chance = groups, Chance(seed)
-        self._stop, self.kills, self.pauses = threading.Event(), 0, 0
-        self._thread = threading.Thread(target=self._run)
+        self.kills, self.pauses = 0, 0
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stop.wait(self._chance.between(1.0, 6.0)):
+    def make(self, stop: threading.Event) -> None:
+        """Go on until told to stop."""
+        while not stop.wait(self._chance.between(1.0, 6.0)):
             group = self._chance.one_of(self._groups)
             if self._chance.happens(0.5):
-                self._kill(group, self._chance.one_of(NAMES[1:]))
+                self._kill(group, self._chance.one_of(NAMES[1:]), stop)
             else:
-                self._pause(group, self._chance.one_of(("coordinator", *NAMES)))
+                self._pause(group, self._chance.one_of(("coordinator", *NAMES)), stop)
 
-    def _kill(self, group: Processes, party: str) -> None:
+    def _kill(self, group: Processes, party: str, stop: threading.Event) -> None:
         process = group.process(party)
         process.kill()
         process.wait()
         self.kills += 1
-        self._stop.wait(self._chance.between(0.0, 2.0))
+        stop.wait(self._chance.between(0.0, 2.0))
         group.start_party(party)
 
-    def _pause(self, group: Processes, name: str) -> None:
+    def _pause(self, group: Processes, name: str, stop: threading.Event) -> None:
         pid = group.process(name).pid
         os.kill(pid, signal.SIGSTOP)
-        self._stop.wait(self._chance.between(0.1, 1.5))
+        stop.wait(self._chance.between(0.1, 1.5))
         os.kill(pid, signal.SIGCONT)
         self.pauses += 1
 
@@ -117,9 +109,15 @@ def run_soak(folder: Path, *, minutes: float, seed: int = 0) -> tuple[dict[str, 
             for name in ("coordinator", NAMES[0])
         }
         began = time.monotonic()
+
+        def read(stop: threading.Event) -> None:
+            while not stop.wait(_EVERY_S):
+                readings.take((time.monotonic() - began) / 3600.0, watched)
+
+        trouble = Trouble([columns, clients], seed)
         with (
-            Trouble([columns, clients], seed) as trouble,
-            _reading(readings, watched, began),
+            beside(trouble.make),
+            beside(read),
             keeping_figures() as ending,
             stopped_between() as between,
         ):
@@ -169,20 +167,3 @@ def _running(folder: Path) -> Iterator[tuple[Processes, Processes, Asker]]:
         columns.wait_for_parties(asker.columns)
         clients.wait_for_parties(asker.clients)
         yield columns, clients, asker
-
-
-@contextmanager
-def _reading(readings: Readings, watched: dict[str, int], began: float) -> Iterator[None]:
-    stop = threading.Event()
-
-    def read() -> None:
-        while not stop.wait(_EVERY_S):
-            readings.take((time.monotonic() - began) / 3600.0, watched)
-
-    thread = threading.Thread(target=read)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()

@@ -21,7 +21,7 @@ def measure(folder: Path, *, quick: bool) -> dict[str, Any]:
         asked = min(QUICK_ASKED if quick else ASKED, registered // 2)
         say(f"{asked} of {registered} clients")
         scale = Scale(clients=registered, features=_FEATURES, rows_per_client=_ROWS)
-        with field_of(folder / str(registered), scale, say) as field:
+        with field_of(folder / str(registered), scale) as field:
             timed = field.run(sampled=asked, rounds=_ROUNDS)
             memory = field.peak_rss_mb()
         cpu = {name: 1e6 * each for name, each in timed.cpu_seconds_per_answer.items()}

@@ -20,12 +20,12 @@ from typing import Any
 import grpc
 import numpy as np
 
+from colonnade.bench.processes import beside, held_by
 from colonnade.bench.scale.idle import IdleConnections
 from colonnade.bench.scratch import say
 from colonnade.bench.vertical.jobs import job_of
 from colonnade.bench.vertical.speed import found_tiny
 from colonnade.client import Client
-from colonnade.core.errors import JobEnded
 from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.pki.authority import (
     approve_request,
@@ -62,7 +62,7 @@ def measure(folder: Path, *, quick: bool) -> dict[str, Any]:
     with Processes(federation, folder / "logs") as processes, processes.client() as client:
         offers = processes.wait_for_parties(client)
         pid = processes.process("coordinator").pid
-        before = _rss_mb(pid)
+        before = held_by(pid).rss_mb
         say(f"{attached} attached parties, {idle} idle connections")
         context = _tls(federation)
         with (
@@ -80,7 +80,7 @@ def measure(folder: Path, *, quick: bool) -> dict[str, Any]:
                 "attached": sessions(),
                 "p99_ms": 1e3 * float(np.quantile(took, 0.99)),
                 "p50_ms": 1e3 * float(np.quantile(took, 0.5)),
-                "rss_mb": _rss_mb(pid),
+                "rss_mb": held_by(pid).rss_mb,
                 "before_rss_mb": before,
                 "job": state,
             }
@@ -96,13 +96,6 @@ def _live_calls(client: Client, count: int) -> list[float]:
     return took
 
 
-def _rss_mb(pid: int) -> float:
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return float(line.split()[1]) / 1024.0
-    raise JobEnded(f"process {pid} does not say its memory")
-
-
 def _tls(federation: Federation) -> ssl.SSLContext:
     folder = federation.operator_credentials
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -115,9 +108,8 @@ def _tls(federation: Federation) -> ssl.SSLContext:
 @contextlib.contextmanager
 def _storm(address: str) -> Iterator[None]:
     """Open connections all the time that send nothing, and leave them."""
-    stop = threading.Event()
 
-    def run() -> None:
+    def run(stop: threading.Event) -> None:
         while not stop.is_set():
             opened = []
             for _ in range(_STORM):
@@ -127,13 +119,8 @@ def _storm(address: str) -> Iterator[None]:
             for each in opened:
                 each.close()
 
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    try:
+    with beside(run):
         yield
-    finally:
-        stop.set()
-        thread.join()
 
 
 @contextlib.contextmanager

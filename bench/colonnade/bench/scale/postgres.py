@@ -22,8 +22,14 @@ def _programs() -> Path | None:
 
 
 @contextmanager
-def temporary_postgres(folder: Path) -> Iterator[str | None]:
-    """Start a server on loopback in ``folder`` and yield its URL; None if that is impossible."""
+def temporary_postgres(folder: Path, password: str = "") -> Iterator[str | None]:
+    """Start a server on loopback in ``folder`` and yield its URL; None if that is impossible.
+
+    Parameters
+    ----------
+    password
+        What it asks for, if anything.
+    """
     programs, before = _programs(), list[str]()
     if os.getuid() == 0:  # it does not run as root
         known = {user.pw_name for user in pwd.getpwall()}
@@ -33,8 +39,11 @@ def temporary_postgres(folder: Path) -> Iterator[str | None]:
         return
     home, port = folder / "postgres", free_port()
     home.mkdir()
+    secret = home / "password"
+    secret.write_text(password)
     if before:
-        shutil.chown(home, _USER)
+        for path in (home, secret):
+            shutil.chown(path, _USER)
         for parent in home.parents:
             if parent.stat().st_uid == 0 and parent.stat().st_mode & 0o777 == 0o700:
                 parent.chmod(0o711)
@@ -44,10 +53,12 @@ def temporary_postgres(folder: Path) -> Iterator[str | None]:
         subprocess.run(command, check=True, cwd=home, capture_output=True, timeout=120)
 
     data = home / "data"
-    run("initdb", "-D", str(data), "-U", "hub", "-A", "trust", "-E", "UTF8", "--locale=C")
+    trust = ("-A", "scram-sha-256", f"--pwfile={secret}") if password else ("-A", "trust")
+    run("initdb", "-D", str(data), "-U", "hub", *trust, "-N", "-E", "UTF8", "--locale=C")
     options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={home}"
     run("pg_ctl", "-D", str(data), "-o", options, "-l", str(home / "log"), "-w", "start")
     try:
-        yield f"postgresql://hub@127.0.0.1:{port}/postgres"
+        user = f"hub:{password}" if password else "hub"
+        yield f"postgresql://{user}@127.0.0.1:{port}/postgres"
     finally:
         run("pg_ctl", "-D", str(data), "-m", "immediate", "stop")

@@ -10,16 +10,15 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import numpy as np
 
 from colonnade.bench.scratch import say
-from colonnade.bench.vertical.memory import Peak, write_tables
+from colonnade.bench.vertical.memory import LARGE, SMALL, found, watched, write_tables
 from colonnade.client import JobOptions
 from colonnade.client.builder import build_job
 from colonnade.core.errors import JobEnded
@@ -34,17 +33,14 @@ from colonnade.party.data.ingest import ingest
 from colonnade.party.data.reading.sources import FileSource
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.sampling import OsNoise
-from colonnade.simulate.federation import Federation, create_federation
+from colonnade.simulate.federation import Federation
 from colonnade.simulate.processes import Processes
-from colonnade.simulate.sites import Column as SiteColumn
-from colonnade.simulate.sites import Site
 
 SIZES = ((1_000_000, 100), (10_000_000, 20), (100_000_000, 10))
 QUICK_SIZES = ((20_000, 20), (200_000, 20))
 
-LARGE, SMALL = "large", "small"
 _BOUNDS = Bounds(-1.0, 1.0)
-_CAP, _BOUNDS_UNITS = units_down(100.0), units_down(10.0)
+_BOUNDS_UNITS = units_down(10.0)
 _STEPS = ("ingest_s", "bounds_s", "job_s")
 _OPTIONS = JobOptions(method="moments", epsilon=1.0)
 _TIMEOUT_S = 3600
@@ -81,7 +77,7 @@ def _one(folder: Path, n_rows: int, n_features: int) -> dict[str, Any]:
     source_bytes = source.stat().st_size
     duckdb_s = _copy_seconds(source, folder / "copy.parquet")
     say("ingesting them")
-    with _watched(os.getpid()) as ingesting:
+    with watched(os.getpid()) as ingesting:
         begin = time.perf_counter()
         ingest(schema_of(n_features), FileSource(source), out=data)
         ingest_s = time.perf_counter() - begin
@@ -114,20 +110,12 @@ def _bounds_seconds(federation: Federation, data: Path) -> float:
     return time.perf_counter() - begin
 
 
-def found(folder: Path) -> Federation:
-    """Make a federation whose stand-in tables are replaced by larger ones."""
-    folder.mkdir(parents=True)
-    stand_in, label = (SiteColumn(name, _BOUNDS, np.zeros(1)) for name in ("x0", "y"))
-    sites = [Site(party, [stand_in], label) for party in (LARGE, SMALL)]
-    return create_federation(folder, sites, cap_units=_CAP)
-
-
 def _job(federation: Federation, data: Path) -> dict[str, Any]:
     """Run a job over moments; return its seconds, the party's memory and what it read."""
     table_bytes = sum(_drop_pages(data / name) for name in (COARSE_NAME, FINE_NAME))
     with Processes(federation, federation.folder / "logs") as processes:
         pid = processes.process(LARGE).pid
-        with _watched(pid) as peak, processes.client() as client:
+        with watched(pid) as peak, processes.client() as client:
             offers = processes.wait_for_parties(client)
             begin = time.perf_counter()
             job = build_job(offers, _OPTIONS, target="y", timeout_s=_TIMEOUT_S)
@@ -140,14 +128,6 @@ def _job(federation: Federation, data: Path) -> dict[str, Any]:
         "peak_mb": peak.anonymous / 1e6,
         "read_over_table": None if read is None else read / table_bytes,
     }
-
-
-@contextmanager
-def _watched(pid: int) -> Iterator[Peak]:
-    """Look at a process's own memory until the end of the block."""
-    peak = Peak()
-    with peak.watching(pid):
-        yield peak
 
 
 def _drop_pages(path: Path) -> int:

@@ -26,7 +26,6 @@ stochastic coordinate descent. AAAI.
 # ruff: noqa: N806 - X is what the papers call it
 
 import math
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,6 +34,7 @@ import numpy as np
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
 from dp_accounting.rdp import RdpAccountant
 
+from colonnade.bench.scratch import say
 from colonnade.bench.solvers.cases import read_table
 from colonnade.bench.solvers.others import (
     DUAL_DELTA,
@@ -64,7 +64,6 @@ def dpscd_rows(
     names: tuple[str, ...] = ("phishing", "adult"),
     epsilons: tuple[float, ...] = EPSILONS,
     seeds: int,
-    progress: Callable[[str], None],
 ) -> list[dict[str, Any]]:
     """Return held-out accuracies by table, loss, epsilon, solver and accounting."""
     rows = []
@@ -79,7 +78,7 @@ def dpscd_rows(
                     setting = load_tuned("dual")[case][solver][0]
                     trial = Trial(X, y, kind, solver, epsilon, known, test)
                     for accounting in ACCOUNTINGS:
-                        progress(f"{case}, {solver}, {accounting} accounting")
+                        say(f"{case}, {solver}, {accounting} accounting")
                         plan = _plan(accounting, solver, setting, (known.size, X.shape[1]), epsilon)
                         right = [1.0 - trial.error(setting, None, plan=plan) for _ in range(seeds)]
                         rows.append(

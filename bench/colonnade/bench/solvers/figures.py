@@ -1,6 +1,5 @@
 """The numbers as a file, and the table as a figure: error by passes, ours and the paper's."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +7,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from colonnade.bench.parts import write_numbers
 from colonnade.bench.solvers.tuning import tuned_of
-from colonnade.core.errors import BadInput
 
 _SHOWN = {
     "cd": ("DP-CD", "tab:blue"),
@@ -32,25 +31,13 @@ def write_figures(result: dict[str, Any], out: Path, *, tuned: bool) -> None:
     tuned
         Whether the settings come from a search that was made now: then ``tuned.json`` has them.
     """
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        _write(out / "solvers.json", json.dumps(result, indent=1))
-        if tuned:
-            found = {
-                part: tuned_of(rows)
-                for part, rows in result.items()
-                if part in ("table2", "greedy", "dual")
-            }
-            _write(out / "tuned.json", json.dumps(found, indent=1))
-        if "table2" in result:
-            _write(out / "table2.md", _table(result["table2"]))
-            _draw_table(result["table2"], out / "table2.png")
-    except OSError as error:
-        raise BadInput(f"{out}: cannot write the figures: {error.strerror}") from None
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text + "\n", encoding="utf-8")
+    write_numbers(result, out, "solvers.json")
+    if tuned:
+        parts = [part for part in ("table2", "greedy", "dual") if part in result]
+        write_numbers({part: tuned_of(result[part]) for part in parts}, out, "tuned.json")
+    if "table2" in result:
+        (out / "table2.md").write_text(_table(result["table2"]) + "\n", encoding="utf-8")
+        _draw_table(result["table2"], out / "table2.png")
 
 
 def _table(rows: list[dict[str, Any]]) -> str:

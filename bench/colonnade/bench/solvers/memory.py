@@ -1,13 +1,14 @@
 """How much memory a fit takes, counted by the kernel, over that of the data it is given."""
 
 import ctypes
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from colonnade.bench.processes import memory_of
+from colonnade.bench.scratch import say
 from colonnade.core.arrays import AnyArray, FloatArray
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ def measure_memory(
     n_features: int,
     *,
     forms: tuple[str, ...] = FORMS,
-    progress: Callable[[str], None],
 ) -> list[dict[str, Any]]:
     """Return the peak of a fit, data included, in units of the data; empty off Linux.
 
@@ -42,7 +42,7 @@ def measure_memory(
         arrays = [features] if form == "dense" else _arrays(features)
         size = sum(array.nbytes for array in (*arrays, label))
         for name, solver in _short_runs():
-            progress(f"memory, {form}, {name}, {n_rows} rows, {features.shape[1]} columns")
+            say(f"memory, {form}, {name}, {n_rows} rows, {features.shape[1]} columns")
             rows.append(
                 {
                     "form": form,
@@ -70,7 +70,7 @@ def _needed(name: str, solver: "Solver", features: Any, label: FloatArray) -> in
     model.fit(features[:2000], label[:2000])  # compiled code is not what is measured
     before = _reset_peak()
     model.fit(features, label)
-    return _resident("VmHWM") - before
+    return memory_of()["VmHWM"] - before
 
 
 def _table(form: str, n_rows: int, n_features: int, draw: np.random.Generator) -> Any:
@@ -110,11 +110,4 @@ def _reset_peak() -> int:
     if trim is not None:  # glibc
         trim(0)
     (_PROCESS / "clear_refs").write_text("5")
-    return _resident("VmRSS")
-
-
-def _resident(name: str) -> int:
-    found = re.search(rf"^{name}:\s+(\d+) kB$", (_PROCESS / "status").read_text(), re.MULTILINE)
-    if found is None:
-        raise OSError(f"the kernel tells no {name}")
-    return 1024 * int(found[1])
+    return memory_of()["VmRSS"]

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from colonnade.bench.scratch import say
 from colonnade.bench.solvers.cases import Case, make_case, read_table
 from colonnade.bench.solvers.tuning import Setting, best_setting, grid, load_tuned
 from colonnade.core.arrays import FloatArray, IntArray
@@ -57,16 +58,14 @@ DUAL_GRIDS: Mapping[str, tuple[Setting, ...]] = {
 }
 
 
-def greedy_rows(
-    tables: Path | None, *, seeds: int, again: bool = False, progress: Callable[[str], None]
-) -> list[dict[str, Any]]:
+def greedy_rows(tables: Path | None, *, seeds: int, again: bool = False) -> list[dict[str, Any]]:
     """Return relative errors on `madelon` of greedy, cyclic and full-gradient descent."""
     X, y = read_table("madelon", tables)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     case = make_case(_MADELON, X, y, LOGISTIC, ridge(1.0), epsilon=1.0)
     rows = []
     for name, settings in GREEDY_GRIDS.items():
-        progress(f"madelon, {name}")
+        say(f"madelon, {name}")
         run = _greedy_run(case, name)
         setting = (
             best_setting(run, settings, seeds=TUNING_SEEDS)
@@ -120,7 +119,6 @@ def dual_rows(
     epsilons: tuple[float, ...] = (0.1, 1.0),
     seeds: int,
     again: bool = False,
-    progress: Callable[[str], None],
 ) -> list[dict[str, Any]]:
     """Return the held-out accuracy of DP-SCD, its sequential variant and DP-SGD."""
     rows = []
@@ -132,7 +130,7 @@ def dual_rows(
             for epsilon in epsilons:
                 case = f"{name} {kind} {epsilon:g}"
                 for solver, settings in DUAL_GRIDS.items():
-                    progress(f"{case}, {solver}")
+                    say(f"{case}, {solver}")
                     if again:
                         search = Trial(X, y, kind, solver, epsilon, learn, check).error
                         setting = best_setting(search, settings, seeds=TUNING_SEEDS)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from colonnade.bench.scratch import say
 from colonnade.core.arrays import FloatArray
 
 EPSILON, DELTA, ROWS, FEATURES = 1.0, 1e-6, 100_000, 20
@@ -31,9 +32,7 @@ def problem(n_rows: int) -> tuple[FloatArray, FloatArray]:
     return features, signal + noise * draw.normal(size=n_rows)
 
 
-def measure_peers(
-    *, fits: int, n_rows: int = ROWS, progress: Callable[[str], None]
-) -> list[dict[str, Any]]:
+def measure_peers(*, fits: int, n_rows: int = ROWS) -> list[dict[str, Any]]:
     """Return the median R2 and time of a private linear regression, ours and theirs."""
     features, label = problem(n_rows)
     span = BOUND * float(label.std())
@@ -45,7 +44,7 @@ def measure_peers(
     }
     rows: list[dict[str, Any]] = []
     for name, make in makers.items():
-        progress(f"peers, {name}")
+        say(f"peers, {name}")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:

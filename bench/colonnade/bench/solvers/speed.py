@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from colonnade.bench.scratch import say
 from colonnade.bench.solvers.cases import Case, load_case
 from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import GRID
@@ -37,6 +38,7 @@ from colonnade.solvers.problem import plain
 from colonnade.solvers.solve import make_plan, solve
 
 PASSES = 50
+SIZES = ((10**4, 10), (10**5, 10), (10**5, 100), (10**6, 10), (10**6, 100))
 _SOURCE = r"""
 #include <math.h>
 #include <stdint.h>
@@ -152,14 +154,12 @@ def compile_reference(folder: Path) -> Reference | None:
     return Reference(ctypes.CDLL(str(library)))
 
 
-def measure_speed(
-    tables: Path | None, folder: Path, *, rounds: int, progress: Callable[[str], None]
-) -> list[dict[str, Any]]:
+def measure_speed(tables: Path | None, folder: Path, *, rounds: int) -> list[dict[str, Any]]:
     """Return seconds for 50 passes, and how many times the C loop's they are."""
     reference = compile_reference(folder)
     rows = []
     for name in ("california standardised", "electricity standardised"):
-        progress(f"speed on {name}")
+        say(f"speed on {name}")
         case = load_case(name, tables)
         case = Case(**{slot: getattr(case, slot) for slot in case.__slots__} | {"y": case.y.copy()})
         solver = CoordinateDescent(passes=PASSES, clip=1.0, squares=case.squares)
@@ -215,13 +215,11 @@ def median_ratio(pairs: list[tuple[float, float]]) -> float:
     return statistics.median(mine / their for mine, their in pairs)
 
 
-def measure_growth(
-    sizes: tuple[tuple[int, int], ...], *, progress: Callable[[str], None]
-) -> list[dict[str, Any]]:
+def measure_growth(sizes: tuple[tuple[int, int], ...]) -> list[dict[str, Any]]:
     """Return the time of a pass of the squared loss by rows and columns."""
     rows = []
     for n_rows, n_features in sizes:
-        progress(f"growth, {n_rows} rows, {n_features} columns")
+        say(f"growth, {n_rows} rows, {n_features} columns")
         draw = np.random.default_rng(0)
         columns = draw.integers(-GRID, GRID + 1, (n_features, n_rows), dtype=np.int16)
         design = DenseDesign(columns, np.full(n_features, 1.0 / GRID))

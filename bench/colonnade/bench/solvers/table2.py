@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from colonnade.bench.scratch import say
 from colonnade.bench.solvers.cases import PAPER, PASSES, Case, load_draws
 from colonnade.bench.solvers.one_record import one_record_error
 from colonnade.bench.solvers.tuning import Setting, best_setting, grid, load_tuned
@@ -125,7 +126,6 @@ def table2(
     solvers: tuple[str, ...] = SOLVERS,
     again: bool = False,
     seeds: int = len(FRESH_SEEDS),
-    progress: Callable[[str], None],
 ) -> list[dict[str, Any]]:
     """Return a row for each case, solver and number of passes, with exact noise.
 
@@ -140,7 +140,7 @@ def table2(
         draws = load_draws(name, folder)
         for solver in (solver for solver in solvers if suits(draws[0], solver)):
             for count in passes:
-                progress(f"{name}, {solver}, {count} passes")
+                say(f"{name}, {solver}, {count} passes")
                 settings = {
                     case.name: tune(case, solver, count)
                     if again

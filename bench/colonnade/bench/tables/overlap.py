@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from colonnade.bench.vertical.methods import problem_of
 from colonnade.core.fixedpoint import GRID
 from colonnade.methods.moments.plan import recommend
 from colonnade.methods.problem import DEFAULT_CORRELATION, Loss, Problem
@@ -52,7 +53,7 @@ def overlap_r2(data: Data, presence: float, *, seed: int) -> float:
     features = {f"p{place}": [f"x{at}" for at in split] for place, split in enumerate(data.splits)}
     units = units_down(rho_of(EPSILON, DELTA))
     if presence == 1.0:
-        plan = recommend(Problem(data.label.size, features, units))
+        plan = recommend(problem_of(data, units, Loss.SQUARED))
         return quality(data, fit(data, plan.spec, noise), Loss.SQUARED)
     draw = np.random.default_rng([seed, 5])
     has = draw.random((len(features), data.label.size)) < presence

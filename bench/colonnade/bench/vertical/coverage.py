@@ -9,13 +9,14 @@ to choose any rule.
 """
 
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.bench.vertical.methods import DELTA, EPSILON, PARTIES, SHAPES
+from colonnade.bench.scratch import say
+from colonnade.bench.vertical.methods import DELTA, EPSILON, PARTIES, SHAPES, problem_of
 from colonnade.core.arrays import FloatArray, Int16Array
 from colonnade.core.fixedpoint import GRID
 from colonnade.methods.moments.plan import recommend
@@ -26,14 +27,12 @@ from colonnade.methods.moments.solver.contribution import (
     odds_ratios,
 )
 from colonnade.methods.moments.solver.steps import MomentsSolver, MomentsState
-from colonnade.methods.problem import Loss, Problem
+from colonnade.methods.problem import Loss
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.report.text import NORMAL_95
 from colonnade.simulate.data.synthetic import Synthetic, make
 from colonnade.simulate.inprocess.moments import run
-
-Progress = Callable[[str], None]
 
 _FIRST_SEED = 9000
 _INFORMATIVE = 6
@@ -52,13 +51,13 @@ class Covered:
     odds: NDArray[np.bool_]  # of the odds ratios of classes; none for other labels
 
 
-def coverage(quick: bool, progress: Progress) -> list[dict[str, object]]:
+def coverage(quick: bool) -> list[dict[str, object]]:
     """Return one row a case: coverage of coefficients that are zero and of those that are not."""
     rows: list[dict[str, object]] = []
     for shape, features, owner, loss, count in _cases(quick):
         name = f"{shape} d={features}" + (" classes" if loss is Loss.LOGISTIC else "")
         labels = "shared" if owner is None else "one party's"
-        progress(f"intervals: {name}, {labels} labels")
+        say(f"intervals: {name}, {labels} labels")
         seeds = range(_FIRST_SEED, _FIRST_SEED + count)
         jobs = [covered(made(shape, features, seed, loss), seed, owner=owner) for seed in seeds]
         rows.append({"case": name, "labels": labels, "seeds": count, **_row(jobs)})
@@ -97,13 +96,7 @@ def covered(
     Without ``shares`` those of parties are left out: they take as long as the job.
     """
     data = table.data()
-    problem = Problem(
-        n_rows=data.label.size,
-        features={f"p{k}": [f"x{i}" for i in split] for k, split in enumerate(data.splits)},
-        rho_units=units_down(rho_of(EPSILON, DELTA)),
-        label_owner=owner,
-        loss=table.loss,
-    )
+    problem = problem_of(data, units_down(rho_of(EPSILON, DELTA)), table.loss, owner)
     spec, job = recommend(problem).spec, f"intervals {seed}"
     state, _ = run(data, spec, SeededNoise(seed), job=job)
     solver = MomentsSolver(spec, job)

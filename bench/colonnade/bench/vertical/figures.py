@@ -1,6 +1,6 @@
 """Figures of the vertical benchmark, for people."""
 
-import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from colonnade.core.errors import BadInput
+from colonnade.bench.parts import write_numbers
 
 _METHODS = {
     "nonprivate": "non-private",
@@ -19,19 +19,23 @@ _METHODS = {
     "paper": "paper's calibration",
 }
 _COLOURS = ("#9aa0a6", "#5f6368", "#3b7ddd", "#8ab4f0", "#2a9d6f", "#e07b39")
+_JOBS = {
+    "central": "centralised private",
+    "frank_wolfe": "Frank-Wolfe",
+    "moments": "moments",
+    "frank_wolfe_sketched": "Frank-Wolfe, label at one party",
+    "moments_sketched": "moments, label at one party",
+}
+_JOB_COLOURS = ("#5f6368", "#8ab4f0", "#3b7ddd", "#a8d5c2", "#2a9d6f")
 
 
 def write_figures(result: dict[str, Any], folder: Path) -> None:
     """Write ``bench.json`` and a PNG for each part that has a picture."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "bench.json").write_text(json.dumps(result, indent=1) + "\n")
-    except OSError as error:
-        raise BadInput(f"{folder}: {(error.strerror or 'cannot be written').lower()}") from None
+    write_numbers(result, folder)
     if "utility" in result:
-        _save(_utility(result["utility"]), folder / "utility.png")
+        _save(_bars(result["utility"], _METHODS, _COLOURS, 1.9), folder / "utility.png")
     if "methods" in result:
-        _save(_methods(result["methods"]), folder / "methods.png")
+        _save(_bars(result["methods"], _JOBS, _JOB_COLOURS, 1.3), folder / "methods.png")
     if "scaling" in result:
         _save(_scaling(result["scaling"]), folder / "scaling.png")
 
@@ -51,45 +55,20 @@ def _save(figure: Figure, path: Path) -> None:
     figure.savefig(path, dpi=150)
 
 
-def _utility(rows: list[dict[str, Any]]) -> Figure:
-    figure, (panel,) = _figure(max(6.0, 1.9 * len(rows) + 2.0), 4.2, 1)
-    width = 0.8 / len(_METHODS)
-    for place, (name, title) in enumerate(_METHODS.items()):
+def _bars(
+    rows: list[dict[str, Any]], titles: dict[str, str], colours: Sequence[str], each: float
+) -> Figure:
+    """Draw a bar for each of ``titles`` in every row; a row takes ``each`` inches."""
+    figure, (panel,) = _figure(max(6.0, each * len(rows) + 2.0), 4.2, 1)
+    width = 0.8 / len(titles)
+    for place, (name, title) in enumerate(titles.items()):
         found = [(k, row[name]) for k, row in enumerate(rows) if row.get(name) is not None]
         panel.bar(
-            [k + (place - (len(_METHODS) - 1) / 2) * width for k, _ in found],
+            [k + (place - (len(titles) - 1) / 2) * width for k, _ in found],
             [max(value, 0.0) for _, value in found],
             width * 0.92,
             label=title,
-            color=_COLOURS[place],
-        )
-    panel.set_xticks(range(len(rows)), [f"{row['case']}\n({row['metric']})" for row in rows])
-    panel.set_ylim(0.0, 1.0)
-    panel.set_ylabel("R² or AUC, median (below 0 drawn as 0)")
-    panel.legend(ncols=3, frameon=False, loc="upper center", bbox_to_anchor=(0.5, 1.18))
-    return figure
-
-
-_JOBS = {
-    "central": ("centralised private", "#5f6368"),
-    "frank_wolfe": ("Frank-Wolfe", "#8ab4f0"),
-    "moments": ("moments", "#3b7ddd"),
-    "frank_wolfe_sketched": ("Frank-Wolfe, label at one party", "#a8d5c2"),
-    "moments_sketched": ("moments, label at one party", "#2a9d6f"),
-}
-
-
-def _methods(rows: list[dict[str, Any]]) -> Figure:
-    figure, (panel,) = _figure(max(6.0, 1.3 * len(rows) + 2.0), 4.2, 1)
-    width = 0.8 / len(_JOBS)
-    for place, (name, (title, colour)) in enumerate(_JOBS.items()):
-        found = [(k, row[name]) for k, row in enumerate(rows) if row[name] is not None]
-        panel.bar(
-            [k + (place - (len(_JOBS) - 1) / 2) * width for k, _ in found],
-            [max(value, 0.0) for _, value in found],
-            width * 0.92,
-            label=title,
-            color=colour,
+            color=colours[place],
         )
     names = [f"{row['case'].replace(' ', chr(10))}\n({row['metric']})" for row in rows]
     panel.set_xticks(range(len(rows)), names, fontsize=8)

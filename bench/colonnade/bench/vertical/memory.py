@@ -8,12 +8,14 @@ columns takes part, so that the first is sent sketches and rebuilds the others' 
 import contextlib
 import secrets
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from colonnade.bench.processes import beside, memory_of
+from colonnade.bench.scratch import say
 from colonnade.bench.vertical.jobs import job_of
 from colonnade.core.arrays import AnyArray
 from colonnade.core.errors import JobEnded
@@ -25,12 +27,10 @@ from colonnade.simulate.federation import Federation, create_federation
 from colonnade.simulate.processes import Processes
 from colonnade.simulate.sites import Column, Site
 
-Progress = Callable[[str], None]
-
 ROWS, FEATURES = 1_000_000, 100
 QUICK_ROWS = 200_000
 
-_LARGE, _SMALL = "large", "small"
+LARGE, SMALL = "large", "small"
 _SMALL_FEATURES = 2
 _BOUNDS = Bounds(-1.0, 1.0)
 _CAP = units_down(100.0)
@@ -48,27 +48,10 @@ class Peak:
     beyond_tables: int = 0  # resident, without the pages of mapped tables
     tables: int = 0  # resident pages of mapped tables
     looks: int = 0
-    _stop: threading.Event = field(default_factory=threading.Event)
-
-    @contextlib.contextmanager
-    def watching(self, pid: int) -> Iterator[None]:
-        """Look at a process until the end of the block."""
-        thread = threading.Thread(target=self._watch, args=(pid,))
-        thread.start()
-        try:
-            yield
-        finally:
-            self._stop.set()
-            thread.join()
-
-    def _watch(self, pid: int) -> None:
-        while not self._stop.wait(_LOOK_S):
-            with contextlib.suppress(OSError):  # it may have ended
-                self.look(pid)
 
     def look(self, pid: int) -> None:
         """Look once."""
-        status = _fields(Path(f"/proc/{pid}/status").read_text())
+        status = memory_of(pid)
         self.anonymous = max(self.anonymous, status.get("RssAnon", 0))
         tables = _resident_tables(Path(f"/proc/{pid}/smaps").read_text())
         self.tables = max(self.tables, tables)
@@ -76,12 +59,24 @@ class Peak:
         self.looks += 1
 
 
+@contextlib.contextmanager
+def watched(pid: int) -> Iterator[Peak]:
+    """Look at a process until the end of the block."""
+    peak = Peak()
+
+    def watch(stop: threading.Event) -> None:
+        while not stop.wait(_LOOK_S):
+            with contextlib.suppress(OSError):  # it may have ended
+                peak.look(pid)
+
+    with beside(watch):
+        yield peak
+
+
 def party_memory(
     folder: Path,
     n_rows: int = ROWS,
     n_features: int = FEATURES,
-    *,
-    progress: Progress = lambda _: None,
 ) -> dict[str, float]:
     """Run a job and return the party's peak memory.
 
@@ -89,8 +84,6 @@ def party_memory(
     ----------
     folder
         Scratch space: 6 bytes for each value.
-    progress
-        Told what happens next.
 
     Returns
     -------
@@ -98,13 +91,14 @@ def party_memory(
         ``memory_mb`` are the party's own (anonymous) pages at their peak; ``resident_mb`` counts
         the code of libraries too; ``mapped_mb`` is the table that every job reads.
     """
-    progress(f"writing a table of {n_rows} rows and {n_features} columns")
-    federation = _found(folder / "memory", n_rows, n_features)
-    progress(f"running a job on {n_rows} rows and {n_features} columns")
-    peak = Peak()
+    say(f"writing a table of {n_rows} rows and {n_features} columns")
+    federation = found(folder / "memory")
+    for party, count in ((LARGE, n_features), (SMALL, _SMALL_FEATURES)):
+        write_tables(federation.folder / party / "data", n_rows, count)
+    say(f"running a job on {n_rows} rows and {n_features} columns")
     with Processes(federation, folder / "memory-logs") as processes:
-        pid = processes.process(_LARGE).pid
-        with peak.watching(pid), processes.client() as client:
+        pid = processes.process(LARGE).pid
+        with watched(pid) as peak, processes.client() as client:
             offers = processes.wait_for_parties(client)
             job = job_of(
                 offers,
@@ -127,16 +121,6 @@ def party_memory(
     }
 
 
-def _fields(text: str) -> dict[str, int]:
-    """Return the sizes of a status file in bytes."""
-    found = {}
-    for line in text.splitlines():
-        name, _, value = line.partition(":")
-        if value.endswith(" kB"):
-            found[name] = int(value.removesuffix(" kB")) * 1024
-    return found
-
-
 def _resident_tables(text: str) -> int:
     """Return the resident bytes of mapped tables, from a list of mappings."""
     total, inside = 0, False
@@ -148,16 +132,12 @@ def _resident_tables(text: str) -> int:
     return total
 
 
-def _found(folder: Path, n_rows: int, n_features: int) -> Federation:
-    """Make a federation whose tables are written in place of ingested ones."""
+def found(folder: Path) -> Federation:
+    """Make a federation of two parties whose stand-in tables are to be replaced by larger ones."""
     folder.mkdir(parents=True)
-    stand_in = Column("x0", _BOUNDS, np.zeros(1))
-    label = Column("y", _BOUNDS, np.zeros(1))
-    sites = [Site(party, [stand_in], label) for party in (_LARGE, _SMALL)]
-    federation = create_federation(folder, sites, cap_units=_CAP)
-    for party, count in ((_LARGE, n_features), (_SMALL, _SMALL_FEATURES)):
-        write_tables(folder / party / "data", n_rows, count)
-    return federation
+    stand_in, label = (Column(name, _BOUNDS, np.zeros(1)) for name in ("x0", "y"))
+    sites = [Site(party, [stand_in], label) for party in (LARGE, SMALL)]
+    return create_federation(folder, sites, cap_units=_CAP)
 
 
 def write_tables(folder: Path, n_rows: int, n_features: int) -> None:

@@ -10,15 +10,16 @@ not used to choose its rules; the public tables were seen while they were chosen
 import functools
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from colonnade.bench.vertical.tables import TABLES, read
-from colonnade.core.arrays import FloatArray, Int32Array
+from colonnade.bench.scratch import say
+from colonnade.bench.vertical.tables import TABLES, read, split_evenly
+from colonnade.core.arrays import AnyArray, FloatArray, Int32Array
 from colonnade.core.fixedpoint import FINE_GRID, GRID, Bounds, quantise
 from colonnade.methods.bounds import STEPS, QuantilePlan, count_at_most, tight_bounds
 from colonnade.methods.choice import choose_method
@@ -34,8 +35,7 @@ from colonnade.simulate.inprocess import moments as moments_inprocess
 from colonnade.simulate.inprocess import vertical as inprocess
 from colonnade.simulate.inprocess.vertical import Data, Model, quality
 
-Progress = Callable[[str], None]
-
+T = TypeVar("T")
 EPSILON, DELTA = 1.0, 1e-6
 FIRST_SEED = 8000
 PARTIES = 4
@@ -56,6 +56,11 @@ class Raw:
     label_bounds: Bounds
     splits: tuple[tuple[int, ...], ...]
 
+    def part(self, rows: AnyArray) -> "Raw":
+        """Return some of the rows."""
+        columns = [column[rows] for column in self.columns]
+        return replace(self, columns=columns, label=self.label[rows])
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -64,6 +69,11 @@ class Case:
     name: str
     loss: Loss
     raw: Callable[[int], Raw]  # by seed
+
+    @property
+    def metric(self) -> str:
+        """What its models are judged by."""
+        return "auc" if self.loss is Loss.LOGISTIC else "r2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +85,7 @@ class Run:
     seconds: float
 
 
-def methods(
-    quick: bool, progress: Progress, *, folder: Path | None = None
-) -> list[dict[str, object]]:
+def methods(quick: bool, folder: Path | None) -> list[dict[str, object]]:
     """Return one row a case: medians over seeds, and what was sent and how long it took.
 
     ``folder`` holds the public tables; without it only made-up data is used.
@@ -85,7 +93,7 @@ def methods(
     seeds = range(FIRST_SEED, FIRST_SEED + (1 if quick else 11))
     rows = []
     for case in _cases(quick, folder):
-        progress(f"methods: {case.name}")
+        say(f"methods: {case.name}")
         rows.append(_row(case, seeds, both_labels=not quick))
     return rows
 
@@ -97,7 +105,7 @@ def _cases(quick: bool, folder: Path | None) -> Iterator[Case]:
             yield Case(f"{shape} d={features}", Loss.SQUARED, made)
     for name, table in TABLES.items():
         if folder is not None and (name == "california" or not quick):
-            yield Case(name, table.loss, functools.partial(_read, folder, name))
+            yield Case(name, table.loss, functools.partial(the_same, public_table(folder, name)))
 
 
 def made_table(shape: str, features: int, seed: int, *, rows: int = 100_000) -> Raw:
@@ -114,17 +122,16 @@ def made_table(shape: str, features: int, seed: int, *, rows: int = 100_000) -> 
     return Raw(list(made.columns), [_DECLARED] * features, made.label, _DECLARED, made.splits)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=2)
 def public_table(folder: Path, name: str) -> Raw:
     """Read a public table and split its columns over parties in order."""
     columns, bounds, label, label_bounds = read(folder, name)
-    places = np.array_split(np.arange(len(columns)), PARTIES)
-    splits = tuple(tuple(part.tolist()) for part in places)
-    return Raw(columns, bounds, label, label_bounds, splits)
+    return Raw(columns, bounds, label, label_bounds, split_evenly(len(columns), PARTIES))
 
 
-def _read(folder: Path, name: str, _seed: int) -> Raw:
-    return public_table(folder, name)
+def the_same(data: T, _seed: int) -> T:
+    """Return a table that does not depend on the seed."""
+    return data
 
 
 def _row(case: Case, seeds: Sequence[int], *, both_labels: bool) -> dict[str, object]:
@@ -137,13 +144,13 @@ def _row(case: Case, seeds: Sequence[int], *, both_labels: bool) -> dict[str, ob
         reference = central_reference(data, loss=case.loss, rho_units=left, seed=seed)
         central.append(quality(data, reference, case.loss))
         for owner in (None, "p0") if both_labels else (None,):
-            problem = problem_of(case, data, left, owner)
+            problem = problem_of(data, left, case.loss, owner)
             chosen = chosen or choose_method(problem)
             for name, run in _jobs(problem, data, seed):
                 runs.setdefault(name, []).append(run)
     found: dict[str, Any] = {
         "case": case.name,
-        "metric": "auc" if case.loss is Loss.LOGISTIC else "r2",
+        "metric": case.metric,
         "seeds": len(seeds),
         "bounds_part": round(part, 4),
         "chosen": chosen,
@@ -164,14 +171,22 @@ def _median(values: Sequence[float]) -> float:
     return round(statistics.median(values), 3)
 
 
-def problem_of(case: Case, data: Data, units: int, owner: str | None) -> Problem:
+def problem_of(
+    data: Data,
+    units: int,
+    loss: Loss,
+    owner: str | None = None,
+    *,
+    correlation: float | None = None,
+) -> Problem:
     """Return what a planner is told."""
     return Problem(
         n_rows=data.label.size,
         features={f"p{k}": [f"x{i}" for i in split] for k, split in enumerate(data.splits)},
         rho_units=units,
         label_owner=owner,
-        loss=case.loss,
+        loss=loss,
+        correlation=correlation,
     )
 
 
@@ -195,12 +210,15 @@ def _jobs(problem: Problem, data: Data, seed: int) -> Iterator[tuple[str, Run]]:
 
 def _run(problem: Problem, data: Data, model: Model, members: dict[str, Any], begun: float) -> Run:
     seconds = time.perf_counter() - begun
-    sent = sum(
-        kept.body_bytes
-        for member in members.values()
-        for kept in member.ledger.state.stored.values()
-    )
-    return Run(quality(data, model, problem.loss), sent, seconds)
+    return Run(quality(data, model, problem.loss), sum(sent_bytes(members).values()), seconds)
+
+
+def sent_bytes(members: Mapping[str, Any]) -> dict[str, int]:
+    """Return what each party of a job in one process has sent."""
+    return {
+        name: sum(kept.body_bytes for kept in member.ledger.state.stored.values())
+        for name, member in members.items()
+    }
 
 
 def with_bounds(raw: Raw, units: int, noise: NoiseSource, *, label: bool) -> tuple[Data, int]:

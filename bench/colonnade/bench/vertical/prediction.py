@@ -4,13 +4,13 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from colonnade.bench.scratch import say
 from colonnade.core.fixedpoint import GRID
 from colonnade.ledger.receipts import public_bytes
 from colonnade.masking.masks import mask, words_to_bytes
@@ -22,12 +22,12 @@ from colonnade.party.prediction.answers import OwnPart
 _PARTIES, _FEATURES = 3, 4
 
 
-def prediction(folder: Path, *, quick: bool, progress: Callable[[str], None]) -> dict[str, Any]:
+def prediction(folder: Path, *, quick: bool) -> dict[str, Any]:
     """Return seconds, bytes, equality with the joined table, and a party's processor time."""
     n_rows = 20_000 if quick else 1_000_000
-    progress(f"scores of {n_rows} rows, a party's work")
+    say(f"scores of {n_rows} rows, a party's work")
     cpu = own_work_s(n_rows)
-    progress(f"scores of {n_rows} rows, with processes")
+    say(f"scores of {n_rows} rows, with processes")
     columns = str(_PARTIES * _FEATURES)
     options = ("--rows", str(n_rows), "--features", columns, "--predict-to", "hospital")
     out = ("--json", "--out", str(folder / "prediction"))
@@ -55,11 +55,11 @@ def own_work_s(n_rows: int) -> float:
     return time.process_time() - began
 
 
-def prediction_lines(row: dict[str, Any]) -> list[str]:
+def prediction_text(row: dict[str, Any]) -> str:
     """Return the figures for people."""
     same = "equal to the joined table" if row["equal_to_joined"] else "NOT EQUAL"
     sent = f"{row['payload_bytes']} bytes, predicted {row['predicted_bytes']}"
-    return [
-        f"{row['rows']} rows scored   {row['seconds']:.1f} s, {same} bit for bit; {sent}",
-        f"a party's own work      {row['party_cpu_ms']:.0f} ms of processor time",
-    ]
+    return (
+        f"{row['rows']} rows scored in {row['seconds']:.1f} s, {same} bit for bit; {sent}; a "
+        f"party's own work {row['party_cpu_ms']:.0f} ms of processor time"
+    )

@@ -10,12 +10,13 @@ processes run, which is bit for bit the same model. Payloads are those of the pa
 import functools
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from colonnade.bench.scratch import say
 from colonnade.bench.vertical.methods import (
     DELTA,
     EPSILON,
@@ -27,6 +28,8 @@ from colonnade.bench.vertical.methods import (
     on_grid,
     problem_of,
     public_table,
+    sent_bytes,
+    the_same,
 )
 from colonnade.bench.vertical.tables import TABLES
 from colonnade.methods.base import payload
@@ -45,8 +48,6 @@ from colonnade.simulate.inprocess import moments as moments_inprocess
 from colonnade.simulate.inprocess import sealed as sealed_inprocess
 from colonnade.simulate.inprocess.vertical import Data, Model, quality
 
-Progress = Callable[[str], None]
-
 FIRST_SEED = 20_000
 _HELD_OUT = 20_000
 _HELD_OUT_PART = 0.2
@@ -63,9 +64,7 @@ class Score:
     seconds_sketched: float
 
 
-def sealed_rows(
-    quick: bool, progress: Progress, *, folder: Path | None = None
-) -> list[dict[str, object]]:
+def sealed_rows(quick: bool, folder: Path | None) -> list[dict[str, object]]:
     """Return one row a case: medians over seeds.
 
     ``folder`` holds the public tables; without it only made-up data is used.
@@ -74,7 +73,7 @@ def sealed_rows(
     seeds = range(FIRST_SEED, FIRST_SEED + (1 if quick else 7))
     rows = []
     for case in _cases(quick, folder):
-        progress(f"sealed: {case.name}")
+        say(f"sealed: {case.name}")
         rows.append(_row(case, [_scored(case, seed) for seed in seeds]))
     return rows
 
@@ -88,11 +87,7 @@ def _cases(quick: bool, folder: Path | None) -> Iterator[Case]:
             yield Case(f"{shape} d={features}{few}", Loss.SQUARED, made)
     for name, table in TABLES.items():
         if folder is not None and not quick:
-            yield Case(name, table.loss, functools.partial(_read, folder, name))
-
-
-def _read(folder: Path, name: str, _seed: int) -> Raw:
-    return public_table(folder, name)
+            yield Case(name, table.loss, functools.partial(the_same, public_table(folder, name)))
 
 
 def _row(case: Case, found: Sequence[Score]) -> dict[str, object]:
@@ -102,7 +97,7 @@ def _row(case: Case, found: Sequence[Score]) -> dict[str, object]:
     central = max(medians["central_frank_wolfe"], medians["central_gram"])
     return {
         "case": case.name,
-        "metric": "auc" if case.loss is Loss.LOGISTIC else "r2",
+        "metric": case.metric,
         "seeds": len(found),
         "nonprivate": round(medians["nonprivate"], 3),
         "central": round(central, 3),
@@ -126,11 +121,7 @@ def _divided(case: Case, seed: int) -> tuple[Raw, Raw]:
     count = raw.label.size
     held = round(_HELD_OUT_PART * count) if case.name in TABLES else _HELD_OUT
     order = np.random.default_rng([seed, 16]).permutation(count)
-
-    def part(rows: np.ndarray) -> Raw:
-        return replace(raw, columns=[each[rows] for each in raw.columns], label=raw.label[rows])
-
-    return part(order[held:]), part(order[:held])
+    return raw.part(order[held:]), raw.part(order[:held])
 
 
 def _scored(case: Case, seed: int) -> Score:
@@ -145,7 +136,7 @@ def _scored(case: Case, seed: int) -> Score:
         name: quality(other, model, case.loss)
         for name, model in _references(case, data, units, seed)
     }
-    problem = problem_of(case, data, units, "p0")
+    problem = problem_of(data, units, case.loss, "p0")
     begun = time.perf_counter()
     sketched = moments_inprocess.fit(
         data, moments.recommend(problem).spec, SeededNoise(seed), job=f"sealed {seed}"
@@ -158,10 +149,7 @@ def _scored(case: Case, seed: int) -> Score:
     model = sealed_inprocess.model_of(spec, state)
     seconds = time.perf_counter() - begun
     scores["sealed"] = quality(other, model, case.loss)
-    sent = {
-        name: sum(kept.body_bytes for kept in member.ledger.state.stored.values())
-        for name, member in members.items()
-    }
+    sent = sent_bytes(members)
     most = max(sent, key=lambda name: sent[name])
     predicted = sum(payload(spec, most).values())
     return Score(scores, sent[most], predicted, seconds, seconds_sketched)

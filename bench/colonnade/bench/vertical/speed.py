@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from colonnade.bench.scratch import say
 from colonnade.bench.vertical.echo import Order, order_line
 from colonnade.bench.vertical.jobs import job_of
 from colonnade.client import Client, JobView, PartyOffer
@@ -29,8 +30,6 @@ from colonnade.simulate.federation import HUB, Federation, create_federation, fr
 from colonnade.simulate.processes import Processes
 from colonnade.simulate.sites import Column, Site
 from colonnade.v1 import federation_pb2 as pb
-
-Progress = Callable[[str], None]
 
 _ROWS, _FEATURES, _SKETCH_DIM = 64, 4, 256
 _BOUNDS = Bounds(-3.0, 3.0)
@@ -150,7 +149,6 @@ def measure_speed(
     parties: Sequence[int] = (4, 8),
     *,
     effort: Effort = FULL,
-    progress: Progress = lambda _: None,
 ) -> list[dict[str, float]]:
     """Measure ours and the floor in turns; return a row for each number of parties.
 
@@ -158,22 +156,20 @@ def measure_speed(
     ----------
     folder
         Scratch space on the disk whose syncs are to count.
-    progress
-        Told what is measured next.
 
     Returns
     -------
     list of dict
         ``ratio`` is how many times faster the floor is.
     """
-    progress("processes starting")
+    say("processes starting")
     federation = found_tiny(folder / "federation", max(parties))
     with start_floor(federation, folder) as floor, start_ours(federation, folder) as ours:
         speeds: dict[int, list[Speed]] = {count: [] for count in parties}
         floors: dict[int, list[float]] = {count: [] for count in parties}
         for turn in range(effort.repeats):
             for count in parties:
-                progress(f"rounds of {count} parties, {turn + 1} of {effort.repeats}")
+                say(f"rounds of {count} parties, {turn + 1} of {effort.repeats}")
                 speeds[count].append(ours.rounds_per_second(count, effort.rounds))
                 messages = speeds[count][-1].messages
                 bare = floor.rounds_per_second(count, messages, 3 * effort.rounds)

@@ -125,15 +125,17 @@ FRESH = {
 def load(folder: Path, name: str, *, parties: int = 4) -> Data:
     """Read ``NAME.csv.gz``, put it on the grid and split its columns over parties in order."""
     values, bounds, label, label_bounds = read(folder, name)
-    columns = [
-        quantise(column, limits, grid=GRID) for column, limits in zip(values, bounds, strict=True)
-    ]
-    places = np.array_split(np.arange(len(columns)), parties)
+    columns = [quantise(c, limits, grid=GRID) for c, limits in zip(values, bounds, strict=True)]
     return Data(
         np.stack(columns),
         quantise(label, label_bounds, grid=GRID),
-        tuple(tuple(part.tolist()) for part in places),
+        split_evenly(len(columns), parties),
     )
+
+
+def split_evenly(columns: int, parties: int) -> tuple[tuple[int, ...], ...]:
+    """Return the columns of each party, in order."""
+    return tuple(tuple(part.tolist()) for part in np.array_split(np.arange(columns), parties))
 
 
 def read(folder: Path, name: str) -> tuple[list[FloatArray], list[Bounds], FloatArray, Bounds]:

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
+from colonnade.bench.scratch import say
+from colonnade.bench.vertical.methods import problem_of, sent_bytes, the_same
 from colonnade.bench.vertical.paper import paper
 from colonnade.bench.vertical.tables import TABLES, load
 from colonnade.methods.frank_wolfe.plan import recommend
@@ -25,8 +27,6 @@ from colonnade.privacy.simulation import SeededNoise
 from colonnade.simulate.data.synthetic import make
 from colonnade.simulate.evaluation.references import central_reference, nonprivate
 from colonnade.simulate.inprocess.vertical import Data, fit, model_of, quality, run
-
-Progress = Callable[[str], None]
 
 EPSILON, DELTA = 1.0, 1e-6
 FIRST_SEED = 7000
@@ -44,9 +44,7 @@ class Case:
     fresh: bool = True  # whether the data differs between seeds
 
 
-def utility(
-    quick: bool, progress: Progress, *, folder: Path | None = None
-) -> list[dict[str, object]]:
+def utility(quick: bool, folder: Path | None) -> list[dict[str, object]]:
     """Return one row a case: medians over seeds of R2, or of the area under the ROC curve.
 
     ``folder`` holds the public tables; without it only made-up data is used.
@@ -54,7 +52,7 @@ def utility(
     seeds = range(FIRST_SEED, FIRST_SEED + (2 if quick else 5))
     rows: list[dict[str, object]] = []
     for case in _cases(quick, folder):
-        progress(f"utility: {case.name}")
+        say(f"utility: {case.name}")
         found: dict[str, list[float]] = {method: [] for method in METHODS}
         for seed in seeds:
             for method, value in _scores(case, seed, quick=quick):
@@ -81,15 +79,11 @@ def _cases(quick: bool, folder: Path | None) -> Iterator[Case]:
     for name, table in TABLES.items():
         if folder is not None and (name == "california" or not quick):
             held = load(folder, name)
-            yield Case(name, None, table.loss, functools.partial(_same, held), fresh=False)
+            yield Case(name, None, table.loss, functools.partial(the_same, held), fresh=False)
 
 
 def _made(n_rows: int, correlation: float, seed: int) -> Data:
     return make(n_rows, (15,) * 4, informative=6, correlation=correlation, seed=seed).data()
-
-
-def _same(data: Data, _seed: int) -> Data:
-    return data
 
 
 def _scores(case: Case, seed: int, *, quick: bool) -> Iterator[tuple[str, float]]:
@@ -112,35 +106,22 @@ def _scores(case: Case, seed: int, *, quick: bool) -> Iterator[tuple[str, float]
 
 
 def _problem(case: Case, data: Data, owner: str | None) -> Problem:
-    return Problem(
-        n_rows=data.label.size,
-        features={f"p{k}": [f"x{i}" for i in split] for k, split in enumerate(data.splits)},
-        rho_units=units_down(rho_of(EPSILON, DELTA)),
-        label_owner=owner,
-        loss=case.loss,
-        correlation=case.correlation,
-    )
+    units = units_down(rho_of(EPSILON, DELTA))
+    return problem_of(data, units, case.loss, owner, correlation=case.correlation)
 
 
 def _paper(data: Data, loss: Loss, seed: int, *, quick: bool) -> float:
     """Return the best that the paper's calibration does over rounds and radii."""
+    fit_one = functools.partial(paper, data, epsilon=EPSILON, delta=DELTA, loss=loss, seed=seed)
     fits = (
-        paper(
-            data,
-            epsilon=EPSILON,
-            delta=DELTA,
-            loss=loss,
-            radius=radius,
-            rounds=rounds,
-            seed=seed,
-        )
+        fit_one(radius=radius, rounds=rounds)
         for rounds in ((4,) if quick else (2, 4, 8))
         for radius in ((0.2,) if quick else (0.2, 0.8))
     )
     return max(quality(data, model, loss) for model in fits)
 
 
-def scaling(quick: bool, progress: Progress = lambda _: None) -> dict[str, object]:
+def scaling(quick: bool) -> dict[str, object]:
     """Return error and uplink against rows, with slopes fitted on logarithmic axes.
 
     Four parties with five columns each, correlation 0.3 (and 0, whose errors say what correlation
@@ -153,7 +134,7 @@ def scaling(quick: bool, progress: Progress = lambda _: None) -> dict[str, objec
     sizes = [round(10 ** (power / 2)) for power in powers]
     errors, alone, free, payloads = [], [], [], []
     for n_rows in sizes:
-        progress(f"scaling: {n_rows} rows")
+        say(f"scaling: {n_rows} rows")
         seeds = range(FIRST_SEED, FIRST_SEED + (1 if quick else 5))
         trials = [_trial(n_rows, seed, 0.3) for seed in seeds]
         apart = [_trial(n_rows, seed, 0.0)[0] for seed in seeds]
@@ -187,11 +168,7 @@ def _trial(
     if sharing_free:
         spec = replace(spec, share_units=spec.share_units * 10**4)
     state, members = run(data, spec, SeededNoise(seed), job=f"scaling {seed}")
-    sent = sum(
-        kept.body_bytes
-        for member in members.values()
-        for kept in member.ledger.state.stored.values()
-    )
+    sent = sum(sent_bytes(members).values())
     best = quality(data, made.truth(), Loss.SQUARED)
     error = best - quality(data, model_of(spec, state), Loss.SQUARED)
     return max(error, 1e-4), sent  # luck can beat the truth by a hair on the rows at hand
