@@ -162,7 +162,7 @@ def test_a_column_of_dates_is_refused(folder: Path) -> None:
     with duckdb.connect() as database:
         picks = 'DATE \'2020-01-01\' AS "hospital.age", 1 AS "lab.age", 1 AS glucose'
         database.execute(f"COPY (SELECT {picks}) TO '{folder}/t.parquet'")
-    with pytest.raises(BadInput, match=r"column 'hospital\.age' holds DATE values"):
+    with pytest.raises(BadInput, match=r"'hospital\.age' .*DATE"):
         run("--model", folder / "model.json", "--data", folder / "t.parquet")
 
 

@@ -118,7 +118,7 @@ def test_what_is_open_is_refused_in_one_line(source: Path, tmp_path: Path) -> No
         'low of "income" is still to be decided; write what is known of it without looking at the '
         "rows"
     )
-    with pytest.raises(BadInput, match="exists; name a new file"):
+    with pytest.raises(BadInput, match="exists"):
         handle("party", "suggest", source, "--out", tmp_path / "schema.toml")
 
 
@@ -160,7 +160,7 @@ def test_a_level_of_few_rows_is_left_out(tmp_path: Path) -> None:
 def test_a_name_that_is_there_twice_is_refused_if_one_says_so(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text("a,b,a\n1,2,3\n")
-    with pytest.raises(BadInput, match="2 columns are named 'a'; set duplicates"):
+    with pytest.raises(BadInput, match=r"'a'.*duplicates"):
         suggest(path, dialect=Dialect())
 
 

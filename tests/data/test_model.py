@@ -172,7 +172,7 @@ def test_probabilities_do_not_overflow() -> None:
 
 def test_a_name_that_two_parties_use_must_be_told_apart() -> None:
     names = ["age", "glucose"]
-    with pytest.raises(BadInput, match=r"^t\.csv: no column 'hospital\.age', 'lab\.age'$"):
+    with pytest.raises(BadInput, match=r"^t\.csv.*'hospital\.age', 'lab\.age'$"):
         MODEL.match(names, origin="t.csv")
     found = MODEL.match(["hospital.age", "lab.age", *names])
     assert [each.full_names[0] for each in found.values()] == [
@@ -322,7 +322,7 @@ def test_coefficients_that_no_float_holds_are_refused() -> None:
         replace(MODEL, features=(narrow,))
     with pytest.raises(ValueError, match="not finite"):
         replace(MODEL, intercept_scaled=math.nan)
-    with pytest.raises(ValueError, match="a fill is not finite"):
+    with pytest.raises(ValueError, match="fill"):
         replace(MODEL, features=(ModelFeature("p", "x", 0.0, 1.0, math.nan, 1.0),))
 
 

@@ -100,19 +100,19 @@ def test_missing_texts_are_none_and_missing_numbers_are_nan(table: str) -> None:
 
 
 def test_what_is_no_number_or_no_table_is_refused_without_showing_it() -> None:
-    with pytest.raises(BadInput, match="column 'age' holds values that are no numbers") as refused:
+    with pytest.raises(BadInput, match="'age'") as refused:
         model().predict({"age": ["kept secret"], "visits": [1], "iron": [1]})
     assert "secret" not in str(refused.value)
-    with pytest.raises(BadInput, match="column 'age'"):
+    with pytest.raises(BadInput, match="'age'"):
         model().predict(
             {"age": np.array(["2020-01-01"], "datetime64[D]"), "visits": [1], "iron": [1]}
         )
-    with pytest.raises(BadInput, match="no column 'laboratory"):
+    with pytest.raises(BadInput, match="'laboratory"):
         model().predict(pd.DataFrame({"age": [1.0], "visits": [2.0]}))
-    with pytest.raises(BadInput, match="list has no named columns"):
+    with pytest.raises(BadInput, match="list"):
         model().predict([[1.0, 2.0, 3.0]])
     twice = pd.DataFrame([[1.0, 2.0]], columns=["age", "age"])
-    with pytest.raises(BadInput, match="need different names"):
+    with pytest.raises(BadInput, match="names"):
         model().predict(twice)
 
 

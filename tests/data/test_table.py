@@ -173,7 +173,7 @@ def test_a_strange_header_is_refused_even_with_a_right_digest(
 
 def test_the_fine_table_is_not_taken_for_the_coarse_one(tmp_path: Path) -> None:
     write(tmp_path / "t", values(grid=FINE_GRID), grid=FINE_GRID)
-    with pytest.raises(BadInput, match="int32 columns where int16 is needed"):
+    with pytest.raises(BadInput, match=r"int32.*int16"):
         Table.open(tmp_path / "t")
 
 
@@ -182,12 +182,12 @@ def test_a_folder_without_a_table_is_refused_and_told_how_to_get_one(
     tmp_path: Path, name: str
 ) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(BadInput, match=r"no folder with an ingested table.*party ingest"):
+    with pytest.raises(BadInput, match="party ingest"):
         Table.open(tmp_path / name)
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="cannot read the table"):
+    with pytest.raises(BadInput, match="read"):
         Table.open(tmp_path / ".")
 
 
@@ -239,7 +239,7 @@ def test_a_column_of_other_shape_type_or_range_is_refused(tmp_path: Path, column
 def test_a_table_that_lacks_columns_cannot_be_sealed(tmp_path: Path) -> None:
     with TableWriter(tmp_path / "t", header()) as writer:
         writer.append(values()[0])
-        with pytest.raises(ValueError, match="1 of 3 columns"):
+        with pytest.raises(ValueError, match="1 of 3"):
             writer.seal()
 
 
@@ -250,7 +250,7 @@ def test_a_table_that_lacks_columns_cannot_be_sealed(tmp_path: Path) -> None:
 def test_a_header_without_rows_or_features_or_with_two_labels_is_refused(
     n_rows: int, columns: tuple[TableColumn, ...]
 ) -> None:
-    with pytest.raises(ValueError, match="a table has"):
+    with pytest.raises(ValueError, match="table"):
         TableHeader("ab" * 32, n_rows, columns=columns)
 
 
@@ -297,5 +297,5 @@ def test_a_table_that_lacks_rows_cannot_be_sealed(tmp_path: Path) -> None:
     with TableWriter(tmp_path / "t", header()) as writer:
         for place, column in enumerate(values()):
             writer.put(place, 0, column[: N_ROWS - (place == 1)])
-        with pytest.raises(ValueError, match="2 of 3 columns"):
+        with pytest.raises(ValueError, match="2 of 3"):
             writer.seal()

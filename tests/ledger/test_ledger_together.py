@@ -125,7 +125,7 @@ def test_a_line_does_not_follow_where_others_were_left_out(left_out: int, tmp_pa
     for line in lines[:-3]:
         apply_line(state, line)
     before = repr(state)
-    with pytest.raises(LedgerDamaged, match="out of place"):
+    with pytest.raises(LedgerDamaged, match="place"):
         apply_line(state, lines[left_out - 3])
     assert repr(state) == before
 
@@ -157,7 +157,7 @@ def test_damage_to_any_part_of_a_shared_body_is_noticed(tmp_path: Path) -> None:
     assert set_body(files, whole) == whole
     for at in (0, 8, 9, 13, 18, len(whole) - 1):
         set_body(files, whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-        with pytest.raises(LedgerDamaged, match="stored release"):
+        with pytest.raises(LedgerDamaged, match="release"):
             open_ledger(files)
     set_body(files, whole)
     assert open_ledger(files).stored_many(list(BODIES))[2].body == b"body of c"

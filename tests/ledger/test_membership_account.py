@@ -44,7 +44,7 @@ def test_what_dummies_cover_is_free_in_the_job_that_paid_for_them(ledger: Ledger
 def test_what_nobody_paid_dummies_for_is_not_free(ledger: Ledger, free: ReleaseKey) -> None:
     ledger.admit("job", units=LAW.cost, account=MEMBERSHIP)
     ledger.charge(key(MEMBERSHIP), LAW, request_sha256=REQUEST)
-    with pytest.raises(ValueError, match="nobody paid for"):
+    with pytest.raises(ValueError, match="paid"):
         ledger.charge(free, Covered(), request_sha256=REQUEST)
     assert free not in ledger.state.charges
 

@@ -256,7 +256,7 @@ def test_a_kind_has_one_meaning() -> None:
     methods.register(MARGINAL)  # again is no harm
     with pytest.raises(ValueError, match="another method"):
         methods.register(replace(MARGINAL, section="other"))
-    with pytest.raises(ValueError, match="another coordinator's side"):
+    with pytest.raises(ValueError, match="coordinator's side"):
         coordinators.register(MARGINAL.kind, CoordinatorSide(MarginalRegression))
-    with pytest.raises(ValueError, match="another party's side"):
+    with pytest.raises(ValueError, match="party's side"):
         parties.register(MARGINAL.kind, parties._SIDES["moments"])

@@ -220,7 +220,7 @@ def test_a_model_with_encodings_reads_back_the_same(folder: Path) -> None:
         "unknown": False,
     }
     document["encodings"][1]["kind"]["levels"].append("north")
-    with pytest.raises(BadInput, match="a text is given twice"):
+    with pytest.raises(BadInput, match="twice"):
         LinearModel.from_object(document)
 
 
@@ -228,10 +228,10 @@ def test_a_text_that_training_would_have_refused_is_refused(folder: Path, tmp_pa
     fitted = _model(Table.open(folder / "data" / "coarse.table"), {"pain": 1.0, "ward=NA": 1.0})
     (tmp_path / "model.json").write_text(fitted.to_json())
     (tmp_path / "new.csv").write_text("ward,pain\nnowhere,low\nnorth,canary7e57\n")
-    with pytest.raises(BadInput, match=r"'pain' has 1 values that are no level.*row 2") as refused:
+    with pytest.raises(BadInput, match=r"'pain'.*row 2") as refused:
         handle("predict", "--model", tmp_path / "model.json", "--data", tmp_path / "new.csv")
     assert "canary" not in str(refused.value)
-    with pytest.raises(BadInput, match="column 'pain' holds values that are not declared"):
+    with pytest.raises(BadInput, match="'pain'"):
         fitted.predict({"ward": np.array(["x"], object), "pain": np.array(["y"], object)})
 
 
@@ -370,9 +370,9 @@ def test_bounds_are_not_bought_for_columns_of_levels(dataset: Dataset) -> None:
     bought = buy_bounds(dataset, ledger, gate, units=units_down(50.0))
     assert [each.name for each in bought.columns] == ["age", "admitted"]
     for name in EXACT:
-        with pytest.raises(BadInput, match="no tighter ones to buy"):
+        with pytest.raises(BadInput, match="tighter"):
             buy_bounds(dataset, ledger, gate, units=units_down(50.0), columns=[name])
-    with pytest.raises(BadInput, match="no tighter ones to buy"):
+    with pytest.raises(BadInput, match="tighter"):
         buy_bounds(dataset, ledger, gate, units=units_down(50.0), columns=["age"], label=True)
 
 
@@ -411,7 +411,7 @@ def test_a_job_that_names_other_groups_or_encodings_is_refused(
         (),
     ]
     for groups in wrong:
-        with pytest.raises(BadMessage, match="disagree on the group"):
+        with pytest.raises(BadMessage, match="group"):
             check(replace_groups(job, groups))
     with pytest.raises(BadMessage, match="another order"):
         check(replace(job, members=(replace(member, alignment="ab" * 32),)))
@@ -419,7 +419,7 @@ def test_a_job_that_names_other_groups_or_encodings_is_refused(
     check(replace(job, members=(other,)))  # saying less is allowed
     changed = parse_schema(SCHEMA.replace("north", "nord"), origin="s").encodings[1]
     other = replace(member, encodings=(changed,))
-    with pytest.raises(BadMessage, match="in another way"):
+    with pytest.raises(BadMessage, match="another way"):
         check(replace(job, members=(other,)))
 
 

@@ -35,7 +35,7 @@ def test_without_a_schema_the_setting_that_helps_is_named(tmp_path: Path) -> Non
     (tmp_path / "people.csv").write_text(ROWS, "utf-8")
     config = load_config(configured(tmp_path, ""))
     assert config.align is not None
-    with pytest.raises(BadInput, match='set delimiter = ";"'):
+    with pytest.raises(BadInput, match='delimiter = ";"'):
         config.align.people(RULE)
 
 

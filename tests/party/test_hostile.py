@@ -412,7 +412,7 @@ def test_a_ledger_restored_from_a_copy_stops_when_it_is_shown_its_receipt(tmp_pa
     shutil.copy(tmp_path / "copy.head", files.mirror)
     ledger = open_ledger(files)  # the copy is whole in itself
     vault = vault_of(ledger, noise=OsNoise())
-    with pytest.raises(LedgerRolledBack, match="restored or run twice"):
+    with pytest.raises(LedgerRolledBack):
         vault.check_known(pb.Welcome(latest=latest))
     ledger.close()
     with pytest.raises(LedgerRolledBack):  # and a restart does not forget it

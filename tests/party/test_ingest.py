@@ -486,7 +486,7 @@ def test_a_failing_ingest_leaves_the_earlier_table_untouched(tmp_path: Path) -> 
         raise OSError(28, "No space left on device")
 
     before = {path.name: path.read_bytes() for path in out.iterdir()}
-    with pytest.raises(BadInput, match="No space left"):
+    with pytest.raises(BadInput, match="space"):
         ingest(SCHEMA, make_query(tmp_path), out=out, progress=fail)
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
 
@@ -522,5 +522,5 @@ def test_two_ingests_into_one_folder_do_not_meet(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
     assert "path with '?'" in refuse(make_csv(tmp_path), tmp_path / "out?")
     (tmp_path / "file").touch()
-    with pytest.raises(BadInput, match="cannot write the table"):
+    with pytest.raises(BadInput, match="write"):
         ingest(SCHEMA, make_csv(tmp_path), out=tmp_path / "file" / "out")

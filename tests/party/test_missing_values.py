@@ -175,12 +175,12 @@ def test_an_offer_says_the_fills_and_a_job_with_others_is_refused_and_costs_noth
 def test_a_model_of_the_old_format_is_refused(data: Path) -> None:
     document = {"format": "colonnade model", "version": 1}
     (data / "old.json").write_text(json.dumps(document))
-    with pytest.raises(BadInput, match="not of version 3"):
+    with pytest.raises(BadInput, match="version 3"):
         load_model(data / "old.json")
 
 
 def test_all_parties_of_a_job_over_clients_need_the_same_fills() -> None:
     job = admm_job({"one": 2, "two": 3})
     first, second = job.members
-    with pytest.raises(ValueError, match="the same fills"):
+    with pytest.raises(ValueError, match="fills"):
         replace(job, members=(first, replace(second, fills=(0.0, 0.0, 1.0))))

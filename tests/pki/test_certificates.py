@@ -114,7 +114,7 @@ def test_a_request_changed_on_the_way_is_refused(pki: Pki) -> None:
     der = x509.load_pem_x509_csr(pem_text).public_bytes(serialization.Encoding.DER)
     assert der.count(b"party/lab") == 1
     changed = x509.load_der_x509_csr(der.replace(b"party/lab", b"party/bob"))
-    with pytest.raises(BadIdentity, match="changed on the way"):
+    with pytest.raises(BadIdentity, match="changed"):
         approve_request(pki.authority, changed.public_bytes(serialization.Encoding.PEM), now=NOW)
 
 
@@ -137,16 +137,16 @@ def test_a_request_of_another_kind_of_key_is_refused(pki: Pki, key: Any) -> None
 
 @pytest.mark.parametrize("days", [0, -1, 366, 10**9])
 def test_a_life_outside_the_limits_is_refused(pki: Pki, days: int) -> None:
-    with pytest.raises(BadInput, match="1 to 365 days"):
+    with pytest.raises(BadInput, match="365"):
         approve_request(pki.authority, request_pem([_uri(LAB)]), now=NOW, days=days)
 
 
 def test_no_certificate_outlives_its_authority(pki: Pki) -> None:
     end = pki.signer("parties").certificate.not_valid_after_utc
     csr = request_pem([_uri(LAB)])
-    with pytest.raises(BadIdentity, match="ends on"):
+    with pytest.raises(BadIdentity, match="ends"):
         approve_request(pki.authority, csr, now=end - timedelta(days=29))
-    with pytest.raises(BadIdentity, match="this authority expired"):
+    with pytest.raises(BadIdentity, match="authority expired"):
         approve_request(pki.authority, csr, now=end + timedelta(days=1))
     assert approve_request(pki.authority, csr, now=end - timedelta(days=31))
 
@@ -155,9 +155,9 @@ def test_an_expected_fingerprint_admits_its_own_key_only(pki: Pki) -> None:
     csr, other = request_pem([_uri(LAB)]), request_pem([_uri(LAB)])
     spelled = fingerprint(csr).replace(":", "").lower()
     assert approve_request(pki.authority, csr, now=NOW, expect_fingerprint=spelled)
-    with pytest.raises(BadIdentity, match="fingerprint is"):
+    with pytest.raises(BadIdentity, match="fingerprint"):
         approve_request(pki.authority, other, now=NOW, expect_fingerprint=spelled)
-    with pytest.raises(BadIdentity, match="not a SHA-256"):
+    with pytest.raises(BadIdentity, match="SHA-256"):
         approve_request(pki.authority, csr, now=NOW, expect_fingerprint="")
 
 
@@ -170,7 +170,7 @@ def test_the_root_key_is_not_needed_to_approve(tmp_path: Path) -> None:
 def test_a_mixed_up_authority_signs_nothing(tmp_path: Path, pki: Pki) -> None:
     mixed = create_pki(tmp_path)
     (mixed.authority / "root.pem").write_bytes(pki.root_pem)
-    with pytest.raises(BadIdentity, match="does not lead to its root"):
+    with pytest.raises(BadIdentity, match="root"):
         approve_request(mixed.authority, request_pem([_uri(LAB)]), now=NOW)
 
 
@@ -183,13 +183,13 @@ def test_an_authority_is_made_whole_or_not_at_all(
         write_whole(path, content, **mode)
 
     monkeypatch.setattr("colonnade.pki.authority.write_whole", full)
-    with pytest.raises(BadInput, match="no space left"):
+    with pytest.raises(BadInput, match="space"):
         create_authority(tmp_path / "authority", "study", now=NOW)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_existing_authority_is_never_replaced(pki: Pki) -> None:
     before = {path.name: path.read_bytes() for path in pki.authority.glob("*.pem")}
-    with pytest.raises(BadInput, match="made in a new folder"):
+    with pytest.raises(BadInput, match="new folder"):
         create_authority(pki.authority, "study", now=NOW)
     assert {path.name: path.read_bytes() for path in pki.authority.glob("*.pem")} == before

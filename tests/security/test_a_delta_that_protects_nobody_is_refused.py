@@ -37,7 +37,7 @@ from colonnade.wire.jobspec import job_to_bytes
     ],
 )
 def test_such_a_delta_is_refused(delta: float, n_rows: int | None) -> None:
-    with pytest.raises(ValueError, match="delta must lie above 0 and not above"):
+    with pytest.raises(ValueError, match="delta"):
         delta_for(delta, n_rows)
 
 
@@ -122,13 +122,13 @@ def test_a_policy_with_such_a_delta_is_refused(tmp_path: Path) -> None:
     path.write_text(TEMPLATE)
     load_policy(path)
     path.write_text(TEMPLATE.replace("delta = 1e-6", "delta = 0.999"))
-    with pytest.raises(BadInput, match="delta must lie"):
+    with pytest.raises(BadInput, match="delta"):
         load_policy(path)
 
 
 def test_a_job_with_such_a_delta_is_none() -> None:
     job = make_job(founded(), NAMES[:2])
-    with pytest.raises(ValueError, match="delta must lie"):
+    with pytest.raises(ValueError, match="delta"):
         replace(job, delta=0.999)
     spec = job_pb2.JobSpec.FromString(job_to_bytes(job))
     spec.delta = 0.999
@@ -147,5 +147,5 @@ def test_an_estimator_with_such_a_delta_does_not_fit() -> None:
     model = PrivateRidge(epsilon=1.0, bounds=(0.0, 1.0), y_bounds=(0.0, 1.0))
     assert model.fit(X, y).privacy_.delta == 1e-6
     for delta in (0.999, 0.00051):
-        with pytest.raises(ValueError, match="one in 2000"):
+        with pytest.raises(ValueError, match="2000"):
             model.set_params(delta=delta).fit(X, y)

@@ -89,11 +89,11 @@ def test_a_renewal_is_for_the_callers_own_name_and_key_alone_and_when_it_is_due(
     other_key = create_request(tmp_path / "new", Identity("study", "party", "lab"))
     higher = create_request(tmp_path / "op", Identity("study", "operator", "lab"))
     for request in (renewal_request(bank), other_key, higher):
-        with pytest.raises(PolicyRefused, match="own name and key"):
+        with pytest.raises(PolicyRefused, match="own name"):
             ask(lab, request)
-    with pytest.raises(PolicyRefused, match="valid for 2"):
+    with pytest.raises(PolicyRefused, match="valid"):
         ask(bank, renewal_request(bank))
-    with pytest.raises(PolicyRefused, match="renews no certificates"):
+    with pytest.raises(PolicyRefused, match="renews"):
         ask(lab, own, Renewals())
     with pytest.raises(ColonnadeError):
         ask(lab, b"x" * (1 << 20))
@@ -149,7 +149,7 @@ def test_a_party_renews_over_its_connection_and_is_warned_where_it_cannot(
             assert days_left(found.not_after, datetime.now(UTC)) in days
             assert found.key_pem == before.key_pem
         assert "certificate_ends days=5" in caplog.text
-        with pytest.raises(PolicyRefused, match="valid for"):
+        with pytest.raises(PolicyRefused, match="valid"):
             await renew(lab, address)  # not due any more
         # The coordinator's own: taken up without a restart, or not at all.
         chain = approve_request(pki.authority, renewal_request(hub), now=datetime.now(UTC))

@@ -104,7 +104,7 @@ def test_nothing_is_charged_before_enough_people_agreed(account: str) -> None:
     ledger.decisions.decide(decision(ledger, ANA))
     before, key = spending(ledger), ReleaseKey(JOB, 0, "share", account)
     cheap = DiscreteGaussian.within(10, l2_sensitivity2=1)  # the cap alone would allow it
-    with pytest.raises(ValueError, match="before it was admitted"):
+    with pytest.raises(ValueError, match="admitted"):
         ledger.charge(key, cheap, request_sha256=JOB)
     assert spending(ledger) == before
     record = dict(cheap.record())
@@ -129,7 +129,7 @@ def test_who_is_no_approver_any_more_has_agreed_to_nothing() -> None:
     ledger.decisions.set_approvers([public_bytes(BEN)], reason="left", approvers=[BEN])
     with pytest.raises(AwaitingApproval):
         ledger.admit(JOB, units=10)
-    with pytest.raises(BadInput, match="and has 0"):
+    with pytest.raises(BadInput, match="has 0"):
         ledger.decisions.set_approvers([public_bytes(EVE)], reason="mine", approvers=[EVE])
 
 
@@ -161,7 +161,7 @@ def test_one_of_two_approvers_cannot_raise_a_cap(how: str, scope: str) -> None:
         ledger.decisions.note_policy(b"one person", approvals=1)
     seq, ledger_id = ledger.state.next_seq, ledger.opened.ledger_id
     for signers in ([], [ANA], [ANA, ANA], [ANA, EVE], [BEN, EVE]):
-        with pytest.raises(BadInput, match="not signed by enough"):
+        with pytest.raises(BadInput, match="enough"):
             ledger.set_cap(1100, reason="mine", scope=scope, approvers=signers)
         entry = CapSet(scope, "", 1100, "mine", "", "")
         forged = signed_cap(ledger_id, seq, entry, sign=ledger.sign, approvers=signers)
@@ -174,7 +174,7 @@ def test_a_refusal_ends_a_job_that_runs_and_frees_what_it_had_set_aside() -> Non
     ledger = waiting(ANA)
     ledger.decisions.decide(decision(ledger, ANA))
     ledger.admit(JOB, units=10)
-    with pytest.raises(BadInput, match="only be refused"):
+    with pytest.raises(BadInput, match="refused"):
         ledger.decisions.decide(decision(ledger, ANA, HOLD))
     ledger.decisions.decide(decision(ledger, ANA, REFUSE))
     assert not ledger.state.left

@@ -56,7 +56,7 @@ def test_an_evaluation_that_keeps_rows_out_itself_is_refused() -> None:
     )
     member = Member("p", "00" * 16, ("x",), (Bounds(-1, 1),), (0.0,), holds_label=True)
     job = Job("e", b"s" * 16, 1e-6, 60, (member,), "y", Bounds(0, 1), spec)
-    with pytest.raises(ValueError, match="keeps rows out"):
+    with pytest.raises(ValueError, match="rows out"):
         replace(job, holdout=300)
 
 
@@ -68,7 +68,7 @@ def test_a_job_that_waits_cannot_be_charged() -> None:
         Proposed(job, "c", "o", "x", "n", "moments", 10, "ask", 2, 0, len(spec)), spec
     )
     mechanism = DiscreteGaussian.within(units_down(0.1), l2_sensitivity2=2)
-    with pytest.raises(ValueError, match="before it was admitted"):
+    with pytest.raises(ValueError, match="admitted"):
         Gate(ledger, SeededNoise(1)).release(
             ReleaseKey(job, 0, "k"), b"", mechanism, lambda: np.zeros(3, np.int64)
         )

@@ -53,10 +53,10 @@ def test_a_divided_table_is_refused_after_a_whole_one_was_paid_for(
 ) -> None:
     head = spent.head
     with open_dataset(tmp_path / "data") as dataset:
-        with pytest.raises(BadInput, match="paid for a whole table"):
+        with pytest.raises(BadInput, match="whole table"):
             claim(rows_of(dataset), spent)
         for force in (False, True):
-            with pytest.raises(BadInput, match="paid for a whole table"):
+            with pytest.raises(BadInput, match="whole table"):
                 bind(rows_of(dataset), spent, reason="why", clients=dataset.clients, force=force)
     assert spent.head == head
 
@@ -72,9 +72,9 @@ def test_a_whole_table_is_refused_after_clients_paid(tmp_path: Path) -> None:
         vault.answer(job_id(spec), 1, ask([0]))
     ingest_rows(tmp_path / "data")
     with open_dataset(tmp_path / "data") as dataset:
-        with pytest.raises(BadInput, match="paid for clients"):
+        with pytest.raises(BadInput, match="paid"):
             claim(rows_of(dataset), ledger)
-        with pytest.raises(BadInput, match="paid for clients"):
+        with pytest.raises(BadInput, match="paid"):
             bind(rows_of(dataset), ledger, reason="why", force=True)
 
 
@@ -115,6 +115,6 @@ def test_a_party_does_not_start_with_a_damaged_table(tmp_path: Path, name: str, 
     content[4096 + 3] ^= value  # a high byte of the first column, which no header covers
     path.write_bytes(bytes(content))
     ledger = a_ledger()
-    with pytest.raises(BadInput, match=r"damaged|off the grid"):
+    with pytest.raises(BadInput, match=r"damaged|grid"):
         start_party(tmp_path / "data", ledger)
     assert ledger.state.bound is None

@@ -78,5 +78,5 @@ def test_a_database_of_a_newer_program_is_refused_and_left_alone(url: str) -> No
     with engine.begin() as connection:
         connection.execute(sa.text("UPDATE about SET schema_version = 99"))
     engine.dispose()
-    with pytest.raises(BadInput, match="schema version 99"):
+    with pytest.raises(BadInput, match="99"):
         Database(url)

@@ -63,7 +63,7 @@ def test_both_show_what_they_are_told() -> None:
             assert shown["colonnade_a_bytes_total"] == 4.0
             assert shown['colonnade_b{kind="y"}'] == 2.0
             assert shown["process_resident_memory_bytes"] > 0
-        with pytest.raises(Unreachable, match="nothing answers"):
+        with pytest.raises(Unreachable):
             await asyncio.to_thread(check_health, where.health)
 
     asyncio.run(run())
@@ -180,7 +180,7 @@ def test_an_address_without_port_is_refused(tmp_path: Path) -> None:
     from colonnade.party.config import TEMPLATE, load_config
 
     (tmp_path / "party.toml").write_text(TEMPLATE + 'metrics = "localhost"\n')
-    with pytest.raises(BadInput, match="'localhost' is not host:port"):
+    with pytest.raises(BadInput, match="'localhost'"):
         load_config(tmp_path / "party.toml")
 
 

@@ -83,7 +83,7 @@ def test_a_ledger_of_a_later_format_is_left_alone(folder: Path) -> None:
     database.close()
     kept = (files.database, files.mirror, files.key)
     before = [path.read_bytes() for path in kept]
-    with pytest.raises(LedgerDamaged, match="run the release that wrote it"):
+    with pytest.raises(LedgerDamaged, match="wrote"):
         open_ledger(files)
     assert [path.read_bytes() for path in kept] == before
     assert not files.stopped.exists()
@@ -122,7 +122,7 @@ def test_a_coordinators_database_of_another_version_is_left_alone(tmp_path: Path
         connection.execute(sa.text("UPDATE about SET schema_version = 99"))
     engine.dispose()
     before = (tmp_path / "coordinator.db").read_bytes()
-    with pytest.raises(BadInput, match="use the program that made it"):
+    with pytest.raises(BadInput, match="made it"):
         Database(url)
     assert (tmp_path / "coordinator.db").read_bytes() == before
 

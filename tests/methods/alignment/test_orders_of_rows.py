@@ -215,7 +215,7 @@ def test_rosters_written_in_two_ways_have_one_order_under_a_rule(
 
 @pytest.mark.parametrize("header", ["person", "Person", '"person"', "patient_id"])
 def test_a_header_line_in_a_roster_is_noticed(tmp_path: Path, source: Path, header: str) -> None:
-    with pytest.raises(BadInput, match="line 1 is a header"):
+    with pytest.raises(BadInput, match="header"):
         ingested(source, tmp_path / "data", roster=roster(tmp_path, header, "a", "d"))
     assert not (tmp_path / "data" / COARSE_NAME).exists()
 
@@ -244,9 +244,9 @@ def offer(party: str, alignment: str) -> PartyOffer:
 
 def test_a_job_of_parties_in_different_orders_is_refused_by_name() -> None:
     one, other = "roster-" + "a" * 64, "roster-" + "b" * 64
-    with pytest.raises(BadInput, match="hospital: roster aaaaaaaaaaaa; bank: roster bbbb"):
+    with pytest.raises(BadInput, match=r"aaaaaaaaaaaa.*bbbb"):
         author([offer("hospital", one), offer("bank", other)], JobOptions(), target="y")
-    with pytest.raises(BadInput, match="bank: no alignment"):
+    with pytest.raises(BadInput, match="bank: no"):
         author([offer("hospital", one), offer("bank", "")], JobOptions(), target="y")
     job = author([offer("hospital", one), offer("bank", one)], JobOptions(), target="y")
     assert {member.alignment for member in job.members} == {one}

@@ -163,11 +163,11 @@ def test_the_most_bytes_are_those_of_the_bodies() -> None:
 def test_an_impossible_problem_is_refused(wrong: dict[str, object]) -> None:
     right: dict[str, object] = {"n_rows": 100, "features": {"a": ["x"]}, "rho_units": 2**40}
     Problem(**right)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"needs|not a party|must lie"):
+    with pytest.raises(ValueError, match=r"needs|party|lie"):
         Problem(**{**right, **wrong})  # type: ignore[arg-type]
 
 
 def test_more_rounds_than_the_budget_holds_are_refused() -> None:
     features = {"a": ["x"], "b": ["y"]}
-    with pytest.raises(ValueError, match=r"too small|so little"):
+    with pytest.raises(ValueError, match=r"small|little"):
         recommend(Problem(100, features, 5_000), rounds=4_000)

@@ -236,7 +236,7 @@ def test_two_peers_cannot_be_pinned_by_one_key(tmp_path: Path) -> None:
     path.write_text(POLICY)
     pin(path, "laboratory", key)
     before_ = path.read_text()
-    with pytest.raises(BadInput, match="'laboratory' and 'registry' have the same key"):
+    with pytest.raises(BadInput, match="'laboratory' and 'registry'"):
         pin(path, "registry", key)
     assert path.read_text() == before_
 

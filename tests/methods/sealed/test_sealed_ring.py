@@ -187,13 +187,13 @@ def test_packed_coefficients_come_back_and_have_the_predicted_size(values: list[
 
 def test_coefficients_outside_the_ring_and_other_sizes_are_refused() -> None:
     body = pack(np.array([1, MODULUS - 1, 7]))
-    with pytest.raises(ValueError, match="bytes instead"):
+    with pytest.raises(ValueError, match="bytes"):
         unpack(body[:-1], 3)
-    with pytest.raises(ValueError, match="bytes instead"):
+    with pytest.raises(ValueError, match="bytes"):
         unpack(body + b"\0", 3)
-    with pytest.raises(ValueError, match="below the modulus"):
+    with pytest.raises(ValueError, match="modulus"):
         unpack(pack(np.array([1, MODULUS, 7])), 3)
-    with pytest.raises(ValueError, match="below the modulus"):
+    with pytest.raises(ValueError, match="modulus"):
         unpack(pack(np.array([1, 2**54 - 1, 7])), 3)
     with pytest.raises(ValueError, match="not zero"):
         unpack(body[:-1] + bytes([body[-1] | 0x80]), 3)
