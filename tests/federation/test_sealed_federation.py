@@ -43,7 +43,7 @@ from colonnade.party.vault import party as vault_party
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.ring_noise import HOSTILE
 from colonnade.report import write_report
-from colonnade.server.methods.sealed.job import VerticalSealed
+from colonnade.server.methods.sealed.job import sealed_job
 from colonnade.server.store.sql import Database
 from colonnade.simulate.federation import Federation, create_federation, free_port
 from colonnade.wire import fragments
@@ -128,7 +128,7 @@ def reference(made: Federation, job: Job) -> bytes:
     """Return the last state of the job in one process, with the noise of `seeds`."""
     name = job_id(job_to_bytes(job))
     spec, noises = spec_of(job), seeds(TRIO)
-    algorithm = VerticalSealed.of(job, name, spec)
+    algorithm = sealed_job(job, name, spec)
     ledgers = {n: memory_ledger(LedgerConfig(n, {"": CAP}, simulation=True)) for n in TRIO}
     sides = {}
     for member in job.members:

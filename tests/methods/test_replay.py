@@ -17,7 +17,8 @@ from colonnade.methods.job import job_id
 from colonnade.methods.problem import Solution
 from colonnade.methods.replay import BadEvidence
 from colonnade.server.methods.registry import algorithm_of
-from colonnade.server.methods.sealed.job import VerticalSealed, solve_sealed
+from colonnade.server.methods.sealed.job import solve_sealed
+from colonnade.server.methods.vertical import VerticalJob
 from colonnade.v1 import jobs_pb2
 from colonnade.wire.jobspec import job_to_bytes
 
@@ -86,7 +87,7 @@ async def test_a_sealed_jobs_model_follows_from_what_its_coordinator_keeps(tmp_p
     sent = table.run(study.job)[1]
     spec = job_to_bytes(study.job)
     steps = algorithm_of(study.job, job_id(spec))
-    assert isinstance(steps, VerticalSealed)
+    assert isinstance(steps, VerticalJob)
     state = steps.start()
     while not steps.finished(state):
         here = {name: [e for e in sent[name] if e.key.round == state.round] for name in sent}

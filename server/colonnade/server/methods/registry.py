@@ -26,11 +26,11 @@ from colonnade.server.methods.alignment_job import AlignmentJob, alignment_findi
 from colonnade.server.methods.base import Algorithm, Findings, whole_states
 from colonnade.server.methods.deviations import Deviations
 from colonnade.server.methods.evaluation import EvaluationJob
-from colonnade.server.methods.frank_wolfe.job import VerticalFrankWolfe, frank_wolfe_deviations
+from colonnade.server.methods.frank_wolfe.job import frank_wolfe_deviations, frank_wolfe_job
 from colonnade.server.methods.moments.deviations import moments_deviations
-from colonnade.server.methods.moments.job import VerticalMoments, moments_findings, solve_again
+from colonnade.server.methods.moments.job import moments_findings, moments_job, solve_again
 from colonnade.server.methods.prediction import PredictionJob, prediction_findings
-from colonnade.server.methods.sealed.job import VerticalSealed, sealed_findings, solve_sealed
+from colonnade.server.methods.sealed.job import sealed_findings, sealed_job, solve_sealed
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +93,11 @@ def _strategy_of_admm(algorithm: FederatedAdmm | SecureSumAdmm, now: float) -> S
     return Cohort.of(algorithm, now)
 
 
-register(
-    FRANK_WOLFE.kind, CoordinatorSide(VerticalFrankWolfe.of, deviations=frank_wolfe_deviations)
-)
+register(FRANK_WOLFE.kind, CoordinatorSide(frank_wolfe_job, deviations=frank_wolfe_deviations))
 register(
     MOMENTS.kind,
     CoordinatorSide(
-        VerticalMoments.of,
+        moments_job,
         findings=moments_findings,
         solve=solve_again,
         deviations=moments_deviations,
@@ -107,9 +105,7 @@ register(
 )
 register(
     SEALED_METHOD.kind,
-    CoordinatorSide(
-        VerticalSealed.of, AllAnswer.relayed, findings=sealed_findings, solve=solve_sealed
-    ),
+    CoordinatorSide(sealed_job, AllAnswer.relayed, findings=sealed_findings, solve=solve_sealed),
 )
 register(ADMM.kind, CoordinatorSide(_admm, _strategy_of_admm, admm_findings))
 register(EVALUATION.kind, CoordinatorSide(EvaluationJob.of))

@@ -1,138 +1,88 @@
 """Frank-Wolfe as the engine sees it: states and tasks as bytes, prices, the model in real units."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from colonnade.data.model import LinearModel
 from colonnade.methods.frank_wolfe.codec import FrankWolfeTask, task_to_bytes
 from colonnade.methods.frank_wolfe.solver.steps import FrankWolfeSolver, Iterate
 from colonnade.methods.frank_wolfe.spec import LABEL, MEANS, SELECT, SHARE, FrankWolfeSpec
 from colonnade.methods.job import Job
-from colonnade.methods.models import linear_model
-from colonnade.server.methods.base import Bodies, count_used
 from colonnade.server.methods.deviations import Deviations, opening_spread
+from colonnade.server.methods.vertical import VerticalJob
 from colonnade.v1 import job_pb2
 
 
-@dataclass(frozen=True, slots=True)
-class VerticalFrankWolfe:
-    """Steps of one Frank-Wolfe job."""
+def frank_wolfe_job(job: Job, job_id: str, spec: FrankWolfeSpec) -> VerticalJob:
+    """Make the steps of ``job``, whose method is ``spec``."""
+    costs = _costs(spec, job_id)  # by party and kind, but for selections
 
-    job: Job
-    job_id: str
-    spec: FrankWolfeSpec
-    solver: FrankWolfeSolver
-    costs: Mapping[tuple[str, str], int]  # by party and kind, but for selections
+    def cost(party: str, kind: str, round_: int) -> int:
+        return spec.selection(round_).cost if kind == SELECT else costs[party, kind]
 
-    @classmethod
-    def of(cls, job: Job, job_id: str, spec: FrankWolfeSpec) -> "VerticalFrankWolfe":
-        """Make the steps of ``job``, whose method is ``spec``."""
-        return cls(job, job_id, spec, FrankWolfeSolver.of(spec, job_id), _costs(spec, job_id))
+    return VerticalJob(
+        job,
+        job_id,
+        spec,
+        FrankWolfeSolver.of(spec, job_id),
+        task_to_bytes=lambda task: task_to_bytes(FrankWolfeTask(task.public, task.candidates)),
+        encode=partial(_encode, [member.party for member in job.members]),
+        decode=partial(_decode, [member.party for member in job.members]),
+        cost=cost,
+        parameters=partial(_parameters, spec),
+    )
 
-    def start(self) -> Iterate:
-        """Return the state before the opening."""
-        return self.solver.start()
 
-    def round_of(self, state: Iterate) -> int:
-        """Return the round that comes next."""
-        return state.round
-
-    def finished(self, state: Iterate) -> bool:
-        """Return whether all rounds are done."""
-        return self.solver.finished(state)
-
-    def tasks(self, state: Iterate) -> Mapping[str, bytes]:
-        """Return the round's tasks by party."""
-        asked = self.solver.tasks(state)
-        return {
-            party: task_to_bytes(FrankWolfeTask(task.public, task.candidates))
-            for party, task in asked.items()
-        }
-
-    def check(self, state: Iterate, party: str, bodies: Bodies) -> None:
-        """Refuse an answer that does not fit."""
-        self.solver.check(state, party, bodies)
-
-    def absorb(self, state: Iterate, answers: Mapping[str, Bodies]) -> Iterate:
-        """Return the state after the round."""
-        return self.solver.absorb(state, answers)
-
-    def encode(self, state: Iterate) -> bytes:
-        """Return the state's bytes."""
-        message = job_pb2.FrankWolfeState(round=state.round, label=state.label or b"")
-        for member in self.job.members:
-            shares = state.shares[member.party]
-            message.parts.add(
-                coef=state.coef[member.party].tolist(),
-                shared=sorted(shares),
-                shares=[shares[feature] for feature in sorted(shares)],
-                means=state.means.get(member.party, b""),
-            )
-        return message.SerializeToString(deterministic=True)
-
-    def decode(self, body: bytes, *, since: Iterate | None = None) -> Iterate:
-        """Return the state that the bytes stand for: whole, whatever came before."""
-        del since
-        message = job_pb2.FrankWolfeState.FromString(body)
-        parts = {
-            member.party: part for member, part in zip(self.job.members, message.parts, strict=True)
-        }
-        return Iterate(
-            round=message.round,
-            coef={name: np.array(part.coef, np.int64) for name, part in parts.items()},
-            shares={
-                name: dict(zip(part.shared, part.shares, strict=True))
-                for name, part in parts.items()
-            },
-            label=message.label or None,
-            means={name: part.means for name, part in parts.items() if part.means},
+def _encode(parties: Sequence[str], state: Iterate) -> bytes:
+    message = job_pb2.FrankWolfeState(round=state.round, label=state.label or b"")
+    for party in parties:
+        shares = state.shares[party]
+        message.parts.add(
+            coef=state.coef[party].tolist(),
+            shared=sorted(shares),
+            shares=[shares[feature] for feature in sorted(shares)],
+            means=state.means.get(party, b""),
         )
+    return message.SerializeToString(deterministic=True)
 
-    def cost(self, party: str, kind: str, round_: int) -> int:
-        """Return the price of one release, in units."""
-        if kind == SELECT:
-            return self.spec.selection(round_).cost
-        return self.costs[party, kind]
 
-    def body_bytes(self, party: str, kind: str) -> int:
-        """Return the exact size of one release's payload."""
-        return self.spec.body_bytes(party, kind)
+def _decode(parties: Sequence[str], body: bytes, *, since: Iterate | None = None) -> Iterate:
+    """Return the state that the bytes stand for: whole, whatever came before."""
+    del since
+    message = job_pb2.FrankWolfeState.FromString(body)
+    parts = dict(zip(parties, message.parts, strict=True))
+    return Iterate(
+        round=message.round,
+        coef={name: np.array(part.coef, np.int64) for name, part in parts.items()},
+        shares={
+            name: dict(zip(part.shared, part.shares, strict=True)) for name, part in parts.items()
+        },
+        label=message.label or None,
+        means={name: part.means for name, part in parts.items() if part.means},
+    )
 
-    def model(self, state: Iterate) -> LinearModel:
-        """Return the model so far."""
-        solver = self.solver
-        return linear_model(
-            self.job, self.job_id, solver.coefficients(state), solver.intercept(state)
-        )
 
-    def features_used(self, state: Iterate) -> Mapping[str, int]:
-        """Return how many features of each party the model so far uses."""
-        return count_used(state.coef)
-
-    def parameters(self) -> Mapping[str, Any]:
-        """Return the method's public numbers."""
-        spec = self.spec
-        return {
-            "rounds": spec.rounds,
-            "sampling": spec.sampling.value,
-            "sketch_dim": spec.sketch_dim,
-            "sketch_entries": spec.sketch_entries,
-            "sketch": "hadamard" if spec.dense_sketch else "sparse",
-            "radius": _by_party({block.party: block.radius for block in spec.blocks}),
-            "shares": _by_party({block.party: block.shares for block in spec.blocks}),
-            "features_per_round": spec.features_per_round,
-            "prior": spec.prior,
-            "clip": spec.clip,
-            "share_clip": spec.share_clip,
-            "local_rounds": spec.local_rounds,
-            "select_units": spec.select_units,
-            "share_units": spec.share_units,
-            "label_units": spec.label_units,
-            "mean_units": spec.mean_units,
-        }
+def _parameters(spec: FrankWolfeSpec) -> Mapping[str, Any]:
+    return {
+        "rounds": spec.rounds,
+        "sampling": spec.sampling.value,
+        "sketch_dim": spec.sketch_dim,
+        "sketch_entries": spec.sketch_entries,
+        "sketch": "hadamard" if spec.dense_sketch else "sparse",
+        "radius": _by_party({block.party: block.radius for block in spec.blocks}),
+        "shares": _by_party({block.party: block.shares for block in spec.blocks}),
+        "features_per_round": spec.features_per_round,
+        "prior": spec.prior,
+        "clip": spec.clip,
+        "share_clip": spec.share_clip,
+        "local_rounds": spec.local_rounds,
+        "select_units": spec.select_units,
+        "share_units": spec.share_units,
+        "label_units": spec.label_units,
+        "mean_units": spec.mean_units,
+    }
 
 
 def _by_party(numbers: Mapping[str, float]) -> float | str:
@@ -156,7 +106,7 @@ def _costs(spec: FrankWolfeSpec, job_id: str) -> Mapping[tuple[str, str], int]:
     return costs
 
 
-def frank_wolfe_deviations(algorithm: VerticalFrankWolfe, state: Iterate) -> Deviations:
+def frank_wolfe_deviations(algorithm: VerticalJob, state: Iterate) -> Deviations:
     """Return what the opening tells of features' deviations."""
     spec = algorithm.spec
     found = {}

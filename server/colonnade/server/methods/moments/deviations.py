@@ -8,10 +8,10 @@ from colonnade.methods.base import Part
 from colonnade.methods.moments.solver.estimates import Bodies
 from colonnade.methods.moments.solver.people import present
 from colonnade.methods.moments.solver.scales import Scales, clipped
-from colonnade.methods.moments.solver.steps import MomentsState
+from colonnade.methods.moments.solver.steps import MomentsSolver, MomentsState
 from colonnade.methods.moments.spec import GRAM, MEANS, MomentsSpec
 from colonnade.server.methods.deviations import Deviations, Spread, mean_noise2, opening_spread
-from colonnade.server.methods.moments.job import VerticalMoments
+from colonnade.server.methods.vertical import VerticalJob
 
 # What drawing rows into the ball does to a variance beyond what it does to normal rows.
 _BALL_ERROR = 0.2
@@ -38,9 +38,9 @@ def gram_spread(spec: MomentsSpec, part: Part, bodies: Bodies, opened: FloatArra
     return Spread(variance, np.sqrt(noise + (_BALL_ERROR * np.maximum(variance, 0.0)) ** 2))
 
 
-def moments_deviations(algorithm: VerticalMoments, state: MomentsState) -> Deviations:
+def moments_deviations(algorithm: VerticalJob, state: MomentsState) -> Deviations:
     """Return what means and Gram matrices tell of features' deviations."""
-    solver = algorithm.solver
+    solver: MomentsSolver = algorithm.solver
     spec, found = solver.spec, {}
     if not all(MEANS in held for held in state.bodies.values()):
         return {}
