@@ -23,7 +23,7 @@ from colonnade.simulate.demo.tables import (
     make_people,
     write_tables,
 )
-from colonnade.simulate.sites import Column, Site
+from colonnade.simulate.sites import Site, SiteColumn
 
 ROWS_PER_CLIENT, CLIENT_FEATURES = 50, 10
 SCORED = 300
@@ -66,7 +66,7 @@ def write_clients(folder: Path, site: Site) -> None:
     (folder / "schema.toml").write_text("\n".join(blocks), "utf-8")
 
 
-def block(head: str, column: Column) -> str:
+def block(head: str, column: SiteColumn) -> str:
     """Return a column's part of the schema."""
     low, high = column.bounds.low, column.bounds.high
     return f"{head}\nname = {json.dumps(column.name)}\nlow = {low!r}\nhigh = {high!r}\n"

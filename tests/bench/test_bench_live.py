@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from colonnade.bench.live.floods import Sizes, run_floods
+from colonnade.bench.live.floods import FloodSizes, run_floods
 from colonnade.bench.live.soak import Readings
 from colonnade.bench.processes import held_by, slope
 from colonnade.cli.main import main
 from colonnade.core.errors import EXIT_BAD_INPUT, EXIT_OK
 
-SMALL = Sizes(silent=40, storm=20, oversized=3, resets=200, pauses=1)
+SMALL = FloodSizes(silent=40, storm=20, oversized=3, resets=200, pauses=1)
 # Far below what the floods would take unbounded: 3 messages of 8 MiB, buffers of 60 connections.
 MAX_GROWTH_MB = 64.0
 

@@ -23,7 +23,7 @@ FIELDS = [
 CASE = Case("made up", Loss.SQUARED, functools.partial(made_table, "ar", 40, rows=100))
 
 
-def score(sealed_r2: float, payload: int) -> sealed.Score:
+def score(sealed_r2: float, payload: int) -> sealed.SealedScore:
     scores = {
         "nonprivate": 0.8,
         "central_gram": 0.7,
@@ -31,7 +31,7 @@ def score(sealed_r2: float, payload: int) -> sealed.Score:
         "sketched": 0.5,
         "sealed": sealed_r2,
     }
-    return sealed.Score(scores, payload, payload, 3.0, 1.0)
+    return sealed.SealedScore(scores, payload, payload, 3.0, 1.0)
 
 
 def test_a_row_has_the_fields_of_the_contract_and_the_better_centralised_method() -> None:
@@ -47,7 +47,7 @@ def test_a_full_run_takes_seven_seeds_of_every_case(
 ) -> None:
     asked: list[tuple[str, int]] = []
 
-    def scored(case: Case, seed: int) -> sealed.Score:
+    def scored(case: Case, seed: int) -> sealed.SealedScore:
         asked.append((case.name, seed))
         return score(0.7, 1)
 

@@ -32,7 +32,7 @@ from colonnade.solvers.registry import SOLVERS
 from colonnade.solvers.solve import make_plan, solve
 
 
-def small(kind: str = "squared") -> cases.Case:
+def small(kind: str = "squared") -> cases.SolverCase:
     draw = np.random.default_rng(3)
     X = draw.normal(size=(400, 4)) * [1.0, 10.0, 0.1, 3.0]
     y = X @ [1.0, 0.1, 5.0, 0.0] + draw.normal(size=400)

@@ -11,8 +11,8 @@ import pytest
 
 from colonnade.bench.vertical.echo import Order, Server, Syncs
 from colonnade.bench.vertical.memory import Peak, _resident_tables, party_memory, write_tables
-from colonnade.bench.vertical.speed import Effort, measure_speed
-from colonnade.bench.vertical.uplink import Case, ratios_of, uplink_ratios
+from colonnade.bench.vertical.speed import SpeedEffort, measure_speed
+from colonnade.bench.vertical.uplink import JobSize, ratios_of, uplink_ratios
 from colonnade.data.table import open_pair
 
 
@@ -77,7 +77,7 @@ def test_a_large_commit_stays_within_the_blocks_that_the_file_has(tmp_path: Path
 
 @pytest.mark.slow
 def test_speed_compares_real_processes_with_an_echo_of_the_same_sizes(tmp_path: Path) -> None:
-    (row,) = measure_speed(tmp_path, (2,), effort=Effort(rounds=8, repeats=1))
+    (row,) = measure_speed(tmp_path, (2,), effort=SpeedEffort(rounds=8, repeats=1))
     assert row["parties"] == 2
     assert row["ratio"] == pytest.approx(row["floor_rounds_per_s"] / row["rounds_per_s"], rel=0.02)
     # Whatever a machine does, a round with ledgers is no faster than one without.
@@ -93,7 +93,7 @@ def test_uplink_ratios_are_those_computed_by_hand() -> None:
     # (4 bytes each) and opens with two sums of 12 bits for each of its 15 features (45 bytes); the
     # first adds the label (48 bytes).
     ours = 12 * 1536 + 4 * 24 * 4 + 3 * 45 + 48
-    row = ratios_of(Case(n_rows=100_000).spec())
+    row = ratios_of(JobSize(n_rows=100_000).spec())
     assert row["payload_bytes"] == ours
     assert row["vs_columns"] == round(100_000 * 60 * 4 / ours, 2)
     assert row["vs_one_shot"] == round(60 * 1536 / ours, 2)

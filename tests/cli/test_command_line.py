@@ -337,7 +337,9 @@ def test_the_core_benchmark_prints_its_figures_by_name(
 ) -> None:
     from colonnade.bench import core
 
-    tiny = core.Sizes(repeats=1, samples=2000, peer_samples=200, rows=40_000, columns=4, releases=3)
+    tiny = core.CoreSizes(
+        repeats=1, samples=2000, peer_samples=200, rows=40_000, columns=4, releases=3
+    )
     monkeypatch.setattr(core, "QUICK", tiny)
     figures = run_json(capsys, "bench", "core", "--quick", "--folder", str(tmp_path))
     for name in (

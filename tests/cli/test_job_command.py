@@ -15,7 +15,7 @@ from colonnade.methods.job import job_id
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.simulate.federation import Federation, create_federation
 from colonnade.simulate.processes import Processes
-from colonnade.simulate.sites import Column, Site
+from colonnade.simulate.sites import Site, SiteColumn
 
 pytestmark = pytest.mark.slow
 
@@ -27,11 +27,11 @@ N_ROWS = 2000
 def federation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
     draw = np.random.default_rng(5)
     columns = draw.normal(size=(4, N_ROWS))
-    label = Column("cost", Bounds(-4.0, 4.0), columns[0] - columns[2])
+    label = SiteColumn("cost", Bounds(-4.0, 4.0), columns[0] - columns[2])
     sites = [
         Site(
             name,
-            [Column(f"x{i}", Bounds(-3.0, 3.0), columns[i]) for i in (2 * k, 2 * k + 1)],
+            [SiteColumn(f"x{i}", Bounds(-3.0, 3.0), columns[i]) for i in (2 * k, 2 * k + 1)],
             label,
         )
         for k, name in enumerate(("hospital", "insurer"))

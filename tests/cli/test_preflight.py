@@ -14,14 +14,14 @@ from colonnade.data.table import COARSE_NAME, Table
 from colonnade.party.vault import pacing
 from colonnade.pki.authority import CERTIFICATE
 from colonnade.simulate.federation import Federation, create_federation
-from colonnade.simulate.sites import Column, Site
+from colonnade.simulate.sites import Site, SiteColumn
 
 
 @pytest.fixture
 def federation(tmp_path: Path) -> Federation:
     values = np.linspace(-1.0, 1.0, 50)
     bounds = Bounds(-1.0, 1.0)
-    site = Site("lab", [Column("x", bounds, values)], Column("y", bounds, values))
+    site = Site("lab", [SiteColumn("x", bounds, values)], SiteColumn("y", bounds, values))
     return create_federation(tmp_path / "fed", [site], cap_units=10**12)
 
 

@@ -28,7 +28,7 @@ from colonnade.privacy.accounting import units_down
 from colonnade.server.engine.offers import check_offer
 from colonnade.server.methods.registry import algorithm_of
 from colonnade.simulate.evaluation.quality import joined
-from colonnade.simulate.sites import Column, Site
+from colonnade.simulate.sites import Site, SiteColumn
 from colonnade.wire.jobspec import job_to_bytes
 
 N_ROWS = 400
@@ -125,10 +125,10 @@ def test_a_simulations_quality_is_computed_on_the_integers_that_training_read(da
     for bounds in BOUNDS.values():
         job = job_of(table, bounds)
         columns = [
-            Column(name, declared, values)
+            SiteColumn(name, declared, values)
             for (name, values), declared in zip(raw().items(), BOUNDS["declared"], strict=True)
         ]
-        label = Column("y", Bounds(0, 1), (np.arange(N_ROWS) % 2).astype(np.float64))
+        label = SiteColumn("y", Bounds(0, 1), (np.arange(N_ROWS) % 2).astype(np.float64))
         found = joined([Site("hospital", columns, label)], job)
         np.testing.assert_array_equal(
             found.columns, columns_for(*open_pair(data / "data"), NAMES_, bounds, None).features

@@ -21,7 +21,7 @@ from colonnade.methods.alignment.job_spec import AlignmentJobSpec
 from colonnade.methods.alignment.normalise import IdColumn, IdRule
 from colonnade.methods.alignment.spec import AlignmentSpec, Extension, Mode
 from colonnade.methods.job import Job, job_id
-from colonnade.party.alignment.store import Outcome
+from colonnade.party.alignment.store import EndedAlignment
 from colonnade.party.methods.alignment.state import PartyState
 from colonnade.party.vault.vault import Vault
 from colonnade.privacy.membership import MEMBERSHIP
@@ -92,7 +92,7 @@ def aligned_before(home: Home, spec: AlignmentSpec) -> None:
     ids = tuple(filter(None, (spec.ids.encode([person]) for person in KNOWN)))
     rows = np.arange(len(ids), dtype="<u4").tobytes()
     state = PartyState(run_name(spec), None, b"", n_rows=300, kept=300, rows=rows)
-    home.alignments.keep(Outcome(spec, state, ids, ("person",)))
+    home.alignments.keep(EndedAlignment(spec, state, ids, ("person",)))
 
 
 def proposals(folder: Path, n_new: int, policy: str) -> list[tuple[bool, str, str]]:

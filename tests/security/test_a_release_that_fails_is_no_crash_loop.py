@@ -154,9 +154,9 @@ def test_killed_at_any_write_it_is_charged_once_and_abandoned_at_the_latest_next
     for step in ("committed", "mirrored"):
         for number in range(1, 6):  # the start's mirror, then charge and entry of two releases
             files = crash.fresh_ledger(tmp_path / f"{step}{number}")
-            _, status = run_party(files, crash.Plan(range(2), answer, (number, step)))
+            _, status = run_party(files, crash.ChildPlan(range(2), answer, (number, step)))
             killed += os.WIFSIGNALED(status)
-            frames, status = run_party(files, crash.Plan(range(2), answer))
+            frames, status = run_party(files, crash.ChildPlan(range(2), answer))
             assert [frame.payload for frame in frames[1:]] == [b"release_abandoned"] * 2
             durable = read_durable(files.database)
             assert durable.charges == {0: [crash.MECHANISM.cost], 1: [crash.MECHANISM.cost]}

@@ -26,7 +26,12 @@ from colonnade.report.schema import Model
 from colonnade.report.views.effects import curves_of, effects_of
 from colonnade.report.views.model import model_section
 from colonnade.server.engine.progress import find_job, run_of
-from colonnade.server.methods.deviations import Deviations, Spread, opening_spread, per_deviation
+from colonnade.server.methods.deviations import (
+    Deviations,
+    SpreadEstimate,
+    opening_spread,
+    per_deviation,
+)
 from colonnade.server.methods.registry import algorithm_of, side_of
 from colonnade.server.results import report_of
 from colonnade.simulate.inprocess import moments
@@ -147,7 +152,9 @@ def test_a_deviation_that_noise_hides_is_not_told(method: str) -> None:
 
 
 def test_a_variance_of_less_than_two_errors_is_hidden() -> None:
-    found = Spread(np.array([0.01, 0.01, -0.01]), np.array([0.0049, 0.0051, 0.001])).deviations()
+    found = SpreadEstimate(
+        np.array([0.01, 0.01, -0.01]), np.array([0.0049, 0.0051, 0.001])
+    ).deviations()
     assert found[0] == pytest.approx(0.1)
     assert found[1:] == [None, None]
 

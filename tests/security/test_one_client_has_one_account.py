@@ -29,7 +29,7 @@ from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.methods.job import job_id
 from colonnade.party.data.binding import Comparison, bind, check_binding, claim, rows_of
 from colonnade.party.data.client_ids import client_id
-from colonnade.party.data.clients import Clients
+from colonnade.party.data.clients import TableClients
 from colonnade.party.data.dataset import open_dataset
 from colonnade.party.data.ingest import ingest
 from colonnade.party.data.reading.sources import QuerySource
@@ -83,7 +83,7 @@ def test_under_the_exact_rule_only_what_nobody_sees_is_left_out() -> None:
 # -- ingest --------------------------------------------------------------------------------------
 
 
-def ingested(folder: Path, clients: Sequence[object], rule: str = "") -> Clients:
+def ingested(folder: Path, clients: Sequence[object], rule: str = "") -> TableClients:
     ingest_rows(folder, clients, rule=rule)
     with open_dataset(folder) as dataset:
         assert dataset.clients is not None
@@ -97,7 +97,7 @@ def test_nine_spellings_of_three_clients_are_three_accounts(tmp_path: Path) -> N
     assert (summary.n_clients, summary.n_respelled) == (3, 3)
     with open_dataset(tmp_path / "data") as dataset:
         clients = dataset.clients
-    assert clients == Clients.of(("7", "8", "9"), (3, 3, 3))
+    assert clients == TableClients.of(("7", "8", "9"), (3, 3, 3))
     ledger = a_ledger()
     later = ingested(tmp_path / "later", ["7.0", "8.0", "009"])
     assert later.accounts(ledger) == clients.accounts(ledger)
@@ -117,7 +117,7 @@ def test_a_typed_column_gives_the_same_ids_as_text(tmp_path: Path, kind: str, va
     schema = parse_schema('client = "who"\n' + COLUMNS, origin="schema")
     ingest(schema, QuerySource(query), out=tmp_path / "data")
     with open_dataset(tmp_path / "data") as dataset:
-        assert dataset.clients == Clients.of(("7", "8"), (1, 1))
+        assert dataset.clients == TableClients.of(("7", "8"), (1, 1))
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ from colonnade.server.engine.progress import find_job, run_of
 from colonnade.server.results import report_of
 from colonnade.simulate.command import _lines
 from colonnade.simulate.run import bounded_columns
-from colonnade.simulate.sites import Column, Site
+from colonnade.simulate.sites import Site, SiteColumn
 
 Output = pytest.CaptureFixture[str]
 
@@ -208,7 +208,7 @@ def test_a_share_that_was_asked_for_is_never_exceeded() -> None:
 
 
 def test_bounds_of_a_class_are_not_bought() -> None:
-    column = Column("a", Bounds(0.0, 1.0), [])  # type: ignore[arg-type]
+    column = SiteColumn("a", Bounds(0.0, 1.0), [])  # type: ignore[arg-type]
     sites = [Site("a", [column] * 3, column), Site("b", [column] * 2, None)]
     assert bounded_columns(sites, Loss.LOGISTIC) == {"a": 3, "b": 2}
     assert bounded_columns(sites, Loss.SQUARED) == {"a": 4, "b": 2}

@@ -21,7 +21,7 @@ from colonnade.simulate.data.synthetic import BOUND, make
 from colonnade.simulate.evaluation.quality import probabilities
 from colonnade.simulate.inprocess import moments as moments_inprocess
 from colonnade.simulate.inprocess import vertical as inprocess
-from colonnade.simulate.inprocess.vertical import Data, Model, auc, grid
+from colonnade.simulate.inprocess.vertical import Data, ScaledModel, auc, grid
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def fitted(
         iterate, _ = inprocess.run(seen, first, SeededNoise(1))
         model, coefs = inprocess.model_of(first, iterate), iterate.coef
         constant = FrankWolfeSolver.of(first, "").cross.intercept(iterate.coef, iterate.means)
-    plain = Model([2.0 * coef / COEF_UNIT for coef in coefs.values()], 2.0 * constant)
+    plain = ScaledModel([2.0 * coef / COEF_UNIT for coef in coefs.values()], 2.0 * constant)
     return Fitted(left_out.label > 0, model.predict(left_out), plain.predict(left_out))
 
 

@@ -24,7 +24,7 @@ from colonnade.methods.sealed.tasks import Relayed, Task, digest_of, statement
 from colonnade.party.data.columns import HeldColumns
 from colonnade.party.methods.sealed import SealedParty
 from colonnade.party.methods.sealed_keys import FileKeys
-from colonnade.party.methods.sealed_peers import Peers
+from colonnade.party.methods.sealed_peers import PinnedPeers
 from colonnade.privacy.accounting import MAX_UNITS
 
 pytest.importorskip("seal")
@@ -180,7 +180,7 @@ def test_bodies_missing_repeated_or_out_of_order_are_refused(
 
 def test_a_peer_whose_key_is_not_pinned_is_refused(members: dict[str, SealedParty]) -> None:
     _, tasks = before(members, SPEC, REPLY_ROUND)
-    lonely = replace(members["p2"], peers=Peers(SPEC, JOB, {"p1": b"\0" * 32}))
+    lonely = replace(members["p2"], peers=PinnedPeers(SPEC, JOB, {"p1": b"\0" * 32}))
     assert "pinned" in refused(lonely, tasks["p2"])
 
 

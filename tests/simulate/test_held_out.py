@@ -13,7 +13,7 @@ from colonnade.core.fixedpoint import Bounds
 from colonnade.methods.job import Job
 from colonnade.simulate.data.held_out import MAX_ROWS, Divided, divide, rows_held_out
 from colonnade.simulate.evaluation.quality import reference_scores, scored
-from colonnade.simulate.sites import Column, Site
+from colonnade.simulate.sites import Site, SiteColumn
 
 N_ROWS, HELD_OUT = 900, 200
 BOUNDS = Bounds(-2.0, 2.0)
@@ -23,9 +23,11 @@ PATH = [{"round": 0, "coef": {"a": [0.0, 0.0], "b": [0.5]}, "intercept": 0.25}]
 def sites() -> list[Site]:
     draw = np.random.default_rng(7)
     values = draw.uniform(-1.0, 1.0, (3, N_ROWS))
-    label = Column("y", BOUNDS, 3.0 * values[0] + values[2])  # beyond its bounds at times
+    label = SiteColumn("y", BOUNDS, 3.0 * values[0] + values[2])  # beyond its bounds at times
     names = {"a": ("x0", "x1"), "b": ("x2",)}
-    columns = {f"x{place}": Column(f"x{place}", BOUNDS, row) for place, row in enumerate(values)}
+    columns = {
+        f"x{place}": SiteColumn(f"x{place}", BOUNDS, row) for place, row in enumerate(values)
+    }
     return [Site(party, [columns[n] for n in own], label) for party, own in names.items()]
 
 
@@ -50,7 +52,7 @@ def a_job(divided: Divided) -> Job:
 def with_labels(divided: Divided, values: Any) -> Divided:
     """Return other labels for the rows held out."""
     assert divided.held_out is not None
-    label = Column("y", BOUNDS, values)
+    label = SiteColumn("y", BOUNDS, values)
     return replace(divided, held_out=[replace(site, label=label) for site in divided.held_out])
 
 

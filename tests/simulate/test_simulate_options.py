@@ -15,15 +15,15 @@ from colonnade.methods.problem import Loss
 from colonnade.simulate.admm.from_file import people_from
 from colonnade.simulate.data.from_file import FileTable, deal_columns, read_table, sites_from
 from colonnade.simulate.parties_option import MAX_PARTIES, parties_of
-from colonnade.simulate.sites import Column
+from colonnade.simulate.sites import SiteColumn
 
 Output = pytest.CaptureFixture[str]
 N_ROWS = 60
 
 
 def table(clients: Sequence[int] | None = None) -> FileTable:
-    def column(name: str, low: float) -> Column:
-        return Column(name, Bounds(low, low + 100.0), low + np.arange(N_ROWS, dtype=float))
+    def column(name: str, low: float) -> SiteColumn:
+        return SiteColumn(name, Bounds(low, low + 100.0), low + np.arange(N_ROWS, dtype=float))
 
     features = tuple(column(name, 10.0 * place) for place, name in enumerate("abcd"))
     owners = None if clients is None else np.array(clients, np.int64)

@@ -23,7 +23,7 @@ from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.methods.job import Job
 from colonnade.party import runtime
 from colonnade.party.alignment.config import AlignConfig
-from colonnade.party.alignment.store import AlignmentFolder, Outcome, read_outcome
+from colonnade.party.alignment.store import AlignmentFolder, EndedAlignment, read_outcome
 from colonnade.party.config import PartyConfig
 from colonnade.party.config import load_config as party_config
 from colonnade.party.vault.vault import Vault
@@ -92,7 +92,7 @@ class Home:
             align=AlignConfig(id=("person",), source=self.folder / "people.csv"),
         )
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> EndedAlignment:
         (path,) = self.alignments.path.glob("*.alignment")
         return read_outcome(path)
 

@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from colonnade.methods.alignment.spec import Mode
 from colonnade.privacy.membership import MembershipNoise
-from colonnade.simulate.inprocess.alignment import AlignmentRun, Member, simulated_spec
+from colonnade.simulate.inprocess.alignment import AlignmentMember, AlignmentRun, simulated_spec
 from support.entropy import ShakeNoise, shake
 
 SMALL = MembershipNoise(1, 3)  # few dummies: tests of matching need no privacy
@@ -22,12 +22,12 @@ def ids(numbers: Sequence[int]) -> list[bytes]:
     return [b"person %d" % number for number in numbers]
 
 
-def members(lists: Sequence[Sequence[int]]) -> dict[str, Member]:
-    return {f"p{k}": Member(signer(f"p{k}"), ids(each)) for k, each in enumerate(lists)}
+def members(lists: Sequence[Sequence[int]]) -> dict[str, AlignmentMember]:
+    return {f"p{k}": AlignmentMember(signer(f"p{k}"), ids(each)) for k, each in enumerate(lists)}
 
 
 def prepared(
-    people: Mapping[str, Member],
+    people: Mapping[str, AlignmentMember],
     *,
     seed: str = "run",
     mode: Mode = Mode.UNION,

@@ -16,7 +16,7 @@ from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.admm.tasks import ClientTasks
 from colonnade.methods.base import Member
 from colonnade.methods.job import Job, job_id
-from colonnade.party.data.clients import Clients, set_aside
+from colonnade.party.data.clients import TableClients, set_aside
 from colonnade.party.data.columns import HeldColumns
 from colonnade.party.data.units import Units, WholeTable
 from colonnade.party.methods.base import JobContext
@@ -118,7 +118,7 @@ class ClientSide(Side):
         if self.clients == 1:
             return WholeTable(ROWS)
         names = tuple(f"{self.name} {number}" for number in range(self.clients))
-        return Clients.of(names, (ROWS,) * self.clients)
+        return TableClients.of(names, (ROWS,) * self.clients)
 
     @property
     def accounts(self) -> Sequence[str]:

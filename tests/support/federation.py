@@ -32,7 +32,7 @@ from colonnade.party.config import PartyConfig
 from colonnade.party.config import load_config as party_config
 from colonnade.party.data.binding import OWNER_NAME
 from colonnade.party.data.columns import columns_for, version_of
-from colonnade.party.vault.meter import Line, read_log
+from colonnade.party.vault.meter import UplinkLine, read_log
 from colonnade.party.vault.warming import warm
 from colonnade.pki.authority import Credentials, load_credentials
 from colonnade.privacy.accounting import units_down
@@ -45,7 +45,7 @@ from colonnade.server.store.sql import Database
 from colonnade.simulate.federation import FEDERATION, Federation, create_federation
 from colonnade.simulate.inprocess import moments
 from colonnade.simulate.inprocess.vertical import Data, parties
-from colonnade.simulate.sites import Column, Site
+from colonnade.simulate.sites import Site, SiteColumn
 from colonnade.wire.jobspec import job_to_bytes
 
 NAMES = ("hospital", "laboratory", "insurer", "registry")
@@ -69,8 +69,8 @@ def sites(
     return [
         Site(
             name,
-            [Column(f"x{i}", BOUNDS, column) for i, column in enumerate(values[place])],
-            Column("y", LABEL_BOUNDS, label),
+            [SiteColumn(f"x{i}", BOUNDS, column) for i, column in enumerate(values[place])],
+            SiteColumn("y", LABEL_BOUNDS, label),
         )
         for place, name in enumerate(names)
     ]
@@ -327,7 +327,7 @@ class Member_:
     task: "asyncio.Task[None]" = field(repr=False)
     stop: asyncio.Event = field(repr=False)
 
-    def log(self) -> list[Line]:
+    def log(self) -> list[UplinkLine]:
         return read_log(self.config.uplink_log)
 
     def spent(self) -> int:

@@ -18,7 +18,7 @@ from colonnade.methods.sealed.tasks import Task
 from colonnade.party.data.columns import Columns
 from colonnade.party.methods.sealed import SealedParty
 from colonnade.party.methods.sealed_keys import KeyStore, MemoryKeys
-from colonnade.party.methods.sealed_peers import Peers
+from colonnade.party.methods.sealed_peers import PinnedPeers
 from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.simulate.inprocess.vertical import Data, grid
@@ -116,7 +116,7 @@ def sealed_party(
         columns=columns,
         gate=Gate(ledger, noise) if at is None else Gate(ledger, noise, at=at),
         ledger=ledger,
-        peers=Peers(spec, job, pins),
+        peers=PinnedPeers(spec, job, pins),
         keys=keys or MemoryKeys(),
         ring=seal_ring(),
     )

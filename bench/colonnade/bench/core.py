@@ -32,7 +32,7 @@ from colonnade.sketching.sparse import SparseSketch
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class CoreSizes:
     """How much to measure."""
 
     repeats: int
@@ -43,12 +43,16 @@ class Sizes:
     releases: int
 
 
-QUICK = Sizes(repeats=9, samples=200_000, peer_samples=4_000, rows=10**6, columns=100, releases=90)
-FULL = Sizes(repeats=11, samples=10**6, peer_samples=20_000, rows=10**6, columns=100, releases=200)
+QUICK = CoreSizes(
+    repeats=9, samples=200_000, peer_samples=4_000, rows=10**6, columns=100, releases=90
+)
+FULL = CoreSizes(
+    repeats=11, samples=10**6, peer_samples=20_000, rows=10**6, columns=100, releases=200
+)
 SIGMAS = (10, 2**12, 2**24)
 
 
-def run_core(sizes: Sizes, folder: Path) -> dict[str, object]:
+def run_core(sizes: CoreSizes, folder: Path) -> dict[str, object]:
     """Measure everything and return the figures by name."""
     figures: dict[str, object] = {"threads": cpu_count()}
     parts: dict[str, Callable[[], dict[str, object]]] = {
@@ -81,7 +85,7 @@ def in_turns(
     return [pick(spent) for spent in times]
 
 
-def gaussian(sizes: Sizes) -> dict[str, object]:
+def gaussian(sizes: CoreSizes) -> dict[str, object]:
     """Compare the exact sampler with OpenDP's exact one and with numpy's floating-point one."""
     noise, generator = OsNoise(), np.random.default_rng(0)
     rows, slowest, least = [], 0.0, float("inf")
@@ -131,7 +135,7 @@ def _read(words: IntArray, first: int, last: int) -> int:
     return int(total)
 
 
-def score_pass(sizes: Sizes) -> dict[str, object]:
+def score_pass(sizes: CoreSizes) -> dict[str, object]:
     """Compare the score pass with just reading the same bytes, on the same threads."""
     generator = np.random.default_rng(0)
     shape = (sizes.columns, sizes.rows)
@@ -150,7 +154,7 @@ def score_pass(sizes: Sizes) -> dict[str, object]:
     }
 
 
-def sketch(sizes: Sizes, *, dim: int = 2048) -> dict[str, object]:
+def sketch(sizes: CoreSizes, *, dim: int = 2048) -> dict[str, object]:
     """Compare the sketch of one column, hash included, with numpy.bincount on ready buckets."""
     generator = np.random.default_rng(0)
     column = generator.integers(-(2**14), 2**14 + 1, (1, sizes.rows), dtype=np.int16)
@@ -167,7 +171,7 @@ def sketch(sizes: Sizes, *, dim: int = 2048) -> dict[str, object]:
     }
 
 
-def selection(sizes: Sizes) -> dict[str, object]:
+def selection(sizes: CoreSizes) -> dict[str, object]:
     """Time a private choice among a million signed candidates."""
     scores = np.random.default_rng(0).integers(-(10**12), 10**12, 500_000)
     mechanism, noise = SignedSelection(scale=10**11, sensitivity=10**10), OsNoise()
@@ -175,7 +179,7 @@ def selection(sizes: Sizes) -> dict[str, object]:
     return {"select_1e6_ms": round(ours * 1e3, 2)}
 
 
-def durable(sizes: Sizes, folder: Path) -> dict[str, object]:
+def durable(sizes: CoreSizes, folder: Path) -> dict[str, object]:
     """Compare releases through the gate with bare syncs, three for each release."""
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         files = LedgerFiles(Path(scratch) / "ledger")

@@ -12,7 +12,7 @@ from colonnade.core.errors import BadInput
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class BenchSetting:
     """What every part is measured with: a scratch folder, public tables if at hand, how much."""
 
     folder: Path
@@ -20,7 +20,7 @@ class Setting:
     quick: bool
 
 
-Measure: TypeAlias = Callable[[Setting], Mapping[str, Any]]  # fields of the result
+Measure: TypeAlias = Callable[[BenchSetting], Mapping[str, Any]]  # fields of the result
 Text: TypeAlias = Callable[[Any], str]  # of a field
 Row: TypeAlias = Mapping[str, Any]
 
@@ -35,7 +35,7 @@ def run_parts(
     wanted = measures if arguments.only is None else (arguments.only,)
     result: dict[str, Any] = {}
     with scratch(arguments.folder) as folder:
-        setting = Setting(folder, arguments.data or public_tables(), arguments.quick)
+        setting = BenchSetting(folder, arguments.data or public_tables(), arguments.quick)
         for part in wanted:
             result |= measures[part](setting)
     if arguments.out is not None:

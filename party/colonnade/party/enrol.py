@@ -146,7 +146,7 @@ class Cap:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class EnrolledFolder:
     """What a finished folder is."""
 
     folder: Path
@@ -171,7 +171,7 @@ def join_folder(
     *,
     expected_root: str | None = None,
     mirror: Path | None = None,
-) -> Joined:
+) -> EnrolledFolder:
     """Install the certificate and make the ledger; a folder that has both is left as it is."""
     config = _configured(folder, mirror)
     credentials = config.credentials
@@ -195,7 +195,7 @@ def join_folder(
         _make_ledger(files, identity.name, cap)
     schema = folder / SCHEMA
     n_open = open_bounds(schema.read_text("utf-8", "replace")) if schema.is_file() else 0
-    return Joined(folder, folder / CONFIG, identity.uri, found, n_open, missing)
+    return EnrolledFolder(folder, folder / CONFIG, identity.uri, found, n_open, missing)
 
 
 def _configured(folder: Path, mirror: Path | None) -> PartyConfig:

@@ -42,7 +42,7 @@ from colonnade.pki.authority import (
 from colonnade.pki.identity import Identity
 from colonnade.privacy.accounting import rho_from_units
 from colonnade.privacy.membership import MEMBERSHIP
-from colonnade.simulate.sites import Column, Site
+from colonnade.simulate.sites import Site, SiteColumn
 
 FEDERATION = "simulation"
 HUB = "hub"
@@ -256,7 +256,7 @@ def write_parquet(
 
 
 def _schema(site: Site) -> str:
-    def block(head: str, column: Column) -> str:
+    def block(head: str, column: SiteColumn) -> str:
         if column.declared is not None:
             return column_text(head, replace(column.declared, column=column.name))
         low, high = column.bounds.low, column.bounds.high

@@ -33,7 +33,7 @@ from colonnade.party.sealed.policy import key_to_text
 from colonnade.simulate.federation import FEDERATION, HUB, Federation, only_mine
 from colonnade.simulate.processes import Places, Processes
 from colonnade.simulate.run import Show
-from colonnade.simulate.sites import Column, Site
+from colonnade.simulate.sites import Site, SiteColumn
 
 _PURPOSE = "a simulation"
 
@@ -136,7 +136,7 @@ def joined_total(
     return total
 
 
-def as_trained(feature: ModelFeature, column: Column) -> Int16Array:
+def as_trained(feature: ModelFeature, column: SiteColumn) -> Int16Array:
     """Return a column as ingest stores it and a job reads it, through the fine copy if need be."""
     values = np.where(np.isnan(column.values), feature.fill, column.values)
     if feature.bounds == column.bounds:
@@ -157,7 +157,7 @@ def _places(data: Path, n_rows: int) -> IntArray | None:
     return places
 
 
-def _in_order(column: Column, places: IntArray | None, n_rows: int) -> Column:
+def _in_order(column: SiteColumn, places: IntArray | None, n_rows: int) -> SiteColumn:
     if places is None:
         return replace(column, values=column.values[:n_rows])
     return replace(column, values=np.where(places < 0, np.nan, column.values[places]))

@@ -68,7 +68,7 @@ class AlignedFederation:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RunOutcome:
     """What a simulated job gave."""
 
     report: Mapping[str, Any]
@@ -251,7 +251,7 @@ def run_job(
     show: Show,
     clock: Clock,
     unfinished: Callable[[Mapping[str, Any]], object] | None = None,
-) -> Outcome:
+) -> RunOutcome:
     """Run a job with real processes until it ends; the processes end with it.
 
     Parameters
@@ -278,7 +278,7 @@ def run_job(
             processes.check()
             reason = "no answer" if view is None else f"{view.state}: {view.reason}"
             raise JobEnded(f"the simulated job did not finish ({reason})")
-    return Outcome(report, job, clock)
+    return RunOutcome(report, job, clock)
 
 
 def _buys_label(site: Site, loss: Loss) -> bool:

@@ -11,7 +11,7 @@ from colonnade.data.columns import Column as Declared
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class SiteColumn:
     """A column in its own unit, with the bounds that its owner declares.
 
     Parameters
@@ -30,15 +30,15 @@ class Column:
     texts: AnyArray | None = None
     declared: Declared | None = None
 
-    def encoded(self) -> "list[Column]":
+    def encoded(self) -> "list[SiteColumn]":
         """Return the columns of numbers that it becomes; NaN is missing."""
         if self.declared is None:
             return [self]
         spread = self.declared.encoding().spread(self.values)
         names = self.declared.encoding().names
-        return list(map(Column, names, self.declared.limits(), spread))
+        return list(map(SiteColumn, names, self.declared.limits(), spread))
 
-    def filled(self) -> "list[Column]":
+    def filled(self) -> "list[SiteColumn]":
         """Return these columns with the declared fills for missing values."""
         fills = (self.bounds.middle,) if self.declared is None else self.declared.fills()
         return [
@@ -56,7 +56,7 @@ class Column:
         """Whether its bounds are attained by declaration, so that none tighter are bought."""
         return self.declared is not None and self.declared.is_exact
 
-    def rows(self, chosen: AnyArray) -> "Column":
+    def rows(self, chosen: AnyArray) -> "SiteColumn":
         """Return the column of some of the rows."""
         texts = None if self.texts is None else self.texts[chosen]
         return replace(self, values=self.values[chosen], texts=texts)
@@ -67,11 +67,11 @@ class Site:
     """One organization's table."""
 
     party: str
-    features: Sequence[Column]
-    label: Column | None
+    features: Sequence[SiteColumn]
+    label: SiteColumn | None
     clients: IntArray | None = None  # whose each row is, if the table is divided among clients
 
-    def encoded(self) -> list[Column]:
+    def encoded(self) -> list[SiteColumn]:
         """Return the features as columns of numbers."""
         return [made for column in self.features for made in column.encoded()]
 

@@ -30,7 +30,7 @@ from colonnade.methods.admm.tasks import ClientTasks
 from colonnade.party.methods.admm import AdmmHost
 from colonnade.privacy.accounting import RHO_UNIT, epsilon_of, units_down
 from colonnade.privacy.simulation import SeededNoise, ZeroNoise
-from colonnade.server.methods.admm.rules import Duals
+from colonnade.server.methods.admm.rules import DualRule
 from colonnade.server.methods.admm.state import (
     AdmmState,
     decode_change,
@@ -305,7 +305,7 @@ def test_a_round_draws_others_for_those_missing_until_it_has_its_minimum() -> No
     done = coordinator.absorb(fourth, said_by(spec, rest[:1]))
     assert (done.round, done.drawing) == (2, 5)
     assert not done.answered.any()
-    assert np.array_equal(done.z, Duals(spec).consensus(done.total))
+    assert np.array_equal(done.z, DualRule(spec).consensus(done.total))
     assert done.z.any()
     # The same as if these four had been there at once.
     at_once = replace(spec, sampled=12)

@@ -23,7 +23,7 @@ from colonnade.server.engine.outbox import Send
 from colonnade.server.engine.progress import status_of
 from colonnade.server.engine.rounds import Run
 from colonnade.server.engine.status import job_status
-from colonnade.server.methods.admm.rules import Duals
+from colonnade.server.methods.admm.rules import DualRule
 from colonnade.server.methods.admm.state import AdmmState, encode_state
 from colonnade.server.store.base import State
 from colonnade.v1 import federation_pb2 as pb
@@ -386,7 +386,7 @@ def test_a_round_with_too_few_there_asks_until_it_has_its_minimum(desk: ClientDe
     assert desk.state(name) is State.FINISHED
     state = state_of(desk, name)
     assert state.taken.tolist() == [0, 1, 1, 1, 1, 1, 1]
-    rule = Duals(admm_job(TWO, minimum=5, rounds=1).method.spec)  # type: ignore[attr-defined]
+    rule = DualRule(admm_job(TWO, minimum=5, rounds=1).method.spec)  # type: ignore[attr-defined]
     assert np.array_equal(
         state.z, rule.consensus(np.asarray(state.u).sum(axis=0))
     )  # all moved the model

@@ -37,7 +37,7 @@ from colonnade.methods.problem import Loss
 from colonnade.party.config import load_config
 from colonnade.party.data.binding import claim, rows_of
 from colonnade.party.data.bounding.bounds import buy_bounds
-from colonnade.party.data.clients import CLIENTS_NAME, Clients, read_clients
+from colonnade.party.data.clients import CLIENTS_NAME, TableClients, read_clients
 from colonnade.party.data.columns import version_of
 from colonnade.party.data.dataset import open_dataset
 from colonnade.party.data.ingest import ingest
@@ -361,7 +361,7 @@ def test_rows_are_brought_together_by_client(tmp_path: Path) -> None:
     table = Table.open(tmp_path / "data" / COARSE_NAME)
     clients = read_clients(tmp_path / "data", table.header)
     assert clients is not None
-    assert clients == Clients.of(("a", "b"), (2, 2))
+    assert clients == TableClients.of(("a", "b"), (2, 2))
     assert np.argsort(np.argsort(table.columns[0])).tolist() == [1, 3, 0, 2]  # 2, 4, 1, 3
 
 
@@ -603,9 +603,9 @@ def test_an_operator_submits_a_job_over_the_clients_that_are_attached(
 
 def test_the_benchmark_measures_real_processes(tmp_path: Path) -> None:
     from colonnade.bench.admm.figures import write_figures
-    from colonnade.bench.admm.scale import Scale, measure
+    from colonnade.bench.admm.scale import ClientsScale, measure
 
-    small = Scale(
+    small = ClientsScale(
         clients=60,
         sampled=40,
         features=5,

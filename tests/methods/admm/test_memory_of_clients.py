@@ -10,7 +10,7 @@ from colonnade.core.fixedpoint import GRID
 from colonnade.methods.admm import prox
 from colonnade.methods.admm.prox import Client, KeptProblems, factorise
 from colonnade.methods.admm.spec import AdmmSpec
-from colonnade.party.data.clients import Clients
+from colonnade.party.data.clients import TableClients
 from colonnade.privacy.accounting import units_down
 from colonnade.server.methods.admm.duals import SparseDuals
 from colonnade.server.methods.admm.state import decode_state, encode_state, start_state
@@ -138,7 +138,7 @@ def test_a_state_that_an_earlier_version_wrote_is_read() -> None:
 
 
 def test_where_a_clients_rows_are() -> None:
-    rows = Clients.of(("a", "b", "c"), (2, 1, 3)).rows()
+    rows = TableClients.of(("a", "b", "c"), (2, 1, 3)).rows()
     assert [*rows] == [slice(0, 2), slice(2, 3), slice(3, 6)]
     assert rows[1:] == [slice(2, 3), slice(3, 6)]
     with pytest.raises(IndexError):

@@ -17,7 +17,7 @@ from colonnade.methods.alignment.spec import NO_ROW, Extension, Mode
 from colonnade.party.methods.alignment.lists import Earlier
 from colonnade.party.methods.alignment.state import state_to_bytes
 from colonnade.server.methods.alignment_state import changes, header_to_bytes
-from colonnade.simulate.inprocess.alignment import AlignmentRun, Member
+from colonnade.simulate.inprocess.alignment import AlignmentMember, AlignmentRun
 from colonnade.v1 import alignment_pb2 as pb
 
 TWO = [range(40), range(25, 90)]
@@ -193,7 +193,7 @@ def test_a_party_with_other_ids_does_not_go_on() -> None:
     run = prepared(people)
     while run.state.round < FIRST_WAVE:
         run.step()
-    people["p0"] = Member(people["p0"].signer, [*people["p0"].ids[:-1], b"somebody else"])
+    people["p0"] = AlignmentMember(people["p0"].signer, [*people["p0"].ids[:-1], b"somebody else"])
     run.members = people
     run.restart_party("p0")
     with pytest.raises(DatasetChanged):
@@ -209,9 +209,13 @@ def test_lists_that_may_not_be_brought_are_refused_before_anything_is_drawn() ->
         (ids(range(1000)), UnusableIds),
     ):
         with pytest.raises(kind):
-            AlignmentRun(spec, people | {"p0": Member(signer("p0"), bad)}, noise, shake("x"))
+            AlignmentRun(
+                spec, people | {"p0": AlignmentMember(signer("p0"), bad)}, noise, shake("x")
+            )
     with pytest.raises(PolicyRefused):
-        AlignmentRun(spec, people | {"p0": Member(signer("p1"), ids([1]))}, noise, shake("x"))
+        AlignmentRun(
+            spec, people | {"p0": AlignmentMember(signer("p1"), ids([1]))}, noise, shake("x")
+        )
 
 
 def extended(
@@ -226,7 +230,7 @@ def extended(
         old = run.rows(name)
         rows = np.array([old.get(id_, NO_ROW) for id_ in ids(each)], np.uint32)
         earlier: Earlier = run.parties[name].earlier(run.states[name], rows)
-        people[name] = Member(member.signer, ids(each), earlier)
+        people[name] = AlignmentMember(member.signer, ids(each), earlier)
     extension = Extension(run_name(run.spec), run.state.kept, runs=runs)
     return prepared(
         people, seed=f"extension {runs}", mode=run.spec.mode, extends=extension, **hooks

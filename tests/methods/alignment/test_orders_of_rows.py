@@ -21,7 +21,7 @@ from colonnade.methods.alignment.job_spec import AlignmentJobSpec
 from colonnade.methods.alignment.normalise import IdColumn
 from colonnade.methods.alignment.spec import NO_ROW
 from colonnade.methods.groups import moved_columns
-from colonnade.party.alignment.store import AlignmentFolder, Outcome, read_outcome
+from colonnade.party.alignment.store import AlignmentFolder, EndedAlignment, read_outcome
 from colonnade.party.data.columns import columns_for
 from colonnade.party.data.ingest import IngestSummary, ingest
 from colonnade.party.data.reading.sources import FileSource
@@ -50,7 +50,7 @@ def source(tmp_path: Path) -> Path:
     return path
 
 
-def outcome_of(tmp_path: Path, rows: dict[str, int], kept: int) -> Outcome:
+def outcome_of(tmp_path: Path, rows: dict[str, int], kept: int) -> EndedAlignment:
     """Return what an alignment left at a party."""
     sides = homes(tmp_path / "homes", people_of(("hospital", "laboratory")))
     job = alignment_job(sides)
@@ -59,7 +59,7 @@ def outcome_of(tmp_path: Path, rows: dict[str, int], kept: int) -> Outcome:
     ids = tuple(spec.ids.encode([person]) or b"" for person in rows)
     numbers = np.array(list(rows.values()), "<u4").tobytes()
     state = PartyState(run_name(spec), None, b"", n_rows=kept + 2, kept=kept, rows=numbers)
-    return Outcome(spec, state, ids, ("person",))
+    return EndedAlignment(spec, state, ids, ("person",))
 
 
 def ingested(source: Path, out: Path, **order: object) -> tuple[Table, IngestSummary]:

@@ -21,7 +21,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from colonnade.bench.admm.utility import FULL, QUICK, Case, Effort, bench_of, cases, planned_spec
+from colonnade.bench.admm.utility import (
+    FULL,
+    QUICK,
+    AdmmEffort,
+    ClientsCase,
+    bench_of,
+    cases,
+    planned_spec,
+)
 from colonnade.bench.scratch import say
 from colonnade.core.arrays import FloatArray
 from colonnade.methods.admm.prox import factorise
@@ -48,7 +56,7 @@ def admm_rows(quick: bool, folder: Path | None) -> list[dict[str, object]]:
     return rows
 
 
-def _medians(case: Case, epsilon: float, effort: Effort) -> dict[str, object]:
+def _medians(case: ClientsCase, epsilon: float, effort: AdmmEffort) -> dict[str, object]:
     bench = bench_of(case, epsilon)
     score = functools.partial(bench.mean_score, "federated_sgd")
     rate = max(effort.sgd, key=score)

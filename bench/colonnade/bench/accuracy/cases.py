@@ -17,7 +17,7 @@ from colonnade.bench.vertical.methods import SHAPES, Raw, made_table, on_grid, p
 from colonnade.bench.vertical.tables import FRESH, TABLES
 from colonnade.core.fixedpoint import GRID
 from colonnade.methods.problem import Loss
-from colonnade.simulate.inprocess.vertical import Data, Model, auc, r2
+from colonnade.simulate.inprocess.vertical import Data, ScaledModel, auc, r2
 
 CHOSEN_ON = ("equicorrelated", "factors", "ar", "california", "credit_default", "adult")
 ROWS, SCORED = 100_000, 20_000
@@ -25,7 +25,7 @@ _HELD_OUT = 0.2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Divided:
+class DividedTable:
     """A table in its own units: rows to fit, and rows that nothing is fitted to."""
 
     fitted: Raw
@@ -43,7 +43,7 @@ class Case:
 
     name: str
     loss: Loss
-    divided: Callable[[int], Divided]
+    divided: Callable[[int], DividedTable]
 
     @property
     def metric(self) -> str:
@@ -55,7 +55,7 @@ class Case:
         """Whether no rule was chosen on this table."""
         return not self.name.startswith(CHOSEN_ON)
 
-    def score(self, data: Data, model: Model) -> float:
+    def score(self, data: Data, model: ScaledModel) -> float:
         """Return R2, or the area under the ROC curve of classes."""
         label, found = data.label / GRID, model.predict(data)
         return auc(label, found) if self.loss is Loss.LOGISTIC else r2(label, found)
@@ -75,12 +75,12 @@ def cases(quick: bool, folder: Path | None) -> Iterator[Case]:
             yield Case(name, table.loss, functools.partial(_read, folder, name))
 
 
-def _made(shape: str, features: int, seed: int) -> Divided:
+def _made(shape: str, features: int, seed: int) -> DividedTable:
     whole = made_table(shape, features, seed, rows=ROWS + SCORED)
     return _divide(whole, np.arange(ROWS + SCORED) >= ROWS)
 
 
-def _read(folder: Path, name: str, seed: int) -> Divided:
+def _read(folder: Path, name: str, seed: int) -> DividedTable:
     whole = public_table(folder, name)
     draw = np.random.default_rng(seed).permutation(whole.label.size)
     held_out = np.zeros(whole.label.size, bool)
@@ -88,5 +88,5 @@ def _read(folder: Path, name: str, seed: int) -> Divided:
     return _divide(whole, held_out)
 
 
-def _divide(whole: Raw, held_out: NDArray[np.bool_]) -> Divided:
-    return Divided(whole.part(~held_out), whole.part(held_out))
+def _divide(whole: Raw, held_out: NDArray[np.bool_]) -> DividedTable:
+    return DividedTable(whole.part(~held_out), whole.part(held_out))

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from colonnade.bench.accuracy.cases import Case, Divided, cases
+from colonnade.bench.accuracy.cases import Case, DividedTable, cases
 from colonnade.bench.scratch import say
 from colonnade.bench.vertical.methods import problem_of
 from colonnade.core.arrays import FloatArray
@@ -34,7 +34,7 @@ from colonnade.simulate.evaluation.references import (
     nonprivate,
 )
 from colonnade.simulate.inprocess import moments
-from colonnade.simulate.inprocess.vertical import Data, Model
+from colonnade.simulate.inprocess.vertical import Data, ScaledModel
 from colonnade.solvers.designs.dense import DenseDesign
 from colonnade.solvers.fit import Objective, Table, fit_table, resolve_fit
 from colonnade.solvers.registry import default_solver
@@ -76,7 +76,7 @@ def _median(values: list[float]) -> float | None:
 
 
 def _scores(
-    case: Case, divided: Divided, epsilons: tuple[float, ...], seed: int
+    case: Case, divided: DividedTable, epsilons: tuple[float, ...], seed: int
 ) -> Iterator[tuple[float, str, float]]:
     data, scored = divided.declared()
     loss = case.loss
@@ -98,7 +98,7 @@ def _scores(
         yield epsilon, LIMIT, case.score(scored, limit)
 
 
-def fitted(data: Data, loss: Loss, epsilon: float, seed: int) -> Model:
+def fitted(data: Data, loss: Loss, epsilon: float, seed: int) -> ScaledModel:
     """Run what `colonnade fit` runs by default, with seeded noise."""
     classes = loss is Loss.LOGISTIC
     n_features, n_rows = data.columns.shape
@@ -117,12 +117,12 @@ def fitted(data: Data, loss: Loss, epsilon: float, seed: int) -> Model:
     )
     found = fit_table(table, resolved, seed=seed)
     cuts = np.cumsum([len(split) for split in data.splits])[:-1]
-    return Model(np.split(found.coef_scaled, cuts), found.intercept_scaled)
+    return ScaledModel(np.split(found.coef_scaled, cuts), found.intercept_scaled)
 
 
 def _moments(
     case: Case, data: Data, units: int, owner: str | None, seed: int, *, limit: bool = False
-) -> Model:
+) -> ScaledModel:
     """Run a moments job under the declared bounds: its own means and deviations do for others.
 
     With ``limit`` as if what a party knows by itself cost nothing (see the module).
@@ -130,7 +130,7 @@ def _moments(
     try:
         spec = recommend(problem_of(data, units, case.loss, owner)).spec
     except ValueError:
-        return Model([np.zeros(len(split)) for split in data.splits], 0.0)
+        return ScaledModel([np.zeros(len(split)) for split in data.splits], 0.0)
     if limit:
         spec = _only_between(spec, units)
     return moments.fit(data, spec, SeededNoise(seed), job=f"accuracy {seed}")

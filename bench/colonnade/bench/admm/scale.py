@@ -29,7 +29,7 @@ _HOST, _HUB = "host-1", "coordinator"
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class ClientsScale:
     """How large."""
 
     clients: int = 10_000
@@ -41,11 +41,11 @@ class Scale:
     growth_rounds: int = 12
 
 
-FULL = Scale()
-QUICK = Scale(rows_per_client=5, rounds=6, growth=(250, 1000), growth_rounds=4)
+FULL = ClientsScale()
+QUICK = ClientsScale(rows_per_client=5, rounds=6, growth=(250, 1000), growth_rounds=4)
 
 
-def spec_of(scale: Scale, *, sampled: int, rounds: int) -> AdmmSpec:
+def spec_of(scale: ClientsScale, *, sampled: int, rounds: int) -> AdmmSpec:
     """Return the job that is timed."""
     return AdmmSpec(
         n_clients=scale.clients,
@@ -70,10 +70,10 @@ class Timed:
 
 
 @dataclass(slots=True)
-class Field:
+class ClientsHost:
     """A running federation of one host."""
 
-    scale: Scale
+    scale: ClientsScale
     processes: Processes
     client: Client
     offers: list[PartyOffer]
@@ -119,7 +119,7 @@ class Field:
 
 
 @contextmanager
-def field_of(folder: Path, scale: Scale) -> Iterator[Field]:
+def field_of(folder: Path, scale: ClientsScale) -> Iterator[ClientsHost]:
     """Found a federation of one host and run it."""
     say(f"{scale.clients} clients with {scale.rows_per_client} rows each")
     dealt = people(Population(scale.clients, scale.rows_per_client, scale.features))
@@ -129,10 +129,10 @@ def field_of(folder: Path, scale: Scale) -> Iterator[Field]:
     logs = folder / "logs"
     with Processes(federation, logs) as processes, processes.client() as client:
         offers = processes.wait_for_parties(client)
-        yield Field(scale, processes, client, offers, dealt)
+        yield ClientsHost(scale, processes, client, offers, dealt)
 
 
-def measure(folder: Path, scale: Scale) -> dict[str, Any]:
+def measure(folder: Path, scale: ClientsScale) -> dict[str, Any]:
     """Return throughput against the loop, the large job's figures, and growth."""
     with field_of(folder, scale) as field:
         say(f"{scale.sampled} of {scale.clients} clients, {scale.rounds} rounds")

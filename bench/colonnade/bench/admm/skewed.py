@@ -6,7 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from colonnade.bench.admm.utility import FULL, QUICK, Case, Effort, bench_of, cases, planned_spec
+from colonnade.bench.admm.utility import (
+    FULL,
+    QUICK,
+    AdmmEffort,
+    ClientsCase,
+    bench_of,
+    cases,
+    planned_spec,
+)
 from colonnade.bench.scratch import say
 from colonnade.methods.admm.prox import factorise
 from colonnade.methods.problem import Loss
@@ -30,7 +38,7 @@ def skewed_rows(quick: bool, folder: Path | None) -> list[dict[str, Any]]:
     return rows
 
 
-def _medians(case: Case, epsilon: float, effort: Effort) -> dict[str, float]:
+def _medians(case: ClientsCase, epsilon: float, effort: AdmmEffort) -> dict[str, float]:
     bench, seeds = bench_of(case, epsilon), range(FIRST_SEED, FIRST_SEED + effort.seeds)
     rate = max(effort.sgd, key=functools.partial(bench.mean_score, "federated_sgd"))
     coefs = {"federated_sgd": [bench.coef("federated_sgd", rate, seed) for seed in seeds]}

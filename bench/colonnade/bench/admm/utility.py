@@ -43,7 +43,7 @@ Settings = Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
+class AdmmEffort:
     """How much is tried."""
 
     clients: int
@@ -60,7 +60,7 @@ def _grid(**values: tuple[float, ...]) -> tuple[Settings, ...]:
     )
 
 
-FULL = Effort(
+FULL = AdmmEffort(
     clients=500,
     epsilons=(2.0, 8.0, 32.0),
     seeds=9,
@@ -68,7 +68,7 @@ FULL = Effort(
     admm=_grid(gamma=(1.0, 3.0, 10.0, 30.0), lipschitz=(0.1,), dual_weight=(0.0, 1.0)),
     sgd=_grid(rate=(0.3, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0), lipschitz=(0.1,)),
 )
-QUICK = Effort(
+QUICK = AdmmEffort(
     clients=120,
     epsilons=(8.0,),
     seeds=2,
@@ -79,7 +79,7 @@ QUICK = Effort(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Case:
+class ClientsCase:
     """Clients to learn from, and rows to judge by that no client has."""
 
     name: str
@@ -88,7 +88,7 @@ class Case:
     loss: Loss
 
 
-def cases(effort: Effort, folder: Path | None, *, skewed: bool = False) -> list[Case]:
+def cases(effort: AdmmEffort, folder: Path | None, *, skewed: bool = False) -> list[ClientsCase]:
     """Return the made-up cases and the public tables at hand; ``skewed`` sorts clients by label."""
     case = functools.partial(_case, clients=effort.clients, skewed=skewed)
     found = [
@@ -103,27 +103,27 @@ def cases(effort: Effort, folder: Path | None, *, skewed: bool = False) -> list[
     ]
 
 
-def _synthetic(effort: Effort, loss: Loss) -> Data:
+def _synthetic(effort: AdmmEffort, loss: Loss) -> Data:
     rows = 60 * effort.clients
     return make(
         rows, [10], informative=5, noise=0.5, seed=11, loss=loss, structure="independent"
     ).data()
 
 
-def _case(name: str, data: Data, loss: Loss, *, clients: int, skewed: bool) -> Case:
+def _case(name: str, data: Data, loss: Loss, *, clients: int, skewed: bool) -> ClientsCase:
     order = np.random.default_rng(5).permutation(data.label.size)
     learn, judge = np.split(order, [int(0.8 * order.size)])
     rows = data.columns[:, learn], data.label[learn]
     parts = partition(*rows, clients, seed=5, skewed=skewed)
     held = Client(np.ascontiguousarray(data.columns[:, judge]), data.label[judge])
-    return Case(name, parts, held, loss)
+    return ClientsCase(name, parts, held, loss)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bench:
     """One case at one epsilon."""
 
-    case: Case
+    case: ClientsCase
     spec: AdmmSpec  # of what is tuned
     problems: Problems
     planned: AdmmSpec
@@ -161,7 +161,7 @@ class Bench:
         }
 
 
-def utility(effort: Effort, folder: Path | None) -> list[dict[str, Any]]:
+def utility(effort: AdmmEffort, folder: Path | None) -> list[dict[str, Any]]:
     """Return a row for each case and epsilon: gap of the objective and score on held-out rows."""
     rows = []
     for case in cases(effort, folder):
@@ -171,7 +171,7 @@ def utility(effort: Effort, folder: Path | None) -> list[dict[str, Any]]:
     return rows
 
 
-def _row(case: Case, epsilon: float, effort: Effort) -> dict[str, Any]:
+def _row(case: ClientsCase, epsilon: float, effort: AdmmEffort) -> dict[str, Any]:
     bench = bench_of(case, epsilon)
     best = optimum(bench.pool)
     least = bench.pool.objective(best)
@@ -193,7 +193,7 @@ def _row(case: Case, epsilon: float, effort: Effort) -> dict[str, Any]:
     return row
 
 
-def bench_of(case: Case, epsilon: float) -> Bench:
+def bench_of(case: ClientsCase, epsilon: float) -> Bench:
     """Return a case at one epsilon: what tuned methods run with, and the planned job."""
     clients = len(case.clients)
     sampled = clients // PART
@@ -218,7 +218,7 @@ def bench_of(case: Case, epsilon: float) -> Bench:
 
 
 def planned_spec(
-    case: Case,
+    case: ClientsCase,
     epsilon: float,
     *,
     aggregate: str = "none",

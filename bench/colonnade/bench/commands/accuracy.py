@@ -6,7 +6,7 @@ from typing import Any
 
 from colonnade.bench.accuracy.admm import admm_rows
 from colonnade.bench.accuracy.references import reference_rows
-from colonnade.bench.parts import Measure, Setting, run_parts, table, write_numbers
+from colonnade.bench.parts import BenchSetting, Measure, run_parts, table, write_numbers
 from colonnade.bench.scratch import add_bench_options
 from colonnade.bench.solvers.cases import PASSES, SPARSE, case_names
 from colonnade.bench.solvers.table2 import table2
@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
     return run_parts(arguments, _MEASURES, dict.fromkeys(_MEASURES, table()), write)
 
 
-def _paper(given: Setting) -> list[dict[str, Any]]:
+def _paper(given: BenchSetting) -> list[dict[str, Any]]:
     """Return rows of Table 2 of Mangold et al. (2022)."""
     names = tuple(name for name in case_names() if name == SPARSE or given.tables is not None)
     if given.quick:

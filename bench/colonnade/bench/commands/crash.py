@@ -3,7 +3,7 @@
 import argparse
 import json
 
-from colonnade.bench.crash.run import Campaign, run_crash
+from colonnade.bench.crash.run import CrashCampaign, run_crash
 from colonnade.bench.progress import keeping_figures, told
 from colonnade.bench.scratch import add_folder_option, memory_folder, scratch
 from colonnade.core.errors import EXIT_CHECK_FAILED, BadInput
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
         given, (count, _) = getattr(arguments, name), _FAULTS[name]
         return int(given if given is not None else count // 4 if arguments.quick else count)
 
-    campaign = Campaign(
+    campaign = CrashCampaign(
         kills=asked("kills"),
         images=asked("images"),
         corruptions=asked("corruptions"),

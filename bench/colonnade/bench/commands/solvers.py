@@ -4,7 +4,7 @@ import argparse
 import functools
 from typing import Any
 
-from colonnade.bench.parts import Measure, Setting, Text, run_parts, table
+from colonnade.bench.parts import BenchSetting, Measure, Text, run_parts, table
 from colonnade.bench.scratch import add_bench_options
 from colonnade.bench.solvers import table2
 from colonnade.bench.solvers.cases import PASSES, case_names
@@ -70,7 +70,7 @@ def _measures(*, again: bool) -> dict[str, Measure]:
     }
 
 
-def _table2(given: Setting, *, again: bool) -> list[dict[str, Any]]:
+def _table2(given: BenchSetting, *, again: bool) -> list[dict[str, Any]]:
     quick = given.quick
     return table2.table2(
         given.tables,
@@ -82,13 +82,13 @@ def _table2(given: Setting, *, again: bool) -> list[dict[str, Any]]:
     )
 
 
-def _dpscd(given: Setting) -> dict[str, Any]:
+def _dpscd(given: BenchSetting) -> dict[str, Any]:
     from colonnade.bench.solvers.dpscd import dpscd_rows  # noqa: PLC0415 (dp-accounting)
 
     return {"dpscd": dpscd_rows(given.tables, **_effort(given))}
 
 
-def _effort(given: Setting) -> dict[str, Any]:
+def _effort(given: BenchSetting) -> dict[str, Any]:
     return (
         {"names": ("phishing",), "epsilons": (1.0,), "seeds": 1} if given.quick else {"seeds": 10}
     )

@@ -5,7 +5,7 @@ import functools
 from dataclasses import asdict
 from typing import Any
 
-from colonnade.bench.parts import Measure, Setting, Text, run_parts, table, write_numbers
+from colonnade.bench.parts import BenchSetting, Measure, Text, run_parts, table, write_numbers
 from colonnade.bench.scratch import add_bench_options, say
 from colonnade.bench.tables import overlap
 from colonnade.bench.tables.align import measure_alignment
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     return run_parts(arguments, _MEASURES, _TEXTS, write)
 
 
-def _align(given: Setting) -> dict[str, Any]:
+def _align(given: BenchSetting) -> dict[str, Any]:
     say("align")
     sizes = [(2, 5_000), (3, 5_000)] if given.quick else [(2, 50_000), (3, 50_000), (8, 5_000)]
     found = [measure_alignment(*size) for size in sizes]
@@ -58,7 +58,7 @@ def _align(given: Setting) -> dict[str, Any]:
     return {"align": rows, "ids_per_s_vs_x25519_floor": ratio}
 
 
-def _categories(given: Setting) -> dict[str, Any]:
+def _categories(given: BenchSetting) -> dict[str, Any]:
     if given.tables is None:
         return {"categories": []}
     say("categories")

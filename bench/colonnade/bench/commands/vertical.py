@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from colonnade.bench.parts import Measure, Setting, Text, run_parts, table
+from colonnade.bench.parts import BenchSetting, Measure, Text, run_parts, table
 from colonnade.bench.scratch import add_bench_options, say
 from colonnade.bench.vertical.coverage import coverage
 from colonnade.bench.vertical.figures import write_figures
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     return run_parts(arguments, _MEASURES, _TEXTS, write_figures)
 
 
-def _memory(given: Setting) -> dict[str, Any]:
+def _memory(given: BenchSetting) -> dict[str, Any]:
     memory = party_memory(given.folder, 50_000 if given.quick else 1_000_000, 100)
     return {"memory_mb": memory["memory_mb"], "memory": memory}
 

@@ -20,8 +20,8 @@ from colonnade.bench.crash.party import (
     FAILED,
     FIRED,
     At,
+    ChildPlan,
     Frame,
-    Plan,
     die,
     fresh_ledger,
 )
@@ -75,7 +75,7 @@ def run_operation_faults(
             files = fresh_ledger(folder / "ledger")
             observer.new_ledger()
             fault = Fault(number, kinds, act)
-            plan = Plan(
+            plan = ChildPlan(
                 range(_ROUNDS),
                 open_storage=fault.open_storage,
                 on_fault=fault.report_by,
@@ -222,7 +222,7 @@ def _traced(
 ) -> tuple[list[Frame], bool]:
     """Run a party with strace attached before it touches the ledger."""
     hold, release = os.pipe()
-    pid, wire = start_party(files, Plan(range(_ROUNDS)), hold=hold)
+    pid, wire = start_party(files, ChildPlan(range(_ROUNDS)), hold=hold)
     os.close(hold)
     command = ["strace", "-q", "-y", "-f", f"--trace={calls}", option, "-o", log, "-p", str(pid)]
     tracer = subprocess.Popen(command, stderr=subprocess.DEVNULL)

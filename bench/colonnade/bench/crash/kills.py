@@ -18,8 +18,8 @@ from colonnade.bench.crash.party import (
     OPENED,
     STEPS,
     Answer,
+    ChildPlan,
     Frame,
-    Plan,
     answer,
     fresh_ledger,
 )
@@ -82,7 +82,7 @@ class Observer:
 
     def finish(self, files: LedgerFiles, rounds: int) -> None:
         """Have a party answer every round once more, one by one."""
-        frames, _ = run_party(files, Plan(range(rounds)))
+        frames, _ = run_party(files, ChildPlan(range(rounds)))
         self.watch(frames)
         self.inspect(files)
         self.count_stranded(frames, rounds)
@@ -103,7 +103,9 @@ class _Series:
     files: LedgerFiles
     next_round: int = 0
 
-    def plan(self, steps: Sequence[object], choose: np.random.Generator, together: int) -> Plan:
+    def plan(
+        self, steps: Sequence[object], choose: np.random.Generator, together: int
+    ) -> ChildPlan:
         """Choose what comes next: a ledger that is full is asked for everything once more."""
         if self.next_round >= _ROUNDS:
             return self.last()
@@ -113,13 +115,13 @@ class _Series:
         times = int(choose.integers(1, 4))
         mutate = first if first < self.next_round and choose.integers(4) == 0 else None
         rounds = range(first, _ROUNDS)
-        return Plan(rounds, self.how, (times, step), mutate, together=together)
+        return ChildPlan(rounds, self.how, (times, step), mutate, together=together)
 
-    def last(self) -> Plan:
+    def last(self) -> ChildPlan:
         """Ask for every round, one by one: what was paid for must come back as it was."""
-        return Plan(range(_ROUNDS), self.how)
+        return ChildPlan(range(_ROUNDS), self.how)
 
-    def take(self, plan: Plan, frames: list[Frame], *, killed: bool) -> None:
+    def take(self, plan: ChildPlan, frames: list[Frame], *, killed: bool) -> None:
         """Look at what was sent and what is on the disk; after a last plan make a new ledger."""
         self.observer.watch(frames)
         self.observer.inspect(self.files)
@@ -174,7 +176,7 @@ def run_kills(
     return total, hits
 
 
-def _run(series: Sequence[_Series], plans: Sequence[Plan]) -> list[bool]:
+def _run(series: Sequence[_Series], plans: Sequence[ChildPlan]) -> list[bool]:
     """Run the plans in one process and look at what came of them; return which were killed."""
     ended = run_parties([(each.files, plan) for each, plan in zip(series, plans, strict=True)])
     for each, plan, (frames, killed) in zip(series, plans, ended, strict=True):

@@ -113,7 +113,7 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ChildPlan:
     """What a child does and where it dies."""
 
     rounds: Sequence[int]
@@ -138,7 +138,7 @@ def die(_: object = None) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def serve(files: LedgerFiles, plan: Plan, wire: int, end: Callable[[], None]) -> int:
+def serve(files: LedgerFiles, plan: ChildPlan, wire: int, end: Callable[[], None]) -> int:
     """Answer what the plan says; `end` is where it dies."""
     left = plan.die_at[0] if plan.die_at else -1
 
@@ -190,7 +190,7 @@ def serve(files: LedgerFiles, plan: Plan, wire: int, end: Callable[[], None]) ->
     return status
 
 
-def _mutate(ledger: Ledger, plan: Plan, tell: Callable[[bytes, int, bytes], None]) -> None:
+def _mutate(ledger: Ledger, plan: ChildPlan, tell: Callable[[bytes, int, bytes], None]) -> None:
     round_ = plan.mutate or 0
     try:
         plan.answer(ledger, key_of(round_), b"another request", lambda _: None, lambda _: None)

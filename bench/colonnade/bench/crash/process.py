@@ -14,11 +14,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
-from colonnade.bench.crash.party import ENDED, FRAME, Frame, Plan, die, serve
+from colonnade.bench.crash.party import ENDED, FRAME, ChildPlan, Frame, die, serve
 from colonnade.ledger.storage.files import LedgerFiles
 
 
-def run_party(files: LedgerFiles, plan: Plan) -> tuple[list[Frame], int]:
+def run_party(files: LedgerFiles, plan: ChildPlan) -> tuple[list[Frame], int]:
     """Fork a party, read its wire until it ends, and return the frames and its wait status."""
     pid, wire = start_party(files, plan)
     frames = list(read_frames(wire))
@@ -26,7 +26,7 @@ def run_party(files: LedgerFiles, plan: Plan) -> tuple[list[Frame], int]:
     return frames, status
 
 
-def run_parties(parties: Sequence[tuple[LedgerFiles, Plan]]) -> list[tuple[list[Frame], bool]]:
+def run_parties(parties: Sequence[tuple[LedgerFiles, ChildPlan]]) -> list[tuple[list[Frame], bool]]:
     """Fork one process that is all these parties; return their frames and which were killed."""
     pipes = [os.pipe() for _ in parties]
     pid = os.fork()
@@ -46,7 +46,7 @@ def run_parties(parties: Sequence[tuple[LedgerFiles, Plan]]) -> list[tuple[list[
     return [(each, killed and all(frame.what != ENDED for frame in each)) for each in seen]
 
 
-def _serve_all(parties: Sequence[tuple[LedgerFiles, Plan]], wires: Sequence[int]) -> None:
+def _serve_all(parties: Sequence[tuple[LedgerFiles, ChildPlan]], wires: Sequence[int]) -> None:
     """Serve one party where the one before it stands and is to die; after the last, die."""
     _heed_signals()
     sys.setrecursionlimit(len(parties) * sys.getrecursionlimit())
@@ -70,7 +70,7 @@ def _heed_signals() -> None:
         signal.signal(number, signal.SIG_DFL)  # what ends the harness ends its child
 
 
-def start_party(files: LedgerFiles, plan: Plan, *, hold: int | None = None) -> tuple[int, int]:
+def start_party(files: LedgerFiles, plan: ChildPlan, *, hold: int | None = None) -> tuple[int, int]:
     """Fork a party and return its process id and the reading end of its wire.
 
     With ``hold`` it waits for a byte on that descriptor before it touches the ledger.

@@ -36,7 +36,7 @@ _AT_ONCE, _SEALED_AT_ONCE = 2000, 500  # faults between two sums: seconds of wor
 
 
 @dataclass
-class Campaign:
+class CrashCampaign:
     """What is asked for, and the figures of what is done of it."""
 
     kills: int
@@ -78,7 +78,7 @@ class Campaign:
             steps[step] = steps.get(step, 0) + hits
 
 
-def run_crash(folder: Path, campaign: Campaign, progress: Progress) -> None:
+def run_crash(folder: Path, campaign: CrashCampaign, progress: Progress) -> None:
     """Run everything, adding to the campaign's figures.
 
     Kills, power cuts and corruptions are divided among processes, each with a ledger of its own.

@@ -29,7 +29,7 @@ from colonnade.party.sealed.policy import SealedGrant
 from colonnade.pki.identity import COORDINATOR, Identity
 from colonnade.privacy.accounting import MAX_UNITS
 from colonnade.simulate.federation import FEDERATION, HUB, write_source
-from colonnade.simulate.sites import Column, Site
+from colonnade.simulate.sites import Site, SiteColumn
 from colonnade.v1 import jobs_pb2
 
 NAMES = ("hospital", "laboratory", "insurer")
@@ -152,8 +152,8 @@ def _sites(*, clients: bool) -> list[Site]:
     return [
         Site(
             name,
-            [Column(f"x{i}", _BOUNDS, column) for i, column in enumerate(values[place])],
-            Column("y", LABEL, label),
+            [SiteColumn(f"x{i}", _BOUNDS, column) for i, column in enumerate(values[place])],
+            SiteColumn("y", LABEL, label),
             whose,
         )
         for place, name in enumerate(NAMES)

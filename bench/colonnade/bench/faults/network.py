@@ -34,7 +34,7 @@ class Weather:
 FAIR = Weather()
 
 
-class Site(Protocol):
+class HubSite(Protocol):
     """Where the coordinator is reached, while it runs."""
 
     servicer: FederationServicer | None
@@ -77,13 +77,13 @@ class Stub:
     def __init__(
         self,
         network: Network,
-        site: Site,
+        site: HubSite,
         identity: Identity,
         tap: Tap,
     ) -> None:
         self._network, self._site, self._identity = network, site, identity
         self._tap = tap
-        self.links: list[Link] = []
+        self.links: list[FaultyLink] = []
 
     async def enrol(self, request: pb.EnrolRequest) -> pb.EnrolResponse:
         """Enrol, unless a message or the coordinator is lost."""
@@ -107,19 +107,19 @@ class Stub:
         if self._network.loses():
             raise Unreachable("the connection broke")
 
-    async def attach(self) -> "Link":
+    async def attach(self) -> "FaultyLink":
         """Open a stream."""
-        self.links = [Link(self._network, self._site, self._identity, self._tap)]
+        self.links = [FaultyLink(self._network, self._site, self._identity, self._tap)]
         return self.links[0]
 
 
-class Link:
+class FaultyLink:
     """One stream; to the party it is the call."""
 
     def __init__(
         self,
         network: Network,
-        site: Site,
+        site: HubSite,
         identity: Identity,
         tap: Tap,
     ) -> None:

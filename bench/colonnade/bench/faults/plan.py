@@ -22,7 +22,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SimulationPlan:
     """One simulation.
 
     Parameters
@@ -76,7 +76,7 @@ class Plan:
         """Whether a job may end without a model, or go on without some clients, by design."""
         return self.short or not self.ordered or not self.affordable
 
-    def alone(self, job: Job) -> "Plan":
+    def alone(self, job: Job) -> "SimulationPlan":
         """Return a plan of one of the jobs without faults."""
         calm = replace(self, dies=0.0, hub_dies=0.0, trouble_s=0.0, horizon_s=0.0, weather=FAIR)
         cap = 2 * price(job) if self.start is None else self.cap
@@ -90,7 +90,7 @@ def plan_of(
     method: str | None = None,
     small: bool = False,
     start_of: Callable[[str, tuple[str, ...]], Start],
-) -> Plan:
+) -> SimulationPlan:
     """Draw a plan; a ``small`` one has two parties, one job, and little time for faults."""
     chance = Chance(seed, 0)
     method = method or METHODS[seed % len(METHODS)]
@@ -106,7 +106,7 @@ def plan_of(
         asks.append(Ask(job, chance.between(0.0, horizon / 4), cancelled))
     share = chance.one_of((1.5, 2.5, 3.0, 3.0))  # under 3 three jobs do not all fit
     harsh = chance.one_of((0.3, 1.0, 2.0))
-    return Plan(
+    return SimulationPlan(
         seed,
         method,
         names,

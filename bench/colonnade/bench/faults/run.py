@@ -12,8 +12,8 @@ from pathlib import Path
 
 from colonnade.bench.faults.cases import Organizations, Start
 from colonnade.bench.faults.jobs import OVER_CLIENTS, make_job, training
-from colonnade.bench.faults.plan import Ask, Plan, plan_of, price
-from colonnade.bench.faults.world import Outcome, simulate
+from colonnade.bench.faults.plan import Ask, SimulationPlan, plan_of, price
+from colonnade.bench.faults.world import WorldOutcome, simulate
 from colonnade.client.predict_builder import model_from_releases
 from colonnade.methods.job import Job, job_id
 from colonnade.methods.problem import Solution
@@ -42,7 +42,7 @@ class Tally:
         """How many there were in all."""
         return sum(map(len, self.failures.values()))
 
-    def add(self, plan: Plan, outcome: Outcome) -> None:
+    def add(self, plan: SimulationPlan, outcome: WorldOutcome) -> None:
         """Count one simulation."""
         self.seeds += 1
         self.steps += outcome.steps
@@ -71,12 +71,12 @@ class Campaign:
     def __init__(self, folder: Path) -> None:
         self._folder = folder / "simulated"
         self._organizations = Organizations(folder / "organizations")
-        self._references: dict[str, Outcome] = {}
+        self._references: dict[str, WorldOutcome] = {}
         self._starts: dict[tuple[str, tuple[str, ...]], Start] = {}
 
     def run(
         self, seed: int, *, method: str | None = None, small: bool = False
-    ) -> tuple[Plan, Outcome]:
+    ) -> tuple[SimulationPlan, WorldOutcome]:
         """Simulate what ``seed`` says and compare every finished job with its reference."""
         plan = plan_of(seed, self._organizations, method=method, small=small, start_of=self._start)
         outcome = simulate(plan, self._organizations, self._folder)
@@ -91,7 +91,7 @@ class Campaign:
                 outcome.violations.append("a job was cancelled that nobody cancelled")
         return plan, outcome
 
-    def _differences(self, plan: Plan, job: Job, outcome: Outcome) -> Iterator[str]:
+    def _differences(self, plan: SimulationPlan, job: Job, outcome: WorldOutcome) -> Iterator[str]:
         """Yield in what a finished job differs from its run without faults."""
         name = _name(job)
         if outcome.states.get(name) is not State.FINISHED:
@@ -121,19 +121,19 @@ class Campaign:
 
     def _fitted(self, names: tuple[str, ...]) -> Start:
         job = training(self._organizations, names)
-        plan = Plan(0, "moments", names, (Ask(job, 0.0),), 4 * price(job))
+        plan = SimulationPlan(0, "moments", names, (Ask(job, 0.0),), 4 * price(job))
         outcome, name = self._simulated(plan), _name(job)
         return Start(name, job, plan.cap, outcome.releases[name], outcome.disks)
 
     def _scored(self, names: tuple[str, ...]) -> Start:
         start = self._start("prediction", names)
         job = make_job(self._organizations, "prediction", names, salt=0, short=False, start=start)
-        plan = Plan(0, "prediction", names, (Ask(job, 0.0),), start.cap, start=start)
+        plan = SimulationPlan(0, "prediction", names, (Ask(job, 0.0),), start.cap, start=start)
         outcome = self._simulated(plan)
         model = model_from_releases(job_to_bytes(start.job), start.releases, Solution())
         return replace(start, disks=outcome.disks, files=outcome.files, model=model, run=_name(job))
 
-    def _simulated(self, plan: Plan) -> Outcome:
+    def _simulated(self, plan: SimulationPlan) -> WorldOutcome:
         outcome = simulate(plan, self._organizations, self._folder)
         if outcome.violations or {*outcome.states.values()} != {State.FINISHED}:
             raise RuntimeError(
@@ -141,7 +141,7 @@ class Campaign:
             )
         return outcome
 
-    def _reference(self, plan: Plan, job: Job) -> Outcome:
+    def _reference(self, plan: SimulationPlan, job: Job) -> WorldOutcome:
         name = _name(job)
         if name not in self._references:
             made = simulate(plan.alone(job), self._organizations, self._folder)

@@ -19,7 +19,7 @@ from colonnade.bench.faults.hub import FallibleStore, Hub
 from colonnade.bench.faults.jobs import OVER_CLIENTS, PURPOSE
 from colonnade.bench.faults.network import FAIR, Network, Stub, party_identity
 from colonnade.bench.faults.party import PartyHost
-from colonnade.bench.faults.plan import Ask, Plan
+from colonnade.bench.faults.plan import Ask, SimulationPlan
 from colonnade.bench.faults.watch import Watch
 from colonnade.core.errors import FATAL, BadInput, ColonnadeError
 from colonnade.ledger.storage.files import LedgerFiles
@@ -35,7 +35,7 @@ _PATIENCE_S = 900.0  # virtual, after the last fault
 
 
 @dataclass
-class Outcome:
+class WorldOutcome:
     """What came of a simulation."""
 
     violations: list[str] = field(default_factory=list)
@@ -55,7 +55,7 @@ class Outcome:
     releases: dict[str, list[jobs_pb2.PartyReleases]] = field(default_factory=dict)
 
 
-def simulate(plan: Plan, organizations: Organizations, folder: Path) -> Outcome:
+def simulate(plan: SimulationPlan, organizations: Organizations, folder: Path) -> WorldOutcome:
     """Run a plan to its end."""
     world = World(plan, organizations, folder)
     with (
@@ -75,9 +75,9 @@ def simulate(plan: Plan, organizations: Organizations, folder: Path) -> Outcome:
 class World:
     """The processes, and who ends and starts them."""
 
-    def __init__(self, plan: Plan, organizations: Organizations, folder: Path) -> None:
+    def __init__(self, plan: SimulationPlan, organizations: Organizations, folder: Path) -> None:
         self._plan, self._organizations, self._folder = plan, organizations, folder
-        self.outcome, self._trace = Outcome(), hashlib.sha256()
+        self.outcome, self._trace = WorldOutcome(), hashlib.sha256()
         self.beside = Beside(folder, self._touched)
         self._chance = Chance(plan.seed, 1)
         self._skew = dict.fromkeys(("", *plan.names), 0.0)

@@ -33,7 +33,7 @@ _BATCH = 64  # random numbers are drawn many at once
 
 
 @dataclass(slots=True)
-class Counts:
+class FrameCounts:
     """What came of the frames."""
 
     frames: int = 0
@@ -90,7 +90,7 @@ class Attack:
         self._draw = np.random.default_rng(seed)
         self._bodies = [each.SerializeToString() for each in seeds()]
         self._deliver = deliver
-        self.counts = Counts()
+        self.counts = FrameCounts()
         self._open()
 
     def _open(self) -> None:
@@ -98,7 +98,7 @@ class Attack:
         self._link, self._frames = Link(silent, silent), Frames()
         self._asked = 0
 
-    async def run(self, frames: int) -> Counts:
+    async def run(self, frames: int) -> FrameCounts:
         """Send so many frames, and no more."""
         await self.send(frames)
         await self.close()
@@ -200,10 +200,10 @@ def main() -> int:
             between()
         await attack.close()
 
-    parts: list[Counts] = []
+    parts: list[FrameCounts] = []
     with stoppable(), keeping_figures() as ending, stopped_between() as between:
         asyncio.run(run())
-    counts = parts[0] if parts else Counts()
+    counts = parts[0] if parts else FrameCounts()
     seconds = round(time.monotonic() - began, 1)
     print(json.dumps({**asdict(counts), "seconds": seconds, **ending.fields}))
     return ending.exit_code(1 if counts.violations else 0)

@@ -28,7 +28,7 @@ _SETTLE_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class FloodSizes:
     """How much of each."""
 
     silent: int
@@ -38,8 +38,8 @@ class Sizes:
     pauses: int
 
 
-FULL = Sizes(silent=1000, storm=500, oversized=50, resets=20_000, pauses=3)
-QUICK = Sizes(silent=100, storm=40, oversized=5, resets=800, pauses=1)
+FULL = FloodSizes(silent=1000, storm=500, oversized=50, resets=20_000, pauses=3)
+QUICK = FloodSizes(silent=100, storm=40, oversized=5, resets=800, pauses=1)
 
 
 @dataclass
@@ -76,7 +76,7 @@ def asking(client: Client, pid: int) -> Iterator[Live]:
         yield live
 
 
-def run_floods(folder: Path, sizes: Sizes) -> dict[str, Any]:
+def run_floods(folder: Path, sizes: FloodSizes) -> dict[str, Any]:
     """Run every attack in turn and return the figures."""
     sites = small_sites()
     federation = create_federation(folder / "federation", sites, cap_units=units_down(1.0))
@@ -113,7 +113,7 @@ def run_floods(folder: Path, sizes: Sizes) -> dict[str, Any]:
 
 
 def _attacks(
-    federation: Federation, processes: Processes, folder: Path, sizes: Sizes
+    federation: Federation, processes: Processes, folder: Path, sizes: FloodSizes
 ) -> dict[str, Attack]:
     host, port = split_address(federation.address)
     first = federation.parties[0]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from colonnade.core.fixedpoint import Bounds
-from colonnade.simulate.sites import Column, Site
+from colonnade.simulate.sites import Site, SiteColumn
 
 NAMES = ("hospital", "laboratory", "insurer")
 
@@ -17,8 +17,11 @@ def small_sites(*, n_rows: int = 400, clients: int = 0) -> list[Site]:
     return [
         Site(
             name,
-            [Column(f"x{i}", Bounds(-4.0, 4.0), column) for i, column in enumerate(values[place])],
-            Column("y", Bounds(-6.0, 6.0), label),
+            [
+                SiteColumn(f"x{i}", Bounds(-4.0, 4.0), column)
+                for i, column in enumerate(values[place])
+            ],
+            SiteColumn("y", Bounds(-6.0, 6.0), label),
             whose,
         )
         for place, name in enumerate(NAMES)

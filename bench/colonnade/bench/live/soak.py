@@ -63,7 +63,7 @@ class Readings:
         }
 
 
-class Trouble:
+class ProcessTrouble:
     """Kills and stops processes at random."""
 
     def __init__(self, groups: list[Processes], seed: int) -> None:
@@ -114,7 +114,7 @@ def run_soak(folder: Path, *, minutes: float, seed: int = 0) -> tuple[dict[str, 
             while not stop.wait(_EVERY_S):
                 readings.take((time.monotonic() - began) / 3600.0, watched)
 
-        trouble = Trouble([columns, clients], seed)
+        trouble = ProcessTrouble([columns, clients], seed)
         with (
             beside(trouble.make),
             beside(read),

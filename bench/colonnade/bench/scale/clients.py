@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from colonnade.bench.admm.scale import Scale, field_of
+from colonnade.bench.admm.scale import ClientsScale, field_of
 from colonnade.bench.scratch import say
 
 REGISTERED, QUICK_REGISTERED = (1_000, 10_000, 100_000, 1_000_000), (1_000, 4_000)
@@ -20,7 +20,7 @@ def measure(folder: Path, *, quick: bool) -> dict[str, Any]:
     for registered in QUICK_REGISTERED if quick else REGISTERED:
         asked = min(QUICK_ASKED if quick else ASKED, registered // 2)
         say(f"{asked} of {registered} clients")
-        scale = Scale(clients=registered, features=_FEATURES, rows_per_client=_ROWS)
+        scale = ClientsScale(clients=registered, features=_FEATURES, rows_per_client=_ROWS)
         with field_of(folder / str(registered), scale) as field:
             timed = field.run(sampled=asked, rounds=_ROUNDS)
             memory = field.peak_rss_mb()

@@ -67,7 +67,7 @@ PAPER: Mapping[str, PaperRow] = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Case:
+class SolverCase:
     """A problem with its data, its optimum and the privacy that the paper gives it."""
 
     name: str
@@ -99,14 +99,14 @@ def case_names() -> tuple[str, ...]:
     return tuple(PAPER)
 
 
-def load_draws(name: str, folder: Path | None) -> list[Case]:
+def load_draws(name: str, folder: Path | None) -> list[SolverCase]:
     """Return the problem called ``name``: one, or some draws of the synthetic one."""
     if name != SPARSE:
         return [load_case(name, folder)]
     return [_sparse_case(seed) for seed in range(DRAWS)]
 
 
-def load_case(name: str, folder: Path | None) -> Case:
+def load_case(name: str, folder: Path | None) -> SolverCase:
     """Return the problem of a public table, called after it and the form of its columns."""
     table, form = name.split()
     X, y = read_table(table, folder)
@@ -147,7 +147,7 @@ def census_totals(X: FloatArray) -> FloatArray:
     return totals
 
 
-def _sparse_case(seed: int) -> Case:
+def _sparse_case(seed: int) -> SolverCase:
     """Draw a sparse problem, and find by bisection the penalty at which zero is the paper's."""
     X, y = _sparse(seed)
     low, high = 0.0, float(np.abs(X.T @ y).max()) / y.size  # beyond it the optimum is zero
@@ -170,7 +170,7 @@ def _sparse(seed: int) -> tuple[FloatArray, FloatArray]:
 
 def make_case(
     name: str, X: FloatArray, y: FloatArray, loss: Loss, penalty: Penalty, *, epsilon: float
-) -> Case:
+) -> SolverCase:
     """Return the problem with its design and its optimum, at delta ``1 / n**2``."""
     n_rows, n_features = X.shape
     problem = plain(loss, penalty, n_features)
@@ -179,7 +179,7 @@ def make_case(
     design = dense_design(X, bounds, users_units=True)
     coef = _optimum(X, y, loss, penalty)
     best = problem.objective(coef, X @ coef, y)
-    return Case(name, problem, X, y, design, epsilon, 1.0 / n_rows**2, best)
+    return SolverCase(name, problem, X, y, design, epsilon, 1.0 / n_rows**2, best)
 
 
 def _optimum(X: FloatArray, y: FloatArray, loss: Loss, penalty: Penalty) -> FloatArray:

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from colonnade.bench.solvers.cases import Case
+from colonnade.bench.solvers.cases import SolverCase
 from colonnade.core.arrays import FloatArray
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.solvers.algorithms.coordinate import STEP
@@ -53,14 +53,14 @@ def _run(
 
 
 @lru_cache(maxsize=16)
-def _curvature(case: Case) -> float:
+def _curvature(case: SolverCase) -> float:
     """Return the largest curvature of the mean loss; it takes longer than a short run."""
     largest = np.linalg.eigvalsh(case.X.T @ case.X)[-1] / case.y.size
     return case.problem.loss.curvature * float(largest)
 
 
 def one_record_error(
-    case: Case, plan: Plan, *, passes: int, step: float, clip: float, seed: int
+    case: SolverCase, plan: Plan, *, passes: int, step: float, clip: float, seed: int
 ) -> float:
     """Return the relative error of one run.
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from colonnade.bench.scratch import say
-from colonnade.bench.solvers.cases import Case, make_case, read_table
+from colonnade.bench.solvers.cases import SolverCase, make_case, read_table
 from colonnade.bench.solvers.tuning import Setting, best_setting, grid, load_tuned
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.fixedpoint import Bounds
@@ -86,7 +86,7 @@ def greedy_rows(tables: Path | None, *, seeds: int, again: bool = False) -> list
     return rows
 
 
-def _greedy_run(case: Case, name: str) -> Callable[[Setting, int | None], float]:
+def _greedy_run(case: SolverCase, name: str) -> Callable[[Setting, int | None], float]:
     squares = case.squares
 
     def make(setting: Setting) -> Solver:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from colonnade.bench.scratch import say
-from colonnade.bench.solvers.cases import Case, load_case
+from colonnade.bench.solvers.cases import SolverCase, load_case
 from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import GRID
 from colonnade.linear.losses import SQUARED
@@ -101,7 +101,7 @@ class Reference:
 
     library: ctypes.CDLL
 
-    def run(self, case: Case, solver: CoordinateDescent, plan: Plan) -> FloatArray:
+    def run(self, case: SolverCase, solver: CoordinateDescent, plan: Plan) -> FloatArray:
         """Return the model of one run."""
         n_rows, n_features = case.design.shape
         mechanism = plan.mechanism(STEP)
@@ -161,18 +161,20 @@ def measure_speed(tables: Path | None, folder: Path, *, rounds: int) -> list[dic
     for name in ("california standardised", "electricity standardised"):
         say(f"speed on {name}")
         case = load_case(name, tables)
-        case = Case(**{slot: getattr(case, slot) for slot in case.__slots__} | {"y": case.y.copy()})
+        case = SolverCase(
+            **{slot: getattr(case, slot) for slot in case.__slots__} | {"y": case.y.copy()}
+        )
         solver = CoordinateDescent(passes=PASSES, clip=1.0, squares=case.squares)
         plan = make_plan(solver, case.design.shape, epsilon=case.epsilon, delta=case.delta)
 
         def ours(
-            case: Case = case, solver: CoordinateDescent = solver, plan: Plan = plan
+            case: SolverCase = case, solver: CoordinateDescent = solver, plan: Plan = plan
         ) -> FloatArray:
             release = Direct(OsNoise())
             return solve(case.problem, case.design, case.y, solver, plan=plan, release=release)
 
         def theirs(
-            case: Case = case, solver: CoordinateDescent = solver, plan: Plan = plan
+            case: SolverCase = case, solver: CoordinateDescent = solver, plan: Plan = plan
         ) -> FloatArray:
             return reference.run(case, solver, plan) if reference else np.zeros(0)
 

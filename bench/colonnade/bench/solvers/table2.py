@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from colonnade.bench.scratch import say
-from colonnade.bench.solvers.cases import PAPER, PASSES, Case, load_draws
+from colonnade.bench.solvers.cases import PAPER, PASSES, SolverCase, load_draws
 from colonnade.bench.solvers.one_record import one_record_error
 from colonnade.bench.solvers.tuning import Setting, best_setting, grid, load_tuned
 from colonnade.privacy.sampling import NoiseSource, OsNoise
@@ -53,12 +53,12 @@ GRIDS: Mapping[str, tuple[Setting, ...]] = {
 }
 
 
-def suits(case: Case, solver: str) -> bool:
+def suits(case: SolverCase, solver: str) -> bool:
     """Return whether a solver of `SOLVERS` can solve a case."""
     return solver != "dual" or case.problem.penalty.smooth
 
 
-def make(case: Case, solver: str, passes: int, setting: Setting) -> Solver:
+def make(case: SolverCase, solver: str, passes: int, setting: Setting) -> Solver:
     """Return one of `SOLVERS` for a case."""
     first, clip = setting
     if solver == "dual":
@@ -71,7 +71,7 @@ def make(case: Case, solver: str, passes: int, setting: Setting) -> Solver:
 
 
 def error(
-    case: Case, solver: str, passes: int, setting: Setting, plan: Plan, *, seed: int | None
+    case: SolverCase, solver: str, passes: int, setting: Setting, plan: Plan, *, seed: int | None
 ) -> float:
     """Return the relative error of one run, with exact noise if ``seed`` is None.
 
@@ -97,7 +97,7 @@ def error(
     return case.relative_error(coef)
 
 
-def planner(case: Case, solver: str, passes: int) -> Callable[[Setting], Plan]:
+def planner(case: SolverCase, solver: str, passes: int) -> Callable[[Setting], Plan]:
     """Return the noise of a run by setting; only the dual's depends on it."""
 
     @cache
@@ -108,7 +108,7 @@ def planner(case: Case, solver: str, passes: int) -> Callable[[Setting], Plan]:
     return lambda setting: planned(setting[0] if solver == "dual" else 1.0)
 
 
-def tune(case: Case, solver: str, passes: int, *, seeds: int = TUNING_SEEDS) -> Setting:
+def tune(case: SolverCase, solver: str, passes: int, *, seeds: int = TUNING_SEEDS) -> Setting:
     """Return the setting with the least mean error over the tuning seeds; with fast noise."""
     plan = planner(case, solver, passes)
 
@@ -153,7 +153,7 @@ def table2(
 
 def _row(
     name: str,
-    draws: Sequence[Case],
+    draws: Sequence[SolverCase],
     solver: str,
     passes: int,
     settings: Mapping[str, Setting],

@@ -20,7 +20,7 @@ from colonnade.methods.alignment import sizes
 from colonnade.methods.alignment.crypto.curve import clamp, hash_to_curve, multiply
 from colonnade.methods.alignment.crypto.points import Points
 from colonnade.privacy.sampling import OsNoise
-from colonnade.simulate.inprocess.alignment import AlignmentRun, Member, simulated_spec
+from colonnade.simulate.inprocess.alignment import AlignmentMember, AlignmentRun, simulated_spec
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ class Stopwatch:
         return result
 
 
-class Floor:
+class CurveFloor:
     """Bare multiplications, sampled all through a run so that a busy machine slows both alike.
 
     They are libsodium's, in all threads and without the interpreter lock. Where `cryptography`,
@@ -91,11 +91,11 @@ class Floor:
         return min(self._bare.cpu, self._peer.cpu) / self._samples
 
 
-def _members(n_parties: int, n_ids: int) -> dict[str, Member]:
+def _members(n_parties: int, n_ids: int) -> dict[str, AlignmentMember]:
     """Make parties that share half of their people, as a union of 2 n would have it."""
     generator = np.random.default_rng(0)
     return {
-        f"party-{k}": Member(
+        f"party-{k}": AlignmentMember(
             Ed25519PrivateKey.generate(),
             [b"%010d" % each for each in generator.choice(2 * n_ids, n_ids, replace=False)],
         )
@@ -113,7 +113,7 @@ def measure_alignment(
     restarts
         How often somebody, the coordinator or a party in turn, is started again from what it kept.
     """
-    floor = Floor(hash_to_curve(b"bench", [b"%d" % each for each in range(2048)]))
+    floor = CurveFloor(hash_to_curve(b"bench", [b"%d" % each for each in range(2048)]))
     members = _members(n_parties, n_ids)
     run = AlignmentRun(simulated_spec(members, salt=os.urandom(32)), members, OsNoise(), os.urandom)
     watch, restarted = Stopwatch(), 0
@@ -155,7 +155,7 @@ def _restart(run: AlignmentRun, turn: int) -> None:
         run.restart_party(names[turn % (len(names) + 1) - 1])
 
 
-def _check(run: AlignmentRun, members: dict[str, Member]) -> None:
+def _check(run: AlignmentRun, members: dict[str, AlignmentMember]) -> None:
     """Refuse figures of a run that put one person in two rows, or two in one."""
     found: dict[bytes, int] = {}
     for name in members:

@@ -30,7 +30,7 @@ from colonnade.simulate.data.held_out import divide, rows_held_out
 from colonnade.simulate.inprocess.moments import fit
 from colonnade.simulate.inprocess.vertical import Data, auc
 from colonnade.simulate.run import bounded_columns
-from colonnade.simulate.sites import Column, Site
+from colonnade.simulate.sites import Site, SiteColumn
 
 EPSILON, DELTA, HELD_OUT = 1.0, 1e-6, 0.2
 PARTIES = ("p0", "p1", "p2")
@@ -131,7 +131,7 @@ def text_sites(folder: Path, name: str) -> list[Site]:
 
 def _encoded_by_hand(site: Site) -> Site:
     columns = [made for column in site.features for made in column.filled()]
-    plain = [Column(each.name, each.bounds, each.values) for each in columns]
+    plain = [SiteColumn(each.name, each.bounds, each.values) for each in columns]
     return Site(site.party, plain, site.label)
 
 

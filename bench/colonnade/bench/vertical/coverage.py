@@ -40,7 +40,7 @@ _NEWTON_STEPS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Covered:
+class CoveredIntervals:
     """Which intervals of one job cover, and which coefficients made the label."""
 
     inside: NDArray[np.bool_]
@@ -90,7 +90,7 @@ def made(shape: str, features: int, seed: int, loss: Loss = Loss.SQUARED) -> Syn
 
 def covered(
     table: Synthetic, seed: int, *, owner: str | None = None, shares: bool = True
-) -> Covered:
+) -> CoveredIntervals:
     """Run a moments job and compare its intervals with least squares on the table as it saw it.
 
     Without ``shares`` those of parties are left out: they take as long as the job.
@@ -115,7 +115,7 @@ def covered(
         true = np.exp(log_odds(data.columns[kept], data.label > 0))
         odds = (ratios["odds_low"] <= true) & (true <= ratios["odds_high"])
     known = shares_covered(solver, state, exact) if shares else np.zeros(0, bool)
-    return Covered(inside, table.coef[kept] != 0.0, found.error, score, known, odds)
+    return CoveredIntervals(inside, table.coef[kept] != 0.0, found.error, score, known, odds)
 
 
 def shares_covered(
@@ -157,7 +157,7 @@ def log_odds(columns: Int16Array, positive: NDArray[np.bool_]) -> FloatArray:
     return coef[:-1].astype(np.float64)
 
 
-def _row(jobs: Sequence[Covered]) -> dict[str, float | None]:
+def _row(jobs: Sequence[CoveredIntervals]) -> dict[str, float | None]:
     inside = np.concatenate([job.inside for job in jobs])
     nonzero = np.concatenate([job.nonzero for job in jobs])
     found: dict[str, float | None] = {

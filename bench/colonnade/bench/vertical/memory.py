@@ -25,7 +25,7 @@ from colonnade.data.table_header import TableColumn, TableHeader
 from colonnade.privacy.accounting import units_down
 from colonnade.simulate.federation import Federation, create_federation
 from colonnade.simulate.processes import Processes
-from colonnade.simulate.sites import Column, Site
+from colonnade.simulate.sites import Site, SiteColumn
 
 ROWS, FEATURES = 1_000_000, 100
 QUICK_ROWS = 200_000
@@ -135,7 +135,7 @@ def _resident_tables(text: str) -> int:
 def found(folder: Path) -> Federation:
     """Make a federation of two parties whose stand-in tables are to be replaced by larger ones."""
     folder.mkdir(parents=True)
-    stand_in, label = (Column(name, _BOUNDS, np.zeros(1)) for name in ("x0", "y"))
+    stand_in, label = (SiteColumn(name, _BOUNDS, np.zeros(1)) for name in ("x0", "y"))
     sites = [Site(party, [stand_in], label) for party in (LARGE, SMALL)]
     return create_federation(folder, sites, cap_units=_CAP)
 

@@ -33,7 +33,7 @@ from colonnade.simulate.data.synthetic import make
 from colonnade.simulate.evaluation.references import central_reference
 from colonnade.simulate.inprocess import moments as moments_inprocess
 from colonnade.simulate.inprocess import vertical as inprocess
-from colonnade.simulate.inprocess.vertical import Data, Model, quality
+from colonnade.simulate.inprocess.vertical import Data, ScaledModel, quality
 
 T = TypeVar("T")
 EPSILON, DELTA = 1.0, 1e-6
@@ -77,7 +77,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class JobRun:
     """What one job did."""
 
     score: float
@@ -135,7 +135,7 @@ def the_same(data: T, _seed: int) -> T:
 
 
 def _row(case: Case, seeds: Sequence[int], *, both_labels: bool) -> dict[str, object]:
-    runs: dict[str, list[Run]] = {}
+    runs: dict[str, list[JobRun]] = {}
     part, central, chosen = 0.0, [], ""
     for seed in seeds:
         raw, total = case.raw(seed), units_down(rho_of(EPSILON, DELTA))
@@ -190,7 +190,7 @@ def problem_of(
     )
 
 
-def _jobs(problem: Problem, data: Data, seed: int) -> Iterator[tuple[str, Run]]:
+def _jobs(problem: Problem, data: Data, seed: int) -> Iterator[tuple[str, JobRun]]:
     """Run both jobs, in one process: the shipped steps of both sides, ledgers in memory."""
     ending = "_sketched" if problem.sketched else ""
     job = f"methods {seed}"
@@ -208,9 +208,11 @@ def _jobs(problem: Problem, data: Data, seed: int) -> Iterator[tuple[str, Run]]:
     yield f"moments{ending}", _run(problem, data, model, members, begun)
 
 
-def _run(problem: Problem, data: Data, model: Model, members: dict[str, Any], begun: float) -> Run:
+def _run(
+    problem: Problem, data: Data, model: ScaledModel, members: dict[str, Any], begun: float
+) -> JobRun:
     seconds = time.perf_counter() - begun
-    return Run(quality(data, model, problem.loss), sum(sent_bytes(members).values()), seconds)
+    return JobRun(quality(data, model, problem.loss), sum(sent_bytes(members).values()), seconds)
 
 
 def sent_bytes(members: Mapping[str, Any]) -> dict[str, int]:

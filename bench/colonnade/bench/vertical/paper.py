@@ -17,7 +17,7 @@ import numpy as np
 
 from colonnade.core.fixedpoint import GRID
 from colonnade.methods.problem import Loss
-from colonnade.simulate.inprocess.vertical import Data, Model
+from colonnade.simulate.inprocess.vertical import Data, ScaledModel
 from colonnade.sketching.sparse import SparseSketch
 
 DIM = 1024
@@ -32,7 +32,7 @@ def paper(
     radius: float,
     rounds: int,
     seed: int,
-) -> Model:
+) -> ScaledModel:
     """Fit with the paper's noise; ``radius`` is each party's, whose columns lie side by side."""
     draw, n = np.random.default_rng(seed), data.label.size
     label = data.label / GRID
@@ -62,7 +62,7 @@ def paper(
             z = sketch.apply(data.columns[feature : feature + 1])[0] / GRID
             q += moved * (z + draw.normal(0.0, noise, DIM))
     coefs = [scale * coef[list(split)] for split in data.splits]
-    return Model(coefs, scale * float(label.mean() - coef @ means))
+    return ScaledModel(coefs, scale * float(label.mean() - coef @ means))
 
 
 def _laplace_scale(epsilon: float, delta: float, *, asked: int, n_rows: int) -> float:

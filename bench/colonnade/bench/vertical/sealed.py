@@ -46,7 +46,7 @@ from colonnade.simulate.evaluation.references import (
 )
 from colonnade.simulate.inprocess import moments as moments_inprocess
 from colonnade.simulate.inprocess import sealed as sealed_inprocess
-from colonnade.simulate.inprocess.vertical import Data, Model, quality
+from colonnade.simulate.inprocess.vertical import Data, ScaledModel, quality
 
 FIRST_SEED = 20_000
 _HELD_OUT = 20_000
@@ -54,7 +54,7 @@ _HELD_OUT_PART = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class SealedScore:
     """One seed's figures."""
 
     scores: dict[str, float]  # nonprivate, both central ones, sketched, sealed
@@ -90,7 +90,7 @@ def _cases(quick: bool, folder: Path | None) -> Iterator[Case]:
             yield Case(name, table.loss, functools.partial(the_same, public_table(folder, name)))
 
 
-def _row(case: Case, found: Sequence[Score]) -> dict[str, object]:
+def _row(case: Case, found: Sequence[SealedScore]) -> dict[str, object]:
     medians = {
         name: statistics.median(each.scores[name] for each in found) for name in found[0].scores
     }
@@ -124,7 +124,7 @@ def _divided(case: Case, seed: int) -> tuple[Raw, Raw]:
     return raw.part(order[held:]), raw.part(order[:held])
 
 
-def _scored(case: Case, seed: int) -> Score:
+def _scored(case: Case, seed: int) -> SealedScore:
     fitted, held = _divided(case, seed)
     total = units_down(rho_of(EPSILON, DELTA))
     bounds, label, paid = bounds_for(
@@ -152,10 +152,10 @@ def _scored(case: Case, seed: int) -> Score:
     sent = sent_bytes(members)
     most = max(sent, key=lambda name: sent[name])
     predicted = sum(payload(spec, most).values())
-    return Score(scores, sent[most], predicted, seconds, seconds_sketched)
+    return SealedScore(scores, sent[most], predicted, seconds, seconds_sketched)
 
 
-def _references(case: Case, data: Data, units: int, seed: int) -> Iterator[tuple[str, Model]]:
+def _references(case: Case, data: Data, units: int, seed: int) -> Iterator[tuple[str, ScaledModel]]:
     """Fit without privacy, and in two private ways with all columns in one place."""
     yield "nonprivate", nonprivate(data, case.loss, seed=seed)
     for name, fit in (("gram", central_reference), ("frank_wolfe", frank_wolfe_reference)):

@@ -28,7 +28,7 @@ from colonnade.privacy.accounting import units_down
 from colonnade.server.store.sql import Database
 from colonnade.simulate.federation import HUB, Federation, create_federation, free_port
 from colonnade.simulate.processes import Processes
-from colonnade.simulate.sites import Column, Site
+from colonnade.simulate.sites import Site, SiteColumn
 from colonnade.v1 import federation_pb2 as pb
 
 _ROWS, _FEATURES, _SKETCH_DIM = 64, 4, 256
@@ -40,15 +40,15 @@ _STOP_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
+class SpeedEffort:
     """How much to measure."""
 
     rounds: int
     repeats: int
 
 
-QUICK = Effort(rounds=30, repeats=1)
-FULL = Effort(rounds=150, repeats=5)
+QUICK = SpeedEffort(rounds=30, repeats=1)
+FULL = SpeedEffort(rounds=150, repeats=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class Ours:
 
 
 @dataclass(slots=True)
-class Floor:
+class EchoFloor:
     """The echo's processes."""
 
     server: "subprocess.Popen[str]"
@@ -148,7 +148,7 @@ def measure_speed(
     folder: Path,
     parties: Sequence[int] = (4, 8),
     *,
-    effort: Effort = FULL,
+    effort: SpeedEffort = FULL,
 ) -> list[dict[str, float]]:
     """Measure ours and the floor in turns; return a row for each number of parties.
 
@@ -193,8 +193,8 @@ def found_tiny(folder: Path, parties: int) -> Federation:
     folder.mkdir(parents=True)
     random = np.random.default_rng(0)
 
-    def column(name: str) -> Column:
-        return Column(name, _BOUNDS, random.normal(size=_ROWS))
+    def column(name: str) -> SiteColumn:
+        return SiteColumn(name, _BOUNDS, random.normal(size=_ROWS))
 
     label = column("y")
     sites = [
@@ -213,7 +213,7 @@ def start_ours(federation: Federation, folder: Path) -> Iterator[Ours]:
 
 
 @contextlib.contextmanager
-def start_floor(federation: Federation, folder: Path) -> Iterator[Floor]:
+def start_floor(federation: Federation, folder: Path) -> Iterator[EchoFloor]:
     """Run the echo's processes with the federation's certificates."""
     address = f"127.0.0.1:{free_port()}"
 
@@ -223,7 +223,7 @@ def start_floor(federation: Federation, folder: Path) -> Iterator[Floor]:
         return [*program, str(credentials), str(scratch)]
 
     pipe = subprocess.PIPE
-    floor = Floor(subprocess.Popen(command("serve", HUB), stdin=pipe, stdout=pipe, text=True))
+    floor = EchoFloor(subprocess.Popen(command("serve", HUB), stdin=pipe, stdout=pipe, text=True))
     try:
         for party in federation.parties:
             floor.clients.append(subprocess.Popen(command("dial", party), text=True))
@@ -232,7 +232,7 @@ def start_floor(federation: Federation, folder: Path) -> Iterator[Floor]:
         _stop(floor)
 
 
-def _stop(floor: Floor) -> None:
+def _stop(floor: EchoFloor) -> None:
     if floor.server.stdin is not None:
         floor.server.stdin.close()  # ends the server, and its end the clients
     for process in (floor.server, *floor.clients):

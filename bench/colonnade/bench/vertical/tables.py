@@ -20,7 +20,7 @@ from colonnade.simulate.inprocess.vertical import Data
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class PublicTable:
     """A public table: bounds by the start of a column's name, the label's bounds, the loss."""
 
     bounds: Mapping[str, tuple[float, float]]
@@ -29,7 +29,7 @@ class Table:
 
 
 TABLES = {
-    "california": Table(
+    "california": PublicTable(
         {
             "MedInc": (0, 10),  # tens of thousands of dollars
             "HouseAge": (0, 52),
@@ -43,7 +43,7 @@ TABLES = {
         label=(0, 5),  # hundreds of thousands of dollars; the survey's own limit
         loss=Loss.SQUARED,
     ),
-    "credit_default": Table(
+    "credit_default": PublicTable(
         {
             "LIMIT_BAL": (0, 500_000),  # New Taiwan dollars
             "SEX": (1, 2),
@@ -57,7 +57,7 @@ TABLES = {
         label=(-1, 1),
         loss=Loss.LOGISTIC,
     ),
-    "adult": Table(
+    "adult": PublicTable(
         {
             "age": (17, 90),
             "education_num": (1, 16),
@@ -73,14 +73,16 @@ TABLES = {
 
 # Tables that no rule was chosen on.
 FRESH = {
-    "electricity": Table(
+    "electricity": PublicTable(
         {"day": (1, 7), "": (0, 1)},  # normalised by its publisher
         label=(-1, 1),
         loss=Loss.LOGISTIC,
     ),
-    "phishing": Table({"": (-1, 1)}, label=(-1, 1), loss=Loss.LOGISTIC),  # answers coded -1, 0, 1
-    "a9a": Table({"": (0, 1)}, label=(-1, 1), loss=Loss.LOGISTIC),
-    "breast_cancer": Table(
+    "phishing": PublicTable(
+        {"": (-1, 1)}, label=(-1, 1), loss=Loss.LOGISTIC
+    ),  # answers coded -1, 0, 1
+    "a9a": PublicTable({"": (0, 1)}, label=(-1, 1), loss=Loss.LOGISTIC),
+    "breast_cancer": PublicTable(
         {
             "mean_radius": (0, 40),  # micrometres, from images of cells
             "mean_texture": (0, 50),
@@ -103,7 +105,7 @@ FRESH = {
         label=(-1, 1),
         loss=Loss.LOGISTIC,
     ),
-    "diabetes": Table(
+    "diabetes": PublicTable(
         {
             "age": (18, 90),
             "sex": (1, 2),
@@ -151,6 +153,6 @@ def read(folder: Path, name: str) -> tuple[list[FloatArray], list[Bounds], Float
     return columns, [_bounds(table, title) for title in header[:-1]], label, Bounds(*table.label)
 
 
-def _bounds(table: Table, title: str) -> Bounds:
+def _bounds(table: PublicTable, title: str) -> Bounds:
     """Return the bounds of the first entry with which the title begins."""
     return next(Bounds(*pair) for start, pair in table.bounds.items() if title.startswith(start))

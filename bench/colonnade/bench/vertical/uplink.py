@@ -14,7 +14,7 @@ _SHARE_PART, _MEAN_PART = 0.3, 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class JobSize:
     """A job's size; privacy is joint over its parties."""
 
     n_rows: int
@@ -47,10 +47,10 @@ class Case:
         )
 
 
-CASES = (Case(n_rows=100_000), Case(n_rows=1_000_000))
+CASES = (JobSize(n_rows=100_000), JobSize(n_rows=1_000_000))
 
 
-def uplink_ratios(cases: Sequence[Case] = CASES) -> list[dict[str, float]]:
+def uplink_ratios(cases: Sequence[JobSize] = CASES) -> list[dict[str, float]]:
     """Return a row for each case: how many times less a job sends."""
     return [ratios_of(case.spec()) for case in cases]
 

@@ -11,7 +11,7 @@ from colonnade.core.arguments import BadArgument
 from colonnade.core.errors import EXIT_OK
 from colonnade.data.schema import load_schema
 from colonnade.methods.alignment.normalise import IdColumn, Repeated, named_rule
-from colonnade.party.alignment.store import AlignmentFolder, Outcome, read_outcome
+from colonnade.party.alignment.store import AlignmentFolder, EndedAlignment, read_outcome
 from colonnade.party.config import load_config
 from colonnade.party.data.ingest import IngestSummary, ingest
 from colonnade.party.data.reading.sources import FileSource, QuerySource, Source
@@ -123,7 +123,7 @@ def _id_rule(arguments: argparse.Namespace) -> IdColumn | None:
         raise BadArgument("id_rule", str(error)) from None
 
 
-def _alignment(arguments: argparse.Namespace) -> Outcome | None:
+def _alignment(arguments: argparse.Namespace) -> EndedAlignment | None:
     if arguments.alignment is None and arguments.roster is None and arguments.config is not None:
         arguments.alignment = AlignmentFolder.beside(arguments.out).only()
     if arguments.alignment is None:

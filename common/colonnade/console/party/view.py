@@ -15,7 +15,7 @@ from colonnade.ledger.export import Account, summarise
 from colonnade.ledger.storage.snapshot import Snapshot
 from colonnade.party.officer.case import Case
 from colonnade.party.officer.reading import cases
-from colonnade.party.vault.meter import CONTROL, Line
+from colonnade.party.vault.meter import CONTROL, UplinkLine
 from colonnade.privacy.accounting import format_share, format_units
 from colonnade.privacy.disclosure import PREDICTION
 from colonnade.privacy.membership import MEMBERSHIP
@@ -94,7 +94,7 @@ class OfficerPage:
 def officer_page(
     found: Snapshot,
     *,
-    sent: Sequence[Line],
+    sent: Sequence[UplinkLine],
     alive: bool,
     certificate_ends: float,
     now: float,
@@ -198,7 +198,7 @@ def _lead(account: Account, running: Sequence[Case], certificate: tuple[str, str
     return " ".join(said)
 
 
-def _sent(line: Line, now: float) -> SentLine:
+def _sent(line: UplinkLine, now: float) -> SentLine:
     called = kind_words(line.kind)[0]
     again = ", sent again" if line.retry else ""
     what = f"{called}, round {line.round}{again}"

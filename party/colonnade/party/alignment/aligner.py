@@ -15,7 +15,7 @@ from colonnade.methods.alignment.spec import AlignmentSpec
 from colonnade.methods.job import Job
 from colonnade.party.alignment.answers import AlignmentAnswers
 from colonnade.party.alignment.config import AlignConfig
-from colonnade.party.alignment.store import AlignmentFolder, Outcome, read_outcome
+from colonnade.party.alignment.store import AlignmentFolder, EndedAlignment, read_outcome
 from colonnade.party.data.binding import claim_folder
 from colonnade.party.methods.alignment.party import AlignmentParty
 from colonnade.party.policy import Policy
@@ -105,7 +105,7 @@ class Aligner:
         for who, what in learned([spec.mode], spec.noise, extends=spec.extends is not None):
             logger.info("alignment_tells who=%r what=%r", who, what)
 
-    def _before(self, spec: AlignmentSpec) -> Outcome:
+    def _before(self, spec: AlignmentSpec) -> EndedAlignment:
         """Return the alignment that is extended, or say why this one does not extend it.
 
         Privacy: rules, parties and rows are those of the specification that this party kept, not
@@ -139,7 +139,7 @@ class Aligner:
             logger.info("alignment_kept alignment=%s", run_name(ended.spec).hex()[:12])
 
 
-def _listed(ids: tuple[bytes, ...], before: Outcome, min_new: int) -> tuple[bytes, ...]:
+def _listed(ids: tuple[bytes, ...], before: EndedAlignment, min_new: int) -> tuple[bytes, ...]:
     """Return whom an extension lists: everybody, or without the new people if they are few.
 
     Privacy: that they are too few is not told: a refusal would say that there is somebody new.

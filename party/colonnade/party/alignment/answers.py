@@ -21,7 +21,7 @@ from colonnade.ledger.ledger import Ledger
 from colonnade.methods.alignment import sizes
 from colonnade.methods.alignment.codec import from_bytes, spec_to_bytes
 from colonnade.methods.alignment.spec import AlignmentSpec
-from colonnade.party.alignment.store import AlignmentFolder, Outcome
+from colonnade.party.alignment.store import AlignmentFolder, EndedAlignment
 from colonnade.party.methods.alignment.party import AlignmentParty
 from colonnade.party.methods.alignment.state import PartyState
 from colonnade.privacy.membership import MEMBERSHIP, Covered
@@ -94,7 +94,7 @@ class AlignmentAnswers:
         if after is self._state:
             return
         if after.ended:
-            self.folder.keep(Outcome(self.spec, after, self.ids, self.columns))
+            self.folder.keep(EndedAlignment(self.spec, after, self.ids, self.columns))
         self.folder.save(self.job_id, after)
         self._state = after
 

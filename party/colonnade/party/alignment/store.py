@@ -34,7 +34,7 @@ _LEAST_NAME = 6
 
 
 @dataclass(frozen=True, repr=False)
-class Outcome:
+class EndedAlignment:
     """The rows of a party's people in an alignment that has ended."""
 
     spec: AlignmentSpec
@@ -100,7 +100,7 @@ class AlignmentFolder:
         """Keep a state, durably, and overwrite the one before."""
         put_whole(self.path / (job + _STATE), state_to_bytes(state))
 
-    def keep(self, outcome: Outcome) -> None:
+    def keep(self, outcome: EndedAlignment) -> None:
         """Keep the rows of a run that has ended, durably."""
         message = pb.AlignmentOutcome(
             spec=spec_to_bytes(outcome.spec), ids=outcome.ids, columns=outcome.columns
@@ -142,7 +142,7 @@ class AlignmentFolder:
         return found[0].name if len(found) == 1 else None
 
 
-def read_outcome(path: Path) -> Outcome:
+def read_outcome(path: Path) -> EndedAlignment:
     """Read the rows that an alignment gave a party's people."""
     try:
         message = from_bytes(pb.AlignmentOutcome, path.read_bytes(), "the file")
@@ -152,13 +152,13 @@ def read_outcome(path: Path) -> Outcome:
         raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
     except BadInput:
         raise BadInput(f"{path}: is no alignment's outcome, or is damaged") from None
-    outcome = Outcome(spec, state, tuple(message.ids), tuple(message.columns))
+    outcome = EndedAlignment(spec, state, tuple(message.ids), tuple(message.columns))
     if not state.ended or run_name(spec) != state.run or not _whole(outcome):
         raise BadInput(f"{path}: is no alignment's outcome, or is damaged")
     return outcome
 
 
-def _whole(outcome: Outcome) -> bool:
+def _whole(outcome: EndedAlignment) -> bool:
     """Return whether every person has one row or none, and every row at most one person."""
     if len(outcome.state.rows) != 4 * len(outcome.ids) or len({*outcome.ids}) != len(outcome.ids):
         return False

@@ -20,7 +20,7 @@ from colonnade.core.errors import BadInput, NotBound
 from colonnade.ledger.entries import Bound
 from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.storage.files import sync_path
-from colonnade.party.data.clients import Clients, check_accounts
+from colonnade.party.data.clients import TableClients, check_accounts
 from colonnade.party.data.dataset import Dataset
 from colonnade.party.data.witness import check_witness, leave_witness
 
@@ -120,7 +120,7 @@ def bind(
     ledger: Ledger,
     *,
     reason: str,
-    clients: Clients | None = None,
+    clients: TableClients | None = None,
     force: bool = False,
 ) -> Comparison | None:
     """Bind the ledger to other rows about the same people; return how its clients compare.
@@ -156,7 +156,7 @@ def _check_past(rows: BoundRows, ledger: Ledger) -> None:
         check_witness(rows.folder, ledger)
 
 
-def compare(clients: Clients, ledger: Ledger) -> Comparison:
+def compare(clients: TableClients, ledger: Ledger) -> Comparison:
     """Return how many clients have an account, have none, and have one but no rows."""
     here, before = clients.accounts(ledger), ledger.state.accounts()
     known = sum(account in before for account in here)  # no two clients have one account
@@ -164,7 +164,7 @@ def compare(clients: Clients, ledger: Ledger) -> Comparison:
 
 
 def _objection(
-    rows: BoundRows, ledger: Ledger, clients: Clients | None, found: Comparison | None
+    rows: BoundRows, ledger: Ledger, clients: TableClients | None, found: Comparison | None
 ) -> str | None:
     """Return why the clients may be the same under other names, or None."""
     bound = ledger.state.bound

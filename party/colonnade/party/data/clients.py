@@ -38,14 +38,14 @@ _SECRET = b"colonnade names of client accounts v1"
 
 
 @dataclass(frozen=True, slots=True)
-class Clients:
+class TableClients:
     """The clients of a divided table, in the order of their rows."""
 
     names: PackedNames  # in the one form of their rule
     counts: tuple[int, ...]  # rows of each
 
     @classmethod
-    def of(cls, names: Iterable[str], counts: Iterable[int]) -> "Clients":
+    def of(cls, names: Iterable[str], counts: Iterable[int]) -> "TableClients":
         """Return clients with their names packed, for there may be very many."""
         return cls(PackedNames(names), tuple(counts))
 
@@ -110,7 +110,7 @@ class _Rows(Sequence[slice]):
         return slice(int(self.ends[place]), int(self.ends[place + 1]))
 
 
-def write_clients(folder: Path, version: str, clients: Clients) -> None:
+def write_clients(folder: Path, version: str, clients: TableClients) -> None:
     """Write who owns the rows of a table that is about to be put in place.
 
     Between this and that the file belongs to another table than the one that is there, and neither
@@ -133,7 +133,7 @@ def forget_clients(folder: Path) -> None:
     (folder / CLIENTS_NAME).unlink(missing_ok=True)
 
 
-def read_clients(folder: Path, header: TableHeader) -> Clients | None:
+def read_clients(folder: Path, header: TableHeader) -> TableClients | None:
     """Return the clients of a table, or None if it is not divided.
 
     Both the table and the file say whether it is: a divided table never looks whole.
@@ -143,7 +143,7 @@ def read_clients(folder: Path, header: TableHeader) -> Clients | None:
         return None
     try:
         facts = json.loads(path.read_text("utf-8"))
-        found = Clients.of(map(str, facts["names"]), map(int, facts["counts"]))
+        found = TableClients.of(map(str, facts["names"]), map(int, facts["counts"]))
         fits = facts["dataset"] == header.dataset_version and bool(header.client_ids)
     except (OSError, ValueError, KeyError, TypeError):
         raise BadInput(f"{path} is missing or damaged; ingest the source again") from None

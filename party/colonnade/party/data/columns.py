@@ -24,7 +24,7 @@ from colonnade.data.table import Table
 from colonnade.data.table_header import Role, TableColumn
 from colonnade.methods.holdout import held_out, rows_fitted
 from colonnade.party.data.held_columns import Columns, HeldColumns
-from colonnade.party.engine.base import Rows
+from colonnade.party.engine.base import RowRange
 from colonnade.party.engine.stored import StoredColumns, read_column
 
 __all__ = ["MAX_MADE", "ColumnCache", "Columns", "HeldColumns", "columns_for", "version_of"]
@@ -78,7 +78,7 @@ class JobColumns:
         self.n_rows, self.n_columns = rows_fitted(self.stored.n_rows, holdout), len(wanted)
         self.has_label, self.has_presence = self.stored.has_label, cache.has_presence
 
-    def rows(self, first: int, last: int) -> Rows:
+    def rows(self, first: int, last: int) -> RowRange:
         """Return rows ``first .. last`` of those that the job has."""
         return self._cache.get(self).rows(first, last)
 

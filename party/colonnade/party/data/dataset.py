@@ -15,7 +15,7 @@ from typing import Self
 
 from colonnade.core.errors import BadInput, DatasetChanged
 from colonnade.data.table import COARSE_NAME, FINE_NAME, Table, open_pair
-from colonnade.party.data.clients import CLIENTS_NAME, Clients, read_clients
+from colonnade.party.data.clients import CLIENTS_NAME, TableClients, read_clients
 from colonnade.party.data.columns import version_of
 from colonnade.party.data.folder import lock_folder
 
@@ -37,7 +37,7 @@ class Dataset:
     folder: Path
     coarse: Table
     fine: Table
-    clients: Clients | None
+    clients: TableClients | None
     marks: tuple[object, ...]
     lock: int
 
@@ -93,7 +93,7 @@ def open_dataset(folder: Path) -> Dataset:
     return made
 
 
-def rows_digest(coarse: Table, clients: Clients | None) -> bytes:
+def rows_digest(coarse: Table, clients: TableClients | None) -> bytes:
     """Return a digest of all columns of a table, of both copies, and of whose rows they are."""
     header = coarse.header
     facts = [

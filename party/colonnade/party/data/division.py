@@ -10,7 +10,7 @@ from colonnade.core.arrays import IntArray
 from colonnade.core.errors import BadInput
 from colonnade.data.schema import Schema
 from colonnade.party.data.client_ids import client_id
-from colonnade.party.data.clients import Clients
+from colonnade.party.data.clients import TableClients
 from colonnade.party.data.reading.sources import MAIN, ROWS
 
 _CLIENTS = f"{MAIN}.clients"
@@ -32,7 +32,7 @@ class Division:
     """
 
     index: IntArray
-    clients: Clients
+    clients: TableClients
     n_respelled: int
 
 
@@ -61,7 +61,7 @@ def divide(database: duckdb.DuckDBPyConnection, origin: str, *, schema: Schema) 
     spellings = np.bincount(list(places.values()))
     return Division(
         index=np.argsort(of_rows, kind="stable"),
-        clients=Clients.of(names, counts),
+        clients=TableClients.of(names, counts),
         n_respelled=int(np.count_nonzero(spellings > 1)),
     )
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from colonnade.core.arrays import Int16Array
-from colonnade.party.engine.base import Rows, RowSource
+from colonnade.party.engine.base import RowRange, RowSource
 from colonnade.party.engine.stored import StoredColumns
 
 
@@ -64,8 +64,8 @@ class HeldColumns:
         """Whether they tell whom the party has."""
         return self.presence is not None
 
-    def rows(self, first: int, last: int) -> Rows:
+    def rows(self, first: int, last: int) -> RowRange:
         """Return rows ``first .. last``: views."""
         label = None if self.label is None else self.label[first:last]
         presence = None if self.presence is None else self.presence[first:last]
-        return Rows(first, self.features[:, first:last], label, presence)
+        return RowRange(first, self.features[:, first:last], label, presence)

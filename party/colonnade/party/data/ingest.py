@@ -23,7 +23,7 @@ from colonnade.party.data.order import Roster, RowsById
 from colonnade.party.data.quantising import Quantiser
 from colonnade.party.data.reading.connection import connect, one_line
 from colonnade.party.data.reading.sources import Source, open_source
-from colonnade.party.data.reading.staged import Staged
+from colonnade.party.data.reading.staged import StagedColumns
 from colonnade.party.data.staging import stage
 
 Progress: TypeAlias = Callable[[Sequence[Any]], Iterable[Any]]
@@ -136,7 +136,7 @@ def ingest(
 
 
 def _write(
-    staged: Staged, schema: Schema, *, out: Path, alignment: str, progress: Progress
+    staged: StagedColumns, schema: Schema, *, out: Path, alignment: str, progress: Progress
 ) -> IngestSummary:
     """Quantise column after column into both tables and put them in place together."""
     columns, encodings = table_columns(schema), schema.encodings

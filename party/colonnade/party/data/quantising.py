@@ -28,15 +28,15 @@ Part = tuple[int, int, FloatArray]
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class ChangedValues:
     """Count what was changed in a column."""
 
     clipped: int = 0
     missing: int = 0
     other: int = 0
 
-    def __add__(self, more: "Counts") -> "Counts":
-        return Counts(
+    def __add__(self, more: "ChangedValues") -> "ChangedValues":
+        return ChangedValues(
             self.clipped + more.clipped, self.missing + more.missing, self.other + more.other
         )
 
@@ -61,7 +61,7 @@ class Quantiser:
         self._columns, self._absent = columns, absent
         self._tables = (coarse, fine)
         self._compiled = coarse.n_rows * len(columns) >= _MANY_VALUES
-        self.counts = [Counts() for _ in columns]
+        self.counts = [ChangedValues() for _ in columns]
         self._places = [0]
         for column in columns:
             self._places.append(self._places[-1] + len(column.encoding().names))
@@ -69,7 +69,7 @@ class Quantiser:
     def write(self, parts: Iterable[Sequence[Part]]) -> None:
         """Write all parts, then who is there, and complete both tables."""
         with ThreadPoolExecutor(cpu_count(), thread_name_prefix="ingest") as pool:
-            waiting = deque[list[tuple[int, Future[Counts]]]]()
+            waiting = deque[list[tuple[int, Future[ChangedValues]]]]()
             for together in parts:
                 waiting.append([(part[0], pool.submit(self._put, *part)) for part in together])
                 if len(waiting) > _IN_FLIGHT:
@@ -80,12 +80,12 @@ class Quantiser:
             for digest in [pool.submit(table.finish) for table in self._tables]:
                 digest.result()
 
-    def _count(self, done: Iterable[tuple[int, Future[Counts]]]) -> None:
+    def _count(self, done: Iterable[tuple[int, Future[ChangedValues]]]) -> None:
         for place, counted in done:
             self.counts[place] += counted.result()
 
-    def _put(self, place: int, first: int, numbers: FloatArray) -> Counts:
-        column, counts = self._columns[place], Counts()
+    def _put(self, place: int, first: int, numbers: FloatArray) -> ChangedValues:
+        column, counts = self._columns[place], ChangedValues()
         if self._compiled and isinstance(column.kind, Number) and not column.missing_indicator:
             return self._put_numbers(place, first, numbers)
         grouped = bool(column.encoding().group)
@@ -98,15 +98,15 @@ class Quantiser:
                     table.put(at, row, self._without(values, row, -grid if grouped else 0))
         return counts
 
-    def _put_numbers(self, place: int, first: int, numbers: FloatArray) -> Counts:
+    def _put_numbers(self, place: int, first: int, numbers: FloatArray) -> ChangedValues:
         """Do as `_put` for a column that stands for itself, in one pass over its values."""
         from colonnade.data.requantise import quantise_both  # noqa: PLC0415 - takes a second
 
-        column, counts = self._columns[place], Counts()
+        column, counts = self._columns[place], ChangedValues()
         (fill,), (bounds,) = column.fills(), column.limits()
         for begin in range(0, numbers.size, _PIECE_ROWS):
             made = quantise_both(numbers[begin : begin + _PIECE_ROWS], bounds, fill=fill)
-            counts += Counts(clipped=made.clipped, missing=made.missing)
+            counts += ChangedValues(clipped=made.clipped, missing=made.missing)
             row, at = first + begin, self._places[place]
             grids: tuple[AnyArray, ...] = made.coarse, made.fine
             for table, values in zip(self._tables, grids, strict=True):
@@ -139,10 +139,10 @@ def encoded(column: Column, numbers: FloatArray) -> Iterator[tuple[FloatArray, B
         yield np.where(np.isnan(values), fill, values), bounds
 
 
-def _counted(column: Column, numbers: FloatArray) -> Counts:
+def _counted(column: Column, numbers: FloatArray) -> ChangedValues:
     missing = int(np.count_nonzero(np.isnan(numbers)))
     if isinstance(column.kind, Category):
         other = int(np.count_nonzero(numbers == len(column.kind.levels)))
-        return Counts(missing=missing, other=other)
+        return ChangedValues(missing=missing, other=other)
     outside = (numbers < column.bounds.low) | (numbers > column.bounds.high)
-    return Counts(clipped=int(np.count_nonzero(outside)), missing=missing)
+    return ChangedValues(clipped=int(np.count_nonzero(outside)), missing=missing)

@@ -20,7 +20,7 @@ from colonnade.party.data.division import divide
 from colonnade.party.data.order import Roster, RowsById, keep_aligned
 from colonnade.party.data.reading.connection import one_line
 from colonnade.party.data.reading.sources import ROWS, Relation
-from colonnade.party.data.reading.staged import Staged
+from colonnade.party.data.reading.staged import StagedColumns
 from colonnade.party.data.reading.values import (
     Missing,
     holds_numbers,
@@ -45,7 +45,7 @@ def stage(
     schema: Schema,
     roster: Roster | None = None,
     alignment: RowsById | None = None,
-) -> Staged:
+) -> StagedColumns:
     """Copy what ``schema`` needs of ``relation`` into the staging database and check it."""
     n_roster = None if roster is None else load_roster(database, roster.path, roster.rule)
     ids = () if alignment is None else alignment.columns
@@ -55,7 +55,7 @@ def stage(
         index, n_left_out = keep_aligned(database, alignment)
         _refuse_text(database, relation, schema=schema, row="source_row")
         n_absent = int(np.count_nonzero(index < 0))
-        return Staged(
+        return StagedColumns(
             database,
             n_rows=alignment.n_rows,
             n_absent=n_absent,
@@ -136,7 +136,9 @@ def _check_ids(
         raise BadInput(f"{origin}: {n_repeats} rows repeat an earlier id in {schema.id!r}; {where}")
 
 
-def _arrange(database: duckdb.DuckDBPyConnection, origin: str, *, n_roster: int | None) -> Staged:
+def _arrange(
+    database: duckdb.DuckDBPyConnection, origin: str, *, n_roster: int | None
+) -> StagedColumns:
     """Find the staged row of each row of the table."""
     n_staged, _ = pair(database.execute(f"SELECT count(*), 0 FROM {ROWS}").fetchone())  # noqa: S608
     if not n_staged:
@@ -145,13 +147,13 @@ def _arrange(database: duckdb.DuckDBPyConnection, origin: str, *, n_roster: int 
         )
         raise BadInput(f"{origin}: {fault}")
     if n_roster is None:
-        return Staged(database, n_rows=n_staged, n_absent=0, index=None)
+        return StagedColumns(database, n_rows=n_staged, n_absent=0, index=None)
     matched = database.execute(
         f"SELECT position, r.rowid AS staged FROM {ROWS} r JOIN {ROSTER} USING (id)"  # noqa: S608
     ).fetchnumpy()
     index = np.full(n_roster, -1, dtype=np.int64)
     index[np.ma.getdata(matched["position"])] = np.ma.getdata(matched["staged"])
-    return Staged(database, n_rows=n_roster, n_absent=n_roster - n_staged, index=index)
+    return StagedColumns(database, n_rows=n_roster, n_absent=n_roster - n_staged, index=index)
 
 
 def _refuse_text(

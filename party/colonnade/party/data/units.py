@@ -13,7 +13,7 @@ from colonnade.ledger.ledger import Ledger
 from colonnade.methods.base import Unit
 from colonnade.methods.holdout import rows_fitted
 from colonnade.methods.job import Job
-from colonnade.party.data.clients import Clients, check_clients
+from colonnade.party.data.clients import TableClients, check_clients
 from colonnade.privacy.accounting import Budget
 
 
@@ -73,7 +73,7 @@ class WholeTable:
         ledger.admit(job, units=units, after=after)
 
 
-def units_of(n_rows: int, clients: Clients | None) -> Units:
+def units_of(n_rows: int, clients: TableClients | None) -> Units:
     """Return the unit of privacy of a table."""
     return WholeTable(n_rows) if clients is None else clients
 

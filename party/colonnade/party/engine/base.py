@@ -22,7 +22,7 @@ Arguments: TypeAlias = Mapping[str, Argument]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class RowRange:
     """Some rows of a job's columns, one after the other.
 
     Parameters
@@ -61,7 +61,7 @@ class RowSource(Protocol):
     def stored(self) -> StoredColumns | None:
         """Where other machines find the same columns; None if they are in memory alone."""
 
-    def rows(self, first: int, last: int) -> Rows:
+    def rows(self, first: int, last: int) -> RowRange:
         """Return rows ``first .. last``."""
 
 

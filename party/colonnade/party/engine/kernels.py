@@ -23,7 +23,7 @@ from colonnade.methods.column_moments import shared_column
 from colonnade.methods.frank_wolfe.residual import TaskParameters, residual
 from colonnade.methods.moments.rows import inner_products
 from colonnade.methods.sealed.rows import bucket_sums
-from colonnade.party.engine.base import Arguments, Rows
+from colonnade.party.engine.base import Arguments, RowRange
 from colonnade.sketching.dense import HadamardSketch
 from colonnade.sketching.sparse import Sketch, SparseSketch
 
@@ -33,7 +33,7 @@ _CHUNK_VALUES = 2**20  # of a chunk's columns and outputs: a few megabytes for e
 _LEAST_ROWS, _MOST_ROWS = 4096, 2**16
 
 
-def means(rows: Rows, *, label: bool, presence: bool) -> IntArray:
+def means(rows: RowRange, *, label: bool, presence: bool) -> IntArray:
     """Add columns, with the label and then presence last if asked, then their squares."""
     columns = list(rows.features)
     if label:
@@ -46,19 +46,19 @@ def means(rows: Rows, *, label: bool, presence: bool) -> IntArray:
     return np.array([part for half in zip(*pairs, strict=True) for part in half], np.int64)
 
 
-def gram(rows: Rows, **projection: Any) -> IntArray:
+def gram(rows: RowRange, **projection: Any) -> IntArray:
     """Add the weighted triangle of products of the rows in the ball."""
     return triangle(_projected(rows, **projection), threads=1)
 
 
-def sketches(rows: Rows, *, sketch: Mapping[str, Any], **projection: Any) -> IntArray:
+def sketches(rows: RowRange, *, sketch: Mapping[str, Any], **projection: Any) -> IntArray:
     """Add the sketches of the rows in the ball, one projected column after the other."""
     projected = _projected(rows, **projection)
     return sketch_of(sketch).apply(projected, start=rows.start, threads=1).reshape(-1)
 
 
 def inner(
-    rows: Rows, *, sketch: Mapping[str, Any], others: IntArray, **projection: Any
+    rows: RowRange, *, sketch: Mapping[str, Any], others: IntArray, **projection: Any
 ) -> IntArray:
     """Add inner products of the rows in the ball with those that others' sketches give back."""
     projected = _projected(rows, **projection)
@@ -66,7 +66,7 @@ def inner(
 
 
 def buckets(
-    rows: Rows,
+    rows: RowRange,
     *,
     n_rows: int,
     n_buckets: int,
@@ -82,7 +82,7 @@ def buckets(
 
 
 def scores(
-    rows: Rows,
+    rows: RowRange,
     *,
     coef: IntArray,
     q: IntArray,
@@ -104,7 +104,7 @@ def scores(
 
 
 def share(
-    rows: Rows,
+    rows: RowRange,
     *,
     place: int,
     mean: float,
@@ -120,7 +120,7 @@ def share(
     return exact.reshape(-1)
 
 
-def counts(rows: Rows, *, thresholds: Int32Array) -> IntArray:
+def counts(rows: RowRange, *, thresholds: Int32Array) -> IntArray:
     """Count the rows at or below thresholds of each column of the fine copy.
 
     Privacy: of a row that is 0 or 1 in every count and follows from the row, its place and public
@@ -175,7 +175,7 @@ def sketch_of(plain: Mapping[str, Any]) -> Sketch:
 
 
 def _projected(
-    rows: Rows, *, coef: IntArray, offset: IntArray, label: bool, presence: bool
+    rows: RowRange, *, coef: IntArray, offset: IntArray, label: bool, presence: bool
 ) -> Int16Array:
     return project(
         rows.features,
@@ -192,7 +192,7 @@ def _held(column: Int16Array | None) -> Int16Array:
     return column
 
 
-def _present(rows: Rows) -> Int16Array:
+def _present(rows: RowRange) -> Int16Array:
     return (_held(rows.presence) > 0).astype(np.int16)
 
 

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from colonnade.core.arrays import IntArray
-from colonnade.party.engine.base import Arguments, Rows
+from colonnade.party.engine.base import Arguments, RowRange
 from colonnade.party.engine.kernels import KERNELS
 
 IN_PLACE = frozenset({"buckets"})
 
 
-def sum_chunks(kernel: str, chunks: Iterable[Rows], arguments: Arguments) -> IntArray:
+def sum_chunks(kernel: str, chunks: Iterable[RowRange], arguments: Arguments) -> IntArray:
     """Return the sum of a kernel over chunks of rows."""
     function = KERNELS[kernel]
     if kernel in IN_PLACE:  # what they return is large, and a chunk touches little of it

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from colonnade.core.arrays import IntArray
-from colonnade.party.engine.base import Arguments, Rows
+from colonnade.party.engine.base import Arguments, RowRange
 from colonnade.party.engine.kernels import chunk_rows
 from colonnade.party.engine.ranges import spans, sum_chunks
 from colonnade.party.engine.stored import StoredColumns
@@ -57,11 +57,11 @@ def sum_stored(
     first, last = span
     chunk = chunk_rows(arguments, len(columns.places), columns.n_rows)
 
-    def chunks() -> Iterator[Rows]:
+    def chunks() -> Iterator[RowRange]:
         at = start
         for begin, end in spans(first, last, chunk):
             features, label, presence = columns.read(begin, end)
-            yield Rows(at, features, label, presence)
+            yield RowRange(at, features, label, presence)
             at += features.shape[1]
 
     return sum_chunks(kernel, chunks(), arguments)

@@ -48,7 +48,7 @@ from colonnade.party.engine.base import Engine
 from colonnade.party.engine.local import LOCAL
 from colonnade.party.methods.base import JobContext
 from colonnade.party.methods.sealed_keys import KeyStore
-from colonnade.party.methods.sealed_peers import Peers
+from colonnade.party.methods.sealed_peers import PinnedPeers
 from colonnade.party.sealed.rows import SealedRows
 from colonnade.party.sealed.sealing import Sealing
 from colonnade.privacy.ring_noise import HOSTILE
@@ -65,7 +65,7 @@ class SealedParty:
     columns: Columns
     gate: Gate
     ledger: Ledger
-    peers: Peers
+    peers: PinnedPeers
     keys: KeyStore
     ring: Ring
     engine: Engine = LOCAL
@@ -257,7 +257,7 @@ class SealedAnswers:
             columns=context.columns,
             gate=context.gate,
             ledger=context.ledger,
-            peers=Peers(spec, context.job_id, context.pins),
+            peers=PinnedPeers(spec, context.job_id, context.pins),
             keys=context.keys,
             ring=seal_ring(),
             engine=context.engine,

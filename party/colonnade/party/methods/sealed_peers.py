@@ -32,7 +32,7 @@ def context_of(job: str, part: Part, base: str, group: int) -> KeyContext:
 
 
 @dataclass(frozen=True, slots=True)
-class Peers:
+class PinnedPeers:
     """The other parties of a job, by the keys that this one pinned."""
 
     spec: SealedSpec

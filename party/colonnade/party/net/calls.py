@@ -23,7 +23,7 @@ _END_S = 2.0
 _SERVICE = "/colonnade.v1.FederationService"
 
 
-class Connection:
+class CoordinatorChannel:
     """A channel to the coordinator, and the stream of one session."""
 
     def __init__(self, address: str, identity: Identity, credentials: Credentials | None) -> None:

@@ -13,7 +13,7 @@ import socket
 from colonnade.core.errors import BadIdentity, BadInput, ColonnadeError, Unreachable
 from colonnade.party.config import PartyConfig
 from colonnade.party.frames import READ_BYTES, BrokenLink, Frames, to_frame
-from colonnade.party.net.calls import Connection
+from colonnade.party.net.calls import CoordinatorChannel
 from colonnade.party.net.renewal import renewed_if_due
 from colonnade.party.net.shown import Shown
 from colonnade.pki.attestation import CertificateAttestor
@@ -31,7 +31,7 @@ class Relay:
 
     def __init__(self, config: PartyConfig, shown: Shown | None = None) -> None:
         self._config, self._shown = config, shown or Shown()
-        self._connection: Connection | None = None
+        self._connection: CoordinatorChannel | None = None
         self._answering = set[asyncio.Task[None]]()
         self._turn = secrets.randbelow(len(config.addresses))  # whom to dial; spreads parties
 
@@ -102,7 +102,7 @@ class Relay:
         return done
 
     @property
-    def _dialled(self) -> Connection:
+    def _dialled(self) -> CoordinatorChannel:
         if self._connection is None:
             raise Unreachable("the coordinator was not dialled")
         return self._connection
@@ -121,7 +121,7 @@ class Relay:
             credentials = await renewed_if_due(config.credentials, address, credentials)
             self._shown.certificate_ends = credentials.not_after
         identity, coordinator = await asyncio.to_thread(self._who, credentials, address)
-        self._connection = Connection(address, identity, credentials)
+        self._connection = CoordinatorChannel(address, identity, credentials)
         names = vault_pb2.Dialled(identity=identity.uri, coordinator=coordinator.uri)
         return vault_pb2.NetAnswer(dialled=names)
 

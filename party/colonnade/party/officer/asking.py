@@ -12,7 +12,7 @@ Approve = Literal["auto", "ask"]
 Approvals = Annotated[int, Meta(ge=1, le=MAX_APPROVERS)]
 
 
-class Rule(Protocol):
+class AskingRule(Protocol):
     """An allowance of a policy."""
 
     @property
@@ -20,7 +20,7 @@ class Rule(Protocol):
         """How many people have to agree."""
 
 
-R = TypeVar("R", bound=Rule)
+R = TypeVar("R", bound=AskingRule)
 
 
 def people_needed(approve: str, approvals: int) -> int:

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from colonnade.core.errors import BadInput
-from colonnade.party.alignment.store import AlignmentFolder, Outcome, read_outcome
+from colonnade.party.alignment.store import AlignmentFolder, EndedAlignment, read_outcome
 
 Names = tuple[tuple[str, ...], dict[int, tuple[str, ...]]]  # id columns, and the texts of a row
 
 
-def outcome_of(data: Path, alignment: str) -> Outcome | None:
+def outcome_of(data: Path, alignment: str) -> EndedAlignment | None:
     """Return the alignment that a table's rows follow; None for a roster's order."""
     try:
         return read_outcome(AlignmentFolder.beside(data).find(alignment)) if alignment else None

@@ -4,12 +4,12 @@ from pathlib import Path
 
 from colonnade.data.dialect import PLAIN, Dialect
 from colonnade.party.alignment.people import read_people
-from colonnade.party.alignment.store import Outcome
+from colonnade.party.alignment.store import EndedAlignment
 from colonnade.party.data.reading.sources import FileSource
 
 
 def rows_of_people(
-    outcome: Outcome, file: Path, *, dialect: Dialect = PLAIN
+    outcome: EndedAlignment, file: Path, *, dialect: Dialect = PLAIN
 ) -> tuple[list[int], int]:
     """Return the rows of the people in a file, ascending, and how many of them have none."""
     people = read_people(FileSource(file), outcome.columns, outcome.spec.ids, dialect=dialect)

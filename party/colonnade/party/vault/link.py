@@ -152,7 +152,7 @@ class Link:
                 waiting.exception()  # looked at: a caller may be gone
 
 
-class Connection:
+class DialledCoordinator:
     """A dialled coordinator, as a session uses it."""
 
     def __init__(self, link: Link, identity: Identity, coordinator: Identity) -> None:
@@ -163,13 +163,13 @@ class Connection:
         answer = await self._link.call(enrol=request.SerializeToString())
         return answered(pb.EnrolResponse, answer)
 
-    async def attach(self) -> "Stream":
+    async def attach(self) -> "LinkStream":
         """Open the session's stream."""
         await self._link.call(attach=vault_pb2.Attach())
-        return Stream(self._link)
+        return LinkStream(self._link)
 
 
-class Stream:
+class LinkStream:
     """The stream of one session."""
 
     def __init__(self, link: Link) -> None:
@@ -193,7 +193,7 @@ class Stream:
             await self._link.call(hang_up=vault_pb2.HangUp())
 
 
-async def dial(link: Link) -> Connection:
+async def dial(link: Link) -> DialledCoordinator:
     """Have net dial; return who answers, as net tells."""
     answer = await link.call(dial=vault_pb2.Dial(version=VERSION))
     told = answer.dialled
@@ -202,7 +202,7 @@ async def dial(link: Link) -> Connection:
         raise BadIdentity("net names no party and no coordinator")
     if identity.federation != coordinator.federation:
         raise BadIdentity(f"{coordinator.uri} is of another federation than {identity.uri}")
-    return Connection(link, identity, coordinator)
+    return DialledCoordinator(link, identity, coordinator)
 
 
 def error_of(failed: vault_pb2.Failed) -> ColonnadeError:

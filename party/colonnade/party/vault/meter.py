@@ -25,7 +25,7 @@ CONTROL = "control"
 _LONGEST_NAME = 64  # of a job; a coordinator can name what is none, in megabytes
 
 
-class Line(NamedTuple):
+class UplinkLine(NamedTuple):
     """One kind in one message."""
 
     time: int
@@ -51,19 +51,21 @@ class Meter:
         if path.exists() and not path.read_bytes().endswith(b"\n"):
             self._append("\n")  # a crash cut the last line off
 
-    def note(self, message: pb.AttachRequest) -> list[Line]:
+    def note(self, message: pb.AttachRequest) -> list[UplinkLine]:
         """Note a message that is about to leave."""
         total, now = wire_bytes(message.ByteSize()), int(self._clock())
         match message.WhichOneof("message"):
             case "submission":
                 lines = self._releases(message.submission, total, now)
             case "decision":
-                lines = [Line(now, message.decision.job_id, 0, CONTROL, 0, total, retry=False)]
+                lines = [
+                    UplinkLine(now, message.decision.job_id, 0, CONTROL, 0, total, retry=False)
+                ]
             case "refusal":
                 job, round_ = message.refusal.job_id[:_LONGEST_NAME], message.refusal.round
-                lines = [Line(now, job, round_, CONTROL, 0, total, retry=False)]
+                lines = [UplinkLine(now, job, round_, CONTROL, 0, total, retry=False)]
             case _:
-                lines = [Line(now, "", 0, CONTROL, 0, total, retry=False)]
+                lines = [UplinkLine(now, "", 0, CONTROL, 0, total, retry=False)]
         self._append("".join(f"{_text(line)}\n" for line in lines))
         self._sent.update(_key(line) for line in lines if line.kind != CONTROL)
         self.payload_bytes += sum(line.payload_bytes for line in lines)
@@ -88,19 +90,19 @@ class Meter:
                 raise LowDisk(told) from None
             raise BadInput(told) from None
 
-    def _releases(self, submission: pb.Submission, total: int, now: int) -> list[Line]:
+    def _releases(self, submission: pb.Submission, total: int, now: int) -> list[UplinkLine]:
         job, round_ = submission.job_id, submission.round
         lines = []
         for release in submission.releases:
             kind, size = release.key.kind, release.ByteSize()
             retry = (job, round_, kind, -1) in self._sent
-            lines.append(Line(now, job, round_, kind, len(release.body), size, retry))
+            lines.append(UplinkLine(now, job, round_, kind, len(release.body), size, retry))
         lines += self._of_clients(submission, now)
         rest = total - sum(line.wire_bytes for line in lines)
         retry = any(line.retry for line in lines)
-        return [*lines, Line(now, job, round_, CONTROL, 0, rest, retry)]
+        return [*lines, UplinkLine(now, job, round_, CONTROL, 0, rest, retry)]
 
-    def _of_clients(self, submission: pb.Submission, now: int) -> list[Line]:
+    def _of_clients(self, submission: pb.Submission, now: int) -> list[UplinkLine]:
         """Return a line for each client's answer, under the round of its question."""
         job, answers, lines = submission.job_id, submission.clients, []
         for client, round_, body in zip(
@@ -109,29 +111,29 @@ class Meter:
             key = (job, round_, answers.kind, client)
             retry = key in self._sent
             size = len(body)
-            lines.append(Line(now, job, round_, answers.kind, size, size, retry, client))
+            lines.append(UplinkLine(now, job, round_, answers.kind, size, size, retry, client))
         return lines
 
 
-def _key(line: Line) -> tuple[str, int, str, int]:
+def _key(line: UplinkLine) -> tuple[str, int, str, int]:
     """Return what a message that is sent again has in common with the first."""
     return line.job, line.round, line.kind, line.client
 
 
-def _text(line: Line) -> str:
+def _text(line: UplinkLine) -> str:
     return f'{_begin(line[:6])}, "retry": {str(line.retry).lower()}, "client": {line.client}}}'
 
 
 @functools.lru_cache(maxsize=8)  # the lines of a host's clients begin alike
 def _begin(values: tuple[object, ...]) -> str:
     """Return a line up to what differs from client to client."""
-    return json.dumps(dict(zip(Line._fields, values, strict=False)))[:-1]
+    return json.dumps(dict(zip(UplinkLine._fields, values, strict=False)))[:-1]
 
 
-def read_log(path: Path) -> list[Line]:
+def read_log(path: Path) -> list[UplinkLine]:
     """Return the lines of a log, without any that a crash cut off."""
     lines = []
     for row in path.read_text("utf-8", "replace").splitlines() if path.exists() else []:
         with suppress(ValueError, TypeError):
-            lines.append(Line(**json.loads(row)))
+            lines.append(UplinkLine(**json.loads(row)))
     return lines

@@ -33,7 +33,7 @@ from colonnade.party.methods.sealed_keys import FileKeys
 from colonnade.party.officer.inbox import DecisionFolder
 from colonnade.party.policy_file import load_policy
 from colonnade.party.vault.attestor import NetAttestor, keep_root
-from colonnade.party.vault.link import Connection, Links, dial
+from colonnade.party.vault.link import DialledCoordinator, Links, dial
 from colonnade.party.vault.meter import Meter
 from colonnade.party.vault.metrics import readings
 from colonnade.party.vault.pacing import Pace
@@ -168,7 +168,7 @@ class Party:
         finally:
             say(False)
 
-    def _check_names(self, connection: Connection) -> None:
+    def _check_names(self, connection: DialledCoordinator) -> None:
         """Refuse a certificate of another party, and a coordinator that the file does not name.
 
         Net says both, so this finds mistakes; what a coordinator may ask is the policy's to say.

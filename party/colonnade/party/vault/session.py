@@ -23,7 +23,7 @@ _LOW_DISK_S = 30.0
 _LOOK_S = 0.5
 
 
-class Stream(Protocol):
+class SessionStream(Protocol):
     """The messages of a session, whatever carries them."""
 
     async def read(self) -> pb.AttachResponse | None:
@@ -36,18 +36,18 @@ class Stream(Protocol):
         """Hang up."""
 
 
-class Coordinator(Protocol):
+class SessionPeer(Protocol):
     """What a session is held with."""
 
     async def enrol(self, request: pb.EnrolRequest) -> pb.EnrolResponse:
         """Enrol the ledger's key."""
 
-    async def attach(self) -> Stream:
+    async def attach(self) -> SessionStream:
         """Open the session's stream."""
 
 
 async def attend(
-    coordinator: Coordinator,
+    coordinator: SessionPeer,
     vault: Vault,
     meter: Meter,
     *,
@@ -74,7 +74,7 @@ class _Session:
 
     def __init__(
         self,
-        stream: Stream,
+        stream: SessionStream,
         vault: Vault,
         meter: Meter,
         pace: Pace,

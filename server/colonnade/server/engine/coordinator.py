@@ -19,7 +19,7 @@ from colonnade.server.engine.jobs import MAX_ROUND, Jobs
 from colonnade.server.engine.metering import control_row
 from colonnade.server.engine.outbox import Outgoing, Send
 from colonnade.server.engine.rounds import Run
-from colonnade.server.engine.shared.exchange import Exchange
+from colonnade.server.engine.shared.exchange import ProcessExchange
 from colonnade.server.engine.shared.registry import Registry
 from colonnade.server.store.base import State, Store
 from colonnade.v1 import federation_pb2 as pb
@@ -44,9 +44,9 @@ class Coordinator:
         self._out = Outgoing()
         self.parties = Registry(store)
         self._jobs = Jobs(store, self.parties, self._out, clock, monotonic)
-        self._exchange: Exchange | None = None
+        self._exchange: ProcessExchange | None = None
         if store.peers is not None:  # jobs are claimed at the first tick
-            self._exchange = Exchange(store, store.peers, self._jobs, self._out)
+            self._exchange = ProcessExchange(store, store.peers, self._jobs, self._out)
         for row in store.jobs():
             if row.state.ended:
                 self._jobs.ended[row.job_id] = row.state

@@ -34,7 +34,7 @@ def states_of(
 
 
 @dataclass(slots=True)
-class Counts:
+class PartyCounts:
     """What a party has sent for a job."""
 
     releases: dict[str, int] = field(default_factory=dict)  # by kind
@@ -57,7 +57,7 @@ class Run:
     tasks: Mapping[str, bytes] = field(default_factory=dict)
     answers: dict[str, Any] = field(default_factory=dict)  # of the open round, by party
     unwritten: list[Unwritten] = field(default_factory=list)
-    counts: dict[str, Counts] = field(default_factory=dict)
+    counts: dict[str, PartyCounts] = field(default_factory=dict)
     since: float = 0.0  # monotonic time of the last proposal or tasks
 
     @classmethod
@@ -72,7 +72,7 @@ class Run:
             algorithm,
             side.strategy(algorithm, now),
             {decision.party: decision for decision in store.decisions(row.job_id)},
-            counts={member.party: Counts() for member in job.members},
+            counts={member.party: PartyCounts() for member in job.members},
             since=now,
         )
         for counted in store.uplink(row.job_id):

@@ -25,17 +25,17 @@ Deviations = Mapping[str, list[float | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class SpreadEstimate:
     """Variances of columns in squared half ranges, and the errors that noise gives them."""
 
     variance: FloatArray
     error: FloatArray
 
-    def beside(self, other: "Spread") -> "Spread":
+    def beside(self, other: "SpreadEstimate") -> "SpreadEstimate":
         """Return both estimates of the same variances, weighted by how sure each is."""
         ours, theirs = 1.0 / self.error**2, 1.0 / other.error**2
         mean = (ours * self.variance + theirs * other.variance) / (ours + theirs)
-        return Spread(mean, 1.0 / np.sqrt(ours + theirs))
+        return SpreadEstimate(mean, 1.0 / np.sqrt(ours + theirs))
 
     def deviations(self) -> list[float | None]:
         """Return deviations in half ranges; None where noise hides one."""
@@ -44,7 +44,7 @@ class Spread:
         return [variance**0.5 if known else None for variance, known in pairs]
 
 
-def opening_spread(noisy: IntArray, n_rows: float, mechanism: DiscreteGaussian) -> Spread:
+def opening_spread(noisy: IntArray, n_rows: float, mechanism: DiscreteGaussian) -> SpreadEstimate:
     """Estimate variances from released sums and sums of squares, free of bias by noise.
 
     A mean's noise has variance ``v``, so its square is too large by ``v`` in expectation.
@@ -53,7 +53,7 @@ def opening_spread(noisy: IntArray, n_rows: float, mechanism: DiscreteGaussian) 
     count = found.size // 2
     mean, square, noise2 = found[:count], found[count:], mean_noise2(n_rows, mechanism)
     error = np.sqrt(noise2 * (1.0 + 4.0 * np.clip(mean, -1.0, 1.0) ** 2) + 2.0 * noise2**2)
-    return Spread(square - mean**2 + noise2, error)
+    return SpreadEstimate(square - mean**2 + noise2, error)
 
 
 def mean_noise2(n_rows: float, mechanism: DiscreteGaussian) -> float:

@@ -23,7 +23,7 @@ from colonnade.privacy.accounting import rho_from_units
 from colonnade.privacy.distributed import GaussianShare
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.privacy.sampling import NoiseSource
-from colonnade.server.methods.admm.rules import Duals, share
+from colonnade.server.methods.admm.rules import DualRule, share
 from colonnade.server.methods.admm.state import SEED_BYTES
 from colonnade.server.methods.admm.steps import AdmmCoordinator
 from colonnade.simulate.inprocess.admm import Pool
@@ -162,7 +162,7 @@ def token_walk(problems: Problems, noise: NoiseSource, walk: Sequence[int]) -> F
     them and none is printed. As a job it is therefore ``sampled = 1``.
     """
     spec, code = problems.spec, problems.spec.code
-    duals = Duals(spec)
+    duals = DualRule(spec)
     u = np.zeros((problems.counts.size, spec.dim), np.int64)  # each row is with its client
     z, total = np.zeros(spec.dim, np.int64), np.zeros(spec.dim, np.int64)
     for client in walk:

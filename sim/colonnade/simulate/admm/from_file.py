@@ -11,7 +11,7 @@ from colonnade.methods.admm.prox import Client
 from colonnade.simulate.admm.run import MAX_HOSTS, Dealt
 from colonnade.simulate.data.from_file import FileTable
 from colonnade.simulate.inprocess.admm import deal
-from colonnade.simulate.sites import Column, Site
+from colonnade.simulate.sites import Site, SiteColumn
 
 
 def people_from(
@@ -75,6 +75,6 @@ def _site(name: str, table: FileTable, parts: Sequence[IntArray]) -> Site:
     return Site(name, [each.rows(rows) for each in table.features], table.label.rows(rows), owners)
 
 
-def _on_grid(column: Column) -> Int16Array:
+def _on_grid(column: SiteColumn) -> Int16Array:
     """Return a column as parties ingest it: clipped, on the grid."""
     return quantise(column.values, column.bounds, grid=GRID)

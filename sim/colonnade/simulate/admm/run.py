@@ -22,7 +22,7 @@ from colonnade.simulate.evaluation.quality import NOTE
 from colonnade.simulate.federation import Federation, create_federation
 from colonnade.simulate.inprocess.admm import Pool, deal
 from colonnade.simulate.inprocess.vertical import auc, r2
-from colonnade.simulate.sites import Column, Site
+from colonnade.simulate.sites import Site, SiteColumn
 
 TARGET = "y"
 MAX_HOSTS = 16
@@ -111,10 +111,10 @@ def _site(
 ) -> Site:
     rows, bounds = parts.ravel(), Bounds(-BOUND, BOUND)
     features = [
-        Column(f"x{place + 1}", bounds, column[rows]) for place, column in enumerate(columns)
+        SiteColumn(f"x{place + 1}", bounds, column[rows]) for place, column in enumerate(columns)
     ]
     owners = np.repeat(np.arange(len(parts)), parts.shape[1])
-    return Site(name, features, Column(TARGET, label_bounds, label[rows]), owners)
+    return Site(name, features, SiteColumn(TARGET, label_bounds, label[rows]), owners)
 
 
 def found(

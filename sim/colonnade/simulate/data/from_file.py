@@ -29,7 +29,7 @@ from colonnade.party.data.reading.sources import FileSource, is_number, open_sou
 from colonnade.party.data.staging import stage, staged_texts
 from colonnade.pki.identity import check_part
 from colonnade.simulate.federation import FOLDERS
-from colonnade.simulate.sites import Column, Site
+from colonnade.simulate.sites import Site, SiteColumn
 
 MAX_LEVELS = 50
 """Different texts of a column up to which they are taken for levels."""
@@ -45,8 +45,8 @@ _UNIT = Bounds(0.0, 1.0)
 class FileTable:
     """The columns of a file."""
 
-    features: tuple[Column, ...]
-    label: Column
+    features: tuple[SiteColumn, ...]
+    label: SiteColumn
     skipped: tuple[str, ...]  # columns that hold neither numbers nor levels
     clients: IntArray | None = None  # whose each row is, numbered from 0
     levelled: tuple[str, ...] = ()  # columns whose levels were taken from the file
@@ -87,7 +87,7 @@ def read_table(
     return FileTable(tuple(columns.values()), label, tuple(skipped), clients, taken)
 
 
-def _checked_label(path: Path, label: Column, loss: Loss) -> Column:
+def _checked_label(path: Path, label: SiteColumn, loss: Loss) -> SiteColumn:
     values, target = label.values, label.name
     if len(values) < _LEAST_ROWS:
         raise BadInput(f"{path} has {len(values)} rows; a simulation needs {_LEAST_ROWS}")
@@ -98,18 +98,18 @@ def _checked_label(path: Path, label: Column, loss: Loss) -> Column:
         if len(levels) != 2:
             raise BadInput(f"{path}: the label {target!r} has {len(levels)} levels; it needs two")
         two = Declared(target, target, _UNIT, 0.5, Ordinal(levels))
-        label = Column(target, _UNIT, values, label.texts, two)
+        label = SiteColumn(target, _UNIT, values, label.texts, two)
     if values.min() == values.max():
         raise BadInput(f"{path}: the label {target!r} has one value; there is nothing to learn")
     if loss is Loss.LOGISTIC and label.texts is None:
         found = np.unique(values)
         if found.size != 2:
             raise BadInput(f"{path}: {target!r} has {found.size} values; logistic needs two")
-        return Column(target, _UNIT, (values == found[1]).astype(np.float64))
+        return SiteColumn(target, _UNIT, (values == found[1]).astype(np.float64))
     return label
 
 
-def _declared(path: Path, schema: Schema) -> dict[str, Column]:
+def _declared(path: Path, schema: Schema) -> dict[str, SiteColumn]:
     """Read the columns of a schema as a party would; the label is called as in the file."""
     plain = Schema(schema.features, schema.label, missing=schema.missing, dialect=schema.dialect)
     found = {}
@@ -129,7 +129,7 @@ def _declared(path: Path, schema: Schema) -> dict[str, Column]:
                 texts[np.isnan(values)] = None  # whichever text said so
             whole = declared if declared.kind != NUMBER or declared.missing_indicator else None
             name = declared.column if declared is schema.label else declared.name
-            found[name] = Column(declared.name, declared.bounds, values, texts, whole)
+            found[name] = SiteColumn(declared.name, declared.bounds, values, texts, whole)
     return found
 
 
@@ -217,9 +217,9 @@ def _read(path: Path) -> dict[str, AnyArray]:
 
 def _usable(
     path: Path, found: Mapping[str, AnyArray]
-) -> tuple[dict[str, Column], list[str], list[str]]:
+) -> tuple[dict[str, SiteColumn], list[str], list[str]]:
     """Return the columns, the names of those left out, and of those whose levels were taken."""
-    columns: dict[str, Column] = {}
+    columns: dict[str, SiteColumn] = {}
     skipped, levelled = [], []
     for name, values in found.items():
         if np.issubdtype(values.dtype, np.number) or values.dtype == np.bool_:
@@ -234,18 +234,18 @@ def _usable(
     return columns, skipped, levelled
 
 
-def _number(path: Path, name: str, values: FloatArray) -> Column:
+def _number(path: Path, name: str, values: FloatArray) -> SiteColumn:
     if not 1 <= len(name) <= _MAX_NAME or not name.isprintable():
         raise BadInput(f"{path}: a column's name has 1 to {_MAX_NAME} printable characters")
     try:
-        return Column(name, outward(values), values)
+        return SiteColumn(name, outward(values), values)
     except OverflowError:
         raise BadInput(
             f"{path}: column {name!r} has infinite or huge values; declare bounds in a schema"
         ) from None
 
 
-def _levelled(name: str, values: AnyArray) -> Column | None:
+def _levelled(name: str, values: AnyArray) -> SiteColumn | None:
     """Return a category whose levels are the texts that there are, unless they are too many.
 
     The most frequent one is the baseline.
@@ -265,4 +265,4 @@ def _levelled(name: str, values: AnyArray) -> Column | None:
         return None
     kind = Category(tuple(sorted(counts)), baseline=max(counts, key=lambda text: counts[text]))
     declared = Declared(name, name, _UNIT, 0.0, kind)
-    return Column(name, _UNIT, declared.encoding().read(texts, texts.size), texts, declared)
+    return SiteColumn(name, _UNIT, declared.encoding().read(texts, texts.size), texts, declared)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from colonnade.core.arguments import BadArgument
-from colonnade.simulate.sites import Column, Site
+from colonnade.simulate.sites import Site, SiteColumn
 
 MAX_ROWS = 20_000  # the error of a score then is in its third digit
 _LEAST_ROWS, _LEAST_FITTED = 2, 5
@@ -52,7 +52,7 @@ def divide(sites: Sequence[Site], count: int, *, seed: int) -> Divided:
 
 
 def _of(site: Site, rows: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> Site:
-    def part(column: Column) -> Column:
+    def part(column: SiteColumn) -> SiteColumn:
         return column.rows(rows)
 
     label = None if site.label is None else part(site.label)

@@ -6,7 +6,7 @@ from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import Bounds
 from colonnade.methods.problem import Loss
 from colonnade.simulate.data.synthetic import BOUND, Synthetic
-from colonnade.simulate.sites import Column, Site
+from colonnade.simulate.sites import Site, SiteColumn
 
 # Name, centre and spread of each quantity; bounds are declared at BOUND spreads from the centre.
 _QUANTITIES: dict[str, tuple[tuple[str, float, float], ...]] = {
@@ -97,7 +97,7 @@ def sites_of(made: Synthetic, parties: Sequence[str], *, owner: int | None) -> l
     """Put a made-up table into the organizations' own units; ``owner`` alone has the label."""
     name, centre, spread = _LABELS[made.loss]
     if made.loss is Loss.LOGISTIC:
-        label = Column(name, Bounds(0.0, 1.0), made.label)
+        label = SiteColumn(name, Bounds(0.0, 1.0), made.label)
     else:
         label = _column(name, centre, spread, made.label)
     sites = []
@@ -111,6 +111,6 @@ def sites_of(made: Synthetic, parties: Sequence[str], *, owner: int | None) -> l
     return sites
 
 
-def _column(name: str, centre: float, spread: float, values: FloatArray) -> Column:
+def _column(name: str, centre: float, spread: float, values: FloatArray) -> SiteColumn:
     low, high = centre - BOUND * spread, centre + BOUND * spread
-    return Column(name, Bounds(low, high), centre + spread * values)
+    return SiteColumn(name, Bounds(low, high), centre + spread * values)

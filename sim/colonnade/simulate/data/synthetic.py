@@ -9,7 +9,7 @@ import numpy as np
 from colonnade.core.arrays import FloatArray
 from colonnade.core.errors import BadInput
 from colonnade.methods.problem import Loss
-from colonnade.simulate.inprocess.vertical import Data, Model, grid
+from colonnade.simulate.inprocess.vertical import Data, ScaledModel, grid
 
 STRUCTURES = ("equicorrelated", "independent", "ar", "factors")
 FACTORS = 3
@@ -37,10 +37,10 @@ class Synthetic:
             columns[place] = grid(column / BOUND)
         return Data(columns, grid(label), self.splits)
 
-    def truth(self) -> Model:
+    def truth(self) -> ScaledModel:
         """Return the model that made the label, on scaled columns."""
         scale = BOUND if self.loss is Loss.LOGISTIC else 1.0
-        return Model([scale * self.coef[list(split)] for split in self.splits], 0.0)
+        return ScaledModel([scale * self.coef[list(split)] for split in self.splits], 0.0)
 
 
 def make(

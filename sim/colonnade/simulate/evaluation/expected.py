@@ -15,10 +15,10 @@ from colonnade.simulate.data.synthetic import make
 from colonnade.simulate.evaluation.references import central_reference
 from colonnade.simulate.inprocess import moments, sealed
 from colonnade.simulate.inprocess import vertical as inprocess
-from colonnade.simulate.inprocess.vertical import Data, Model, quality
+from colonnade.simulate.inprocess.vertical import Data, ScaledModel, quality
 
 # How a plan is run in one process, by its method.
-_FITS: dict[str, Callable[..., Model]] = {
+_FITS: dict[str, Callable[..., ScaledModel]] = {
     FrankWolfeSpec.kind: inprocess.fit,
     MomentsSpec.kind: moments.fit,
     SealedSpec.kind: sealed.fit,
@@ -77,7 +77,7 @@ def expected_accuracy(
     }
 
 
-def _fit(data: Data, spec: MethodSpec, *, seed: int) -> Model:
+def _fit(data: Data, spec: MethodSpec, *, seed: int) -> ScaledModel:
     return _FITS[spec.kind](data, spec, SeededNoise(seed), job=f"expected {seed}")
 
 

@@ -20,8 +20,8 @@ from colonnade.methods.problem import Loss
 from colonnade.simulate.data.held_out import Divided
 from colonnade.simulate.evaluation.linear_fit import fit_linear
 from colonnade.simulate.evaluation.references import central_reference
-from colonnade.simulate.inprocess.vertical import Data, Model, auc, r2
-from colonnade.simulate.sites import Column, Site
+from colonnade.simulate.inprocess.vertical import Data, ScaledModel, auc, r2
+from colonnade.simulate.sites import Site, SiteColumn
 
 NOTE = "simulation only: computed from all parties' data in one place"
 CENTRAL_IS = (
@@ -55,7 +55,7 @@ def reference_scores(job: Job, divided: Divided, *, seed: int) -> References:
     )
 
 
-def _model_score(job: Job, model: Model, rows: Data, divided: Divided) -> float:
+def _model_score(job: Job, model: ScaledModel, rows: Data, divided: Divided) -> float:
     bounds = job.label_bounds
     predicted = bounds.middle + bounds.half_width * model.predict(rows)
     return _score(_label(divided.scored), predicted, job.method.loss)
@@ -128,7 +128,7 @@ def _nonprivate(job: Job, divided: Divided, *, seed: int) -> FloatArray:
     return best.predict(_on_grid(_columns(divided.scored, job), limits))
 
 
-def _columns(sites: Sequence[Site], job: Job) -> list[Column]:
+def _columns(sites: Sequence[Site], job: Job) -> list[SiteColumn]:
     """Return the columns of a job with the declared fills in place of missing values."""
     found = []
     for site, member in zip(sites, job.members, strict=True):
@@ -143,7 +143,7 @@ def _bounds(job: Job) -> list[Bounds]:
     return [bounds for member in job.members for bounds in member.bounds]
 
 
-def _extremes(column: Column) -> Bounds:
+def _extremes(column: SiteColumn) -> Bounds:
     """Return bounds that clip nothing."""
     try:
         return Bounds(float(column.values.min()), float(column.values.max()))
@@ -151,7 +151,7 @@ def _extremes(column: Column) -> Bounds:
         return column.bounds
 
 
-def _on_grid(columns: Sequence[Column], limits: Sequence[Bounds]) -> Int16Array:
+def _on_grid(columns: Sequence[SiteColumn], limits: Sequence[Bounds]) -> Int16Array:
     return np.stack(
         [
             quantise(column.values, bounds, grid=GRID)
@@ -164,9 +164,9 @@ def _label(sites: Sequence[Site]) -> FloatArray:
     return next(site.label.values for site in sites if site.label is not None)
 
 
-def _model(job: Job, point: Mapping[str, Any]) -> Model:
+def _model(job: Job, point: Mapping[str, Any]) -> ScaledModel:
     coefs = [np.array(point["coef"][member.party]) for member in job.members]
-    return Model(coefs, float(point["intercept"]))
+    return ScaledModel(coefs, float(point["intercept"]))
 
 
 def _score(label: FloatArray, prediction: FloatArray, loss: Loss) -> float:

@@ -12,7 +12,7 @@ from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec, Sampling
 from colonnade.methods.problem import Labels, Loss
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.simulate.evaluation.linear_fit import fit_linear
-from colonnade.simulate.inprocess.vertical import Data, Model, fit
+from colonnade.simulate.inprocess.vertical import Data, ScaledModel, fit
 from colonnade.solvers.algorithms.gram import Gram
 from colonnade.solvers.budgets import plan_units
 from colonnade.solvers.designs.dense import DenseDesign
@@ -25,7 +25,7 @@ _RADIUS = 3.0
 _ROUNDS = ((10_000, 24), (50_000, 40), (200_000, 64), (10**12, 96))
 
 
-def central_reference(data: Data, *, loss: Loss, rho_units: int, seed: int) -> Model:
+def central_reference(data: Data, *, loss: Loss, rho_units: int, seed: int) -> ScaledModel:
     """Fit the solver ``gram`` with all columns in one place, at the same total cost.
 
     It is what `colonnade fit` runs, with seeded noise: not private, and about no real ledger. What
@@ -45,10 +45,10 @@ def central_reference(data: Data, *, loss: Loss, rho_units: int, seed: int) -> M
     noise = SeededNoise(seed)
     release = Direct(noise)
     coef = solve(problem, design, label, solver, plan=plan, release=release, sampler=noise)
-    return Model(_by_party(data, coef[:-1]), float(coef[-1]))
+    return ScaledModel(_by_party(data, coef[:-1]), float(coef[-1]))
 
 
-def frank_wolfe_reference(data: Data, *, loss: Loss, rho_units: int, seed: int) -> Model:
+def frank_wolfe_reference(data: Data, *, loss: Loss, rho_units: int, seed: int) -> ScaledModel:
     """Fit private Frank-Wolfe with all columns in one place: the papers' centralised baseline."""
     rounds = next(count for rows, count in _ROUNDS if data.label.size <= rows)
     try:
@@ -58,15 +58,15 @@ def frank_wolfe_reference(data: Data, *, loss: Loss, rho_units: int, seed: int) 
     return central(data, spec, seed=seed)
 
 
-def _zero(data: Data) -> Model:
-    return Model([np.zeros(len(split)) for split in data.splits], 0.0)
+def _zero(data: Data) -> ScaledModel:
+    return ScaledModel([np.zeros(len(split)) for split in data.splits], 0.0)
 
 
 def _by_party(data: Data, coef: FloatArray) -> list[FloatArray]:
     return np.split(coef, np.cumsum([len(split) for split in data.splits])[:-1])
 
 
-def nonprivate(data: Data, loss: Loss, *, seed: int = 0) -> Model:
+def nonprivate(data: Data, loss: Loss, *, seed: int = 0) -> ScaledModel:
     """Fit all rows without privacy: standardised columns, an L1 penalty chosen on a part of them.
 
     ``seed`` is that of the part. Columns and label are as clipped as ``data``.
@@ -74,7 +74,7 @@ def nonprivate(data: Data, loss: Loss, *, seed: int = 0) -> Model:
     classes = loss is Loss.LOGISTIC
     label = np.where(data.label > 0, 1.0, -1.0) if classes else data.label / GRID
     found = fit_linear(data.columns, label, classes=classes, seed=seed)
-    return Model([GRID * found.coef[list(split)] for split in data.splits], found.constant)
+    return ScaledModel([GRID * found.coef[list(split)] for split in data.splits], found.constant)
 
 
 def central_spec(
@@ -103,9 +103,9 @@ def central_spec(
     )
 
 
-def central(data: Data, spec: FrankWolfeSpec, *, seed: int) -> Model:
+def central(data: Data, spec: FrankWolfeSpec, *, seed: int) -> ScaledModel:
     """Fit private Frank-Wolfe with all columns in one place."""
     order = tuple(feature for split in data.splits for feature in split)
     concat = replace(data, splits=(order,))
     model = fit(concat, spec, SeededNoise(seed), job=f"central {seed}")
-    return Model(_by_party(data, model.coefs[0]), model.intercept)
+    return ScaledModel(_by_party(data, model.coefs[0]), model.intercept)

@@ -110,7 +110,7 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SimulatedOutcome:
     """The end of a simulated job."""
 
     state: AdmmState
@@ -142,7 +142,7 @@ def run(
     trouble: Trouble | None = None,
     cap: int = MAX_UNITS,
     on_round: Callable[[AdmmState], None] | None = None,
-) -> Outcome:
+) -> SimulatedOutcome:
     """Run a job to its end.
 
     Parameters
@@ -162,7 +162,7 @@ def run_with(
     seed: int,
     trouble: Trouble,
     on_round: Callable[[AdmmState], None] | None = None,
-) -> Outcome:
+) -> SimulatedOutcome:
     """Run a job with the clients of ``host``."""
     coordinator = AdmmCoordinator(host.spec)
     state = coordinator.start(seed.to_bytes(SEED_BYTES, "little"))
@@ -188,7 +188,7 @@ def run_with(
         state = after
     kept = host.ledger.state.stored
     releases, payload = len(kept), sum(each.body_bytes for each in kept.values())
-    return Outcome(
+    return SimulatedOutcome(
         state, coordinator.coefficients(state), host.ledger, releases, payload, tuple(log)
     )
 

@@ -45,7 +45,7 @@ def _task_as_it_is(_round: int, _party: str, task: bytes) -> bytes:
 
 
 @dataclass(frozen=True)
-class Member:
+class AlignmentMember:
     """A party of a simulated alignment: its signing key, its ids, and earlier rows if any."""
 
     signer: Ed25519PrivateKey
@@ -54,7 +54,7 @@ class Member:
 
 
 def simulated_spec(
-    members: Mapping[str, Member],
+    members: Mapping[str, AlignmentMember],
     *,
     salt: bytes,
     mode: Mode = Mode.UNION,
@@ -84,7 +84,7 @@ class AlignmentRun:
     """A run that can be stepped, stopped and restarted from stored bytes between any two steps."""
 
     spec: AlignmentSpec
-    members: Mapping[str, Member]
+    members: Mapping[str, AlignmentMember]
     noise: NoiseSource
     entropy: Entropy
     tamper: Tamper = _as_it_is

@@ -4,7 +4,7 @@ from colonnade.methods.moments.solver.steps import MomentsSolver, MomentsState
 from colonnade.methods.moments.spec import MomentsSpec
 from colonnade.party.methods.moments import MomentsParty
 from colonnade.privacy.sampling import NoiseSource
-from colonnade.simulate.inprocess.vertical import Data, Model, make_parties
+from colonnade.simulate.inprocess.vertical import Data, ScaledModel, make_parties
 
 
 def parties(data: Data, spec: MomentsSpec, job: str, noise: NoiseSource) -> dict[str, MomentsParty]:
@@ -28,13 +28,13 @@ def run(
     return state, members
 
 
-def fit(data: Data, spec: MomentsSpec, noise: NoiseSource, *, job: str = "job") -> Model:
+def fit(data: Data, spec: MomentsSpec, noise: NoiseSource, *, job: str = "job") -> ScaledModel:
     """Run a job and return its model."""
     state, _ = run(data, spec, noise, job=job)
     return model_of(spec, state)
 
 
-def model_of(spec: MomentsSpec, state: MomentsState) -> Model:
+def model_of(spec: MomentsSpec, state: MomentsState) -> ScaledModel:
     """Return the model of a state."""
     solver = MomentsSolver(spec, "")  # the job's name matters to sketches only
-    return Model(list(solver.coefficients(state).values()), solver.intercept(state))
+    return ScaledModel(list(solver.coefficients(state).values()), solver.intercept(state))

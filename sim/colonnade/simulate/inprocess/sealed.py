@@ -10,11 +10,11 @@ from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.party.data.columns import HeldColumns
 from colonnade.party.methods.sealed import SealedParty
 from colonnade.party.methods.sealed_keys import MemoryKeys
-from colonnade.party.methods.sealed_peers import Peers
+from colonnade.party.methods.sealed_peers import PinnedPeers
 from colonnade.privacy.accounting import MAX_UNITS
 from colonnade.privacy.ring_noise import HOSTILE
 from colonnade.privacy.sampling import NoiseSource
-from colonnade.simulate.inprocess.vertical import Data, Model
+from colonnade.simulate.inprocess.vertical import Data, ScaledModel
 
 
 def parties(
@@ -44,7 +44,7 @@ def parties(
             columns=columns,
             gate=Gate(ledger, noise),
             ledger=ledger,
-            peers=Peers(spec, job, pins),
+            peers=PinnedPeers(spec, job, pins),
             keys=MemoryKeys(),
             ring=ring or seal_ring(),
         )
@@ -69,13 +69,13 @@ def run(
     return state, members
 
 
-def fit(data: Data, spec: SealedSpec, noise: NoiseSource, *, job: str = "job") -> Model:
+def fit(data: Data, spec: SealedSpec, noise: NoiseSource, *, job: str = "job") -> ScaledModel:
     """Run a job and return its model."""
     state, _ = run(data, spec, noise, job=job)
     return model_of(spec, state)
 
 
-def model_of(spec: SealedSpec, state: SealedState) -> Model:
+def model_of(spec: SealedSpec, state: SealedState) -> ScaledModel:
     """Return the model of a state."""
     solver = SealedSolver(spec)
-    return Model(list(solver.coefficients(state).values()), solver.intercept(state))
+    return ScaledModel(list(solver.coefficients(state).values()), solver.intercept(state))

@@ -124,7 +124,7 @@ def run(
 
 
 @dataclass(frozen=True)
-class Model:
+class ScaledModel:
     """A linear model on scaled columns: coefficients by party, and a constant."""
 
     coefs: Sequence[FloatArray]
@@ -139,16 +139,16 @@ class Model:
         return prediction
 
 
-def fit(data: Data, spec: FrankWolfeSpec, noise: NoiseSource, *, job: str = "job") -> Model:
+def fit(data: Data, spec: FrankWolfeSpec, noise: NoiseSource, *, job: str = "job") -> ScaledModel:
     """Run a job and return its model."""
     state, _ = run(data, spec, noise, job=job)
     return model_of(spec, state)
 
 
-def model_of(spec: FrankWolfeSpec, state: Iterate) -> Model:
+def model_of(spec: FrankWolfeSpec, state: Iterate) -> ScaledModel:
     """Return the model of an iterate."""
     solver = FrankWolfeSolver.of(spec, "")  # the job's name matters to sketches only
-    return Model(list(solver.coefficients(state).values()), solver.intercept(state))
+    return ScaledModel(list(solver.coefficients(state).values()), solver.intercept(state))
 
 
 def r2(label: FloatArray, prediction: FloatArray) -> float:
@@ -175,7 +175,7 @@ def auc(label: FloatArray, prediction: FloatArray) -> float:
     return above / (n_positive * n_negative)
 
 
-def quality(data: Data, model: Model, loss: Loss) -> float:
+def quality(data: Data, model: ScaledModel, loss: Loss) -> float:
     """Return R2, or the area under the curve for the logistic loss. Simulation only."""
     label, prediction = data.label / GRID, model.predict(data)
     return auc(label, prediction) if loss is Loss.LOGISTIC else r2(label, prediction)

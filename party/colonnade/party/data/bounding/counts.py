@@ -7,7 +7,7 @@ import numpy as np
 
 from colonnade.core.arrays import Int32Array, IntArray
 from colonnade.data.table import Table
-from colonnade.party.engine.base import Engine, Rows
+from colonnade.party.engine.base import Engine, RowRange
 from colonnade.party.engine.local import LOCAL
 from colonnade.party.engine.stored import StoredColumns, column_at
 
@@ -42,12 +42,12 @@ class FineColumns:
             fine=True,
         )
 
-    def rows(self, first: int, last: int) -> Rows:
+    def rows(self, first: int, last: int) -> RowRange:
         """Return rows ``first .. last``."""
         held = self.table.presence
         presence = None if held is None else held[first:last]
         block = np.stack([column_at(self.table, place)[first:last] for place in self.places])
-        return Rows(first, block, None, presence)
+        return RowRange(first, block, None, presence)
 
 
 def count_rows(

@@ -26,7 +26,7 @@ _PLACES, _SORTED = "colonnade_places", f"{MAIN}.sorted"
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
+class StagedColumns:
     """Give the staged columns in the order of the table.
 
     Parameters
@@ -102,7 +102,7 @@ class Staged:
         there = self.index[self.index >= 0]
         return bool(there[0] == 0 and (np.diff(there) == 1).all())
 
-    def _sorted(self) -> "Staged":
+    def _sorted(self) -> "StagedColumns":
         """Sort the staged rows on disk; DuckDB spills what does not fit into its memory."""
         if self.index is None:
             return self

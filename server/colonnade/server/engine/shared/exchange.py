@@ -26,7 +26,7 @@ _NOTHING = pb.AttachResponse()
 _MAX_LETTERS, _MAX_CLAIMS = 256, 16
 
 
-class Exchange:
+class ProcessExchange:
     """What crosses between processes, and which jobs are this one's."""
 
     def __init__(self, store: Store, peers: Peers, jobs: Jobs, out: Outgoing) -> None:

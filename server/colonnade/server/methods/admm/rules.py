@@ -40,7 +40,7 @@ class Rule(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Duals:
+class DualRule:
     """Consensus ADMM: clients have duals, and the model is the proximal point of their mean."""
 
     spec: AdmmSpec

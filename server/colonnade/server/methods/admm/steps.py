@@ -37,12 +37,12 @@ from colonnade.methods.admm.recipe import JOINT
 from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.admm.tasks import ClientTasks
 from colonnade.server.methods.admm.planned import Planned
-from colonnade.server.methods.admm.rules import Duals, Gradients, Rule
+from colonnade.server.methods.admm.rules import DualRule, Gradients, Rule
 from colonnade.server.methods.admm.state import AdmmState, start_state
 from colonnade.wire.cohort import ClientAnswers
 
 _RULES: Mapping[Variant, Callable[[AdmmSpec], Rule]] = {
-    Variant.PAPER: Duals,
+    Variant.PAPER: DualRule,
     Variant.GRADIENT: Gradients,
     Variant.PLANNED: Planned,
 }

@@ -32,7 +32,7 @@ _MAX_POINTS = 40
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Point:
+class HistoryPoint:
     """What was known after so many rounds."""
 
     done: int
@@ -57,7 +57,7 @@ class History:
     """A job in its rounds, from its first state to its newest."""
 
     last: AdmmState
-    points: Sequence[Point]
+    points: Sequence[HistoryPoint]
     rounds: Sequence[RoundCount]
     round_of: Mapping[int, int]  # by drawing: the round that it belongs to
 
@@ -72,7 +72,7 @@ def history_of(
     is_open
         Whether the newest state's drawing was asked: a job may end before that.
     """
-    points, counts, round_of = list[Point](), dict[int, RoundCount](), dict[int, int]()
+    points, counts, round_of = list[HistoryPoint](), dict[int, RoundCount](), dict[int, int]()
     asked = drawn = np.empty(0, np.int64)
     known, state = 0, None
 
@@ -89,7 +89,7 @@ def history_of(
             asked = np.union1d(asked, drawn)
             count(max(round_of.values()), answers=total - known, done=done)
         if not points or number > points[-1].done + 1:
-            points.append(Point(number - 1, algorithm.costs(state), algorithm.model(state)))
+            points.append(HistoryPoint(number - 1, algorithm.costs(state), algorithm.model(state)))
             asked = np.empty(0, np.int64)
         drawn = _drawn(algorithm, state)
         round_of[state.drawing], known = number, total

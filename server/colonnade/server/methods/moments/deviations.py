@@ -10,14 +10,21 @@ from colonnade.methods.moments.solver.people import present
 from colonnade.methods.moments.solver.scales import Scales, clipped
 from colonnade.methods.moments.solver.steps import MomentsSolver, MomentsState
 from colonnade.methods.moments.spec import GRAM, MEANS, MomentsSpec
-from colonnade.server.methods.deviations import Deviations, Spread, mean_noise2, opening_spread
+from colonnade.server.methods.deviations import (
+    Deviations,
+    SpreadEstimate,
+    mean_noise2,
+    opening_spread,
+)
 from colonnade.server.methods.vertical import VerticalJob
 
 # What drawing rows into the ball does to a variance beyond what it does to normal rows.
 _BALL_ERROR = 0.2
 
 
-def gram_spread(spec: MomentsSpec, part: Part, bodies: Bodies, opened: FloatArray) -> Spread:
+def gram_spread(
+    spec: MomentsSpec, part: Part, bodies: Bodies, opened: FloatArray
+) -> SpreadEstimate:
     """Estimate variances of kept features from the diagonal of a released Gram matrix.
 
     It holds squares about the released mean, in deviations as the opening gave them, of rows drawn
@@ -35,7 +42,7 @@ def gram_spread(spec: MomentsSpec, part: Part, bodies: Bodies, opened: FloatArra
     noise2 = mean_noise2(count, spec.made(part, MEANS)[0])
     variance = diagonal * unit - noise2
     noise = mechanism.sigma2 * unit**2 + 2.0 * noise2**2
-    return Spread(variance, np.sqrt(noise + (_BALL_ERROR * np.maximum(variance, 0.0)) ** 2))
+    return SpreadEstimate(variance, np.sqrt(noise + (_BALL_ERROR * np.maximum(variance, 0.0)) ** 2))
 
 
 def moments_deviations(algorithm: VerticalJob, state: MomentsState) -> Deviations:
@@ -53,7 +60,7 @@ def moments_deviations(algorithm: VerticalJob, state: MomentsState) -> Deviation
         if GRAM in state.bodies[part.party]:
             kept, opened = solver.kept(state, part), scales.features[part.party]
             finer = gram_spread(spec, part, state.bodies, opened.deviation[kept])
-            both = finer.beside(Spread(variance[kept], error[kept]))
+            both = finer.beside(SpreadEstimate(variance[kept], error[kept]))
             variance[kept], error[kept] = both.variance, both.error
-        found[part.party] = Spread(variance, error).deviations()[: len(part.features)]
+        found[part.party] = SpreadEstimate(variance, error).deviations()[: len(part.features)]
     return found
