@@ -8,7 +8,6 @@ import pytest
 from colonnade.bench.accuracy import cases, references
 from colonnade.cli.main import main
 from colonnade.core.errors import EXIT_OK
-from colonnade.methods.problem import Loss
 
 
 @pytest.mark.slow
@@ -36,17 +35,14 @@ def test_the_fields_of_references_are_a_contract(
 def test_rows_that_are_scored_are_not_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cases, "ROWS", 300)
     monkeypatch.setattr(cases, "SCORED", 100)
-    divided = next(cases.cases(True, None)).divided(3)
+    divided = next(cases.cases(True, None)).data(3)
     fitted, scored = divided.fitted.label, divided.scored.label
     assert (fitted.size, scored.size) == (300, 100)
     assert not np.isin(scored, fitted).any()
 
 
 def test_tables_that_rules_were_chosen_on_are_marked() -> None:
-    def fresh(name: str) -> bool:
-        return cases.Case(name, Loss.SQUARED, lambda _: NotImplemented).fresh
-
-    assert [fresh(name) for name in ("adult", "ar d=40", "electricity", "a9a")] == [
+    assert [cases.is_fresh(name) for name in ("adult", "ar d=40", "electricity", "a9a")] == [
         False,
         False,
         True,

@@ -5,7 +5,7 @@ import functools
 import pytest
 
 from colonnade.bench.vertical import sealed
-from colonnade.bench.vertical.methods import Case, made_table
+from colonnade.bench.vertical.methods import Case, Raw, made_table
 from colonnade.methods.problem import Loss
 
 FIELDS = [
@@ -47,7 +47,7 @@ def test_a_full_run_takes_seven_seeds_of_every_case(
 ) -> None:
     asked: list[tuple[str, int]] = []
 
-    def scored(case: Case, seed: int) -> sealed.SealedScore:
+    def scored(case: Case[Raw], seed: int) -> sealed.SealedScore:
         asked.append((case.name, seed))
         return score(0.7, 1)
 

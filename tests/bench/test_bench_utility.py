@@ -6,6 +6,7 @@ import pytest
 
 from colonnade.bench.vertical import utility as bench
 from colonnade.bench.vertical.figures import write_figures
+from colonnade.bench.vertical.methods import Case
 from colonnade.methods.problem import Loss
 from colonnade.simulate.inprocess.vertical import Data
 
@@ -15,7 +16,7 @@ def tiny(seed: int) -> Data:
 
 
 def test_every_method_is_scored_on_every_case(monkeypatch: pytest.MonkeyPatch) -> None:
-    case = bench.Case("tiny", 0.0, Loss.SQUARED, tiny)
+    case = Case("tiny", Loss.SQUARED, tiny, 0.0)
     monkeypatch.setattr(bench, "_cases", lambda quick, folder: iter([case]))
     (row,) = bench.utility(True, None)
     assert set(row) == {"case", "metric", *bench.METHODS}

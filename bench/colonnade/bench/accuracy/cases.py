@@ -6,18 +6,17 @@ ones as their quantities allow. `CHOSEN_ON` are the tables that rules and consta
 """
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.bench.vertical.methods import SHAPES, Raw, made_table, on_grid, public_table
+from colonnade.bench.vertical.methods import SHAPES, Case, Raw, made_table, on_grid, public_table
 from colonnade.bench.vertical.tables import FRESH, TABLES
-from colonnade.core.fixedpoint import GRID
 from colonnade.methods.problem import Loss
-from colonnade.simulate.inprocess.vertical import Data, ScaledModel, auc, r2
+from colonnade.simulate.inprocess.vertical import Data
 
 CHOSEN_ON = ("equicorrelated", "factors", "ar", "california", "credit_default", "adult")
 ROWS, SCORED = 100_000, 20_000
@@ -37,31 +36,7 @@ class DividedTable:
         return fitted, scored
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A table by name: fresh rows for each seed, or another division of the same rows."""
-
-    name: str
-    loss: Loss
-    divided: Callable[[int], DividedTable]
-
-    @property
-    def metric(self) -> str:
-        """What its models are judged by."""
-        return "auc" if self.loss is Loss.LOGISTIC else "r2"
-
-    @property
-    def fresh(self) -> bool:
-        """Whether no rule was chosen on this table."""
-        return not self.name.startswith(CHOSEN_ON)
-
-    def score(self, data: Data, model: ScaledModel) -> float:
-        """Return R2, or the area under the ROC curve of classes."""
-        label, found = data.label / GRID, model.predict(data)
-        return auc(label, found) if self.loss is Loss.LOGISTIC else r2(label, found)
-
-
-def cases(quick: bool, folder: Path | None) -> Iterator[Case]:
+def cases(quick: bool, folder: Path | None) -> Iterator[Case[DividedTable]]:
     """Yield the tables; ``folder`` holds the public ones."""
     for features, shapes in ((40, tuple(SHAPES)), (400, ("equicorrelated", "factors"))):
         for shape in shapes:
@@ -73,6 +48,11 @@ def cases(quick: bool, folder: Path | None) -> Iterator[Case]:
     for name, table in (TABLES | FRESH).items():
         if not quick or name in ("california", "credit_default", "electricity", "phishing"):
             yield Case(name, table.loss, functools.partial(_read, folder, name))
+
+
+def is_fresh(name: str) -> bool:
+    """Return whether no rule was chosen on a table."""
+    return not name.startswith(CHOSEN_ON)
 
 
 def _made(shape: str, features: int, seed: int) -> DividedTable:

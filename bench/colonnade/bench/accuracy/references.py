@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from colonnade.bench.accuracy.cases import Case, DividedTable, cases
+from colonnade.bench.accuracy.cases import DividedTable, cases, is_fresh
 from colonnade.bench.scratch import say
-from colonnade.bench.vertical.methods import problem_of
+from colonnade.bench.vertical.methods import Case, problem_of
 from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import GRID, Bounds
 from colonnade.linear.losses import LOGISTIC, SQUARED
@@ -34,7 +34,7 @@ from colonnade.simulate.evaluation.references import (
     nonprivate,
 )
 from colonnade.simulate.inprocess import moments
-from colonnade.simulate.inprocess.vertical import Data, ScaledModel
+from colonnade.simulate.inprocess.vertical import Data, ScaledModel, quality
 from colonnade.solvers.designs.dense import DenseDesign
 from colonnade.solvers.fit import Objective, Table, fit_table, resolve_fit
 from colonnade.solvers.registry import default_solver
@@ -56,7 +56,7 @@ def reference_rows(quick: bool, folder: Path | None) -> list[dict[str, object]]:
         found: dict[tuple[float, str], list[float]] = {}
         epsilons = (1.0,) if quick else EPSILONS
         for seed in seeds:
-            divided = case.divided(seed)
+            divided = case.data(seed)
             for epsilon, name, score in _scores(case, divided, epsilons, seed):
                 found.setdefault((epsilon, name), []).append(score)
         for epsilon in epsilons:
@@ -64,7 +64,12 @@ def reference_rows(quick: bool, folder: Path | None) -> list[dict[str, object]]:
             medians = {name: _median(found.get((epsilon, name), [])) for name in names}
             least = math.sqrt(math.pi / (rho_of(epsilon, DELTA) * divided.fitted.label.size))
             rows.append(
-                {"case": case.name, "epsilon": epsilon, "metric": case.metric, "fresh": case.fresh}
+                {
+                    "case": case.name,
+                    "epsilon": epsilon,
+                    "metric": case.metric,
+                    "fresh": is_fresh(case.name),
+                }
                 | medians
                 | {"between_error": round(least, 3)}
             )
@@ -76,11 +81,11 @@ def _median(values: list[float]) -> float | None:
 
 
 def _scores(
-    case: Case, divided: DividedTable, epsilons: tuple[float, ...], seed: int
+    case: Case[DividedTable], divided: DividedTable, epsilons: tuple[float, ...], seed: int
 ) -> Iterator[tuple[float, str, float]]:
     data, scored = divided.declared()
     loss = case.loss
-    best = case.score(scored, nonprivate(data, loss, seed=seed))
+    best = quality(scored, nonprivate(data, loss, seed=seed), loss)
     for epsilon in epsilons:
         units = units_down(rho_of(epsilon, DELTA))
         yield epsilon, "nonprivate", best
@@ -89,13 +94,13 @@ def _scores(
             ("frank_wolfe", frank_wolfe_reference),
         ):
             model = reference(data, loss=loss, rho_units=units, seed=seed)
-            yield epsilon, name, case.score(scored, model)
-        yield epsilon, "fit", case.score(scored, fitted(data, loss, epsilon, seed))
+            yield epsilon, name, quality(scored, model, loss)
+        yield epsilon, "fit", quality(scored, fitted(data, loss, epsilon, seed), loss)
         for name, owner in (("moments", None), ("moments_label_at_one", "p0")):
-            model = _moments(case, data, units, owner, seed)
-            yield epsilon, name, case.score(scored, model)
-        limit = _moments(case, data, units, None, seed, limit=True)
-        yield epsilon, LIMIT, case.score(scored, limit)
+            model = _moments(loss, data, units, owner, seed)
+            yield epsilon, name, quality(scored, model, loss)
+        limit = _moments(loss, data, units, None, seed, limit=True)
+        yield epsilon, LIMIT, quality(scored, limit, loss)
 
 
 def fitted(data: Data, loss: Loss, epsilon: float, seed: int) -> ScaledModel:
@@ -121,14 +126,14 @@ def fitted(data: Data, loss: Loss, epsilon: float, seed: int) -> ScaledModel:
 
 
 def _moments(
-    case: Case, data: Data, units: int, owner: str | None, seed: int, *, limit: bool = False
+    loss: Loss, data: Data, units: int, owner: str | None, seed: int, *, limit: bool = False
 ) -> ScaledModel:
     """Run a moments job under the declared bounds: its own means and deviations do for others.
 
     With ``limit`` as if what a party knows by itself cost nothing (see the module).
     """
     try:
-        spec = recommend(problem_of(data, units, case.loss, owner)).spec
+        spec = recommend(problem_of(data, units, loss, owner)).spec
     except ValueError:
         return ScaledModel([np.zeros(len(split)) for split in data.splits], 0.0)
     if limit:

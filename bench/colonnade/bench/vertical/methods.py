@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -63,12 +63,13 @@ class Raw:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """One line of the table."""
+class Case(Generic[T]):
+    """One line of a table of figures: data by seed, and what a planner is told of it."""
 
     name: str
     loss: Loss
-    raw: Callable[[int], Raw]  # by seed
+    data: Callable[[int], T]
+    correlation: float | None = None  # between columns of different parties, if it is known
 
     @property
     def metric(self) -> str:
@@ -98,7 +99,7 @@ def methods(quick: bool, folder: Path | None) -> list[dict[str, object]]:
     return rows
 
 
-def _cases(quick: bool, folder: Path | None) -> Iterator[Case]:
+def _cases(quick: bool, folder: Path | None) -> Iterator[Case[Raw]]:
     for features in (40,) if quick else (40, 400):
         for shape in ("equicorrelated",) if quick else SHAPES:
             made = functools.partial(made_table, shape, features)
@@ -134,11 +135,11 @@ def the_same(data: T, _seed: int) -> T:
     return data
 
 
-def _row(case: Case, seeds: Sequence[int], *, both_labels: bool) -> dict[str, object]:
+def _row(case: Case[Raw], seeds: Sequence[int], *, both_labels: bool) -> dict[str, object]:
     runs: dict[str, list[JobRun]] = {}
     part, central, chosen = 0.0, [], ""
     for seed in seeds:
-        raw, total = case.raw(seed), units_down(rho_of(EPSILON, DELTA))
+        raw, total = case.data(seed), units_down(rho_of(EPSILON, DELTA))
         data, paid = with_bounds(raw, total, SeededNoise(seed), label=case.loss is Loss.SQUARED)
         part, left = paid / total, total - paid
         reference = central_reference(data, loss=case.loss, rho_units=left, seed=seed)

@@ -78,7 +78,7 @@ def sealed_rows(quick: bool, folder: Path | None) -> list[dict[str, object]]:
     return rows
 
 
-def _cases(quick: bool, folder: Path | None) -> Iterator[Case]:
+def _cases(quick: bool, folder: Path | None) -> Iterator[Case[Raw]]:
     sizes = ((40, 100_000),) if quick else ((40, 100_000), (400, 100_000), (40, 20_000))
     for features, rows in sizes:
         for shape in ("equicorrelated",) if quick else SHAPES:
@@ -90,7 +90,7 @@ def _cases(quick: bool, folder: Path | None) -> Iterator[Case]:
             yield Case(name, table.loss, functools.partial(the_same, public_table(folder, name)))
 
 
-def _row(case: Case, found: Sequence[SealedScore]) -> dict[str, object]:
+def _row(case: Case[Raw], found: Sequence[SealedScore]) -> dict[str, object]:
     medians = {
         name: statistics.median(each.scores[name] for each in found) for name in found[0].scores
     }
@@ -115,16 +115,16 @@ def _mb(size: int) -> float:
     return round(size / 1e6, 3)
 
 
-def _divided(case: Case, seed: int) -> tuple[Raw, Raw]:
+def _divided(case: Case[Raw], seed: int) -> tuple[Raw, Raw]:
     """Return the rows to fit and the rows held out, by the seed."""
-    raw = case.raw(seed)
+    raw = case.data(seed)
     count = raw.label.size
     held = round(_HELD_OUT_PART * count) if case.name in TABLES else _HELD_OUT
     order = np.random.default_rng([seed, 16]).permutation(count)
     return raw.part(order[held:]), raw.part(order[:held])
 
 
-def _scored(case: Case, seed: int) -> SealedScore:
+def _scored(case: Case[Raw], seed: int) -> SealedScore:
     fitted, held = _divided(case, seed)
     total = units_down(rho_of(EPSILON, DELTA))
     bounds, label, paid = bounds_for(
@@ -155,7 +155,9 @@ def _scored(case: Case, seed: int) -> SealedScore:
     return SealedScore(scores, sent[most], predicted, seconds, seconds_sketched)
 
 
-def _references(case: Case, data: Data, units: int, seed: int) -> Iterator[tuple[str, ScaledModel]]:
+def _references(
+    case: Case[Raw], data: Data, units: int, seed: int
+) -> Iterator[tuple[str, ScaledModel]]:
     """Fit without privacy, and in two private ways with all columns in one place."""
     yield "nonprivate", nonprivate(data, case.loss, seed=seed)
     for name, fit in (("gram", central_reference), ("frank_wolfe", frank_wolfe_reference)):

@@ -10,14 +10,14 @@ centralised reference were searched on them, in its favour, so they are no held-
 import functools
 import math
 import statistics
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from colonnade.bench.scratch import say
-from colonnade.bench.vertical.methods import problem_of, sent_bytes, the_same
+from colonnade.bench.vertical.methods import Case, problem_of, sent_bytes, the_same
 from colonnade.bench.vertical.paper import paper
 from colonnade.bench.vertical.tables import TABLES, load
 from colonnade.methods.frank_wolfe.plan import recommend
@@ -31,17 +31,6 @@ from colonnade.simulate.inprocess.vertical import Data, fit, model_of, quality, 
 EPSILON, DELTA = 1.0, 1e-6
 FIRST_SEED = 7000
 METHODS = ("nonprivate", "central", "ours", "no_sharing", "sketched_labels", "paper")
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One line of the table: fresh data for each seed, and what the planner is told."""
-
-    name: str
-    correlation: float | None
-    loss: Loss
-    data: Callable[[int], Data]  # by seed
-    fresh: bool = True  # whether the data differs between seeds
 
 
 def utility(quick: bool, folder: Path | None) -> list[dict[str, object]]:
@@ -61,32 +50,30 @@ def utility(quick: bool, folder: Path | None) -> list[dict[str, object]]:
             method: round(statistics.median(values), 3) if values else None
             for method, values in found.items()
         }
-        metric = "auc" if case.loss is Loss.LOGISTIC else "r2"
-        rows.append({"case": case.name, "metric": metric, **medians})
+        rows.append({"case": case.name, "metric": case.metric, **medians})
     return rows
 
 
-def _cases(quick: bool, folder: Path | None) -> Iterator[Case]:
+def _cases(quick: bool, folder: Path | None) -> Iterator[Case[Data]]:
     sizes = (100_000,) if quick else (100_000, 1_000_000)
     for n_rows in sizes:
         for correlation in (0.0, 0.3):
             if n_rows > 100_000 and correlation == 0.0:
                 continue
             name = f"n={n_rows:.0e} correlation={correlation}".replace("e+0", "e")
-            yield Case(
-                name, correlation, Loss.SQUARED, functools.partial(_made, n_rows, correlation)
-            )
+            made = functools.partial(_made, n_rows, correlation)
+            yield Case(name, Loss.SQUARED, made, correlation)
     for name, table in TABLES.items():
         if folder is not None and (name == "california" or not quick):
             held = load(folder, name)
-            yield Case(name, None, table.loss, functools.partial(the_same, held), fresh=False)
+            yield Case(name, table.loss, functools.partial(the_same, held))
 
 
 def _made(n_rows: int, correlation: float, seed: int) -> Data:
     return make(n_rows, (15,) * 4, informative=6, correlation=correlation, seed=seed).data()
 
 
-def _scores(case: Case, seed: int, *, quick: bool) -> Iterator[tuple[str, float]]:
+def _scores(case: Case[Data], seed: int, *, quick: bool) -> Iterator[tuple[str, float]]:
     """Yield the quality of every method on the data of one seed."""
     data, loss = case.data(seed), case.loss
 
@@ -94,7 +81,8 @@ def _scores(case: Case, seed: int, *, quick: bool) -> Iterator[tuple[str, float]
         spec = recommend(_problem(case, data, owner), shares=shares).spec
         return quality(data, fit(data, spec, SeededNoise(seed), job=f"bench {seed}"), loss)
 
-    if seed == FIRST_SEED or (case.fresh and not quick):  # otherwise it hardly varies
+    made_up = case.correlation is not None  # anew for each seed
+    if seed == FIRST_SEED or (made_up and not quick):  # otherwise it hardly varies
         yield "nonprivate", quality(data, nonprivate(data, loss), loss)
     units = units_down(rho_of(EPSILON, DELTA))
     reference = central_reference(data, loss=loss, rho_units=units, seed=seed)
@@ -105,7 +93,7 @@ def _scores(case: Case, seed: int, *, quick: bool) -> Iterator[tuple[str, float]
     yield "paper", _paper(data, loss, seed, quick=quick)
 
 
-def _problem(case: Case, data: Data, owner: str | None) -> Problem:
+def _problem(case: Case[Data], data: Data, owner: str | None) -> Problem:
     units = units_down(rho_of(EPSILON, DELTA))
     return problem_of(data, units, case.loss, owner, correlation=case.correlation)
 
@@ -163,7 +151,7 @@ def _trial(
 ) -> tuple[float, int]:
     made = make(n_rows, (5,) * 4, informative=5, correlation=correlation, seed=seed)
     data = made.data()
-    case = Case("", correlation, Loss.SQUARED, lambda _: data)
+    case = Case("", Loss.SQUARED, lambda _: data, correlation)
     spec = recommend(_problem(case, data, None)).spec
     if sharing_free:
         spec = replace(spec, share_units=spec.share_units * 10**4)
