@@ -71,6 +71,8 @@ class Federation:
     folder: Path
     address: str
     parties: tuple[str, ...]
+    hub: str = HUB  # the coordinator's folder
+    operator: str = f"{OPERATOR}/pki"  # with the operator's key and certificate
 
     @classmethod
     def at(cls, folder: Path, parties: tuple[str, ...]) -> "Federation":
@@ -81,12 +83,12 @@ class Federation:
     @property
     def coordinator_config(self) -> Path:
         """The coordinator's file."""
-        return self.folder / HUB / "coordinator.toml"
+        return self.folder / self.hub / "coordinator.toml"
 
     @property
     def operator_credentials(self) -> Path:
         """The operator's key and certificate."""
-        return self.folder / OPERATOR / "pki"
+        return self.folder / self.operator
 
     def party_config(self, party: str) -> Path:
         """Return a party's file."""
@@ -95,6 +97,11 @@ class Federation:
     def ledger(self, party: str) -> LedgerFiles:
         """Return where a party's ledger is."""
         return LedgerFiles(self.folder / party / "ledger")
+
+    def keys(self) -> dict[str, str]:
+        """Return the public keys of all parties' ledgers, as policies pin them."""
+        signers = {name: ledger_key_from_file(self.ledger(name).key) for name in self.parties}
+        return {name: key_to_text(public_bytes(signer)) for name, signer in signers.items()}
 
 
 @only_mine()
@@ -172,29 +179,20 @@ def create_federation(
 
 def _grant_sums(made: Federation) -> None:
     """Have every policy grant secure sums with all others, whose ledger keys it pins."""
-    keys = {
-        name: key_to_text(public_bytes(ledger_key_from_file(made.ledger(name).key)))
-        for name in made.parties
-    }
+    keys = made.keys()
     for name in made.parties:
-        peers = ", ".join(
-            f"{json.dumps(other)} = {json.dumps(key)}"
-            for other, key in keys.items()
-            if other != name
-        )
+        others = (other for other in keys if other != name)
+        peers = ", ".join(f"{json.dumps(other)} = {json.dumps(keys[other])}" for other in others)
         with (made.folder / name / "policy.toml").open("a") as file:
             file.write(f'cohort = "{PEERS}"\ncohort_peers = {{ {peers} }}\n')
 
 
 def _pin_all(made: Federation) -> None:
     """Have every party pin the ledger keys of all others."""
-    keys = {
-        name: key_to_text(public_bytes(ledger_key_from_file(made.ledger(name).key)))
-        for name in made.parties
-    }
     for name in made.parties:
-        for other in (each for each in made.parties if each != name):
-            pin(made.folder / name / "policy.toml", other, keys[other])
+        for other, key in made.keys().items():
+            if other != name:
+                pin(made.folder / name / "policy.toml", other, key)
 
 
 def free_port() -> int:

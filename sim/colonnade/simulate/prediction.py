@@ -25,13 +25,11 @@ from colonnade.data.model import LinearModel
 from colonnade.data.model_columns import ModelFeature
 from colonnade.data.requantise import requantise
 from colonnade.data.table import COARSE_NAME, Table
-from colonnade.ledger.storage.snapshot import read_snapshot
 from colonnade.methods.prediction.spec import MAX_ROWS
 from colonnade.party.prediction.people import names_of
 from colonnade.party.prediction.store import PredictionFolder
-from colonnade.party.sealed.policy import key_to_text
 from colonnade.simulate.federation import FEDERATION, HUB, Federation, only_mine
-from colonnade.simulate.processes import Places, Processes
+from colonnade.simulate.processes import Processes
 from colonnade.simulate.run import Show
 from colonnade.simulate.sites import Site, SiteColumn
 
@@ -95,14 +93,11 @@ def grant(federation: Federation, job: str, receiver: str, *, purpose: str) -> N
 
 @only_mine()
 def write_grants(
-    federation: Places, coordinator: str, job: str, receiver: str, purpose: str
+    federation: Federation, coordinator: str, job: str, receiver: str, purpose: str
 ) -> None:
     """Add a grant of a job's model to every party's policy."""
-    keys = {}
-    for party in federation.parties:
-        opened = read_snapshot(federation.ledger(party)).state.first_entry()
-        keys[party] = key_to_text(bytes.fromhex(opened.public_key))
-    peers = ", ".join(f"{json.dumps(name)} = {json.dumps(key)}" for name, key in keys.items())
+    keys = federation.keys().items()
+    peers = ", ".join(f"{json.dumps(name)} = {json.dumps(key)}" for name, key in keys)
     for party in federation.parties:
         with federation.party_config(party).with_name("policy.toml").open("a") as file:
             file.write(f"""

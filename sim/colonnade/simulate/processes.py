@@ -13,9 +13,8 @@ from typing import IO, Protocol, Self
 
 from colonnade.client import Client, PartyOffer
 from colonnade.core.errors import JobEnded, Unreachable
-from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.pki.authority import load_credentials
-from colonnade.simulate.federation import only_mine
+from colonnade.simulate.federation import Federation, only_mine
 from colonnade.simulate.forks.client import ForkServer, shared
 from colonnade.wire.limits import split_address
 from colonnade.wire.session import public_text
@@ -48,37 +47,11 @@ class Running(Protocol):
         """Stop it at once."""
 
 
-class Places(Protocol):
-    """Where a federation's files are, and where its coordinator listens."""
-
-    @property
-    def address(self) -> str:
-        """``host:port`` of the coordinator."""
-
-    @property
-    def parties(self) -> tuple[str, ...]:
-        """The parties' names."""
-
-    @property
-    def coordinator_config(self) -> Path:
-        """The coordinator's file."""
-
-    @property
-    def operator_credentials(self) -> Path:
-        """The operator's key and certificate."""
-
-    def party_config(self, party: str) -> Path:
-        """Return a party's file."""
-
-    def ledger(self, party: str) -> LedgerFiles:
-        """Return where a party's ledger is."""
-
-
 @dataclass(slots=True)
 class Processes:
     """The running programs; their output goes to ``logs``."""
 
-    federation: Places
+    federation: Federation
     logs: Path
     _running: dict[str, Running] = field(default_factory=dict)
     _files: list[IO[bytes]] = field(default_factory=list)

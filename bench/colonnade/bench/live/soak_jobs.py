@@ -12,9 +12,7 @@ from colonnade.client.align_builder import AlignOptions
 from colonnade.client.evaluate_builder import EvaluateOptions, author_evaluation
 from colonnade.client.predict_builder import PredictOptions
 from colonnade.core.errors import JobEnded, PartyAbsent, PolicyRefused
-from colonnade.ledger.receipts import ledger_key_from_file, public_bytes
 from colonnade.methods.holdout import rows_held_out
-from colonnade.party.sealed.policy import key_to_text
 from colonnade.simulate.federation import FEDERATION, HUB, Federation
 
 CLIENTS = 8
@@ -102,14 +100,9 @@ class Asker:
         if (state := self.columns.wait(job).state) != "finished":
             raise JobEnded(f"the model to be scored {state}")
         self._trained = job
+        keys = self.federation.keys().items()
+        peers = ", ".join(f"{other} = {json.dumps(key)}" for other, key in keys)
         for name in self.federation.parties:
-            others = {
-                other: key_to_text(
-                    public_bytes(ledger_key_from_file(self.federation.ledger(other).key))
-                )
-                for other in self.federation.parties
-            }
-            peers = ", ".join(f"{other} = {json.dumps(key)}" for other, key in others.items())
             self._extend_policy(
                 name,
                 f'[[predict]]\ncoordinator = "spiffe://{FEDERATION}/coordinator/{HUB}"\n'

@@ -6,9 +6,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from colonnade.client import Client
 from colonnade.ledger.receipts import key_to_pem
-from colonnade.simulate.demo.places import STUDY, Study
+from colonnade.simulate.demo.tables import STUDY
 from colonnade.simulate.demo.typing_desk import typed
-from colonnade.simulate.federation import HUB
+from colonnade.simulate.federation import HUB, Federation
 from colonnade.simulate.processes import Processes
 
 COORDINATOR = f"spiffe://{STUDY}/coordinator/{HUB}"
@@ -27,7 +27,7 @@ max_rounds = 10
 """
 
 
-def appoint(study: Study, epsilon: float) -> None:
+def appoint(study: Federation, epsilon: float) -> None:
     """Give the hospital an officer who decides on its jobs, and everybody a policy for this job."""
     home = study.folder / RECEIVER
     (home / OFFICER).write_bytes(key_to_pem(Ed25519PrivateKey.generate()))
@@ -45,7 +45,7 @@ def appoint(study: Study, epsilon: float) -> None:
         path.write_text(text, "utf-8")
 
 
-def take_up(processes: Processes, study: Study, client: Client) -> None:
+def take_up(processes: Processes, study: Federation, client: Client) -> None:
     """Have every party take up its policy, and wait until all have attached again with it."""
     before = {offer.party: offer.told_at for offer in client.parties()}
     for party in study.parties:

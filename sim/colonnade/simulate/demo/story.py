@@ -23,7 +23,6 @@ from colonnade.ledger.storage.snapshot import read_snapshot
 from colonnade.party.config import load_config
 from colonnade.party.officer.case import sentences
 from colonnade.party.officer.reading import case_of
-from colonnade.simulate.demo.places import STUDY, Study
 from colonnade.simulate.demo.policies import (
     COORDINATOR,
     EVALUATION,
@@ -35,13 +34,15 @@ from colonnade.simulate.demo.policies import (
 from colonnade.simulate.demo.tables import (
     ID_COLUMNS,
     LABEL,
+    PARTIES,
+    STUDY,
     People,
     complete_schema,
     make_people,
     write_tables,
 )
 from colonnade.simulate.demo.typing_desk import typed
-from colonnade.simulate.federation import free_port
+from colonnade.simulate.federation import Federation, free_port
 from colonnade.simulate.inprocess.vertical import auc
 from colonnade.simulate.prediction import write_grants
 from colonnade.simulate.processes import Processes
@@ -119,8 +120,9 @@ class Story:
             + ["who is in which file is private; the label, readmitted, is the hospital's alone"],
         )
 
-    def _enrol(self) -> Study:
-        study = Study(self.folder, f"127.0.0.1:{free_port()}")
+    def _enrol(self) -> Federation:
+        address = f"127.0.0.1:{free_port()}"
+        study = Federation(self.folder, address, PARTIES, STUDY, f"{STUDY}/operator")
         for party in study.parties:
             label = ("--label", LABEL) if party == RECEIVER else ()
             typed(
@@ -161,11 +163,11 @@ class Story:
         self.found["alignment"] = {"rows": rows, "payload_bytes": sent}
         self.say("Align: one order of people, and nobody sees a list", align_lines(report))
 
-    def _ingest(self, study: Study) -> None:
+    def _ingest(self, study: Federation) -> None:
         for party in study.parties:
             typed("party", "ingest", "--config", study.party_config(party))
 
-    def _ask(self, client: Client, study: Study) -> str:
+    def _ask(self, client: Client, study: Federation) -> str:
         asked = typed(
             *("job", "submit", "--credentials", study.operator_credentials, "--target", LABEL),
             *("--loss", "logistic", "--epsilon", self.epsilon, "--purpose", PURPOSE, "--yes"),
@@ -176,7 +178,7 @@ class Story:
         self.say("Plan and ask", plan_lines(job, plan, self.epsilon, RECEIVER))
         return job
 
-    def _approve(self, client: Client, study: Study, job: str) -> None:
+    def _approve(self, client: Client, study: Federation, job: str) -> None:
         config = load_config(study.party_config(RECEIVER))
         for view in client.watch(job):  # until the hospital has noted it
             if view.ended:
@@ -206,7 +208,7 @@ class Story:
         self.say("Fit", fit_lines(report.document, LABEL))
         return report
 
-    def _evaluate(self, client: Client, study: Study, job: str) -> JobReport:
+    def _evaluate(self, client: Client, study: Federation, job: str) -> JobReport:
         """Measure the model on people who were kept out of the fit."""
         typed("job", "evaluate", job, "--credentials", study.operator_credentials)
         report = client.report(job)
@@ -220,7 +222,7 @@ class Story:
         )
         return report
 
-    def _score(self, study: Study, job: str, people: People, asked: list[int]) -> None:
+    def _score(self, study: Federation, job: str, people: People, asked: list[int]) -> None:
         home = self.folder / RECEIVER
         column = ID_COLUMNS[RECEIVER]
         listed = "\n".join([column, *(f"P-{each:05}" for each in asked)])

@@ -13,6 +13,8 @@ import numpy as np
 
 from colonnade.core.arrays import AnyArray, FloatArray, IntArray
 
+STUDY = "study"
+"""The federation's name, and its folder's."""
 PARTIES = ("hospital", "laboratory", "insurer")
 LABEL = "readmitted"
 WARDS = ("surgery", "medicine", "geriatrics")

@@ -4,7 +4,13 @@ from colonnade.methods.moments.solver.steps import MomentsSolver, MomentsState
 from colonnade.methods.moments.spec import MomentsSpec
 from colonnade.party.methods.moments import MomentsParty
 from colonnade.privacy.sampling import NoiseSource
-from colonnade.simulate.inprocess.vertical import Data, ScaledModel, make_parties
+from colonnade.simulate.inprocess.vertical import (
+    Data,
+    ScaledModel,
+    make_parties,
+    run_rounds,
+    scaled_model,
+)
 
 
 def parties(data: Data, spec: MomentsSpec, job: str, noise: NoiseSource) -> dict[str, MomentsParty]:
@@ -16,15 +22,8 @@ def run(
     data: Data, spec: MomentsSpec, noise: NoiseSource, *, job: str = "job"
 ) -> tuple[MomentsState, dict[str, MomentsParty]]:
     """Run all rounds and return the last state and the parties."""
-    solver, members = MomentsSolver(spec, job), parties(data, spec, job, noise)
-    state = solver.start()
-    while not solver.finished(state):
-        answers = {}
-        for name, task in solver.tasks(state).items():
-            released = members[name].answer(task, b"%d" % task.round)
-            answers[name] = {release.key.kind: release.body for release in released}
-            solver.check(state, name, answers[name])
-        state = solver.absorb(state, answers)
+    members = parties(data, spec, job, noise)
+    state = run_rounds(MomentsSolver(spec, job), members, MomentsParty.answer)
     return state, members
 
 
@@ -36,5 +35,4 @@ def fit(data: Data, spec: MomentsSpec, noise: NoiseSource, *, job: str = "job") 
 
 def model_of(spec: MomentsSpec, state: MomentsState) -> ScaledModel:
     """Return the model of a state."""
-    solver = MomentsSolver(spec, "")  # the job's name matters to sketches only
-    return ScaledModel(list(solver.coefficients(state).values()), solver.intercept(state))
+    return scaled_model(MomentsSolver(spec, ""), state)  # the name matters to sketches only

@@ -1,20 +1,23 @@
 """A sealed job in one process: the shipped steps of both sides, without wire or processes."""
 
-import numpy as np
-
 from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.gate import Gate
 from colonnade.methods.sealed.ring import Ring, seal_ring
 from colonnade.methods.sealed.solver.steps import SealedSolver, SealedState
 from colonnade.methods.sealed.spec import SealedSpec
-from colonnade.party.data.columns import HeldColumns
 from colonnade.party.methods.sealed import SealedParty
 from colonnade.party.methods.sealed_keys import MemoryKeys
 from colonnade.party.methods.sealed_peers import PinnedPeers
 from colonnade.privacy.accounting import MAX_UNITS
 from colonnade.privacy.ring_noise import HOSTILE
 from colonnade.privacy.sampling import NoiseSource
-from colonnade.simulate.inprocess.vertical import Data, ScaledModel
+from colonnade.simulate.inprocess.vertical import (
+    Data,
+    ScaledModel,
+    held_columns,
+    run_rounds,
+    scaled_model,
+)
 
 
 def parties(
@@ -30,18 +33,13 @@ def parties(
         ledgers[part.party] = ledger
     pins = {name: bytes.fromhex(ledger.opened.public_key) for name, ledger in ledgers.items()}
     made = {}
-    for place, (part, split) in enumerate(zip(spec.parts, data.splits, strict=True)):
+    for place, part in enumerate(spec.parts):
         ledger = ledgers[part.party]
-        columns = HeldColumns(
-            np.ascontiguousarray(data.columns[list(split)]),
-            data.label if part.holds_label else None,
-            data.presence[place] if data.presence else None,
-        )
         made[part.party] = SealedParty(
             spec=spec,
             job=job,
             part=part,
-            columns=columns,
+            columns=held_columns(data, place, label=part.holds_label),
             gate=Gate(ledger, noise),
             ledger=ledger,
             peers=PinnedPeers(spec, job, pins),
@@ -55,15 +53,8 @@ def run(
     data: Data, spec: SealedSpec, noise: NoiseSource, *, job: str = "job"
 ) -> tuple[SealedState, dict[str, SealedParty]]:
     """Run all rounds and return the last state and the parties."""
-    solver, members = SealedSolver(spec), parties(data, spec, job, noise)
-    state = solver.start()
-    while not solver.finished(state):
-        answers = {}
-        for name, task in solver.tasks(state).items():
-            released = members[name].answer(task, b"%d" % task.round)
-            answers[name] = {release.key.kind: release.body for release in released}
-            solver.check(state, name, answers[name])
-        state = solver.absorb(state, answers)
+    members = parties(data, spec, job, noise)
+    state = run_rounds(SealedSolver(spec), members, SealedParty.answer)
     for member in members.values():
         member.end()
     return state, members
@@ -77,5 +68,4 @@ def fit(data: Data, spec: SealedSpec, noise: NoiseSource, *, job: str = "job") -
 
 def model_of(spec: SealedSpec, state: SealedState) -> ScaledModel:
     """Return the model of a state."""
-    solver = SealedSolver(spec)
-    return ScaledModel(list(solver.coefficients(state).values()), solver.intercept(state))
+    return scaled_model(SealedSolver(spec), state)

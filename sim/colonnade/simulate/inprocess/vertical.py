@@ -1,8 +1,8 @@
 """A vertical job in one process: the shipped steps of both sides, without wire or processes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -10,7 +10,8 @@ from colonnade.core.arrays import FloatArray, Int16Array
 from colonnade.core.fixedpoint import GRID
 from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.gate import Gate
-from colonnade.methods.frank_wolfe.solver.steps import FrankWolfeSolver, Iterate
+from colonnade.ledger.ledger import Released
+from colonnade.methods.frank_wolfe.solver.steps import FrankWolfeSolver, Iterate, Task
 from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec
 from colonnade.methods.problem import Loss
 from colonnade.party.data.columns import HeldColumns
@@ -83,17 +84,21 @@ def make_parties(
 ) -> dict[str, T]:
     """Make the parties of ``job``, each with a simulation ledger in memory."""
     made = {}
-    for place, (context, split) in enumerate(zip(places, data.splits, strict=True)):
+    for place, context in enumerate(places):
         ledger = memory_ledger(LedgerConfig(context.party, {"": MAX_UNITS}, simulation=True))
         ledger.admit(job, units=spec.max_units(context.party))
-        columns = HeldColumns(
-            np.ascontiguousarray(data.columns[list(split)]),
-            data.label if context.holds_label else None,
-            data.presence[place] if data.presence else None,
-        )
-        gate = Gate(ledger, noise)
+        columns, gate = held_columns(data, place, label=context.holds_label), Gate(ledger, noise)
         made[context.party] = make(spec, job, context, spec.sketch(job), columns, gate, ledger)
     return made
+
+
+def held_columns(data: Data, place: int, *, label: bool) -> HeldColumns:
+    """Return the columns of a party, by its place in the order of the splits."""
+    return HeldColumns(
+        np.ascontiguousarray(data.columns[list(data.splits[place])]),
+        data.label if label else None,
+        data.presence[place] if data.presence else None,
+    )
 
 
 def parties(
@@ -107,20 +112,29 @@ def run(
     data: Data, spec: FrankWolfeSpec, noise: NoiseSource, *, job: str = "job"
 ) -> tuple[Iterate, dict[str, FrankWolfeParty]]:
     """Run all rounds and return the last iterate and the parties."""
-    solver, members = FrankWolfeSolver.of(spec, job), parties(data, spec, job, noise)
+
+    def answer(party: FrankWolfeParty, task: Task, request: bytes) -> Sequence[Released]:
+        if task.public is None:
+            return party.open(request)
+        return party.choose(task.round, task.public, task.candidates, request)
+
+    members = parties(data, spec, job, noise)
+    return run_rounds(FrankWolfeSolver.of(spec, job), members, answer), members
+
+
+def run_rounds(
+    solver: Any, members: Mapping[str, T], answer: Callable[[T, Any, bytes], Sequence[Released]]
+) -> Any:
+    """Run all rounds of a solver whose tasks ``members`` answer; return the last state."""
     state = solver.start()
     while not solver.finished(state):
         answers = {}
         for name, task in solver.tasks(state).items():
-            request = b"%d" % task.round
-            if task.public is None:
-                released = members[name].open(request)
-            else:
-                released = members[name].choose(task.round, task.public, task.candidates, request)
+            released = answer(members[name], task, b"%d" % task.round)
             answers[name] = {release.key.kind: release.body for release in released}
             solver.check(state, name, answers[name])
         state = solver.absorb(state, answers)
-    return state, members
+    return state
 
 
 @dataclass(frozen=True)
@@ -147,7 +161,11 @@ def fit(data: Data, spec: FrankWolfeSpec, noise: NoiseSource, *, job: str = "job
 
 def model_of(spec: FrankWolfeSpec, state: Iterate) -> ScaledModel:
     """Return the model of an iterate."""
-    solver = FrankWolfeSolver.of(spec, "")  # the job's name matters to sketches only
+    return scaled_model(FrankWolfeSolver.of(spec, ""), state)  # the name matters to sketches only
+
+
+def scaled_model(solver: Any, state: Any) -> ScaledModel:
+    """Return the model of a solver's state."""
     return ScaledModel(list(solver.coefficients(state).values()), solver.intercept(state))
 
 
