@@ -175,6 +175,8 @@ def minimise(gram: FloatArray, target: FloatArray, prox: Prox) -> FloatArray:
     for _ in range(_STEPS):
         gradient = gram @ ahead - target
         moved = prox(ahead - step * gradient, step)
+        if np.array_equal(ahead, moved) and np.array_equal(x, moved):
+            return x  # so would all further steps
         if float((ahead - moved) @ (moved - x)) > 0.0:  # overshot: begin the momentum anew
             momentum = 1.0
         following = (1.0 + (1.0 + 4.0 * momentum**2) ** 0.5) / 2.0

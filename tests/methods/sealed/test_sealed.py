@@ -27,7 +27,7 @@ from colonnade.ledger.export import export_lines, verify_export
 from colonnade.linear.ball import project
 from colonnade.methods.base import Part, payload
 from colonnade.methods.moments.solver.scales import Scales
-from colonnade.methods.problem import Problem
+from colonnade.methods.problem import Loss, Problem
 from colonnade.methods.sealed.kinds import (
     OPEN,
     REPLIES,
@@ -347,6 +347,8 @@ def test_wide_parties_are_screened_sooner_where_rows_are_few() -> None:
     few, many = (recommend(planned(n, (21, 20, 20, 20))) for n in (26_000, 100_000))
     assert few.spec.keep == 8
     assert many.spec.keep == 0
+    classes = replace(planned(26_000, (21, 20, 20, 20)), loss=Loss.LOGISTIC)
+    assert recommend(classes).spec.keep == 0
     assert recommend(planned(26_000, (12,) * 4)).spec.keep == 0
     most = max(sum(by_kind.values()) for by_kind in few.max_bytes().values())
     assert most < 2_000_000  # 5.7 MB with all columns

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from colonnade.core.arrays import IntArray
-from colonnade.methods.sealed.ring import COEFFICIENT_BITS, DEGREE, MODULUS, add
+from colonnade.core.jit import njit
+from colonnade.methods.sealed.ring import COEFFICIENT_BITS, DEGREE, MODULUS, Words, add
 
 LOW_STEP = 1 << 5
 LOW_FIELD = 1 << 25  # numbers of the low field; those of the high one are half as many
@@ -28,8 +29,6 @@ HIGH_FIELD = 1 << 24
 SEED_BYTES = 32
 SIGNATURE_BYTES = 64
 MAX_BODY_BYTES = 3 << 20
-# Four coefficients are 27 bytes, and each of them lies within eight.
-_TOGETHER, _TOGETHER_BYTES, _WORD_BYTES = 4, 27, 8
 _ONES = np.uint64((1 << COEFFICIENT_BITS) - 1)
 
 
@@ -191,14 +190,9 @@ def packed_bytes(count: int) -> int:
 def pack(coefficients: IntArray) -> bytes:
     """Pack coefficients in 54 bits each, least significant bit first."""
     count = coefficients.size
-    padded = np.zeros(-(-count // _TOGETHER) * _TOGETHER, np.uint64)
-    padded[:count] = coefficients.reshape(-1)
-    made = np.zeros((padded.size // _TOGETHER, _TOGETHER_BYTES + 1), np.uint8)
-    for place, word in enumerate(padded.reshape(-1, _TOGETHER).T):
-        first, shift = divmod(place * COEFFICIENT_BITS, 8)
-        shifted = (word << np.uint64(shift)).astype("<u8").view(np.uint8).reshape(-1, _WORD_BYTES)
-        made[:, first : first + _WORD_BYTES] |= shifted
-    return made[:, :_TOGETHER_BYTES].tobytes()[: packed_bytes(count)]
+    words = np.zeros(-(-count * COEFFICIENT_BITS // 64) + 1, "<u8")
+    _pack(coefficients.reshape(-1), words)
+    return words.tobytes()[: packed_bytes(count)]
 
 
 def unpack(body: bytes, count: int) -> IntArray:
@@ -208,17 +202,26 @@ def unpack(body: bytes, count: int) -> IntArray:
     spare = 8 * len(body) - count * COEFFICIENT_BITS
     if spare and body[-1] >> (8 - spare):
         raise ValueError("coefficients end in bits that are not zero")
-    rows = -(-count // _TOGETHER)
-    padded = np.zeros((rows, _TOGETHER_BYTES + 1), np.uint8)
-    padded[:, :_TOGETHER_BYTES] = np.frombuffer(
-        body + bytes(rows * _TOGETHER_BYTES - len(body)), np.uint8
-    ).reshape(rows, _TOGETHER_BYTES)
-    found = np.empty((rows, _TOGETHER), np.uint64)
-    for place in range(_TOGETHER):
-        first, shift = divmod(place * COEFFICIENT_BITS, 8)
-        word = np.ascontiguousarray(padded[:, first : first + _WORD_BYTES]).view("<u8")
-        found[:, place] = (word[:, 0] >> np.uint64(shift)) & _ONES
-    values = found.reshape(-1)[:count].astype(np.int64)
+    words = np.frombuffer(body + bytes(-len(body) % 8 + 8), "<u8")
+    values = np.empty(count, np.int64)
+    _unpack(words, values)
     if count and int(values.max()) >= MODULUS:
         raise ValueError("a coefficient is not below the modulus")
     return values
+
+
+@njit
+def _pack(coefficients: IntArray, words: Words) -> None:
+    for i in range(coefficients.size):
+        word, shift = divmod(i * COEFFICIENT_BITS, 64)
+        value = np.uint64(coefficients[i])
+        words[word] |= value << np.uint64(shift)
+        words[word + 1] |= (value >> np.uint64(1)) >> np.uint64(63 - shift)
+
+
+@njit
+def _unpack(words: Words, values: IntArray) -> None:
+    for i in range(values.size):
+        word, shift = divmod(i * COEFFICIENT_BITS, 64)
+        upper = (words[word + 1] << np.uint64(1)) << np.uint64(63 - shift)
+        values[i] = np.int64(((words[word] >> np.uint64(shift)) | upper) & _ONES)

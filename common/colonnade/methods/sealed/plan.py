@@ -8,7 +8,7 @@ import math
 
 from colonnade.methods.base import MethodPlan, Part, planned_parts
 from colonnade.methods.moments.plan import mean_units
-from colonnade.methods.problem import Problem
+from colonnade.methods.problem import Loss, Problem
 from colonnade.methods.sealed.claims import PROMISE
 from colonnade.methods.sealed.packing import Layout
 from colonnade.methods.sealed.products import Prices
@@ -30,6 +30,7 @@ _LABEL_PART, _WIDE_PART, _KEPT_PART = 0.25, 0.2, 0.1
 _WIDE = 24
 _KEEP = 8
 # So is one with more than this, where rows are so few that all its columns would drown in noise.
+# Not for two classes: products with such a label are weaker, and what they choose is no better.
 _WIDE_IN_NOISE = 12
 # Fewer send and take less; from 40,000 on, the error of 100,000 rows hardly falls.
 BUCKETS = 3 << 14
@@ -144,7 +145,7 @@ def _strength(problem: Problem, kept: int) -> float:
 
 def _kept(problem: Problem) -> int:
     """Return how many features wide parties keep; 0 if there is none."""
-    noisy = _strength(problem, 0) < _STRENGTHS[0]
+    noisy = _strength(problem, 0) < _STRENGTHS[0] and problem.loss is Loss.SQUARED
     widest = max(map(len, problem.features.values()))
     return _KEEP if widest > (_WIDE_IN_NOISE if noisy else _WIDE) else 0
 
