@@ -33,7 +33,7 @@ from colonnade.core.errors import (
     StaleEpoch,
     UnknownJob,
 )
-from colonnade.methods.frank_wolfe.spec import Sampling
+from colonnade.methods.frank_wolfe.spec import PartySampling
 from colonnade.methods.job import job_id
 from colonnade.methods.problem import Labels, Loss
 from colonnade.party.vault.meter import CONTROL
@@ -48,10 +48,10 @@ JOBS: dict[str, tuple[int, dict[str, Any]]] = {
     "two parties": (2, {}),
     "four parties": (4, {}),
     "without intercept": (2, {"mean_units": 0}),
-    "one after the other": (4, {"sampling": Sampling.SERIAL, "rounds": 9}),
-    "two of four": (4, {"sampling": Sampling.NICE, "parties_per_round": 2, "rounds": 7}),
+    "one after the other": (4, {"sampling": PartySampling.SERIAL, "rounds": 9}),
+    "two of four": (4, {"sampling": PartySampling.NICE, "parties_per_round": 2, "rounds": 7}),
     # Some rounds ask nobody.
-    "each by its own coin": (2, {"sampling": Sampling.GIVEN, "probability": 0.3, "rounds": 9}),
+    "each by its own coin": (2, {"sampling": PartySampling.GIVEN, "probability": 0.3, "rounds": 9}),
     "labels sketched": (4, {"labels": Labels.SKETCHED}),
     "labels sketched, no intercept": (2, {"labels": Labels.SKETCHED, "mean_units": 0}),
     "logistic": (2, {"loss": Loss.LOGISTIC}),

@@ -26,7 +26,7 @@ from colonnade.ledger.gate import Gate, Step, int64_bytes
 from colonnade.ledger.ledger import MAX_TOGETHER, Ledger, Released
 from colonnade.ledger.rules.fold import apply_line
 from colonnade.ledger.state import Head, LedgerState
-from colonnade.ledger.storage.base import MAX_BODY_BYTES, MemoryStorage, Row
+from colonnade.ledger.storage.base import MAX_BODY_BYTES, MemoryStorage, StoredRow
 from colonnade.ledger.storage.mirror import HeadMirror
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.privacy.membership import MEMBERSHIP, Covered
@@ -336,7 +336,9 @@ def test_two_commits_serve_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     commits: list[int] = []
     real = MemoryStorage.append
 
-    def append(self: MemoryStorage, rows: Sequence[Row], head: Head, *, releases: bool) -> None:
+    def append(
+        self: MemoryStorage, rows: Sequence[StoredRow], head: Head, *, releases: bool
+    ) -> None:
         commits.append(len(rows))
         real(self, rows, head, releases=releases)
 

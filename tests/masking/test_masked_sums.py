@@ -26,11 +26,11 @@ from colonnade.masking.masks import (
 )
 from colonnade.masking.schedule import (
     Announcement,
+    KeySchedule,
     Peer,
     Protocol,
     Run,
     RunSecrets,
-    Schedule,
     agree,
     announce,
 )
@@ -57,7 +57,7 @@ def announced(run: Run = RUN, secrets: list[RunSecrets] = SECRETS) -> list[Annou
     ]
 
 
-def schedules(run: Run = RUN, *, round_: int = 0, attempt: int = 0) -> list[Schedule]:
+def schedules(run: Run = RUN, *, round_: int = 0, attempt: int = 0) -> list[KeySchedule]:
     heard = announced(run)
     return [
         agree(run, place, each, heard, receiver=1, round_=round_, attempt=attempt)

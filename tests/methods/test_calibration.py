@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from colonnade.methods.calibration import discriminant, shaped
-from colonnade.methods.column_moments import Moments, shared_column
+from colonnade.methods.column_moments import ColumnMoments, shared_column
 from colonnade.methods.frank_wolfe import plan as frank_wolfe
 from colonnade.methods.frank_wolfe.solver.scores import correlations
 from colonnade.methods.made_up_scores import bounded, made_up_scores
@@ -57,9 +57,9 @@ def test_a_shape_is_brought_to_the_variance() -> None:
 
 def test_a_rare_category_has_its_deviation_and_its_two_values() -> None:
     # Released deviations have a floor of 0.05; a category of one in 10,000 has 0.02.
-    rare = Moments(np.array([-0.9998]), np.array([0.05]))
+    rare = ColumnMoments(np.array([-0.9998]), np.array([0.05]))
     assert bounded(rare).deviation[0] == pytest.approx(0.02, rel=1e-3)
-    half = Moments(np.array([-0.6]), np.array([0.8]))
+    half = ColumnMoments(np.array([-0.6]), np.array([0.8]))
     scores = made_up_scores(np.array([1.0]), half)
     # One in five at 1. Draws of 16,384: five standard errors of 0.0031; few lie between.
     assert np.mean(scores > 1.0) == pytest.approx(0.2, abs=0.016)
@@ -67,7 +67,7 @@ def test_a_rare_category_has_its_deviation_and_its_two_values() -> None:
 
 
 def test_made_up_scores_have_the_moments_and_the_correlations_that_were_released() -> None:
-    found = Moments(np.array([0.0, 0.1]), np.array([0.2, 0.2]))
+    found = ColumnMoments(np.array([0.0, 0.1]), np.array([0.2, 0.2]))
     for correlation in (-0.7, 0.0, 0.7):
         matrix = np.array([[1.0, correlation], [correlation, 1.0]])
         scores = made_up_scores(np.ones(2), found, correlation=matrix)
@@ -79,7 +79,7 @@ def test_made_up_scores_have_the_moments_and_the_correlations_that_were_released
 def test_made_up_scores_have_two_humps_if_the_label_is_all_that_columns_have_in_common() -> None:
     many, label = 20, np.full(20, 0.7)
     matrix = np.where(np.eye(many, dtype=bool), 1.0, 0.49)
-    found = Moments(np.zeros(many), np.full(many, 0.2))
+    found = ColumnMoments(np.zeros(many), np.full(many, 0.2))
     with_label, without = (
         made_up_scores(np.ones(many), found, correlation=matrix, label=each, rate=0.5)
         for each in (label, None)

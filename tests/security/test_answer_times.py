@@ -26,7 +26,7 @@ from colonnade.methods import column_moments as moments
 from colonnade.methods.admm import kernels as admm
 from colonnade.methods.admm import own_kernels, packing
 from colonnade.methods.admm.choices import Variant
-from colonnade.methods.admm.prox import Client, factorise
+from colonnade.methods.admm.prox import ClientRows, factorise
 from colonnade.methods.admm.spec import MAX_V, AdmmSpec
 from colonnade.methods.frank_wolfe import residual
 from colonnade.methods.frank_wolfe.residual import (
@@ -341,7 +341,9 @@ def test_no_task_makes_a_client_compute_with_subnormals(
         np.triu(np.ones((4, n))) for n in shapes
     ]
     tables += [draw.integers(-GRID, GRID + 1, (4, n)) for n in shapes]
-    clients = [Client(table.astype(SHORT), draw.choice(VALUES, table.shape[1])) for table in tables]
+    clients = [
+        ClientRows(table.astype(SHORT), draw.choice(VALUES, table.shape[1])) for table in tables
+    ]
     for client in clients:
         assert not subnormals(lambda c=client: factorise([c], spec))  # type: ignore[misc]
         problems = factorise([client], spec)

@@ -15,7 +15,7 @@ from support.sealed import JOB, ErrorsOnly, before, request_of, small_data, smal
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.methods.sealed import scheme
 from colonnade.methods.sealed.charges import MAX_KEY_BITS, Product
-from colonnade.methods.sealed.kinds import OPEN, SEAL, Stage, numbered
+from colonnade.methods.sealed.kinds import OPEN, SEAL, SealedStage, numbered
 from colonnade.methods.sealed.packing import (
     HIGH_STEP,
     LOW_FIELD,
@@ -38,7 +38,7 @@ from colonnade.methods.sealed.scheme import (
     opened,
 )
 from colonnade.methods.sealed.spec import SealedSpec
-from colonnade.methods.sealed.tasks import Relayed, Task, digest_of, statement
+from colonnade.methods.sealed.tasks import Relayed, SealedTask, digest_of, statement
 from colonnade.party.methods.sealed import SealedParty
 from colonnade.party.methods.sealed_peers import context_of
 from colonnade.privacy.accounting import rho_from_units
@@ -71,7 +71,7 @@ def sign(member: SealedParty, kind: str, round_: int, payload: bytes, answers: s
 
 
 def read_key(
-    members: dict[str, SealedParty], spec: SealedSpec, task: Task, *, first: int
+    members: dict[str, SealedParty], spec: SealedSpec, task: SealedTask, *, first: int
 ) -> tuple[IntArray, IntArray]:
     """Open replies of chosen c1; return which secret coefficients they showed, and their values.
 
@@ -105,13 +105,13 @@ def read_key(
 
 
 def before_sealed(members: dict[str, SealedParty], spec: SealedSpec) -> list[Relayed]:
-    _, tasks = before(members, spec, spec.round_of(Stage.REPLY))
+    _, tasks = before(members, spec, spec.round_of(SealedStage.REPLY))
     return [each for each in tasks["p1"].relayed if each.party == "p0"]
 
 
 def test_a_hostile_replier_learns_few_bits_of_the_key_and_asks_only_once() -> None:
     members = parties(DATA, SPEC, JOB, ShakeNoise("oracle"))
-    _, tasks = before(members, SPEC, SPEC.round_of(Stage.OPEN))
+    _, tasks = before(members, SPEC, SPEC.round_of(SealedStage.OPEN))
     indexes, found = read_key(members, SPEC, tasks["p0"], first=0)
     secret = members["p0"].keys.load(context_of(JOB, SPEC.parts[0], SEAL, 0))
     assert secret is not None
@@ -136,7 +136,7 @@ def decrypts(members: dict[str, SealedParty], secret: IntArray) -> float:
     a = scheme.expand(payload[:SEED_BYTES], context, 1)
     raw = add(bodies[1], times(RING, a[None, :], secret)[0])[: layout.length]
     low, _ = numbers(raw)
-    task = before(members, SPEC, SPEC.round_of(Stage.SEAL))[1]["p0"]
+    task = before(members, SPEC, SPEC.round_of(SealedStage.SEAL))[1]["p0"]
     truth = members["p0"].rows.steps(SEAL, task.projection, members["p0"].ledger)
     truth = truth[0, : layout.length]
     return abs(float(np.corrcoef(low, truth)[0, 1]))
@@ -243,7 +243,7 @@ def test_a_row_at_the_edge_of_a_field_moves_nothing_by_the_field() -> None:
 def test_rounding_first_would_show_what_lies_below_a_step() -> None:
     # The party hands the gate raw coefficients, not numbers: an odd one stays odd.
     members = parties(DATA, SPEC, JOB, ErrorsOnly("raw"))
-    _, tasks = before(members, SPEC, SPEC.round_of(Stage.OPEN))
+    _, tasks = before(members, SPEC, SPEC.round_of(SealedStage.OPEN))
     seen: list[IntArray] = []
     victim, gate = members["p0"], members["p0"].gate
     draw = gate._draw

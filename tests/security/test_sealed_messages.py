@@ -17,10 +17,10 @@ from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.gate import Gate, Step
 from colonnade.linear.ball import Projection
-from colonnade.methods.sealed.kinds import SEAL, Stage
+from colonnade.methods.sealed.kinds import SEAL, SealedStage
 from colonnade.methods.sealed.packing import SEED_BYTES, SIGNATURE_BYTES, pack, unpack
 from colonnade.methods.sealed.ring import DEGREE, MODULUS, Words
-from colonnade.methods.sealed.tasks import Relayed, Task, digest_of, statement
+from colonnade.methods.sealed.tasks import Relayed, SealedTask, digest_of, statement
 from colonnade.party.data.columns import HeldColumns
 from colonnade.party.methods.sealed import SealedParty
 from colonnade.party.methods.sealed_keys import FileKeys
@@ -34,7 +34,7 @@ from colonnade.simulate.inprocess.sealed import parties
 DATA = small_data((4, 5, 5), n_rows=4000)
 SPEC = small_spec(DATA)
 SEAL_ROUND, REPLY_ROUND, OPEN_ROUND = (
-    SPEC.round_of(stage) for stage in (Stage.SEAL, Stage.REPLY, Stage.OPEN)
+    SPEC.round_of(stage) for stage in (SealedStage.SEAL, SealedStage.REPLY, SealedStage.OPEN)
 )
 
 
@@ -56,7 +56,7 @@ def signed(member: SealedParty, kind: str, round_: int, payload: bytes, answers:
     return payload + member.ledger.sign(said)
 
 
-def refused(member: SealedParty, task: Task, request: bytes = b"hostile") -> str:
+def refused(member: SealedParty, task: SealedTask, request: bytes = b"hostile") -> str:
     """Return why a task is refused; nothing may have been charged, read or written."""
     head = member.ledger.head
     with pytest.raises(BadMessage) as error:
@@ -77,12 +77,12 @@ def payload_with(body: bytes, place: int, value: int) -> bytes:
 # -- ciphertexts -----------------------------------------------------------------------------------
 
 
-def sealed_by(task: Task, party: str) -> Relayed:
+def sealed_by(task: SealedTask, party: str) -> Relayed:
     (found,) = [each for each in task.relayed if each.party == party]
     return found
 
 
-def swapped(task: Task, party: str, body: bytes) -> Task:
+def swapped(task: SealedTask, party: str, body: bytes) -> SealedTask:
     relayed = tuple(
         replace(each, body=body) if each.party == party else each for each in task.relayed
     )
@@ -322,7 +322,7 @@ def test_tasks_of_other_shapes_are_refused(members: dict[str, SealedParty]) -> N
     assert "round" in refused(member, replace(task, round=9))
     assert "round" in refused(member, replace(task, round=-1))
     _, tasks = before(members, SPEC, OPEN_ROUND)
-    assert "asks nothing" in refused(members["p2"], Task(OPEN_ROUND))
+    assert "asks nothing" in refused(members["p2"], SealedTask(OPEN_ROUND))
 
 
 # -- replays ---------------------------------------------------------------------------------------

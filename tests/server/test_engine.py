@@ -20,7 +20,7 @@ from colonnade.core.errors import (
     StaleEpoch,
     UnknownJob,
 )
-from colonnade.methods.frank_wolfe.spec import Sampling
+from colonnade.methods.frank_wolfe.spec import PartySampling
 from colonnade.methods.job import Job, job_id
 from colonnade.server.engine.coordinator import Coordinator
 from colonnade.server.engine.outbox import Send
@@ -311,7 +311,7 @@ def test_a_party_that_was_not_asked_is_refused(desk: Desk) -> None:
 
 
 def test_serial_rounds_take_answers_of_one_party_only(desk: Desk) -> None:
-    job = job_of("hospital", "lab", sampling=Sampling.SERIAL, mean_units=0)
+    job = job_of("hospital", "lab", sampling=PartySampling.SERIAL, mean_units=0)
     _, tasks = desk.opened(job)
     assert list(tasks) == ["hospital"]
     answer = desk.answer("hospital", tasks["hospital"])

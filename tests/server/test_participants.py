@@ -12,7 +12,7 @@ from colonnade.client.participants import lack_in_rows, participants
 from colonnade.core.errors import BadInput, DuplicateJob, PartyAbsent
 from colonnade.core.fixedpoint import Bounds
 from colonnade.methods.base import Unit
-from colonnade.methods.frank_wolfe.spec import Sampling
+from colonnade.methods.frank_wolfe.spec import PartySampling
 from colonnade.methods.job import Job, job_id
 from colonnade.server.engine.progress import party_status, run_of, status_of
 from colonnade.server.results import report_of
@@ -198,7 +198,7 @@ def test_what_is_no_part_of_a_question() -> None:
 
 def test_a_party_that_paid_and_is_not_used_is_named(desk: Desk) -> None:
     # One round in turn: the second party releases its means and is never asked for a feature.
-    name = finish(desk, job_of("hospital", "lab", rounds=1, sampling=Sampling.SERIAL))
+    name = finish(desk, job_of("hospital", "lab", rounds=1, sampling=PartySampling.SERIAL))
     row = desk.store.jobs()[0]
     report = report_of(desk.engine, desk.store, run_of(desk.engine, desk.store, row))
     used = {each["party"] for each in report["model"]["features"] if each["coef"]}

@@ -12,7 +12,7 @@ from colonnade.linear.penalties import AnyPenalty, Penalty, lasso, no_penalty, r
 from colonnade.linear.solutions import Wanted
 from colonnade.solvers.algorithms.gram import Gram
 from colonnade.solvers.designs.dense import DenseDesign
-from colonnade.solvers.fit import Objective, Table, fit_table, resolve_fit
+from colonnade.solvers.fit import Objective, SolverTable, fit_table, resolve_fit
 from colonnade.solvers.iteration import Direct, Noiseless, Release
 from colonnade.solvers.problem import Problem
 from colonnade.solvers.registry import Unsuitable, default_solver
@@ -136,7 +136,7 @@ def test_intervals_and_the_path_come_from_the_same_releases() -> None:
     for seed in range(6):
         design, label = a_table(30_000, 16, seed=seed)
         bounds, own = (Bounds(-1.0, 1.0),) * 16, Bounds(-1.0, 1.0)
-        table = Table(design, bounds, label, own, intercept=True)
+        table = SolverTable(design, bounds, label, own, intercept=True)
         fit = resolve_fit(
             Objective(SQUARED), Gram(), design.shape, epsilon=2.0, delta=1e-6, noise="fast"
         )

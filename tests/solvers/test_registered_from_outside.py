@@ -29,9 +29,9 @@ from colonnade.solvers import (
     SOLVERS,
     Block,
     CoordinateDescent,
-    Part,
     Problem,
     Release,
+    ReleasePart,
     Rows,
     Setting,
     register_solver,
@@ -94,14 +94,14 @@ class LaplaceDescent:
     def steps(self, n_rows: int, n_features: int) -> int:
         return self.iterations
 
-    def parts(self, n_rows: int, n_features: int) -> tuple[Part, ...]:
+    def parts(self, n_rows: int, n_features: int) -> tuple[ReleasePart, ...]:
         moved = 2 * n_features * math.ceil(self.clip / UNIT)
 
         def make(units: int) -> Mechanism:
             scale = math.isqrt(moved**2 * RHO_UNIT // (2 * units)) + 1
             return DiscreteLaplace(scale, moved)
 
-        return (Part("gradient", Fraction(1), self.iterations, self.iterations, make),)
+        return (ReleasePart("gradient", Fraction(1), self.iterations, self.iterations, make),)
 
     def start(self, given: Setting) -> "Steps":
         return Steps(given, given.design.by_rows(), self)

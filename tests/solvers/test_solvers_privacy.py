@@ -24,7 +24,7 @@ from colonnade.solvers.algorithms.coordinate import CoordinateDescent
 from colonnade.solvers.algorithms.dual import DualDescent
 from colonnade.solvers.algorithms.sgd import StochasticDescent, poisson_batch
 from colonnade.solvers.budgets import (
-    Part,
+    ReleasePart,
     gaussian_step,
     plan_sampled,
     plan_units,
@@ -144,7 +144,7 @@ def test_shares_that_are_no_whole_and_budgets_of_nothing_are_refused() -> None:
     with pytest.raises(ValueError, match="up to 1"):
         plan_units([part, part], 10**9)
     with pytest.raises(ValueError, match="too small"):
-        plan_units([Part("x", part.share, 100, 100, gaussian_step)], 99)
+        plan_units([ReleasePart("x", part.share, 100, 100, gaussian_step)], 99)
 
 
 @pytest.mark.parametrize(

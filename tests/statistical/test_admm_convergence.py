@@ -21,8 +21,8 @@ from colonnade.linear.penalties import (
     no_penalty,
     ridge,
 )
-from colonnade.methods.admm.choices import Sampling
-from colonnade.methods.admm.prox import Client, factorise
+from colonnade.methods.admm.choices import ClientSampling
+from colonnade.methods.admm.prox import ClientRows, factorise
 from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.simulation import SeededNoise, ZeroNoise
@@ -41,7 +41,7 @@ PENALTIES = (no_penalty(), lasso(0.02), ridge(0.05), elastic_net(0.05, 0.5), box
 
 
 @functools.cache
-def clients(loss: Loss, *, skewed: bool = False) -> tuple[Client, ...]:
+def clients(loss: Loss, *, skewed: bool = False) -> tuple[ClientRows, ...]:
     draw = np.random.default_rng(5)
     columns = draw.integers(-GRID, GRID + 1, (N_FEATURES, N_ROWS)).astype(np.int16)
     truth = np.array([0.5, -0.3, 0.0, 0.2])
@@ -134,7 +134,7 @@ def test_clients_with_unlike_data_change_nothing() -> None:
 def test_an_intercept_is_not_penalised() -> None:
     spec = spec_for(SQUARED, ridge(0.5), intercept=True)
     data = [
-        Client(client.columns, np.minimum(client.label // 2 + 6000, GRID).astype(np.int16))
+        ClientRows(client.columns, np.minimum(client.label // 2 + 6000, GRID).astype(np.int16))
         for client in clients(SQUARED)
     ]
     pool = Pool.of(data, spec)
@@ -143,8 +143,8 @@ def test_an_intercept_is_not_penalised() -> None:
     assert found == pytest.approx([*model.coef_, model.intercept_], abs=1e-6)
 
 
-@pytest.mark.parametrize("sampling", list(Sampling), ids=lambda sampling: sampling.value)
-def test_sampled_clients_find_the_same_optimum(sampling: Sampling) -> None:
+@pytest.mark.parametrize("sampling", list(ClientSampling), ids=lambda sampling: sampling.value)
+def test_sampled_clients_find_the_same_optimum(sampling: ClientSampling) -> None:
     spec = spec_for(SQUARED, lasso(0.02), sampled=3, rounds=900, sampling=sampling)
     trouble = Trouble(drop_out=0.1, late=0.1)
     found = run(spec, clients(SQUARED), ZeroNoise(), seed=3, trouble=trouble).coef

@@ -14,7 +14,7 @@ from colonnade.methods.sealed.plan import recommend
 from colonnade.methods.sealed.ring import DEGREE, MODULUS, add_products, seal_ring
 from colonnade.methods.sealed.solver.steps import SealedSolver, SealedState
 from colonnade.methods.sealed.spec import SealedSpec
-from colonnade.methods.sealed.tasks import Task
+from colonnade.methods.sealed.tasks import SealedTask
 from colonnade.party.data.columns import Columns
 from colonnade.party.methods.sealed import SealedParty
 from colonnade.party.methods.sealed_keys import KeyStore, MemoryKeys
@@ -78,7 +78,7 @@ def small_spec(data: Data, *, epsilon: float = 1.0, **changes: object) -> Sealed
 
 def before(
     members: dict[str, SealedParty], spec: SealedSpec, round_: int
-) -> tuple[SealedState, dict[str, Task]]:
+) -> tuple[SealedState, dict[str, SealedTask]]:
     """Run all rounds before ``round_``; return the state and that round's tasks."""
     solver = SealedSolver(spec)
     state = solver.start()
@@ -91,7 +91,7 @@ def before(
     return state, solver.tasks(state)
 
 
-def request_of(task: Task) -> bytes:
+def request_of(task: SealedTask) -> bytes:
     return b"%d" % task.round
 
 

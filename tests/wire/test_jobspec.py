@@ -19,7 +19,7 @@ from colonnade.core.fixedpoint import Bounds
 from colonnade.data.encoding import Encoding
 from colonnade.data.kinds import Bool, Category, Date, Ordinal
 from colonnade.methods.base import MAX_ROUNDS, Member, MethodSpec, Part
-from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec, Sampling
+from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec, PartySampling
 from colonnade.methods.job import Job, job_id
 from colonnade.methods.moments.spec import MomentsSpec
 from colonnade.methods.problem import Labels, Loss
@@ -75,7 +75,7 @@ def frank_wolfe() -> FrankWolfeSpec:
         mean_units=4 * PRICE,
         labels=Labels.SKETCHED,
         loss=Loss.LOGISTIC,
-        sampling=Sampling.GIVEN,
+        sampling=PartySampling.GIVEN,
         parties_per_round=2,
         features_per_round=1,
         prior=0.02,
@@ -206,10 +206,12 @@ def test_groups_and_encodings_that_cannot_be_are_refused() -> None:
 
 
 def test_plain_choices_make_the_round_trip() -> None:
-    plain = replace(frank_wolfe(), dense_sketch=False, sampling=Sampling.NICE, loss=Loss.SQUARED)
+    plain = replace(
+        frank_wolfe(), dense_sketch=False, sampling=PartySampling.NICE, loss=Loss.SQUARED
+    )
     for method in (
         plain,
-        replace(plain, sampling=Sampling.SERIAL, mean_units=0, local_rounds=0),
+        replace(plain, sampling=PartySampling.SERIAL, mean_units=0, local_rounds=0),
         replace(moments(), share_units=0, cross_units=0, keep=0, loss=Loss.SQUARED),
     ):
         other = example(method)

@@ -11,7 +11,7 @@ from colonnade.linear.losses import LOSSES, Loss
 from colonnade.linear.penalties import Penalty
 from colonnade.masking.rules import CohortRules
 from colonnade.methods.admm import recipe
-from colonnade.methods.admm.choices import Aggregate, Sampling, Variant
+from colonnade.methods.admm.choices import Aggregate, ClientSampling, Variant
 from colonnade.methods.admm.plan import (
     PlannedPrices,
     participations_of,
@@ -128,7 +128,7 @@ def admm_spec(options: AdmmOptions, *, clients: int, features: int, hosts: int =
         "loss": LOSSES[options.loss],
         "penalty": _penalty(options),
         "intercept": True,
-        "sampling": Sampling(options.sampling),
+        "sampling": ClientSampling(options.sampling),
         "minimum": minimum,
         "participations": most,
         "variant": variant_of(options),

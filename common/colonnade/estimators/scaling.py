@@ -19,7 +19,7 @@ from colonnade.privacy.accounting import rho_of, units_down
 from colonnade.privacy.mechanisms import DiscreteGaussian, Mechanism
 from colonnade.privacy.sampling import NoiseSource, OsNoise
 from colonnade.privacy.simulation import SeededNoise
-from colonnade.solvers.budgets import Part, Plan, plan_units
+from colonnade.solvers.budgets import BudgetPlan, ReleasePart, plan_units
 from colonnade.solvers.checks import check_one_of
 from colonnade.solvers.claims import zcdp_claim
 from colonnade.solvers.designs.dense import DenseDesign, dense_design
@@ -164,7 +164,7 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  
         return found
 
 
-def _parts(n_features: int, *, squares: bool) -> list[Part]:
+def _parts(n_features: int, *, squares: bool) -> list[ReleasePart]:
     """Return the releases: sums, and sums of squares if wanted."""
 
     def sums(units: int) -> Mechanism:
@@ -174,12 +174,12 @@ def _parts(n_features: int, *, squares: bool) -> list[Part]:
         return DiscreteGaussian.within(units, l2_sensitivity2=n_features * GRID**4)
 
     share = Fraction(1, 2) if squares else Fraction(1)
-    second = [Part(SQUARES, share, 1, 1, sums_of_squares)] if squares else []
-    return [Part(SUMS, share, 1, 1, sums), *second]
+    second = [ReleasePart(SQUARES, share, 1, 1, sums_of_squares)] if squares else []
+    return [ReleasePart(SUMS, share, 1, 1, sums), *second]
 
 
 def _moments(
-    design: DenseDesign, plan: Plan, release: Release
+    design: DenseDesign, plan: BudgetPlan, release: Release
 ) -> tuple[FloatArray, FloatArray | None]:
     """Release means and, if planned, variances of the columns scaled to ``[-1, 1]``."""
 

@@ -9,7 +9,7 @@ from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import Bounds
 from colonnade.solvers.designs.dense import dense_design
 from colonnade.solvers.designs.sparse import sparse_design
-from colonnade.solvers.fit import Table
+from colonnade.solvers.fit import SolverTable
 from colonnade.solvers.scaling import scaled_label, symmetric
 
 
@@ -21,7 +21,7 @@ def make_table(
     label_bounds: Bounds | None,
     intercept: bool,
     row_wise: bool = False,
-) -> Table:
+) -> SolverTable:
     """Quantise a dense array or a sparse matrix, and its label.
 
     Without an intercept, and for a sparse matrix, bounds are widened to be symmetric about zero:
@@ -43,4 +43,4 @@ def make_table(
     make = sparse_design if sparse else dense_design
     design = make(X, bounds, intercept=intercept, row_wise=row_wise)
     label = y if label_bounds is None else scaled_label(y, label_bounds)
-    return Table(design, tuple(bounds), label, label_bounds, intercept)
+    return SolverTable(design, tuple(bounds), label, label_bounds, intercept)

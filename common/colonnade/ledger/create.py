@@ -24,7 +24,7 @@ from colonnade.ledger.people.place import account_files
 from colonnade.ledger.receipts import key_to_pem, ledger_key_from_file, public_bytes
 from colonnade.ledger.rules.fold import apply_line
 from colonnade.ledger.state import LedgerState
-from colonnade.ledger.storage.base import MemoryStorage, Row
+from colonnade.ledger.storage.base import MemoryStorage, StoredRow
 from colonnade.ledger.storage.files import LedgerFiles, sync_path, write_private
 from colonnade.ledger.storage.sqlite import SqliteStorage
 from colonnade.ledger.writing.journal import Journal
@@ -127,9 +127,9 @@ def memory_ledger(config: LedgerConfig, *, clock: Clock = time.time) -> Ledger:
 
 def _first_rows(
     config: LedgerConfig, signer: Ed25519PrivateKey, clock: Clock
-) -> tuple[list[Row], LedgerState]:
+) -> tuple[list[StoredRow], LedgerState]:
     ledger_id = secrets.token_bytes(16).hex()
-    state, rows = LedgerState(), list[Row]()
+    state, rows = LedgerState(), list[StoredRow]()
     entries: list[Entry] = [
         Opened(
             ledger_id=ledger_id,
@@ -163,5 +163,5 @@ def _first_rows(
     for seq, entry in enumerate(entries, start=1):
         line = line_of(entry, seq=seq, time=entry_time(clock()))
         apply_line(state, line)
-        rows.append(Row(seq, line, state.head.chain_hash))
+        rows.append(StoredRow(seq, line, state.head.chain_hash))
     return rows, state

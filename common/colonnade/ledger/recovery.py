@@ -43,7 +43,7 @@ from colonnade.ledger.rules.fold import apply_line
 from colonnade.ledger.state import Head, LedgerState
 from colonnade.ledger.storage.files import LedgerFiles, hold_lock, stop_ledger, sync_path
 from colonnade.ledger.storage.loading import check_bodies
-from colonnade.ledger.storage.mirror import HeadMirror, Mark
+from colonnade.ledger.storage.mirror import HeadMirror, MirrorMark
 from colonnade.privacy.accounting import MAX_UNITS
 from colonnade.privacy.disclosure import PREDICTION
 from colonnade.privacy.membership import MEMBERSHIP
@@ -73,7 +73,7 @@ def recover_ledger(
             if config.joined is not None:
                 note_account(new, account_files(old))
             if mirror is not None:
-                mirror.end(Mark.REPLACED)  # nor do copies that use it open again
+                mirror.end(MirrorMark.REPLACED)  # nor do copies that use it open again
         old.key.unlink()
         sync_path(old.folder)
     finally:
@@ -246,8 +246,8 @@ def _held_mirror(files: LedgerFiles) -> Iterator[HeadMirror | None]:
         return
     try:
         mirror.hold()
-        copied = mirror.mark is Mark.STOPPED and not files.stopped.exists()
-        if copied or mirror.mark is Mark.REPLACED:
+        copied = mirror.mark is MirrorMark.STOPPED and not files.stopped.exists()
+        if copied or mirror.mark is MirrorMark.REPLACED:
             raise BadInput(
                 f"{files.folder} is a copy of a ledger that was stopped or recovered elsewhere, "
                 f"as its mirror {files.mirror} says; recover or use that one"

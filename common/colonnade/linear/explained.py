@@ -37,7 +37,7 @@ class Explained:
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
+class VarianceShares:
     """Estimated shares of variance that columns explain, with standard errors.
 
     Parameters
@@ -81,13 +81,13 @@ class Shares:
         Examples
         --------
         >>> one = np.eye(1)
-        >>> Shares(one, np.array([0.5]), 0.0 * one, np.zeros(1)).fitted(np.array([2.0]))
+        >>> VarianceShares(one, np.array([0.5]), 0.0 * one, np.zeros(1)).fitted(np.array([2.0]))
         array([0.5])
         """
         variance = float(coef @ self.gram @ coef)
         return coef * (max(float(self.target @ coef), 0.0) / max(variance, 1e-12))
 
-    def undone(self, variances: FloatArray, covariances: FloatArray) -> "Shares":
+    def undone(self, variances: FloatArray, covariances: FloatArray) -> "VarianceShares":
         """Return the shares with what a ball took put back: factors for each feature.
 
         ``variances`` are those of a variance, ``covariances`` those of a product with the label.
@@ -96,7 +96,7 @@ class Shares:
         products = self.products
         if products is not None:
             products = products[0], products[1] * variances[:, None] ** 0.5
-        return Shares(
+        return VarianceShares(
             self.gram * spread,
             self.target * covariances,
             self.entries * spread**2,

@@ -58,9 +58,9 @@ from colonnade.masking.schedule import (
     KEY_BYTES,
     NONCE_BYTES,
     Announcement,
+    KeySchedule,
     Run,
     RunSecrets,
-    Schedule,
 )
 from colonnade.masking.sealing import SEAL_BYTES
 from colonnade.masking.shamir import SHARE_BYTES, combine, split
@@ -119,7 +119,7 @@ def agree_among(
     announced: Mapping[int, Announcement],
     *,
     at: Attempt,
-) -> Schedule:
+) -> KeySchedule:
     """Return the masks' keys of an attempt among those who announced, or refuse these.
 
     As `schedule.agree`, for a part of the roster: the digest names who is there.
@@ -131,10 +131,12 @@ def agree_among(
     )
     if place not in announced or keys[place] != secrets.public_key():
         raise BadAnnouncement("a run names another key for this party than it announced")
-    return Schedule(run, place, digest, keys, secrets.private)
+    return KeySchedule(run, place, digest, keys, secrets.private)
 
 
-def seals_of(schedule: Schedule, private: bytes, announced: Mapping[int, Announcement]) -> Schedule:
+def seals_of(
+    schedule: KeySchedule, private: bytes, announced: Mapping[int, Announcement]
+) -> KeySchedule:
     """Return the seals' keys of an attempt; ``private`` is never shared."""
     keys = tuple(
         announced[other].nonce if other in announced else b""
@@ -149,13 +151,13 @@ def masks_digest(digest: bytes, shared: Sequence[int]) -> bytes:
     return hashlib.sha256(b"colonnade cohort masks v3\0" + digest + places).digest()
 
 
-def bind(schedule: Schedule, shared: Sequence[int]) -> Schedule:
+def bind(schedule: KeySchedule, shared: Sequence[int]) -> KeySchedule:
     """Return the keys of masks among those who ``shared``: another set has other masks."""
     return replace(schedule, digest=masks_digest(schedule.digest, shared))
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
+class SecretShares:
     """What one masker holds of another: a share of its key, and one of its self-mask's seed."""
 
     key: bytes
@@ -166,7 +168,7 @@ class Shares:
         return self.key + self.seed
 
     @classmethod
-    def from_bytes(cls, raw: bytes) -> "Shares":
+    def from_bytes(cls, raw: bytes) -> "SecretShares":
         """Return the shares in ``raw``."""
         if len(raw) != 2 * SHARE_BYTES:
             raise BadPart("sealed shares have another size")
@@ -185,11 +187,11 @@ def by_place(raw: bytes, places: Sequence[int], size: int) -> dict[int, bytes]:
 
 def deal(
     rules: CohortRules, private: bytes, seed: bytes, places: Sequence[int], entropy: bytes
-) -> dict[int, Shares]:
+) -> dict[int, SecretShares]:
     """Return everybody's shares of a key and of a seed; the same ``entropy`` deals the same."""
     key = split(private, rules.threshold, places, entropy + b"key")
     own = split(seed, rules.threshold, places, entropy + b"seed")
-    return {place: Shares(key[place], own[place]) for place in places}
+    return {place: SecretShares(key[place], own[place]) for place in places}
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +237,7 @@ class Survivors:
             )
 
 
-def opened(survivors: Survivors, held: Mapping[int, Shares]) -> dict[int, bytes]:
+def opened(survivors: Survivors, held: Mapping[int, SecretShares]) -> dict[int, bytes]:
     """Return one share of each masker: of its seed if it masked, of its key if it did not."""
     return {
         place: held[place].seed if place in survivors.masked else held[place].key
@@ -287,7 +289,7 @@ def _masks_of(
         announced[place].public_key if place in announced else b""
         for place in range(len(run.peers))
     )
-    schedule = Schedule(run, gone, survivors.digest, keys, private)
+    schedule = KeySchedule(run, gone, survivors.digest, keys, private)
     added = np.zeros(size, np.uint64)
     for place in survivors.masked:
         stream = expand(schedule.mask_key(place), size)

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from numpy.typing import NDArray
 
 from colonnade.core.arrays import IntArray
-from colonnade.masking.schedule import Schedule
+from colonnade.masking.schedule import KeySchedule
 
 Words: TypeAlias = NDArray[np.uint64]
 
@@ -29,7 +29,7 @@ def expand(key: bytes, count: int) -> Words:
     return np.frombuffer(stream.update(bytes(8 * count)), "<u8").astype(np.uint64, copy=False)
 
 
-def mask(schedule: Schedule, values: IntArray, *, absent: Sequence[int] = ()) -> Words:
+def mask(schedule: KeySchedule, values: IntArray, *, absent: Sequence[int] = ()) -> Words:
     """Return ``values`` under the masks shared with every peer except the ``absent`` ones.
 
     Privacy: a schedule masks one vector. Store the result before it leaves and answer a repeat

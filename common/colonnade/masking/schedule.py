@@ -161,7 +161,7 @@ def announce(
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Schedule:
+class KeySchedule:
     """One party's keys of a run, for one round and attempt."""
 
     run: Run
@@ -208,7 +208,7 @@ def agree(
     receiver: int | None,
     round_: int = 0,
     attempt: int = 0,
-) -> Schedule:
+) -> KeySchedule:
     """Return this party's keys, or refuse announcements that their parties did not sign.
 
     ``receiver`` is the place of the party to which parts are sealed; None if a sum is opened by
@@ -226,7 +226,7 @@ def agree(
         struct.pack(">QQ", round_, attempt),
         *(part for each in announcements for part in (each.public_key, each.nonce, each.table)),
     )
-    return Schedule(run, place, digest, keys, secrets.private)
+    return KeySchedule(run, place, digest, keys, secrets.private)
 
 
 def check_announcements(run: Run, announcements: Sequence[Announcement]) -> None:

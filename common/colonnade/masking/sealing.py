@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from colonnade.ledger.receipts import Signer, verify
 from colonnade.masking.errors import BadPart
-from colonnade.masking.schedule import Schedule
+from colonnade.masking.schedule import KeySchedule
 
 _SIGNATURE_BYTES = 64
 _TAG_BYTES = 16
@@ -22,7 +22,7 @@ SEAL_BYTES = _SIGNATURE_BYTES + _TAG_BYTES  # beside the body
 _NONCE = bytes(12)  # a seal's key seals one part only
 
 
-def seal(schedule: Schedule, receiver: int, body: bytes, *, signer: Signer) -> bytes:
+def seal(schedule: KeySchedule, receiver: int, body: bytes, *, signer: Signer) -> bytes:
     """Sign ``body`` and seal it to the party at ``receiver``.
 
     A schedule seals one body: store the result before it leaves, and answer a repeat from there.
@@ -32,7 +32,7 @@ def seal(schedule: Schedule, receiver: int, body: bytes, *, signer: Signer) -> b
     return ChaCha20Poly1305(key).encrypt(_NONCE, body + signature, None)
 
 
-def open_part(schedule: Schedule, sender: int, sealed: bytes) -> bytes:
+def open_part(schedule: KeySchedule, sender: int, sealed: bytes) -> bytes:
     """Return the body from the party at ``sender``, or refuse what it did not seal and sign."""
     peer = schedule.run.peers[sender]
     try:
@@ -46,7 +46,7 @@ def open_part(schedule: Schedule, sender: int, sealed: bytes) -> bytes:
     return body
 
 
-def _statement(schedule: Schedule, place: int, body: bytes) -> bytes:
+def _statement(schedule: KeySchedule, place: int, body: bytes) -> bytes:
     return b"".join(
         (
             b"colonnade masked part v1\0",

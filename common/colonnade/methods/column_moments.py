@@ -30,7 +30,7 @@ _LEAST_POOLED = 0.005
 
 
 @dataclass(frozen=True, slots=True)
-class Moments:
+class ColumnMoments:
     """Means and standard deviations of columns, in half ranges."""
 
     mean: FloatArray
@@ -42,7 +42,7 @@ def moments_code(count: int, n_rows: int, mechanism: DiscreteGaussian) -> ShareC
     return ShareCode.bounded(2 * count, n_rows * GRID, mechanism)
 
 
-def moments_of(noisy: IntArray, n_rows: float, mechanism: DiscreteGaussian) -> Moments:
+def moments_of(noisy: IntArray, n_rows: float, mechanism: DiscreteGaussian) -> ColumnMoments:
     """Estimate means and deviations from released sums, shrunk where they are mostly noise."""
     found = noisy.astype(np.float64) / (n_rows * GRID)
     count = found.size // 2
@@ -50,7 +50,7 @@ def moments_of(noisy: IntArray, n_rows: float, mechanism: DiscreteGaussian) -> M
     mean = np.clip(found[:count], -1.0, 1.0) / (1.0 + noise2 / _MEAN_VARIANCE)
     sure = 1.0 / (1.0 + noise2 / _NOISE_SCALE**2)
     variance = np.clip(found[count:] - mean**2, 0.0, 1.0) * sure + _VARIANCE * (1.0 - sure)
-    return Moments(mean, np.maximum(np.sqrt(variance), _LEAST_DEVIATION))
+    return ColumnMoments(mean, np.maximum(np.sqrt(variance), _LEAST_DEVIATION))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +91,14 @@ def label_moments(seen: Sequence[MeanSquare]) -> tuple[float, float]:
 
 def pooled_moments(
     noisy: IntArray, n_rows: float, mechanism: DiscreteGaussian, *, count: int
-) -> Moments:
+) -> ColumnMoments:
     """Estimate those of the first ``count`` columns, with deviations drawn to each other's."""
     found = noisy.astype(np.float64) / (n_rows * GRID)
     noise2 = mechanism.sigma2 / (n_rows * GRID) ** 2
     mean = np.clip(found[:count], -1.0, 1.0) / (1.0 + noise2 / _WIDE_MEAN_VARIANCE)
     first = found.size // 2
     variance = pooled_variances(found[first : first + count] - mean**2, math.sqrt(noise2))
-    return Moments(mean, np.sqrt(np.clip(variance, _LEAST_POOLED**2, 1.0)))
+    return ColumnMoments(mean, np.sqrt(np.clip(variance, _LEAST_POOLED**2, 1.0)))
 
 
 def shared_column(column: Int16Array, mean: float, deviation: float, clip: float) -> Int16Array:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from colonnade.core.arrays import FloatArray
-from colonnade.methods.column_moments import Moments
+from colonnade.methods.column_moments import ColumnMoments
 
 _ROWS = 2**14
 # Of the most variance that a mean and bounds allow: beta distributions stay proper.
@@ -25,25 +25,25 @@ _MAX_SPREAD = 0.995
 _LEAST_RATE = 1e-5
 
 
-def joined(parts: Iterable[tuple[Moments, Sequence[int]]]) -> Moments:
+def joined(parts: Iterable[tuple[ColumnMoments, Sequence[int]]]) -> ColumnMoments:
     """Return the moments of these columns of each party, in order."""
     held = [(found.mean[list(kept)], found.deviation[list(kept)]) for found, kept in parts]
     means, deviations = zip(*held, strict=True)
-    return Moments(np.concatenate(means), np.concatenate(deviations))
+    return ColumnMoments(np.concatenate(means), np.concatenate(deviations))
 
 
-def bounded(found: Moments) -> Moments:
+def bounded(found: ColumnMoments) -> ColumnMoments:
     """Return the moments with no more deviation than bounds of -1 and 1 allow at the mean.
 
     A released deviation is floored and shrunk, which is far too much for a rare category.
     """
     mean = np.clip(found.mean, 2.0 * _LEAST_RATE - 1.0, 1.0 - 2.0 * _LEAST_RATE)
-    return Moments(mean, np.minimum(found.deviation, np.sqrt(1.0 - mean**2)))
+    return ColumnMoments(mean, np.minimum(found.deviation, np.sqrt(1.0 - mean**2)))
 
 
 def made_up_scores(
     coef: FloatArray,
-    found: Moments,
+    found: ColumnMoments,
     *,
     correlation: FloatArray | None = None,
     label: FloatArray | None = None,

@@ -43,7 +43,7 @@ class BadEvidence(BadMessage):
     code = "bad_evidence"
 
 
-class Solver(Protocol):
+class ReplaySolver(Protocol):
     """The pure steps from releases to coefficients."""
 
     def start(self) -> Any:
@@ -72,7 +72,7 @@ class Solver(Protocol):
 class Replay:
     """How jobs of one kind are computed once more."""
 
-    solver: Callable[[Any, str], Solver]  # from the method's specification and the job's name
+    solver: Callable[[Any, str], ReplaySolver]  # from the method's specification and the job's name
     other: Callable[[Any, Any, Solution], Any] | None = None  # the state under another penalty
     counts: Callable[[str], bool] = lambda _kind: True  # whether coefficients depend on a kind
 

@@ -43,7 +43,7 @@ _HOST = re.compile(rf"(?=.{{1,253}}\Z)(?:{_LABEL}\.)*(?![0-9]+\Z){_LABEL}")
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class CertificateDraft:
     """What is about to be signed: the public facts of one certificate."""
 
     subject: x509.Name
@@ -74,7 +74,7 @@ def lifetime(now: datetime, days: int) -> tuple[datetime, datetime]:
 
 
 def issue(
-    draft: Draft, issuer: x509.Name, key: Key, *, life: tuple[datetime, datetime]
+    draft: CertificateDraft, issuer: x509.Name, key: Key, *, life: tuple[datetime, datetime]
 ) -> x509.Certificate:
     """Sign a certificate with a random serial number."""
     builder = (
@@ -95,7 +95,7 @@ def issue(
     return builder.sign(key, hashes.SHA256())
 
 
-def authority_draft(name: str, federation: str, public_key: PublicKey) -> Draft:
+def authority_draft(name: str, federation: str, public_key: PublicKey) -> CertificateDraft:
     """Return the root or one of the two intermediates, unsigned."""
     limits: list[tuple[x509.ExtensionType, bool]] = [(_key_usage(ca=True), True)]
     if name == AUTHORITY:
@@ -104,7 +104,7 @@ def authority_draft(name: str, federation: str, public_key: PublicKey) -> Draft:
         limits.append((x509.BasicConstraints(ca=True, path_length=0), True))
         limits.append((x509.ExtendedKeyUsage([USES[name]]), False))
         limits.append((_scope(name, federation), True))
-    return Draft(authority_name(name, federation), public_key, limits)
+    return CertificateDraft(authority_name(name, federation), public_key, limits)
 
 
 def authority_name(name: str, federation: str) -> x509.Name:
@@ -117,7 +117,7 @@ def authority_name(name: str, federation: str) -> x509.Name:
     )
 
 
-def leaf_draft(request: Request) -> Draft:
+def leaf_draft(request: Request) -> CertificateDraft:
     """Return a member's certificate, unsigned: the checked names, and all else by its role."""
     extensions: Extensions = [
         (x509.BasicConstraints(ca=False, path_length=None), True),
@@ -125,7 +125,7 @@ def leaf_draft(request: Request) -> Draft:
         (x509.ExtendedKeyUsage([USES[side_of(request.identity)]]), False),
         (x509.SubjectAlternativeName(request.names), True),  # critical, as the subject is empty
     ]
-    return Draft(x509.Name([]), request.public_key, extensions)
+    return CertificateDraft(x509.Name([]), request.public_key, extensions)
 
 
 def federation_of(issuer: x509.Certificate) -> str:

@@ -33,7 +33,7 @@ _ONE = np.uint64(1)
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class InversionTable:
     """Thresholds of one variance, and where to begin to look for a word's."""
 
     thresholds: NDArray[np.uint64]  # t(0), t(1), ...; the last is 2**63 - 1
@@ -53,7 +53,7 @@ def draw(sigma2: int, size: int, entropy: Callable[[int], bytes]) -> IntArray:
 
 
 @functools.lru_cache(maxsize=16)
-def table_of(sigma2: int) -> Table:
+def table_of(sigma2: int) -> InversionTable:
     """Return the table of a variance, in exact integers."""
     if not 1 <= sigma2 <= MAX_SIGMA2:
         raise ValueError(f"a table is for variances in 1 .. {MAX_SIGMA2}")
@@ -67,7 +67,7 @@ def table_of(sigma2: int) -> Table:
         size += 1
     starts = np.arange(1 << _GUIDE_BITS, dtype=np.uint64) << _SHIFT
     thresholds = np.array(found, np.uint64)
-    return Table(thresholds, np.searchsorted(thresholds, starts).astype(np.int64))
+    return InversionTable(thresholds, np.searchsorted(thresholds, starts).astype(np.int64))
 
 
 @njit

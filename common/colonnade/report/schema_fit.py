@@ -53,7 +53,7 @@ class FitLedger(Value, frozen=True):
     left_rho: float
 
 
-class Penalty(Value, frozen=True):
+class FitPenalty(Value, frozen=True):
     """A fit's penalty: elastic net within a box, or a registered one by its name."""
 
     l1: float = 0.0
@@ -66,7 +66,7 @@ class Penalty(Value, frozen=True):
 class Fit(Value, frozen=True):
     """What only the report of a fit at one site says."""
 
-    penalty: Penalty
+    penalty: FitPenalty
     intercept: bool
     settings: dict[str, Any]
     privacy: FitPrivacy

@@ -7,14 +7,21 @@ from colonnade.solvers.algorithms.frank_wolfe import FrankWolfe
 from colonnade.solvers.algorithms.gram import Gram
 from colonnade.solvers.algorithms.greedy import GreedyDescent
 from colonnade.solvers.algorithms.sgd import StochasticDescent
-from colonnade.solvers.budgets import Part, Plan
+from colonnade.solvers.budgets import BudgetPlan, ReleasePart
 from colonnade.solvers.claims import Claim, compose_claims
 from colonnade.solvers.context import Setting
 from colonnade.solvers.defaults import with_defaults
 from colonnade.solvers.designs.dense import DenseDesign, Rows, dense_design
 from colonnade.solvers.designs.slopes import slopes_of
 from colonnade.solvers.designs.sparse import SparseDesign, SparseRows, sparse_design
-from colonnade.solvers.fit import Fitted, Objective, ResolvedFit, Table, fit_table, resolve_fit
+from colonnade.solvers.fit import (
+    Fitted,
+    Objective,
+    ResolvedFit,
+    SolverTable,
+    fit_table,
+    resolve_fit,
+)
 from colonnade.solvers.iteration import EVERYTHING, Block, Diverged, Operator, Release, iterate
 from colonnade.solvers.problem import Problem, plain
 from colonnade.solvers.registry import SOLVERS, Solver, Unsuitable, make_solver, register_solver
@@ -25,6 +32,7 @@ __all__ = [
     "SOLVERS",
     "Admm",
     "Block",
+    "BudgetPlan",
     "Claim",
     "CoordinateDescent",
     "DenseDesign",
@@ -36,18 +44,17 @@ __all__ = [
     "GreedyDescent",
     "Objective",
     "Operator",
-    "Part",
-    "Plan",
     "Problem",
     "Release",
+    "ReleasePart",
     "ResolvedFit",
     "Rows",
     "Setting",
     "Solver",
+    "SolverTable",
     "SparseDesign",
     "SparseRows",
     "StochasticDescent",
-    "Table",
     "Unsuitable",
     "compose_claims",
     "dense_design",

@@ -19,7 +19,7 @@ STEP_SENSITIVITY2 = (2 * TOP) ** 2
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ReleasePart:
     """One kind of release of a solver.
 
     Parameters
@@ -36,7 +36,7 @@ class Part:
 
     Examples
     --------
-    >>> Part("step", Fraction(1), count=10, touches=10, make=gaussian_step).share
+    >>> ReleasePart("step", Fraction(1), count=10, touches=10, make=gaussian_step).share
     Fraction(1, 1)
     """
 
@@ -57,12 +57,12 @@ class Priced:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BudgetPlan:
     """The mechanisms of a run by kind of release, and what they cost together.
 
     Examples
     --------
-    >>> plan = plan_units([Part("step", Fraction(1), 10, 10, gaussian_step)], 10_000_000)
+    >>> plan = plan_units([ReleasePart("step", Fraction(1), 10, 10, gaussian_step)], 10_000_000)
     >>> plan.units() <= 10_000_000
     True
     >>> plan.mechanism("step").name
@@ -98,12 +98,12 @@ def gaussian_step(units: int) -> Mechanism:
     return DiscreteGaussian.within(units, l2_sensitivity2=STEP_SENSITIVITY2)
 
 
-def plan_units(parts: Sequence[Part], units: int, *, enforced: bool = False) -> Plan:
+def plan_units(parts: Sequence[ReleasePart], units: int, *, enforced: bool = False) -> BudgetPlan:
     """Spend at most ``units`` of zCDP on ``parts``, each by its share.
 
     Examples
     --------
-    >>> halves = [Part(kind, Fraction(1, 2), 4, 4, gaussian_step) for kind in ("one", "two")]
+    >>> halves = [ReleasePart(kind, Fraction(1, 2), 4, 4, gaussian_step) for kind in ("one", "two")]
     >>> plan_units(halves, 2**50).units() <= 2**50
     True
     """
@@ -116,7 +116,7 @@ def plan_units(parts: Sequence[Part], units: int, *, enforced: bool = False) -> 
         if each < 1:
             raise ValueError(f"the budget is too small for {part.count} releases of {part.kind}")
         releases[part.kind] = Priced(part.make(each), part.count, part.touches)
-    return Plan(releases)
+    return BudgetPlan(releases)
 
 
 # Orders at which the sampled mechanism is evaluated; twice each is an integer (see below).
@@ -173,7 +173,7 @@ def sampled_epsilon(*, rate: float, steps: int, multiplier: float, delta: float)
     return min(plain, float(sampled))
 
 
-def plan_sampled(kind: str, *, rate: float, steps: int, epsilon: float, delta: float) -> Plan:
+def plan_sampled(kind: str, *, rate: float, steps: int, epsilon: float, delta: float) -> BudgetPlan:
     """Return the least noise for which `sampled_epsilon` is at most ``epsilon``."""
     if not (math.isfinite(epsilon) and epsilon > 0.0):
         raise ValueError("epsilon must be finite and positive")
@@ -190,10 +190,10 @@ def plan_sampled(kind: str, *, rate: float, steps: int, epsilon: float, delta: f
         middle = 0.5 * (low + high)
         low, high = (middle, high) if cost(middle) > epsilon else (low, middle)
     sigma2 = math.ceil(Fraction(high) ** 2 * TOP**2)
-    return Plan({kind: Priced(DiscreteGaussian(sigma2, STEP_SENSITIVITY2), steps, steps)})
+    return BudgetPlan({kind: Priced(DiscreteGaussian(sigma2, STEP_SENSITIVITY2), steps, steps)})
 
 
-def sampled_claim(plan: Plan, kind: str, *, rate: float, delta: float) -> float:
+def sampled_claim(plan: BudgetPlan, kind: str, *, rate: float, delta: float) -> float:
     """Return epsilon of the releases of ``kind``, from the integers of their mechanism."""
     priced = plan.releases[kind]
     if not isinstance(priced.mechanism, DiscreteGaussian):

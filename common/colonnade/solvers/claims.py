@@ -6,7 +6,7 @@ from typing import Any
 
 from colonnade.privacy.accounting import epsilon_of, format_upper_bound, rho_from_units
 from colonnade.solvers.algorithms.coordinate import STEP
-from colonnade.solvers.budgets import Plan, sampled_claim
+from colonnade.solvers.budgets import BudgetPlan, sampled_claim
 from colonnade.solvers.registry import Solver
 from colonnade.solvers.solve import sampling_rate
 
@@ -73,7 +73,7 @@ class Claim:
 
 
 def claim_of(
-    plan: Plan, solver: Solver, *, n_rows: int, delta: float, private: bool, enforced: bool
+    plan: BudgetPlan, solver: Solver, *, n_rows: int, delta: float, private: bool, enforced: bool
 ) -> Claim:
     """Return what a run of ``plan`` promises, computed anew from the integers of its noise."""
     rate = sampling_rate(solver, n_rows)
@@ -96,14 +96,14 @@ def claim_of(
     )
 
 
-def zcdp_claim(plan: Plan, *, name: str, delta: float, private: bool) -> Claim:
+def zcdp_claim(plan: BudgetPlan, *, name: str, delta: float, private: bool) -> Claim:
     """Return what releases without batches promise, such as those of a scaler.
 
     Examples
     --------
     >>> from fractions import Fraction
-    >>> from colonnade.solvers.budgets import Part, gaussian_step, plan_units
-    >>> plan = plan_units([Part("step", Fraction(1), 5, 5, gaussian_step)], 2**44)
+    >>> from colonnade.solvers.budgets import ReleasePart, gaussian_step, plan_units
+    >>> plan = plan_units([ReleasePart("step", Fraction(1), 5, 5, gaussian_step)], 2**44)
     >>> round(zcdp_claim(plan, name="example", delta=1e-6, private=True).rho, 9)
     0.015625
     """
@@ -164,7 +164,7 @@ def compose_claims(claims: Sequence[Claim]) -> Claim:
     )
 
 
-def _records(plan: Plan) -> tuple[dict[str, int | str], ...]:
+def _records(plan: BudgetPlan) -> tuple[dict[str, int | str], ...]:
     return tuple(
         {
             "kind": kind,
@@ -176,7 +176,7 @@ def _records(plan: Plan) -> tuple[dict[str, int | str], ...]:
     )
 
 
-def _amplified(plan: Plan, rate: float, delta: float) -> float | None:
+def _amplified(plan: BudgetPlan, rate: float, delta: float) -> float | None:
     try:
         return sampled_claim(plan, STEP, rate=rate, delta=delta)
     except ModuleNotFoundError as error:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from colonnade.core.arrays import FloatArray
 from colonnade.privacy.sampling import NoiseSource
-from colonnade.solvers.budgets import Plan
+from colonnade.solvers.budgets import BudgetPlan
 from colonnade.solvers.designs.dense import Design
 from colonnade.solvers.iteration import Release
 from colonnade.solvers.problem import Problem
@@ -33,6 +33,6 @@ class Setting:
     problem: Problem
     design: Design
     label: FloatArray  # shape (n_rows,)
-    plan: Plan
+    plan: BudgetPlan
     release: Release
     sampler: NoiseSource

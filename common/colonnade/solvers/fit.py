@@ -19,7 +19,7 @@ from colonnade.linear.penalties import AnyPenalty, no_penalty
 from colonnade.privacy.sampling import NoiseSource, OsNoise
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.solvers.algorithms.gram_steps import NoisyNewton
-from colonnade.solvers.budgets import Plan
+from colonnade.solvers.budgets import BudgetPlan
 from colonnade.solvers.checks import check_one_of
 from colonnade.solvers.claims import Claim, claim_of
 from colonnade.solvers.defaults import with_defaults
@@ -35,7 +35,7 @@ NOISES = ("exact", "fast", "off")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class SolverTable:
     """A design whose last column is the intercept's, if there is one, and the label.
 
     Parameters
@@ -52,7 +52,7 @@ class Table:
     >>> from colonnade.solvers.designs.dense import dense_design
     >>> bounds = (Bounds(0.0, 1.0),)
     >>> design = dense_design(np.zeros((3, 1)), bounds)
-    >>> Table(design, bounds, np.array([-1.0, 1.0, 1.0]), None, intercept=False).label.size
+    >>> SolverTable(design, bounds, np.array([-1.0, 1.0, 1.0]), None, intercept=False).label.size
     3
     """
 
@@ -117,7 +117,7 @@ class ResolvedFit:
     noise: NoiseName
     enforced: bool
     n_problems: int
-    plan: Plan
+    plan: BudgetPlan
 
     @property
     def steps(self) -> int:
@@ -189,7 +189,7 @@ def resolve_fit(
 
 
 def fit_table(
-    table: Table,
+    table: SolverTable,
     fit: ResolvedFit,
     *,
     seed: int | None = None,
@@ -219,7 +219,8 @@ def fit_table(
     >>> x = np.linspace(0.0, 10.0, 50)
     >>> bounds, y_bounds = (Bounds(0.0, 10.0),), Bounds(0.0, 30.0)
     >>> design = dense_design(x[:, None], bounds, intercept=True)
-    >>> table = Table(design, bounds, scaled_label(3.0 * x, y_bounds), y_bounds, intercept=True)
+    >>> label = scaled_label(3.0 * x, y_bounds)
+    >>> table = SolverTable(design, bounds, label, y_bounds, intercept=True)
     >>> solver = CoordinateDescent(passes=100, clip=8.0)
     >>> fit = resolve_fit(Objective(SQUARED), solver, design.shape, epsilon=1.0, noise="off")
     >>> fit_table(table, fit).coef.round(3)
@@ -250,7 +251,7 @@ def fit_table(
     return replace(_in_users_units(coef, table, fit.claim, trail), statistics=told)
 
 
-def problem_of(table: Table, objective: Objective, solver: Solver) -> Problem:
+def problem_of(table: SolverTable, objective: Objective, solver: Solver) -> Problem:
     """Return the problem in the solver's units; raise `Unsuitable` if it cannot solve it."""
     half_widths = [bound.half_width for bound in table.bounds]
     scales = np.array([1.0 / half for half in half_widths] + [0.0] * table.intercept)
@@ -260,11 +261,11 @@ def problem_of(table: Table, objective: Objective, solver: Solver) -> Problem:
     return problem
 
 
-def _label_width(table: Table) -> float:
+def _label_width(table: SolverTable) -> float:
     return 1.0 if table.label_bounds is None else table.label_bounds.half_width
 
 
-def _in_users_units(coef: FloatArray, table: Table, claim: Claim, trail: Trail) -> Fitted:
+def _in_users_units(coef: FloatArray, table: SolverTable, claim: Claim, trail: Trail) -> Fitted:
     n_features, width = len(table.bounds), _label_width(table)
     scaled = coef[:n_features]
     constant = float(coef[n_features]) if table.intercept else 0.0

@@ -12,7 +12,7 @@ from colonnade.solvers.algorithms.frank_wolfe import FrankWolfe
 from colonnade.solvers.algorithms.gram import Gram
 from colonnade.solvers.algorithms.greedy import GreedyDescent
 from colonnade.solvers.algorithms.sgd import StochasticDescent
-from colonnade.solvers.budgets import Part
+from colonnade.solvers.budgets import ReleasePart
 from colonnade.solvers.context import Setting
 from colonnade.solvers.iteration import Operator
 from colonnade.solvers.problem import Problem
@@ -34,7 +34,7 @@ class Solver(Protocol):
     def steps(self, n_rows: int, n_features: int) -> int:
         """Return the number of steps."""
 
-    def parts(self, n_rows: int, n_features: int) -> tuple[Part, ...]:
+    def parts(self, n_rows: int, n_features: int) -> tuple[ReleasePart, ...]:
         """Return what a run releases."""
 
     def start(self, given: Setting) -> Operator:

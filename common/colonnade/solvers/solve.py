@@ -12,7 +12,7 @@ from colonnade.privacy.accounting import delta_for, rho_of, units_down
 from colonnade.privacy.sampling import NoiseSource, OsNoise
 from colonnade.solvers.algorithms.coordinate import STEP
 from colonnade.solvers.algorithms.sgd import StochasticDescent
-from colonnade.solvers.budgets import Plan, plan_sampled, plan_units
+from colonnade.solvers.budgets import BudgetPlan, plan_sampled, plan_units
 from colonnade.solvers.context import Setting
 from colonnade.solvers.designs.dense import Design
 from colonnade.solvers.iteration import Operator, Release, Trail, iterate
@@ -63,7 +63,7 @@ def make_plan(
     delta: float,
     enforced: bool = False,
     n_problems: int = 1,
-) -> Plan:
+) -> BudgetPlan:
     """Return the noise with which a run is (``epsilon``, ``delta``)-DP for one row replaced.
 
     Privacy: runs of several problems on the same rows compose. In zCDP their costs add (Bun and
@@ -122,7 +122,7 @@ def solve(
     label: FloatArray,
     solver: Solver,
     *,
-    plan: Plan,
+    plan: BudgetPlan,
     release: Release,
     sampler: NoiseSource | None = None,
     progress: Callable[[int], None] | None = None,

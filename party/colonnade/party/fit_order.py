@@ -22,8 +22,7 @@ from colonnade.party.data.clients import refuse_clients
 from colonnade.party.data.columns import columns_for
 from colonnade.party.data.dataset import Dataset, rows_digest
 from colonnade.solvers.designs.dense import DenseDesign, design_units
-from colonnade.solvers.fit import NoiseName, Objective, ResolvedFit, resolve_fit
-from colonnade.solvers.fit import Table as SolverTable
+from colonnade.solvers.fit import NoiseName, Objective, ResolvedFit, SolverTable, resolve_fit
 from colonnade.solvers.problem import Problem
 from colonnade.solvers.registry import Solver, check
 from colonnade.solvers.solve import check_promise

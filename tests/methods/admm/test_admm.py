@@ -21,9 +21,9 @@ from colonnade.ledger.lines import entry_from_line
 from colonnade.linear.losses import HINGE, LOGISTIC, SQUARED, Loss
 from colonnade.linear.penalties import box, lasso
 from colonnade.methods.admm import accounting, packing
-from colonnade.methods.admm.choices import Sampling
+from colonnade.methods.admm.choices import ClientSampling
 from colonnade.methods.admm.packing import pack, unpack_many
-from colonnade.methods.admm.prox import TOLERANCE, Client, design, factorise
+from colonnade.methods.admm.prox import TOLERANCE, ClientRows, design, factorise
 from colonnade.methods.admm.releases import DISPLACEMENT
 from colonnade.methods.admm.spec import MAX_STATE, MAX_V, STEP_UNIT, AdmmSpec
 from colonnade.methods.admm.tasks import ClientTasks
@@ -60,13 +60,15 @@ def spec_of(**changes: object) -> AdmmSpec:
     return AdmmSpec(**{**numbers, **changes})  # type: ignore[arg-type]
 
 
-def clients_of(spec: AdmmSpec, *, rows: Sequence[int] = (3, 7, 1), seed: int = 0) -> list[Client]:
+def clients_of(
+    spec: AdmmSpec, *, rows: Sequence[int] = (3, 7, 1), seed: int = 0
+) -> list[ClientRows]:
     draw = np.random.default_rng(seed)
     made = []
     for number in range(spec.n_clients):
         count = rows[number % len(rows)]
         columns = draw.integers(-GRID, GRID + 1, (spec.n_features, count)).astype(np.int16)
-        made.append(Client(columns, draw.integers(-GRID, GRID + 1, count).astype(np.int16)))
+        made.append(ClientRows(columns, draw.integers(-GRID, GRID + 1, count).astype(np.int16)))
     return made
 
 
@@ -162,7 +164,7 @@ def test_sampled_rounds_give_the_known_central_figures() -> None:
         least, found = accounting.central_epsilons(spec, [1, 500], 1e-5)
         assert found == pytest.approx(epsilon, abs=1e-3)
         assert least < found < accounting.local_epsilon(spec, 500 * sampled // 1000, 1e-5)
-        poisson = replace(spec, sampling=Sampling.POISSON)
+        poisson = replace(spec, sampling=ClientSampling.POISSON)
         assert accounting.central_epsilons(poisson, [500], 1e-5)[0] == pytest.approx(
             with_coins, abs=3e-3
         )
@@ -259,7 +261,7 @@ def test_fixed_sampling_takes_so_many_and_everyone_equally_often() -> None:
 
 
 def test_poisson_sampling_flips_independent_coins() -> None:
-    spec = spec_of(rounds=2000, sampling=Sampling.POISSON)
+    spec = spec_of(rounds=2000, sampling=ClientSampling.POISSON)
     coordinator = AdmmCoordinator(spec)
     state = coordinator.start(SEED)
     sizes = np.array([coordinator.sampled(replace(state, drawing=r)).size for r in range(1, 2001)])
@@ -318,7 +320,7 @@ def test_a_round_draws_others_for_those_missing_until_it_has_its_minimum() -> No
 
 
 def test_poisson_draws_what_is_missing_too() -> None:
-    spec = spec_of(minimum=4, sampling=Sampling.POISSON)
+    spec = spec_of(minimum=4, sampling=ClientSampling.POISSON)
     coordinator = AdmmCoordinator(spec)
     state = coordinator.start(SEED)
     for count in (1, 1, 1):

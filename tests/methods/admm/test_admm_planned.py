@@ -20,7 +20,7 @@ from colonnade.core.fixedpoint import GRID
 from colonnade.linear.losses import LOGISTIC, SQUARED, Loss
 from colonnade.methods.admm.choices import Aggregate, Variant
 from colonnade.methods.admm.packing import unpack_many
-from colonnade.methods.admm.prox import Client, factorise
+from colonnade.methods.admm.prox import ClientRows, factorise
 from colonnade.methods.admm.recipe import (
     GAMMA,
     Caution,
@@ -56,7 +56,7 @@ def planned(*, clients: int = 20, loss: Loss = SQUARED, **changes: Any) -> AdmmS
     return replace(admm_spec(options, clients=clients, features=FEATURES), **changes)
 
 
-def alike(count: int, *, loss: Loss = SQUARED, rows: int = 12, seed: int = 0) -> list[Client]:
+def alike(count: int, *, loss: Loss = SQUARED, rows: int = 12, seed: int = 0) -> list[ClientRows]:
     """Return clients whose rows follow one model, with an intercept of 0.2."""
     draw, made = np.random.default_rng(seed), []
     coef = np.array([0.5, -0.3, 0.2])
@@ -66,7 +66,7 @@ def alike(count: int, *, loss: Loss = SQUARED, rows: int = 12, seed: int = 0) ->
         if loss.classifies:
             y = np.where(draw.random(rows) < 1.0 / (1.0 + np.exp(-6.0 * y)), 1.0, -1.0)
         grid = [np.rint(np.clip(each, -1.0, 1.0) * GRID).astype(np.int16) for each in (X, y)]
-        made.append(Client(*grid))
+        made.append(ClientRows(*grid))
     return made
 
 
@@ -126,7 +126,7 @@ def test_options_of_another_variant_are_refused_by_name(options: AdmmOptions, na
 # -- what a client computes ----------------------------------------------------------------------
 
 
-def rows_of(client: Client, loss: Loss) -> tuple[FloatArray, FloatArray]:
+def rows_of(client: ClientRows, loss: Loss) -> tuple[FloatArray, FloatArray]:
     y = client.label / GRID
     return client.columns.T / GRID, np.where(y > 0, 1.0, -1.0) if loss.classifies else y
 
@@ -223,7 +223,7 @@ def test_displacements_lead_to_the_intercept_before_it_is_asked(wanted: float) -
     for _ in range(400):
         X = np.rint(draw.uniform(-1.0, 1.0, (FEATURES, 40)) * GRID).astype(np.int16)
         y = np.where(draw.random(40) < rate, GRID, -GRID).astype(np.int16)
-        clients.append(Client(X, y))
+        clients.append(ClientRows(X, y))
     options = AdmmOptions(epsilon=4.0, loss="logistic", rounds=10, expected_rows=40)
     spec = admm_spec(options, clients=400, features=FEATURES)
     seen = list[float]()
@@ -271,7 +271,7 @@ def test_clients_sorted_by_label_are_learnt_by_gradients_and_not_by_the_plan() -
     columns = np.concatenate([client.columns for client in clients], axis=1)
     label = np.concatenate([client.label for client in clients])
     order = np.argsort(label, kind="stable").reshape(100, -1)
-    skewed = [Client(np.ascontiguousarray(columns[:, part]), label[part]) for part in order]
+    skewed = [ClientRows(np.ascontiguousarray(columns[:, part]), label[part]) for part in order]
     scores = {}
     for likeness in ("alike", "different"):
         options = AdmmOptions(epsilon=60.0, clients=likeness, rounds=20)

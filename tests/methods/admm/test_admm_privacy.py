@@ -17,7 +17,7 @@ from colonnade.linear.losses import LOGISTIC, SQUARED, Loss
 from colonnade.methods.admm.choices import Variant
 from colonnade.methods.admm.grid import exceeds, to_grid
 from colonnade.methods.admm.kernels import newton
-from colonnade.methods.admm.prox import TOLERANCE, Client, factorise
+from colonnade.methods.admm.prox import TOLERANCE, ClientRows, factorise
 from colonnade.methods.admm.releases import WHOLE
 from colonnade.methods.admm.spec import MAX_V, AdmmSpec
 from colonnade.privacy.accounting import rho_from_units, units_down
@@ -126,11 +126,11 @@ hostile_values = st.one_of(
 
 
 @st.composite
-def any_client(draw: st.DrawFn) -> Client:
+def any_client(draw: st.DrawFn) -> ClientRows:
     count = draw(st.integers(1, 6))
     cells = draw(st.lists(grid_values, min_size=3 * count, max_size=3 * count))
     label = draw(st.lists(grid_values, min_size=count, max_size=count))
-    return Client(np.array(cells, np.int16).reshape(3, count), np.array(label, np.int16))
+    return ClientRows(np.array(cells, np.int16).reshape(3, count), np.array(label, np.int16))
 
 
 @settings(max_examples=250, deadline=None)
@@ -144,7 +144,13 @@ def any_client(draw: st.DrawFn) -> Client:
     bits=st.sampled_from([8, 26, 30]),
 )
 def test_no_task_moves_neighbouring_clients_further_apart_than_the_price_assumes(
-    a: Client, b: Client, v: list[int], loss: Loss, gamma: float, lipschitz: float, bits: int
+    a: ClientRows,
+    b: ClientRows,
+    v: list[int],
+    loss: Loss,
+    gamma: float,
+    lipschitz: float,
+    bits: int,
 ) -> None:
     spec = AdmmSpec(
         n_clients=2,
@@ -177,8 +183,8 @@ def test_no_task_moves_neighbouring_clients_further_apart_than_the_price_assumes
     part=st.sampled_from([1, 300, WHOLE]),
 )
 def test_no_round_of_a_plan_moves_neighbouring_clients_further_apart_than_it_costs(
-    a: Client,
-    b: Client,
+    a: ClientRows,
+    b: ClientRows,
     v: list[int],
     radius: int,
     loss: Loss,
@@ -265,7 +271,7 @@ def shown(noise: NoiseSource, *, runs: int = 4000) -> float:
         lipschitz=0.1,
     )
     columns = np.array([[GRID], [0]], np.int16)
-    pair = [Client(columns, np.array([sign * GRID], np.int16)) for sign in (-1, 1)]
+    pair = [ClientRows(columns, np.array([sign * GRID], np.int16)) for sign in (-1, 1)]
     host = make_host(spec, pair, noise, job="audit")
     at = np.zeros(2, np.int64)
     exact = host.problems.displacements(np.arange(2), np.stack([at, at]))

@@ -17,7 +17,7 @@ from colonnade.client.admm_planning import _participations
 from colonnade.linear.losses import LOGISTIC
 from colonnade.methods.admm.choices import Aggregate, Variant
 from colonnade.methods.admm.plan import participations_of
-from colonnade.methods.admm.prox import Client
+from colonnade.methods.admm.prox import ClientRows
 from colonnade.methods.job import Job
 from colonnade.report import read, to_html
 from colonnade.report.schema_parts import Clients
@@ -214,7 +214,9 @@ def test_a_simulated_report_has_every_measure_and_says_what_its_reference_promis
     job = admm_job(TWO, sampled=4, rounds=3, **changes)
     draw = np.random.default_rng(1)
     clients = [
-        Client(draw.integers(-9, 9, (3, 5)).astype(np.int16), np.array([-9, 9, 9, -9, 9], np.int16))
+        ClientRows(
+            draw.integers(-9, 9, (3, 5)).astype(np.int16), np.array([-9, 9, 9, -9, 9], np.int16)
+        )
         for _ in range(7)
     ]
     dealt = Dealt((), tuple(clients), held_out=clients[0])

@@ -19,7 +19,7 @@ from colonnade.ledger.ledger import Released
 from colonnade.ledger.receipts import Receipt
 from colonnade.linear.losses import LOGISTIC
 from colonnade.linear.penalties import Penalty
-from colonnade.methods.admm.choices import Aggregate, Sampling, Variant
+from colonnade.methods.admm.choices import Aggregate, ClientSampling, Variant
 from colonnade.methods.admm.codec import asked_in, tasks_from_bytes, tasks_to_bytes, without_points
 from colonnade.methods.admm.job_spec import AdmmJobSpec
 from colonnade.methods.admm.releases import DISPLACEMENT
@@ -58,7 +58,7 @@ def strange() -> Job:
         dual_weight=0.2,
         loss=LOGISTIC,
         penalty=Penalty(0.1, 0.2, 3.0),
-        sampling=Sampling.POISSON,
+        sampling=ClientSampling.POISSON,
         radius_bits=20,
         coarse=True,
     )

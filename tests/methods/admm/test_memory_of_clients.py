@@ -8,7 +8,7 @@ import pytest
 from colonnade.core.arrays import IntArray
 from colonnade.core.fixedpoint import GRID
 from colonnade.methods.admm import prox
-from colonnade.methods.admm.prox import Client, KeptProblems, factorise
+from colonnade.methods.admm.prox import ClientRows, KeptProblems, factorise
 from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.party.data.clients import TableClients
 from colonnade.privacy.accounting import units_down
@@ -27,12 +27,12 @@ SPEC = AdmmSpec(
 )
 
 
-def clients() -> list[Client]:
+def clients() -> list[ClientRows]:
     draw = np.random.default_rng(0)
     found = []
     for number in range(COUNT):
         columns = draw.integers(-GRID, GRID + 1, (3, 1 + number % 6)).astype(np.int16)
-        found.append(Client(columns, columns[0]))
+        found.append(ClientRows(columns, columns[0]))
     return found
 
 
@@ -43,7 +43,7 @@ class Reader:
         self.read: list[int] = []
         self.clients = clients()
 
-    def __call__(self, number: int) -> Client:
+    def __call__(self, number: int) -> ClientRows:
         self.read.append(number)
         return self.clients[number]
 

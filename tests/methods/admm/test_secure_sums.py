@@ -24,7 +24,7 @@ from colonnade.masking.kinds import KEY, OPENED, SHARES, SURVIVORS
 from colonnade.masking.rules import CohortRules
 from colonnade.methods.admm.choices import Aggregate, Variant
 from colonnade.methods.admm.job_spec import AdmmJobSpec
-from colonnade.methods.admm.prox import Client, factorise
+from colonnade.methods.admm.prox import ClientRows, factorise
 from colonnade.methods.admm.releases import DISPLACEMENT, INTERCEPT
 from colonnade.methods.admm.secure.claims import alone_units, cohort_promise
 from colonnade.methods.admm.secure.exchanges import (
@@ -195,11 +195,11 @@ def test_without_noise_the_model_is_that_of_all_answers_in_one_place() -> None:
     job = desk.job()
     name = desk.finish(job)
     assert desk.state(name) is State.FINISHED
-    spec, clients = spec_of(job), list[Client]()
+    spec, clients = spec_of(job), list[ClientRows]()
     for host in map(desk.host, NAMES):
         table = host.table
         assert table.label is not None
-        clients += [Client(table.features[:, r], table.label[r]) for r in host.units.rows()]
+        clients += [ClientRows(table.features[:, r], table.label[r]) for r in host.units.rows()]
     # Everybody is asked in every round, so that the secret of the sampling does not matter.
     alone = federated(factorise(clients, spec), ZeroNoise(), hosts=len(NAMES))
     found = desk.sum_state(name).admm.z[: spec.dim] * spec.unit

@@ -12,7 +12,7 @@ from colonnade.core.errors import DatasetChanged, JobClosed, PolicyRefused
 from colonnade.methods.alignment import sizes
 from colonnade.methods.alignment.codec import run_name
 from colonnade.methods.alignment.refusals import RepeatedIds, UnusableIds
-from colonnade.methods.alignment.schedule import FIRST_WAVE, Schedule
+from colonnade.methods.alignment.schedule import FIRST_WAVE, RoundSchedule
 from colonnade.methods.alignment.spec import NO_ROW, Extension, Mode
 from colonnade.party.methods.alignment.lists import Earlier
 from colonnade.party.methods.alignment.state import state_to_bytes
@@ -88,7 +88,7 @@ def test_every_message_has_exactly_the_predicted_bytes(
     run = prepared(members(lists), chunk=chunk, tamper=tamper, tamper_task=tamper_task)
     run.finish()
     counts = run.state.lengths
-    assert run.state.round == Schedule(run.spec, counts).rounds
+    assert run.state.round == RoundSchedule(run.spec, counts).rounds
     for place, name in enumerate(run.members):
         sent = dict.fromkeys(sizes.KINDS, 0) | run.uplink[name]
         assert sizes.payload(run.spec, place, counts) == sent

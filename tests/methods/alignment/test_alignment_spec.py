@@ -8,7 +8,7 @@ from support.alignment import members, prepared
 from colonnade.core.errors import BadMessage
 from colonnade.methods.alignment.codec import run_name, spec_from_bytes, spec_to_bytes
 from colonnade.methods.alignment.normalise import IdColumn, IdRule, Repeated, UnicodeForm
-from colonnade.methods.alignment.schedule import FIRST_WAVE, Schedule, Stage
+from colonnade.methods.alignment.schedule import FIRST_WAVE, AlignmentStage, RoundSchedule
 from colonnade.methods.alignment.sizes import answer_bytes, task_bytes
 from colonnade.methods.alignment.spec import (
     MAX_BODY_BYTES,
@@ -109,14 +109,14 @@ def test_messages_fit_whatever_the_chunk(n_parties: int) -> None:
     for body in answer_bytes(spec, 0, round_, counts).values():
         assert body <= MAX_BODY_BYTES
     assert task_bytes(spec, 0, round_, counts) < 8 << 20
-    assert task_bytes(spec, 0, Schedule(spec, counts).rounds - 2, counts) < 8 << 20
+    assert task_bytes(spec, 0, RoundSchedule(spec, counts).rounds - 2, counts) < 8 << 20
 
 
 def test_every_chunk_meets_every_party_once_in_order() -> None:
-    schedule = Schedule(many(4, 10, max_people=100), (35, 10, 1, 90))
+    schedule = RoundSchedule(many(4, 10, max_people=100), (35, 10, 1, 90))
     seen: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for round_ in range(schedule.rounds):
-        if schedule.stage(round_) is not Stage.WAVE:
+        if schedule.stage(round_) is not AlignmentStage.WAVE:
             continue
         for party in range(4):
             for visit in schedule.visits(round_, party):
@@ -129,7 +129,7 @@ def test_every_chunk_meets_every_party_once_in_order() -> None:
 
 
 def test_rounds_outside_the_schedule_are_refused() -> None:
-    schedule = Schedule(SPEC, (100, 100, 100))
+    schedule = RoundSchedule(SPEC, (100, 100, 100))
     with pytest.raises(ValueError, match="round"):
         schedule.stage(schedule.rounds)
     with pytest.raises(ValueError, match="yet"):

@@ -15,7 +15,7 @@ from colonnade.methods.base import payload
 from colonnade.methods.column_moments import clipped_normal
 from colonnade.methods.frank_wolfe.residual import CLIP_UNIT, COEF_UNIT, Q_UNIT, TaskParameters
 from colonnade.methods.frank_wolfe.solver.steps import FrankWolfeSolver
-from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec, Sampling, decode_choice
+from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec, PartySampling, decode_choice
 from colonnade.methods.problem import Labels, Loss
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.sampling import NoiseSource
@@ -176,19 +176,24 @@ def first_public(solver: FrankWolfeSolver, party: str) -> TaskParameters:
 
 CASES: list[dict[str, object]] = [
     {},
-    {"sampling": Sampling.SERIAL},
-    {"sampling": Sampling.NICE, "parties_per_round": 2},
-    {"sampling": Sampling.GIVEN},
+    {"sampling": PartySampling.SERIAL},
+    {"sampling": PartySampling.NICE, "parties_per_round": 2},
+    {"sampling": PartySampling.GIVEN},
     {"labels": Labels.SKETCHED},
     {"sketch_entries": 4},
     {"dense_sketch": True, "sketch_dim": 1024, "prior": 1e18},  # full dimension: nothing is lost
     {"mean_units": MEAN},
     {"mean_units": MEAN, "labels": Labels.SKETCHED, "clip": 0.4},
-    {"mean_units": MEAN, "sampling": Sampling.SERIAL, "loss": Loss.LOGISTIC},
+    {"mean_units": MEAN, "sampling": PartySampling.SERIAL, "loss": Loss.LOGISTIC},
     {"mean_units": MEAN, "local_rounds": 3, "share_clip": 0.7},
-    {"local_rounds": 3, "sampling": Sampling.SERIAL},
+    {"local_rounds": 3, "sampling": PartySampling.SERIAL},
     {"mean_units": MEAN, "local_rounds": 2, "labels": Labels.SKETCHED},
-    {"mean_units": MEAN, "sampling": Sampling.NICE, "parties_per_round": 2, "dense_sketch": True},
+    {
+        "mean_units": MEAN,
+        "sampling": PartySampling.NICE,
+        "parties_per_round": 2,
+        "dense_sketch": True,
+    },
 ]
 
 
@@ -199,7 +204,7 @@ def test_a_federation_equals_the_reference_to_the_last_bit(
 ) -> None:
     data = table()
     spec = spec_for(data, **case)
-    if spec.sampling is Sampling.GIVEN:
+    if spec.sampling is PartySampling.GIVEN:
         odds = (0.9, 0.5, 0.7)
         blocks = [replace(b, probability=p) for b, p in zip(spec.blocks, odds, strict=True)]
         spec = replace(spec, blocks=tuple(blocks))
@@ -256,7 +261,7 @@ def test_the_bytes_of_a_job_are_known_beforehand(case: dict[str, object]) -> Non
             assert kept.body_bytes == spec.body_bytes(name, key.kind)
         most = payload(spec, name)
         assert all(count <= most[kind] for kind, count in sent.items())
-        if spec.sampling in (Sampling.ALL, Sampling.SERIAL) and not spec.local_rounds:
+        if spec.sampling in (PartySampling.ALL, PartySampling.SERIAL) and not spec.local_rounds:
             assert sent["select"] == most["select"]
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from colonnade.methods.base import MethodPlan
 from colonnade.methods.frank_wolfe.plan import noise_of, recommend
-from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec, Sampling
+from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec, PartySampling
 from colonnade.methods.problem import Labels, Loss, Problem
 from colonnade.privacy.accounting import rho_of, units_down
 
@@ -127,7 +127,7 @@ def test_what_is_asked_for_stands() -> None:
     )
     spec = plan.spec
     assert (spec.rounds, spec.sketch_dim, spec.parties_per_round) == (9, 300, 3)
-    assert (spec.sampling, spec.features_per_round) == (Sampling.NICE, 5)
+    assert (spec.sampling, spec.features_per_round) == (PartySampling.NICE, 5)
     assert {(block.shares, block.radius) for block in spec.blocks} == {(2, 0.7)}
     assert total(plan) <= plan.problem.rho_units
 

@@ -13,7 +13,7 @@ from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import GRID
 from colonnade.ledger.gate import Gate
 from colonnade.methods.frank_wolfe.solver.steps import FrankWolfeSolver, Iterate
-from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec, Sampling, encode_choice
+from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec, PartySampling, encode_choice
 from colonnade.methods.problem import Labels
 from colonnade.privacy.accounting import rho_from_units, units_down
 from colonnade.privacy.mechanisms import DiscreteGaussian, Mechanism, SignedSelection
@@ -119,7 +119,7 @@ def test_what_was_not_asked_for_is_refused(
 
 
 def test_who_is_not_asked_in_a_round_owes_nothing_and_after_the_last_nobody_does() -> None:
-    data, spec = job(sampling=Sampling.SERIAL)
+    data, spec = job(sampling=PartySampling.SERIAL)
     solver, state = opened(data, spec)
     assert set(solver.tasks(state)) == {"p0"}
     with pytest.raises(BadInput, match="'p1'"):

@@ -34,7 +34,7 @@ from colonnade.methods.sealed.kinds import (
     REPLY,
     SEAL,
     SEALED,
-    Stage,
+    SealedStage,
     numbered,
     parsed,
 )
@@ -72,7 +72,7 @@ class Opened:
 def openings(data: Data, spec: SealedSpec, noise: NoiseSource) -> Iterator[Opened]:
     """Run a job; yield each opening, decoded, beside the exact products of both parties' steps."""
     members, solver = parties(data, spec, JOB, noise), SealedSolver(spec)
-    state, tasks = before(members, spec, spec.round_of(Stage.OPEN))
+    state, tasks = before(members, spec, spec.round_of(SealedStage.OPEN))
     scales, steps = Scales.of(spec, state.bodies), {}
     for part in spec.parts:
         shape, columns = spec.rows(SEAL, part), members[part.party].columns
@@ -182,8 +182,8 @@ def test_screening_keeps_what_the_label_is_made_of() -> None:
 
 def test_a_state_and_tasks_follow_from_the_same_releases() -> None:
     members = parties(DATA, SPEC, JOB, ShakeNoise("same"))
-    state, tasks = before(members, SPEC, SPEC.round_of(Stage.REPLY))
-    again, same = before(members, SPEC, SPEC.round_of(Stage.REPLY))  # all replayed
+    state, tasks = before(members, SPEC, SPEC.round_of(SealedStage.REPLY))
+    again, same = before(members, SPEC, SPEC.round_of(SealedStage.REPLY))  # all replayed
     assert state.bodies == again.bodies
     for name, task in tasks.items():
         assert task.relayed == same[name].relayed
@@ -193,7 +193,7 @@ def test_a_state_and_tasks_follow_from_the_same_releases() -> None:
 
 def test_answers_of_other_kinds_or_sizes_are_refused_by_the_coordinator() -> None:
     solver, members = SealedSolver(SPEC), parties(DATA, SPEC, JOB, ShakeNoise("check"))
-    state, tasks = before(members, SPEC, SPEC.round_of(Stage.SEAL))
+    state, tasks = before(members, SPEC, SPEC.round_of(SealedStage.SEAL))
     bodies = {r.key.kind: r.body for r in members["p0"].answer(tasks["p0"], b"x")}
     solver.check(state, "p0", bodies)
     with pytest.raises(BadInput, match="expects"):

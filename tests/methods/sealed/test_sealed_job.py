@@ -17,7 +17,7 @@ from colonnade.core.fixedpoint import GRID
 from colonnade.methods.problem import Loss
 from colonnade.methods.sealed.claims import PROMISE
 from colonnade.methods.sealed.codec import task_from_bytes, task_to_bytes
-from colonnade.methods.sealed.kinds import Stage
+from colonnade.methods.sealed.kinds import SealedStage
 from colonnade.methods.sealed.plan import recommend
 from colonnade.methods.sealed.solver.steps import SealedSolver
 from colonnade.party.methods.base import JobContext
@@ -40,7 +40,7 @@ from colonnade.wire import fragments
 
 DATA = small_data()
 SPEC = small_spec(DATA)
-REPLY = SPEC.round_of(Stage.REPLY)
+REPLY = SPEC.round_of(SealedStage.REPLY)
 
 
 # -- people whom a party does not have -------------------------------------------------------------

@@ -12,7 +12,7 @@ from colonnade.core.errors import BadMessage, BudgetExceeded, RequestConflict
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.export import export_lines, verify_export
 from colonnade.linear.ball import BALL
-from colonnade.methods.sealed.kinds import SEAL, SHIELD, Stage
+from colonnade.methods.sealed.kinds import SEAL, SHIELD, SealedStage
 from colonnade.methods.sealed.plan import recommend
 from colonnade.methods.sealed.rows import SHIELD_UNIT
 from colonnade.methods.sealed.spec import SealedSpec
@@ -32,7 +32,7 @@ def shielded(*names: str) -> SealedSpec:
 
 
 SPEC = shielded("p0", "p1", "p2")
-SEAL_ROUND = SPEC.round_of(Stage.SEAL)
+SEAL_ROUND = SPEC.round_of(SealedStage.SEAL)
 KEY = ReleaseKey(JOB, SEAL_ROUND, SHIELD, HOSTILE)
 
 
@@ -83,7 +83,7 @@ def test_a_replaced_row_moves_the_buckets_by_no_more_than_the_shield_is_priced_f
 
 def test_what_is_sealed_and_what_is_multiplied_are_the_same_noisy_rows() -> None:
     members = parties(DATA, SPEC, JOB, ShakeNoise("same"))
-    reply = SPEC.round_of(Stage.REPLY)
+    reply = SPEC.round_of(SealedStage.REPLY)
     _, tasks = before(members, SPEC, reply)
     member = members["p1"]
     sealed = member.rows.steps(SEAL, None, member.ledger)
@@ -98,7 +98,7 @@ def test_what_is_sealed_and_what_is_multiplied_are_the_same_noisy_rows() -> None
 def test_a_forged_body_charges_no_shield(spoil: Callable[[bytes], bytes]) -> None:
     # A coordinator that asks for products first: the shield would be put now.
     members = parties(DATA, SPEC, JOB, ShakeNoise("forged"))
-    _, tasks = before(members, SPEC, SPEC.round_of(Stage.REPLY))
+    _, tasks = before(members, SPEC, SPEC.round_of(SealedStage.REPLY))
     task = tasks["p2"]
     fresh = parties(DATA, SPEC, JOB, ShakeNoise("fresh"))["p2"]
     member = replace(fresh, peers=members["p2"].peers)
@@ -115,7 +115,7 @@ def test_a_forged_body_charges_no_shield(spoil: Callable[[bytes], bytes]) -> Non
 
 def test_another_projection_is_refused_before_a_reply_is_charged() -> None:
     members = parties(DATA, SPEC, JOB, ShakeNoise("other"))
-    _, tasks = before(members, SPEC, SPEC.round_of(Stage.REPLY))
+    _, tasks = before(members, SPEC, SPEC.round_of(SealedStage.REPLY))
     member, task = members["p2"], tasks["p2"]
     assert task.projection is not None
     other = replace(task.projection, coef=task.projection.coef + 1)

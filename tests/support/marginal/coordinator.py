@@ -11,7 +11,7 @@ from colonnade.core.arrays import FloatArray
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import GRID
 from colonnade.data.model import LinearModel
-from colonnade.methods.column_moments import Moments, moments_of
+from colonnade.methods.column_moments import ColumnMoments, moments_of
 from colonnade.methods.job import Job
 from colonnade.methods.models import linear_model
 from colonnade.server.methods.base import (
@@ -126,7 +126,7 @@ class MarginalRegression:
             for party, covariance in found.items()
         }
 
-    def _moments(self, state: MarginalState, party: str) -> Moments:
+    def _moments(self, state: MarginalState, party: str) -> ColumnMoments:
         noise, code = self.spec.made(party, MEANS)
         noisy = code.decode(state.releases[party][MEANS])
         return moments_of(noisy, self.spec.population, noise)

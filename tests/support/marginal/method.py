@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from colonnade.core.fixedpoint import GRID
 from colonnade.linear.sums import moments_mechanism
-from colonnade.methods.base import Member, Method, Part, Unit
+from colonnade.methods.base import Member, Method, MethodPlan, Part, Unit
 from colonnade.methods.column_moments import moments_code
 from colonnade.methods.problem import Labels, Loss, Problem
 from colonnade.privacy.mechanisms import DiscreteGaussian
@@ -67,9 +67,13 @@ class MarginalSpec:
         """Return how many releases of each kind the job asks of ``party``."""
         return {MEANS: 1, PRODUCTS: 1}
 
+    def units_by_kind(self, party: str) -> dict[str, int]:
+        """Return what each release costs ``party``."""
+        return {kind: self.made(party, kind)[0].cost for kind in self.max_releases(party)}
+
     def max_units(self, party: str) -> int:
         """Return what the job costs ``party``."""
-        return sum(self.made(party, kind)[0].cost for kind in self.max_releases(party))
+        return sum(self.units_by_kind(party).values())
 
     def body_bytes(self, party: str, kind: str) -> int:
         """Return the exact size of one release's payload."""
@@ -78,18 +82,6 @@ class MarginalSpec:
     def task_entries(self, party: str) -> int:
         """Return the numbers of a task: where the label is centred."""
         return 1
-
-
-@dataclass(frozen=True, slots=True)
-class MarginalPlan:
-    """A recommended job."""
-
-    problem: Problem
-    spec: MarginalSpec
-
-    def summary(self) -> dict[str, object]:
-        """Return what a person asks of a plan."""
-        return {"mean_units": self.spec.mean_units, "product_units": self.spec.product_units}
 
 
 def encode(spec: MarginalSpec) -> bytes:
@@ -105,13 +97,13 @@ def decode(body: bytes, members: Sequence[Member], population: int) -> MarginalS
     return MarginalSpec(population, parts, *_PRICES.unpack(body))
 
 
-def plan(problem: Problem, options: Any) -> MarginalPlan:
+def plan(problem: Problem, options: Any) -> MethodPlan[MarginalSpec]:
     """Give a tenth of the budget to means and the rest to products, alike for all parties."""
     del options  # it has none of its own
     parts = tuple(Part(party, tuple(names), True) for party, names in problem.features.items())
     each = problem.rho_units // len(parts)
     spec = MarginalSpec(problem.n_rows, parts, each // 10, each - each // 10)
-    return MarginalPlan(problem, spec)
+    return MethodPlan(problem, spec)
 
 
 MARGINAL: Method[MarginalSpec] = Method(

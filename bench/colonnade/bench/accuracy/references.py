@@ -36,7 +36,7 @@ from colonnade.simulate.evaluation.references import (
 from colonnade.simulate.inprocess import moments
 from colonnade.simulate.inprocess.vertical import Data, ScaledModel, quality
 from colonnade.solvers.designs.dense import DenseDesign
-from colonnade.solvers.fit import Objective, Table, fit_table, resolve_fit
+from colonnade.solvers.fit import Objective, SolverTable, fit_table, resolve_fit
 from colonnade.solvers.registry import default_solver
 
 DELTA = 1e-6
@@ -110,7 +110,9 @@ def fitted(data: Data, loss: Loss, epsilon: float, seed: int) -> ScaledModel:
     columns = np.vstack([data.columns, np.full((1, n_rows), GRID, np.int16)])
     design = DenseDesign(columns, np.full(n_features + 1, 1.0 / GRID))
     label: FloatArray = np.where(data.label > 0, 1.0, -1.0) if classes else data.label / GRID
-    table = Table(design, (_UNIT,) * n_features, label, None if classes else _UNIT, intercept=True)
+    table = SolverTable(
+        design, (_UNIT,) * n_features, label, None if classes else _UNIT, intercept=True
+    )
     objective = Objective(LOGISTIC if classes else SQUARED)
     resolved = resolve_fit(
         objective,

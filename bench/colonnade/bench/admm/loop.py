@@ -10,11 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from colonnade.core.arrays import FloatArray
-from colonnade.methods.admm.prox import Client, design
+from colonnade.methods.admm.prox import ClientRows, design
 from colonnade.methods.admm.spec import AdmmSpec
 
 
-def loop_seconds(spec: AdmmSpec, clients: Sequence[Client], *, rounds: int, seed: int) -> float:
+def loop_seconds(spec: AdmmSpec, clients: Sequence[ClientRows], *, rounds: int, seed: int) -> float:
     """Return the processor time that a client's part of a round takes; squared loss only."""
     draw = np.random.default_rng(seed)
     factors = [_factors(*design(client, spec)) for client in clients]

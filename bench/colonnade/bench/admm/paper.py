@@ -23,7 +23,7 @@ from colonnade.bench.scratch import say
 from colonnade.core.fixedpoint import GRID
 from colonnade.linear.penalties import lasso
 from colonnade.methods.admm.accounting import central_epsilons, local_epsilon
-from colonnade.methods.admm.prox import Client, factorise
+from colonnade.methods.admm.prox import ClientRows, factorise
 from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.privacy.accounting import MAX_UNITS, units_down
 from colonnade.privacy.simulation import SeededNoise
@@ -101,7 +101,7 @@ def paper_rows(size: Size) -> list[dict[str, Any]]:
     return rows
 
 
-def draw_clients(count: int) -> tuple[list[Client], float]:
+def draw_clients(count: int) -> tuple[list[ClientRows], float]:
     """Draw clients of one row each; return them and the label's standard deviation."""
     draw = np.random.default_rng(0)
     features = draw.normal(size=(count, FEATURES))
@@ -114,7 +114,7 @@ def draw_clients(count: int) -> tuple[list[Client], float]:
         return np.rint(np.clip(values / CLIP, -1.0, 1.0) * GRID).astype(np.int16)
 
     rows, labels = grid(features), grid(label / spread)
-    return [Client(row[:, None], labels[i : i + 1]) for i, row in enumerate(rows)], spread
+    return [ClientRows(row[:, None], labels[i : i + 1]) for i, row in enumerate(rows)], spread
 
 
 def spec_of(size: Size, spread: float) -> AdmmSpec:

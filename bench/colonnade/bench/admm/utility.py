@@ -25,7 +25,7 @@ from colonnade.core.arrays import FloatArray
 from colonnade.linear.losses import LOGISTIC, SQUARED
 from colonnade.linear.penalties import ridge
 from colonnade.methods.admm.plan import participations_of, release_units
-from colonnade.methods.admm.prox import Client, Problems, factorise
+from colonnade.methods.admm.prox import ClientRows, Problems, factorise
 from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.problem import Loss
 from colonnade.privacy.simulation import SeededNoise
@@ -83,8 +83,8 @@ class ClientsCase:
     """Clients to learn from, and rows to judge by that no client has."""
 
     name: str
-    clients: list[Client]
-    held_out: Client
+    clients: list[ClientRows]
+    held_out: ClientRows
     loss: Loss
 
 
@@ -115,7 +115,7 @@ def _case(name: str, data: Data, loss: Loss, *, clients: int, skewed: bool) -> C
     learn, judge = np.split(order, [int(0.8 * order.size)])
     rows = data.columns[:, learn], data.label[learn]
     parts = partition(*rows, clients, seed=5, skewed=skewed)
-    held = Client(np.ascontiguousarray(data.columns[:, judge]), data.label[judge])
+    held = ClientRows(np.ascontiguousarray(data.columns[:, judge]), data.label[judge])
     return ClientsCase(name, parts, held, loss)
 
 

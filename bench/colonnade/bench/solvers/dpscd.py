@@ -47,7 +47,7 @@ from colonnade.bench.solvers.others import (
 from colonnade.bench.solvers.tuning import Setting, load_tuned
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.solvers.algorithms.coordinate import STEP
-from colonnade.solvers.budgets import STEP_SENSITIVITY2, Plan, Priced
+from colonnade.solvers.budgets import STEP_SENSITIVITY2, BudgetPlan, Priced
 from colonnade.solvers.designs.column_kernels import TOP
 
 SOLVERS = ("dual", "sgd")
@@ -100,7 +100,7 @@ def dpscd_rows(
 
 def _plan(
     accounting: str, solver: str, setting: Setting, shape: tuple[int, int], epsilon: float
-) -> Plan:
+) -> BudgetPlan:
     if accounting == "ours":
         return dual_plan(solver, setting[1:3], shape, epsilon)
     made = dual_solver(solver, setting)
@@ -109,10 +109,10 @@ def _plan(
     multiplier = papers_multiplier(min(batch / shape[0], 1.0), steps, epsilon)
     # A row that comes or goes moves a sum by the clip once, not twice.
     sigma2 = math.ceil((multiplier * TOP) ** 2)
-    return Plan({STEP: Priced(DiscreteGaussian(sigma2, STEP_SENSITIVITY2), steps, steps)})
+    return BudgetPlan({STEP: Priced(DiscreteGaussian(sigma2, STEP_SENSITIVITY2), steps, steps)})
 
 
-def _noise(plan: Plan) -> float:
+def _noise(plan: BudgetPlan) -> float:
     """Return the noise of a step in clips."""
     mechanism = plan.mechanism(STEP)
     if not isinstance(mechanism, DiscreteGaussian):

@@ -15,7 +15,7 @@ from colonnade.bench.solvers.cases import SolverCase
 from colonnade.core.arrays import FloatArray
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.solvers.algorithms.coordinate import STEP
-from colonnade.solvers.budgets import Plan
+from colonnade.solvers.budgets import BudgetPlan
 from colonnade.solvers.designs.column_kernels import TOP, njit, slope
 
 
@@ -60,7 +60,7 @@ def _curvature(case: SolverCase) -> float:
 
 
 def one_record_error(
-    case: SolverCase, plan: Plan, *, passes: int, step: float, clip: float, seed: int
+    case: SolverCase, plan: BudgetPlan, *, passes: int, step: float, clip: float, seed: int
 ) -> float:
     """Return the relative error of one run.
 

@@ -31,7 +31,7 @@ from colonnade.solvers.algorithms.coordinate import CoordinateDescent
 from colonnade.solvers.algorithms.dual import DualDescent
 from colonnade.solvers.algorithms.greedy import GreedyDescent
 from colonnade.solvers.algorithms.sgd import StochasticDescent
-from colonnade.solvers.budgets import Plan
+from colonnade.solvers.budgets import BudgetPlan
 from colonnade.solvers.designs.dense import dense_design
 from colonnade.solvers.iteration import Direct, Diverged
 from colonnade.solvers.problem import Problem, plain
@@ -177,7 +177,7 @@ class Trial:
     train: IntArray
     test: IntArray
 
-    def error(self, setting: Setting, seed: int | None, *, plan: Plan | None = None) -> float:
+    def error(self, setting: Setting, seed: int | None, *, plan: BudgetPlan | None = None) -> float:
         """Return the share of wrong predictions, with exact noise if ``seed`` is None."""
         solver = dual_solver(self.solver, setting)
         n_features = self.X.shape[1]
@@ -214,13 +214,13 @@ def _ridge_problem(kind: str, strength: float, n_features: int) -> Problem:
     return plain(_LOSSES[kind], ridge(strength), n_features)
 
 
-def dual_plan(name: str, times: Setting, shape: tuple[int, int], epsilon: float) -> Plan:
+def dual_plan(name: str, times: Setting, shape: tuple[int, int], epsilon: float) -> BudgetPlan:
     """Return the noise of a solver of `DUAL_GRIDS`, as this project prices it."""
     # The noise of SGD depends on its passes alone, and calibrating it takes a while.
     return _planned(name, (times[0], 1.0) if name == "sgd" else times, shape, epsilon)
 
 
 @cache
-def _planned(name: str, times: Setting, shape: tuple[int, int], epsilon: float) -> Plan:
+def _planned(name: str, times: Setting, shape: tuple[int, int], epsilon: float) -> BudgetPlan:
     solver = dual_solver(name, (0.0, *times, 1.0))
     return make_plan(solver, shape, epsilon=epsilon, delta=DUAL_DELTA)

@@ -30,7 +30,7 @@ from colonnade.linear.penalties import lasso
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.privacy.sampling import OsNoise
 from colonnade.solvers.algorithms.coordinate import STEP, CoordinateDescent
-from colonnade.solvers.budgets import Plan
+from colonnade.solvers.budgets import BudgetPlan
 from colonnade.solvers.designs.column_kernels import TOP
 from colonnade.solvers.designs.dense import DenseDesign
 from colonnade.solvers.iteration import Direct
@@ -101,7 +101,7 @@ class Reference:
 
     library: ctypes.CDLL
 
-    def run(self, case: SolverCase, solver: CoordinateDescent, plan: Plan) -> FloatArray:
+    def run(self, case: SolverCase, solver: CoordinateDescent, plan: BudgetPlan) -> FloatArray:
         """Return the model of one run."""
         n_rows, n_features = case.design.shape
         mechanism = plan.mechanism(STEP)
@@ -168,13 +168,13 @@ def measure_speed(tables: Path | None, folder: Path, *, rounds: int) -> list[dic
         plan = make_plan(solver, case.design.shape, epsilon=case.epsilon, delta=case.delta)
 
         def ours(
-            case: SolverCase = case, solver: CoordinateDescent = solver, plan: Plan = plan
+            case: SolverCase = case, solver: CoordinateDescent = solver, plan: BudgetPlan = plan
         ) -> FloatArray:
             release = Direct(OsNoise())
             return solve(case.problem, case.design, case.y, solver, plan=plan, release=release)
 
         def theirs(
-            case: SolverCase = case, solver: CoordinateDescent = solver, plan: Plan = plan
+            case: SolverCase = case, solver: CoordinateDescent = solver, plan: BudgetPlan = plan
         ) -> FloatArray:
             return reference.run(case, solver, plan) if reference else np.zeros(0)
 

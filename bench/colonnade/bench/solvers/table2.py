@@ -22,7 +22,7 @@ from colonnade.solvers.algorithms.coordinate import CoordinateDescent
 from colonnade.solvers.algorithms.dual import DualDescent
 from colonnade.solvers.algorithms.sgd import StochasticDescent
 from colonnade.solvers.algorithms.smoothness import Squares
-from colonnade.solvers.budgets import Plan
+from colonnade.solvers.budgets import BudgetPlan
 from colonnade.solvers.iteration import Direct, Diverged
 from colonnade.solvers.registry import Solver
 from colonnade.solvers.solve import make_plan, solve
@@ -71,7 +71,13 @@ def make(case: SolverCase, solver: str, passes: int, setting: Setting) -> Solver
 
 
 def error(
-    case: SolverCase, solver: str, passes: int, setting: Setting, plan: Plan, *, seed: int | None
+    case: SolverCase,
+    solver: str,
+    passes: int,
+    setting: Setting,
+    plan: BudgetPlan,
+    *,
+    seed: int | None,
 ) -> float:
     """Return the relative error of one run, with exact noise if ``seed`` is None.
 
@@ -97,11 +103,11 @@ def error(
     return case.relative_error(coef)
 
 
-def planner(case: SolverCase, solver: str, passes: int) -> Callable[[Setting], Plan]:
+def planner(case: SolverCase, solver: str, passes: int) -> Callable[[Setting], BudgetPlan]:
     """Return the noise of a run by setting; only the dual's depends on it."""
 
     @cache
-    def planned(first: float) -> Plan:
+    def planned(first: float) -> BudgetPlan:
         made = make(case, solver, passes, (first, 1.0))
         return make_plan(made, case.design.shape, epsilon=case.epsilon, delta=case.delta)
 

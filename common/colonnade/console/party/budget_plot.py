@@ -13,7 +13,7 @@ _MAX_STEPS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class BudgetBlock:
     """A rectangle: which purpose's, by its place."""
 
     x: float
@@ -27,7 +27,7 @@ class Block:
 class BudgetPlot:
     """Steps of spending, stacked by purpose."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[BudgetBlock, ...]
     purposes: tuple[str, ...]
     ticks: tuple[tuple[float, str], ...]
     label: str
@@ -51,7 +51,7 @@ def budget_plot(history: Sequence[Spending], cap: int, now: float) -> BudgetPlot
             height = HEIGHT * min(1.0, units / cap)
             base -= height
             if height:
-                blocks.append(Block(x, width, base, height, number + 1))
+                blocks.append(BudgetBlock(x, width, base, height, number + 1))
     names = tuple(each or "no stated purpose" for each in largest)
     rest = (OTHER,) if len(totals) > MAX_PURPOSES else ()
     spent = sum(totals.values()) / cap

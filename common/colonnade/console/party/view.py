@@ -28,7 +28,7 @@ _BESIDE = (MEMBERSHIP, PREDICTION, HOSTILE)  # accounts that have no part of the
 
 
 @dataclass(frozen=True, slots=True)
-class Amount:
+class AmountView:
     """An amount of budget: its share of the cap in percent, and what people read."""
 
     percent: float
@@ -42,9 +42,9 @@ class BudgetView:
 
     name: str
     cap: str
-    spent: Amount
-    aside: Amount
-    left: Amount
+    spent: AmountView
+    aside: AmountView
+    left: AmountView
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def headline(waiting: int, *, alive: bool) -> str:
     return "Nothing waits for you." if alive else "Nothing waits for you; the party is not running."
 
 
-def amount(units: int, cap: int, *, delta: float | None = None, left: bool = False) -> Amount:
+def amount(units: int, cap: int, *, delta: float | None = None, left: bool = False) -> AmountView:
     """Return an amount of a budget; what is left rounds down, costs round up.
 
     The digits are those of the command line (`format_units`).
@@ -145,7 +145,7 @@ def amount(units: int, cap: int, *, delta: float | None = None, left: bool = Fal
     text = format_units(units, delta, left=left)
     text = text.replace("epsilon ", "ε\u00a0").replace("rho ", "ρ\u00a0")
     share = format_share(units, cap, left=left)
-    return Amount(100.0 * min(units / max(cap, 1), 1.0), share, text)
+    return AmountView(100.0 * min(units / max(cap, 1), 1.0), share, text)
 
 
 def _table(accounts: Sequence[Account]) -> Account:

@@ -19,7 +19,7 @@ from colonnade.data.model_columns import Input, ModelFeature
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class SqlDialect:
     """What differs between databases."""
 
     name: str
@@ -30,10 +30,10 @@ class Dialect:
 
 
 DIALECTS = {
-    "duckdb": Dialect(
+    "duckdb": SqlDialect(
         "duckdb", "DOUBLE", "isnan({})", "round_even({}, 0)", "CAST(strptime({}, {}) AS DATE)"
     ),
-    "postgresql": Dialect(
+    "postgresql": SqlDialect(
         "postgresql", "DOUBLE PRECISION", "({} = 'NaN'::DOUBLE PRECISION)", "round({})", ""
     ),
 }
@@ -91,7 +91,7 @@ def score_script(model: LinearModel, dialect: str = "duckdb") -> str:
 class _Writer:
     """Write the steps of a prediction."""
 
-    dialect: Dialect
+    dialect: SqlDialect
 
     def on_grid(self, value: str, feature: ModelFeature) -> str:
         """Return the integer on the grid of a value in the feature's unit."""

@@ -12,7 +12,7 @@ MAX_BODY_BYTES = 4 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class StoredRow:
     """One line with its place and hash, and the bytes that belong to it, if any."""
 
     seq: int
@@ -26,7 +26,7 @@ class Row:
 class Storage(StoredRows, Protocol):
     """Keeps rows; what `append` returned from is durable."""
 
-    def append(self, rows: Sequence[Row], head: Head, *, releases: bool) -> None:
+    def append(self, rows: Sequence[StoredRow], head: Head, *, releases: bool) -> None:
         """Keep ``rows`` and note the new ``head``; ``releases`` if bytes may now leave."""
 
     def require_space(self, more: int = 0) -> None:
@@ -46,7 +46,7 @@ class Storage(StoredRows, Protocol):
 class MemoryStorage:
     """Rows in memory, for simulations and tests."""
 
-    kept: list[Row] = field(default_factory=list)
+    kept: list[StoredRow] = field(default_factory=list)
     bodies: dict[int, bytes] = field(default_factory=dict)
     mirror: Head | None = None
     stopped: str = ""
@@ -59,7 +59,7 @@ class MemoryStorage:
         """Return the bytes kept with row ``seq``."""
         return self.bodies.get(seq)
 
-    def append(self, rows: Sequence[Row], head: Head, *, releases: bool) -> None:  # noqa: ARG002
+    def append(self, rows: Sequence[StoredRow], head: Head, *, releases: bool) -> None:  # noqa: ARG002
         """Keep ``rows`` and note the new ``head``."""
         for row in rows:
             self.kept.append(row)

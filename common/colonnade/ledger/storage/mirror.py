@@ -27,7 +27,7 @@ class MirrorTaken(OSError):
     """The mirror is not as this process left it: another one writes it, or it was replaced."""
 
 
-class Mark(enum.IntEnum):
+class MirrorMark(enum.IntEnum):
     """Whether the ledgers that use a mirror may be opened."""
 
     LIVE = 0
@@ -38,7 +38,7 @@ class Mark(enum.IntEnum):
 class _Slot(NamedTuple):
     turn: int
     head: Head
-    mark: Mark
+    mark: MirrorMark
 
 
 class HeadMirror:
@@ -63,7 +63,7 @@ class HeadMirror:
         self._turn = whole[-1].turn if whole else 0
         # Older first. After a second writer the two may be of different chains.
         self.heads = [slot.head for slot in whole]
-        self.mark = max((slot.mark for slot in whole), default=Mark.LIVE)
+        self.mark = max((slot.mark for slot in whole), default=MirrorMark.LIVE)
 
     @classmethod
     def create(cls, path: Path, head: Head) -> None:
@@ -76,7 +76,7 @@ class HeadMirror:
             os.close(mirror)
 
     @classmethod
-    def _slot(cls, turn: int, head: Head, mark: Mark = Mark.LIVE) -> bytes:
+    def _slot(cls, turn: int, head: Head, mark: MirrorMark = MirrorMark.LIVE) -> bytes:
         spent = head.spent.to_bytes(16, "big")
         rest = head.cap, head.highest, mark
         fields = struct.pack(cls._FORMAT, cls._MAGIC, turn, head.seq, head.chain_hash, spent, *rest)
@@ -110,10 +110,10 @@ class HeadMirror:
         if hashlib.sha256(fields).digest() != check:
             return None
         magic, turn, seq, chain_hash, spent, cap, highest, mark = struct.unpack(cls._FORMAT, fields)
-        if magic != cls._MAGIC or mark not in set(Mark):
+        if magic != cls._MAGIC or mark not in set(MirrorMark):
             return None
         head = Head(seq, chain_hash, int.from_bytes(spent, "big"), cap, highest)
-        return _Slot(turn, head, Mark(mark))
+        return _Slot(turn, head, MirrorMark(mark))
 
     def hold(self) -> None:
         """Take the file for this process as long as it is open, and read it again."""
@@ -131,9 +131,9 @@ class HeadMirror:
         `MirrorTaken` unless the file is as this process left it.
         """
         self._check()
-        self._next(head, Mark.LIVE, force=force)
+        self._next(head, MirrorMark.LIVE, force=force)
 
-    def end(self, mark: Mark, head: Head | None = None) -> None:
+    def end(self, mark: MirrorMark, head: Head | None = None) -> None:
         """Mark the file, on disk: no ledger that uses it opens again.
 
         ``head`` goes beside the newest that is there, whoever wrote that, so that a recovery of
@@ -143,7 +143,7 @@ class HeadMirror:
         if (last := head or self.head) is not None:
             self._next(last, mark, force=True)
 
-    def _next(self, head: Head, mark: Mark, *, force: bool) -> None:
+    def _next(self, head: Head, mark: MirrorMark, *, force: bool) -> None:
         self._turn += 1
         place = ((self._turn - 1) % 2) * self._SLOT
         block = self._slot(self._turn, head, mark)

@@ -24,9 +24,9 @@ from colonnade.core.errors import (
     LowDisk,
 )
 from colonnade.ledger.state import Head, StoredRelease
-from colonnade.ledger.storage.base import MAX_BODY_BYTES, Row
+from colonnade.ledger.storage.base import MAX_BODY_BYTES, StoredRow
 from colonnade.ledger.storage.files import LedgerFiles, hold_lock, identity, stop_ledger, sync_path
-from colonnade.ledger.storage.mirror import HeadMirror, Mark, MirrorTaken
+from colonnade.ledger.storage.mirror import HeadMirror, MirrorMark, MirrorTaken
 from colonnade.ledger.storage.wal import CHECKPOINT_PAGES, PAGE_BYTES, grow_log, keep_log
 
 APPLICATION_ID = 0x434F4C4E  # "COLN"
@@ -99,14 +99,14 @@ class SqliteStorage:
 
     def _refuse_stopped(self) -> None:
         """Refuse a ledger that must not be opened any more, or a copy of one."""
-        if self._files.stopped.exists() or self._mirror.mark is not Mark.LIVE:
+        if self._files.stopped.exists() or self._mirror.mark is not MirrorMark.LIVE:
             raise LedgerRolledBack(
                 f"the ledger in {self._files.folder} was stopped for good; "
                 "see 'colonnade ledger recover'"
             )
 
     @staticmethod
-    def create(files: LedgerFiles, rows: Sequence[Row], head: Head) -> None:
+    def create(files: LedgerFiles, rows: Sequence[StoredRow], head: Head) -> None:
         """Make the database and the mirror with the first rows in them."""
         os.close(os.open(files.database, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         database = apsw.Connection(str(files.database), flags=apsw.SQLITE_OPEN_READWRITE)
@@ -139,7 +139,7 @@ class SqliteStorage:
             raise self._failure(error) from None
         return None
 
-    def append(self, rows: Sequence[Row], head: Head, *, releases: bool) -> None:
+    def append(self, rows: Sequence[StoredRow], head: Head, *, releases: bool) -> None:
         """Commit ``rows``, then note ``head`` in the mirror, forced to disk before a release."""
         try:
             self._check_lock()
@@ -166,7 +166,7 @@ class SqliteStorage:
         """Note, on disk, that this ledger and copies with its mirror must not be opened again."""
         stop_ledger(self._files, reason)
         with contextlib.suppress(OSError):  # for copies; this one has its marker
-            self._mirror.end(Mark.STOPPED)
+            self._mirror.end(MirrorMark.STOPPED)
 
     def witnessed(self) -> Head | None:
         """Return the head that the mirror knows."""
@@ -220,7 +220,7 @@ class SqliteStorage:
         )
         try:
             stop_ledger(self._files, reason)
-            self._mirror.end(Mark.STOPPED, head)
+            self._mirror.end(MirrorMark.STOPPED, head)
         except OSError as error:
             return self._failure(error)
         return LedgerFailed(f"{reason}; see 'colonnade ledger recover'")
@@ -232,7 +232,7 @@ class SqliteStorage:
         )
 
 
-def _insert(database: apsw.Connection, rows: Sequence[Row]) -> None:
+def _insert(database: apsw.Connection, rows: Sequence[StoredRow]) -> None:
     entries = [(row.seq, row.line, row.chain_hash, row.idempotency_key) for row in rows]
     database.executemany("INSERT INTO entry VALUES (?, ?, ?, ?)", entries)
     bodies = [(row.seq, row.body) for row in rows if row.body is not None]

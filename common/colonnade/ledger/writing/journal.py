@@ -19,7 +19,7 @@ from colonnade.ledger.lines import entry_time, line_of
 from colonnade.ledger.receipts import Receipt, public_bytes
 from colonnade.ledger.rules.fold import extend
 from colonnade.ledger.state import REFUSALS
-from colonnade.ledger.storage.base import Row, Storage
+from colonnade.ledger.storage.base import Storage, StoredRow
 from colonnade.ledger.storage.loading import load_state
 
 
@@ -59,14 +59,16 @@ class Journal:
         self.check_alive()
         # Whatever interrupts the lines below, memory and disk may differ: then nothing goes on.
         self.failed = True
-        now, rows = self.now(), list[Row]()
+        now, rows = self.now(), list[StoredRow]()
         try:
             for draft in drafts:
                 line = line_of(draft.entry, seq=self.state.next_seq, time=now)
                 extend(self.state, draft.entry, line)
                 seq, chain_hash = self.state.next_seq - 1, self.state.hashes[-1]
                 rows.append(
-                    Row(seq, line, chain_hash, draft.idempotency_key, draft.body, draft.purges)
+                    StoredRow(
+                        seq, line, chain_hash, draft.idempotency_key, draft.body, draft.purges
+                    )
                 )
         except (ValueError, *REFUSALS):
             self.failed = bool(rows)  # what came before it is in memory and not on disk

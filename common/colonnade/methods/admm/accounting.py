@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from colonnade.core.errors import BadInput
-from colonnade.methods.admm.choices import Aggregate, Sampling
+from colonnade.methods.admm.choices import Aggregate, ClientSampling
 from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.privacy.accounting import epsilon_of, rho_from_units
 
@@ -69,7 +69,7 @@ def central_epsilons(spec: AdmmSpec, rounds: Sequence[int], delta: float) -> lis
     parts = [(min(count, spec.steps), _intercept_rho(spec, count)) for count in rounds]
     if spec.sampled == spec.n_clients:
         return [epsilon_of(count / (2.0 * ratio**2) + rho, delta) for count, rho in parts]
-    if spec.sampling is Sampling.POISSON:
+    if spec.sampling is ClientSampling.POISSON:
         rate = spec.sampled / spec.n_clients
         return [_poisson(ratio, rate, count, rho, delta) for count, rho in parts]
     orders, curve = _without_replacement(ratio, spec.n_clients, spec.sampled)

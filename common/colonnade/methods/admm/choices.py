@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from colonnade.methods.admm.spec import AdmmSpec
 
 
-class Sampling(enum.Enum):
+class ClientSampling(enum.Enum):
     """How the clients of a round are drawn: so many without replacement, or a coin for each."""
 
     FIXED = "fixed"

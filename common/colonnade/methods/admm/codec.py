@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from colonnade.core.arrays import IntArray
 from colonnade.linear.losses import LOGISTIC, SQUARED
 from colonnade.linear.penalties import Penalty
-from colonnade.methods.admm.choices import Aggregate, Sampling, Variant
+from colonnade.methods.admm.choices import Aggregate, ClientSampling, Variant
 from colonnade.methods.admm.job_spec import AdmmJobSpec, ClientPart
 from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.admm.tasks import ClientTasks, read_step, write_step
@@ -17,8 +17,8 @@ from colonnade.v1 import job_pb2
 _LOSSES = Choices({job_pb2.LOSS_SQUARED: SQUARED, job_pb2.LOSS_LOGISTIC: LOGISTIC})
 _SAMPLINGS = Choices(
     {
-        job_pb2.CLIENT_SAMPLING_FIXED: Sampling.FIXED,
-        job_pb2.CLIENT_SAMPLING_POISSON: Sampling.POISSON,
+        job_pb2.CLIENT_SAMPLING_FIXED: ClientSampling.FIXED,
+        job_pb2.CLIENT_SAMPLING_POISSON: ClientSampling.POISSON,
     }
 )
 _VARIANTS = Choices(

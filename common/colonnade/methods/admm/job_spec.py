@@ -48,6 +48,8 @@ class AdmmJobSpec:
     """
 
     kind: ClassVar[str] = "admm"
+    labels: ClassVar[Labels] = Labels.SHARED  # every client holds its own
+    sketch_dim: ClassVar[int] = 0  # nothing is sketched
     parts: tuple[ClientPart, ...]
     spec: AdmmSpec
     round_timeout_s: int
@@ -86,16 +88,6 @@ class AdmmJobSpec:
     def population(self) -> int:
         """Clients, each with all of its rows: the unit of privacy."""
         return self.spec.n_clients
-
-    @property
-    def sketch_dim(self) -> int:
-        """Nothing is sketched."""
-        return 0
-
-    @property
-    def labels(self) -> Labels:
-        """Every client holds its own labels."""
-        return Labels.SHARED
 
     @property
     def loss(self) -> Loss:

@@ -9,7 +9,7 @@ from colonnade.linear.losses import LOGISTIC
 from colonnade.methods.admm.codec import question, spec_from_bytes, spec_to_bytes
 from colonnade.methods.admm.job_spec import AdmmJobSpec
 from colonnade.methods.admm.packing import pack
-from colonnade.methods.admm.prox import Client, factorise
+from colonnade.methods.admm.prox import ClientRows, factorise
 from colonnade.methods.admm.secure.claims import cohort_promise
 from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.base import Member, Method, Unit
@@ -46,7 +46,7 @@ def _warm() -> None:
         loss=LOGISTIC,
     )
     columns = np.zeros((2, 4), np.int16)
-    problems = factorise([Client(columns, columns[0])] * 2, spec)
+    problems = factorise([ClientRows(columns, columns[0])] * 2, spec)
     exact = problems.displacements(np.arange(2), np.zeros((2, 2), np.int64))
     pack(spec.code, spec.mechanism.perturb(exact[0], OsNoise()))
 

@@ -48,7 +48,7 @@ _MAX_KEPT = 2**28
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Client:
+class ClientRows:
     """One client's rows on the grid, column by column as in a table."""
 
     columns: Int16Array  # (n_features, n_rows)
@@ -61,7 +61,7 @@ class Client:
             raise ValueError("a client needs at least one row")
 
 
-def design(client: Client, spec: AdmmSpec) -> tuple[FloatArray, FloatArray]:
+def design(client: ClientRows, spec: AdmmSpec) -> tuple[FloatArray, FloatArray]:
     """Return the client's matrix ``(n_rows, dim)`` and labels as floats."""
     if client.columns.shape[0] != spec.n_features:
         raise ValueError("a client has other features than the job")
@@ -151,7 +151,7 @@ class KeptProblems:
 
     spec: AdmmSpec
     n_clients: int
-    client: Callable[[int], Client]
+    client: Callable[[int], ClientRows]
     limit: int = _MAX_KEPT
     _segments: list[Problems] = field(default_factory=list)  # one after the other
     _places: NDArray[np.int32] = field(init=False)  # of each client in them, or -1
@@ -191,7 +191,7 @@ class KeptProblems:
             self._segments[-2:] = [_joined(self._segments[-2:])]
 
 
-def factorise(clients: Iterable[Client], spec: AdmmSpec) -> Problems:
+def factorise(clients: Iterable[ClientRows], spec: AdmmSpec) -> Problems:
     """Factorise every client's matrix."""
     one_by_one = iter(clients)
     parts = list[Problems]()
@@ -252,7 +252,7 @@ def _column(spec: AdmmSpec) -> float:
 
 
 def _factorise(
-    client: Client, spec: AdmmSpec
+    client: ClientRows, spec: AdmmSpec
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, int]:
     """Return ``Q``, matrix and vector of a step, means where rows are centred, and how many."""
     A, y = design(client, spec)

@@ -39,7 +39,7 @@ WHOLE = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class ClientRelease:
     """One kind of release at one radius, in grid steps."""
 
     kind: str
@@ -53,17 +53,17 @@ class Release:
         return self.mechanism.cost
 
 
-def whole_release(spec: "AdmmSpec") -> Release:
+def whole_release(spec: "AdmmSpec") -> ClientRelease:
     """Return a displacement of the greatest radius."""
     return _whole(DISPLACEMENT, spec.dim, spec.radius, spec.release_units, _packing(spec))
 
 
-def intercept_release(spec: "AdmmSpec") -> Release:
+def intercept_release(spec: "AdmmSpec") -> ClientRelease:
     """Return a client's own intercept: one number; its task says how long a grid step is."""
     return _whole(INTERCEPT, 1, spec.radius, spec.intercept_units, _packing(spec))
 
 
-def planned_release(spec: "AdmmSpec", part: int) -> Release:
+def planned_release(spec: "AdmmSpec", part: int) -> ClientRelease:
     """Return a displacement of ``part`` 1024ths of the greatest radius."""
     return _planned(spec.dim, spec.radius, spec.release_units, part, _packing(spec))
 
@@ -85,25 +85,27 @@ def _packing(spec: "AdmmSpec") -> _Packing:
     return _Packing(spec.coarse, spec.max_terms, 0 if rules is None else rules.honest)
 
 
-def _masked(kind: str, dim: int, radius: int, units: int, parts: int, *, part: int = 1) -> Release:
+def _masked(
+    kind: str, dim: int, radius: int, units: int, parts: int, *, part: int = 1
+) -> ClientRelease:
     """Return a release under masks: words of 64 bits, with one of ``parts`` of the noise."""
     # One unit less: what a sum of discrete Gaussians lacks of one is charged, rounded up.
     whole = DiscreteGaussian.within(units - 1, l2_sensitivity2=4 * radius**2)
     one = GaussianShare.of(whole, parts, dim)
     share = GaussianShare(part**2 * one.sigma2, parts, part**2 * one.l2_sensitivity2, dim)
-    return Release(kind, part * radius, share, ShareCode(dim, 1, 64))
+    return ClientRelease(kind, part * radius, share, ShareCode(dim, 1, 64))
 
 
 @functools.lru_cache(maxsize=64)
-def _whole(kind: str, dim: int, radius: int, units: int, packing: _Packing) -> Release:
+def _whole(kind: str, dim: int, radius: int, units: int, packing: _Packing) -> ClientRelease:
     if packing.parts:
         return _masked(kind, dim, radius, units, packing.parts)
     mechanism = DiscreteGaussian.within(units, l2_sensitivity2=4 * radius**2)
-    return Release(kind, radius, mechanism, _code(dim, radius, mechanism, packing))
+    return ClientRelease(kind, radius, mechanism, _code(dim, radius, mechanism, packing))
 
 
 @functools.lru_cache(maxsize=2048)
-def _planned(dim: int, radius: int, units: int, part: int, packing: _Packing) -> Release:
+def _planned(dim: int, radius: int, units: int, part: int, packing: _Packing) -> ClientRelease:
     quantum = radius // WHOLE
     if packing.parts:
         return _masked(DISPLACEMENT, dim, quantum, units, packing.parts, part=part)
@@ -114,7 +116,7 @@ def _planned(dim: int, radius: int, units: int, part: int, packing: _Packing) ->
     if not packing.coarse:
         whole = DiscreteGaussian(WHOLE**2 * one.sigma2, WHOLE**2 * one.l2_sensitivity2)
         code = _code(dim, radius, whole, packing)
-    return Release(DISPLACEMENT, part * quantum, mechanism, code)
+    return ClientRelease(DISPLACEMENT, part * quantum, mechanism, code)
 
 
 def _code(dim: int, radius: int, mechanism: DiscreteGaussian, packing: _Packing) -> ShareCode:

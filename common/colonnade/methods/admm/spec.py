@@ -43,12 +43,18 @@ from colonnade.core.arrays import FloatArray
 from colonnade.linear.losses import LOGISTIC, SQUARED, Loss
 from colonnade.linear.penalties import Penalty, no_penalty
 from colonnade.masking.rules import CohortRules
-from colonnade.methods.admm.choices import Aggregate, CohortSize, Sampling, Variant, check_plan
+from colonnade.methods.admm.choices import (
+    Aggregate,
+    ClientSampling,
+    CohortSize,
+    Variant,
+    check_plan,
+)
 from colonnade.methods.admm.releases import (
     DISPLACEMENT,
     INTERCEPT,
     WHOLE,
-    Release,
+    ClientRelease,
     intercept_release,
     planned_release,
     whole_release,
@@ -122,7 +128,7 @@ class AdmmSpec:
     loss: Loss = SQUARED
     penalty: Penalty = field(default_factory=no_penalty)
     intercept: bool = False  # a last coordinate of ones, not penalised
-    sampling: Sampling = Sampling.FIXED
+    sampling: ClientSampling = ClientSampling.FIXED
     minimum: int = 1
     participations: int = 0
     dual_weight: float = 1.0
@@ -138,8 +144,8 @@ class AdmmSpec:
     colluding: int = 0
     # Displacements and intercepts of full radius (see the module for their price). They follow from
     # the public numbers above and are asked for often.
-    displacement: Release = field(init=False, repr=False, compare=False)
-    own_intercept: Release | None = field(init=False, repr=False, compare=False)
+    displacement: ClientRelease = field(init=False, repr=False, compare=False)
+    own_intercept: ClientRelease | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not 1 <= self.n_clients <= MAX_CLIENTS or not 1 <= self.rounds <= MAX_ROUNDS:
@@ -199,13 +205,13 @@ class AdmmSpec:
         """How a noisy displacement of full radius is packed."""
         return self.displacement.code
 
-    def release(self, round_: int) -> Release:
+    def release(self, round_: int) -> ClientRelease:
         """Return what clients release in a round: every kind has one price and one size."""
         if round_ > self.steps and self.own_intercept is not None:
             return self.own_intercept
         return self._displacement(self.radii[round_ - 1]) if self.radii else self.displacement
 
-    def release_of(self, kind: str) -> Release:
+    def release_of(self, kind: str) -> ClientRelease:
         """Return a release of ``kind`` of full radius; `ValueError` if the job has none."""
         if kind == INTERCEPT and self.own_intercept is not None:
             return self.own_intercept
@@ -255,7 +261,7 @@ class AdmmSpec:
     @property
     def max_sampled(self) -> int:
         """The most clients of a round; Poisson sampling exceeds it once in 10**20 rounds."""
-        if self.sampling is Sampling.FIXED:
+        if self.sampling is ClientSampling.FIXED:
             return self.sampled
         return min(self.n_clients, self.sampled + 12 * math.isqrt(self.sampled) + 60)
 
@@ -288,5 +294,5 @@ class AdmmSpec:
         """Which coordinates are penalised: 1, and 0 for the intercept."""
         return np.append(np.ones(self.dim - 1), 0.0 if self.intercept else 1.0)
 
-    def _displacement(self, part: int) -> Release:
+    def _displacement(self, part: int) -> ClientRelease:
         return planned_release(self, part) if self.radii else whole_release(self)

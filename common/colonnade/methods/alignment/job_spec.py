@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from colonnade.methods.alignment import sizes
-from colonnade.methods.alignment.schedule import Schedule
+from colonnade.methods.alignment.schedule import RoundSchedule
 from colonnade.methods.alignment.spec import AlignmentPart, AlignmentSpec
 from colonnade.methods.base import MAX_POPULATION
 from colonnade.methods.problem import Labels, Loss
@@ -23,6 +23,9 @@ class AlignmentJobSpec:
     """An alignment that a coordinator runs as a job."""
 
     kind: ClassVar[str] = AlignmentSpec.kind
+    labels: ClassVar[Labels] = Labels.NONE
+    loss: ClassVar[Loss] = Loss.NONE
+    sketch_dim: ClassVar[int] = 0  # nothing is sketched
     alignment: AlignmentSpec
 
     @property
@@ -39,21 +42,6 @@ class AlignmentJobSpec:
     def rounds(self) -> int:
         """The most rounds after the first."""
         return self._longest.rounds - 1
-
-    @property
-    def labels(self) -> Labels:
-        """There is no label."""
-        return Labels.NONE
-
-    @property
-    def loss(self) -> Loss:
-        """Nothing is minimised."""
-        return Loss.NONE
-
-    @property
-    def sketch_dim(self) -> int:
-        """Nothing is sketched."""
-        return 0
 
     def max_units(self, party: str) -> int:
         """Return the price of the dummies, which a party pays once."""
@@ -74,8 +62,8 @@ class AlignmentJobSpec:
         return -(-32 * self.alignment.chunk * self.alignment.n_parties // 9)
 
     @property
-    def _longest(self) -> Schedule:
-        return Schedule(self.alignment, self.alignment.max_counts())
+    def _longest(self) -> RoundSchedule:
+        return RoundSchedule(self.alignment, self.alignment.max_counts())
 
 
 @functools.lru_cache(maxsize=64)
@@ -83,7 +71,7 @@ def _most(spec: AlignmentSpec, party: str) -> Mapping[str, tuple[int, int]]:
     """Return, for each kind, the most bodies and the size of the greatest."""
     place, counts = spec.place(party), spec.max_counts()
     number, greatest = Counter[str](), dict.fromkeys(sizes.KINDS, 0)
-    for round_ in range(Schedule(spec, counts).rounds):
+    for round_ in range(RoundSchedule(spec, counts).rounds):
         for kind, size in sizes.answer_bytes(spec, place, round_, counts).items():
             number[kind] += 1
             greatest[kind] = max(greatest[kind], size)

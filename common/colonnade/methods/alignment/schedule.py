@@ -22,7 +22,7 @@ FIRST_WAVE = 3
 _ROWS_A_POINT = 8  # rows have 4 bytes, points 32
 
 
-class Stage(enum.Enum):
+class AlignmentStage(enum.Enum):
     """What a round is for."""
 
     KEYS = "keys"
@@ -33,7 +33,7 @@ class Stage(enum.Enum):
     CONFIRM = "confirm"
 
 
-_OPENING = (Stage.KEYS, Stage.SEEDS, Stage.COUNTS)
+_OPENING = (AlignmentStage.KEYS, AlignmentStage.SEEDS, AlignmentStage.COUNTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Visit:
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class RoundSchedule:
     """The rounds of an alignment whose lists have ``counts`` points."""
 
     spec: AlignmentSpec
@@ -80,15 +80,15 @@ class Schedule:
         """Rounds in all."""
         return FIRST_WAVE + self.waves + self.row_rounds + 1
 
-    def stage(self, round_: int) -> Stage:
+    def stage(self, round_: int) -> AlignmentStage:
         """Return what a round is for."""
         if not 0 <= round_ < self.rounds:
             raise ValueError("the alignment has no such round")
         if round_ < FIRST_WAVE:
             return _OPENING[round_]
         if round_ < FIRST_WAVE + self.waves:
-            return Stage.WAVE
-        return Stage.CONFIRM if round_ == self.rounds - 1 else Stage.ROWS
+            return AlignmentStage.WAVE
+        return AlignmentStage.CONFIRM if round_ == self.rounds - 1 else AlignmentStage.ROWS
 
     def visits(self, round_: int, party: int) -> tuple[Visit, ...]:
         """Return the chunks that a party handles in a wave, ordered by hop."""
@@ -107,6 +107,6 @@ class Schedule:
         return round_ == self.rounds - 2
 
 
-def opening_stage(round_: int) -> Stage | None:
+def opening_stage(round_: int) -> AlignmentStage | None:
     """Return the stage of a round before the waves, which needs no counts."""
     return _OPENING[round_] if 0 <= round_ < FIRST_WAVE else None

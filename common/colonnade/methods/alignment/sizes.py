@@ -7,7 +7,13 @@ value or its length; a value of 0 and an empty text are not written.
 from collections.abc import Mapping
 
 from colonnade.methods.alignment.crypto.points import POINT_BYTES
-from colonnade.methods.alignment.schedule import FIRST_WAVE, Schedule, Stage, Visit, opening_stage
+from colonnade.methods.alignment.schedule import (
+    FIRST_WAVE,
+    AlignmentStage,
+    RoundSchedule,
+    Visit,
+    opening_stage,
+)
 from colonnade.methods.alignment.spec import AlignmentSpec
 
 # The kinds of body that a party sends.
@@ -51,7 +57,7 @@ def _count(value: int) -> int:
     return _number(value) + _text(SIGNATURE_BYTES)
 
 
-def _segment(schedule: Schedule, visit: Visit, proofs: int) -> int:
+def _segment(schedule: RoundSchedule, visit: Visit, proofs: int) -> int:
     size = schedule.size(visit.owner, visit.chunk)
     return (
         _number(visit.owner)
@@ -72,23 +78,23 @@ def answer_bytes(
         Lengths of all lists, which are known from the third round on.
     """
     stage = opening_stage(round_)
-    if stage is Stage.KEYS:
+    if stage is AlignmentStage.KEYS:
         return {KEYS: _key()}
-    if stage is Stage.SEEDS:
+    if stage is AlignmentStage.SEEDS:
         later = spec.n_parties - 1 - party
         return {SEEDS: later * _text(box_bytes(spec, party)) if later else 0}
     if counts is None:
         raise ValueError("the lengths of the lists are not known yet")
-    if stage is Stage.COUNTS:
+    if stage is AlignmentStage.COUNTS:
         return {COUNT: _count(counts[party])}
-    return _later_bytes(Schedule(spec, counts), party, round_)
+    return _later_bytes(RoundSchedule(spec, counts), party, round_)
 
 
-def _later_bytes(schedule: Schedule, party: int, round_: int) -> dict[str, int]:
+def _later_bytes(schedule: RoundSchedule, party: int, round_: int) -> dict[str, int]:
     spec, stage = schedule.spec, schedule.stage(round_)
-    if stage is Stage.CONFIRM:
+    if stage is AlignmentStage.CONFIRM:
         return {ACCEPTED: _number(1)}
-    if stage is Stage.ROWS:
+    if stage is AlignmentStage.ROWS:
         macs = MAC_BYTES * (spec.n_parties - 1)
         return {CONFIRM: _text(macs)} if schedule.confirms(round_) else {}
     sizes: dict[str, int] = {}
@@ -110,19 +116,19 @@ def task_bytes(
     """Return the size of the task that a party is sent in a round."""
     number, n = _number(round_), spec.n_parties
     stage = opening_stage(round_)
-    if stage is Stage.KEYS:
+    if stage is AlignmentStage.KEYS:
         return number
-    if stage is Stage.SEEDS:
+    if stage is AlignmentStage.SEEDS:
         return number + n * _text(_key())
-    if stage is Stage.COUNTS:
+    if stage is AlignmentStage.COUNTS:
         return number + sum(_text(box_bytes(spec, sender)) for sender in range(party))
     if counts is None:
         raise ValueError("the lengths of the lists are not known yet")
-    schedule = Schedule(spec, counts)
+    schedule = RoundSchedule(spec, counts)
     stage = schedule.stage(round_)
-    if stage is Stage.CONFIRM:
+    if stage is AlignmentStage.CONFIRM:
         return number + _text(MAC_BYTES * (n - 1))
-    if stage is Stage.ROWS:
+    if stage is AlignmentStage.ROWS:
         first, last = schedule.row_range(round_, party)
         return number + _text(2 * 5 + _number(first) + _text(ROW_BYTES * (last - first)))
     if round_ == FIRST_WAVE:
@@ -134,7 +140,7 @@ def task_bytes(
 def payload(spec: AlignmentSpec, party: int, counts: tuple[int, ...]) -> Mapping[str, int]:
     """Return the bytes of each kind that a party sends in the whole run."""
     total = dict.fromkeys(KINDS, 0)
-    for round_ in range(Schedule(spec, counts).rounds):
+    for round_ in range(RoundSchedule(spec, counts).rounds):
         for kind, size in answer_bytes(spec, party, round_, counts).items():
             total[kind] += size
     return total
@@ -147,5 +153,5 @@ def max_payload(spec: AlignmentSpec, party: int) -> int:
 
 def downlink(spec: AlignmentSpec, party: int, counts: tuple[int, ...]) -> int:
     """Return the bytes of all tasks that a party is sent."""
-    rounds = range(Schedule(spec, counts).rounds)
+    rounds = range(RoundSchedule(spec, counts).rounds)
     return sum(task_bytes(spec, party, round_, counts) for round_ in rounds)

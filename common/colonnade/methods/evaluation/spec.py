@@ -39,6 +39,9 @@ class EvaluationSpec:
     """
 
     kind: ClassVar[str] = "evaluation"
+    rounds: ClassVar[int] = 1  # after the opening, which asks nothing
+    labels: ClassVar[Labels] = Labels.SHARED  # the one party holds it
+    sketch_dim: ClassVar[int] = 0  # nothing is sketched
     training: str
     run: str
     model: str
@@ -80,21 +83,6 @@ class EvaluationSpec:
     def population(self) -> int:
         """Rows of the table."""
         return self.n_rows
-
-    @property
-    def rounds(self) -> int:
-        """The one round after the opening, which asks nothing."""
-        return 1
-
-    @property
-    def labels(self) -> Labels:
-        """The one party holds the label."""
-        return Labels.SHARED
-
-    @property
-    def sketch_dim(self) -> int:
-        """Nothing is sketched."""
-        return 0
 
     @property
     def size(self) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from colonnade.core.errors import BadMessage
 from colonnade.methods.base import Member
 from colonnade.methods.frank_wolfe.residual import TaskParameters
-from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec, Sampling
+from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec, PartySampling
 from colonnade.methods.messages import (
     LABELS,
     LOSSES,
@@ -27,10 +27,10 @@ from colonnade.v1 import job_pb2
 
 _SAMPLINGS = Choices(
     {
-        job_pb2.SAMPLING_ALL: Sampling.ALL,
-        job_pb2.SAMPLING_SERIAL: Sampling.SERIAL,
-        job_pb2.SAMPLING_NICE: Sampling.NICE,
-        job_pb2.SAMPLING_GIVEN: Sampling.GIVEN,
+        job_pb2.SAMPLING_ALL: PartySampling.ALL,
+        job_pb2.SAMPLING_SERIAL: PartySampling.SERIAL,
+        job_pb2.SAMPLING_NICE: PartySampling.NICE,
+        job_pb2.SAMPLING_GIVEN: PartySampling.GIVEN,
     }
 )
 _NUMBERS = same_numbers(job_pb2.FrankWolfe, FrankWolfeSpec)

@@ -16,7 +16,7 @@ from colonnade.methods.frank_wolfe.spec import (
     LOCAL_DISCOUNT,
     Block,
     FrankWolfeSpec,
-    Sampling,
+    PartySampling,
 )
 from colonnade.methods.problem import Labels, Loss, Problem
 from colonnade.privacy.accounting import RHO_UNIT, rho_from_units
@@ -47,7 +47,7 @@ def recommend(
 
     What is given stands; everything else is chosen around it. `ValueError` if nothing fits.
     """
-    how = Sampling(sampling or Sampling.ALL.value)
+    how = PartySampling(sampling or PartySampling.ALL.value)
     count = _share_count(problem) if shares is None else shares
     blocks = _blocks(problem, shares=count, radius=radius)
     count = max(block.shares for block in blocks)
@@ -58,7 +58,7 @@ def recommend(
     share = int(left * _SHARE_PART) // total_shares if total_shares else 0
     left -= share * total_shares
     local, after = _rounds(problem, left, sharing=count > 0)
-    if how is Sampling.SERIAL:
+    if how is PartySampling.SERIAL:
         local, after = local * len(blocks), after * len(blocks)
     if rounds is not None:
         local, after = (rounds // 2, rounds - rounds // 2) if count else (0, rounds)

@@ -34,7 +34,7 @@ LOCAL_DISCOUNT = 4
 MEANS, LABEL, SELECT, SHARE = "means", "label", "select", "share"
 
 
-class Sampling(enum.Enum):
+class PartySampling(enum.Enum):
     """Which parties take part in a round."""
 
     ALL = "all"
@@ -80,7 +80,7 @@ class FrankWolfeSpec:
     label_units: int
     labels: Labels = Labels.SHARED
     loss: Loss = Loss.SQUARED
-    sampling: Sampling = Sampling.ALL
+    sampling: PartySampling = PartySampling.ALL
     parties_per_round: int = 1  # for nice sampling
     features_per_round: int = 0  # candidates sampled within a party; 0 takes all
     dense_sketch: bool = False  # Hadamard instead of sparse
@@ -205,7 +205,7 @@ class FrankWolfeSpec:
 
     def choosing_rounds(self, party: str) -> range:
         """Return the most rounds in which ``party`` is asked to choose."""
-        if self.sampling is not Sampling.SERIAL:
+        if self.sampling is not PartySampling.SERIAL:
             return range(1, self.rounds + 1)
         place = [block.party for block in self.blocks].index(party)
         return range(1 + place, self.rounds + 1, len(self.blocks))
@@ -257,10 +257,10 @@ class FrankWolfeSpec:
         """Return the least probability with which a party takes part in a round."""
         parties = len(self.blocks)
         party = {
-            Sampling.ALL: 1.0,
-            Sampling.SERIAL: 1.0 / parties,
-            Sampling.NICE: self.parties_per_round / parties,
-            Sampling.GIVEN: min(block.probability for block in self.blocks),
+            PartySampling.ALL: 1.0,
+            PartySampling.SERIAL: 1.0 / parties,
+            PartySampling.NICE: self.parties_per_round / parties,
+            PartySampling.GIVEN: min(block.probability for block in self.blocks),
         }[self.sampling]
         if not self.features_per_round:
             return party

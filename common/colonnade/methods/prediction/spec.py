@@ -48,6 +48,9 @@ class PredictionSpec:
     """
 
     kind: ClassVar[str] = "prediction"
+    labels: ClassVar[Labels] = Labels.NONE
+    loss: ClassVar[Loss] = Loss.NONE
+    sketch_dim: ClassVar[int] = 0  # nothing is sketched
 
     training_job: bytes
     evidence: tuple[tuple[str, tuple[bytes, ...]], ...]  # releases by party
@@ -110,21 +113,6 @@ class PredictionSpec:
     def rounds(self) -> int:
         """Rounds after the first."""
         return self.chunks + 1
-
-    @property
-    def labels(self) -> Labels:
-        """There is no label."""
-        return Labels.NONE
-
-    @property
-    def loss(self) -> Loss:
-        """Nothing is minimised."""
-        return Loss.NONE
-
-    @property
-    def sketch_dim(self) -> int:
-        """Nothing is sketched."""
-        return 0
 
     def place(self, party: str) -> int:
         """Return the place of ``party``; `ValueError` if it has none."""

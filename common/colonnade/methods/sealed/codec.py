@@ -9,7 +9,7 @@ from colonnade.methods.messages import LOSSES, copied, read, read_task, same_num
 from colonnade.methods.moments.codec import projection_from_proto, projection_to_proto
 from colonnade.methods.sealed.products import Prices
 from colonnade.methods.sealed.spec import SealedSpec
-from colonnade.methods.sealed.tasks import Relayed, Task
+from colonnade.methods.sealed.tasks import Relayed, SealedTask
 from colonnade.v1 import job_pb2
 
 _LISTS = ("overlap", "shields")
@@ -44,7 +44,7 @@ def spec_from_bytes(body: bytes, members: Sequence[Member], population: int) -> 
     )
 
 
-def task_to_bytes(task: Task) -> bytes:
+def task_to_bytes(task: SealedTask) -> bytes:
     """Encode a task; the round is said beside it."""
     body = job_pb2.TaskBody()
     asked = body.sealed_round
@@ -57,7 +57,7 @@ def task_to_bytes(task: Task) -> bytes:
     return body.SerializeToString(deterministic=True)
 
 
-def task_from_bytes(body: bytes, *, round_: int, n_columns: int) -> Task:
+def task_from_bytes(body: bytes, *, round_: int, n_columns: int) -> SealedTask:
     """Decode a task that fits a party's columns, or refuse it."""
     asked = read_task(body, "sealed_round").sealed_round
     try:
@@ -68,4 +68,4 @@ def task_from_bytes(body: bytes, *, round_: int, n_columns: int) -> Task:
     except ValueError as error:
         raise BadMessage(f"a task cannot be used: {error}") from None
     relayed = tuple(Relayed(each.party, each.kind, each.body) for each in asked.relayed)
-    return Task(round_, projection, label, relayed)
+    return SealedTask(round_, projection, label, relayed)

@@ -10,7 +10,7 @@ SHIELD = "shield"  # of the hostile account, and never sent
 SEALED, REPLIES, OPENINGS = (LABEL, SEAL), (PRODUCTS, REPLY), (SCREEN, OPEN)
 
 
-class Stage(enum.Enum):
+class SealedStage(enum.Enum):
     """What a round is for."""
 
     MEANS = "means"

@@ -21,7 +21,7 @@ from colonnade.methods.sealed.kinds import (
     SEAL,
     SEALED,
     WIDE,
-    Stage,
+    SealedStage,
     numbered,
     parsed,
 )
@@ -30,25 +30,25 @@ if TYPE_CHECKING:
     from colonnade.methods.sealed.spec import SealedSpec
 
 
-def round_kinds(spec: "SealedSpec", stage: Stage, part: Part) -> tuple[str, ...]:
+def round_kinds(spec: "SealedSpec", stage: SealedStage, part: Part) -> tuple[str, ...]:
     """Return the kinds that the party releases in a round of ``stage``."""
     order = turns(spec)
     turn = order.index(part)
     replies = spec.multipliers_of_label()
-    if stage is Stage.MEANS:
+    if stage is SealedStage.MEANS:
         return (MEANS,)
-    if stage is Stage.LABEL:
+    if stage is SealedStage.LABEL:
         wide = (WIDE,) if part in spec.wide() else ()
         return (*wide, *(sealed_kinds(spec, LABEL, part) if part.holds_label and replies else ()))
-    if stage is Stage.PRODUCTS:
+    if stage is SealedStage.PRODUCTS:
         owner = spec.place(spec.owner.party)
         return (numbered(PRODUCTS, owner),) if part in replies else ()
-    if stage is Stage.SCREEN:
+    if stage is SealedStage.SCREEN:
         places = [spec.place(other.party) for other in replies]
         return tuple(numbered(SCREEN, each) for each in places) if part.holds_label else ()
-    if stage is Stage.SEAL:
+    if stage is SealedStage.SEAL:
         return (GRAM, *(sealed_kinds(spec, SEAL, part) if order[turn + 1 :] else ()))
-    if stage is Stage.REPLY:
+    if stage is SealedStage.REPLY:
         return tuple(numbered(REPLY, spec.place(each.party)) for each in order[:turn])
     return tuple(numbered(OPEN, spec.place(each.party)) for each in order[turn + 1 :])
 
@@ -77,7 +77,7 @@ def sealed_kinds(spec: "SealedSpec", base: str, part: Part) -> tuple[str, ...]:
     return tuple(numbered(base, each) for each in range(count))
 
 
-def relayed_kinds(spec: "SealedSpec", stage: Stage, part: Part) -> list[tuple[str, str]]:
+def relayed_kinds(spec: "SealedSpec", stage: SealedStage, part: Part) -> list[tuple[str, str]]:
     """Return the party and kind of every body that a round's task carries, in order."""
     found: list[tuple[str, str]] = []
     for kind in round_kinds(spec, stage, part):

@@ -42,7 +42,7 @@ from colonnade.methods.sealed.kinds import (
     REPLIES,
     SEALED,
     WIDE,
-    Stage,
+    SealedStage,
     parsed,
 )
 from colonnade.methods.sealed.packing import Layout
@@ -59,6 +59,8 @@ class SealedSpec:
     """A vertical linear model from local moments and products under encryption."""
 
     kind: ClassVar[str] = "sealed"
+    labels: ClassVar[Labels] = Labels.SKETCHED  # one party holds it
+    sketch_dim: ClassVar[int] = 0  # nothing is sketched
 
     n_rows: int
     parts: tuple[Part, ...]  # one holds the label
@@ -90,16 +92,6 @@ class SealedSpec:
     def population(self) -> int:
         """Records that every party has, which the guarantee is about."""
         return self.n_rows
-
-    @property
-    def labels(self) -> Labels:
-        """One party holds the label; here it is sealed, not sketched."""
-        return Labels.SKETCHED
-
-    @property
-    def sketch_dim(self) -> int:
-        """Nothing is sketched."""
-        return 0
 
     @property
     def owner(self) -> Part:
@@ -147,18 +139,25 @@ class SealedSpec:
 
     # -- rounds -----------------------------------------------------------------------------------
 
-    def stages(self) -> tuple[Stage, ...]:
+    def stages(self) -> tuple[SealedStage, ...]:
         """Return what each round is for."""
-        wide = (Stage.LABEL,) if self.wide() else ()
-        screen = (Stage.PRODUCTS, Stage.SCREEN) if self.multipliers_of_label() else ()
-        return (Stage.MEANS, *wide, *screen, Stage.SEAL, Stage.REPLY, Stage.OPEN)
+        wide = (SealedStage.LABEL,) if self.wide() else ()
+        screen = (SealedStage.PRODUCTS, SealedStage.SCREEN) if self.multipliers_of_label() else ()
+        return (
+            SealedStage.MEANS,
+            *wide,
+            *screen,
+            SealedStage.SEAL,
+            SealedStage.REPLY,
+            SealedStage.OPEN,
+        )
 
     @property
     def rounds(self) -> int:
         """Rounds after the first."""
         return len(self.stages()) - 1
 
-    def round_of(self, stage: Stage) -> int:
+    def round_of(self, stage: SealedStage) -> int:
         """Return the round of a stage."""
         return self.stages().index(stage)
 

@@ -14,7 +14,7 @@ from colonnade.core.errors import BadMessage
 from colonnade.ledger.entries import canonical
 from colonnade.linear.ball import Projection
 from colonnade.methods.base import Part
-from colonnade.methods.sealed.kinds import LABEL, WIDE, Stage, parsed
+from colonnade.methods.sealed.kinds import LABEL, WIDE, SealedStage, parsed
 from colonnade.methods.sealed.spec import SealedSpec
 
 _STATEMENT = b"colonnade sealed v2\0"
@@ -30,7 +30,7 @@ class Relayed:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class SealedTask:
     """One round's question to one party; which parts it has follows from the round's stage."""
 
     round: int
@@ -62,7 +62,7 @@ def digest_of(bodies: Sequence[bytes]) -> str:
     return hashlib.sha256(b"".join(hashlib.sha256(body).digest() for body in bodies)).hexdigest()
 
 
-def check_task(spec: SealedSpec, part: Part, task: Task) -> None:
+def check_task(spec: SealedSpec, part: Part, task: SealedTask) -> None:
     """Refuse a task that does not fit the job, before anything is charged."""
     stages = spec.stages()
     if not 0 <= task.round < len(stages):
@@ -71,9 +71,9 @@ def check_task(spec: SealedSpec, part: Part, task: Task) -> None:
     if not kinds:
         raise BadMessage(f"round {task.round} of this job asks nothing of this party")
     outputs: int | None = None
-    if stage in (Stage.SEAL, Stage.REPLY):
+    if stage in (SealedStage.SEAL, SealedStage.REPLY):
         outputs = spec.n_gram(part)
-    elif WIDE in kinds or stage is Stage.PRODUCTS:
+    elif WIDE in kinds or stage is SealedStage.PRODUCTS:
         outputs = spec.n_wide(part)
     label = 1 if any(parsed(kind)[0] == LABEL for kind in kinds) else None
     columns = len(part.features) + part.holds_label
@@ -81,6 +81,11 @@ def check_task(spec: SealedSpec, part: Part, task: Task) -> None:
         shape = None if projection is None else projection.coef.shape
         if shape != (None if count is None else (count, columns)):
             raise BadMessage("a task's projection has another size than the job's")
-    relays = stage in (Stage.PRODUCTS, Stage.SCREEN, Stage.REPLY, Stage.OPEN)
+    relays = stage in (
+        SealedStage.PRODUCTS,
+        SealedStage.SCREEN,
+        SealedStage.REPLY,
+        SealedStage.OPEN,
+    )
     if bool(task.relayed) != relays:
         raise BadMessage("a task relays bodies if and only if its round needs them")

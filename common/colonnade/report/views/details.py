@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from colonnade.report.parts import Fact, Facts, Fold, Section
 from colonnade.report.schema import Report, Setting
-from colonnade.report.schema_fit import Penalty
+from colonnade.report.schema_fit import FitPenalty
 from colonnade.report.text import seconds, short
 from colonnade.report.views.glossary import glossary
 
@@ -118,7 +118,7 @@ def _parameters(report: Report) -> tuple[Fact, ...]:
     return (*facts, *made)
 
 
-def _penalty(penalty: Penalty) -> list[Fact]:
+def _penalty(penalty: FitPenalty) -> list[Fact]:
     if penalty.name:  # a registered one
         return [_fact(f"{penalty.name.replace('_', ' ')} penalty", penalty.strength)]
     box = "none" if penalty.box is None else penalty.box

@@ -16,7 +16,7 @@ from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.privacy.mechanisms import Mechanism
 from colonnade.solvers.algorithms.coordinate import STEP
 from colonnade.solvers.algorithms.sgd import row_norm
-from colonnade.solvers.budgets import Part, gaussian_step
+from colonnade.solvers.budgets import ReleasePart, gaussian_step
 from colonnade.solvers.checks import check_positive, chosen
 from colonnade.solvers.context import Setting
 from colonnade.solvers.designs.column_kernels import TOP
@@ -79,9 +79,9 @@ class Admm:
         """Return the number of steps."""
         return self.iterations
 
-    def parts(self, n_rows: int, n_features: int) -> tuple[Part, ...]:  # noqa: ARG002
+    def parts(self, n_rows: int, n_features: int) -> tuple[ReleasePart, ...]:  # noqa: ARG002
         """Return what a run releases."""
-        return (Part(STEP, Fraction(1), self.iterations, self.iterations, gaussian_step),)
+        return (ReleasePart(STEP, Fraction(1), self.iterations, self.iterations, gaussian_step),)
 
     def start(self, given: Setting) -> "Consensus":
         """Return the operator."""

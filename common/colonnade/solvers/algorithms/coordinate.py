@@ -11,7 +11,7 @@ from colonnade.linear.losses import CUSTOM_CODE
 from colonnade.linear.penalties import Penalty
 from colonnade.privacy.mechanisms import Mechanism
 from colonnade.solvers.algorithms.smoothness import Squares, mean_squares, smoothness_parts
-from colonnade.solvers.budgets import Part, gaussian_step
+from colonnade.solvers.budgets import ReleasePart, gaussian_step
 from colonnade.solvers.checks import check_not_negative, check_one_of, check_positive, chosen
 from colonnade.solvers.context import Setting
 from colonnade.solvers.designs.column_kernels import TOP, sweep
@@ -89,12 +89,12 @@ class CoordinateDescent:
         """Return the number of steps."""
         return chosen(self.passes) * n_features
 
-    def parts(self, n_rows: int, n_features: int) -> tuple[Part, ...]:
+    def parts(self, n_rows: int, n_features: int) -> tuple[ReleasePart, ...]:
         """Return what a run releases."""
         first = smoothness_parts(self.squares, n_features)
         steps = self.steps(n_rows, n_features)
         share = 1 - sum((part.share for part in first), Fraction(0))
-        return (*first, Part(STEP, share, steps, steps, gaussian_step))
+        return (*first, ReleasePart(STEP, share, steps, steps, gaussian_step))
 
     def start(self, given: Setting) -> "Descent":
         """Return the operator, with the constants bought."""

@@ -26,7 +26,7 @@ from colonnade.linear.penalties import Penalty
 from colonnade.privacy.mechanisms import DiscreteGaussian, Mechanism
 from colonnade.solvers.algorithms.coordinate import STEP
 from colonnade.solvers.algorithms.sgd import row_norm
-from colonnade.solvers.budgets import STEP_SENSITIVITY2, Part
+from colonnade.solvers.budgets import STEP_SENSITIVITY2, ReleasePart
 from colonnade.solvers.checks import check_not_negative, check_positive
 from colonnade.solvers.context import Setting
 from colonnade.solvers.designs.column_kernels import TOP
@@ -117,7 +117,7 @@ class DualDescent:
         """Return the number of steps."""
         return self.epochs * self.batches(n_rows)
 
-    def parts(self, n_rows: int, n_features: int) -> tuple[Part, ...]:
+    def parts(self, n_rows: int, n_features: int) -> tuple[ReleasePart, ...]:
         """Return what a run releases; one row affects one batch an epoch."""
         most = min(self.batch_size, n_rows)
         sensitivity2 = STEP_SENSITIVITY2 * (most * most if self.sequential else 1)
@@ -128,7 +128,7 @@ class DualDescent:
             return DiscreteGaussian.within(units, l2_sensitivity2=sensitivity2)
 
         steps = self.steps(n_rows, n_features)
-        return (Part(STEP, Fraction(1), steps, self.epochs, make),)
+        return (ReleasePart(STEP, Fraction(1), steps, self.epochs, make),)
 
     def start(self, given: Setting) -> "Duals":
         """Return the operator."""

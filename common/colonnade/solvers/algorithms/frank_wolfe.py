@@ -11,7 +11,7 @@ from colonnade.core.fixedpoint import GRID
 from colonnade.privacy.mechanisms import Mechanism, SignedSelection
 from colonnade.solvers.algorithms.coordinate import shift
 from colonnade.solvers.algorithms.greedy import SELECT
-from colonnade.solvers.budgets import Part
+from colonnade.solvers.budgets import ReleasePart
 from colonnade.solvers.checks import check_positive
 from colonnade.solvers.context import Setting
 from colonnade.solvers.designs.column_kernels import quantise_slopes
@@ -71,9 +71,9 @@ class FrankWolfe:
         """Return the number of steps."""
         return self.iterations
 
-    def parts(self, n_rows: int, n_features: int) -> tuple[Part, ...]:  # noqa: ARG002
+    def parts(self, n_rows: int, n_features: int) -> tuple[ReleasePart, ...]:  # noqa: ARG002
         """Return what a run releases."""
-        return (Part(SELECT, Fraction(1), self.iterations, self.iterations, _select),)
+        return (ReleasePart(SELECT, Fraction(1), self.iterations, self.iterations, _select),)
 
     def start(self, given: Setting) -> "Vertices":
         """Return the operator."""

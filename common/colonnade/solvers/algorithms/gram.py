@@ -25,9 +25,9 @@ from colonnade.privacy.mechanisms import DiscreteGaussian, Mechanism, SignedSele
 from colonnade.solvers.algorithms.coordinate import STEP
 from colonnade.solvers.algorithms.gram_rows import BallRows, Standard, label_weight
 from colonnade.solvers.algorithms.gram_screen import screened
-from colonnade.solvers.algorithms.gram_steps import NoisyNewton, Products
+from colonnade.solvers.algorithms.gram_steps import GramProducts, NoisyNewton
 from colonnade.solvers.algorithms.greedy import SELECT
-from colonnade.solvers.budgets import Part
+from colonnade.solvers.budgets import ReleasePart
 from colonnade.solvers.checks import check_not_negative, check_positive
 from colonnade.solvers.context import Setting
 from colonnade.solvers.problem import Problem
@@ -98,7 +98,7 @@ class Gram:
         """Return the number of steps: the solve, and the refinements."""
         return 1 + self.refinements
 
-    def parts(self, n_rows: int, n_features: int) -> tuple[Part, ...]:
+    def parts(self, n_rows: int, n_features: int) -> tuple[ReleasePart, ...]:
         """Return what a run releases."""
         moved = n_features + label_weight(n_features) ** 2
 
@@ -109,16 +109,16 @@ class Gram:
         rest = 1 - _SCREENING * wide
         products = _PRODUCTS if self.refinements else 1 - _MOMENTS - _GRAM
         found = [
-            Part(MOMENTS, rest * _MOMENTS, 1, 1, sums_of_columns),
-            Part(GRAM, rest * _GRAM, 1, 1, _triangle),
-            Part(PRODUCTS, rest * products, 1, 1, _inner),
+            ReleasePart(MOMENTS, rest * _MOMENTS, 1, 1, sums_of_columns),
+            ReleasePart(GRAM, rest * _GRAM, 1, 1, _triangle),
+            ReleasePart(PRODUCTS, rest * products, 1, 1, _inner),
         ]
         if wide:
             count = next(count for rows, count in _CHOICES if n_rows <= rows)
-            found.append(Part(SELECT, _SCREENING, count, count, _select))
+            found.append(ReleasePart(SELECT, _SCREENING, count, count, _select))
         if self.refinements:
             left = rest * (1 - _MOMENTS - _GRAM - products)
-            found.append(Part(STEP, left, self.refinements, self.refinements, _inner))
+            found.append(ReleasePart(STEP, left, self.refinements, self.refinements, _inner))
         return tuple(found)
 
     def start(self, given: Setting) -> NoisyNewton:
@@ -134,7 +134,7 @@ class Gram:
         rows = BallRows(design, standard, self.reach)
         bought = rows.gram(plan.mechanism(GRAM), release, GRAM)
         later = plan.mechanism(STEP) if self.refinements else None
-        asked = Products(plan.mechanism(PRODUCTS), PRODUCTS, later, STEP, self.clip)
+        asked = GramProducts(plan.mechanism(PRODUCTS), PRODUCTS, later, STEP, self.clip)
         return NoisyNewton.of(given, rows, bought, asked)
 
 

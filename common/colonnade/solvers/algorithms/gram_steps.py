@@ -31,7 +31,7 @@ _POINTS, _WEIGHTS = np.polynomial.hermite_e.hermegauss(32)
 
 
 @dataclass(frozen=True, slots=True)
-class Products:
+class GramProducts:
     """The releases that a run still asks for: products with the label, then with residuals."""
 
     first: Mechanism
@@ -60,14 +60,14 @@ class NoisyNewton:
     rows: BallRows
     released: ReleasedGram
     curvature: Curvature
-    asked: Products
+    asked: GramProducts
     classes: bool
     centred: bool
     seen: list[Measurement] = field(default_factory=list)
 
     @classmethod
     def of(
-        cls, given: Setting, rows: BallRows, released: ReleasedGram, asked: Products
+        cls, given: Setting, rows: BallRows, released: ReleasedGram, asked: GramProducts
     ) -> "NoisyNewton":
         """Begin with a released Gram matrix."""
         curvature = Curvature.of(released.gram, released.error)

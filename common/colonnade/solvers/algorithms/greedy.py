@@ -10,7 +10,7 @@ from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.privacy.mechanisms import Mechanism, SignedSelection
 from colonnade.solvers.algorithms.coordinate import STEP, shift
 from colonnade.solvers.algorithms.smoothness import Squares, mean_squares, smoothness_parts
-from colonnade.solvers.budgets import Part, Plan, gaussian_step
+from colonnade.solvers.budgets import BudgetPlan, ReleasePart, gaussian_step
 from colonnade.solvers.checks import check_one_of, check_positive, chosen
 from colonnade.solvers.context import Setting
 from colonnade.solvers.designs.column_kernels import TOP
@@ -81,15 +81,15 @@ class GreedyDescent:
         """Return the number of steps."""
         return self.iterations
 
-    def parts(self, n_rows: int, n_features: int) -> tuple[Part, ...]:  # noqa: ARG002
+    def parts(self, n_rows: int, n_features: int) -> tuple[ReleasePart, ...]:  # noqa: ARG002
         """Return what a run releases."""
         first = smoothness_parts(self.squares, n_features)
         half = (1 - sum((part.share for part in first), Fraction(0))) / 2
         count = self.iterations
         return (
             *first,
-            Part(SELECT, half, count, count, _select),
-            Part(STEP, half, count, count, gaussian_step),
+            ReleasePart(SELECT, half, count, count, _select),
+            ReleasePart(STEP, half, count, count, gaussian_step),
         )
 
     def start(self, given: Setting) -> "Greedy":
@@ -120,7 +120,7 @@ class Greedy:
     design: Columns
     label: FloatArray
     margins: FloatArray
-    plan: Plan
+    plan: BudgetPlan
     clips: FloatArray
     steps: FloatArray
     _sums: list[IntArray] = field(default_factory=list)

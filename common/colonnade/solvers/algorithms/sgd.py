@@ -13,7 +13,7 @@ from colonnade.linear.losses import LOGISTIC
 from colonnade.privacy.mechanisms import Mechanism
 from colonnade.privacy.sampling import NoiseSource
 from colonnade.solvers.algorithms.coordinate import STEP
-from colonnade.solvers.budgets import Part, gaussian_step
+from colonnade.solvers.budgets import ReleasePart, gaussian_step
 from colonnade.solvers.checks import check_one_of, check_positive, chosen
 from colonnade.solvers.context import Setting
 from colonnade.solvers.designs.column_kernels import TOP
@@ -98,10 +98,10 @@ class StochasticDescent:
         """Return the number of steps."""
         return max(1, round(self.passes / self.rate(n_rows)))
 
-    def parts(self, n_rows: int, n_features: int) -> tuple[Part, ...]:
+    def parts(self, n_rows: int, n_features: int) -> tuple[ReleasePart, ...]:
         """Return what a run releases, priced as if every row were in every batch."""
         steps = self.steps(n_rows, n_features)
-        return (Part(STEP, Fraction(1), steps, steps, gaussian_step),)
+        return (ReleasePart(STEP, Fraction(1), steps, steps, gaussian_step),)
 
     def start(self, given: Setting) -> "Batches":
         """Return the operator."""

@@ -13,7 +13,7 @@ import numpy as np
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.fixedpoint import GRID
 from colonnade.privacy.mechanisms import DiscreteGaussian, Mechanism
-from colonnade.solvers.budgets import Part, Plan
+from colonnade.solvers.budgets import BudgetPlan, ReleasePart
 from colonnade.solvers.designs.dense import Columns
 from colonnade.solvers.iteration import Release
 
@@ -26,7 +26,7 @@ Squares: TypeAlias = Literal["private", "bounds"] | tuple[float, ...]
 _LEAST = 2.0**-14
 
 
-def smoothness_parts(squares: Squares, n_features: int) -> tuple[Part, ...]:
+def smoothness_parts(squares: Squares, n_features: int) -> tuple[ReleasePart, ...]:
     """Return the release that buys the mean squares, if it must be bought.
 
     Privacy: a square on the grid lies in ``0 .. GRID**2``, so replacing one row moves each of the
@@ -38,10 +38,12 @@ def smoothness_parts(squares: Squares, n_features: int) -> tuple[Part, ...]:
     def make(units: int) -> Mechanism:
         return DiscreteGaussian.within(units, l2_sensitivity2=n_features * GRID**4)
 
-    return (Part(KIND, SHARE, 1, 1, make),)
+    return (ReleasePart(KIND, SHARE, 1, 1, make),)
 
 
-def mean_squares(squares: Squares, design: Columns, plan: Plan, release: Release) -> FloatArray:
+def mean_squares(
+    squares: Squares, design: Columns, plan: BudgetPlan, release: Release
+) -> FloatArray:
     """Return the mean square of every column, in the solver's units."""
     n_rows, n_features = design.shape
     most = (design.units * GRID) ** 2

@@ -32,7 +32,7 @@ from colonnade.methods.admm.choices import Aggregate
 from colonnade.methods.admm.codec import tasks_from_bytes
 from colonnade.methods.admm.job_spec import AdmmJobSpec
 from colonnade.methods.admm.packing import pack
-from colonnade.methods.admm.prox import Client, Displacing, KeptProblems
+from colonnade.methods.admm.prox import ClientRows, Displacing, KeptProblems
 from colonnade.methods.admm.releases import DISPLACEMENT
 from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.admm.tasks import ClientTasks
@@ -199,11 +199,11 @@ def admm_host(method: AdmmJobSpec, context: JobContext) -> AdmmHost:
     """Return the clients of a party as a job asks them."""
     rows = context.units.rows()
 
-    def client(number: int) -> Client:
+    def client(number: int) -> ClientRows:
         columns, label = context.columns.features, context.columns.label
         if label is None:
             raise TypeError("every member of a job over clients holds its label")
-        return Client(columns[:, rows[number]], label[rows[number]])
+        return ClientRows(columns[:, rows[number]], label[rows[number]])
 
     problems = KeptProblems(method.spec, len(rows), client)
     accounts, version = context.units.accounts(context.ledger), bytes.fromhex(context.version)

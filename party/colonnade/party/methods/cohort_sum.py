@@ -31,7 +31,7 @@ from colonnade.ledger.state import Refusal
 from colonnade.masking.cohort import (
     SEALED_BYTES,
     Attempt,
-    Shares,
+    SecretShares,
     Survivors,
     agree_among,
     bind,
@@ -45,7 +45,7 @@ from colonnade.masking.errors import BadPart
 from colonnade.masking.kinds import KEY, OPENED, SHARES, SURVIVORS
 from colonnade.masking.masks import expand, mask, words_to_bytes
 from colonnade.masking.rules import CohortRules
-from colonnade.masking.schedule import Announcement, Run, RunSecrets, Schedule, announce
+from colonnade.masking.schedule import Announcement, KeySchedule, Run, RunSecrets, announce
 from colonnade.masking.sealing import open_part, seal
 from colonnade.masking.shamir import SHARE_BYTES
 from colonnade.privacy.distributed import GaussianShare, MaskingMessage
@@ -215,26 +215,26 @@ class CohortMember:
 
     def _held(
         self, at: Attempt, announced: Mapping[int, Announcement], sealed: Mapping[int, bytes]
-    ) -> dict[int, Shares]:
+    ) -> dict[int, SecretShares]:
         """Return the shares that this party holds, its own among them."""
         seals = self._seals(at, announced)
         held = {
-            place: Shares.from_bytes(open_part(seals, place, body))
+            place: SecretShares.from_bytes(open_part(seals, place, body))
             for place, body in sealed.items()
         }
         held[self.place] = self._deal(at, sorted(announced))[self.place]
         return held
 
-    def _deal(self, at: Attempt, places: Sequence[int]) -> dict[int, Shares]:
+    def _deal(self, at: Attempt, places: Sequence[int]) -> dict[int, SecretShares]:
         private, own = self._secrets(at).private, self._own_seed(at)
         entropy = self._derive(at, b"shares" + struct.pack(f">{len(places)}H", *places))
         return deal(self.rules, private, own, places, entropy)
 
-    def _schedule(self, at: Attempt, announced: Mapping[int, Announcement]) -> Schedule:
+    def _schedule(self, at: Attempt, announced: Mapping[int, Announcement]) -> KeySchedule:
         secrets = self._secrets(at)
         return agree_among(self.run, self.place, secrets, announced, at=at)
 
-    def _seals(self, at: Attempt, announced: Mapping[int, Announcement]) -> Schedule:
+    def _seals(self, at: Attempt, announced: Mapping[int, Announcement]) -> KeySchedule:
         return seals_of(self._schedule(at, announced), self._derive(at, b"seal"), announced)
 
     def _secrets(self, at: Attempt) -> RunSecrets:

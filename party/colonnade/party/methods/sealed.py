@@ -28,7 +28,7 @@ from colonnade.methods.sealed.kinds import (
     REPLY,
     SEAL,
     WIDE,
-    Stage,
+    SealedStage,
     numbered,
     parsed,
 )
@@ -42,7 +42,7 @@ from colonnade.methods.sealed.scheme import (
     opened,
 )
 from colonnade.methods.sealed.spec import SealedSpec
-from colonnade.methods.sealed.tasks import Task, check_task, digest_of
+from colonnade.methods.sealed.tasks import SealedTask, check_task, digest_of
 from colonnade.party.data.columns import Columns
 from colonnade.party.engine.base import Engine
 from colonnade.party.engine.local import LOCAL
@@ -70,19 +70,19 @@ class SealedParty:
     ring: Ring
     engine: Engine = LOCAL
 
-    def answer(self, task: Task, request: bytes) -> list[Released]:
+    def answer(self, task: SealedTask, request: bytes) -> list[Released]:
         """Release what a task asks for; ``request`` binds the ledger to what was received."""
         check_task(self.spec, self.part, task)
         self.rows.own.check()  # a table without what is asked is refused before anything is charged
         request += b"".join(hashlib.sha256(each.body).digest() for each in task.relayed)
-        answers: dict[Stage, Callable[[Task, bytes], list[Released]]] = {
-            Stage.MEANS: self._means,
-            Stage.LABEL: partial(self._tables, statistic=WIDE, sealed=LABEL),
-            Stage.PRODUCTS: partial(self._multiply, sealed=LABEL, kind=PRODUCTS),
-            Stage.SCREEN: partial(self._open, sealed=LABEL, replied=PRODUCTS),
-            Stage.SEAL: partial(self._tables, statistic=GRAM, sealed=SEAL),
-            Stage.REPLY: partial(self._multiply, sealed=SEAL, kind=REPLY),
-            Stage.OPEN: partial(self._open, sealed=SEAL, replied=REPLY),
+        answers: dict[SealedStage, Callable[[SealedTask, bytes], list[Released]]] = {
+            SealedStage.MEANS: self._means,
+            SealedStage.LABEL: partial(self._tables, statistic=WIDE, sealed=LABEL),
+            SealedStage.PRODUCTS: partial(self._multiply, sealed=LABEL, kind=PRODUCTS),
+            SealedStage.SCREEN: partial(self._open, sealed=LABEL, replied=PRODUCTS),
+            SealedStage.SEAL: partial(self._tables, statistic=GRAM, sealed=SEAL),
+            SealedStage.REPLY: partial(self._multiply, sealed=SEAL, kind=REPLY),
+            SealedStage.OPEN: partial(self._open, sealed=SEAL, replied=REPLY),
         }
         return answers[self.spec.stages()[task.round]](task, request)
 
@@ -92,7 +92,7 @@ class SealedParty:
 
     # -- own statistics ---------------------------------------------------------------------------
 
-    def _means(self, task: Task, request: bytes) -> list[Released]:
+    def _means(self, task: SealedTask, request: bytes) -> list[Released]:
         """Release sums of the columns in the order of the job, label last, then of squares."""
 
         def compute() -> IntArray:
@@ -100,7 +100,9 @@ class SealedParty:
 
         return [self._statistic(task, MEANS, request, compute)]
 
-    def _tables(self, task: Task, request: bytes, *, statistic: str, sealed: str) -> list[Released]:
+    def _tables(
+        self, task: SealedTask, request: bytes, *, statistic: str, sealed: str
+    ) -> list[Released]:
         """Release a Gram matrix and seal columns, whichever the round asks for."""
         kinds, released = self.spec.round_kinds(task.round, self.part), []
         if sealed == SEAL:
@@ -120,7 +122,7 @@ class SealedParty:
         ]
 
     def _statistic(
-        self, task: Task, kind: str, request: bytes, compute: Callable[[], IntArray]
+        self, task: SealedTask, kind: str, request: bytes, compute: Callable[[], IntArray]
     ) -> Released:
         mechanism, code = self.spec.made(self.part, kind)
         key = ReleaseKey(self.job, task.round, kind)
@@ -128,7 +130,9 @@ class SealedParty:
 
     # -- products ---------------------------------------------------------------------------------
 
-    def _multiply(self, task: Task, request: bytes, *, sealed: str, kind: str) -> list[Released]:
+    def _multiply(
+        self, task: SealedTask, request: bytes, *, sealed: str, kind: str
+    ) -> list[Released]:
         """Release the products of own columns with what others sealed."""
         kinds = self.spec.round_kinds(task.round, self.part)
         sealers = [self.spec.parts[parsed(each)[1]] for each in kinds]
@@ -147,7 +151,7 @@ class SealedParty:
 
     def _reply(
         self,
-        task: Task,
+        task: SealedTask,
         kind: str,
         request: bytes,
         sealed: list[Ciphertexts],
@@ -166,7 +170,9 @@ class SealedParty:
         encode = partial(self.sealing.signed, key, b"", answers=answers)
         return self.gate.release(key, request, mechanism, compute, encode=encode)
 
-    def _open(self, task: Task, request: bytes, *, sealed: str, replied: str) -> list[Released]:
+    def _open(
+        self, task: SealedTask, request: bytes, *, sealed: str, replied: str
+    ) -> list[Released]:
         """Release the products that others replied with, opened."""
         kinds = self.spec.round_kinds(task.round, self.part)
         repliers = [self.spec.parts[parsed(each)[1]] for each in kinds]
@@ -191,7 +197,7 @@ class SealedParty:
         ]
 
     def _opening(
-        self, task: Task, kind: str, request: bytes, keys: list[SecretKey], reply: IntArray
+        self, task: SealedTask, kind: str, request: bytes, keys: list[SecretKey], reply: IntArray
     ) -> Released:
         product, code = self.spec.product(kind, self.part), self.spec.opening_code(kind, self.part)
         layout: Layout = product.layout
@@ -211,7 +217,7 @@ class SealedParty:
 
     def _sealed_digest(self, base: str) -> str:
         """Return the digest of what this party sealed."""
-        stage = Stage.LABEL if base == LABEL else Stage.SEAL
+        stage = SealedStage.LABEL if base == LABEL else SealedStage.SEAL
         round_, bodies = self.spec.round_of(stage), []
         for _, kind in self.peers.sealed_kinds(base, self.part):
             stored = self.ledger.stored(ReleaseKey(self.job, round_, kind))

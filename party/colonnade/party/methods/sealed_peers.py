@@ -15,7 +15,7 @@ from colonnade.core.arrays import IntArray
 from colonnade.core.errors import BadMessage
 from colonnade.ledger.receipts import verify
 from colonnade.methods.base import Part
-from colonnade.methods.sealed.kinds import LABEL, SEAL, Stage, numbered
+from colonnade.methods.sealed.kinds import LABEL, SEAL, SealedStage, numbered
 from colonnade.methods.sealed.packing import SEED_BYTES, SIGNATURE_BYTES, unpack
 from colonnade.methods.sealed.ring import DEGREE
 from colonnade.methods.sealed.rounds import sealed_kinds
@@ -23,7 +23,7 @@ from colonnade.methods.sealed.scheme import Ciphertexts, KeyContext
 from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.methods.sealed.tasks import Relayed, digest_of, statement
 
-_STAGES = {LABEL: Stage.LABEL, SEAL: Stage.SEAL}
+_STAGES = {LABEL: SealedStage.LABEL, SEAL: SealedStage.SEAL}
 
 
 def context_of(job: str, part: Part, base: str, group: int) -> KeyContext:

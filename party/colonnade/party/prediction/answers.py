@@ -21,7 +21,7 @@ from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger, Released
 from colonnade.masking.masks import mask, total, words_from_bytes, words_to_bytes
-from colonnade.masking.schedule import Run, RunSecrets, Schedule, agree, announce
+from colonnade.masking.schedule import KeySchedule, Run, RunSecrets, agree, announce
 from colonnade.masking.sealing import open_part, seal
 from colonnade.methods.messages import read
 from colonnade.methods.prediction.codec import announcement_to_bytes, announcements_from
@@ -151,7 +151,7 @@ class PredictionAnswers:
         sent = announcement_to_bytes(announcement)
         return self._release(self._key(0, KEY), body, _nothing, lambda _: sent)
 
-    def _send(self, schedule: Schedule, round_: int, body: bytes) -> Released:
+    def _send(self, schedule: KeySchedule, round_: int, body: bytes) -> Released:
         receiver = self.spec.place(self.spec.receiver)
 
         def sealed(partial: IntArray) -> bytes:
@@ -165,7 +165,7 @@ class PredictionAnswers:
         return made
 
     def _receive(
-        self, task: pb.PredictionTask, schedule: Schedule, round_: int, body: bytes
+        self, task: pb.PredictionTask, schedule: KeySchedule, round_: int, body: bytes
     ) -> Released:
         if len(task.parts) != len(self.spec.senders):
             raise BadMessage("a task relays another number of parts than there are senders")
@@ -215,7 +215,7 @@ class PredictionAnswers:
             self._secrets = found[0]
         return self._secrets
 
-    def _schedule(self, task: pb.PredictionTask, chunk: int) -> Schedule:
+    def _schedule(self, task: pb.PredictionTask, chunk: int) -> KeySchedule:
         """Return this party's keys for a chunk; refuse announcements that were not signed."""
         try:
             announced = announcements_from(task.keys)

@@ -8,7 +8,7 @@ from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
 from colonnade.linear.ball import Projection
 from colonnade.methods.base import Part
-from colonnade.methods.sealed.kinds import SEAL, SHIELD, Stage
+from colonnade.methods.sealed.kinds import SEAL, SHIELD, SealedStage
 from colonnade.methods.sealed.rows import shield_from_bytes, shield_to_bytes
 from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.party.data.columns import Columns
@@ -61,7 +61,7 @@ class SealedRows:
     @property
     def shield_key(self) -> ReleaseKey:
         """The ledger's name of the shield."""
-        return ReleaseKey(self.job, self.spec.round_of(Stage.SEAL), SHIELD, HOSTILE)
+        return ReleaseKey(self.job, self.spec.round_of(SealedStage.SEAL), SHIELD, HOSTILE)
 
     def _buckets(self, base: str, projection: Projection | None, ledger: Ledger) -> IntArray:
         shielded = self.spec.shield(self.part) is not None

@@ -28,8 +28,8 @@ from colonnade.methods.alignment.crypto.exchange import check_count, check_key
 from colonnade.methods.alignment.crypto.points import check_points, points_from_bytes
 from colonnade.methods.alignment.schedule import (
     FIRST_WAVE,
-    Schedule,
-    Stage,
+    AlignmentStage,
+    RoundSchedule,
     Visit,
     opening_stage,
 )
@@ -89,22 +89,22 @@ class Alignment:
     def check(self, state: CoordinatorState, party: str, bodies: Bodies) -> None:
         """Refuse an answer that does not have the kinds, sizes and signatures of the round."""
         at, stage = self.spec.place(party), self._stage(state)
-        if stage is Stage.COUNTS:
+        if stage is AlignmentStage.COUNTS:
             self._check_count(at, bodies)
             return
         expected = sizes.answer_bytes(self.spec, at, state.round, state.lengths or None)
         if {kind: len(body) for kind, body in bodies.items()} != expected:
             raise BadMessage(f"the answer of {party} has other kinds or sizes than its round")
-        if stage is Stage.KEYS:
+        if stage is AlignmentStage.KEYS:
             message = from_bytes(pb.AlignmentKey, bodies[sizes.KEYS], "a key")
             check_key(self.spec, self.run, at, keys_from_proto([message])[0])
-        elif stage is Stage.SEEDS:
+        elif stage is AlignmentStage.SEEDS:
             boxes = from_bytes(pb.AlignmentBoxes, bodies[sizes.SEEDS], "a body of boxes").boxes
             if any(len(box) != sizes.box_bytes(self.spec, at) for box in boxes):
                 raise BadMessage(f"a box of {party} has another size than it must")
-        elif stage is Stage.WAVE:
+        elif stage is AlignmentStage.WAVE:
             self._check_wave(state, at, bodies)
-        elif stage is Stage.CONFIRM:
+        elif stage is AlignmentStage.CONFIRM:
             from_bytes(pb.AlignmentAccepted, bodies[sizes.ACCEPTED], "an acceptance")
         elif sizes.CONFIRM in bodies:
             from_bytes(pb.AlignmentConfirmation, bodies[sizes.CONFIRM], "a confirmation")
@@ -113,31 +113,31 @@ class Alignment:
         """Return the state after a round whose answers were checked."""
         bodies = [answers[part.party] for part in self.spec.parts]
         stage, after = self._stage(state), replace(state, round=state.round + 1)
-        if stage is Stage.KEYS:
+        if stage is AlignmentStage.KEYS:
             keys = [from_bytes(pb.AlignmentKey, each[sizes.KEYS], "a key") for each in bodies]
             return replace(after, keys=keys_from_proto(keys))
-        if stage is Stage.SEEDS:
+        if stage is AlignmentStage.SEEDS:
             boxes = [
                 from_bytes(pb.AlignmentBoxes, each[sizes.SEEDS], "a body of boxes").boxes
                 for each in bodies
             ]
             read = tuple(replace(key, attestation=b"") for key in state.keys)
             return replace(after, boxes=tuple(map(tuple, boxes)), keys=read)
-        if stage is Stage.COUNTS:
+        if stage is AlignmentStage.COUNTS:
             counts = [
                 from_bytes(pb.AlignmentCount, each[sizes.COUNT], "a length") for each in bodies
             ]
             return replace(after, counts=counts_from_proto(counts), boxes=())
-        if stage is Stage.WAVE:
+        if stage is AlignmentStage.WAVE:
             return self._absorb_wave(after, bodies)
-        if stage is Stage.ROWS:
+        if stage is AlignmentStage.ROWS:
             return self._absorb_confirmations(after, bodies)
         return replace(after, blobs={}, confirmations=())
 
-    def _schedule(self, state: CoordinatorState) -> Schedule:
-        return Schedule(self.spec, state.lengths)
+    def _schedule(self, state: CoordinatorState) -> RoundSchedule:
+        return RoundSchedule(self.spec, state.lengths)
 
-    def _stage(self, state: CoordinatorState) -> Stage:
+    def _stage(self, state: CoordinatorState) -> AlignmentStage:
         return opening_stage(state.round) or self._schedule(state).stage(state.round)
 
     def _task(self, state: CoordinatorState, at: int) -> pb.AlignmentTask:
@@ -146,22 +146,22 @@ class Alignment:
             self._stage(state),
             self.spec.n_parties,
         )
-        if stage is Stage.SEEDS:
+        if stage is AlignmentStage.SEEDS:
             task.keys.extend(map(key_to_proto, state.keys))
-        elif stage is Stage.COUNTS:
+        elif stage is AlignmentStage.COUNTS:
             task.boxes.extend(state.boxes[sender][at - sender - 1] for sender in range(at))
-        elif stage is Stage.WAVE:
+        elif stage is AlignmentStage.WAVE:
             if state.round == FIRST_WAVE:
                 task.counts.extend(map(count_to_proto, state.counts))
             for visit in self._schedule(state).visits(state.round, at):
                 if visit.hop:
                     task.segments.add().ParseFromString(state.blobs[_segment_name(visit)])
-        elif stage is Stage.ROWS:
+        elif stage is AlignmentStage.ROWS:
             first, last = self._schedule(state).row_range(state.round, at)
             rows = state.blobs[f"rows/{at}"][sizes.ROW_BYTES * first : sizes.ROW_BYTES * last]
             told = pb.AlignmentRows(n_rows=state.n_rows, kept=state.kept, first=first, rows=rows)
             task.rows.CopyFrom(told)
-        elif stage is Stage.CONFIRM:
+        elif stage is AlignmentStage.CONFIRM:
             senders = [sender for sender in range(n) if sender != at]
             task.macs = b"".join(_mac_for(state.confirmations[s], s, at) for s in senders)
         return task

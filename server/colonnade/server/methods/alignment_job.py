@@ -14,7 +14,7 @@ from colonnade.methods.alignment.claims import PROMISE, learned
 from colonnade.methods.alignment.codec import from_bytes, to_bytes
 from colonnade.methods.alignment.job_spec import AlignmentJobSpec
 from colonnade.methods.alignment.method import ALIGNMENT
-from colonnade.methods.alignment.schedule import Schedule
+from colonnade.methods.alignment.schedule import RoundSchedule
 from colonnade.methods.alignment.spec import AlignmentSpec
 from colonnade.methods.job import Job
 from colonnade.privacy.accounting import format_upper_bound
@@ -66,7 +66,7 @@ class AlignmentJob:
         """Return the rounds after the first: at most so many, until the lists' lengths are told."""
         if not state.lengths:
             return self.limits.rounds
-        return Schedule(self.spec, state.lengths).rounds - 1
+        return RoundSchedule(self.spec, state.lengths).rounds - 1
 
     def finished(self, state: CoordinatorState) -> bool:
         """Return whether all rounds are done."""

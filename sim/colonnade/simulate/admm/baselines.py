@@ -12,12 +12,12 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.ledger.gate import int64_bytes
-from colonnade.methods.admm.choices import Aggregate, Sampling, Variant
+from colonnade.methods.admm.choices import Aggregate, ClientSampling, Variant
 from colonnade.methods.admm.grid import to_grid
 from colonnade.methods.admm.packing import pack
-from colonnade.methods.admm.prox import Client, Problems, design, factorise
+from colonnade.methods.admm.prox import ClientRows, Problems, design, factorise
 from colonnade.methods.admm.recipe import Caution, gradient_step, planned_radii
-from colonnade.methods.admm.releases import Release
+from colonnade.methods.admm.releases import ClientRelease
 from colonnade.methods.admm.spec import MAX_STATE, AdmmSpec
 from colonnade.privacy.accounting import rho_from_units
 from colonnade.privacy.distributed import GaussianShare
@@ -79,7 +79,9 @@ def federated(
     return coordinator.coefficients(state)
 
 
-def _sums(release: Release, exact: IntArray, host: IntArray, noise: NoiseSource) -> list[bytes]:
+def _sums(
+    release: ClientRelease, exact: IntArray, host: IntArray, noise: NoiseSource
+) -> list[bytes]:
     """Return a noisy sum for each host, with the first of its clients; nothing with the others."""
     bodies = [b""] * len(exact)
     for number in np.unique(host):
@@ -91,7 +93,7 @@ def _sums(release: Release, exact: IntArray, host: IntArray, noise: NoiseSource)
     return bodies
 
 
-def centralised(clients: Sequence[Client], spec: AdmmSpec, noise: NoiseSource) -> FloatArray:
+def centralised(clients: Sequence[ClientRows], spec: AdmmSpec, noise: NoiseSource) -> FloatArray:
     """Run the same job at one trusted place: every client in every round, one noise in each.
 
     Privacy: only the noisy sum of the displacements is public. What a client may pay for
@@ -108,7 +110,7 @@ def centralised(clients: Sequence[Client], spec: AdmmSpec, noise: NoiseSource) -
         "aggregate": Aggregate.HOST,
         "maskers": 0,
         "colluding": 0,
-        "sampling": Sampling.FIXED,
+        "sampling": ClientSampling.FIXED,
     }
     rho = rho_from_units(numbers["release_units"])
     sizes: dict[str, Any] = {"dim": spec.dim, "sampled": n, "noises": 1, "rho": rho}
@@ -183,7 +185,7 @@ def _consensus(spec: AdmmSpec, mean: FloatArray) -> FloatArray:
 
 
 def dp_sgd(
-    spec: AdmmSpec, clients: Sequence[Client], noise: NoiseSource, *, rate: float, seed: int
+    spec: AdmmSpec, clients: Sequence[ClientRows], noise: NoiseSource, *, rate: float, seed: int
 ) -> FloatArray:
     """Run federated DP-SGD: sampled clients release clipped noisy gradients of their mean loss.
 

@@ -7,7 +7,7 @@ import numpy as np
 from colonnade.core.arguments import BadArgument
 from colonnade.core.arrays import Int16Array, IntArray
 from colonnade.core.fixedpoint import GRID, quantise
-from colonnade.methods.admm.prox import Client
+from colonnade.methods.admm.prox import ClientRows
 from colonnade.simulate.admm.run import MAX_HOSTS, Dealt
 from colonnade.simulate.data.from_file import FileTable
 from colonnade.simulate.inprocess.admm import deal
@@ -48,8 +48,8 @@ def people_from(
     columns = np.stack([_on_grid(column) for column in encoded])
     label = _on_grid(table.label)
 
-    def rows(part: IntArray) -> Client:
-        return Client(np.ascontiguousarray(columns[:, part]), label[part])
+    def rows(part: IntArray) -> ClientRows:
+        return ClientRows(np.ascontiguousarray(columns[:, part]), label[part])
 
     return Dealt(sites, tuple(map(rows, parts)), rows(apart) if held_out else None)
 

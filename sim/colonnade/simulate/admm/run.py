@@ -12,7 +12,7 @@ from colonnade.core.arguments import BadArgument
 from colonnade.core.arrays import FloatArray
 from colonnade.core.errors import BadInput
 from colonnade.core.fixedpoint import Bounds
-from colonnade.methods.admm.prox import Client
+from colonnade.methods.admm.prox import ClientRows
 from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.problem import Loss
 from colonnade.privacy.simulation import SeededNoise
@@ -64,8 +64,8 @@ class Dealt:
     """The clients as hosts hold them, and in the open; and rows that none of them has."""
 
     sites: tuple[Site, ...]
-    clients: tuple[Client, ...]
-    held_out: Client | None
+    clients: tuple[ClientRows, ...]
+    held_out: ClientRows | None
 
 
 def people(population: Population) -> Dealt:
@@ -94,11 +94,11 @@ def people(population: Population) -> Dealt:
         for name, share in zip(names, shares, strict=True)
     )
     clients = tuple(
-        Client(np.ascontiguousarray(data.columns[:, rows]), data.label[rows]) for rows in parts
+        ClientRows(np.ascontiguousarray(data.columns[:, rows]), data.label[rows]) for rows in parts
     )
     held_out = None
     if population.held_out:
-        held_out = Client(data.columns[:, n_rows:], data.label[n_rows:])
+        held_out = ClientRows(data.columns[:, n_rows:], data.label[n_rows:])
     return Dealt(sites, clients, held_out)
 
 

@@ -8,7 +8,7 @@ from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import GRID
 from colonnade.linear.losses import LOGISTIC, SQUARED
 from colonnade.linear.penalties import no_penalty
-from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec, Sampling
+from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec, PartySampling
 from colonnade.methods.problem import Labels, Loss
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.simulate.evaluation.linear_fit import fit_linear
@@ -97,7 +97,7 @@ def central_spec(
         label_units=0,
         labels=Labels.SHARED,
         loss=loss,
-        sampling=Sampling.ALL,
+        sampling=PartySampling.ALL,
         mean_units=means,
         clip=clip,
     )

@@ -13,7 +13,7 @@ from colonnade.core.arrays import FloatArray, Int16Array, IntArray
 from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
-from colonnade.methods.admm.prox import Client, design, factorise
+from colonnade.methods.admm.prox import ClientRows, design, factorise
 from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.admm.tasks import ClientTasks
 from colonnade.party.methods.admm import AdmmHost
@@ -26,13 +26,13 @@ from colonnade.wire.cohort import ClientAnswers, concat
 
 def partition(
     columns: Int16Array, label: Int16Array, n_clients: int, *, seed: int, skewed: bool = False
-) -> list[Client]:
+) -> list[ClientRows]:
     """Deal rows out to clients, equally many to each; what is left over is dropped.
 
     Skewed, clients get rows of like labels: every client sees a narrow range of them.
     """
     parts = deal(label, n_clients, seed=seed, skewed=skewed)
-    return [Client(np.ascontiguousarray(columns[:, part]), label[part]) for part in parts]
+    return [ClientRows(np.ascontiguousarray(columns[:, part]), label[part]) for part in parts]
 
 
 def deal(
@@ -59,7 +59,7 @@ class Pool:
     weights: FloatArray  # of the rows; they add up to 1
 
     @classmethod
-    def of(cls, clients: Sequence[Client], spec: AdmmSpec) -> "Pool":
+    def of(cls, clients: Sequence[ClientRows], spec: AdmmSpec) -> "Pool":
         """Gather the rows of ``clients``."""
         parts = [design(client, spec) for client in clients]
         weights = [np.full(len(y), 1.0 / (len(clients) * len(y))) for _, y in parts]
@@ -122,7 +122,12 @@ class SimulatedOutcome:
 
 
 def make_host(
-    spec: AdmmSpec, clients: Sequence[Client], noise: NoiseSource, *, job: str, cap: int = MAX_UNITS
+    spec: AdmmSpec,
+    clients: Sequence[ClientRows],
+    noise: NoiseSource,
+    *,
+    job: str,
+    cap: int = MAX_UNITS,
 ) -> AdmmHost:
     """Make a host of all clients, with one simulation ledger in memory and an account for each."""
     ledger = memory_ledger(LedgerConfig("host", {"": cap}, simulation=True))
@@ -134,7 +139,7 @@ def make_host(
 
 def run(
     spec: AdmmSpec,
-    clients: Sequence[Client],
+    clients: Sequence[ClientRows],
     noise: NoiseSource,
     *,
     seed: int = 0,

@@ -11,7 +11,7 @@ from colonnade.core.fixedpoint import GRID
 from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Released
-from colonnade.methods.frank_wolfe.solver.steps import FrankWolfeSolver, Iterate, Task
+from colonnade.methods.frank_wolfe.solver.steps import FrankWolfeSolver, Iterate, StepTask
 from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec
 from colonnade.methods.problem import Loss
 from colonnade.party.data.columns import HeldColumns
@@ -113,7 +113,7 @@ def run(
 ) -> tuple[Iterate, dict[str, FrankWolfeParty]]:
     """Run all rounds and return the last iterate and the parties."""
 
-    def answer(party: FrankWolfeParty, task: Task, request: bytes) -> Sequence[Released]:
+    def answer(party: FrankWolfeParty, task: StepTask, request: bytes) -> Sequence[Released]:
         if task.public is None:
             return party.open(request)
         return party.choose(task.round, task.public, task.candidates, request)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from colonnade.ledger.receipts import Signer, verify
 from colonnade.methods.alignment.crypto.points import POINT_BYTES
 from colonnade.methods.alignment.refusals import BrokenChain, ListTooLong
-from colonnade.methods.alignment.schedule import Schedule, Visit
+from colonnade.methods.alignment.schedule import RoundSchedule, Visit
 
 _START = bytes(32)  # what goes into hop 0
 
@@ -57,7 +57,7 @@ def extend(
     return Segment(visit.owner, visit.chunk, points, (*before, Proof(digest_out, signature)))
 
 
-def check_chain(schedule: Schedule, run: bytes, visit: Visit, segment: Segment) -> None:
+def check_chain(schedule: RoundSchedule, run: bytes, visit: Visit, segment: Segment) -> None:
     """Refuse a chunk on its way to ``visit`` unless every hop before signed, in order, this chunk.
 
     Its size must be what the owner's signed count leaves for this chunk.

@@ -11,7 +11,7 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.fixedpoint import GRID
-from colonnade.methods.column_moments import Moments, clipped_normal, moments_of
+from colonnade.methods.column_moments import ColumnMoments, clipped_normal, moments_of
 from colonnade.methods.frank_wolfe.residual import COEF_UNIT, TaskParameters
 from colonnade.methods.frank_wolfe.spec import Block, FrankWolfeSpec
 from colonnade.methods.problem import Labels
@@ -21,10 +21,10 @@ from colonnade.sketching.sparse import Sketch
 
 
 @dataclass(frozen=True, slots=True)
-class Scales:
+class ReleasedScales:
     """Released moments by party, and the label's; zero means and unit scales without them."""
 
-    features: Mapping[str, Moments]
+    features: Mapping[str, ColumnMoments]
     label_mean: float = 0.0
     label_deviation: float = 1.0
 
@@ -39,7 +39,7 @@ class CrossTerm:
         default_factory=dict, init=False, repr=False, compare=False
     )
 
-    _scales: dict[tuple[bytes, ...], Scales] = field(
+    _scales: dict[tuple[bytes, ...], ReleasedScales] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
@@ -69,7 +69,7 @@ class CrossTerm:
             found[block.party] = self._public(block, coef[block.party], q, scales)
         return found
 
-    def scales(self, means: Mapping[str, bytes]) -> Scales:
+    def scales(self, means: Mapping[str, bytes]) -> ReleasedScales:
         """Decode the released moments."""
         key = tuple(means.get(block.party, b"") for block in self.spec.blocks)
         if (known := self._scales.get(key)) is not None:
@@ -78,15 +78,15 @@ class CrossTerm:
         for block in self.spec.blocks:
             count = len(block.features)
             if (body := means.get(block.party)) is None:
-                features[block.party] = Moments(np.zeros(count), np.ones(count))
+                features[block.party] = ColumnMoments(np.zeros(count), np.ones(count))
                 continue
             mechanism, code = self.spec.means(block)
             found = moments_of(code.decode(body), self.spec.n_rows, mechanism)
-            features[block.party] = Moments(found.mean[:count], found.deviation[:count])
+            features[block.party] = ColumnMoments(found.mean[:count], found.deviation[:count])
             if self.spec.sums_label(block):
                 label_mean = float(found.mean[count])
                 label_deviation = float(found.deviation[count])
-        self._scales[key] = Scales(features, label_mean, label_deviation)
+        self._scales[key] = ReleasedScales(features, label_mean, label_deviation)
         return self._scales[key]
 
     def radius(self, block: Block, means: Mapping[str, bytes]) -> float:
@@ -106,7 +106,7 @@ class CrossTerm:
         block: Block,
         coef: Mapping[str, IntArray],
         shares: Mapping[int, bytes],
-        scales: Scales,
+        scales: ReleasedScales,
     ) -> FloatArray:
         """Sum a party's shared columns, weighted; by feature, so that no history shows."""
         part = np.zeros(self.sketch.dim)
@@ -118,7 +118,7 @@ class CrossTerm:
         return part
 
     def _public(
-        self, block: Block, coef: IntArray, q: FloatArray, scales: Scales
+        self, block: Block, coef: IntArray, q: FloatArray, scales: ReleasedScales
     ) -> TaskParameters:
         # A row of J' q / s has variance |q|^2 / (m s); in units of the value range.
         cross = math.sqrt(float(q @ q) / (self.sketch.dim * self.sketch.column_norm2)) / GRID

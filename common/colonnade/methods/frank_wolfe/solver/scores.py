@@ -10,7 +10,7 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.methods.frank_wolfe.residual import COEF_UNIT
-from colonnade.methods.frank_wolfe.solver.cross_term import Scales
+from colonnade.methods.frank_wolfe.solver.cross_term import ReleasedScales
 from colonnade.methods.frank_wolfe.spec import FrankWolfeSpec
 from colonnade.methods.made_up_scores import joined, made_up_scores
 from colonnade.sketching.sparse import Sketch
@@ -26,7 +26,7 @@ Shares = Mapping[str, Mapping[int, bytes]]
 def scores_of(
     spec: FrankWolfeSpec,
     sketch: Sketch,
-    scales: Scales,
+    scales: ReleasedScales,
     coef: Mapping[str, IntArray],
     shares: Shares,
 ) -> FloatArray:

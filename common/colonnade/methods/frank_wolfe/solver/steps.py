@@ -29,7 +29,7 @@ from colonnade.methods.frank_wolfe.spec import (
     SHARE,
     Block,
     FrankWolfeSpec,
-    Sampling,
+    PartySampling,
     decode_choice,
 )
 from colonnade.methods.problem import Loss
@@ -39,7 +39,7 @@ _FINALIST = 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class StepTask:
     """What one party is asked in a round."""
 
     round: int
@@ -85,12 +85,12 @@ class FrankWolfeSolver:
     def sampled(self, round_: int) -> tuple[Block, ...]:
         """Return the parties of a step's round, from public randomness."""
         spec = self.spec
-        if spec.sampling is Sampling.ALL:
+        if spec.sampling is PartySampling.ALL:
             return spec.blocks
-        if spec.sampling is Sampling.SERIAL:
+        if spec.sampling is PartySampling.SERIAL:
             return (spec.blocks[(round_ - 1) % len(spec.blocks)],)
         draw = self._randomness(round_, "parties")
-        if spec.sampling is Sampling.NICE:
+        if spec.sampling is PartySampling.NICE:
             order = draw.permutation(len(spec.blocks))[: spec.parties_per_round]
             return tuple(spec.blocks[place] for place in sorted(order))
         coins = draw.random(len(spec.blocks))
@@ -104,17 +104,17 @@ class FrankWolfeSolver:
         """Return the sampled parties that have something to choose from."""
         return [block for block in self.sampled(state.round) if self._choice(state, block)]
 
-    def tasks(self, state: Iterate) -> dict[str, Task]:
+    def tasks(self, state: Iterate) -> dict[str, StepTask]:
         """Return what to ask of whom; nobody, if the round asks nothing or all are done."""
         if self.finished(state):
             return {}
         if state.round == 0:
             asked = [block.party for block in self.spec.blocks if self.spec.opening(block)]
-            return {party: Task(0, None) for party in asked}
+            return {party: StepTask(0, None) for party in asked}
         blocks = self._asked(state)
         public = self.cross.publics(state.coef, state.shares, state.label, state.means, blocks)
         return {
-            block.party: Task(state.round, public[block.party], self._candidates(state, block))
+            block.party: StepTask(state.round, public[block.party], self._candidates(state, block))
             for block in blocks
         }
 

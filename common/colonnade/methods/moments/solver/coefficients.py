@@ -6,7 +6,7 @@ import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.methods.base import Part
-from colonnade.methods.column_moments import Moments
+from colonnade.methods.column_moments import ColumnMoments
 from colonnade.methods.frank_wolfe.residual import COEF_UNIT, MAX_COEF
 from colonnade.methods.moments.solver.scales import Scales
 
@@ -16,7 +16,7 @@ Kept = Sequence[tuple[Part, Sequence[int]]]  # each party's part, and the featur
 
 
 def in_deviations(
-    coef: Mapping[str, IntArray], kept: Kept, features: Mapping[str, Moments], label: float
+    coef: Mapping[str, IntArray], kept: Kept, features: Mapping[str, ColumnMoments], label: float
 ) -> list[FloatArray]:
     """Return the coefficients of kept features by party, in standard deviations.
 

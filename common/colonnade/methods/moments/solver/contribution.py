@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
-from colonnade.linear.explained import Explained, PartyModels, Shares, auc_of, party_models
+from colonnade.linear.explained import Explained, PartyModels, VarianceShares, auc_of, party_models
 from colonnade.linear.gram import within_ball
 from colonnade.linear.intervals import Intervals
 from colonnade.methods.moments.solver.directions import spans_of
@@ -27,7 +27,7 @@ def intervals_of(solver: MomentsSolver, state: MomentsState, *, level: float = 0
     return intervals(solver.spec, *solver.known(state), n_rows=fewest, level=level)
 
 
-def shares_in(solver: MomentsSolver, state: MomentsState) -> tuple[Shares, FloatArray]:
+def shares_in(solver: MomentsSolver, state: MomentsState) -> tuple[VarianceShares, FloatArray]:
     """Return the estimated shares of variance that columns explain, and the coefficients."""
     spec, scales = solver.spec, Scales.of(solver.spec, state.bodies)
     coef = np.concatenate(solver.in_deviations(state, scales))
@@ -85,7 +85,7 @@ def moments_contribution(solver: MomentsSolver, state: MomentsState) -> dict[str
 
 def _others(
     solver: MomentsSolver,
-    shares: Shares,
+    shares: VarianceShares,
     whole: FloatArray,
     without: FloatArray,
     rate: float | None,

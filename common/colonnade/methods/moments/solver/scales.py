@@ -16,8 +16,8 @@ from colonnade.core.fixedpoint import GRID
 from colonnade.linear.ball import BALL, MAX_COEF, MAX_OFFSET, UNIT, Projection
 from colonnade.methods.base import Part
 from colonnade.methods.column_moments import (
+    ColumnMoments,
     MeanSquare,
-    Moments,
     label_moments,
     pooled_moments,
 )
@@ -32,7 +32,7 @@ _DRAWS = 2**14
 class Scales:
     """Released means and deviations by party, and the label's, in half ranges."""
 
-    features: Mapping[str, Moments]
+    features: Mapping[str, ColumnMoments]
     label_mean: float
     label_deviation: float
 

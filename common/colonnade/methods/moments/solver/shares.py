@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from colonnade.core.arrays import FloatArray
-from colonnade.linear.explained import Shares
+from colonnade.linear.explained import VarianceShares
 from colonnade.methods.moments.solver.directions import (
     Directions,
     Pair,
@@ -29,7 +29,7 @@ def shares_of(
     locals_: Sequence[Local],
     directions: Sequence[Directions],
     products: Mapping[Pair, Products],
-) -> Shares:
+) -> VarianceShares:
     """Return shares as the job's estimates have them, clipped rows and all.
 
     Estimates are shrunk by how much of them is noise, so what the noise adds to a solution that was
@@ -49,12 +49,17 @@ def shares_of(
         entries[diagonal, diagonal] = local.diagonal_error**2
         targets[span] = local.target_error**2
     between = unknown(spec, locals_, directions, products) if len(locals_) > 1 else None
-    return Shares(gram, found.target, entries, targets, between)
+    return VarianceShares(gram, found.target, entries, targets, between)
 
 
 def unclipped_shares(
-    spec: MomentsSpec, bodies: Bodies, shares: Shares, coef: FloatArray, *, label_mean: float
-) -> Shares:
+    spec: MomentsSpec,
+    bodies: Bodies,
+    shares: VarianceShares,
+    coef: FloatArray,
+    *,
+    label_mean: float,
+) -> VarianceShares:
     """Return shares with what scaling rows into balls took put back, for coefficients ``coef``."""
     variances, covariances = np.ones(len(coef)), np.ones(len(coef))
     for part, span in zip(spec.parts, spans_of([spec.kept(p) for p in spec.parts]), strict=True):

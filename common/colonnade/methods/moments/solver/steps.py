@@ -18,7 +18,7 @@ from colonnade.core.errors import BadInput
 from colonnade.linear.gram import within_ball
 from colonnade.methods.base import Part
 from colonnade.methods.calibration import Calibration, discriminant
-from colonnade.methods.column_moments import Moments
+from colonnade.methods.column_moments import ColumnMoments
 from colonnade.methods.frank_wolfe.residual import COEF_UNIT
 from colonnade.methods.frank_wolfe.spec import decode_choice
 from colonnade.methods.made_up_scores import joined, made_up_scores
@@ -144,7 +144,7 @@ class MomentsSolver:
         spread = np.sqrt(np.diag(found.gram))
         return made_up_scores(
             np.concatenate([state.coef[name][kept[name]] / COEF_UNIT for name in kept]),
-            Moments(known.mean, spread * known.deviation),
+            ColumnMoments(known.mean, spread * known.deviation),
             correlation=found.gram / np.outer(spread, spread),
             label=found.target / spread,
             rate=(1.0 + scales.label_mean) / 2.0,

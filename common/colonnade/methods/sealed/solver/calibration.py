@@ -10,14 +10,14 @@ import numpy as np
 from colonnade.core.arrays import FloatArray
 from colonnade.linear.explained import Explained
 from colonnade.methods.calibration import Calibration, discriminant
-from colonnade.methods.column_moments import Moments
+from colonnade.methods.column_moments import ColumnMoments
 from colonnade.methods.made_up_scores import made_up_scores
-from colonnade.methods.sealed.solver.estimates import Estimate
+from colonnade.methods.sealed.solver.estimates import SealedEstimate
 
 _SAFETY, _SHARE_BIAS = 1.5, 0.05
 
 
-def explained(found: Estimate, x: FloatArray) -> Explained:
+def explained(found: SealedEstimate, x: FloatArray) -> Explained:
     """Return ``2 c'x - x'Gx`` for coefficients in standard deviations, and its error."""
     share = 2.0 * float(found.target @ x) - float(x @ found.gram @ x)
     variance = 4.0 * float(found.errors[-1] ** 2 @ x**2)
@@ -26,7 +26,12 @@ def explained(found: Estimate, x: FloatArray) -> Explained:
 
 
 def calibration(
-    found: Estimate, x: FloatArray, known: Moments, *, coef: FloatArray, label_mean: float
+    found: SealedEstimate,
+    x: FloatArray,
+    known: ColumnMoments,
+    *,
+    coef: FloatArray,
+    label_mean: float,
 ) -> Calibration:
     """Return what turns the score into a logit.
 
@@ -39,7 +44,7 @@ def calibration(
     spread = np.sqrt(np.diag(found.gram))
     scores = made_up_scores(
         coef,
-        Moments(known.mean, spread * known.deviation),
+        ColumnMoments(known.mean, spread * known.deviation),
         correlation=found.gram / np.outer(spread, spread),
         label=found.target / spread,
         rate=(1.0 + label_mean) / 2.0,

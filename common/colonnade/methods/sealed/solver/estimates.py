@@ -134,7 +134,7 @@ def products(
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class SealedEstimate:
     """All kept features of all parties together."""
 
     gram: FloatArray
@@ -143,7 +143,7 @@ class Estimate:
     errors: FloatArray  # of each entry of the Gram matrix, and last those of the target
 
 
-def estimate(spec: SealedSpec, bodies: Bodies) -> Estimate:
+def estimate(spec: SealedSpec, bodies: Bodies) -> SealedEstimate:
     """Join all blocks; eigenvalues are raised to what noise alone would have."""
     told = [spread_gram(spec, part, bodies) for part in spec.parts]
     own = [each for each, _ in told]
@@ -167,7 +167,7 @@ def estimate(spec: SealedSpec, bodies: Bodies) -> Estimate:
     _, seen = told[spec.place(spec.owner.party)]
     # The ball leaves less of the label than of features, which weigh less.
     unit = math.sqrt(seen.level / seen.label_level) / (spec.label_weight * seen.label)
-    return Estimate(
+    return SealedEstimate(
         gram=floored(whole[np.ix_(features, features)], least),
         target=whole[features, label] * unit,
         error=error,

@@ -14,7 +14,7 @@ from colonnade.linear.solutions import Wanted, solution
 from colonnade.methods.base import Part
 from colonnade.methods.moments.staged import expected_part
 from colonnade.methods.problem import Solution
-from colonnade.methods.sealed.kinds import REPLIES, SEALED, Stage, parsed
+from colonnade.methods.sealed.kinds import REPLIES, SEALED, SealedStage, parsed
 from colonnade.methods.sealed.solver.steps import SealedSolver, SealedState
 from colonnade.methods.sealed.spec import SealedSpec
 
@@ -34,7 +34,7 @@ class _Opened:
     def parts(self) -> tuple[Part, ...]:
         return self.spec.parts
 
-    def stages(self) -> tuple[Stage, ...]:
+    def stages(self) -> tuple[SealedStage, ...]:
         return self.spec.stages()
 
     def round_kinds(self, round_: int, part: Part) -> tuple[str, ...]:

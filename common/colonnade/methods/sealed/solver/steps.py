@@ -27,24 +27,24 @@ from colonnade.methods.sealed.kinds import (
     REPLY,
     SEAL,
     WIDE,
-    Stage,
+    SealedStage,
     parsed,
 )
 from colonnade.methods.sealed.rounds import relayed_kinds
 from colonnade.methods.sealed.solver.calibration import calibration
-from colonnade.methods.sealed.solver.estimates import Estimate, estimate, spread_gram
+from colonnade.methods.sealed.solver.estimates import SealedEstimate, estimate, spread_gram
 from colonnade.methods.sealed.solver.screening import screened
 from colonnade.methods.sealed.spec import SealedSpec
-from colonnade.methods.sealed.tasks import Relayed, Task
+from colonnade.methods.sealed.tasks import Relayed, SealedTask
 
 # Of the penalty that chooses features, what is left when they are fitted.
 _REFIT = 0.15
 # Which relayed bodies are of no more use once a stage is over.
 _SPENT = {
-    Stage.PRODUCTS: (LABEL,),
-    Stage.SCREEN: (PRODUCTS,),
-    Stage.REPLY: (SEAL,),
-    Stage.OPEN: (REPLY,),
+    SealedStage.PRODUCTS: (LABEL,),
+    SealedStage.SCREEN: (PRODUCTS,),
+    SealedStage.REPLY: (SEAL,),
+    SealedStage.OPEN: (REPLY,),
 }
 
 
@@ -75,13 +75,13 @@ class SealedSolver:
         """Return whether all rounds are done."""
         return state.round >= len(self.spec.stages())
 
-    def tasks(self, state: SealedState) -> dict[str, Task]:
+    def tasks(self, state: SealedState) -> dict[str, SealedTask]:
         """Return what to ask of whom; nobody, if all are done."""
         if self.finished(state):
             return {}
         asked = [p for p in self.spec.parts if self.spec.round_kinds(state.round, p)]
-        if self.spec.stages()[state.round] is Stage.MEANS:
-            return {part.party: Task(state.round) for part in asked}
+        if self.spec.stages()[state.round] is SealedStage.MEANS:
+            return {part.party: SealedTask(state.round) for part in asked}
         scales = Scales.of(self.spec, state.bodies)
         return {part.party: self._task(state, part, scales) for part in asked}
 
@@ -102,13 +102,13 @@ class SealedSolver:
             for name, held in state.bodies.items()
         }
         state = replace(state, round=state.round + 1, bodies=bodies)
-        if stage is Stage.MEANS:
+        if stage is SealedStage.MEANS:
             scales = Scales.of(self.spec, bodies)
             return replace(state, intercept=round(scales.label_mean * COEF_UNIT))
-        if self.spec.wide() and self.spec.stages()[state.round :][:1] == (Stage.SEAL,):
+        if self.spec.wide() and self.spec.stages()[state.round :][:1] == (SealedStage.SEAL,):
             kept = {part.party: screened(self.spec, part, bodies) for part in self.spec.wide()}
             return replace(state, kept=kept)
-        return self._solved(state) if stage is Stage.OPEN else state
+        return self._solved(state) if stage is SealedStage.OPEN else state
 
     def coefficients(self, state: SealedState) -> dict[str, FloatArray]:
         """Return the coefficients on the scaled features, by party; of logits for the logistic."""
@@ -144,7 +144,7 @@ class SealedSolver:
         """Return the features of a party that are left after screening."""
         return state.kept.get(part.party, tuple(range(len(part.features))))
 
-    def estimate(self, state: SealedState) -> Estimate:
+    def estimate(self, state: SealedState) -> SealedEstimate:
         """Return the Gram matrix of all kept features, in standard deviations."""
         return estimate(self.spec, state.bodies)
 
@@ -167,26 +167,26 @@ class SealedSolver:
         coef, constant = self.scaled(state, x)
         return replace(state, coef=coef, intercept=constant)
 
-    def _task(self, state: SealedState, part: Part, scales: Scales) -> Task:
+    def _task(self, state: SealedState, part: Part, scales: Scales) -> SealedTask:
         spec, stage = self.spec, self.spec.stages()[state.round]
         relayed = self._relayed(state, part)
-        if stage in (Stage.SCREEN, Stage.OPEN):
-            return Task(state.round, relayed=relayed)
-        if stage in (Stage.SEAL, Stage.REPLY):
+        if stage in (SealedStage.SCREEN, SealedStage.OPEN):
+            return SealedTask(state.round, relayed=relayed)
+        if stage in (SealedStage.SEAL, SealedStage.REPLY):
             projection = self._rows(
                 scales, part, self.kept(state, part), spec.rows(SEAL, part).ball
             )
-            return Task(state.round, projection, relayed=relayed)
+            return SealedTask(state.round, projection, relayed=relayed)
         kinds = spec.round_kinds(state.round, part)
         wide = label = None
-        if WIDE in kinds or stage is Stage.PRODUCTS:
+        if WIDE in kinds or stage is SealedStage.PRODUCTS:
             every = range(len(part.features))
             wide = self._rows(scales, part, every, spec.rows(WIDE, part).ball)
         if any(parsed(kind)[0] == LABEL for kind in kinds):
             label = scales.projection(
                 part, (), np.zeros((1, 0)), radius=spec.rows(LABEL, part).ball, label=np.ones(1)
             )
-        return Task(state.round, wide, label, relayed)
+        return SealedTask(state.round, wide, label, relayed)
 
     def _rows(self, scales: Scales, part: Part, kept: Sequence[int], radius: float) -> Projection:
         return scales.rows(part, kept, radius=radius, label_weight=self.spec.label_weight)

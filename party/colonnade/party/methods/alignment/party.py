@@ -30,7 +30,12 @@ from colonnade.methods.alignment.crypto.curve import draw_scalars, multiply
 from colonnade.methods.alignment.crypto.dummies import PatternDummies, first_member, patterns_led_by
 from colonnade.methods.alignment.crypto.points import check_points, points_from_bytes
 from colonnade.methods.alignment.refusals import CanaryMismatch
-from colonnade.methods.alignment.schedule import FIRST_WAVE, Schedule, Stage, opening_stage
+from colonnade.methods.alignment.schedule import (
+    FIRST_WAVE,
+    AlignmentStage,
+    RoundSchedule,
+    opening_stage,
+)
 from colonnade.methods.alignment.spec import NO_ROW, AlignmentSpec
 from colonnade.party.methods.alignment.lists import Earlier, ListedPeople
 from colonnade.party.methods.alignment.own_list import OwnList
@@ -42,12 +47,12 @@ Answer = tuple[PartyState, dict[str, bytes]]
 
 # The fields that a task may have besides its round.
 _FIELDS = {
-    Stage.KEYS: set[str](),
-    Stage.SEEDS: {"keys"},
-    Stage.COUNTS: {"boxes"},
-    Stage.WAVE: {"counts", "segments"},
-    Stage.ROWS: {"rows"},
-    Stage.CONFIRM: {"macs"},
+    AlignmentStage.KEYS: set[str](),
+    AlignmentStage.SEEDS: {"keys"},
+    AlignmentStage.COUNTS: {"boxes"},
+    AlignmentStage.WAVE: {"counts", "segments"},
+    AlignmentStage.ROWS: {"rows"},
+    AlignmentStage.CONFIRM: {"macs"},
 }
 
 
@@ -141,19 +146,19 @@ class AlignmentParty:
     def _step(self, state: PartyState, secrets: Secrets, task: pb.AlignmentTask) -> Answer:
         if task.round == FIRST_WAVE:
             state = self._with_counts(state, task)
-        schedule = Schedule(self._spec, state.counts)
+        schedule = RoundSchedule(self._spec, state.counts)
         stage = opening_stage(task.round) or schedule.stage(task.round)
         if not {field.name for field, _ in task.ListFields()} <= _FIELDS[stage] | {"round"}:
             raise BadMessage(f"a task of {stage.value} has fields of another stage")
-        if stage is Stage.KEYS:
+        if stage is AlignmentStage.KEYS:
             return state, {sizes.KEYS: self._key(secrets)}
-        if stage is Stage.SEEDS:
+        if stage is AlignmentStage.SEEDS:
             return self._seeds(state, secrets, task)
-        if stage is Stage.COUNTS:
+        if stage is AlignmentStage.COUNTS:
             return self._count(state, secrets, task)
-        if stage is Stage.WAVE:
+        if stage is AlignmentStage.WAVE:
             return state, self._wave(state, secrets, schedule, task)
-        if stage is Stage.ROWS:
+        if stage is AlignmentStage.ROWS:
             return self._take_rows(state, secrets, schedule, task)
         return self._confirm(state, secrets, task)
 
@@ -198,7 +203,7 @@ class AlignmentParty:
         return replace(state, counts=tuple(count.count for count in counts))
 
     def _wave(
-        self, state: PartyState, secrets: Secrets, schedule: Schedule, task: pb.AlignmentTask
+        self, state: PartyState, secrets: Secrets, schedule: RoundSchedule, task: pb.AlignmentTask
     ) -> dict[str, bytes]:
         """Send a chunk of the own list, multiply the others', send tags of what came back."""
         visits = schedule.visits(task.round, self._place)
@@ -223,7 +228,7 @@ class AlignmentParty:
         return bodies | ({sizes.HOPS: codec.segments_to_bytes(hops)} if hops else {})
 
     def _take_rows(
-        self, state: PartyState, secrets: Secrets, schedule: Schedule, task: pb.AlignmentTask
+        self, state: PartyState, secrets: Secrets, schedule: RoundSchedule, task: pb.AlignmentTask
     ) -> Answer:
         """Keep the rows of the own list; after the last, confirm those of the canaries."""
         told, before = task.rows, state.list_rows

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.core.errors import BadInput
-from colonnade.methods.admm.choices import Aggregate, Sampling, Variant
+from colonnade.methods.admm.choices import Aggregate, ClientSampling, Variant
 from colonnade.methods.admm.recipe import JOINT
 from colonnade.methods.admm.spec import AdmmSpec
 from colonnade.methods.admm.tasks import ClientTasks
@@ -98,7 +98,7 @@ class AdmmCoordinator:
         size = spec.cohort(state.round)
         drawn, count = _drawn(state.seed, state.drawing, spec.n_clients), size.sampled
         steps = state.round <= spec.steps  # of the intercept everybody is asked once
-        if spec.sampling is Sampling.POISSON and steps and count < spec.n_clients:
+        if spec.sampling is ClientSampling.POISSON and steps and count < spec.n_clients:
             threshold = np.uint64((count << 64) // spec.n_clients)
             below = int((drawn[free] < threshold).sum())
             count = min(max(below, size.minimum), spec.max_sampled)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from colonnade.core.arrays import FloatArray, IntArray
-from colonnade.linear.explained import Shares, party_models
+from colonnade.linear.explained import VarianceShares, party_models
 from colonnade.methods.moments.solver.contribution import share_values
 from colonnade.methods.moments.solver.scales import Scales
 from colonnade.methods.problem import Loss
@@ -18,7 +18,7 @@ def sealed_contribution(solver: SealedSolver, state: SealedState) -> dict[str, A
         return None
     spec, found = solver.spec, solver.estimate(state)
     classes = spec.loss is Loss.LOGISTIC
-    shares = Shares(found.gram, found.target, found.errors[:-1] ** 2, found.errors[-1] ** 2)
+    shares = VarianceShares(found.gram, found.target, found.errors[:-1] ** 2, found.errors[-1] ** 2)
 
     def solve(places: IntArray) -> FloatArray:
         gram, target = found.gram[np.ix_(places, places)], found.target[places]

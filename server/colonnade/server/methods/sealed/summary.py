@@ -18,7 +18,7 @@ from colonnade.methods.sealed.charges import MAX_KEY_BITS, opened_millibits
 from colonnade.methods.sealed.claims import EVERYBODY, PROMISE, promise_of, statement_of
 from colonnade.methods.sealed.kinds import OPENINGS, SEALED, parsed
 from colonnade.methods.sealed.solver.calibration import explained
-from colonnade.methods.sealed.solver.estimates import Estimate
+from colonnade.methods.sealed.solver.estimates import SealedEstimate
 from colonnade.methods.sealed.solver.steps import SealedSolver, SealedState
 from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.privacy.accounting import epsilon_of, format_upper_bound, rho_from_units
@@ -117,7 +117,7 @@ def gram_part(solver: SealedSolver, state: SealedState) -> dict[str, Any] | None
     }
 
 
-def _intervals(found: Estimate, radius: float, n_rows: float, shown: Any) -> dict[str, Any]:
+def _intervals(found: SealedEstimate, radius: float, n_rows: float, shown: Any) -> dict[str, Any]:
     """Return unpenalised coefficients with 95 % intervals: sampling and noise.
 
     For ``x = G^-1 c`` errors move ``x`` by about ``G^-1 (dc - dG x)``; all entries of ``dG`` and
