@@ -1,4 +1,4 @@
-"""What a person asks of a job; what is not given is recommended."""
+"""The options of a job; what is not given is recommended."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

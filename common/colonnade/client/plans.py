@@ -1,4 +1,4 @@
-"""A job as it is asked for: by whom, for what purpose, and what it would do and cost."""
+"""A job as requested: by whom, for what purpose, and what it would do and cost."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

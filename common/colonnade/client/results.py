@@ -1,4 +1,4 @@
-"""What a coordinator's answers are to a program: a plan, a job as submitted, a report."""
+"""Values that a client returns: a plan, a job as submitted, a report."""
 
 import secrets
 from collections.abc import Callable, Mapping

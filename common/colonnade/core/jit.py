@@ -1,4 +1,4 @@
-"""One way to compile a kernel."""
+"""The compiler options of every kernel."""
 
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar

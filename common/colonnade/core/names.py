@@ -1,4 +1,4 @@
-"""Very many names in little memory: a text object takes some fifty bytes beside its letters."""
+"""Compact sequences of names: a text object takes some fifty bytes beside its letters."""
 
 from array import array
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""A temporary folder that outlives no run.
+"""A temporary folder that is removed even if the process is killed.
 
 A simulation writes tables, keys and ledgers there. A small process of its own removes it when the
 pipe between them ends: when the run closes it, or when the run dies, whatever killed it.

@@ -1,4 +1,4 @@
-"""What the private estimators share: parameters, bounds, validation and a warning of searches."""
+"""The base of private estimators: parameters, bounds, validation, a warning about repeated fits."""
 
 # ruff: noqa: N803, N806 - X is what scikit-learn calls it
 

@@ -1,4 +1,4 @@
-"""What a pipeline promises: the claims of its private steps composed, if no other step learns.
+"""The privacy guarantee of a pipeline: its private steps' claims composed, if no other learns.
 
 A pipeline's output is a function of everything that its steps learned. A step that learns from the
 rows without noise, such as scikit-learn's ``StandardScaler``, ``SimpleImputer`` or ``PCA``, leaks

@@ -1,4 +1,4 @@
-"""A scaler that pays for its means and deviations, for pipelines of private estimators."""
+"""A private standard scaler: means and deviations are released with noise, within a budget."""
 
 # ruff: noqa: N803, N806 - X is what scikit-learn calls it
 

@@ -1,4 +1,4 @@
-"""Decisions of people on jobs: signed by an approver's key, and what they come to.
+"""Approvals and refusals of jobs: signed with an approver's key, and what they amount to.
 
 Privacy: a job for which the policy asks people is admitted only once enough of them agreed, each
 with a key that the ledger names. That is a rule of the ledger's state, so it holds when a ledger

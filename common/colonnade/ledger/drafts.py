@@ -1,4 +1,4 @@
-"""Entries on their way to the disk, each with a digest of what may happen only once."""
+"""Entries about to be appended, each with an idempotency key for what may happen only once."""
 
 import hashlib
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The one door: every byte that depends on a party's data leaves through `Gate.release_many`.
+"""The release gate: every byte that depends on a party's data leaves by `Gate.release_many`.
 
 Privacy: the order is the whole point. Charge and force to disk; only then read the data, draw the
 noise, store the result and force it to disk; only then hand it out. A retry hands out the stored

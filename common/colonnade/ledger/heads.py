@@ -1,4 +1,4 @@
-"""Signed heads: a ledger's word on where its chain ends, kept by others as a mirror is.
+"""Signed heads: a signed statement of where a ledger's chain ends, kept by others as a mirror.
 
 A party signs its head at every session and whenever its budget changes, so that a coordinator also
 knows of releases that it was never sent, such as those of a local fit. It keeps the newest, shows

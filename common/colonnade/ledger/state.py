@@ -1,4 +1,4 @@
-"""What a ledger's entries come to: the account as of the last one, and what it says when asked.
+"""The state of a ledger: the fold of its entries as of the last one, and queries on it.
 
 The rules by which an entry may follow, and what it changes, are in `ledger.rules`.
 """

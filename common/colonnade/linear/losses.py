@@ -1,4 +1,4 @@
-"""Losses: how wrong a margin is, and how steep.
+"""Losses of a linear model's margin, with derivative, curvature and Lipschitz constant.
 
 A row with features ``x`` and label ``y`` has the margin ``m = x'w``. Its loss is a function of
 ``m`` and ``y`` alone, so its gradient in ``w`` is the slope at ``m`` times ``x``.

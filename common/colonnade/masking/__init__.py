@@ -1,1 +1,1 @@
-"""Pairwise masks that cancel in a sum, and the key schedule behind them."""
+"""Secure aggregation by pairwise masks that cancel in a sum, and the masks' key schedule."""

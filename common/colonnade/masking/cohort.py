@@ -1,4 +1,4 @@
-"""Secure sums over a cohort: who must be there, what each adds, and who may open what.
+"""Secure aggregation over a cohort with dropouts: who must be there, adds what, may open what.
 
 Maskers (hosts, and parties of one client) add up their clients' clipped integer vectors, add their
 part of the noise and mask the result pairwise and with a mask of their own (Bonawitz et al. 2017).

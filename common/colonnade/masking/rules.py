@@ -1,4 +1,4 @@
-"""How many maskers a secure sum has, how many of them may collude, and how many it needs.
+"""Thresholds of secure aggregation: how many mask, how many may collude, how many it needs.
 
 Why each number is what it is: `masking.cohort`.
 """

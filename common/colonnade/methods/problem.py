@@ -1,4 +1,4 @@
-"""What is known of a vertical job before any data is read."""
+"""A planning problem: what is public about a vertical job before any data is read."""
 
 import enum
 import itertools

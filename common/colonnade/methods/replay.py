@@ -1,4 +1,4 @@
-"""A job's model once more, from the releases that its parties signed.
+"""A job's model recomputed from the releases that its parties signed.
 
 A coordinator says what a model is; whoever has the releases can compute it. A party that is to
 apply a model does, so that nobody can hand it coefficients that no job led to. Releases are checked

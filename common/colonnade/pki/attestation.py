@@ -1,4 +1,4 @@
-"""A member's word under its certificate, for peers that it never meets in a handshake.
+"""Attestations: statements under a member's certificate, for peers that it never connects to.
 
 Parties talk through the coordinator, so no handshake tells one who another is. An attestation does:
 the chain of the member's certificate and a signature of its key, padded to one size.

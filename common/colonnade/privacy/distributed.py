@@ -1,4 +1,4 @@
-"""Noise in parts: each of several maskers adds a discrete Gaussian, and the sum is what protects.
+"""Distributed noise: each masker adds a share of a discrete Gaussian, and the sum protects.
 
 A sum of discrete Gaussians is not one, but hardly differs. For ``h`` parts of variance ``s**2``,
 ``s >= 1/2``, in each of ``d`` coordinates and L2 sensitivity ``D`` the sum has ``epsilon**2 / 2``

@@ -1,4 +1,4 @@
-"""The noise of an alignment: how many dummy people stand among the counts that it shows.
+"""Differentially private membership in an alignment: truncated discrete Laplace dummy counts.
 
 `methods.alignment.dummies` says what the dummies are and against whom they protect; here are the
 law, its price and its record, so that a ledger can pay for them and an auditor recompute the price.

@@ -1,4 +1,4 @@
-"""What a person may lose to a job of one project, counted over all projects of an organization."""
+"""A person's privacy loss to one project's job, composed over all projects of an organization."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A report in a few lines of a terminal: how good the model is, and who contributed."""
+"""A report in a few lines of a terminal: accuracy, and each party's contribution."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

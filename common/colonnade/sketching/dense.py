@@ -1,12 +1,11 @@
-"""Dense sketches: a Hadamard one that releases may use, a Gaussian one that they may not."""
+"""A dense sketch: the subsampled randomised Hadamard transform, in integers."""
 
-import math
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from colonnade.core.arrays import FloatArray, Int16Array, IntArray
+from colonnade.core.arrays import Int16Array, IntArray
 from colonnade.core.jit import njit
 from colonnade.sketching.sparse import check_columns, check_dim, check_rows, derive_key, hash_words
 
@@ -98,41 +97,3 @@ class HadamardSketch:
         _walsh_hadamard(x)
         out: IntArray = x[: self.n_rows] * self._signs()
         return out[start:stop]
-
-
-@dataclass(frozen=True, slots=True)
-class GaussianSketch:
-    """A dense Gaussian matrix, for simulation and comparison only.
-
-    Its entries are floats and its column norms vary with the seed, so it has no `column_norm2`:
-    it does not satisfy `Sketch` and no mechanism of a ledger accepts it.
-    """
-
-    seed: bytes
-    n_rows: int
-    dim: int
-
-    def _block(self, number: int) -> FloatArray:
-        key = derive_key(self.seed, "gaussian")
-        generator = np.random.Generator(np.random.Philox(key=key, counter=[0, 0, 0, number]))
-        rows = min(1024, self.n_rows - 1024 * number)
-        block: FloatArray = generator.standard_normal((1024, self.dim))[:rows]
-        return block / math.sqrt(self.dim)
-
-    def _blocks(self) -> range:
-        return range(-(-self.n_rows // 1024))
-
-    def column_norms(self) -> FloatArray:
-        """Return the L2 norm of every column of ``J``."""
-        return np.concatenate([np.linalg.norm(self._block(b), axis=1) for b in self._blocks()])
-
-    def apply(self, columns: Int16Array) -> FloatArray:
-        """Return the sketch of each column, shape ``(n_columns, dim)``."""
-        out = np.zeros((columns.shape[0], self.dim))
-        for b in self._blocks():
-            out += columns[:, 1024 * b : 1024 * (b + 1)].astype(np.float64) @ self._block(b)
-        return out
-
-    def transpose(self, q: FloatArray) -> FloatArray:
-        """Return ``J' q``."""
-        return np.concatenate([self._block(b) @ q for b in self._blocks()])

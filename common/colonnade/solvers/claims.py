@@ -1,4 +1,4 @@
-"""What a fit promises: an estimator's ``privacy_``, and part of a report."""
+"""The privacy guarantee of a fit: an estimator's ``privacy_``, and part of a report."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

@@ -1,4 +1,4 @@
-"""What a solver is given when it starts."""
+"""The arguments with which a solver starts."""
 
 from dataclasses import dataclass
 

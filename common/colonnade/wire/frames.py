@@ -1,4 +1,4 @@
-"""How many bytes a message takes on the wire.
+"""The size of a message on the wire: gRPC, HTTP/2 and TLS framing included.
 
 gRPC puts 5 bytes before a message; HTTP/2 cuts it into frames of at most 16384 bytes with 9 bytes
 each; TLS 1.3 adds 22 bytes to each record of at most 16384 bytes. With a message that answers one

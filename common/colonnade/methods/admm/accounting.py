@@ -1,4 +1,4 @@
-"""What federated ADMM costs: what each client enforces, and what a model of the whole says.
+"""Privacy accounting of federated ADMM: enforced by each client, and amplified by sampling.
 
 Local: a client's ledger charges every participation and its cap ends it, whatever anyone else does.
 

@@ -146,11 +146,6 @@ def payload(spec: AlignmentSpec, party: int, counts: tuple[int, ...]) -> Mapping
     return total
 
 
-def max_payload(spec: AlignmentSpec, party: int) -> int:
-    """Return the most bytes that a party can send, from the specification alone."""
-    return sum(payload(spec, party, spec.max_counts()).values())
-
-
 def downlink(spec: AlignmentSpec, party: int, counts: tuple[int, ...]) -> int:
     """Return the bytes of all tasks that a party is sent."""
     rounds = range(RoundSchedule(spec, counts).rounds)

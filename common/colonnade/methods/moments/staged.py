@@ -1,4 +1,4 @@
-"""What a round of a method in stages expects of a party."""
+"""Validate a round's answers: the kinds and sizes that a method in stages expects."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol, TypeVar

@@ -1,4 +1,4 @@
-"""How much each column bends the loss: mean squares, bought, given or bounded.
+"""Coordinate-wise smoothness constants: mean squares of columns, bought, given or bounded.
 
 DP-CD takes its step sizes and clipping thresholds from ``M_j``, the loss's curvature times the
 mean square of column ``j`` (Mangold et al. 2022, section 5).

@@ -1,4 +1,4 @@
-"""Whether the lines of a sparse table fit together."""
+"""Validity of a table in compressed sparse columns or rows."""
 
 import numpy as np
 

@@ -38,11 +38,6 @@ def patterns_led_by(party: int, n_parties: int) -> tuple[int, ...]:
     return tuple(p for p in range(1, 1 << n_parties) if first_member(p) == party)
 
 
-def patterns_with(party: int, n_parties: int) -> tuple[int, ...]:
-    """Return the sets that ``party`` is in, in order."""
-    return tuple(p for p in range(1, 1 << n_parties) if p >> party & 1)
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class PatternDummies:
     """The dummies of one set, as its members know them."""

@@ -1,4 +1,4 @@
-"""A sealed job's coefficients once more, without what was relayed between its parties.
+"""A sealed job's coefficients recomputed without what was relayed between its parties.
 
 Coefficients depend on means, Gram matrices and opened products. Ciphertexts and replies are
 megabytes that only their receivers can use and that nobody keeps, so none is asked for here: what
