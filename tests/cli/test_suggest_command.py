@@ -1,5 +1,6 @@
 """A drafted schema: types and levels to be reviewed, no bounds, and ingest refuses what is open."""
 
+import datetime as dt
 import gzip
 import json
 from pathlib import Path
@@ -88,6 +89,18 @@ def test_a_mark_between_thousands_is_drafted_or_asked_about(
     found = parse_schema(completed(draft), origin="draft").dialect
     assert (found.decimal, found.thousands) == (decimal, thousands)
     assert ("three digits behind it" in draft) is asks
+
+
+def test_years_of_two_digits_are_drafted_as_ingest_reads_them(tmp_path: Path) -> None:
+    path = tmp_path / "stays.csv"
+    path.write_text(
+        "".join(["since\n", *(f"{1 + i % 28:02}.07.{80 + i % 19}\n" for i in range(60))])
+    )
+    draft = suggest(path).text
+    assert "are read as 19.." in draft
+    schema = parse_schema(completed(draft), origin="draft")
+    assert schema.features[0].kind == Date(dt.date(2020, 1, 1), "%d.%m.%y")
+    ingest(schema, FileSource(path), out=tmp_path / "data")  # with a year of four, it refuses
 
 
 def test_a_draft_has_no_bounds_and_marks_what_it_took_from_rows(source: Path) -> None:

@@ -40,7 +40,8 @@ _NAMES_A_PERSON = re.compile(
     r"(id|person|patient|member|customer)([ _-]?(id|no|nr|number|key|code))?\.?", re.IGNORECASE
 )
 _FORMATS = ("", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%Y%m%d")
-_ISO = "%Y-%m-%d"
+_SHORT = ("%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%d-%m-%y")
+_CENTURY = "years of two digits: 69 to 99 are read as 19.., 00 to 68 as 20..; is that right?"
 _SOURCE = "colonnade_staging.main.drafted"
 
 
@@ -100,7 +101,9 @@ def suggest(
             raise BadInput(f"{path}: {relation.list_names()}")
         columns = [_draft(database, relation, place) for place in range(len(relation.names))]
     if not any(column.type for column in columns):
-        raise BadInput(f"{path}: no column holds numbers, dates, yes and no, or levels")
+        raise BadInput(
+            f"{path}: no column holds numbers, dates, yes and no, or levels; is line 1 its header?"
+        )
     known = tuple(ids) or tuple(filter(_NAMES_A_PERSON.fullmatch, relation.names))[:1]
     text = _text(path, columns, dialect if relation.is_csv else PLAIN, known, label)
     if unsure:
@@ -122,10 +125,9 @@ def guess_dialect(path: Path) -> Dialect:
 def _marks(database: duckdb.DuckDBPyConnection, relation: Relation) -> tuple[Dialect, bool]:
     """Return the dialect with the decimal mark of more cells, or with a mark between thousands.
 
-    And whether all cells with the decimal mark could as well have it between thousands.
-
-    A mark is one of thousands if all cells with it could be such numbers and some have it twice, or
-    the other mark behind it.
+    And whether all cells with the decimal mark could as well have it between thousands. A mark is
+    one of thousands if all cells with it could be such numbers and some have it twice, or the other
+    mark behind it.
     """
     dialect = relation.dialect
     counts = {mark: _cells(database, relation, f"[0-9]+[{mark}][0-9]+") for mark in ".,"}
@@ -145,10 +147,8 @@ def _cells(database: duckdb.DuckDBPyConnection, relation: Relation, form: str) -
     """Return how many cells are numbers of a form."""
     pattern = f"'\\s*[+-]?({form})\\s*'"
     # Of a column without any value there is no count.
-    counts = [
-        f"coalesce(count_if(regexp_full_match(c{place}, {pattern})), 0)"
-        for place in range(len(relation.names))
-    ]
+    count = "coalesce(count_if(regexp_full_match(c{}, {})), 0)".format
+    counts = (count(place, pattern) for place in range(len(relation.names)))
     return _one(database, relation, " + ".join(counts))
 
 
@@ -171,9 +171,10 @@ def _draft(database: duckdb.DuckDBPyConnection, relation: Relation, place: int) 
         return Drafted(name, "", note="no value in any row")
     if share(f"TRY_CAST({plain_sql(text, relation.dialect)} AS DOUBLE) IS NOT NULL"):
         return Drafted(name, "number", note=_whole(database, relation, text, there))
-    for form in _FORMATS:
-        if share(f"try_strptime(left({text}, 10), '{form or _ISO}') IS NOT NULL"):
-            return Drafted(name, "date", format=form)
+    for form in (*_FORMATS, *_SHORT):
+        year = "" if form in _SHORT else f"regexp_matches({text}, '[0-9]{{4}}') AND "
+        if share(f"{year}try_strptime(left({text}, 10), '{form or '%Y-%m-%d'}') IS NOT NULL"):
+            return Drafted(name, "date", format=form, note="" if year else _CENTURY)
     counts = _counts(database, relation, text, there)
     if len(counts) == 1 and not _one(database, relation, f"count_if(NOT {there})"):
         return Drafted(name, "", note="the same text in every row")
@@ -198,8 +199,8 @@ def _counts(
         f"SELECT {text}, count(*) FROM {relation.sql} WHERE {there} GROUP BY 1 "  # noqa: S608
         f"ORDER BY 2 DESC LIMIT {MAX_LEVELS + 1}"
     )
-    parameters = {**relation.parameters, "missing": list(DEFAULT_MISSING)}
-    return dict(database.execute(sql, parameters).fetchall())
+    missing = {"missing": list(DEFAULT_MISSING)}
+    return dict(database.execute(sql, {**relation.parameters, **missing}).fetchall())
 
 
 def _one(database: duckdb.DuckDBPyConnection, relation: Relation, expression: str) -> int:
