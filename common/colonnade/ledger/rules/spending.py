@@ -9,12 +9,10 @@ from colonnade.ledger.receipts import verify
 from colonnade.ledger.rules.amounts import Amounts
 from colonnade.ledger.rules.shapes import check_lists
 from colonnade.ledger.state import LedgerState
-from colonnade.privacy.accounting import Budget, format_units
+from colonnade.privacy.accounting import Budget, format_units, rho_from_units, rounded
 from colonnade.privacy.disclosure import PREDICTION
 from colonnade.privacy.membership import MEMBERSHIP
 from colonnade.privacy.ring_noise import HOSTILE
-
-_PAYS_FOR = {MEMBERSHIP: "alignments", HOSTILE: "shields of sealed jobs"}
 
 
 def check_open(state: LedgerState, job: str) -> None:
@@ -39,10 +37,17 @@ def check_admission(state: LedgerState, job: str, account: str, units: int, *, m
     try:
         state.unreserved(account).charge(units)
     except BudgetExceeded as error:
-        if account not in _PAYS_FOR:
+        if account == MEMBERSHIP:  # one run's epsilon is no conversion of its rho
+            left = rho_from_units(state.unreserved(account).remaining)
+            raise BudgetExceeded(
+                f"the alignment costs rho {rounded(rho_from_units(units))}, half the square of its "
+                f"epsilon, but rho {rounded(left, down=True)} is left in the account {account!r}; "
+                "raise the cap of that account"
+            ) from None
+        if account != HOSTILE:
             raise
         raise BudgetExceeded(
-            f"in the account {account!r}, which pays for {_PAYS_FOR[account]}: {error}"
+            f"in the account {account!r}, which pays for shields of sealed jobs: {error}"
         ) from None
     state.scoped.check(state.places(job, month), account, units)
     return True
