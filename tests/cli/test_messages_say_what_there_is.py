@@ -3,21 +3,12 @@
 from pathlib import Path
 
 import pytest
+from support.tables import SCHEMA
 
 from colonnade.cli.main import main
 from colonnade.core.errors import EXIT_BAD_INPUT
 
 Output = pytest.CaptureFixture[str]
-SCHEMA = """
-[[feature]]
-name = "age"
-low = 0
-high = 110
-[label]
-name = "cost"
-low = 0
-high = 100
-"""
 
 
 @pytest.fixture

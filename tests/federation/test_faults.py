@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.dying import Died, Dying
+from support.dying import Died, Dying, lived
 from support.federation import (
     NAMES,
     WAIT_S,
@@ -245,26 +245,8 @@ def test_a_coordinator_that_dies_at_many_commits_ends_with_the_same_bits(
     kind: str, least: int, tmp_path: Path
 ) -> None:
     made, job = founded(), job_of_kind(kind, rounds=16)
-    name, url = job_id(job_to_bytes(job)), f"sqlite:///{tmp_path}/hub.db"
+    url = f"sqlite:///{tmp_path}/hub.db"
     draw, port = np.random.default_rng(5), free_port()
-
-    async def life(store: Database) -> bool:
-        """Run one life of the coordinator; return whether the job ended in it."""
-        try:
-            async with coordinator(made, store=store, port=port) as hub:
-                try:
-                    await hub.attached(*PAIR)
-                    await hub.submit(job)
-                    await hub.ended(name)
-                    assert (await hub.iterates(name))[-1].body == expected(job)
-                    await hub.serving.worker.do(lambda: check_chain(hub, name))
-                except Unreachable:  # it died under this call
-                    return False
-                return True
-        except Died:
-            return False
-        finally:
-            store.close()
 
     async def run() -> int:
         async with AsyncExitStack() as stack:
@@ -275,17 +257,17 @@ def test_a_coordinator_that_dies_at_many_commits_ends_with_the_same_bits(
                 for each in PAIR
             }
             deaths = 0
+
             # A life of at most 4 commits attaches the parties and closes 3 rounds at best, because
             # the next is not asked before a commit: the first ``least`` lives cannot end the job.
-            while not await life(
-                Dying(
-                    url,
-                    int(draw.integers(2, 5 if deaths < least else 15)),
-                    after=bool(deaths % 2),
-                )
-            ):
+            def store() -> Dying:
+                commits = int(draw.integers(2, 5 if deaths < least else 15))
+                return Dying(url, commits, after=bool(deaths % 2))
+
+            while (last := await lived(made, job, store(), port=port, look=check_chain)) is None:
                 deaths += 1
                 assert deaths < 200
+            assert last == expected(job)
             assert {each: members[each].spent() for each in PAIR} == price(job)
             return deaths
 

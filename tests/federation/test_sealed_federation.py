@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.dying import Died, Dying
+from support.dying import Dying, lived
 from support.federation import (
     CAP,
     LABEL_BOUNDS,
@@ -27,7 +27,6 @@ from support.sealed import sealed_party
 
 from colonnade.client import Client, JobOptions
 from colonnade.client.builder import build_job
-from colonnade.core.errors import Unreachable
 from colonnade.data.table import open_pair
 from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.export import export_lines, verify_export
@@ -44,7 +43,6 @@ from colonnade.privacy.accounting import units_down
 from colonnade.privacy.ring_noise import HOSTILE
 from colonnade.report import write_report
 from colonnade.server.methods.sealed.job import sealed_job
-from colonnade.server.store.sql import Database
 from colonnade.simulate.federation import Federation, create_federation, free_port
 from colonnade.wire import fragments
 from colonnade.wire.jobspec import job_from_bytes, job_to_bytes
@@ -224,23 +222,7 @@ def test_a_coordinator_that_dies_at_every_commit_ends_with_the_same_bits(
     monkeypatch.setattr(vault_party, "_FIRST_WAIT_S", 0.03)
     monkeypatch.setattr(vault_party, "_LONGEST_WAIT_S", 0.2)
     job = job_for(made, salt=1, keep=2)
-    name, url, port = job_id(job_to_bytes(job)), f"sqlite:///{tmp_path}/hub.db", free_port()
-
-    async def life(store: Database) -> bytes | None:
-        """Run one life of the coordinator; return the last state if the job ended in it."""
-        try:
-            async with coordinator(made, store=store, port=port) as hub:
-                try:
-                    await hub.attached(*TRIO)
-                    await hub.submit(job)
-                    await hub.ended(name)
-                    return (await hub.iterates(name))[-1].body
-                except Unreachable:  # it died under this call
-                    return None
-        except Died:
-            return None
-        finally:
-            store.close()
+    url, port = f"sqlite:///{tmp_path}/hub.db", free_port()
 
     async def run() -> int:
         books = Books(made, tmp_path)
@@ -250,7 +232,8 @@ def test_a_coordinator_that_dies_at_every_commit_ends_with_the_same_bits(
                 for each in TRIO
             ]
             for commits in range(1, 100):
-                if (last := await life(Dying(url, commits, after=after))) is not None:
+                store = Dying(url, commits, after=after)
+                if (last := await lived(made, job, store, port=port)) is not None:
                     assert last == reference(made, job)
                     spent = [each.spent() for each in members]
                     assert spent == [job.max_units(each) for each in TRIO]

@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 from support.desk import Desk
-from support.dying import Died, Dying
+from support.dying import Dying, lived
 from support.federation import (
     CAP,
     NAMES,
-    coordinator,
     credentials_of,
     everyone,
     party,
@@ -33,7 +32,7 @@ from support.marginal.party import MarginalAnswers
 from colonnade.client import Client, JobOptions
 from colonnade.client.builder import build_job
 from colonnade.client.description import describe
-from colonnade.core.errors import BadMessage, Unreachable
+from colonnade.core.errors import BadMessage
 from colonnade.data.table import open_pair
 from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.gate import Gate
@@ -47,7 +46,6 @@ from colonnade.report import write_report
 from colonnade.server.methods import registry as coordinators
 from colonnade.server.methods.registry import CoordinatorSide, algorithm_of
 from colonnade.server.store.base import State
-from colonnade.server.store.sql import Database
 from colonnade.simulate.federation import Federation, create_federation, free_port
 from colonnade.wire.jobspec import job_from_bytes, job_to_bytes, question_of
 
@@ -183,23 +181,7 @@ def test_a_coordinator_that_dies_at_every_commit_ends_with_the_same_bits(
 ) -> None:
     monkeypatch.setattr(vault_party, "_FIRST_WAIT_S", 0.03)
     monkeypatch.setattr(vault_party, "_LONGEST_WAIT_S", 0.2)
-    name, url, port = job_id(job_to_bytes(job)), f"sqlite:///{tmp_path}/hub.db", free_port()
-
-    async def life(store: Database) -> bytes | None:
-        """Run one life of the coordinator; return the last state if the job ended in it."""
-        try:
-            async with coordinator(made, store=store, port=port) as hub:
-                try:
-                    await hub.attached(*PAIR)
-                    await hub.submit(job)
-                    await hub.ended(name)
-                    return (await hub.iterates(name))[-1].body
-                except Unreachable:  # it died under this call
-                    return None
-        except Died:
-            return None
-        finally:
-            store.close()
+    url, port = f"sqlite:///{tmp_path}/hub.db", free_port()
 
     async def run() -> int:
         async with AsyncExitStack() as stack:
@@ -209,7 +191,8 @@ def test_a_coordinator_that_dies_at_every_commit_ends_with_the_same_bits(
             ]
             # Each life is one commit longer: some die before the job, some in each of its rounds.
             for commits in range(1, 100):
-                if (last := await life(Dying(url, commits, after=after))) is not None:
+                store = Dying(url, commits, after=after)
+                if (last := await lived(made, job, store, port=port)) is not None:
                     assert last == reference(made, job)
                     assert {each.spent() for each in members} == {job.max_units(PAIR[0])}
                     return commits

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.hosts import COLUMNS, PARTY, PRICE, a_ledger, ingest_rows
+from support.uses import begin, bounds, fit
 
 from colonnade.cli.main import main
 from colonnade.core.errors import BadInput, NotBound
@@ -21,38 +22,17 @@ from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.recovery import recover_ledger
 from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.party.data import binding
-from colonnade.party.data.binding import OWNER_NAME, bind, check_binding, claim, rows_of
+from colonnade.party.data.binding import OWNER_NAME, bind, check_binding, rows_of
 from colonnade.party.data.bounding.bounds import buy_bounds
 from colonnade.party.data.dataset import open_dataset
-from colonnade.party.fit import fit_charged
-from colonnade.party.fit_order import FitOrder, party_table
 from colonnade.privacy.accounting import units_down
 from colonnade.privacy.sampling import OsNoise
-from colonnade.solvers.algorithms.coordinate import CoordinateDescent
-
-ORDER = FitOrder("test", "squared", CoordinateDescent(passes=1), epsilon=1.0)
 
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     ingest_rows(tmp_path / "data")
     return tmp_path / "data"
-
-
-def begin(data: Path, ledger: Ledger) -> None:
-    with open_dataset(data) as dataset:
-        claim(rows_of(dataset), ledger)
-
-
-def fit(data: Path, ledger: Ledger) -> None:
-    with open_dataset(data) as dataset:
-        table = party_table(dataset, ledger, declared=True)
-        fit_charged(table.resolve(ORDER, charged=True), ledger)
-
-
-def bounds(data: Path, ledger: Ledger) -> None:
-    with open_dataset(data) as dataset:
-        buy_bounds(dataset, ledger, Gate(ledger, OsNoise()), units=units_down(0.9))
 
 
 USES = [begin, fit, bounds]

@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from support.tables import SCHEMA
 
 from colonnade.cli.main import main
 from colonnade.cli.parser import Found, load, verbs
@@ -16,16 +17,6 @@ from colonnade.core.errors import EXIT_CODES, EXIT_INTERNAL, EXIT_OK, EXIT_USAGE
 
 Output = pytest.CaptureFixture[str]
 
-SCHEMA = """
-[[feature]]
-name = "age"
-low = 0
-high = 110
-[label]
-name = "cost"
-low = 0
-high = 100
-"""
 MODEL_FIT = ("--data", "rows.csv", "--schema", "schema.toml", "--epsilon", "9", "--out", "fit")
 # Every place of a path; BAD stands for the file that is no use there.
 PLACES = {

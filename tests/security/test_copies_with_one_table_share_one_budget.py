@@ -10,43 +10,21 @@ from pathlib import Path
 
 import pytest
 from support.hosts import PARTY, ingest_rows
+from support.uses import begin, bounds, fit
 
 from colonnade.core.errors import LedgerRolledBack, NotBound
 from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
-from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.recovery import recover_ledger
 from colonnade.ledger.storage.files import LedgerFiles
-from colonnade.party.data.binding import bind, claim, note_use, rows_of
-from colonnade.party.data.bounding.bounds import buy_bounds
+from colonnade.party.data.binding import bind, note_use, rows_of
 from colonnade.party.data.dataset import open_dataset
 from colonnade.party.data.witness import HEAD_NAME
-from colonnade.party.fit import fit_charged
-from colonnade.party.fit_order import FitOrder, party_table
 from colonnade.privacy.accounting import units_down
-from colonnade.privacy.sampling import OsNoise
-from colonnade.solvers.algorithms.coordinate import CoordinateDescent
 
 CAP = 1.0
-ORDER = FitOrder("first", "squared", CoordinateDescent(passes=1), epsilon=1.0)
 
 Use = Callable[[Path, Ledger], None]
-
-
-def fit(data: Path, ledger: Ledger) -> None:
-    with open_dataset(data) as dataset:
-        table = party_table(dataset, ledger, declared=True)
-        fit_charged(table.resolve(ORDER, charged=True), ledger)
-
-
-def bounds(data: Path, ledger: Ledger) -> None:
-    with open_dataset(data) as dataset:
-        buy_bounds(dataset, ledger, Gate(ledger, OsNoise()), units=units_down(0.9))
-
-
-def begin(data: Path, ledger: Ledger) -> None:
-    with open_dataset(data) as dataset:
-        claim(rows_of(dataset), ledger)
 
 
 def rebind(data: Path, ledger: Ledger) -> None:

@@ -15,22 +15,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.tables import SCHEMA
 
 from colonnade.cli.main import main
 from colonnade.core.errors import EXIT_BAD_INPUT, EXIT_BUSY, EXIT_OK, EXIT_SIGNAL
 
 COMMAND = (sys.executable, "-m", "colonnade.cli.main")
 FULL = Path("/dev/full")
-SCHEMA = """
-[[feature]]
-name = "age"
-low = 0
-high = 110
-[label]
-name = "cost"
-low = 0
-high = 100
-"""
 # Every verb that prints a result without a federation; each runs on what `ground` made.
 PRINTING = (
     "--version",

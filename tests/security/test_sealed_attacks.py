@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from support.audit import rho_lower_bound
 from support.entropy import ShakeNoise
-from support.sealed import JOB, ErrorsOnly, before, request_of, small_data, small_spec
+from support.sealed import JOB, ErrorsOnly, before, request_of, signed, small_data, small_spec
 
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.methods.sealed import scheme
@@ -38,7 +38,7 @@ from colonnade.methods.sealed.scheme import (
     opened,
 )
 from colonnade.methods.sealed.spec import SealedSpec
-from colonnade.methods.sealed.tasks import Relayed, SealedTask, digest_of, statement
+from colonnade.methods.sealed.tasks import Relayed, SealedTask, digest_of
 from colonnade.party.methods.sealed import SealedParty
 from colonnade.party.methods.sealed_peers import context_of
 from colonnade.privacy.accounting import rho_from_units
@@ -52,19 +52,6 @@ RING = seal_ring()
 BALL = 1 << 14
 DATA = small_data((4, 5), n_rows=4000)
 SPEC = small_spec(DATA)
-
-
-def sign(member: SealedParty, kind: str, round_: int, payload: bytes, answers: str = "") -> bytes:
-    """Sign as a peer that follows nothing but the format."""
-    said = statement(
-        job=JOB,
-        round_=round_,
-        party=member.part.party,
-        kind=kind,
-        payload=payload,
-        answers=answers,
-    )
-    return payload + member.ledger.sign(said)
 
 
 # -- a hostile replier: opening is a decryption oracle ---------------------------------------------
@@ -94,7 +81,7 @@ def read_key(
             row[layout.slots + shift % DEGREE] = weight
             places.append((poly, index))
     sealed = [each.body for each in before_sealed(members, spec)]
-    body = sign(cheat, reply, task.round - 1, pack(rows), digest_of(sealed))
+    body = signed(cheat, reply, task.round - 1, pack(rows), digest_of(sealed))
     (opening,) = victim.answer(
         replace(task, relayed=(Relayed("p1", reply, body),)), request_of(task)
     )

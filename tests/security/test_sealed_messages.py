@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.entropy import ShakeNoise
-from support.sealed import JOB, before, request_of, small_data, small_spec
+from support.sealed import JOB, before, request_of, signed, small_data, small_spec
 
 from colonnade.core.arrays import IntArray
 from colonnade.core.errors import BadMessage, NotPrivate, RequestConflict
@@ -41,19 +41,6 @@ SEAL_ROUND, REPLY_ROUND, OPEN_ROUND = (
 @pytest.fixture
 def members() -> dict[str, SealedParty]:
     return parties(DATA, SPEC, JOB, ShakeNoise("messages"))
-
-
-def signed(member: SealedParty, kind: str, round_: int, payload: bytes, answers: str = "") -> bytes:
-    """Return a body as its party would sign it, whatever it holds."""
-    said = statement(
-        job=JOB,
-        round_=round_,
-        party=member.part.party,
-        kind=kind,
-        payload=payload,
-        answers=answers,
-    )
-    return payload + member.ledger.sign(said)
 
 
 def refused(member: SealedParty, task: SealedTask, request: bytes = b"hostile") -> str:

@@ -14,7 +14,7 @@ from colonnade.methods.sealed.plan import recommend
 from colonnade.methods.sealed.ring import DEGREE, MODULUS, add_products, seal_ring
 from colonnade.methods.sealed.solver.steps import SealedSolver, SealedState
 from colonnade.methods.sealed.spec import SealedSpec
-from colonnade.methods.sealed.tasks import SealedTask
+from colonnade.methods.sealed.tasks import SealedTask, statement
 from colonnade.party.data.columns import Columns
 from colonnade.party.methods.sealed import SealedParty
 from colonnade.party.methods.sealed_keys import KeyStore, MemoryKeys
@@ -133,3 +133,16 @@ def dot(
     add_products(values.reshape(-1, 2, DEGREE), factors, found)
     first, second = ring.inverse(found)
     return first, second
+
+
+def signed(member: SealedParty, kind: str, round_: int, payload: bytes, answers: str = "") -> bytes:
+    """Return a body as its party would sign it, whatever it holds."""
+    said = statement(
+        job=JOB,
+        round_=round_,
+        party=member.part.party,
+        kind=kind,
+        payload=payload,
+        answers=answers,
+    )
+    return payload + member.ledger.sign(said)

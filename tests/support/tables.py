@@ -1,4 +1,4 @@
-"""Public tables, where somebody has them at hand."""
+"""Public tables, where somebody has them at hand, and a schema of two columns."""
 
 import csv
 import gzip
@@ -10,6 +10,16 @@ import pytest
 
 from colonnade.core.arrays import FloatArray
 
+SCHEMA = """
+[[feature]]
+name = "age"
+low = 0
+high = 110
+[label]
+name = "cost"
+low = 0
+high = 100
+"""
 _NAMED = os.environ.get("COLONNADE_DATA")
 FOLDER = Path(_NAMED) if _NAMED else Path(__file__).resolve().parents[3] / "shared" / "data"
 

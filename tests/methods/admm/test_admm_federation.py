@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.dying import kill_and_restart
 
 from colonnade.cli.main import main
 from colonnade.client import Client, PartyOffer
@@ -433,14 +434,7 @@ def test_hosts_and_coordinator_killed_amid_a_job_lose_nothing_and_pay_once(
             for view in client.watch(name):
                 if view.rounds_done >= 3:
                     break
-        for victim in ("host-2", "coordinator", "host-1"):
-            running = processes.process(victim)
-            os.kill(running.pid, signal.SIGKILL)
-            running.wait()
-            if victim == "coordinator":
-                processes.start_coordinator()
-            else:
-                processes.start_party(victim)
+        kill_and_restart(processes, "host-2", "coordinator", "host-1")
         with processes.client() as client:
             report = finish(client, name)
     cost = spec.mechanism.cost

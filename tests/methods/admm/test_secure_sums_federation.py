@@ -1,11 +1,10 @@
 """Secure sums between real processes, which are killed."""
 
-import os
-import signal
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from support.dying import kill_and_restart
 
 from colonnade.client import AdmmOptions
 from colonnade.client.builder import build_admm_job
@@ -34,14 +33,7 @@ def test_hosts_and_coordinator_killed_amid_secure_sums_pay_once_and_say_nothing_
             for view in client.watch(name):
                 if view.rounds_done >= 2:
                     break
-        for victim in ("host-2", "coordinator", "host-4"):
-            running = processes.process(victim)
-            os.kill(running.pid, signal.SIGKILL)
-            running.wait()
-            if victim == "coordinator":
-                processes.start_coordinator()
-            else:
-                processes.start_party(victim)
+        kill_and_restart(processes, "host-2", "coordinator", "host-4")
         with processes.client() as client:
             client.wait(name)
             report = client.report(name).document

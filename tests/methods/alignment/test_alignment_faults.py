@@ -18,10 +18,10 @@ from support.aligning import (
     people_of,
     running,
 )
-from support.dying import Died, Dying
+from support.dying import Dying, lived
 from support.federation import coordinator, founded
 
-from colonnade.core.errors import BadMessage, DatasetChanged, Unreachable
+from colonnade.core.errors import BadMessage, DatasetChanged
 from colonnade.ledger.create import open_ledger
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
@@ -207,33 +207,21 @@ def test_a_coordinator_that_dies_at_many_commits_ends_with_one_order(tmp_path: P
     people = people_of(PAIR)
     sides = homes(tmp_path, people)
     job = alignment_job(sides)
-    made, name, port = founded(), job_id(job_to_bytes(job)), free_port()
+    made, port = founded(), free_port()
     url = f"sqlite:///{tmp_path}/hub.db"
-
-    async def life(store: Database) -> bool:
-        """Run one life of the coordinator; return whether the job ended in it."""
-        try:
-            async with coordinator(made, store=store, port=port) as hub:
-                try:
-                    await hub.attached(*PAIR)
-                    await hub.submit(job)
-                    assert await hub.ended(name) == "finished"
-                except Unreachable:  # it died under this call
-                    return False
-                return True
-        except Died:
-            return False
-        finally:
-            store.close()
 
     async def run() -> int:
         async with AsyncExitStack() as stack:
             for home in sides.values():
                 await stack.enter_async_context(running(home, made, f"127.0.0.1:{port}"))
             deaths = 0
+
             # Attaching takes about 6 commits, and the next round is not asked before one: the
             # first lives, of 8 and 11 commits, cannot end the job, which has 8 rounds.
-            while not await life(Dying(url, 8 + 3 * deaths, after=bool(deaths % 2))):
+            def store() -> Dying:
+                return Dying(url, 8 + 3 * deaths, after=bool(deaths % 2))
+
+            while await lived(made, job, store(), port=port) is None:
                 deaths += 1
                 assert deaths < 20
             return deaths
