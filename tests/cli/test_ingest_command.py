@@ -80,12 +80,12 @@ def test_ids_of_a_roster_follow_the_rule_that_is_given_or_the_policys(folder: Pa
     (folder / "party.toml").write_text(TEMPLATE)
     policy, source = folder / "policy.toml", folder / "x.csv"
     options = ["--schema", folder / "s.toml", "--roster", folder / "ids.txt", "--out"]
-    with pytest.raises(BadInput, match="no row of a person"):
+    with pytest.raises(BadInput, match="person"):
         run(*options, folder / "none", source)
     assert run(*options, folder / "given", "--id-rule", "number", source) == 0
     configured = [*options, folder / "own", "--config", folder / "party.toml", source]
     policy.write_text(ALIGN)  # which names no rule: ids stay as they are
-    with pytest.raises(BadInput, match="no row of a person"):
+    with pytest.raises(BadInput, match="person"):
         run(*configured)
     policy.write_text(f'{ALIGN}ids = ["number"]\n')
     assert run(*configured) == 0
@@ -94,7 +94,7 @@ def test_ids_of_a_roster_follow_the_rule_that_is_given_or_the_policys(folder: Pa
     policy.write_text(f'{ALIGN}ids = ["number", "plain"]\n')
     with pytest.raises(WrongUsage, match="--id-rule"):
         run(*configured)
-    with pytest.raises(BadArgument, match="no rule 'digit'"):
+    with pytest.raises(BadArgument, match="'digit'"):
         run(*configured, "--id-rule", "digit")
 
 

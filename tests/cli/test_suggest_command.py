@@ -179,7 +179,7 @@ def test_a_name_that_is_there_twice_is_refused_if_one_says_so(tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(f"17,{CANARY}\n3,x\n", "add a header line"), ("a,b\nx,y\nz,w\n", "no column holds numbers")],
+    [(f"17,{CANARY}\n3,x\n", "header"), ("a,b\nx,y\nz,w\n", "numbers")],
 )
 def test_a_file_without_header_or_use_is_refused_and_not_shown(
     tmp_path: Path, content: str, said: str

@@ -146,7 +146,7 @@ def test_a_deviation_that_noise_hides_is_not_taken_for_a_small_one() -> None:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"bounds": None}, "bounds must be declared"),
+        ({"bounds": None}, "bounds"),
         ({"with_mean": False, "with_std": False}, "nothing to do"),
         ({"clip": 0.0}, "clip must"),
         ({"clip": math.nan}, "clip must"),

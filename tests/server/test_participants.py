@@ -48,10 +48,10 @@ def desk() -> Iterator[Desk]:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"attached": False}, "lab is away"),
-        ({"attached": False, "dataset": "", "population": 0, "features": {}}, "lab is away"),
-        ({"features": {}}, "lab offers no feature"),
-        ({"unit": Unit.CLIENT}, "lab has a table that is divided among clients"),
+        ({"attached": False}, r"lab.*away"),
+        ({"attached": False, "dataset": "", "population": 0, "features": {}}, r"lab.*away"),
+        ({"features": {}}, r"lab.*feature"),
+        ({"unit": Unit.CLIENT}, r"lab.*clients"),
     ],
 )
 def test_who_is_absent_is_named_and_left_out_only_on_purpose(
@@ -91,9 +91,9 @@ def test_many_absent_parties_are_counted() -> None:
 @pytest.mark.parametrize(
     ("parties", "without", "text"),
     [
-        (["lab", "lab"], [], "more than once"),
+        (["lab", "lab"], [], "once"),
         (None, ["bank"], "not enrolled"),
-        (None, ["hospital", "lab"], "every party is left out"),
+        (None, ["hospital", "lab"], "left out"),
     ],
 )
 def test_names_that_make_no_sense_are_refused(

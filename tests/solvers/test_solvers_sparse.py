@@ -111,9 +111,9 @@ def test_bounds_must_be_symmetric_and_one_for_each_column() -> None:
     ("indices", "starts", "told"),
     [
         ([0, 0], [0, 2], "twice"),
-        ([1, 0], [0, 2], "out of order"),
-        ([0, 2], [0, 2], "does not exist"),
-        ([-1, 1], [0, 2], "does not exist"),
+        ([1, 0], [0, 2], "order"),
+        ([0, 2], [0, 2], "exist"),
+        ([-1, 1], [0, 2], "exist"),
         ([0, 1], [0, 1], "fit together"),
         ([0, 1], [1, 2], "fit together"),
         ([0, 1], [0, 3, 2], "fit together"),

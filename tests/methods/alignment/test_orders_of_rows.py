@@ -205,11 +205,11 @@ def test_rosters_written_in_two_ways_have_one_order_under_a_rule(
     ]
     assert tables[0].header.alignment == tables[1].header.alignment == tables[2].header.alignment
     assert (tables[0].columns == tables[2].columns).all()
-    with pytest.raises(BadInput, match="line 2 has no id under the rule"):
+    with pytest.raises(BadInput, match=r"line 2 .*rule"):
         ingested(
             source, tmp_path / "o", roster=roster(tmp_path, "1", "a"), id_rule=IdColumn(number=True)
         )
-    with pytest.raises(BadInput, match="repeat an earlier id"):
+    with pytest.raises(BadInput, match="repeat"):
         ingested(source, tmp_path / "o", roster=roster(tmp_path, "a", "a "), id_rule=IdColumn())
 
 
