@@ -48,13 +48,13 @@ def test_a_model_is_measured_on_people_who_were_kept_out_of_its_fit(
         report = client.report(job)
         found = report["evaluation"]
         # Another answer to the same is another release: only on purpose, and not for nothing.
-        asked, spent = len(client.jobs()), client.parties()[0].used_units
+        n_jobs, spent = len(client.jobs()), client.parties()[0].used_units
         capsys.readouterr()
         assert main(["job", "evaluate", job, "--epsilon", "1", "--json"]) == EXIT_REFUSED
         assert json.loads(capsys.readouterr().out.splitlines()[-1])["error"] == "duplicate_job"
         vain = ["--epsilon", "0.01", "--again", "--json"]
         assert main(["job", "evaluate", job, *vain]) == EXIT_BAD_INPUT
-        assert (len(client.jobs()), client.parties()[0].used_units) == (asked, spent)
+        assert (len(client.jobs()), client.parties()[0].used_units) == (n_jobs, spent)
     assert (found["metric"], found["party"]) == ("auc", "hospital")
     assert planned["people"] == pytest.approx(600, abs=60)
     assert found["n_rows"] == pytest.approx(planned["people"], abs=80)

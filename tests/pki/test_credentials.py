@@ -248,7 +248,7 @@ def test_a_certificate_out_of_its_time_says_when_and_how_to_renew(member: Path) 
     with pytest.raises(BadIdentity) as expired:
         load_credentials(member, now=loaded.not_after + timedelta(seconds=1))
     assert f"expired on {loaded.not_after:%Y-%m-%d}" in str(expired.value)
-    assert f"renew what is in {member}: colonnade pki request" in str(expired.value)
+    assert f"renew what is in {member}: colonnade pki renew" in str(expired.value)
     with pytest.raises(BadIdentity) as early:
         load_credentials(member, now=loaded.not_before - timedelta(seconds=1))
     assert f"not valid before {loaded.not_before:%Y-%m-%d}" in str(early.value)
