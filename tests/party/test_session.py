@@ -79,7 +79,7 @@ def sent_after(
     monkeypatch.setattr("colonnade.party.vault.session.asyncio.sleep", sleep)
     meter = Meter(tmp_path / "uplink.jsonl")
     each = session._Session(stand, stand, meter, pace or Pace(GRID), None)  # type: ignore[arg-type]
-    asyncio.run(each.run(""))
+    asyncio.run(each.run(pb.Hello()))
     _hello, *answers = stand.sent
     return [sent - asked for sent, asked in zip(answers, stand.asked, strict=True)]
 
@@ -91,6 +91,35 @@ def test_answers_and_refusals_leave_after_one_of_few_lengths_of_time(
     stand = Stand([0.0, 1.0, 7.0, 19.0, 23.0, 55.0, 79.0, 81.0], refuses=refuses)
     lengths = [20.0, 20.0, 20.0, 20.0, 40.0, 80.0, 80.0, 160.0]
     assert sent_after(stand, tmp_path, monkeypatch) == lengths
+
+
+def test_a_hello_is_made_before_the_stream_is_open_that_waits_for_it(tmp_path: Path) -> None:
+    done: list[str] = []
+
+    class Slow(Stand):
+        """A vault of very many clients, and its coordinator."""
+
+        def enrolment(self) -> pb.EnrolRequest:
+            return pb.EnrolRequest()
+
+        def check_known(self, _: pb.EnrolResponse) -> None:
+            done.append("known")
+
+        def hello(self) -> pb.Hello:
+            done.append("hello")
+            return pb.Hello()
+
+        async def enrol(self, _: pb.EnrolRequest) -> pb.EnrolResponse:
+            return pb.EnrolResponse()
+
+        async def attach(self) -> "Slow":
+            done.append("stream")
+            return self
+
+    stand, meter = Slow([]), Meter(tmp_path / "uplink.jsonl")
+    asyncio.run(session.attend(stand, stand, meter, pace=Pace(GRID), program=""))  # type: ignore[arg-type]
+    assert done == ["known", "hello", "stream"]
+    assert len(stand.sent) == 1
 
 
 def test_without_a_grid_nothing_waits() -> None:

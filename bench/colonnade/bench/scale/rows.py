@@ -6,6 +6,7 @@ party of two columns. Before the job its table's pages are dropped from the cach
 party then reads from the disk is counted by the kernel.
 """
 
+import json
 import math
 import os
 import shutil
@@ -52,6 +53,7 @@ def measure(folder: Path, *, quick: bool) -> dict[str, Any]:
     for number, size in enumerate(QUICK_SIZES if quick else SIZES):
         own = folder / str(number)
         rows.append(_one(own, *size))
+        say(json.dumps(rows[-1]))  # a later size may take hours, or what the disk has not
         shutil.rmtree(own)
     return {
         "rows": rows,

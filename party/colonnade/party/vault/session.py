@@ -60,11 +60,14 @@ async def attend(
     # Before the hello: a coordinator refuses that of a ledger that was rolled back, and then
     # shows nothing by which the ledger could tell.
     await asyncio.to_thread(vault.check_known, known)
+    # Before the stream, whose other end gives a hello a few seconds: a million clients take longer.
+    hello = await asyncio.to_thread(vault.hello)
+    hello.protocol, hello.program, hello.time = PROTOCOL, program, time.time()
     # A session stays as long as it can; keepalive notices a peer that is gone.
     stream = await coordinator.attach()
     session = _Session(stream, vault, meter, pace, attached)
     try:
-        await session.run(program)
+        await session.run(hello)
     finally:
         await stream.close()
 
@@ -84,9 +87,7 @@ class _Session:
         self._pace, self._asked, self._epoch = pace, 0.0, 0
         self._assembly = Assembly(pb.AttachResponse)
 
-    async def run(self, program: str) -> None:
-        hello = await asyncio.to_thread(self._vault.hello)
-        hello.protocol, hello.program, hello.time = PROTOCOL, program, time.time()
+    async def run(self, hello: pb.Hello) -> None:
         await self._send(pb.AttachRequest(hello=hello))
         async for message in self._messages():
             self._pace.answering = True
