@@ -10,7 +10,7 @@ _REMEDY = "more epsilon, fewer columns, an exchange under encryption or more peo
 _ADVICE = (
     (
         "(policy_refused)",
-        "have that party allow the job in its policy, ask for less, or leave the party out",
+        "have its policy, or its approvers, allow the job, ask for less, or leave the party out",
     ),
     (
         "(budget_exceeded)",

@@ -4,7 +4,7 @@ import hashlib
 from contextlib import closing
 from dataclasses import replace
 
-from colonnade.core.errors import BadInput
+from colonnade.core.errors import BadInput, BudgetExceeded
 from colonnade.ledger.create import Clock, open_ledger
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.ledger import Ledger
@@ -14,6 +14,7 @@ from colonnade.ledger.people.place import note_account
 from colonnade.ledger.people.rules import CLIENT, joined_statement, kind_of
 from colonnade.ledger.state import LedgerState
 from colonnade.ledger.storage.files import LedgerFiles
+from colonnade.privacy.accounting import format_units
 from colonnade.privacy.membership import MEMBERSHIP
 from colonnade.privacy.person_claim import PersonClaim
 
@@ -70,6 +71,11 @@ def _joined(ledger: Ledger, people: Ledger, reason: str) -> Joined:
     if ledger.opened.simulation != people.opened.simulation:
         raise BadInput("a simulation's ledger and a real one cannot share an account")
     if units:
+        if units > (free := people.free()):
+            raise BudgetExceeded(
+                f"the ledger has used {format_units(units)}, alignments included, and its people's "
+                f"account has {format_units(free, left=True)} left; raise the account's cap"
+            )
         name = f"{member}@{ledger.head.seq}"
         people.admit(name, units=units)
         request = hashlib.sha256(f"{member} {ledger.head.seq}".encode()).hexdigest()

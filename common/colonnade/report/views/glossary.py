@@ -11,6 +11,8 @@ _KINDS = {
     "select": ("selection", "which column moves the model next"),
     "gram": ("products within", "how an organization's own columns move together"),
     "marginals": ("products with the label", "how each column moves with the label"),
+    "moments": ("means and squares", "the columns' means and mean squares"),
+    "products": ("products with the label", "how each column moves with the label"),  # of a fit
     "share": ("directions", "each table squeezed into a few noisy directions"),
     "cross": ("products across", "how those directions move together between organizations"),
     "displacement": ("answers", "how far a client would move the model"),
