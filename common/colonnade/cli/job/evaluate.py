@@ -47,7 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
             print(json.dumps(plan.description) if arguments.json else _in_words(plan))
         if arguments.dry_run:
             return 0
-        if plan.earlier is None or arguments.again:  # else it is refused
+        agreed = arguments.epsilon is None and plan.training.job.evaluation_units  # at submission
+        if not agreed and (plan.earlier is None or arguments.again):  # else it is refused
             confirm(plan.warnings, yes=arguments.yes)
         asked = client.evaluate(plan, run=arguments.run, again=arguments.again)
         code = follow(client, asked, as_json=arguments.json)
