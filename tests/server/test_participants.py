@@ -9,11 +9,13 @@ from support.desk import Desk, job_of
 from colonnade.client import JobOptions, JobView, PartyOffer, PartyView
 from colonnade.client.builder import build_job
 from colonnade.client.participants import lack_in_rows, participants
+from colonnade.client.predict_builder import PredictOptions, _check_present
 from colonnade.core.errors import BadInput, DuplicateJob, PartyAbsent
 from colonnade.core.fixedpoint import Bounds
 from colonnade.methods.base import Unit
 from colonnade.methods.frank_wolfe.spec import PartySampling
 from colonnade.methods.job import Job, job_id
+from colonnade.methods.prediction.refusals import PartyMissing
 from colonnade.server.engine.progress import party_status, run_of, status_of
 from colonnade.server.results import report_of
 from colonnade.server.store.base import State
@@ -115,6 +117,16 @@ def test_an_enrolled_party_that_never_attached_is_listed_as_away(desk: Desk) -> 
     desk.attach("hospital")
     status = party_status(desk.engine, desk.engine.parties["lab"])
     assert (status.party, status.attached, status.dataset) == ("lab", False, "")
+
+
+def test_scores_lack_nobody_unasked_and_only_the_receiver_receives() -> None:
+    options, away = PredictOptions("hospital", "triage"), offer("lab", attached=False)
+    names = ("hospital", "lab")
+    with pytest.raises(PartyMissing):  # the request may declare a middle instead
+        _check_present(names, options, {"hospital": offer("hospital"), "lab": away})
+    gone = {"hospital": offer("hospital", attached=False), "lab": offer("lab")}
+    with pytest.raises(BadInput, match="receive"):
+        _check_present(names, options, gone)
 
 
 # -- asked before --------------------------------------------------------------------------------

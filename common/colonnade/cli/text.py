@@ -19,6 +19,8 @@ def as_text(values: Mapping[str, Any], indent: str = "") -> str:
             shown = f"{value:.6g}" if isinstance(value, float) else value
             if value in ("", [], None):
                 shown = "none"
+            elif isinstance(value, list):
+                shown = "; ".join(map(str, value))
             lines.append(f"{indent}{name:<22} {shown}")
     return "\n".join(lines)
 

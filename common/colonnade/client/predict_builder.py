@@ -8,7 +8,7 @@ import numpy as np
 
 from colonnade.client.views import PartyOffer
 from colonnade.core.arrays import IntArray
-from colonnade.core.errors import BadInput, PartyAbsent
+from colonnade.core.errors import BadInput
 from colonnade.data.integer_scores import model_digest
 from colonnade.data.model import LinearModel
 from colonnade.ledger.ledger import Released
@@ -149,7 +149,7 @@ def _check_present(
     if away:
         names = f"{', '.join(away)} {'is' if len(away) == 1 else 'are'} away"
         if options.to in away:
-            raise PartyAbsent(f"{names}: {options.to} is to receive the scores; wait for it")
+            raise BadInput(f"{names}, and {options.to} is to receive the scores: wait for it")
         raise PartyMissing(
             f"{names}: nothing was asked. Wait, or let the middle of the features' bounds stand "
             "for what is missing, if every grant allows it; that is final for these rows"
