@@ -150,7 +150,7 @@ def test_a_cap_in_epsilon_is_set_and_recorded(ledger: Path, capsys: Output) -> N
 
 def test_a_cap_below_the_spending_is_refused(ledger: Path, capsys: Output) -> None:
     assert main(["ledger", "cap", str(ledger), "--rho", "0.01", "--reason", "x"]) == 3
-    assert "below what is spent" in capsys.readouterr().err
+    assert "rho 0.12" in capsys.readouterr().err
 
 
 def test_an_approver_must_sign_a_raise(tmp_path: Path, capsys: Output) -> None:
