@@ -125,7 +125,6 @@ class Bench:
 
     case: ClientsCase
     spec: AdmmSpec  # of what is tuned
-    problems: Problems
     planned: AdmmSpec
     planned_problems: Problems
     pool: Pool
@@ -145,7 +144,7 @@ class Bench:
             dual_weight=settings.get("dual_weight", spec.dual_weight),
         )
         if method == "paper_admm":
-            return federated(replace(self.problems, spec=spec), noise, seed=seed)
+            return federated(factorise(self.case.clients, spec), noise, seed=seed)
         return dp_sgd(spec, self.case.clients, noise, rate=settings["rate"], seed=seed)
 
     def mean_score(self, method: str, settings: Settings) -> float:
@@ -213,8 +212,7 @@ def bench_of(case: ClientsCase, epsilon: float) -> Bench:
     )
     pool, held_out = Pool.of(case.clients, spec), Pool.of([case.held_out], spec)
     planned = planned_spec(case, epsilon)
-    factors = factorise(case.clients, spec), planned, factorise(case.clients, planned)
-    return Bench(case, spec, *factors, pool, held_out)
+    return Bench(case, spec, planned, factorise(case.clients, planned), pool, held_out)
 
 
 def planned_spec(
