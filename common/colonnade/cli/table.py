@@ -55,9 +55,8 @@ _JOB = _verbs(
 _ALIGN = _verbs(
     "colonnade.cli.align",
     submit="have parties' people put in one order",
-    watch="follow an alignment until it ends",
     show="show an alignment: its overlap, and who learns what",
-)
+) | _verbs("colonnade.cli.job", watch="follow an alignment until it ends")
 _PARTY = _verbs("colonnade.cli.party", init="create the party's ledger with its cap") | _verbs(
     "colonnade.cli.party",
     (PARTY,),
@@ -83,13 +82,16 @@ _PARTY |= _verbs(
     net="run only the half that dials, and has no data",
 )
 _PARTY |= _verbs(
-    "colonnade.cli.party.decisions",
-    (PARTY,),
-    jobs="jobs that wait for a decision, in sentences",
-    approve="agree to a job that waits",
-    hold="let a job wait, and say why",
-    refuse="refuse a job for good, also one that runs",
+    "colonnade.cli.party.decisions", (PARTY,), jobs="jobs that wait for a decision, in sentences"
 )
+_PARTY |= {
+    verdict: Command(text, "colonnade.cli.party.decisions.decide", (PARTY,))
+    for verdict, text in (
+        ("approve", "agree to a job that waits"),
+        ("hold", "let a job wait, and say why"),
+        ("refuse", "refuse a job for good, also one that runs"),
+    )
+}
 _PKI = _verbs(
     "colonnade.cli.pki",
     init="make the authority of a federation",

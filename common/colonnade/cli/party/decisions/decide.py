@@ -1,17 +1,20 @@
-"""What ``colonnade party approve``, ``hold`` and ``refuse`` share: a decision, signed and left."""
+"""``colonnade party approve``, ``hold`` and ``refuse``: sign a decision, left for the party."""
 
 import argparse
 import json
 from pathlib import Path
 
+from colonnade.ledger.decisions import APPROVE
 from colonnade.ledger.receipts import approver_key_from_file
 from colonnade.party.config import load_config
 from colonnade.party.officer.inbox import DecisionFolder
 from colonnade.party.officer.signing import sign, taken_up
 
 
-def add_decision_options(parser: argparse.ArgumentParser, *, reason: bool) -> None:
-    """Add which job, whose key and why."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add which job, whose key and why; the verb is the verdict."""
+    verdict = parser.prog.split()[-1]
+    parser.set_defaults(verdict=verdict)
     parser.description = (
         "The decision is signed with the approver's key and becomes an entry of the ledger as soon "
         "as the party runs. The coordinator is told the reason."
@@ -19,12 +22,13 @@ def add_decision_options(parser: argparse.ArgumentParser, *, reason: bool) -> No
     parser.add_argument("job", help="the job's name, or the beginning of it")
     parser.add_argument("--config", type=Path, required=True, help="the party's configuration file")
     parser.add_argument("--key", type=Path, required=True, help="the approver's private key (PEM)")
-    parser.add_argument("--reason", default="", required=reason, help="why, for the record")
+    needs_reason = verdict != APPROVE
+    parser.add_argument("--reason", default="", required=needs_reason, help="why, for the record")
 
 
-def decide(arguments: argparse.Namespace, verdict: str) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Sign a decision, leave it for the party, and say what became of it."""
-    config = load_config(arguments.config)
+    config, verdict = load_config(arguments.config), arguments.verdict
     approver = approver_key_from_file(arguments.key)
     entry = sign(config, arguments.job, verdict, reason=arguments.reason, approver=approver)
     DecisionFolder(config.decisions).put(entry)
