@@ -43,7 +43,7 @@ class Client:
         The operator's key and certificate, or the folder that they are in. None connects without
         TLS, which only loopback addresses allow.
     identity
-        Without TLS, who asks: the URI that a certificate would have.
+        Without TLS, the operator: the URI that a certificate would have.
     timeout_s
         The deadline of each call; `watch` and `wait` have none.
 
@@ -130,7 +130,7 @@ class Client:
                 timeout_s=timeout_s,
                 people=people,
             )
-        return planned(job, offers, asks=self._wire.asks, purpose=purpose, people=people)
+        return planned(job, offers, operator=self._wire.operator, purpose=purpose, people=people)
 
     def alignment(self, name: str) -> tuple[AlignmentSpec, dict[str, Any]]:
         """Return a finished alignment by the beginning of its name, and its part of the report."""
@@ -166,15 +166,14 @@ class Client:
             round_timeout_s=round_timeout_s,
             timeout_s=timeout_s,
         )
-        return planned(job, offers, asks=self._wire.asks, purpose=purpose)
+        return planned(job, offers, operator=self._wire.operator, purpose=purpose)
 
     def plan_alignment(
         self, options: AlignOptions, *, purpose: str = "", **arguments: Any
     ) -> JobPlan:
         """Return what an alignment of parties' people would do and cost; see `author_alignment`."""
-        offers = self.parties()
-        job = author_alignment(offers, options, **arguments)
-        return planned(job, offers, asks=self._wire.asks, purpose=purpose)
+        job = author_alignment(offers := self.parties(), options, **arguments)
+        return planned(job, offers, operator=self._wire.operator, purpose=purpose)
 
     def submit(
         self,
@@ -193,7 +192,8 @@ class Client:
             job = self.plan(job, **arguments)
         elif arguments:
             raise ValueError("only options are planned; a job is submitted as it is")
-        spec = job.spec if isinstance(job, JobPlan) else specification(job, asks=self._wire.asks)
+        who = self._wire.operator
+        spec = job.spec if isinstance(job, JobPlan) else specification(job, operator=who)
         request = jobs_pb2.SubmitJobRequest(spec=spec, again=again)
         name = self._call(self._stub.SubmitJob, request).job_id
         if name != name_of(spec):

@@ -1,4 +1,4 @@
-"""A channel to a coordinator: who asks, deadlines, and errors as this library's own."""
+"""A channel to a coordinator: the operator, deadlines, and errors as this library's own."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -49,7 +49,7 @@ class Connection:
             tls = tls_of(credentials)
             self._channel = grpc.secure_channel(address, tls, options=client_options())
         self.stub = JobServiceStub(self._channel)
-        self.asks = "" if identity is None else identity.uri
+        self.operator = "" if identity is None else identity.uri
 
     def close(self) -> None:
         """Close the channel."""

@@ -18,22 +18,22 @@ def planned(
     job: Job | bytes,
     offers: Sequence[PartyOffer],
     *,
-    asks: str,
+    operator: str,
     purpose: str = "",
     people: Mapping[tuple[str, ...], int] | None = None,
 ) -> JobPlan:
     """Return what a job would do and cost; bytes are taken as they are."""
-    spec = specification(job, asks=asks, purpose=purpose)
+    spec = specification(job, operator=operator, purpose=purpose)
     return JobPlan(spec, describe(job_from_bytes(spec), offers, people))
 
 
-def specification(job: Job | bytes, *, asks: str, purpose: str = "") -> bytes:
-    """Return the bytes of a job that says who asks and, if it is given, for what purpose."""
+def specification(job: Job | bytes, *, operator: str, purpose: str = "") -> bytes:
+    """Return the bytes of a job that names the operator and, if it is given, the purpose."""
     if isinstance(job, bytes):
         return job
     try:
         told = replace(
-            job, purpose=(purpose or job.purpose).strip(), requested_by=asks or job.requested_by
+            job, purpose=(purpose or job.purpose).strip(), requested_by=operator or job.requested_by
         )
     except ValueError as error:
         raise BadInput(f"no such job: {error}") from None

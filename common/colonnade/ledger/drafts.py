@@ -86,10 +86,10 @@ def charge(requests: Sequence[ReleaseRequest]) -> Draft:
         request = requests[0].request_sha256
         entry: Entry = Charged(job, round_, kind, account, price, record, request)
     else:
-        accounts = [ask.key.account for ask in requests]
-        digests = [ask.request_sha256 for ask in requests]
+        accounts = [request.key.account for request in requests]
+        digests = [request.request_sha256 for request in requests]
         entry = ChargedTogether(job, round_, kind, accounts, price, record, digests)
-    return Draft(entry, _idempotency_key("charge", _name([ask.key for ask in requests])))
+    return Draft(entry, _idempotency_key("charge", _name([request.key for request in requests])))
 
 
 def storing(bodies: Mapping[ReleaseKey, bytes], *, spent: Sequence[int]) -> Draft:

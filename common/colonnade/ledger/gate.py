@@ -134,8 +134,8 @@ class Gate:
         encode
             Turns the noisy integers into bytes whose number is public.
         """
-        ask = ReleaseRequest(key, mechanism, request_digest(request))
-        (reply,) = self.release_many([ask], lambda _: [compute()], encode=encode)
+        asked = ReleaseRequest(key, mechanism, request_digest(request))
+        (reply,) = self.release_many([asked], lambda _: [compute()], encode=encode)
         if isinstance(reply, REFUSALS):
             raise reply
         return reply
@@ -166,7 +166,7 @@ class Gate:
             # not charged again.
             refused = ledger.charge_many(requests)
             self._at(Step.CHARGED)
-            paid = [ask.key for ask in requests if ask.key not in refused]
+            paid = [request.key for request in requests if request.key not in refused]
             # Not those that were answered before: fresh noise would cost again.
             if new := [key for key in paid if not ledger.has(key)]:
                 try:
@@ -181,7 +181,7 @@ class Gate:
                     self._at(Step.STORED)
             made = [key for key in paid if key not in refused]
             released = {each.key: each for each in ledger.stored_many(made)}
-            return [refused.get(ask.key) or released[ask.key] for ask in requests]
+            return [refused.get(request.key) or released[request.key] for request in requests]
 
     def release_sum(
         self,
@@ -204,7 +204,7 @@ class Gate:
         compute
             Returns the sum over those that were paid for.
         """
-        if len({ask.mechanism for ask in requests}) > 1:
+        if len({request.mechanism for request in requests}) > 1:
             raise ValueError("a sum has one mechanism")
 
         def parts(keys: Sequence[ReleaseKey]) -> Sequence[IntArray]:
@@ -214,13 +214,13 @@ class Gate:
             return encode(noisy) if noisy.size else b""
 
         with self._ledger.lock:
-            charged = [ask for ask in requests if ask.key in self._ledger.state.charges]
+            charged = [request for request in requests if request.key in self._ledger.state.charges]
             asked = charged or list(requests)
             replies = self.release_many(asked, parts, encode=code)
-        found = {ask.key: reply for ask, reply in zip(asked, replies, strict=True)}
+        found = {request.key: reply for request, reply in zip(asked, replies, strict=True)}
         # Who could not pay when the sum was made is in no second one, whatever came since.
         late = BudgetExceeded("the account could not pay when the sum was made")
-        return [found.get(ask.key, late) for ask in requests]
+        return [found.get(request.key, late) for request in requests]
 
     def _draw(
         self,

@@ -187,18 +187,18 @@ class Ledger:
         return self._state.charges[key].mechanism
 
     def charge_many(self, requests: Sequence[ReleaseRequest]) -> dict[ReleaseKey, Refusal]:
-        """Pay for every ask by itself, all in one commit; return those that are refused.
+        """Pay for every request by itself, all in one commit; return those that are refused.
 
         What was paid for before, with the same request, is not charged again.
         """
         self._journal.check_alive()
-        keys = {ask.key for ask in requests}
+        keys = {request.key for request in requests}
         if len(keys) != len(requests) or len(requests) > MAX_TOGETHER:
             raise ValueError(f"at most {MAX_TOGETHER} releases are paid for at once, none twice")
         if not keys <= self._state.charges.keys():
             self._journal.storage.require_space()
         refused = self._people.pay_for(requests) if self._people else {}
-        paid = [ask for ask in requests if ask.key not in refused]
+        paid = [request for request in requests if request.key not in refused]
         self._journal.append(self._charges(paid, refused))
         return refused
 
@@ -210,13 +210,13 @@ class Ledger:
         Two releases of one account may each be affordable and not both, so the second is looked at
         when the first has been charged. Those of one group are of different accounts.
         """
-        for _, group in itertools.groupby(requests, lambda ask: (ask.key[:3], ask.mechanism)):
+        for _, group in itertools.groupby(requests, lambda each: (each.key[:3], each.mechanism)):
             new = []
-            for ask in group:
-                key, mechanism, request = ask.key, ask.mechanism, ask.request_sha256
+            for request in group:
+                key, mechanism, digest = request
                 try:
-                    if check_charge(self._state, key, mechanism=mechanism, request_sha256=request):
-                        new.append(ask)
+                    if check_charge(self._state, key, mechanism=mechanism, request_sha256=digest):
+                        new.append(request)
                 except REFUSALS as refusal:
                     refused[key] = refusal
             if new:

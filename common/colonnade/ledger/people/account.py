@@ -95,17 +95,17 @@ class PeopleAccount:
         """Charge the account with ``requests`` that are new; return those that it refuses."""
         state, refused = self._member.state, dict[ReleaseKey, Refusal]()
         owed: dict[tuple[str, str], list[ReleaseRequest]] = {}
-        for ask in requests:
-            key, cost = ask.key, ask.mechanism.cost
+        for request in requests:
+            key, cost = request.key, request.mechanism.cost
             left = state.left_of(key.job).get(key.account, -1)
             kind = state.people.counts(key, cost)
             if kind is not None and key not in state.charges and cost <= left:
-                owed.setdefault((key.job, kind), []).append(ask)
-        for (job, kind), asks in owed.items():
+                owed.setdefault((key.job, kind), []).append(request)
+        for (job, kind), group in owed.items():
             try:
-                self._charge(job, kind, self._price(job, kind, asks))
+                self._charge(job, kind, self._price(job, kind, group))
             except REFUSALS as refusal:
-                refused |= dict.fromkeys([ask.key for ask in asks], _told(refusal))
+                refused |= dict.fromkeys([request.key for request in group], _told(refusal))
         return refused
 
     def settle(self) -> None:
@@ -115,13 +115,13 @@ class PeopleAccount:
 
     # -- inside ----------------------------------------------------------------------------------
 
-    def _price(self, job: str, kind: str, asks: Sequence[ReleaseRequest]) -> int:
+    def _price(self, job: str, kind: str, group: Sequence[ReleaseRequest]) -> int:
         """Return what releases cost a person; of clients, what the whole job may cost, once."""
         if kind != CLIENT:
-            return sum(ask.mechanism.cost for ask in asks)
+            return sum(request.mechanism.cost for request in group)
         if (job, kind) in self._member.state.people.covered:
             return 0
-        return max(self._member.state.admitted[job, ask.key.account] for ask in asks)
+        return max(self._member.state.admitted[job, request.key.account] for request in group)
 
     def _charge(self, job: str, kind: str, units: int) -> None:
         """Charge the account, and then note that in the member."""
