@@ -6,7 +6,7 @@ from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.export import export_lines, verify_export
 from colonnade.privacy.disclosure import PREDICTION, Disclosure
-from colonnade.privacy.mechanisms import DiscreteGaussian
+from colonnade.privacy.mechanisms import DiscreteGaussian, record_of
 from colonnade.privacy.records import mechanism_from_record
 
 SCORES = Disclosure("ab" * 32, "hospital", "triage", 7)
@@ -40,7 +40,7 @@ def test_what_has_no_guarantee_has_no_price_and_cannot_hide_among_what_has() -> 
 
 
 def test_an_entry_says_which_model_for_whom_and_how_many_rows() -> None:
-    assert mechanism_from_record(SCORES.record()) == SCORES
+    assert mechanism_from_record(record_of(SCORES)) == SCORES
     for wrong in ({"rows": 0}, {"model": "AB" * 32}, {"receiver": ""}, {"purpose": "a\nb"}):
         with pytest.raises(ValueError):  # noqa: PT011 (each field says its own)
-            mechanism_from_record(SCORES.record() | wrong)
+            mechanism_from_record(record_of(SCORES) | wrong)

@@ -109,17 +109,13 @@ def test_the_same_price_with_another_mechanism_is_another_request(ledger: Ledger
 
 
 def test_a_stand_in_cannot_replace_the_mechanism_that_was_paid_for(ledger: Ledger) -> None:
-    class Quiet:
-        cost = MECHANISM.cost
-
-        def record(self) -> dict[str, int | str]:
-            return MECHANISM.record()
-
+    class Quiet(DiscreteGaussian):
         def perturb(self, value: IntArray, noise: object) -> IntArray:
             return value
 
+    quiet = Quiet(MECHANISM.sigma2, MECHANISM.l2_sensitivity2)
     wide = np.zeros(200, np.int64)
-    released = Gate(ledger, OsNoise()).release(key(), b"r", Quiet(), lambda: wide)
+    released = Gate(ledger, OsNoise()).release(key(), b"r", quiet, lambda: wide)
     # With sigma2 = 50 the chance that 200 samples are all zero is below 2**-700.
     assert any(np.frombuffer(released.body, "<i8"))
 

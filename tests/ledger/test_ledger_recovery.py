@@ -25,6 +25,7 @@ from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.ledger.storage.mirror import HeadMirror
 from colonnade.party.data.clients import check_accounts
 from colonnade.privacy.accounting import MAX_UNITS
+from colonnade.privacy.mechanisms import record_of
 from colonnade.privacy.membership import MEMBERSHIP, MembershipNoise
 
 COST = MECHANISM.cost
@@ -234,7 +235,7 @@ def cap(seq: int, units: int) -> CapSet:
 
 
 def charged(request: str = "0" * 64) -> Charged:
-    return Charged("j", 1, "d", "", COST, dict(MECHANISM.record()), request)
+    return Charged("j", 1, "d", "", COST, dict(record_of(MECHANISM)), request)
 
 
 def stored(body: str = "0" * 64, size: int = 3) -> Stored:

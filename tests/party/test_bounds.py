@@ -40,6 +40,7 @@ from colonnade.party.data.dataset import open_dataset
 from colonnade.party.data.ingest import ingest
 from colonnade.party.data.reading.sources import FileSource
 from colonnade.privacy.accounting import RHO_UNIT, rho_from_units, units_down
+from colonnade.privacy.mechanisms import record_of
 from colonnade.privacy.sampling import OsNoise
 from colonnade.privacy.simulation import SeededNoise, ZeroNoise
 
@@ -241,7 +242,7 @@ def test_what_is_bought_is_tight_within_the_declared_bounds(data: Path, ledger: 
 def test_the_price_is_the_formula_and_all_that_is_spent(data: Path, ledger: Ledger) -> None:
     bought = buy(data, ledger, label=True)
     (sigma2,) = {
-        int(ledger.state.charges[r.key].mechanism.record()["sigma2"]) for r in bought.releases
+        int(record_of(ledger.state.charges[r.key].mechanism)["sigma2"]) for r in bought.releases
     }
     formula = STEPS * 2 * 4 / (2 * sigma2)
     assert rho_from_units(bought.price) == pytest.approx(formula, rel=1e-12)
@@ -287,7 +288,7 @@ def test_other_columns_are_bought_later_and_the_first_are_not_paid_for_again(
     assert (both.tight[0], both.tight[2]) == first.tight
     # Two columns of 2 levels each, 20 steps: 20 * 4 / (2 sigma2) once more, and no more.
     added = ledger.budget().spent - spent
-    sigma2 = int(ledger.state.charges[both.releases[-1].key].mechanism.record()["sigma2"])
+    sigma2 = int(record_of(ledger.state.charges[both.releases[-1].key].mechanism)["sigma2"])
     assert rho_from_units(added) == pytest.approx(20 * 4 / (2 * sigma2), rel=1e-12)
     assert both.price == spent + added
     assert buy_with(gate, data, ledger, columns=["income"]).tight == both.tight[1:2]

@@ -21,6 +21,7 @@ from colonnade.ledger.recovery import recover_ledger
 from colonnade.ledger.state import REFUSALS
 from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.methods.job import job_id
+from colonnade.privacy.mechanisms import record_of
 from colonnade.privacy.membership import MEMBERSHIP
 
 COST = MECHANISM.cost
@@ -148,7 +149,7 @@ def test_a_ledger_that_went_over_such_a_cap_does_not_open() -> None:
         replace(fits, month="2026-13"),
         replace(fits, month=""),
         AdmittedTogether(job, ["", MEMBERSHIP], 6 * COST, "2026-11"),
-        Charged("x", 0, "share", "", COST, dict(MECHANISM.record()), "0" * 64),
+        Charged("x", 0, "share", "", COST, dict(record_of(MECHANISM)), "0" * 64),
     ]
     assert [tampered(ledger, entry) for entry in wrong] == [True] * len(wrong)
     other = propose(ledger, 2, by="ben")

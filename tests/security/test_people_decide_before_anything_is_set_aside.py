@@ -43,7 +43,7 @@ from colonnade.party.officer.inbox import DecisionFolder
 from colonnade.party.policy import Allowance, Policy
 from colonnade.party.vault.vault import Vault
 from colonnade.privacy.accounting import MAX_UNITS
-from colonnade.privacy.mechanisms import DiscreteGaussian
+from colonnade.privacy.mechanisms import DiscreteGaussian, record_of
 from colonnade.privacy.simulation import ZeroNoise
 from colonnade.server.store.sql import Database
 from colonnade.wire.jobspec import job_to_bytes
@@ -107,7 +107,7 @@ def test_nothing_is_charged_before_enough_people_agreed(account: str) -> None:
     with pytest.raises(ValueError, match="admitted"):
         ledger.charge(key, cheap, request_sha256=JOB)
     assert spending(ledger) == before
-    record = dict(cheap.record())
+    record = dict(record_of(cheap))
     assert_no_export_has(ledger, Charged(JOB, 0, "share", account, cheap.cost, record, JOB))
 
 

@@ -26,6 +26,7 @@ from colonnade.party.methods.sealed import SealedParty
 from colonnade.party.methods.sealed_keys import FileKeys
 from colonnade.party.methods.sealed_peers import PinnedPeers
 from colonnade.privacy.accounting import MAX_UNITS
+from colonnade.privacy.mechanisms import record_of
 
 pytest.importorskip("seal")
 from colonnade.methods.sealed.ring import seal_ring
@@ -363,7 +364,7 @@ def test_killed_before_it_is_stored_it_seals_again_under_the_same_key_and_charge
     assert [each.key.kind for each in released] == ["gram", "seal.0"]
     assert restarted.ledger.budget().spent == spent
     key = ReleaseKey(JOB, SEAL_ROUND, "seal.0")
-    record = restarted.ledger.state.charges[key].mechanism.record()
+    record = record_of(restarted.ledger.state.charges[key].mechanism)
     (path,) = tmp_path.rglob("*.key")
     assert path.read_bytes()[:SEED_BYTES] == released[1].body[:SEED_BYTES]
     assert len(str(record["key"])) == 64

@@ -8,7 +8,7 @@ import pytest
 from colonnade.core.arrays import FloatArray
 from colonnade.privacy.accounting import RHO_UNIT, rho_from_units, units_down
 from colonnade.privacy.distributed import MIN_DEVIATION, GaussianShare, tau
-from colonnade.privacy.mechanisms import DiscreteGaussian
+from colonnade.privacy.mechanisms import DiscreteGaussian, record_of
 from colonnade.privacy.records import mechanism_from_record
 
 pytestmark = pytest.mark.statistical
@@ -66,7 +66,7 @@ def test_the_share_of_a_mechanism_costs_what_the_whole_does_and_alone_much_more(
     assert share.sigma2 * 5 >= whole.sigma2
     assert rho_from_units(share.cost_alone) == pytest.approx(5 * 0.05, rel=1e-6)
     assert tau(math.sqrt(share.sigma2), 5) * RHO_UNIT < 1.0
-    assert mechanism_from_record(share.record()) == share
+    assert mechanism_from_record(record_of(share)) == share
 
 
 def test_what_a_sum_lacks_of_one_discrete_gaussian_is_charged_however_little() -> None:

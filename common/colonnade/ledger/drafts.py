@@ -21,7 +21,7 @@ from colonnade.ledger.entries import (
 )
 from colonnade.ledger.job_entries import AdmittedAfter, Decided, Proposed, Settled
 from colonnade.ledger.state import StoredRelease
-from colonnade.privacy.mechanisms import Mechanism
+from colonnade.privacy.mechanisms import Mechanism, record_of
 
 
 class ReleaseRequest(NamedTuple):
@@ -81,7 +81,7 @@ def closing(job: str) -> Draft:
 def charge(requests: Sequence[ReleaseRequest]) -> Draft:
     """Pay for releases of one job, round, kind and mechanism; the price is the mechanism's own."""
     (job, round_, kind, account), mechanism = requests[0].key, requests[0].mechanism
-    price, record = mechanism.cost, mechanism.record()
+    price, record = mechanism.cost, record_of(mechanism)
     if len(requests) == 1:
         request = requests[0].request_sha256
         entry: Entry = Charged(job, round_, kind, account, price, record, request)

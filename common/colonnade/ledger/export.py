@@ -166,7 +166,7 @@ def summarise(state: LedgerState, person: ScopedBudget | None = None) -> Summary
     runs: dict[str, tuple[float, int]] = {}
     for key, charge in state.charges.items():
         releases[key.account] = releases.get(key.account, 0) + 1
-        name = str(charge.mechanism.record()["mechanism"])
+        name = charge.mechanism.name
         count, units = mechanisms.get(name, (0, 0))
         mechanisms[name] = (count + 1, units + charge.units)
         if isinstance(charge.mechanism, MembershipNoise):

@@ -46,16 +46,6 @@ class Disclosure:
         """Return 0: there is no guarantee to pay for."""
         return 0
 
-    def record(self) -> dict[str, int | str]:
-        """Return what an auditor reads."""
-        return {
-            "mechanism": self.name,
-            "model": self.model,
-            "receiver": self.receiver,
-            "purpose": self.purpose,
-            "rows": self.rows,
-        }
-
     def perturb(self, value: IntArray, noise: NoiseSource) -> IntArray:
         """Return ``value``: masks are added when it is encoded, noise never."""
         del noise

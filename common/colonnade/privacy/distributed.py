@@ -77,16 +77,6 @@ class GaussianShare:
         """Price if everybody else colludes: nobody's noise but this party's is left."""
         return DiscreteGaussian(self.sigma2, self.l2_sensitivity2).cost
 
-    def record(self) -> dict[str, int | str]:
-        """Return the name and the integers from which the cost follows."""
-        return {
-            "mechanism": self.name,
-            "sigma2": self.sigma2,
-            "parts": self.parts,
-            "l2_sensitivity2": self.l2_sensitivity2,
-            "dim": self.dim,
-        }
-
     def perturb(self, value: IntArray, noise: NoiseSource) -> IntArray:
         """Return a copy of ``value`` with this party's part of the noise."""
         return value + noise.discrete_gaussian(self.sigma2, value.size).reshape(value.shape)
@@ -107,10 +97,6 @@ class MaskingMessage:
     def cost(self) -> int:
         """Return 0: the masked vector is paid for."""
         return 0
-
-    def record(self) -> dict[str, int | str]:
-        """Return the name."""
-        return {"mechanism": self.name}
 
     def perturb(self, value: IntArray, noise: NoiseSource) -> IntArray:
         """Return ``value``."""

@@ -9,9 +9,9 @@ import functools
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import Field, dataclass, fields
 from fractions import Fraction
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,17 +28,23 @@ _MAX_SCORE_SCALE = 2**62
 
 
 class Mechanism(Protocol):
-    """A priced way to make an integer vector safe to release."""
+    """A priced way to make an integer vector safe to release: a frozen dataclass."""
+
+    name: ClassVar[str]
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     @property
     def cost(self) -> int:
         """Price of one release in units of ``2**-50`` rho, rounded up."""
 
-    def record(self) -> dict[str, int | str]:
-        """Return the name and the integers from which the cost follows."""
-
     def perturb(self, value: IntArray, noise: NoiseSource) -> IntArray:
         """Return what may be released of ``value``."""
+
+
+def record_of(mechanism: Mechanism) -> dict[str, int | str]:
+    """Return a mechanism's name and fields: what its cost follows from, and rebuilds it."""
+    names = (each.name for each in fields(mechanism))
+    return {"mechanism": mechanism.name} | {name: getattr(mechanism, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +81,6 @@ class DiscreteGaussian:
         """Price of one release in units of ``2**-50`` rho, rounded up."""
         return -(-self.l2_sensitivity2 * RHO_UNIT // (2 * self.sigma2))
 
-    def record(self) -> dict[str, int | str]:
-        """Return the name and the integers from which the cost follows."""
-        return {
-            "mechanism": self.name,
-            "sigma2": self.sigma2,
-            "l2_sensitivity2": self.l2_sensitivity2,
-        }
-
     def perturb(self, value: IntArray, noise: NoiseSource) -> IntArray:
         """Return a noisy copy of ``value``."""
         return value + noise.discrete_gaussian(self.sigma2, value.size).reshape(value.shape)
@@ -114,10 +112,6 @@ class DiscreteLaplace:
     def cost(self) -> int:
         """Price of one release in units of ``2**-50`` rho, rounded up."""
         return units_up(Fraction(self.l1_sensitivity, self.scale) ** 2 / 2)
-
-    def record(self) -> dict[str, int | str]:
-        """Return the name and the integers from which the cost follows."""
-        return {"mechanism": self.name, "scale": self.scale, "l1_sensitivity": self.l1_sensitivity}
 
     def perturb(self, value: IntArray, noise: NoiseSource) -> IntArray:
         """Return a noisy copy of ``value``."""
@@ -218,10 +212,6 @@ class SignedSelection:
     def cost(self) -> int:
         """Price of one release in units of ``2**-50`` rho, rounded up."""
         return _selection_cost(self)
-
-    def record(self) -> dict[str, int | str]:
-        """Return the name and the integers from which the cost follows."""
-        return {"mechanism": self.name, "scale": self.scale, "sensitivity": self.sensitivity}
 
     def perturb(self, value: IntArray, noise: NoiseSource) -> IntArray:
         """Return ``[feature, sign]``, the sign being that of the chosen score."""

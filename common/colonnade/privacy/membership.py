@@ -91,10 +91,6 @@ class MembershipNoise:
         """The most dummies of one pattern."""
         return 2 * self.shift
 
-    def record(self) -> dict[str, int | str]:
-        """Return the name and the integers from which the cost follows."""
-        return {"mechanism": self.name, "scale": self.scale, "shift": self.shift}
-
     def perturb(self, value: IntArray, noise: NoiseSource) -> IntArray:
         """Return ``value`` plus numbers in ``0 .. 2 shift``, by rejection, which is exact."""
         drawn = noise.discrete_laplace(self.scale, value.size)
@@ -139,10 +135,6 @@ class Covered:
     def cost(self) -> int:
         """Return 0: it was paid for."""
         return 0
-
-    def record(self) -> dict[str, int | str]:
-        """Return the name."""
-        return {"mechanism": self.name}
 
     def perturb(self, value: IntArray, noise: NoiseSource) -> IntArray:
         """Return ``value``: what makes it safe is in it."""

@@ -36,10 +36,6 @@ class PersonClaim:
         """The claim itself."""
         return self.units
 
-    def record(self) -> dict[str, int | str]:
-        """Return what an auditor reads."""
-        return {"mechanism": self.name, "ledger": self.ledger, "units": self.units}
-
     def perturb(self, value: IntArray, noise: NoiseSource) -> IntArray:
         """Refuse: what is claimed is released by another ledger."""
         del value, noise

@@ -62,10 +62,6 @@ class SealedCiphertext:
         """Nothing: the claim is computational."""
         return 0
 
-    def record(self) -> dict[str, int | str]:
-        """Return the name and what a ciphertext was made with."""
-        return {"mechanism": self.name, **asdict(self)}
-
     def perturb(self, value: IntArray, noise: NoiseSource) -> IntArray:
         """Return the ciphertexts' coefficients."""
         _check_raw(value, (self.polynomials, self.degree), self.modulus)
@@ -147,10 +143,6 @@ class SealedReply:
         """Wanted coefficients of a polynomial."""
         return (self.columns + 1) // 2 * self.lanes
 
-    def record(self) -> dict[str, int | str]:
-        """Return the name and the integers from which the cost follows."""
-        return {"mechanism": self.name, **asdict(self)}
-
     def perturb(self, value: IntArray, noise: NoiseSource) -> IntArray:
         """Return the reply's coefficients with noise on the wanted and an error on all others."""
         _check_raw(value, (self.polynomials, self.slots + self.degree), self.modulus)
@@ -200,10 +192,6 @@ class SealedOpening:
     def cost(self) -> int:
         """Price of one release in units of ``2**-50`` rho, rounded up."""
         return -(-self.l2_sensitivity2 * RHO_UNIT // (2 * self.sigma2))
-
-    def record(self) -> dict[str, int | str]:
-        """Return the name and the integers from which the cost follows."""
-        return {"mechanism": self.name, **asdict(self)}
 
     def perturb(self, value: IntArray, noise: NoiseSource) -> IntArray:
         """Return the raw coefficients with noise: still not rounded, split or clipped."""

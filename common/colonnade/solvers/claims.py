@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from colonnade.privacy.accounting import epsilon_of, format_upper_bound, rho_from_units
+from colonnade.privacy.mechanisms import record_of
 from colonnade.solvers.algorithms.coordinate import STEP
 from colonnade.solvers.budgets import BudgetPlan, sampled_claim
 from colonnade.solvers.registry import Solver
@@ -168,7 +169,7 @@ def _records(plan: BudgetPlan) -> tuple[dict[str, int | str], ...]:
     return tuple(
         {
             "kind": kind,
-            **priced.mechanism.record(),
+            **record_of(priced.mechanism),
             "count": priced.count,
             "touches": priced.touches,
         }

@@ -31,6 +31,7 @@ from colonnade.methods.sealed.ring import MODULUS
 from colonnade.methods.sealed.rows import RowScale
 from colonnade.methods.sealed.scheme import ERROR_SIGMA2
 from colonnade.privacy.accounting import RHO_UNIT, rho_from_units, units_down
+from colonnade.privacy.mechanisms import record_of
 from colonnade.privacy.records import mechanism_from_record
 from colonnade.privacy.ring_noise import SealedOpening, SealedReply, reply_sensitivity2
 
@@ -192,7 +193,7 @@ def test_noise_too_narrow_for_the_encryption_or_too_wide_is_refused(
         with pytest.raises(ValueError, match=r"much|little|positive"):
             replace(mechanism, **change)  # type: ignore[arg-type]
         with pytest.raises(ValueError, match=r"much|little|positive"):
-            mechanism_from_record({**mechanism.record(), **change})
+            mechanism_from_record({**record_of(mechanism), **change})
 
 
 def test_values_outside_the_ring_do_not_pass() -> None:

@@ -18,7 +18,7 @@ from colonnade.ledger.rules.spending import check_open, reserve, spend
 from colonnade.ledger.state import Charge, LedgerState, StoredRelease, abandonment
 from colonnade.privacy.accounting import format_units
 from colonnade.privacy.disclosure import PREDICTION, Disclosure
-from colonnade.privacy.mechanisms import Mechanism
+from colonnade.privacy.mechanisms import Mechanism, record_of
 from colonnade.privacy.membership import MEMBERSHIP, Covered, MembershipNoise
 from colonnade.privacy.records import mechanism_from_record
 
@@ -40,8 +40,8 @@ def check_charge(
         else:
             _check_affordable(state, key, mechanism.cost)
         return True
-    asked = request_sha256, mechanism.record()
-    if (earlier.request_sha256, earlier.mechanism.record()) != asked:
+    asked = request_sha256, record_of(mechanism)
+    if (earlier.request_sha256, record_of(earlier.mechanism)) != asked:
         raise RequestConflict(
             f"release {key.kind} of round {key.round} was asked before with another request; "
             "a key is answered once"
