@@ -32,8 +32,14 @@ from colonnade.core.arrays import FloatArray
 from colonnade.core.fixedpoint import Bounds
 from colonnade.linear.losses import LOGISTIC, SQUARED, Loss
 from colonnade.linear.penalties import Penalty, lasso, ridge
+from colonnade.privacy.sampling import NoiseSource, OsNoise
+from colonnade.privacy.simulation import SeededNoise
+from colonnade.solvers.budgets import BudgetPlan
 from colonnade.solvers.designs.dense import DenseDesign, dense_design
+from colonnade.solvers.iteration import Direct, Diverged
 from colonnade.solvers.problem import Problem, plain
+from colonnade.solvers.registry import Solver
+from colonnade.solvers.solve import solve
 
 PASSES = (2, 5, 10, 20, 50)
 SPARSE, DRAWS = "sparse lasso", 5
@@ -87,6 +93,21 @@ class SolverCase:
     def relative_error(self, coef: FloatArray) -> float:
         """Return ``F / F* - 1`` on the rows as they are, before rounding."""
         return self.problem.objective(coef, self.X @ coef, self.y) / self.best - 1.0
+
+    def run_error(self, solver: Solver, plan: BudgetPlan, *, seed: int | None) -> float:
+        """Return the relative error of one run, with exact noise if ``seed`` is None.
+
+        A run that diverges counts as infinite.
+        """
+        noise: NoiseSource = OsNoise() if seed is None else SeededNoise(seed)
+        release = Direct(noise)
+        try:
+            coef = solve(
+                self.problem, self.design, self.y, solver, plan=plan, release=release, sampler=noise
+            )
+        except Diverged:
+            return float("inf")
+        return self.relative_error(coef)
 
     @property
     def zero(self) -> float:

@@ -100,14 +100,7 @@ def _greedy_run(case: SolverCase, name: str) -> Callable[[Setting, int | None], 
     def run(setting: Setting, seed: int | None) -> float:
         solver = make(setting)
         plan = make_plan(solver, case.design.shape, epsilon=case.epsilon, delta=case.delta)
-        noise: NoiseSource = OsNoise() if seed is None else SeededNoise(seed)
-        try:
-            coef = solve(
-                case.problem, case.design, case.y, solver, plan=plan, release=Direct(noise)
-            )
-        except Diverged:
-            return float("inf")
-        return case.relative_error(coef)
+        return case.run_error(solver, plan, seed=seed)
 
     return run
 

@@ -16,16 +16,13 @@ from colonnade.bench.scratch import say
 from colonnade.bench.solvers.cases import PAPER, PASSES, SolverCase, load_draws
 from colonnade.bench.solvers.one_record import one_record_error
 from colonnade.bench.solvers.tuning import Setting, best_setting, grid, load_tuned
-from colonnade.privacy.sampling import NoiseSource, OsNoise
-from colonnade.privacy.simulation import SeededNoise
 from colonnade.solvers.algorithms.coordinate import CoordinateDescent
 from colonnade.solvers.algorithms.dual import DualDescent
 from colonnade.solvers.algorithms.sgd import StochasticDescent
 from colonnade.solvers.algorithms.smoothness import Squares
 from colonnade.solvers.budgets import BudgetPlan
-from colonnade.solvers.iteration import Direct, Diverged
 from colonnade.solvers.registry import Solver
-from colonnade.solvers.solve import make_plan, solve
+from colonnade.solvers.solve import make_plan
 
 SOLVERS = ("cd", "cd private", "sgd", "sgd batches", "dual")
 """DP-CD with given constants; with a tenth of the budget spent on them (the paper's DP-CD-P);
@@ -87,20 +84,7 @@ def error(
         step, clip = setting
         number = FRESH_SEEDS[0] if seed is None else seed
         return one_record_error(case, plan, passes=passes, step=step, clip=clip, seed=number)
-    noise: NoiseSource = OsNoise() if seed is None else SeededNoise(seed)
-    try:
-        coef = solve(
-            case.problem,
-            case.design,
-            case.y,
-            make(case, solver, passes, setting),
-            plan=plan,
-            release=Direct(noise),
-            sampler=noise,
-        )
-    except Diverged:
-        return float("inf")
-    return case.relative_error(coef)
+    return case.run_error(make(case, solver, passes, setting), plan, seed=seed)
 
 
 def planner(case: SolverCase, solver: str, passes: int) -> Callable[[Setting], BudgetPlan]:
