@@ -8,7 +8,7 @@ from colonnade.cli.ledger.place import add_place, files_of, read_receipt
 from colonnade.core.errors import BadInput
 from colonnade.ledger.recovery import recover_ledger
 from colonnade.ledger.storage.files import LedgerFiles
-from colonnade.privacy.accounting import rho_from_units
+from colonnade.privacy.accounting import format_units, rho_from_units
 
 _NAMES = {"": "default account", "*": "accounts not named"}
 
@@ -39,12 +39,12 @@ def run(arguments: argparse.Namespace) -> int:
             f"no ledger can be made in {arguments.into}: {error.strerror}; "
             "free some space or name another folder"
         ) from None
-    rho = {account: rho_from_units(units) for account, units in adopted.items()}
     if arguments.json:
+        rho = {account: rho_from_units(units) for account, units in adopted.items()}
         print(json.dumps({"ledger": str(arguments.into), "adopted_rho": rho}))
         return 0
     print(f"a new ledger is in {arguments.into}; it starts with this much spent:")
-    for account, amount in rho.items():
-        print(f"  {_NAMES.get(account, account)}  rho {amount:.6g}")
+    for account, units in adopted.items():
+        print(f"  {_NAMES.get(account, account):<20} {format_units(units)}")
     print("the old ledger is stopped; 'ledger cap' can raise the new cap, signed")
     return 0
