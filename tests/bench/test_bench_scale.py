@@ -1,6 +1,7 @@
 """``colonnade bench scale``: its fields, and a slope that a known growth has."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -76,13 +77,13 @@ def test_connections_and_sessions_are_held_through_a_storm(
 
 @pytest.mark.slow
 def test_the_fields_of_clients_and_simulate_are_a_contract(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(clients, "QUICK_REGISTERED", (200,))
     (row,) = figures(capsys, "clients")
     assert (row["registered"], row["asked"]) == (200, 100)
     assert {"round_s", "peak_mb"} <= {*row}
-    monkeypatch.setattr(simulate, "QUICK_ROWS", 500)
-    found = figures(capsys, "simulate")
+    monkeypatch.setattr(simulate, "ROWS", 500)
+    found = simulate.measure(tmp_path, quick=False)["simulate"]  # one run that warms up, one timed
     assert 0.0 < found["first_round_s"] < found["wall_s"]
     assert found["cpu_s"] > 0.0

@@ -21,18 +21,18 @@ def measure(folder: Path, *, quick: bool) -> dict[str, Any]:
     """
     rows = QUICK_ROWS if quick else ROWS
     if not quick:
-        _run(folder, rows)
-    wall, cpu, first = _run(folder, rows)
+        _run(folder / "before", rows)
+    wall, cpu, first = _run(folder / "timed", rows)
     return {"simulate": {"rows": rows, "wall_s": wall, "cpu_s": cpu, "first_round_s": first}}
 
 
-def _run(folder: Path, rows: int) -> tuple[float, float, float]:
+def _run(out: Path, rows: int) -> tuple[float, float, float]:
     command = [sys.executable, "-m", "colonnade.cli.main", "simulate", "--json"]
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     done = subprocess.run(
-        [*command, "--rows", str(rows), "--out", str(folder / "run")],
+        [*command, "--rows", str(rows), "--out", str(out)],
         capture_output=True,
-        cwd=folder,
+        cwd=out.parent,
         env=os.environ | {"PYTHONWARNINGS": "ignore"},
         check=False,
     )
