@@ -26,6 +26,7 @@ def test_the_fields_are_a_contract(
     assert main(("bench", "tables", "--quick", "--json", "--only", "align")) == EXIT_OK
     result = json.loads(capsys.readouterr().out)
     assert result["ids_per_s_vs_x25519_floor"] > 0.0
+    assert result["cpu_vs_x25519_floor"] > 0.0
     assert [row["parties"] for row in result["align"]] == [2, 3, 3]
     assert {*result["align"][0]} == {
         "parties",
