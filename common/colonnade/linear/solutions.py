@@ -6,13 +6,14 @@ Privacy: all of it is arithmetic on what was released, so none of it costs anyth
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
 import numpy as np
 
 from colonnade.core.arrays import FloatArray
 from colonnade.linear.gram import elastic_net, lasso_path, ridge, within_ball, within_box
+from colonnade.linear.intervals import Intervals
 
 PENALTIES = ("ball", "l1", "ridge", "elastic-net", "box")
 _USES = {
@@ -121,6 +122,16 @@ def correlations(gram: FloatArray) -> FloatArray:
     scale = np.sqrt(np.maximum(np.diag(gram), 1e-12))
     clipped: FloatArray = np.clip(gram / np.outer(scale, scale), -1.0, 1.0)
     return clipped
+
+
+def intervals_summary(
+    found: Intervals, shown: Any, *, level: float, **more: FloatArray
+) -> dict[str, Any]:
+    """Return intervals of the columns ``shown`` as a report has them, with ``more`` of the same."""
+    numbers = {field.name: getattr(found, field.name) for field in fields(found)} | more
+    lists = {name: rounded(values[shown]) for name, values in numbers.items()}
+    p_values = [float(f"{value:.3g}") for value in found.p_values()[shown]]
+    return {"level": level, **lists, "p_value": p_values}
 
 
 def rounded(values: FloatArray) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.linear.gram import Path, floored, lasso_path
 from colonnade.linear.intervals import Intervals, own_noise
-from colonnade.linear.solutions import Wanted, gram_summary, rounded, solution
+from colonnade.linear.solutions import Wanted, gram_summary, intervals_summary, solution
 from colonnade.solvers.algorithms.gram_steps import NoisyNewton
 
 # What scaling rows into a ball and the noise of deviations do to a coefficient, relative to it.
@@ -96,17 +96,8 @@ class GramStatistics:
         kept = [names[place] for place in self.features.tolist()]
         error = self.target_error / float(self.scale.mean())
         shown, section = gram_summary(kept, gram, target, chosen=error)
-        found = self.intervals(level=level)
-        lists = {
-            "coef": found.coef,
-            "error": found.error,
-            "low": found.low,
-            "high": found.high,
-            "vif": found.vif,
-        }
-        told = {name: rounded(values[shown]) for name, values in lists.items()}
-        p_values = [float(f"{value:.3g}") for value in found.p_values()[shown]]
-        return section | {"intervals": {"level": level, **told, "p_value": p_values}}
+        intervals = intervals_summary(self.intervals(level=level), shown, level=level)
+        return section | {"intervals": intervals}
 
     def _in_deviations(self) -> tuple[FloatArray, FloatArray]:
         return self.gram / np.outer(self.scale, self.scale), self.target / self.scale

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from colonnade.core.errors import BadInput
-from colonnade.linear.solutions import Wanted, gram_summary, rounded, solution
+from colonnade.linear.solutions import Wanted, gram_summary, intervals_summary, solution
 from colonnade.methods.moments.solver.contribution import (
     bought_between,
     explained,
@@ -65,18 +65,9 @@ def _intervals(
     if not bought_between(solver):
         return None  # what parties have in common is a guess here, and so would its error be
     found = intervals_of(solver, state, level=level)
-    lists = {
-        "coef": found.coef,
-        "error": found.error,
-        "low": found.low,
-        "high": found.high,
-        "vif": found.vif,
-    }
-    if solver.spec.loss is Loss.LOGISTIC:
-        lists |= odds_ratios(solver, state, found)
-    p_values = [float(f"{value:.3g}") for value in found.p_values()[shown]]
-    told = {name: rounded(values[shown]) for name, values in lists.items()}
-    return {"level": level, **told, "p_value": p_values}
+    classes = solver.spec.loss is Loss.LOGISTIC
+    odds = odds_ratios(solver, state, found) if classes else {}
+    return intervals_summary(found, shown, level=level, **odds)
 
 
 def _explained(solver: MomentsSolver, state: MomentsState) -> dict[str, float] | None:
