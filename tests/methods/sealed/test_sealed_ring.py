@@ -143,7 +143,7 @@ def test_wanted_coefficients_without_transforms_are_those_of_the_ring(layout: La
 
 
 def test_inner_products_are_exact_however_long_and_however_large() -> None:
-    rows = (1 << 16) + 300  # more than are summed together
+    rows = (1 << 18) + 5000  # sums of all together would exceed the modulus
     small, large = (np.full((1, rows), MAX_SMALL - 1), np.full((3, rows), MODULUS - 1))
     large[1], large[2] = -(MODULUS - 1), MAKE.integers(0, MODULUS, rows)
     exact = [sum(column) * (MAX_SMALL - 1) % MODULUS for column in large.tolist()]
