@@ -316,6 +316,7 @@ FAULTS: dict[str, tuple[bytes, list[str]]] = {
         ["line 9002 is not UTF-8"],
     ),
     "utf-16": ("id,a,b,y\np1,1,0,2\n".encode("utf-16-le"), ["utf-16-le"]),
+    "spreadsheet's separator": (b"sep=;\r\nid;a;b;y\r\np1;1;0;2\r\n", ["sep=", "delete it"]),
     "empty file": (b"", ["first line is empty"]),
     "no rows": (b"id,a,b,y\n", ["no rows"]),
     "cut gzip": (gzip.compress(b"id,a,b,y\np1,1,0,2\n" * 999)[:-30], ["gzip is damaged"]),

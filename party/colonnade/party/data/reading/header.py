@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +30,11 @@ def csv_names(path: Path, origin: Path, dialect: Dialect, *, compressed: bool) -
         raise BadInput(f"{origin}: cannot be read as CSV; its header or gzip is damaged") from None
     if any("\0" in name for name in names):
         raise BadInput(f"{origin}: is {NOT_UTF8}")
+    if re.fullmatch(r'"?sep=.?"?[,;\t|]*', "".join(lines[:1]).strip("\r\n")):
+        raise BadInput(
+            f"{origin}: its first line, sep=, is a setting for spreadsheets; delete it, so that "
+            "the file begins with the names of the columns"
+        )
     if not names:
         raise BadInput(f"{origin}: the first line is empty; it must name the columns")
     if len({_end(line) for line in lines}) > 1:  # DuckDB would find no rows, and say nothing
