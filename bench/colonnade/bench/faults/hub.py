@@ -24,7 +24,6 @@ from colonnade.server.store.sql import Database
 T = TypeVar("T")
 _TICK_S = 1.0
 # Of all simulated stores: statements, and the database that each begins with.
-_COMPILED: dict[Any, Any] = {}
 _TEXTS: dict[Any, Any] = {}
 _EMPTY: list[bytes] = []
 
@@ -39,7 +38,6 @@ class FallibleStore(Database):
             driver: Any = self._connection.connection.driver_connection
             _EMPTY.append(driver.serialize())
         self._dies, self._texts = dies, _TEXTS
-        self._connection = self._connection.execution_options(compiled_cache=_COMPILED)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
