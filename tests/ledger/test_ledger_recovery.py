@@ -25,6 +25,7 @@ from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.ledger.storage.mirror import HeadMirror
 from colonnade.party.data.clients import check_accounts
 from colonnade.privacy.accounting import MAX_UNITS
+from colonnade.privacy.disclosure import PREDICTION, Disclosure
 from colonnade.privacy.mechanisms import record_of
 from colonnade.privacy.membership import MEMBERSHIP, MembershipNoise
 
@@ -97,6 +98,48 @@ def test_a_ledger_of_which_only_kept_bytes_are_damaged_is_recovered(tmp_path: Pa
     # What was spent, and one release of the same kind that may have been in progress.
     assert recovered.budget().spent == 4 * COST
     assert recovered.budget(MEMBERSHIP).spent == 2 * dummies.cost
+
+
+def test_a_prediction_s_receipt_from_a_lost_part_tells_nobody_s_spending(tmp_path: Path) -> None:
+    files = found(tmp_path / "ledger", {"": 10 * COST})
+    ledger = open_ledger(files)
+    rounds(ledger, range(1), [""])
+    ledger.close()
+    shutil.copytree(files.folder, tmp_path / "backup")
+    ledger = open_ledger(files)
+    rounds(ledger, range(1, 10), [""])
+    scored = key(0, job="p", account=PREDICTION)
+    ledger.admit("p", units=0, account=PREDICTION)
+    ledger.charge(scored, Disclosure("ab" * 32, "lab", "triage", 7), request_sha256=digest(b"r"))
+    receipt = ledger.store(scored, b"part").receipt  # all that the coordinator kept
+    ledger.close()
+    shutil.rmtree(files.folder)
+    shutil.copytree(tmp_path / "backup", files.folder)  # with the mirror
+    new = LedgerFiles(tmp_path / "new")
+    recover_ledger(files, new, receipts=[receipt])
+    assert open_ledger(new).budget().spent == 10 * COST
+
+
+@pytest.mark.parametrize(("table", "column"), [("body", "bytes"), ("entry", "line")])
+def test_a_row_that_holds_a_number_is_damaged(tmp_path: Path, table: str, column: str) -> None:
+    files = found(tmp_path / "ledger", {"": 10 * COST})
+    ledger = open_ledger(files)
+    rounds(ledger, range(3), [""])
+    ledger.close()
+    database = apsw.Connection(str(files.database))
+    database.execute("DROP TRIGGER body_is_final")
+    database.execute("DROP TRIGGER entry_is_final")
+    database.execute("PRAGMA writable_schema = ON")
+    database.execute(
+        "UPDATE sqlite_schema SET sql = replace(replace(sql, 'STRICT', ''), 'TEXT', 'ANY')"
+    )
+    database.close()
+    database = apsw.Connection(str(files.database))
+    database.execute(f"UPDATE {table} SET {column} = 7 WHERE seq = (SELECT max(seq) FROM {table})")
+    database.close()
+    new = LedgerFiles(tmp_path / "new")
+    recover_ledger(files, new)
+    assert open_ledger(new).budget().spent == 4 * COST
 
 
 def lose_tail(files: LedgerFiles, saved: tuple[bytes, bytes]) -> None:

@@ -148,7 +148,8 @@ def _adopted(state: LedgerState, mirror: Head | None, strange: Sequence[Receipt]
     named = {*state.caps, *state.spent, *shown} - {"", PREDICTION}  # which has no price
     own = {""} if "" in {*state.spent, *shown} else set[str]()
     known = {name: state.spent_by(name) + shown.get(name, 0) for name in {*named, *own, "*"}}
-    if mirror is None or (strange and named):
+    # A prediction's receipt shows a place of the ledger, and nobody's spending.
+    if mirror is None or (strange and (named or PREDICTION in shown)):
         most = {name: max(state.cap(name), units) for name, units in known.items()}
     else:
         counted = {name: units + _lost(state, mirror, name) for name, units in known.items()}
@@ -295,6 +296,6 @@ def _readable_part(files: LedgerFiles) -> tuple[LedgerState, bool]:
             check_bodies(state, lambda seq: database.execute(body, (seq,)).get)
         finally:
             database.close()
-    except (apsw.Error, LedgerDamaged, ValueError):
-        return state, False
+    except (apsw.Error, AttributeError, LedgerDamaged, TypeError, ValueError):
+        return state, False  # a damaged row may hold values of other types
     return state, check == "ok"
