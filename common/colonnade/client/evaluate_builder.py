@@ -267,4 +267,4 @@ def submit_evaluation(
     if run is None:
         run = client.submit(plan.prediction(client.releases(plan.training.view.job_id)))
         client.wait(run)
-    return client.submit(plan.release(client.show(run).view.job_id))
+    return client.submit(plan.release(client.show(run).view.job_id), again=again)
