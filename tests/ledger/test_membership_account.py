@@ -10,8 +10,9 @@ from colonnade.cli.ledger.summary import as_json, print_summary
 from colonnade.cli.main import main
 from colonnade.core.errors import EXIT_BAD_INPUT, EXIT_OK, BudgetExceeded
 from colonnade.ledger.entries import ReleaseKey
-from colonnade.ledger.export import export_lines, summarise, verify_export
+from colonnade.ledger.export import export_lines, summarise, verify_export, verify_lines
 from colonnade.ledger.ledger import Ledger
+from colonnade.party.officer.page import evidence_page
 from colonnade.privacy.membership import MEMBERSHIP, Covered, MembershipNoise
 from colonnade.privacy.simulation import SeededNoise
 
@@ -98,3 +99,14 @@ def test_the_deviation_that_is_reported_is_that_of_dummies_and_noise() -> None:
     counts = LAW.report().perturb(counts, noise)
     assert float(counts.std()) == pytest.approx(LAW.deviation(1), rel=0.04)
     assert float((counts[::2] + counts[1::2]).std()) == pytest.approx(LAW.deviation(2), rel=0.04)
+
+
+def test_evidence_shows_no_epsilon_that_several_alignments_exceed(ledger: Ledger) -> None:
+    for job in ("first", "second"):
+        ledger.admit(job, units=LAW.cost, account=MEMBERSHIP)
+        ledger.charge(key(MEMBERSHIP, job=job), LAW, request_sha256=REQUEST)
+    text = evidence_page(verify_lines(export_lines(ledger)), 1e-6)
+    row = text[(at := text.index(">alignments<")) : text.index("</tr>", at)]
+    assert "rho 1" in row
+    # Each has epsilon 1, so both have 2; the root of twice the sum of their rho is less.
+    assert "epsilon" not in row

@@ -12,7 +12,7 @@ from colonnade.ledger.decisions import NONE
 from colonnade.ledger.export import Summary, Verified, summarise
 from colonnade.ledger.state import LedgerState
 from colonnade.party.officer.reading import paid_for, reason_of, standing_of
-from colonnade.privacy.accounting import format_units, format_upper_bound, rho_from_units
+from colonnade.privacy.accounting import format_units, format_upper_bound, rho_from_units, rounded
 from colonnade.privacy.disclosure import PREDICTION
 from colonnade.privacy.membership import MEMBERSHIP
 from colonnade.privacy.ring_noise import HOSTILE
@@ -76,8 +76,8 @@ def _budget(summary: Summary, delta: float) -> Section:
     for each in summary.accounts:
         amounts = each.cap, each.spent, each.reserved, each.left
         shown = [cells(units, left=at in (0, 3)) for at, units in enumerate(amounts)]
-        if each.name == MEMBERSHIP:
-            shown = [_one_run(units) for units in amounts]
+        if each.name == MEMBERSHIP:  # epsilons of several runs have no sum that rho gives
+            shown = [_rho(units, left=at in (0, 3)) for at, units in enumerate(amounts)]
         if each.name != PREDICTION:  # which has no price
             lines.append((Cell(_ACCOUNTS.get(each.name, f"account {each.name}")), *shown))
     lines += [
@@ -132,10 +132,14 @@ def _amount(units: int, delta: float, *, left: bool = False) -> Cell:
     return Cell(epsilon, units, note=f"({rho}")
 
 
+def _rho(units: int, *, left: bool = False) -> Cell:
+    return Cell(f"rho {rounded(rho_from_units(units), down=left)}", units)
+
+
 def _one_run(units: int) -> Cell:
-    """Return an amount of the account of alignments: as the epsilon of one run."""
-    rho = rho_from_units(units)
-    return Cell(f"epsilon {format_upper_bound(math.sqrt(2.0 * rho))}", units, note=f"(rho {rho:g})")
+    """Return the price of one alignment: its epsilon, and rho in brackets beneath."""
+    epsilon = format_upper_bound(math.sqrt(2.0 * rho_from_units(units)))
+    return Cell(f"epsilon {epsilon}", units, note=f"({_rho(units).text})")
 
 
 def _decisions(decided: Sequence[Mapping[str, Any]]) -> Section:
