@@ -19,8 +19,8 @@ from colonnade.server.store.tables import LEASES, TABLES
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running_postgres(tmp_path_factory.mktemp("postgres")) as url:
+def server() -> Iterator[str]:
+    with running_postgres() as url:
         yield url
 
 

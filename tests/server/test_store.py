@@ -28,8 +28,8 @@ from colonnade.simulate.federation import free_port
 
 
 @pytest.fixture(scope="module")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running_postgres(tmp_path_factory.mktemp("postgres")) as url:
+def postgres() -> Iterator[str]:
+    with running_postgres() as url:
         yield url
 
 

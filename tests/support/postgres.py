@@ -1,5 +1,6 @@
 """A PostgreSQL of the tests' own."""
 
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,9 +14,16 @@ PASSWORD = "correct-horse"
 
 
 @contextmanager
-def running_postgres(folder: Path) -> Iterator[str]:
-    """Start a PostgreSQL that asks for a password; yield its URL."""
-    with temporary_postgres(folder, PASSWORD) as url:
+def running_postgres() -> Iterator[str]:
+    """Start a PostgreSQL that asks for a password; yield its URL.
+
+    Not in a folder of pytest's: a pytest that a test starts would make the folder that they share
+    private to one user again, and a server started by root runs as another.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="colonnade-") as folder,
+        temporary_postgres(Path(folder), PASSWORD) as url,
+    ):
         if url is None:
             pytest.skip("PostgreSQL is not installed, or does not run as this user")
         yield url
