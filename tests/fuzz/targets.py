@@ -4,7 +4,9 @@ A target gets any bytes and must refuse them by a `ColonnadeError`, or take them
 crash. Those that ask a vault also check that what is refused as a message costs nothing.
 """
 
+import atexit
 import datetime as dt
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -92,8 +94,10 @@ class Places:
 
     @cached_property
     def folder(self) -> Path:
-        """A scratch folder."""
-        return Path(tempfile.mkdtemp(prefix="colonnade-fuzz-"))
+        """A scratch folder, removed when the process ends."""
+        folder = Path(tempfile.mkdtemp(prefix="colonnade-fuzz-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        return folder
 
     @cached_property
     def organizations(self) -> Organizations:
