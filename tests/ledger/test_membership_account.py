@@ -1,5 +1,6 @@
 """The account that pays for alignments: what is free is free only where dummies were paid for."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from colonnade.ledger.entries import ReleaseKey
 from colonnade.ledger.export import export_lines, summarise, verify_export, verify_lines
 from colonnade.ledger.ledger import Ledger
 from colonnade.party.officer.page import evidence_page
+from colonnade.privacy.accounting import rho_from_units
 from colonnade.privacy.membership import MEMBERSHIP, Covered, MembershipNoise
 from colonnade.privacy.simulation import SeededNoise
 
@@ -82,6 +84,18 @@ def test_a_run_of_epsilon_1_is_shown_as_epsilon_1(
     assert f"epsilon 1 (rho 0.5) at delta {LAW.delta:.3g}" in spent
     (account,) = [each for each in as_json(summary, 1e-6)["accounts"] if each["account"]]
     assert account["runs_epsilon"] == 1.0
+
+
+def test_what_is_shown_as_left_pays_for_a_run(
+    ledger: Ledger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    law = MembershipNoise.within(0.9, 1e-9)
+    ledger.admit("job", units=law.cost, account=MEMBERSHIP)
+    print_summary(summarise(ledger.state), 1e-6)
+    shown = capsys.readouterr().out.partition("for alignments alone")[2]
+    (epsilon,) = re.findall(r"left +one alignment of epsilon ([0-9.]+)", shown)
+    left = rho_from_units(ledger.free(MEMBERSHIP))
+    assert 0.99 * left < float(epsilon) ** 2 / 2 <= left
 
 
 def test_the_cap_of_alignments_is_raised_in_rho(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ over adopts the most that anyone can show, and where nobody can show it, everyth
 - plus, for each account, the most that receipts from outside the readable chain show, on top and
   not instead, since a restored copy may have gone on releasing beside the original;
 - the whole cap of every account if the mirror cannot be read, and if such a receipt is one of
-  many accounts: it may have covered releases of all of them.
+  many accounts or of a prediction: it may have followed releases of all of them.
 
 A cap is at least what its account adopts, so that nothing known is forgotten. Where a receipt
 proves entries that neither the files nor the mirror know, it is no more than that, because a cap

@@ -132,13 +132,13 @@ def _print_membership(account: Account) -> None:
     what was spent is the sum over runs (basic composition), with the sum of their deltas.
     """
 
-    def one_run(units: int) -> str:
+    def one_run(units: int, *, left: bool = False) -> str:
         rho = rho_from_units(units)
-        epsilon = format_upper_bound(math.sqrt(2.0 * rho))
-        return f"one alignment of epsilon {epsilon} (rho {rounded(rho)})" if units else "nothing"
+        epsilon, shown = (rounded(each, down=left) for each in (math.sqrt(2.0 * rho), rho))
+        return f"one alignment of epsilon {epsilon} (rho {shown})" if units else "nothing"
 
     print("  account membership, for alignments alone")
-    print(f"    cap      {one_run(account.cap)}")
+    print(f"    cap      {one_run(account.cap, left=True)}")
     if 0 < account.spent == account.runs_units:
         rho, epsilon = rho_from_units(account.spent), format_upper_bound(account.runs_epsilon)
         print(f"    spent    epsilon {epsilon} (rho {rounded(rho)}) at delta {account.delta:.3g}")
@@ -146,7 +146,7 @@ def _print_membership(account: Account) -> None:
         print(f"    spent    {one_run(account.spent)}")
     if account.reserved:
         print(f"    aside    {one_run(account.reserved)}")
-    print(f"    left     {one_run(account.left)}")
+    print(f"    left     {one_run(account.left, left=True)}")
 
 
 def describe(entry: dict[str, Any]) -> str:
