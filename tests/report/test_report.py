@@ -14,6 +14,7 @@ from support.reports import HOSTILE, QUALITY, amount, make_moments, make_report
 
 from colonnade.privacy.accounting import epsilon_of, format_upper_bound
 from colonnade.report import read, state_promise, to_html, write_report
+from colonnade.report.card import to_card
 from colonnade.report.plots import HEIGHT, Scale, round_step, spread
 from colonnade.report.terminal import result_lines, results_of
 from colonnade.report.text import (
@@ -248,6 +249,35 @@ def test_what_a_job_took_of_a_budget_has_the_bounds_in_it_that_its_epsilon_has()
     assert Page(to_html(report)).says("It took 10.0 % of each organization's budget")
 
 
+def test_what_a_job_took_of_a_budget_has_its_evaluation_in_it() -> None:
+    report = make_report()
+    for party in report["privacy"]["parties"]:
+        party["cap"] = amount(10 * party["total"]["spent"]["units"])
+    paid = report["privacy"]["parties"][-1]
+    spent = amount(4 * paid["total"]["spent"]["units"])
+    evaluation = {"metric": "r2", "value": 0.5, "error": 0.1, "epsilon": 0.1, "spent": spent}
+    page = Page(to_html(report | {"evaluation": evaluation | {"party": paid["party"]}}))
+    assert page.says("It took 10.0 % to 50.0 % of each organization's budget")
+
+
+def test_a_sealed_job_is_not_described_as_a_sketched_one() -> None:
+    releases = [
+        {"party": "hospital", "kind": f"reply.{place}", "promise": "", "holds": "x", "rho": 0.1}
+        for place in (1, 2)
+    ]
+    sealed = {"experimental": True, "promise": "", "parties": [], "buckets": 1, "shields": {}}
+    sealed |= {"max_key_bits": 1, "opened_bits": {}, "releases": releases}
+    report = make_report(labels="sketched", sealed=sealed)
+    for row, each in zip(report["uplink"]["rows"], ("reply.1", "reply.2"), strict=False):
+        row["kind"] = each
+    page = Page(to_html(report))
+    assert not page.says("noisy sketch")
+    assert page.says("one party holds the label; products with it")
+    assert not page.says("sealed products, sealed products")
+    place = page.attributes.index(("table", "id", "sealed"))
+    assert page.attributes[place + 1] == ("table", "class", "stack")  # on a phone
+
+
 def test_effects_clear_of_zero_are_told_from_others() -> None:
     moments = make_moments()
     coef, found = moments["intervals"]["coef"], moments["intervals"]
@@ -340,6 +370,9 @@ def test_one_figure_says_what_a_job_and_its_evaluation_cost_together() -> None:
     assert page.says(f"every party is at most {at_most(whole['epsilon'])}, under the same premises")
     assert {repr(each["epsilon"]) for each in (spent, whole, done)} <= page.values
     assert page.says("one person, evaluation included")
+    assert f"epsilon at most {at_most(whole['epsilon'])}" not in report["privacy"]["statement"]
+    card = to_card(report | {"evaluation": evaluation | {"spent": spent}})
+    assert f"every party is at most {at_most(whole['epsilon'])}, under the same premises" in card
     # Zero-concentrated amounts add up; an epsilon of the sum is not the sum of the epsilons.
     assert whole["epsilon"] == epsilon_of(whole["rho"], report["privacy"]["delta"])
     assert whole["epsilon"] < joint["total"]["max"]["epsilon"] + spent["epsilon"]

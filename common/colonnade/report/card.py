@@ -10,6 +10,7 @@ from typing import Any
 from colonnade.report.schema import Report, read
 from colonnade.report.terminal import result_lines, results_of
 from colonnade.report.text import at_most, capital, clean, listed, short
+from colonnade.report.views.privacy import evaluation_promise
 
 _LOSSES = {
     "squared": "a linear model of a number",
@@ -77,12 +78,12 @@ def _privacy(report: Report) -> Iterator[str]:
     if (found := report.privacy) is None:
         yield "Nothing is known."
         return
-    yield _text(found.statement)
+    yield _text(found.statement + evaluation_promise(report))
     yield from ("", "| organization | most, epsilon | spent, epsilon |", "|---|---|---|")
     for each in found.parties:
         most, spent = each.promised.max.epsilon, each.promised.spent.epsilon
         yield f"| {_text(each.party)} | {at_most(most)} | {at_most(spent)} |"
-    yield from ("", f"Delta is {short(found.delta, 3)}. {_text(capital(found.bounds_note))}")
+    yield from ("", f"Delta is {short(found.delta, 3)}. {_text(capital(found.bounds_note))}.")
 
 
 def _columns(report: Report) -> Iterator[str]:

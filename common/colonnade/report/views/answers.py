@@ -118,11 +118,15 @@ def _cost(report: Report) -> Answer | None:
     if joint.bought is not None:
         text += f", bounds included ({epsilon_up(joint.bought.epsilon)})"
     most, whole = joint.promised.max.epsilon, with_evaluation(report)
+    paid: dict[str, int] = {}
     if whole is not None and report.evaluation is not None and report.evaluation.spent is not None:
         most = whole.max.epsilon
+        paid[report.evaluation.party] = report.evaluation.spent.units
         text += f", evaluation included ({epsilon_up(report.evaluation.spent.epsilon)})"
     shares = [
-        p.promised.spent.units / p.cap.units for p in privacy.parties if p.cap and p.cap.units
+        (p.promised.spent.units + paid.get(p.party, 0)) / p.cap.units
+        for p in privacy.parties
+        if p.cap and p.cap.units
     ]
     if shares:
         low, high = percent_up(min(shares)), percent_up(max(shares))

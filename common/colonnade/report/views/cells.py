@@ -50,8 +50,9 @@ def plain_table(
     *,
     texts: int = 1,
     about: str = "",
+    layout: str = "",
 ) -> Table:
-    """Return a table of text and numbers that scrolls on a phone, cut at its limit."""
+    """Return a table of text and numbers that scrolls on a phone by default, cut at its limit."""
     rows = tuple(Row(tuple(line)) for line in lines)
     more = len(rows) - MAX_LINES
     return Table(
@@ -60,6 +61,6 @@ def plain_table(
         tuple(Column(name, number=place >= texts) for place, name in enumerate(head)),
         rows[:MAX_LINES],
         about=about,
-        layout="",
+        layout=layout,
         more=f"{more:,d} more lines are in report.json." if more > 0 else "",
     )

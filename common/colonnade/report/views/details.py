@@ -11,6 +11,7 @@ from colonnade.report.views.glossary import glossary
 _LABELS = {
     "shared": "shared: every party holds the label",
     "sketched": "sketched: one party holds the label and shares a noisy sketch of it",
+    "sealed": "sealed: one party holds the label; products with it are computed under encryption",
 }
 # Of a job over clients: what a reader needs, in words; report.json has all by their short names.
 _OF_CLIENTS = {
@@ -70,6 +71,11 @@ def details_section(report: Report) -> Section:
     return Section("details", "Details", "Details", (), blocks)
 
 
+def _labels(report: Report) -> str:
+    held = "sealed" if report.sealed else report.labels
+    return _LABELS.get(held, held)
+
+
 def _job_facts(report: Report) -> tuple[Fact, ...]:
     clients, privacy = report.over_clients, report.privacy
     exact = "exact and secret" if report.private else "simulated: not private"
@@ -78,9 +84,7 @@ def _job_facts(report: Report) -> tuple[Fact, ...]:
         Fact("Name", report.name),
         Fact("Method", "federated ADMM over clients" if report.method == "admm" else report.method),
         Fact("Loss", report.loss),
-        Fact(
-            "Labels", "each client's own" if clients else _LABELS.get(report.labels, report.labels)
-        ),
+        Fact("Labels", "each client's own" if clients else _labels(report)),
         Fact("Submitted", report.submitted_at),
         Fact("Ended", report.ended_at or "–"),
         Fact("Duration", seconds(report.seconds), report.seconds),

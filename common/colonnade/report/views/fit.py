@@ -91,7 +91,7 @@ def fit_privacy_section(report: Report, fit: Fit) -> Section:
             ]
         )
     head = ("kind", "mechanism", "noise / sensitivity", "releases", "that one row affects")
-    table = plain_table("releases", "What was released", head, lines, texts=2)
+    table = plain_table("releases", "What was released", head, lines, texts=2, layout="stack")
     lead = explain(privacy.epsilon, privacy.delta)
     blocks = (promise(report, privacy.statement), Facts(tuple(facts), "The claim"), table)
     return Section("privacy", "What it cost in privacy", "Privacy", (lead,), blocks)

@@ -40,7 +40,7 @@ def _l1_path(report: Report, moments: Moments) -> list[Block]:
     order = [place for place in order if any(row[place] for row in coefs)][:MAX_CURVES]
     if not order or len(penalties) < 2:
         return []
-    party = colours(report)
+    party, this = colours(report), "this fit" if report.fit else "this job"
     features = moments.features
     curves = [
         Curve(
@@ -71,10 +71,10 @@ def _l1_path(report: Report, moments: Moments) -> list[Block]:
         curves,
         title="Fewer or more columns",
         label="Coefficients as the L1 penalty falls",
-        caption="Every L1 solution, from a strong penalty to a weak one. Upright: this job's.",
+        caption=f"Every L1 solution, from a strong penalty to a weak one. Upright: {this}'s.",
         axes=("penalty", "coefficient, in deviations"),
         x_ticks=ticks,
-        markers=[(-math.log10(chosen), "this job")] if shown else [],
+        markers=[(-math.log10(chosen), this)] if shown else [],
         table=table,
     )
     return [chart]

@@ -63,7 +63,7 @@ def explain(epsilon: float, delta: float, *, clients: bool = False) -> str:
 def promise(report: Report, statement: str) -> Note:
     """Return the promise in its box."""
     unless = "" if report.private else NOT_TRUE
-    told = f"{unless}{statement}{_evaluation_promise(report)}"
+    told = f"{unless}{statement}{evaluation_promise(report)}"
     return Note(told, "The promise", "good" if report.private else "bad")
 
 
@@ -84,7 +84,7 @@ def with_evaluation(report: Report) -> Spend | None:
     return Spend(max=amount(promised.max.units + more), spent=amount(promised.spent.units + more))
 
 
-def _evaluation_promise(report: Report) -> str:
+def evaluation_promise(report: Report) -> str:
     """Return what the promise comes to with the model's evaluations, in one figure."""
     whole, found = with_evaluation(report), report.evaluation
     if whole is None or found is None or found.spent is None:
@@ -227,7 +227,7 @@ def _sealed_table(report: Report, sealed: Sealed) -> Table:
     lines = [
         [
             party_cell(report, each.party),
-            Cell(each.kind),
+            Cell(kind_words(each.kind)[0], note=each.kind),
             Cell(each.holds),
             priced(each.rho),
         ]
@@ -240,6 +240,7 @@ def _sealed_table(report: Report, sealed: Sealed) -> Table:
         lines,
         texts=3,
         about=sealed.promise,
+        layout="stack",
     )
 
 

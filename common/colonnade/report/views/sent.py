@@ -131,7 +131,9 @@ def _sent_row(
     label = f"{start:,d} bytes, predicted {predicted:,d}"
     kinds = [kind for kind in dict.fromkeys(row.kind for row in group) if kind != CONTROL]
     if isinstance(key, int):
-        head = Cell(str(key), key, aside=", ".join(kind_words(kind)[0] for kind in kinds))
+        head = Cell(
+            str(key), key, aside=", ".join(dict.fromkeys(kind_words(kind)[0] for kind in kinds))
+        )
     else:
         words, _ = kind_words(str(key))
         head = Cell(words, aside="" if words == key else str(key))
