@@ -121,7 +121,10 @@ CATEGORY, ORDINAL = (
         ("thousands = '.'\n" + AGE, "thousands: must be another mark"),
         ("encoding = 'klingon'\n" + AGE, "encoding: is not known"),
         ("encoding = 'base64'\n" + AGE, "encoding: is not known"),
-        (AGE + "levels = ['x']\n", "[feature 1 'age'] levels: is not for the type number"),
+        (
+            AGE + "levels = ['x']\n",
+            "[feature 1 'age'] levels: is not for the type number, which has low, high, but for c",
+        ),
         (AGE + "type = 'text'\n", "[feature 1 'age'] type: must be one of "),
         (feature(name="'a'", type="'category'"), "[feature 1 'a'] levels: is missing"),
         (CATEGORY + "levels = []\n", "[feature 1 'a'] "),

@@ -117,7 +117,10 @@ class ColumnTable(Strict, frozen=True):
         for key in dict.fromkeys(key for keys in _KEYS.values() for key in keys):
             if getattr(self, key) is not None and key not in _KEYS[self.type]:
                 known = ", ".join(_KEYS[self.type])
-                raise ValueError(f"{key}: is not for the type {self.type}, which has {known}")
+                types = " or ".join(name for name, keys in _KEYS.items() if key in keys)
+                raise ValueError(
+                    f"{key}: is not for the type {self.type}, which has {known}, but for {types}"
+                )
         for key in ("low", "high", "levels"):
             if key in _KEYS[self.type] and getattr(self, key) is None:
                 raise ValueError(f"{key}: is missing")
