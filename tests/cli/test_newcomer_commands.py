@@ -170,7 +170,7 @@ def test_columns_without_numbers_are_named_and_left_out(capsys: Output) -> None:
     options = ("--data", "people.csv", "--target", "y", "--parties", "2", "--bounds-share", "0")
     assert main(["simulate", *options]) == 8
     said = capsys.readouterr().err
-    assert "left out: c\n" in said
+    assert "left out: c (--schema declares dates)\n" in said
     assert "2 parties, 24 people, 2 features; plan: " in said
     assert str(CANARY) not in said
 

@@ -233,6 +233,11 @@ def test_clients_are_those_of_a_column_or_as_many_as_were_said(
     assert len(found.plot().axes) == 2
 
 
+def test_what_a_simulation_gave_is_printed_in_a_line(twice: Simulation) -> None:
+    assert twice.report.job_id in repr(twice)
+    assert len(repr(twice)) < 400
+
+
 def refused(function: Any = simulate, **changes: Any) -> BadInput:
     settings: dict[str, Any] = {"target": "cost", "bounds": BOUNDS}
     settings |= {"parties": PARTIES} if function is simulate else {"clients": 20}
@@ -260,6 +265,8 @@ def refused(function: Any = simulate, **changes: Any) -> BadInput:
         ({"parties": 0}, "parties"),
         ({"parties": {}}, "parties"),
         ({"schema": "schema.toml"}, "bounds"),
+        ({"bounds": [(0, 1)]}, "bounds"),
+        ({"bounds": {"age": 3}}, "bounds"),
         ({"options": JobOptions(rounds=0)}, "rounds"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 
 from colonnade.cli.main import main
 from colonnade.core.arguments import BadArgument
-from colonnade.core.errors import BadIdentity, BadInput, JobEnded
+from colonnade.core.errors import BadInput, JobEnded
 from colonnade.core.fixedpoint import GRID, Bounds
 from colonnade.methods.problem import Loss
 from colonnade.simulate.admm.from_file import people_from
@@ -103,8 +103,13 @@ def test_columns_that_cannot_be_given_are_refused(parties: dict[str, list[str]])
 
 
 def test_a_party_is_called_what_a_certificate_can_say() -> None:
-    with pytest.raises(BadIdentity):
+    with pytest.raises(BadInput, match=r"party \.\./bank: .* lower-case"):
         sites_from(table(), {"../bank": ["a"]}, owner=None)
+
+
+def test_a_folder_is_no_file_to_simulate(tmp_path: Path, capsys: Output) -> None:
+    assert main(["simulate", "--data", str(tmp_path), "--target", "y"]) == 3
+    assert "is a folder" in capsys.readouterr().err
 
 
 def test_a_column_says_whose_each_row_is() -> None:
@@ -192,6 +197,7 @@ def test_columns_are_given_to_parties_from_a_file_only(
     assert main(["simulate", "--parties", "bank=a"]) == 3
     capsys.readouterr()
     rows = ["simulate", "--data", "rows.csv", "--target", "y", "--bounds-share", "0"]
+    assert main([*rows, "--parties", "bank=a", "shop=b", "--label-owner", "shop"]) == 8
     assert main([*rows, "--parties", "bank=a", "--parties", "shop=b", "--label-owner", "shop"]) == 8
     said = capsys.readouterr().err
     assert "of no party, left out: who\n" in said

@@ -165,7 +165,7 @@ def _check_exchange(options: JobOptions, kind: str, problem: Problem) -> None:
     if options.exchange == "sketched" and sealed:
         raise BadArgument("exchange", "must be sealed with the method sealed")
     if sealed and not problem.sketched:
-        raise BadArgument("exchange", "must be sketched unless one party alone has the label")
+        raise BadArgument("exchange", "must be sketched unless a label owner alone has the label")
     if options.buckets is not None and not sealed:
         raise BadArgument("buckets", "needs the exchange sealed")
 

@@ -123,6 +123,9 @@ class JobReport:
 
     document: dict[str, Any]
 
+    def __repr__(self) -> str:
+        return f"JobReport(job_id={self.document.get('job_id')!r})"  # of a document of many pages
+
     def __getitem__(self, field: str) -> Any:
         return self.document[field]
 

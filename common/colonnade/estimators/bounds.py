@@ -69,6 +69,7 @@ def read_bounds(
         low, high = _pair(bounds)
     except (TypeError, ValueError):
         arrays = f" or of arrays of {n_features} entries" if name == "bounds" else ""
+        arrays += ", or a dict of such a pair for each feature" if name == "bounds" else ""
         raise ValueError(f"{name} must be a pair (low, high) of numbers{arrays}") from None
     lows = _side(low, n_features, names, where=f"{name}: {_LOW}")
     highs = _side(high, n_features, names, where=f"{name}: {_HIGH}")

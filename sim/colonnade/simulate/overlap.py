@@ -51,11 +51,17 @@ class Aligned:
         return people_counted(self.report["alignment"])
 
 
+def check_part_of_people(part: float, n_people: int) -> int:
+    """Return how many people a party lists; refuse a part that is none or leaves too few."""
+    count = round(part * n_people) if 0.0 < part <= 1.0 else 0
+    if count < _LEAST_PEOPLE:
+        raise BadArgument("overlap", f"must be at most 1 and leave a party {_LEAST_PEOPLE} people")
+    return count
+
+
 def deal(n_people: int, parties: Sequence[str], part: float, *, seed: int) -> dict[str, IntArray]:
     """Return whom each party lists: a random part of all people, in a random order."""
-    count = round(part * n_people)
-    if not 0.0 < part <= 1.0 or count < _LEAST_PEOPLE:
-        raise BadArgument("overlap", f"must be at most 1 and leave a party {_LEAST_PEOPLE} people")
+    count = check_part_of_people(part, n_people)
     draw = np.random.default_rng([seed, 15])
     return {name: draw.permutation(n_people)[:count].astype(np.int64) for name in parties}
 
@@ -66,6 +72,7 @@ def run_overlapping(
     """Align people of whom each party has a part, run the job, and return its report with both."""
     sites, n_people = setup.divided.fitted, setup.divided.n_rows
     units = budget_of(setup.options, n_rows=n_people, n_parties=len(sites))
+    check_part_of_people(part, n_people)
     say(f"each party has {part:.0%} of {n_people} people: aligning them")
     # Twice the budget is the cap: the plan is for the rows that come out, which are not known yet.
     aligned = align(

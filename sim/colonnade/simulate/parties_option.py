@@ -27,7 +27,8 @@ def add_parties_option(parser: argparse.ArgumentParser) -> None:
     """Add the option, which `parties_of` reads."""
     parser.add_argument(
         "--parties",
-        action="append",
+        action="extend",
+        nargs="+",
         metavar="N|FILE|NAME=COLUMN,COLUMN",
         help="how many organizations (default 3); or, with --data, which columns each has: a TOML "
         'file whose [parties] says name = ["column", ...], or NAME=COLUMN,COLUMN for each of them',

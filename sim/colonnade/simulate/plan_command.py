@@ -35,8 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.description = (
         "Recommend a job for this many people, parties and features: rounds, shares, sketch size "
-        "and split of the budget, the noise that follows, the exact bytes, and the accuracy to "
-        "expect, from made-up data of that shape."
+        "and split of the budget, with frank-wolfe the noise, the exact bytes, and the accuracy "
+        "to expect, from made-up data of that shape."
     )
     parser.add_argument("--quick", action="store_true", help="do not simulate the accuracy")
     parser.add_argument("--parties", type=int, default=3, help="organizations; default 3")

@@ -65,7 +65,8 @@ def check_file_options(arguments: argparse.Namespace) -> None:
 def say_columns(arguments: argparse.Namespace, table: FileTable) -> None:
     """Describe which columns of a file are left out, and which were read in a way no party may."""
     if table.skipped:
-        say(arguments, f"no numbers and no levels, left out: {', '.join(table.skipped)}")
+        names = ", ".join(table.skipped)
+        say(arguments, f"no numbers and no levels, left out: {names} (--schema declares dates)")
     if table.levelled:
         names = ", ".join(table.levelled)
         say(arguments, f"levels taken from the file, in a simulation only: {names}")

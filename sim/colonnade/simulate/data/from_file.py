@@ -16,7 +16,7 @@ import duckdb
 import numpy as np
 
 from colonnade.core.arrays import AnyArray, FloatArray, IntArray
-from colonnade.core.errors import BadInput
+from colonnade.core.errors import BadIdentity, BadInput
 from colonnade.core.fixedpoint import Bounds
 from colonnade.core.text import listed
 from colonnade.data.columns import Column as Declared
@@ -184,7 +184,10 @@ def sites_from(
 
 
 def _check_party(party: str, columns: Sequence[str]) -> None:
-    check_part("name", party)  # as its certificate will have it
+    try:
+        check_part("name", party)  # as its certificate will have it
+    except BadIdentity as error:
+        raise BadInput(f"party {party}: {error}") from None
     if party in FOLDERS:
         raise BadInput(f"a simulated party cannot be called {party}; choose another name")
     if not columns:
@@ -204,6 +207,8 @@ def outward(values: FloatArray) -> Bounds:
 def _read(path: Path) -> dict[str, AnyArray]:
     if not path.exists():
         raise BadInput(f"{path}: no such file")
+    if path.is_dir():
+        raise BadInput(f"{path}: is a folder; name a CSV or Parquet file")
     try:
         with duckdb.connect() as connection:
             if ".parquet" in path.suffixes:

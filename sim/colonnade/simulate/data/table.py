@@ -30,11 +30,12 @@ def load_table(
     """Read a file or a frame, which is written to a folder that nobody else may read."""
     if bounds is not None and schema is not None:
         raise BadArgument("bounds", "and a schema both declare bounds; give one of them")
+    declared = None if bounds is None else _schema_text(bounds, target)
     with passing_folder() as folder, _called_data(folder):
         path = Path(data) if isinstance(data, (str, Path)) else _written(data, folder)
-        if bounds is not None:
+        if declared is not None:
             schema = folder / "schema.toml"
-            schema.write_text(_schema_text(bounds, target), "utf-8")
+            schema.write_text(declared, "utf-8")
         return read_table(
             path,
             target,
@@ -68,8 +69,14 @@ def _called_data(folder: Path) -> Iterator[None]:
 
 def _schema_text(bounds: Limits, target: str) -> str:
     def block(head: str, name: str) -> str:
-        low, high = bounds[name]
-        return f"{head}\nname = {json.dumps(name)}\nlow = {float(low)!r}\nhigh = {float(high)!r}\n"
+        try:
+            low, high = map(float, bounds[name])
+        except (TypeError, ValueError):
+            raise BadArgument("bounds", f"of {name!r} must be a pair (low, high)") from None
+        return f"{head}\nname = {json.dumps(name)}\nlow = {low!r}\nhigh = {high!r}\n"
+
+    if not isinstance(bounds, Mapping):
+        raise BadArgument("bounds", "must give the pair (low, high) of each column by its name")
 
     blocks = [block("[[feature]]", name) for name in bounds if name != target]
     if target in bounds:
