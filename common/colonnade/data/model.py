@@ -284,7 +284,7 @@ class LinearModel:
             raise BadInput(f"{origin}: 'intercept' and the rest disagree; the file was edited")
 
 
-def load_model(path: Path) -> LinearModel:
+def load_model(path: str | Path) -> LinearModel:
     """Read the ``model.json`` at ``path``.
 
     Examples
@@ -293,7 +293,7 @@ def load_model(path: Path) -> LinearModel:
     >>> model = LinearModel("ab", "hinge", ModelLabel("ill", 0.0, 1.0), 0.0, (), private=True)
     >>> with TemporaryDirectory() as folder:
     ...     _ = (path := Path(folder, "model.json")).write_text(model.to_json())
-    ...     load_model(path) == model
+    ...     load_model(str(path)) == model
     True
     """
-    return LinearModel.from_json(read_text(path), origin=str(path))
+    return LinearModel.from_json(read_text(Path(path)), origin=str(path))

@@ -224,15 +224,11 @@ def _kind_table(report: Report, privacy: Privacy) -> Table:
 
 def _sealed_table(report: Report, sealed: Sealed) -> Table:
     """Describe on which promise every release rests."""
-    lines = [
-        [
-            party_cell(report, each.party),
-            Cell(kind_words(each.kind)[0], note=each.kind),
-            Cell(each.holds),
-            priced(each.rho),
-        ]
-        for each in sealed.releases
-    ]
+    lines = []
+    for each in sealed.releases:
+        words, _ = kind_words(each.kind)
+        kind = Cell(words, note="" if words == each.kind else each.kind)
+        lines.append([party_cell(report, each.party), kind, Cell(each.holds), priced(each.rho)])
     return plain_table(
         "sealed",
         "What each release's promise rests on (experimental)",
