@@ -35,6 +35,7 @@ def test_the_fields_are_a_contract(
         "cpu_us_per_id",
         "up_bytes_per_id",
         "predicted_bytes_per_id",
+        "ids_per_s_vs_x25519_floor",
         "restarts",
     }
     assert main(("bench", "tables", "--json", "--only", "commands")) == EXIT_OK
