@@ -1,4 +1,4 @@
-"""Options of made-up data and of bounds, which `simulate` and `plan` share."""
+"""Options of synthetic data and of bounds, which `simulate` and `plan` share."""
 
 import argparse
 from collections.abc import Sequence
@@ -7,8 +7,8 @@ from colonnade.core.arguments import BadArgument
 
 
 def add_data_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of made-up data."""
-    made = parser.add_argument_group("made-up data")
+    """Add the options of synthetic data."""
+    made = parser.add_argument_group("synthetic data")
     made.add_argument("--rows", type=int, default=100_000, help="people; default 100000")
     made.add_argument("--features", type=int, default=30, help="columns in all; default 30")
     made.add_argument("--informative", type=int, default=6, help="that matter; default 6")
@@ -45,7 +45,7 @@ def check_parties(count: int, *, most: int) -> None:
 def check_data_options(
     arguments: argparse.Namespace, *, parties: int, max_rows: int, max_features: int
 ) -> None:
-    """Refuse numbers of made-up data that give no table."""
+    """Refuse numbers of synthetic data that give no table."""
     correlation = arguments.correlation
     checks = {
         "rows": (10 <= arguments.rows <= max_rows, f"must lie between 10 and {max_rows}"),

@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Recommend a job for this many people, parties and features: rounds, shares, sketch size "
         "and split of the budget, with frank-wolfe the noise, the exact bytes, and the accuracy "
-        "to expect, from made-up data of that shape."
+        "to expect, from synthetic data of that shape."
     )
     parser.add_argument("--quick", action="store_true", help="do not simulate the accuracy")
     parser.add_argument("--parties", type=int, default=3, help="organizations; default 3")

@@ -27,8 +27,8 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=0.2,
         metavar="PART",
-        help="rows to score on that nothing is fitted to, as a part of all, at most 20000; made-up "
-        "rows are added for it; 0 scores the fitted rows; default 0.2",
+        help="rows to score on that nothing is fitted to, as a part of all, at most 20000; "
+        "synthetic rows are added for it; 0 scores the fitted rows; default 0.2",
     )
 
 
@@ -44,7 +44,7 @@ def add_references_option(parser: argparse.ArgumentParser) -> None:
 
 def add_file_options(parser: argparse.ArgumentParser) -> None:
     """Add the file that a simulation takes its rows from."""
-    parser.add_argument("--data", type=Path, help="CSV or Parquet; default: made-up rows")
+    parser.add_argument("--data", type=Path, help="CSV or Parquet; default: synthetic rows")
     parser.add_argument("--target", help="with --data: the label's column")
     parser.add_argument(
         "--schema",

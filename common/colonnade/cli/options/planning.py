@@ -21,7 +21,7 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
         "--correlation",
         type=float,
         default=None,
-        help="between columns, made up, or expected by a frank-wolfe plan; default 0.2",
+        help="between synthetic columns, or expected by a frank-wolfe plan; default 0.2",
     )
     plan.add_argument(
         "--method",
@@ -37,7 +37,7 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
         "every policy must grant; default: sealed where all grant it, else sketched",
     )
     plan.add_argument("--buckets", type=int, help="sealed: buckets that rows are summed into")
-    plan.add_argument("--sketch-dim", type=int)
+    plan.add_argument("--sketch-dim", type=int, help="numbers in a sketch over rows")
     plan.add_argument(
         "--radius",
         type=float,
@@ -66,7 +66,12 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
         metavar="PART",
         help="part of the people to keep out of the fit; default 0.2 with --evaluate, else 0",
     )
-    plan.add_argument("--loss", choices=("squared", "logistic"), default="squared")
+    plan.add_argument(
+        "--loss",
+        choices=("squared", "logistic"),
+        default="squared",
+        help="squared (default) for a number, logistic for two classes",
+    )
     plan.add_argument(
         "--sampling",
         choices=("all", "serial", "nice"),

@@ -47,7 +47,7 @@ _SIMULATED = {
     "hosts": "host processes",
     "partition": "rows dealt to clients",
     "drop_out": "chance that a client is away",
-    "seed": "seed of the made-up rows",
+    "seed": "seed of the synthetic rows",
 }
 SOLVERS = {
     "gram": "a noisy Gram matrix",

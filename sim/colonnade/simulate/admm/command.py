@@ -106,7 +106,7 @@ def _check_source(arguments: argparse.Namespace) -> None:
         return
     for name in _MADE_UP:
         if getattr(arguments, name) is not None:
-            raise BadArgument(name, "is for made-up rows; a file has its own")
+            raise BadArgument(name, "is for synthetic rows; a file has its own")
     if arguments.client_column is not None and arguments.clients is not None:
         raise BadArgument("clients", "follows from the column of clients; leave it out")
 
@@ -125,7 +125,7 @@ def _run(arguments: argparse.Namespace, folder: Path) -> Result:
 
 
 def _job(arguments: argparse.Namespace) -> ClientsJob:
-    """Return the job, over the clients of a file or made-up ones."""
+    """Return the job, over the clients of a file or synthetic ones."""
     skewed, target = arguments.partition == "skewed", arguments.target or TARGET
     partition = "skewed: like labels together" if skewed else "at random"
     if arguments.data is None:

@@ -87,7 +87,7 @@ def make(
         coef, signal = coef * scale / noise, signal * scale / noise
         label = (draw.random(n_rows) < 1.0 / (1.0 + np.exp(-signal))).astype(np.float64)
         if label.min() == label.max():
-            raise BadInput("the made-up people are all of one class; use more rows or another seed")
+            raise BadInput("all synthetic people are of one class; use more rows or another seed")
     else:
         scale /= float(np.hypot(1.0, noise))
         coef, signal = coef * scale, signal * scale

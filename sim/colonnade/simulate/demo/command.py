@@ -17,14 +17,14 @@ _MIN_PEOPLE, _MAX_PEOPLE = 1500, 99_999
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.description = (
-        "Three organizations with made-up, messy files about partly the same people: enrol, align, "
-        "plan, approve, fit and score, with real processes, and write a report."
+        "Three organizations with synthetic, messy files about partly the same people: enrol, "
+        "align, plan, approve, fit and score, with real processes, and write a report."
     )
     parser.add_argument(
         "--epsilon", type=float, default=6.0, help="of the job and its evaluation; default 6"
     )
     parser.add_argument("--people", type=int, default=12_000, help="in all; default 12000")
-    parser.add_argument("--seed", type=int, default=0, help="of the made-up people")
+    parser.add_argument("--seed", type=int, default=0, help="of the synthetic people")
     parser.add_argument("--out", type=Path, default=Path("runs"), help="default runs")
     parser.add_argument("--keep", type=Path, help="keep the organizations' folders here")
 

@@ -1,4 +1,4 @@
-"""The accuracy to expect of a plan, from made-up data of its shape."""
+"""The accuracy to expect of a plan, from synthetic data of its shape."""
 
 import statistics
 from collections.abc import Callable
@@ -38,7 +38,7 @@ def expected_accuracy(
     seed: int = 0,
     seeds: int = 3,
 ) -> dict[str, object]:
-    """Run the plan on made-up tables and return its quality beside references.
+    """Run the plan on synthetic tables and return its quality beside references.
 
     Fewer rows than the plan's are simulated when it is large. Prices are then raised so that noise
     stands in the same relation to signal: those of choices and sums by the square of the ratio of
