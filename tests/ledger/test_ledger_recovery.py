@@ -120,6 +120,27 @@ def test_a_prediction_s_receipt_from_a_lost_part_tells_nobody_s_spending(tmp_pat
     assert open_ledger(new).budget().spent == 10 * COST
 
 
+def test_a_table_s_receipt_from_a_lost_part_tells_nothing_of_its_alignments(tmp_path: Path) -> None:
+    dummies = MembershipNoise.within(1.0, 1e-9)
+    files = found(tmp_path / "ledger", {"": 2 * dummies.cost})
+    ledger = open_ledger(files)
+    rounds(ledger, range(1), [""])
+    ledger.close()
+    shutil.copytree(files.folder, tmp_path / "backup")
+    ledger = open_ledger(files)
+    ledger.charge(key(0, account=MEMBERSHIP), dummies, request_sha256=digest(b"r"))
+    ledger.store(key(0, account=MEMBERSHIP), b"points")
+    receipt = rounds(ledger, range(1, 3), [""])
+    ledger.close()
+    shutil.rmtree(files.folder)
+    shutil.copytree(tmp_path / "backup", files.folder)
+    new = LedgerFiles(tmp_path / "new")
+    recover_ledger(files, new, receipts=[receipt])
+    recovered = open_ledger(new)
+    assert recovered.budget(MEMBERSHIP).spent >= dummies.cost
+    assert recovered.free(MEMBERSHIP) == recovered.free() == 0
+
+
 @pytest.mark.parametrize(("table", "column"), [("body", "bytes"), ("entry", "line")])
 def test_a_row_that_holds_a_number_is_damaged(tmp_path: Path, table: str, column: str) -> None:
     files = found(tmp_path / "ledger", {"": 10 * COST})

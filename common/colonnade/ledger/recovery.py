@@ -9,7 +9,8 @@ over adopts the most that anyone can show, and where nobody can show it, everyth
 - plus, for each account, the most that receipts from outside the readable chain show, on top and
   not instead, since a restored copy may have gone on releasing beside the original;
 - the whole cap of every account if the mirror cannot be read, and if such a receipt is one of
-  many accounts or of a prediction: it may have followed releases of all of them.
+  many accounts or of a prediction: it may have followed releases of all of them. A receipt of
+  the table's account leaves those of alignments and shields unknown.
 
 A cap is at least what its account adopts, so that nothing known is forgotten. Where a receipt
 proves entries that neither the files nor the mirror know, it is no more than that, because a cap
@@ -157,6 +158,8 @@ def _adopted(state: LedgerState, mirror: Head | None, strange: Sequence[Receipt]
             name: units if strange else min(units, _ceiling(state, mirror, name))
             for name, units in counted.items()
         }
+    if strange:  # a receipt of the table says nothing of what else it pays for
+        most = {name: state.cap(name) for name in (MEMBERSHIP, HOSTILE)} | most
     return {name: min(units, MAX_UNITS) for name, units in most.items()}
 
 
