@@ -9,8 +9,7 @@ over adopts the most that anyone can show, and where nobody can show it, everyth
 - plus, for each account, the most that receipts from outside the readable chain show, on top and
   not instead, since a restored copy may have gone on releasing beside the original;
 - the whole cap of every account if the mirror cannot be read, and if such a receipt is one of
-  many accounts or of a prediction: it may have followed releases of all of them. A receipt of
-  the table's account leaves those of alignments and shields unknown.
+  many accounts or of a prediction; after any, the caps of alignments and shields.
 
 A cap is at least what its account adopts, so that nothing known is forgotten. Where a receipt
 proves entries that neither the files nor the mirror know, it is no more than that, because a cap
@@ -147,9 +146,8 @@ def _adopted(state: LedgerState, mirror: Head | None, strange: Sequence[Receipt]
     for receipt in strange:
         shown[receipt.account] = max(shown.get(receipt.account, 0), receipt.spent)
     named = {*state.caps, *state.spent, *shown} - {"", PREDICTION}  # which has no price
-    own = {""} if "" in {*state.spent, *shown} else set[str]()
-    known = {name: state.spent_by(name) + shown.get(name, 0) for name in {*named, *own, "*"}}
-    # A prediction's receipt shows a place of the ledger, and nobody's spending.
+    own = {"", "*"} if "" in {*state.spent, *shown} else {"*"}
+    known = {name: state.spent_by(name) + shown.get(name, 0) for name in named | own}
     if mirror is None or (strange and (named or PREDICTION in shown)):
         most = {name: max(state.cap(name), units) for name, units in known.items()}
     else:
@@ -158,7 +156,7 @@ def _adopted(state: LedgerState, mirror: Head | None, strange: Sequence[Receipt]
             name: units if strange else min(units, _ceiling(state, mirror, name))
             for name, units in counted.items()
         }
-    if strange:  # a receipt of the table says nothing of what else it pays for
+    if strange:  # one of the table says nothing of these
         most = {name: state.cap(name) for name in (MEMBERSHIP, HOSTILE)} | most
     return {name: min(units, MAX_UNITS) for name, units in most.items()}
 
@@ -186,8 +184,8 @@ def _lost(state: LedgerState, mirror: Head, account: str) -> int:
 
     One release may have been in progress, as dear as any that accounts of its kind paid.
     """
-    kind = _kind(account)
-    paid = (each.units for key, each in state.charges.items() if _kind(key.account) == kind)
+    kind, charges = _kind(account), state.charges.items()
+    paid = (each.units for key, each in charges if _kind(key.account) == kind)
     return _missing(state, mirror) + max(paid, default=0)
 
 
@@ -217,7 +215,7 @@ def _ceiling(state: LedgerState, mirror: Head, name: str) -> int:
 def _caps(
     state: LedgerState, mirror: Head | None, adopted: Mapping[str, int], *, unknown: bool
 ) -> dict[str, int]:
-    """Return caps of at least what is adopted, else at most the old ones as far as known."""
+    """Return caps of at least what is adopted, by name; else at most the old ones, if known."""
     lost_tail = mirror is not None and mirror.seq > state.head.seq
 
     def cap(name: str, units: int) -> int:
@@ -228,7 +226,6 @@ def _caps(
         return max(units, adopted.get(name, adopted["*"]), adopted["*"] if name == "" else 0)
 
     caps = {name: cap(name, units) for name, units in state.caps.items()}
-    # Who adopts more than the default allows has a cap of its own from now on.
     return caps | {
         name: units
         for name, units in adopted.items()
@@ -266,8 +263,7 @@ def _worst(state: LedgerState, held: HeadMirror | None, shown: Sequence[SignedHe
     if held is None or not held.heads:
         return None  # nobody knows what came after the last head that was shown
     own = state.opened.ledger_id if state.opened else ""
-    # Another ledger's is at no place of this one's chain.
-    others = [
+    others = [  # another ledger's is at no place of this one's chain
         each.head if each.ledger_id.hex() == own else replace(each.head, seq=0) for each in shown
     ]
     heads = [*held.heads[::-1], *others]  # of two alike, the mirror's newer
@@ -299,6 +295,6 @@ def _readable_part(files: LedgerFiles) -> tuple[LedgerState, bool]:
             check_bodies(state, lambda seq: database.execute(body, (seq,)).get)
         finally:
             database.close()
-    except (apsw.Error, AttributeError, LedgerDamaged, TypeError, ValueError):
-        return state, False  # a damaged row may hold values of other types
+    except (apsw.Error, AttributeError, LedgerDamaged, TypeError, ValueError):  # of a row's values
+        return state, False
     return state, check == "ok"
