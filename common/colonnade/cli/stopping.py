@@ -9,8 +9,8 @@ from types import FrameType
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class Stopped(BaseException):
-    """The process was asked to stop; like `KeyboardInterrupt`, no handler of errors sees it."""
+class Stopped(KeyboardInterrupt):
+    """The process was asked to stop: event loops and handlers of errors let it through."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)

@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -89,10 +89,12 @@ class ProcessTrouble:
 
     def _pause(self, group: Processes, name: str, stop: threading.Event) -> None:
         pid = group.process(name).pid
-        os.kill(pid, signal.SIGSTOP)
-        stop.wait(self._chance.between(0.1, 1.5))
-        os.kill(pid, signal.SIGCONT)
-        self.pauses += 1
+        # A party that came back while its killed vault still held the ledger has ended again.
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGSTOP)
+            stop.wait(self._chance.between(0.1, 1.5))
+            os.kill(pid, signal.SIGCONT)
+            self.pauses += 1
 
 
 def run_soak(folder: Path, *, minutes: float, seed: int = 0) -> tuple[dict[str, Any], Ending]:
