@@ -1,6 +1,7 @@
 """Settings for all tests."""
 
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,12 @@ from hypothesis import settings
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None, max_examples=500)
 settings.load_profile("explore" if os.environ.get("COLONNADE_EXPLORE") else "fixed")
+
+
+def pytest_configure() -> None:
+    """Heed SIGINT, which a runner in the background ignores, and children with it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 # Folders whose tests have a marker by where they are; elsewhere a test carries its own.

@@ -529,7 +529,7 @@ def test_heavy_drop_out_takes_more_drawings_and_every_round_has_its_minimum(
     tmp_path: Path,
 ) -> None:
     sizes = ("--clients", "40", "--sampled", "20", "--rounds", "3", "--rows-per-client", "10")
-    more = ("--features", "3", "--minimum", "15", "--drop-out", "0.6", "--json")
+    more = ("--features", "3", "--minimum", "15", "--drop-out", "0.5", "--json")
     done = command(*sizes, *more, "--out", str(tmp_path / "run"))
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
@@ -540,7 +540,8 @@ def test_heavy_drop_out_takes_more_drawings_and_every_round_has_its_minimum(
     assert sum(result["answers_by_round"]) == result["answers"]
     model = json.loads((tmp_path / "run" / "model.json").read_text())
     assert any(feature["coef_scaled"] for feature in model["features"])
-    # That 15 of 20 are there at once has a chance below 0.002 in each round.
+    # That 15 of 20 are there at once has a chance of 0.021 in each of the first three rounds, and
+    # all 8 of 8 of 0.004 in each of the others.
     assert sum(each["drawings"] for each in counts) > len(counts)
 
 
