@@ -212,5 +212,8 @@ def test_an_operator_plans_submits_watches_and_reads_in_a_browser(
         assert page.run(overflow) == 0
     if axe := os.environ.get("COLONNADE_AXE"):
         page.run(Path(axe).read_text("utf-8") + "; 1")
+        # With a preview on its way, too: what it replaces stays readable.
+        until(page, "document.querySelector('#preview dl') !== null")
+        page.run("document.getElementById('preview').setAttribute('aria-busy', 'true')")
         found = page.run("axe.run().then(all => all.violations.map(each => each.id))")
         assert found == []
