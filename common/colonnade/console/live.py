@@ -1,7 +1,8 @@
 """Server-sent events: tell a page that something on it has changed.
 
 An event says only that; the page then fetches itself and takes over the parts that differ. So what
-is shown has one source, and the page is complete without a script.
+is shown has one source, and the page is complete without a script. A stream begins with an event,
+for what has changed since the page was made or while a connection was lost.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from starlette.responses import Response, StreamingResponse
 MAX_STREAMS = 8
 _EVERY_S = 1.0
 _BEAT_S = 15.0
+_CHANGED = "event: changed\ndata: 1\n\n"
 
 
 class Changes:
@@ -38,7 +40,7 @@ class Changes:
         self._open += 1
         try:
             before, silent = await self._digest(), 0.0
-            yield "retry: 2000\n\n"
+            yield f"retry: 2000\n\n{_CHANGED}"
             while not self.stopping.is_set():
                 await asyncio.sleep(_EVERY_S)
                 if not alive():
@@ -46,7 +48,7 @@ class Changes:
                 silent += _EVERY_S
                 if (now := await self._digest()) != before:
                     before, silent = now, 0.0
-                    yield "event: changed\ndata: 1\n\n"
+                    yield _CHANGED
                 elif silent >= _BEAT_S:
                     silent = 0.0
                     yield ": still here\n\n"

@@ -2,11 +2,14 @@
 "use strict";
 const events = new EventSource("events");
 
+let fetched = 0;
 async function refresh() {
+  const mine = ++fetched;
   const answer = await fetch(location.pathname, { headers: { accept: "text/html" } });
   if (answer.status === 401) return stale();
   if (!answer.ok) return;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  if (mine !== fetched) return; // a newer page was asked for meanwhile
   for (const part of document.querySelectorAll("[data-live]")) {
     const now = page.getElementById(part.id);
     // A part that somebody is using stays until they are done.
@@ -32,11 +35,15 @@ addEventListener("pagehide", () => events.close());
 // The preview of a new job follows the form, a moment after the last change.
 const form = document.querySelector("form[data-preview]");
 let timer;
+let asked = 0;
 async function preview() {
+  const mine = ++asked;
   const box = document.getElementById("preview");
   box.setAttribute("aria-busy", "true");
   const answer = await fetch(`preview?${new URLSearchParams(new FormData(form))}`);
-  box.innerHTML = answer.ok ? await answer.text() : "";
+  const text = answer.ok ? await answer.text() : "";
+  if (mine !== asked) return; // the form has changed meanwhile
+  box.innerHTML = text;
   box.removeAttribute("aria-busy");
 }
 if (form) {
