@@ -2,11 +2,17 @@
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from colonnade.simulate.forks.client import ForkServer, lent
+
+# The processes of ``pytest -n`` share the processors, which threads of BLAS keep busy as they wait.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # The same examples every time: a suite that passes once passes again. To search for new failures
 # set COLONNADE_EXPLORE=1. No deadlines: a busy machine is no failure.
@@ -73,3 +79,20 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     config.option.loadscopereorder = False
     return ByFile(config, log)
+
+
+@pytest.fixture(scope="session")
+def one_fork_server() -> Iterator[ForkServer]:
+    """Return the process of this worker that has imported what members of federations need."""
+    with ForkServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def fork_server(one_fork_server: ForkServer) -> Iterator[None]:
+    """Fork the federations of a module from one process, which many modules share.
+
+    Not for modules that change the working directory or the environment of what they start.
+    """
+    with lent(one_fork_server):
+        yield

@@ -17,7 +17,7 @@ from colonnade.simulate.federation import Federation, create_federation
 from colonnade.simulate.processes import Processes
 from colonnade.simulate.sites import Site, SiteColumn
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("fork_server")]
 
 CAP = units_down(rho_of(4.0, 1e-6))
 N_ROWS = 2000

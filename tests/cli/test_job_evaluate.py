@@ -13,7 +13,7 @@ from colonnade.simulate.federation import create_federation
 from colonnade.simulate.prediction import grant
 from colonnade.simulate.processes import Processes
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("fork_server")]
 
 Output = pytest.CaptureFixture[str]
 

@@ -19,7 +19,7 @@ from colonnade.server.store.base import PartyRow
 from colonnade.simulate.federation import create_federation
 from colonnade.simulate.processes import Processes
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("fork_server")]
 
 Output = pytest.CaptureFixture[str]
 # The second party is never asked for a feature in the one round; both pay for their means.

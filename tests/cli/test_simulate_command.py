@@ -12,7 +12,7 @@ from colonnade.data.model import load_model
 from colonnade.ledger.create import open_ledger
 from colonnade.ledger.storage.files import LedgerFiles
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("fork_server")]
 
 _NAMED = os.environ.get("COLONNADE_DATA")
 _HERE = Path(__file__).resolve().parents[3] / "shared" / "data"

@@ -18,7 +18,7 @@ from colonnade.privacy.accounting import units_down
 from colonnade.simulate.federation import create_federation
 from colonnade.simulate.processes import Processes
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("fork_server")]
 
 NAMES = ("hospital", "laboratory")
 

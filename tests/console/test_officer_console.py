@@ -180,7 +180,7 @@ def approver(home: Path, name: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def federation(made: Federation) -> Iterator[Processes]:
+def federation(fork_server: None, made: Federation) -> Iterator[Processes]:
     with Processes(made, made.folder / "logs") as processes:
         with processes.client() as client:
             processes.wait_for_parties(client)

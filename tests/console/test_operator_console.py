@@ -134,7 +134,7 @@ def test_names_that_others_chose_are_text_and_nothing_else() -> None:
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+def running(fork_server: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
     folder = tmp_path_factory.mktemp("console")
     made = create_federation(
         folder, sites(names=("hospital", "laboratory")), cap_units=units_down(5.0)

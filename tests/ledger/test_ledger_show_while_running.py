@@ -218,6 +218,7 @@ def test_a_damaged_log_is_no_ledger(files: LedgerFiles, held: Ledger) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("fork_server")
 def test_a_real_party_in_a_job_is_shown_and_finishes_it(tmp_path: Path, capsys: Output) -> None:
     cap = units_down(50.0)
     made = create_federation(tmp_path, sites(names=("hospital", "insurer")), cap_units=cap)

@@ -88,6 +88,7 @@ def told_twice(amounts: dict[str, Any], spend: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("fork_server")
 @pytest.mark.parametrize("method", ["moments", "frank-wolfe"])
 @pytest.mark.parametrize("share", ["0", "0.3"])
 def test_terminal_json_report_page_and_ledger_say_the_same(
@@ -156,6 +157,7 @@ def test_terminal_json_report_page_and_ledger_say_the_same(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("fork_server")
 def test_too_few_rows_for_bounds_use_the_declared_ones_and_say_so(
     capsys: Output, tmp_path: Path
 ) -> None:

@@ -123,6 +123,7 @@ def test_a_coordinator_shows_its_parties_and_jobs(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("fork_server")
 def test_a_party_shows_its_session_and_its_budget(tmp_path: Path) -> None:
     made = create_federation(tmp_path, sites(names=["hospital"]), cap_units=CAP)
     where = addresses()

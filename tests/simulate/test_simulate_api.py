@@ -17,7 +17,7 @@ from colonnade.core.errors import BadInput
 from colonnade.data.model import LinearModel
 from colonnade.simulate import Simulation, simulate, simulate_admm
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("fork_server")]
 
 ROOT = Path(__file__).parents[2]
 PARTIES = {"hospital": ["age", "bmi"], "laboratory": ["iron", "zinc"]}

@@ -12,6 +12,7 @@ from colonnade.privacy.membership import MEMBERSHIP
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("fork_server")
 def test_parties_with_half_of_the_people_each_are_aligned_and_fitted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

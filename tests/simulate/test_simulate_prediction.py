@@ -15,7 +15,7 @@ from colonnade.privacy.disclosure import PREDICTION
 from colonnade.simulate.federation import Federation
 from colonnade.simulate.processes import Processes
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("fork_server")]
 
 SIZES = ("--rows", "400", "--features", "6", "--epsilon", "5", "--seed", "3")
 

@@ -57,7 +57,7 @@ from colonnade.v1 import job_pb2
 from colonnade.wire.cohort import Replies
 from colonnade.wire.jobspec import job_to_bytes
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("fork_server")]
 
 PRICE = units_down(0.2)
 HUB = Identity(FEDERATION, "coordinator", "hub")

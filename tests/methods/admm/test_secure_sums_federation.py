@@ -15,7 +15,7 @@ from colonnade.privacy.accounting import units_down
 from colonnade.simulate.admm.run import TARGET, Population, found, people
 from colonnade.simulate.processes import Processes
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("fork_server")]
 
 POPULATION = Population(clients=24, rows_per_client=6, features=3, hosts=5)
 OPTIONS = AdmmOptions(aggregate="cohort", rounds=6, epsilon=4.0, colluding=1)

@@ -107,6 +107,14 @@ def test_all_processes_of_a_command_are_forks_of_the_server_that_it_began_with()
         assert other is not first
 
 
+def test_a_process_has_not_ended_because_an_earlier_one_of_its_number_has() -> None:
+    with ForkServer() as server, Path(os.devnull).open("wb") as log:
+        first = server.start(["coordinator", "--template"], log.fileno())
+        assert first.wait(60) == 0
+        server.codes = dict.fromkeys(range(1 << 22), 77)  # every number was somebody's
+        assert server.start(["coordinator", "--template"], log.fileno()).wait(60) == 0
+
+
 def test_a_killed_party_ends_its_net_which_is_a_process_of_its_own(tmp_path: Path) -> None:
     made = create_federation(tmp_path, sites(names=("hospital", "lab")), cap_units=units_down(1.0))
     with begun(), shared() as server, Processes(made, tmp_path / "logs") as processes:

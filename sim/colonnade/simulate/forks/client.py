@@ -118,6 +118,7 @@ class ForkServer:
             if "code" in line:
                 self.codes[line["pid"]] = line["code"]
             else:
+                self.codes.pop(line["pid"], None)  # of one that had the number before
                 self._pids.append(line["pid"])
         return bool(said)
 
@@ -141,12 +142,18 @@ def begun() -> Iterator[None]:
         return
     if "numpy" not in sys.modules:
         os.environ.update(_ONE_THREAD)
-    with ForkServer() as server:
-        token = _begun.set(server)
-        try:
-            yield
-        finally:
-            _begun.reset(token)
+    with ForkServer() as server, lent(server):
+        yield
+
+
+@contextlib.contextmanager
+def lent(server: ForkServer) -> Iterator[None]:
+    """Have `shared` yield this server within the block; whoever made it ends it."""
+    token = _begun.set(server)
+    try:
+        yield
+    finally:
+        _begun.reset(token)
 
 
 @contextlib.contextmanager
