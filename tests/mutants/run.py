@@ -1,11 +1,13 @@
 """Plant each bug in a copy of the tree and run its named tests: all must go red.
 
 ``make mutants``, or ``python -m mutants.run [--only NAME] [--json]`` from the folder of the tests.
+A signal ends it with the figures so far.
 """
 
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +16,9 @@ import time
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+
+from colonnade.bench.progress import keeping_figures
+from colonnade.cli.stopping import stoppable
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ("proto", "common", "server", "party", "sim", "bench")
@@ -67,26 +72,58 @@ def copied(folder: Path) -> Path:
     return folder
 
 
-def survives(mutant: Mutant, tree: Path, texts: dict[Path, str]) -> str:
-    """Plant a bug, run its tests, take it out again; return which tests stayed green."""
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the tests of one bug said."""
+
+    green: tuple[str, ...]  # did not notice it
+    hung: tuple[str, ...]  # did not end: noticed, unless the machine was too busy
+    red: tuple[str, ...]  # what those that noticed said
+
+    @property
+    def line(self) -> str:
+        """The outcome for a log."""
+        said = f"SURVIVES {' '.join(self.green)}" if self.green else "caught"
+        return " | ".join([said, *(f"HUNG {test}" for test in self.hung), *self.red])
+
+
+def planted(mutant: Mutant, tree: Path, texts: dict[Path, str]) -> Outcome:
+    """Plant a bug, run its tests, take it out again."""
     path = place_of(mutant, texts)
     times = path.stat()
     path.write_text(texts[path].replace(mutant.old, mutant.new))
     try:
-        green = [test for test in mutant.tests if _passes(test, tree)]
+        said = {test: _run(test, tree) for test in mutant.tests}
     finally:
         path.write_text(texts[path])
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-    return " ".join(green)
+    return Outcome(
+        tuple(test for test, why in said.items() if why == ""),
+        tuple(test for test, why in said.items() if why is None),
+        tuple(why for why in said.values() if why),
+    )
 
 
-def _passes(test: str, tree: Path) -> bool:
+def _run(test: str, tree: Path) -> str | None:
+    """Return what a red test said, nothing of a green one, None of one that did not end."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", test]
     try:
-        done = subprocess.run(command, cwd=tree, capture_output=True, timeout=_SECONDS)
+        done = subprocess.run(
+            command,
+            cwd=tree,
+            env=os.environ | {"COLUMNS": "200"},  # or what a test said is cut off
+            capture_output=True,
+            timeout=_SECONDS,
+            text=True,
+        )
     except subprocess.TimeoutExpired:
-        return False  # it hangs: that is noticed too
-    return done.returncode == 0
+        return None
+    if done.returncode == 0:
+        return ""
+    if done.returncode != 1:  # no test ran, so none noticed anything
+        raise ValueError(f"{test} cannot be run: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+    told = re.search(r"^(FAILED|ERROR) \S.*", done.stdout, re.MULTILINE)
+    return told[0] if told else "red"
 
 
 def main() -> int:
@@ -96,20 +133,25 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
     chosen = [each for each in mutants() if not asked.only or each.name in asked.only]
-    survivors, began = [], time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="colonnade-mutants-") as folder:
+    survivors, hung, tried, began = [], [], 0, time.monotonic()
+    temporary = tempfile.TemporaryDirectory(prefix="colonnade-mutants-")
+    with keeping_figures() as ending, stoppable(), temporary as folder:
         tree = copied(Path(folder))
         texts = sources(tree)
-        for place, mutant in enumerate(chosen, 1):
-            green = survives(mutant, tree, texts)
-            if green:
-                survivors.append({"name": mutant.name, "area": mutant.area, "tests": green})
-            said = f"SURVIVES {green}" if green else "caught"
-            print(f"{place}/{len(chosen)} {mutant.area}: {mutant.name}: {said}", file=sys.stderr)
+        for mutant in chosen:
+            outcome = planted(mutant, tree, texts)
+            if outcome.green:
+                tests = " ".join(outcome.green)
+                survivors.append({"name": mutant.name, "area": mutant.area, "tests": tests})
+            hung += [mutant.name] if outcome.hung else []
+            tried += 1
+            said = f"{tried}/{len(chosen)} {mutant.area}: {mutant.name}: {outcome.line}"
+            print(said, file=sys.stderr, flush=True)
     seconds = round(time.monotonic() - began)
-    told = {"mutants": len(chosen), "survivors": survivors, "seconds": seconds}
-    print(json.dumps(told) if asked.json else f"{len(chosen)} bugs, {len(survivors)} survive")
-    return 1 if survivors else 0
+    told = {"mutants": tried, "survivors": survivors, "hung": hung, "seconds": seconds}
+    text = f"{tried} bugs, {len(survivors)} survive, {len(hung)} hang"
+    print(json.dumps(told | ending.fields) if asked.json else text)
+    return ending.exit_code(1 if survivors else 0)
 
 
 if __name__ == "__main__":
