@@ -11,15 +11,22 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from colonnade.cli.party.processes.vault import isolated
 from colonnade.core.errors import BadInput
 from colonnade.party.config import TEMPLATE, load_config
 from colonnade.party.isolation import measures
+from colonnade.party.isolation.kernel import system_call
 from colonnade.party.isolation.measures import Gained, isolate_net
 from colonnade.party.isolation.seccomp import FORBIDDEN, program
+from colonnade.party.net import process
 
 CLI = "colonnade.cli.party.processes"
+# What a vault gives up, and a process of tests must not.
+VAULTS = (
+    *("no_new_privileges", "own_network", "forbid_sockets", "only_own_processes", "no_core_dumps"),
+)
 _TRY = """
 import json, os, socket, sys, threading
 def attempt(work):
@@ -34,6 +41,10 @@ def all_of_them():
     found = {"dial": attempt(dial)}
     for name in ("AF_INET", "AF_INET6", "AF_UNIX", "AF_NETLINK"):
         found[name] = attempt(lambda: socket.socket(getattr(socket, name)).close())
+    def datagrams():
+        for each in socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM):
+            each.close()
+    found["datagrams"] = attempt(datagrams)  # they need no connection to reach others
     found["exec"] = attempt(lambda: os.execv("/bin/true", ["true"])) if "FILTER" in globals() else 0
     a, b = socket.socketpair()
     a.send(b"x")
@@ -100,7 +111,46 @@ def test_under_the_filter_there_are_no_sockets_and_no_other_programs_in_any_thre
     after = found["after"]
     assert after.pop("pair") == 0  # what an event loop needs
     assert set(after.values()) == {errno.EPERM}
-    assert {"dial", "thread", "exec", "AF_UNIX"} <= set(after)
+    assert {"dial", "thread", "exec", "AF_UNIX", "datagrams"} <= set(after)
+
+
+def test_a_vault_has_no_processes_but_those_that_it_started() -> None:
+    found = outcome(
+        """
+        from colonnade.party.isolation.measures import isolate_vault
+        def memory(pid):
+            with open(f"/proc/{pid}/mem", "rb"):
+                pass
+        def all_ways(pid):
+            return {
+                "memory": attempt(lambda: memory(pid)),
+                "signal": attempt(lambda: os.kill(pid, 0)),
+            }
+        other = os.fork()
+        if other == 0:
+            threading.Event().wait()
+        before = all_ways(other)
+        if os.fork() == 0:  # the vault
+            had = isolate_vault().measures["own_processes"]
+            child = os.fork()
+            if child == 0:
+                threading.Event().wait()
+            own = {"signal": attempt(lambda: os.kill(child, 9))}
+            found = {"before": before, "after": all_ways(other), "own": own}
+            print(json.dumps({**found, "had": {"here": int(had == "yes")}}))
+            sys.stdout.flush()
+            os._exit(0)
+        os.wait()
+        os.kill(other, 9)
+        """,
+        1,
+    )
+    assert found["own"]["signal"] == 0
+    if not found["had"]["here"] or any(found["before"].values()):
+        pytest.skip("no Landlock here, or no access before")
+    assert found["after"]["memory"] == errno.EACCES
+    if system_call(444, None, 0, 1)[0] >= 6:
+        assert found["after"]["signal"] == errno.EPERM
 
 
 def test_a_vault_that_crashes_writes_no_memory_to_disk(tmp_path: Path) -> None:
@@ -141,6 +191,7 @@ def test_net_keeps_the_folder_of_its_certificate_alone(tmp_path: Path) -> None:
         found["link"] = attempt(lambda: (home / "data" / "file").hardlink_to(home / "pki" / "file"))
         found["renew"] = attempt(lambda: (home / "pki" / "file").rename(home / "pki" / "other"))
         found["names"] = 0 if socket.getaddrinfo("localhost", 80) else 1
+        found["signal"] = attempt(lambda: os.kill(os.getppid(), 0))
         found["parent"] = attempt(lambda: Path(f"/proc/{{os.getppid()}}/environ").read_bytes())
         had = int(gained.measures["files"] == "yes")
         print(json.dumps({{"found": found, "gained": {{"files": had}}}}))
@@ -151,6 +202,8 @@ def test_net_keeps_the_folder_of_its_certificate_alone(tmp_path: Path) -> None:
     found = told["found"]
     assert {found[name] for name in ("pki", "renew", "names")} == {0}
     assert {found[name] for name in ("data", "ledger", "write", "list", "parent")} == {errno.EACCES}
+    if system_call(444, None, 0, 1)[0] >= 6:
+        assert found["signal"] == errno.EPERM  # a vault that is stopped for a while is slow
     assert found["link"] in (errno.EACCES, errno.EXDEV, errno.EEXIST)
 
 
@@ -167,12 +220,35 @@ def test_a_table_inside_what_net_needs_is_not_called_safe(
         within.require("files")
 
 
+def test_whatever_the_configuration_names_is_private(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("no_new_privileges", "no_core_dumps", "only_files"):
+        monkeypatch.setattr(measures, name, lambda *_, **__: 0)
+    path = tmp_path / "party.toml"
+    align = '[align]\nsource = "people.csv"\nschema = "schema.toml"\nid = ["person"]\n'
+    path.write_text(f'isolation = "required"\nmirror = "head"\n{TEMPLATE}\n{align}')
+    config = load_config(path)
+    process.isolate(config)
+    assert config.credentials is not None
+    assert config.align is not None
+    inside = config.credentials / "file"
+    for place in ("data", "ledger_folder", "mirror", "policy", "uplink_log", "decisions"):
+        exposed = replace(config, **{place: inside})
+        with pytest.raises(BadInput, match="isolation is required"):
+            process.isolate(exposed)
+    for place in ("source", "schema"):
+        exposed = replace(config, align=replace(config.align, **{place: inside}))
+        with pytest.raises(BadInput, match="isolation is required"):
+            process.isolate(exposed)
+
+
 @pytest.mark.parametrize("isolation", ["required", "best-effort"])
 @pytest.mark.parametrize("allowed", ["own_network", "forbid_sockets", ""])
 def test_a_vault_that_must_be_isolated_and_cannot_be_does_not_start(
     isolation: str, allowed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("no_new_privileges", "no_core_dumps", "own_network", "forbid_sockets"):
+    for name in VAULTS:
         answer = 0 if name == allowed else errno.EPERM
         monkeypatch.setattr(measures, name, lambda answer=answer: answer)
     path = tmp_path / "party.toml"
@@ -190,7 +266,7 @@ def test_a_vault_that_must_be_isolated_and_cannot_be_does_not_start(
 def test_an_engine_that_needs_a_network_keeps_it_and_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name in ("no_new_privileges", "no_core_dumps", "own_network", "forbid_sockets"):
+    for name in VAULTS:
         monkeypatch.setattr(measures, name, lambda: 0)
     gained = measures.isolate_vault(network="engine_dask")
     assert gained.measures["filter"] == "no:engine_dask_needs_a_network"
@@ -226,5 +302,5 @@ def test_neither_half_loads_what_belongs_to_the_other(modules: str, absent: str)
 
 def test_there_is_a_filter_for_each_machine_that_there_are_images_for() -> None:
     x86, arm = program("x86_64"), program("aarch64")
-    assert len(x86) == len(arm) == 8 * (len(FORBIDDEN) + 7)
+    assert len(x86) == len(arm) == 8 * (len(FORBIDDEN) + 11)
     assert x86 != arm

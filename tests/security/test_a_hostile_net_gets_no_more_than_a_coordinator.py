@@ -92,6 +92,8 @@ def test_code_execution_in_net_spends_no_more_than_the_cap_reads_no_row_and_forg
         text=True,
     )
     plan["vault"] = party.pid
+    assert party.stderr is not None
+    vaults_log = f"pipe:[{os.fstat(party.stderr.fileno()).st_ino}]"
     (home / "plan").write_text(json.dumps(plan))
     (home / "plan").rename(home / "pki" / PLAN)
     try:
@@ -111,6 +113,9 @@ def test_code_execution_in_net_spends_no_more_than_the_cap_reads_no_row_and_forg
         each.startswith(("socket:", "anon_inode:", "pipe:", "/dev/null", "/proc/")) or not each
         for each in loot["open"]
     ), loot["open"]
+    # Nor a stream that the vault writes its log on: what answers took is told there.
+    assert vaults_log not in loot["open"]
+    assert "net_isolated" in log  # what net itself says is passed on
     if LANDLOCK:
         assert loot["read"] == []
         assert loot["memory"] == []

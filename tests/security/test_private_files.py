@@ -1,11 +1,13 @@
 """What a process writes about jobs and answers is for its owner alone."""
 
 import os
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from colonnade.party.listening import listen
 from colonnade.party.vault.meter import Meter, read_log
 from colonnade.server.store.base import JobRow
 from colonnade.server.store.sql import Database
@@ -59,6 +61,26 @@ def test_a_partys_log_of_what_left_is_for_the_owner_alone(tmp_path: Path) -> Non
     assert mode(path) == 0o600
     meter.note(pb.AttachRequest(hello=pb.Hello()))
     assert len(read_log(path)) == 2
+
+
+def test_a_vaults_socket_is_made_for_its_owner_and_never_by_a_name_that_net_may_replace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, path = tmp_path / "ledger.db", tmp_path / "run" / "vault.sock"
+    ledger.touch(0o600)
+    modes = []
+
+    class Replaced(socket.socket):
+        def bind(self, address: str) -> None:  # type: ignore[override]
+            super().bind(address)
+            modes.append(mode(path))
+            path.unlink()  # net may write in this folder
+            path.symlink_to(ledger)
+
+    monkeypatch.setattr(socket, "socket", Replaced)
+    listen(path, 0o660).close()
+    assert modes == [0o660]
+    assert mode(ledger) == 0o600
 
 
 def test_a_log_that_is_no_file_keeps_its_rights() -> None:

@@ -13,12 +13,13 @@ def listen(path: Path, mode: int) -> socket.socket:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)  # of an earlier process; two of them the ledger refuses
+        # With this mode from the start and not by chmod: whoever else may write in the folder could
+        # have put a link to another file in the place of the socket meanwhile.
         before = os.umask(0o777 & ~mode)
         try:
             listening.bind(str(path))
         finally:
             os.umask(before)
-        path.chmod(mode)
         listening.listen(1)
     except OSError as error:
         listening.close()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from colonnade.core.errors import BadInput
 from colonnade.party.isolation.kernel import no_core_dumps, no_new_privileges
-from colonnade.party.isolation.landlock import only_files
+from colonnade.party.isolation.landlock import only_files, only_own_processes
 from colonnade.party.isolation.namespace import own_network
 from colonnade.party.isolation.seccomp import forbid_sockets
 
@@ -54,6 +54,7 @@ def isolate_vault(*, network: str = "") -> Gained:
             "namespace": kept if network else _said(own_network()),
             # After the namespace, which it forbids to leave.
             "filter": kept if network else _said(forbid_sockets()),
+            "own_processes": _said(only_own_processes()),
             "no_core_dumps": _said(no_core_dumps()),  # last: /proc/self is closed from then on
         }
     )

@@ -1,8 +1,9 @@
-"""A filter of system calls: no sockets, no other programs, no other processes' memory.
+"""A filter of system calls: no sockets, no other programs, no tracing of other processes.
 
 A list of what is forbidden, not of what is allowed: NumPy, SQLite and DuckDB differ between
 versions in what they call, and the purpose is narrow. A process under it has the sockets that it
-was given and can make pairs that lead nowhere else. The filter cannot be taken off again.
+was given and can make pairs of streams, which lead nowhere else; from a pair of datagram sockets it
+could still send to any other that has a path. The filter cannot be taken off again.
 """
 
 import ctypes
@@ -31,11 +32,13 @@ FORBIDDEN = {
     "userfaultfd": (323, 282),
     "keyctl": (250, 219),
 }
+_PAIR = {"x86_64": 53, "aarch64": 199}  # socketpair
+_STREAM, _TYPES = 1, 0xF  # of a socket; what else is in that argument are flags
 _SECCOMP = {"x86_64": 317, "aarch64": 277}
 _SET_FILTER, _ALL_THREADS = 1, 1
-_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06  # classic BPF
+_LOAD, _EQUAL, _AT_LEAST, _RETURN, _AND = 0x20, 0x15, 0x35, 0x06, 0x54  # classic BPF
 _ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
-_NUMBER, _MACHINE = 0, 4  # where they are in what a filter sees
+_NUMBER, _MACHINE, _SECOND = 0, 4, 24  # where they and an argument are in what a filter sees
 _X32 = 0x40000000  # a second set of numbers on x86_64, with the same calls
 
 
@@ -49,8 +52,12 @@ def program(kind: str) -> bytes:
         (_EQUAL, 1, 0, MACHINES[kind]),
         (_RETURN, 0, 0, _KILL),  # of another kind: the numbers would mean something else
         (_LOAD, 0, 0, _NUMBER),
-        (_AT_LEAST, len(forbidden) + 1, 0, _X32),
-        *((_EQUAL, len(forbidden) - place, 0, each) for place, each in enumerate(forbidden)),
+        (_AT_LEAST, len(forbidden) + 5, 0, _X32),
+        *((_EQUAL, len(forbidden) - place + 4, 0, each) for place, each in enumerate(forbidden)),
+        (_EQUAL, 0, 3, _PAIR[kind]),
+        (_LOAD, 0, 0, _SECOND),
+        (_AND, 0, 0, _TYPES),
+        (_EQUAL, 0, 1, _STREAM),
         (_RETURN, 0, 0, _ALLOW),
         (_RETURN, 0, 0, refuse),
     ]

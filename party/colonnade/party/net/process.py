@@ -21,7 +21,10 @@ _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.1, 5.0
 
 def isolate(config: PartyConfig) -> None:
     """Keep of the party's files only the certificate's folder, and the socket's if there is one."""
+    align = config.align
+    named = [config.mirror] if align is None else [config.mirror, align.source, align.schema]
     private = [config.data, config.ledger_folder, config.policy, config.uplink_log.parent]
+    private += [config.decisions, *(each for each in named if each is not None)]
     kept = [each for each in (config.credentials,) if each is not None]
     if config.socket is not None:
         kept.append(config.socket.parent)
