@@ -102,6 +102,33 @@ def test_a_text_that_predict_refuses_has_no_score_in_sql() -> None:
     assert known is not None
 
 
+@pytest.mark.parametrize(
+    "rows",
+    ["('1'), ('-999'), (' NA '), ('-999.0'), (NULL)", "(1.0), (-999.0), ('nan'::DOUBLE), (-999)"],
+)
+def test_numbers_that_mean_no_value_are_filled_in_sql_as_in_predict(rows: str) -> None:
+    feature = ModelFeature("lab", "a", low=0.0, high=10.0, fill=7.0, coef_scaled=0.5)
+    encoding = ModelEncoding.of("lab", Encoding("a", missing=("", "NA", "-999")))
+    label = ModelLabel("y", 0.0, 1.0)
+    model = LinearModel("ab" * 32, "squared", label, 0.0, (feature,), True, (encoding,))
+    table = duckdb.connect().execute(f"CREATE TABLE t AS FROM (VALUES {rows}) AS t(a)")
+    found = table.execute(f"SELECT {partial_score(model, 'lab')} FROM t").fetchnumpy()
+    part = next(iter(found.values()))
+    raw = table.execute("SELECT a FROM t").fetchall()
+    known, filled = model.decision_function({"a": [1.0, 7.0]})
+    assert np.array_equal(IntegerScores.of(model).score(part)[1:], [filled] * (len(raw) - 1))
+    assert IntegerScores.of(model).score(part)[0] == known != filled
+    assert np.array_equal(
+        model.decision_function({"a": np.array([row[0] for row in raw], object)}),
+        IntegerScores.of(model).score(part),
+    )
+
+
+def test_a_text_that_is_no_number_has_no_score_in_sql() -> None:
+    query = f"SELECT {partial_score(make_model(), 'lab')} FROM (VALUES ('x', '0.2')) AS t(a, b)"
+    assert duckdb.connect().execute(query).fetchall() == [(None,)]
+
+
 def test_sql_refuses_what_it_cannot_write() -> None:
     with pytest.raises(BadInput, match="feature"):
         partial_score(make_model(), "insurer")

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pytest
 from support.clients import admm_job
@@ -15,7 +16,13 @@ from support.vaults import ME, ledger_of, vault_of
 from colonnade.core.arrays import FloatArray
 from colonnade.core.errors import BadInput, BadMessage
 from colonnade.core.fixedpoint import Bounds
-from colonnade.data.model import load_model
+from colonnade.data.model import (
+    LinearModel,
+    ModelEncoding,
+    ModelFeature,
+    ModelLabel,
+    load_model,
+)
 from colonnade.data.schema import parse_schema
 from colonnade.data.table import COARSE_NAME, Table, open_pair
 from colonnade.methods.base import Member
@@ -184,3 +191,40 @@ def test_all_parties_of_a_job_over_clients_need_the_same_fills() -> None:
     first, second = job.members
     with pytest.raises(ValueError, match="fills"):
         replace(job, members=(first, replace(second, fills=(0.0, 0.0, 1.0))))
+
+
+def test_a_number_that_means_no_value_is_one_for_predict_as_it_was_for_ingest(
+    tmp_path: Path,
+) -> None:
+    values = np.array([1.0, -999.0, 3.0, -999.0])
+    duckdb.execute(
+        "COPY (SELECT unnest(?::DOUBLE[]) AS a, 0.5 AS y) TO ? (FORMAT parquet)",
+        [values.tolist(), str(tmp_path / "t.parquet")],
+    )
+    text = """missing = ["", "-999"]
+[[feature]]
+name = "a"
+low = 0
+high = 10
+fill = 7
+[label]
+name = "y"
+low = 0
+high = 1
+"""
+    schema = parse_schema(text, origin="s.toml")
+    ingest(schema, FileSource(tmp_path / "t.parquet"), out=tmp_path / "data")
+    bounds = (Bounds(0, 10),)
+    trained = columns_for(*open_pair(tmp_path / "data"), ("a",), bounds, None).features
+    model = LinearModel(
+        "ab" * 32,
+        "squared",
+        ModelLabel("y", 0.0, 1.0),
+        0.0,
+        (ModelFeature("lab", "a", 0.0, 10.0, 7.0, 0.5),),
+        private=True,
+        encodings=(ModelEncoding.of("lab", schema.features[0].encoding(schema.missing)),),
+    )
+    ((_, grid),) = model.inputs[0].columns(values)
+    np.testing.assert_array_equal(grid, trained[0])
+    assert grid[0] != grid[1] == grid[3]

@@ -106,13 +106,23 @@ class Encoding(Strict, frozen=True):
             return self.kind.levels
         return ()
 
+    @property
+    def codes(self) -> tuple[float, ...]:
+        """The numbers among the texts that mean "no value": -999 also stands for -999.0."""
+        numbers = np.array([_as_number(text) for text in self.missing], np.float64)
+        return tuple(numbers[np.isfinite(numbers)].tolist())
+
+    def without_codes(self, numbers: FloatArray) -> FloatArray:
+        """Return the values of a number, NaN for those that mean "no value", as ingest has them."""
+        return np.where(np.isin(numbers, self.codes), np.nan, numbers) if self.codes else numbers
+
     def read(self, texts: Texts, count: int) -> FloatArray:
         """Return a number for each of ``count`` texts; NaN if missing, `UNKNOWN` if not known.
 
         White space around a text does not count. None is missing.
         """
         if isinstance(self.kind, Number):
-            return np.fromiter(map(self._number, texts), np.float64, count)
+            return self.without_codes(np.fromiter(map(self._number, texts), np.float64, count))
         # Few texts differ: each is read once.
         known = _Memo(self._reader(self.kind))
         return np.fromiter(map(known.__getitem__, texts), np.float64, count)
@@ -142,10 +152,14 @@ class Encoding(Strict, frozen=True):
     def _number(self, text: str | None) -> float:
         if text is None or text.strip() in self.missing:
             return math.nan
-        try:
-            return float(text)
-        except ValueError:
-            return UNKNOWN
+        return _as_number(text)
+
+
+def _as_number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return UNKNOWN
 
 
 class _Memo(dict[str | None, float]):

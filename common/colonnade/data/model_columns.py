@@ -129,7 +129,7 @@ class Input:
         """Return what raw values are read as; NaN is missing."""
         if isinstance(self.encoding.kind, Number):
             if not any(isinstance(each, str) for each in values.tolist()[:_SEEN]):
-                return numbers(values, what=what)
+                return self.encoding.without_codes(numbers(values, what=what))
             fault = "that are no numbers"
         else:
             fault = "that are not declared"

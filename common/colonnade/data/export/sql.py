@@ -24,6 +24,7 @@ class SqlDialect:
 
     name: str
     double: str
+    number: str  # from a column to a double; NULL for a text that is none, or an error
     nan: str  # whether a double is not a number
     rounded: str  # half to even
     days: str  # from a text to a date by a format of strptime; empty if there is none
@@ -31,10 +32,20 @@ class SqlDialect:
 
 DIALECTS = {
     "duckdb": SqlDialect(
-        "duckdb", "DOUBLE", "isnan({})", "round_even({}, 0)", "CAST(strptime({}, {}) AS DATE)"
+        "duckdb",
+        "DOUBLE",
+        "TRY_CAST({} AS DOUBLE)",
+        "isnan({})",
+        "round_even({}, 0)",
+        "CAST(strptime({}, {}) AS DATE)",
     ),
     "postgresql": SqlDialect(
-        "postgresql", "DOUBLE PRECISION", "({} = 'NaN'::DOUBLE PRECISION)", "round({})", ""
+        "postgresql",
+        "DOUBLE PRECISION",
+        "CAST({} AS DOUBLE PRECISION)",
+        "({} = 'NaN'::DOUBLE PRECISION)",
+        "round({})",
+        "",
     ),
 }
 
@@ -64,11 +75,9 @@ def partial_score(model: LinearModel, party: str, dialect: str = "duckdb") -> st
         for place, feature in enumerate(each.features):
             if feature is not None and (number := coef[feature.full_name]):
                 value = writer.value(each, place, feature)
+                # An unknown text: LEAST and GREATEST would pass over its NULL.
                 term = f"{number} * {writer.on_grid(value, feature)}"
-                if not isinstance(each.encoding.kind, Number):
-                    # An unknown text: LEAST and GREATEST would pass over its NULL.
-                    term = f"CASE WHEN ({value}) IS NULL THEN NULL ELSE {term} END"
-                terms.append(term)
+                terms.append(f"CASE WHEN ({value}) IS NULL THEN NULL ELSE {term} END")
     return "\n  + ".join(terms) or "CAST(0 AS BIGINT)"
 
 
@@ -106,18 +115,26 @@ class _Writer:
         """Return one column of an encoding, in the feature's unit; a missing value is its fill."""
         encoding, column = source.encoding, _name(source.encoding.source)
         kind, fill = encoding.kind, self._number(feature.fill)
+        text = f"trim(CAST({column} AS VARCHAR))"
+        # A condition that reads a number comes after those that find texts which are none.
+        missing = [self._missing(encoding, column, text)]
         if isinstance(kind, Number):
-            number = f"CAST({column} AS {self.dialect.double})"
-            missing, rest = f"{column} IS NULL OR {self.dialect.nan.format(number)}", number
+            rest = self.dialect.number.format(column)
+            missing += self._no_value(encoding, rest)
         else:
-            text = f"trim(CAST({column} AS VARCHAR))"
-            missing = self._missing(encoding, column, text)
             rest = self._read(encoding, place, text)
         if feature.name.endswith(MISSING_SUFFIX) and encoding.missing_indicator:
-            known = f"WHEN ({rest}) IS NULL THEN NULL " if not isinstance(kind, Number) else ""
-            one, none = self._number(1.0), self._number(0.0)
-            return f"CASE WHEN {missing} THEN {one} {known}ELSE {none} END"
-        return f"CASE WHEN {missing} THEN {fill} ELSE {rest} END"
+            cases = [
+                *((each, self._number(1.0)) for each in missing),
+                (f"({rest}) IS NULL", "NULL"),
+            ]
+            return _cases(cases, self._number(0.0))
+        return _cases([(each, fill) for each in missing], rest)
+
+    def _no_value(self, encoding: Encoding, number: str) -> list[str]:
+        """Return the conditions under which a number means that there is none."""
+        codes = ", ".join(map(self._number, encoding.codes))
+        return [self.dialect.nan.format(number), *([f"{number} IN ({codes})"] if codes else [])]
 
     def _missing(self, encoding: Encoding, column: str, text: str) -> str:
         kind = encoding.kind
@@ -172,6 +189,11 @@ class _Writer:
 
     def _number(self, value: float) -> str:
         return f"CAST('{value!r}' AS {self.dialect.double})"  # a literal might be a decimal
+
+
+def _cases(cases: Iterable[tuple[str, str]], rest: str) -> str:
+    whens = " ".join(f"WHEN {condition} THEN {value}" for condition, value in cases)
+    return f"CASE {whens} ELSE {rest} END"
 
 
 def _name(name: str) -> str:
