@@ -103,7 +103,7 @@ def use(client: Client, job: str) -> None:
     found = client.report(job)
     say(
         "Evaluate on people who were kept out of the fit",
-        evaluation_lines(found["evaluation"], RECEIVER),
+        evaluation_lines(found.document, RECEIVER),
     )
     found.write(RUNS / job[:12])
     scored = typed(

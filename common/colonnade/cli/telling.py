@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from colonnade.cli.align.show import summary_lines
-from colonnade.privacy.accounting import format_upper_bound
+from colonnade.privacy.accounting import epsilon_of, format_upper_bound
 from colonnade.report.text import size
 
 
@@ -17,7 +17,8 @@ def align_lines(report: dict[str, Any]) -> list[str]:
     return [
         *(line.strip() for line in summary_lines(report)[:5]),
         f"what left: {left} of blinded points, predicted to the byte",
-        "cost: epsilon 1 of membership at each party, beside the caps",
+        "cost: epsilon 1 of membership at each party, beside the caps; this holds if the",
+        "parties follow the protocol",
     ]
 
 
@@ -27,7 +28,7 @@ def plan_lines(job: str, plan: Mapping[str, Any], epsilon: float, approver: str)
     error = f"expected standard error {told['expected_error']:.2g}"
     return [
         f"method {plan['method']}, {plan['rounds']} rounds, planned from public numbers alone",
-        f"at most epsilon {epsilon:g} for one person at all three together",
+        f"at most epsilon {epsilon:g} for one person at all three together, whatever all others do",
         f"{format_upper_bound(told['epsilon'])} of it is for an evaluation; {error}",
         f"job {job[:12]} waits for the {approver}'s officer; nothing is set aside there",
     ]
@@ -48,12 +49,16 @@ def fit_lines(report: Mapping[str, Any], label: str) -> list[str]:
     ]
 
 
-def evaluation_lines(told: Mapping[str, Any], party: str) -> list[str]:
-    """Describe an evaluation that ``party`` released."""
-    epsilon = format_upper_bound(told["epsilon"])
+def evaluation_lines(report: Mapping[str, Any], party: str) -> list[str]:
+    """Describe the evaluation in a job's report, which ``party`` released, and the cost of both."""
+    told, privacy = report["evaluation"], report["privacy"]
+    joint = privacy["joint"]["spent"]["rho"] + told["spent"]["rho"]
+    both = format_upper_bound(epsilon_of(joint, privacy["delta"]))
+    paid = format_upper_bound(told["epsilon"])
     return [
         f"{told['metric'].upper()} {told['value']:.3f}, standard error {told['error']:.3f}",
-        f"a noisy histogram left the {party}; epsilon {epsilon} was set aside",
+        f"a noisy histogram left the {party}; epsilon {paid} was set aside",
+        f"with the fit: epsilon {both} for one person at all three (rho adds up, epsilon does not)",
     ]
 
 

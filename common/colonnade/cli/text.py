@@ -4,6 +4,9 @@ import csv
 from collections.abc import Mapping
 from typing import Any
 
+# What a method promises that says nothing of it: its prices rest on each party's own noise.
+_ALONE = "differential privacy that holds whatever all others know and do together"
+
 
 def as_text(values: Mapping[str, Any], indent: str = "") -> str:
     """Lay nested values out for people."""
@@ -23,6 +26,12 @@ def as_text(values: Mapping[str, Any], indent: str = "") -> str:
                 shown = "; ".join(map(str, value))
             lines.append(f"{indent}{name:<22} {shown}")
     return "\n".join(lines)
+
+
+def plan_text(description: Mapping[str, Any]) -> str:
+    """Lay a job's description out for people, with the promise that its prices rest on."""
+    promise = description["promise"] or (_ALONE if description["label"] else None)
+    return as_text({**description, "promise": promise})
 
 
 def names_from(text: str) -> list[str]:

@@ -57,7 +57,7 @@ def _accuracy_lines(results: Results) -> Iterator[str]:
         if found.vague:
             yield f"{_INDENT}{VAGUE}"
     else:
-        yield f"{told}, as the releases tell; nobody was kept out of the fit"
+        yield f"{told}, estimated from the fit's own releases, not on people kept out of it"
 
 
 def _party_lines(contribution: Mapping[str, Contribution]) -> Iterator[str]:

@@ -29,6 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+_SPREAD = "(± one standard deviation)"
 _FEW = 0.02  # part of a party's people; less in common is hardly what was meant
 
 
@@ -46,7 +47,7 @@ def report_lines(report: dict[str, Any]) -> list[str]:
     lines += [f"alignment  {found['name']}", f"mode       {found['mode']}"]
     if found["kept"] is not None:
         lines.append(f"rows       {found['kept']} that jobs use")
-        lines.append("overlap, from counts with noise:")
+        lines.append(f"overlap, from counts with noise {_SPREAD}:")
         lines += _overlap_lines(found)
     lines += [_told(each["who"], each["what"]) for each in found["learned"]]
     return [*lines, found["promise"]]
@@ -56,7 +57,9 @@ def summary_lines(report: dict[str, Any]) -> list[str]:
     """Describe the result of an alignment that has just ended, and the next steps."""
     found = report["alignment"]
     name = found["name"][:12]
-    lines = [f"alignment {name}: {found['kept']} rows that jobs use; overlap, with noise:"]
+    lines = [
+        f"alignment {name}: {found['kept']} rows that jobs use; overlap, with noise {_SPREAD}:"
+    ]
     return [
         *lines,
         *_overlap_lines(found),

@@ -10,7 +10,7 @@ from typing import Any
 from colonnade.cli.job.confirm import confirm
 from colonnade.cli.job.connection import follow
 from colonnade.cli.run_folder import file_errors
-from colonnade.cli.text import as_text, names_from
+from colonnade.cli.text import names_from, plan_text
 from colonnade.client import Client, JobPlan
 from colonnade.privacy.accounting import format_upper_bound
 
@@ -60,9 +60,10 @@ def hand_in(
         with file_errors(arguments.write_spec):
             arguments.write_spec.write_bytes(plan.spec)
     if arguments.dry_run:
-        print(json.dumps(plan.description) if arguments.json else as_text(plan.description))
+        print(json.dumps(plan.description) if arguments.json else plan_text(plan.description))
         return 0
-    if not arguments.json and (told := plan.description.get("evaluation")):
+    told = plan.description.get("evaluation")
+    if not arguments.json and told:
         epsilon = format_upper_bound(told["epsilon"])
         print(
             f"{told['party']} sets aside epsilon {epsilon} to evaluate the model on "
@@ -78,4 +79,15 @@ def hand_in(
     code = follow(client, name, as_json=arguments.json)
     if ended is not None:
         ended(name)
+    if not arguments.json and told:
+        print(_next_step(name, told["party"]))
     return code
+
+
+def _next_step(name: str, holder: str) -> str:
+    """Say how the model of a job is measured on the people whom it kept out of its fit."""
+    return (
+        f"to measure it on the people kept out, every party grants [[predict]] with job = "
+        f'"{name}", receiver = "{holder}", purpose = "evaluation"; then: '
+        f"colonnade job evaluate {name[:12]}"
+    )

@@ -11,7 +11,7 @@ from colonnade.cli.job.connection import (
     print_notes,
     view_as_json,
 )
-from colonnade.cli.text import as_text
+from colonnade.cli.text import plan_text
 from colonnade.client.align_builder import people_in_common
 from colonnade.client.description import describe
 from colonnade.client.views import PartyOffer
@@ -57,5 +57,5 @@ def run(arguments: argparse.Namespace) -> int:
             f"{format_units(party.max_units, delta)}; {party.payload_bytes} bytes"
         )
     print_notes(view.notes, as_json=False)
-    print(as_text(plan))
+    print(plan_text(plan))
     return 0

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 from colonnade.cli.logs import add_config_options
+from colonnade.core.text import counted
 from colonnade.data.table import COARSE_NAME, Table
 from colonnade.methods.alignment.claims import PROMISE, learned
 from colonnade.methods.prediction.claims import PROMISE as PREDICT_PROMISE
@@ -122,7 +123,8 @@ def _print_predictions(policy: Policy) -> None:
         what = f"the model of job {grant.job[:12]}" if grant.job else f"model {named}"
         print(f"{grant.coordinator.uri} may have rows scored by {what}, until {grant.until}")
         print(f"  receiver    {grant.receiver}, for: {grant.purpose}")
-        print(f"  up to {grant.max_rows} rows, {grant.models_per_row} models each")
+        models = counted(grant.models_per_row, "model")
+        print(f"  up to {counted(grant.max_rows, 'row')}, {models} each")
         if grant.rescore_after_ingest:
             print("  rows may be scored again after an ingest: changes of this table show")
         if grant.middle:

@@ -7,6 +7,7 @@ from pathlib import Path
 from colonnade.cli.options.dialect import add_dialect_options, dialect_of
 from colonnade.cli.whole_file import whole_file
 from colonnade.core.errors import BadInput
+from colonnade.core.text import counted
 from colonnade.data.table import COARSE_NAME, Table
 from colonnade.party.config import load_config
 from colonnade.party.prediction.people import outcome_of
@@ -46,5 +47,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps({"rows": len(rows), "without_row": without, "out": str(arguments.out)}))
     else:
-        print(f"{arguments.out}: {len(rows)} rows; {without} people have none in the alignment")
+        told = counted(without, "person has none", "people have none")
+        print(f"{arguments.out}: {counted(len(rows), 'row')}; {told} in the alignment")
     return 0

@@ -102,7 +102,10 @@ def _lead(report: Report) -> str:
         known = accuracy_of(report)
         return f"{said} {VAGUE}" if known is not None and known.vague else said
     if accuracy_of(report) is not None:
-        return "Nobody was kept out of the fit; the releases themselves tell how much it explains."
+        return (
+            "Estimated from the fit's own releases, at no further cost; it was not measured on"
+            " people kept out of the fit."
+        )
     if report.moments is not None and report.moments.explained is not None:
         return (
             "The releases say too little to tell how much of the label's variance the model"

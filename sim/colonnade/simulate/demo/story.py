@@ -218,7 +218,7 @@ class Story:
         }
         self.say(
             "Evaluate on people who were kept out of the fit",
-            evaluation_lines(told, RECEIVER),
+            evaluation_lines(report.document, RECEIVER),
         )
         return report
 
