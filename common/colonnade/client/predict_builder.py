@@ -91,13 +91,8 @@ def author_prediction(
     model = model_from_releases(training, releases, options.solution)
     if expected is not None and model_digest(expected) != model_digest(model):
         raise BadInput("the model given is not what the job's releases lead to on this machine")
-    by_name = {offer.party: offer for offer in offers}
-    scoring = [each.party for each in trained.members if each.party not in options.middle]
-    chosen = [by_name[party] for party in scoring if party in by_name]
-    _check_present(scoring, options, by_name)
-    n_rows, alignment = chosen[0].population, chosen[0].alignment
-    if any((each.population, each.alignment) != (n_rows, alignment) for each in chosen):
-        raise BadInput("the parties' tables are in different orders; align and ingest them first")
+    chosen = _present(trained, options, offers)
+    n_rows = chosen[0].population
     asked = np.unique(np.asarray(rows, np.int64))
     if not asked.size or int(asked[0]) < 0 or int(asked[-1]) >= n_rows:
         raise BadInput(f"rows are numbers from 0 to {n_rows - 1}; give at least one")
@@ -122,7 +117,7 @@ def author_prediction(
             chunk=options.chunk or default_chunk(len(chosen)),
         )
         members = (
-            Member(each.party, "", (), (), (), False, alignment=alignment) for each in chosen
+            Member(each.party, "", (), (), (), False, alignment=each.alignment) for each in chosen
         )
         return Job(
             name
@@ -137,6 +132,19 @@ def author_prediction(
         )
     except ValueError as error:
         raise BadInput(f"no such prediction: {error}") from None
+
+
+def _present(
+    trained: Job, options: PredictOptions, offers: Sequence[PartyOffer]
+) -> list[PartyOffer]:
+    """Return who scores; refuse if one is away, or their tables are in different orders."""
+    by_name = {offer.party: offer for offer in offers}
+    scoring = [each.party for each in trained.members if each.party not in options.middle]
+    _check_present(scoring, options, by_name)
+    chosen = [by_name[party] for party in scoring]
+    if len({(each.population, each.alignment) for each in chosen}) > 1:
+        raise BadInput("the parties' tables are in different orders; align and ingest them first")
+    return chosen
 
 
 def _check_present(

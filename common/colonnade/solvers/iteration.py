@@ -122,16 +122,26 @@ def iterate(
     """
     u = u.copy()
     apart = -(-steps // TRAIL_LENGTH)
+    taken = _steps(operator, u, release, steps=steps, average_every=average_every)
+    watched = apart
     if isinstance(release, Direct) and isinstance(operator, Sweeper) and not average_every:
         mechanism = operator.sweeps
         if isinstance(mechanism, DiscreteGaussian):
             ahead = _AHEAD if trail is None else min(_AHEAD, apart)
-            for done in _sweep(operator, mechanism, u, release, steps=steps, ahead=ahead):
-                if progress is not None:
-                    progress(done)
-                if trail is not None:
-                    trail.append((done, operator.model(u).copy()))
-            return operator.model(u)
+            taken = _sweep(operator, mechanism, u, release, steps=steps, ahead=ahead)
+            watched = ahead
+    for done in taken:
+        if progress is not None:
+            progress(done)
+        if trail is not None and (done % watched == 0 or done == steps):
+            trail.append((done, operator.model(u).copy()))
+    return operator.model(u)
+
+
+def _steps(
+    operator: Operator, u: FloatArray, release: Release, *, steps: int, average_every: int
+) -> Iterator[int]:
+    """Take one step after the other; ``u`` changes in place. Yield the number of steps done."""
     total = np.zeros_like(u)
     for k in range(steps):
         block, target = operator.target(k, u, release)
@@ -148,11 +158,7 @@ def iterate(
                 u += jump
                 operator.follow(EVERYTHING, jump)
                 total[:] = 0.0
-        if progress is not None:
-            progress(k + 1)
-        if trail is not None and ((k + 1) % apart == 0 or k + 1 == steps):
-            trail.append((k + 1, operator.model(u).copy()))
-    return operator.model(u)
+        yield k + 1
 
 
 def _sweep(

@@ -9,6 +9,13 @@ from colonnade.client import JobOptions
 def add_plan_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of a job's plan, which `options_of` reads."""
     plan = parser.add_argument_group("plan (what is not given is recommended)")
+    _add_budget_and_method(plan)
+    _add_sizes(plan)
+    _add_label(plan)
+    _add_sampling(plan)
+
+
+def _add_budget_and_method(plan: argparse._ArgumentGroup) -> None:
     plan.add_argument("--epsilon", type=float, default=1.0, help="default 1")
     plan.add_argument("--delta", type=float, help="default min(1e-6, 1/(10 rows))")
     plan.add_argument(
@@ -36,6 +43,9 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
         "(experimental) products under encryption, private if peers follow the protocol, which "
         "every policy must grant; default: sealed where all grant it, else sketched",
     )
+
+
+def _add_sizes(plan: argparse._ArgumentGroup) -> None:
     plan.add_argument("--buckets", type=int, help="sealed: buckets that rows are summed into")
     plan.add_argument("--sketch-dim", type=int, help="numbers in a sketch over rows")
     plan.add_argument(
@@ -48,6 +58,9 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
     plan.add_argument("--keep-features", type=int, help="features a wide party keeps")
     plan.add_argument("--rounds", type=int, help="frank-wolfe: steps")
     plan.add_argument("--shares", type=int, help="frank-wolfe: features each party may share")
+
+
+def _add_label(plan: argparse._ArgumentGroup) -> None:
     plan.add_argument(
         "--label-owner",
         metavar="PARTY",
@@ -72,6 +85,9 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
         default="squared",
         help="squared (default) for a number, logistic for two classes",
     )
+
+
+def _add_sampling(plan: argparse._ArgumentGroup) -> None:
     plan.add_argument(
         "--sampling",
         choices=("all", "serial", "nice"),

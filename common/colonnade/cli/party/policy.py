@@ -33,67 +33,60 @@ def run(arguments: argparse.Namespace) -> int:
     policy = load_policy(config.policy)
     unknown = _unknown(policy, config.data / COARSE_NAME)
     if arguments.json:
-        rows = [
-            {
-                "coordinator": each.coordinator.uri,
-                "kinds": each.kinds,
-                "features": each.features,
-                "label": each.label,
-                "max_rho": rho_from_units(each.max_units),
-                "max_rounds": each.max_rounds,
-                "approve": each.approve,
-                "approvals": each.approvals,
-                "purposes": each.purposes,
-                "operators": each.operators,
-                "until": None if each.until is None else str(each.until),
-                "sealed": None if each.sealed is None else _sealed(each.sealed),
-            }
-            for each in policy.allowances
-        ]
-        aligns = [
-            {
-                "coordinator": each.coordinator.uri,
-                "peers": each.peers,
-                "modes": [mode.value for mode in each.modes],
-                "max_people": each.max_people,
-                "max_epsilon": each.max_epsilon,
-                "max_delta": each.max_delta,
-                "min_new": each.min_new,
-                "approve": each.approve,
-                "approvals": each.approvals,
-                "learned": [{"who": who, "what": what} for who, what in _learned(each)],
-                "until": None if each.until is None else str(each.until),
-            }
-            for each in policy.alignments
-        ]
-        shown = {"allow": rows, "align": aligns, "predict": _predictions(policy)}
+        shown = {
+            "allow": _allowances(policy),
+            "align": _alignments(policy),
+            "predict": _predictions(policy),
+        }
         print(json.dumps(shown | {"unknown_features": unknown}))
         return 0
     if not policy.allowances and not policy.alignments and not policy.predictions:
         print("the policy allows nothing: every job is refused")
-    for each in policy.allowances:
-        until = f", until {each.until}" if each.until else ""
-        print(f"{each.coordinator.uri} may ask for {', '.join(each.kinds)}{until}")
-        print(f"  features    {', '.join(each.features)}; label: {'yes' if each.label else 'no'}")
-        most = format_units(each.max_units, left=True)
-        print(f"  for one job {most} at most, up to {each.max_rounds} rounds")
-        asked_by = "anybody" if ANY in each.operators else ", ".join(each.operators)
-        purposes = "any purpose" if ANY in each.purposes else ", ".join(each.purposes)
-        print(f"  asked by    {asked_by}; for {purposes}")
-        people = f"{each.approvals} approvers agree" if each.approvals > 1 else "an approver agrees"
-        print(f"  decided by  {f'people: it waits until {people}' if each.needed else 'this rule'}")
-        if each.sealed is not None:
-            peers = ", ".join(each.sealed.pins) or "nobody yet"
-            print(f"  sealed      with {peers}, up to {each.sealed.columns} columns")
-            if each.sealed.shield_units:
-                rho = rho_from_units(each.sealed.shield_units)
-                print(f"  shield      rows have noise for rho {rho:.6g} against hostile peers")
-            print(f"  {SEALED_PROMISE}")
+    _print_allowances(policy)
     for name in unknown:
         print(f"  UNKNOWN     the table has no feature {name!r}; is it misspelt?")
     _print_alignments(policy)
     _print_predictions(policy)
     return 0
+
+
+def _allowances(policy: Policy) -> list[dict[str, object]]:
+    return [
+        {
+            "coordinator": each.coordinator.uri,
+            "kinds": each.kinds,
+            "features": each.features,
+            "label": each.label,
+            "max_rho": rho_from_units(each.max_units),
+            "max_rounds": each.max_rounds,
+            "approve": each.approve,
+            "approvals": each.approvals,
+            "purposes": each.purposes,
+            "operators": each.operators,
+            "until": None if each.until is None else str(each.until),
+            "sealed": None if each.sealed is None else _sealed(each.sealed),
+        }
+        for each in policy.allowances
+    ]
+
+
+def _alignments(policy: Policy) -> list[dict[str, object]]:
+    return [
+        {
+            "coordinator": each.coordinator.uri,
+            "peers": each.peers,
+            "modes": [mode.value for mode in each.modes],
+            "max_people": each.max_people,
+            "max_epsilon": each.max_epsilon,
+            "max_delta": each.max_delta,
+            "min_new": each.min_new,
+            "approve": each.approve,
+            "approvals": each.approvals,
+            "learned": [{"who": who, "what": what} for who, what in _learned(each)],
+            "until": None if each.until is None else str(each.until),
+        }
+        for each in policy.alignments
+    ]
 
 
 def _predictions(policy: Policy) -> list[dict[str, object]]:
@@ -114,6 +107,28 @@ def _predictions(policy: Policy) -> list[dict[str, object]]:
         }
         for each in policy.predictions
     ]
+
+
+def _print_allowances(policy: Policy) -> None:
+    """Describe who may ask for what, at which price, and who decides."""
+    for each in policy.allowances:
+        until = f", until {each.until}" if each.until else ""
+        print(f"{each.coordinator.uri} may ask for {', '.join(each.kinds)}{until}")
+        print(f"  features    {', '.join(each.features)}; label: {'yes' if each.label else 'no'}")
+        most = format_units(each.max_units, left=True)
+        print(f"  for one job {most} at most, up to {each.max_rounds} rounds")
+        asked_by = "anybody" if ANY in each.operators else ", ".join(each.operators)
+        purposes = "any purpose" if ANY in each.purposes else ", ".join(each.purposes)
+        print(f"  asked by    {asked_by}; for {purposes}")
+        people = f"{each.approvals} approvers agree" if each.approvals > 1 else "an approver agrees"
+        print(f"  decided by  {f'people: it waits until {people}' if each.needed else 'this rule'}")
+        if each.sealed is not None:
+            peers = ", ".join(each.sealed.pins) or "nobody yet"
+            print(f"  sealed      with {peers}, up to {each.sealed.columns} columns")
+            if each.sealed.shield_units:
+                rho = rho_from_units(each.sealed.shield_units)
+                print(f"  shield      rows have noise for rho {rho:.6g} against hostile peers")
+            print(f"  {SEALED_PROMISE}")
 
 
 def _print_predictions(policy: Policy) -> None:

@@ -71,26 +71,9 @@ def recommend(
     parties, sketched = len(problem.features), problem.sketched
     kept = _kept(problem) if keep is None else keep
     wide = sum(0 < kept < len(features) for features in problem.features.values())
-    units = {
-        MEANS: mean_units(problem, noise=_MEAN_NOISE, within=_MEAN_PARTS),
-        LABEL: int(problem.rho_units * _LABEL_PART) if sketched else 0,
-        MARGINALS: int(problem.rho_units * _MARGINAL_PART) // (parties - 1) if sketched else 0,
-        SCREEN: int(problem.rho_units * _SCREEN_PART) // (kept * wide) if wide else 0,
-    }
-    left = problem.rho_units - units[MEANS] * parties - units[LABEL]
-    left -= units[MARGINALS] * (parties - 1) + units[SCREEN] * kept * wide
-    units[GRAM] = _gram_units(problem, kept, left)
-    left -= units[GRAM] * parties
-    units[SHARE] = int(left * _SHARE_PART) // parties
-    units[CROSS] = left // parties - units[SHARE]
-    few = problem.presence and not sketched
-    strength = problem.rows_between * rho_from_units(units[SHARE])
-    least = _LEAST_ABSENT if few else _LEAST_SHARE
-    if parties == 1 or strength < (_LEAST_SKETCHED / parties if sketched else least):
-        units[SHARE] = units[CROSS] = 0
-        _spend(units, left, parties, sketched=sketched)
+    units = _split(problem, kept, wide)
     # Products of single features carry too much noise to be worth their part where few are common.
-    few = few and units[SHARE] > 0
+    few = problem.presence and not sketched and units[SHARE] > 0
     count = directions or max(_directions(problem, units[SHARE]), 2 if few else 1)
     spec = MomentsSpec(
         n_rows=problem.n_rows,
@@ -123,6 +106,30 @@ def recommend(
     if plan.units() > problem.rho_units:
         raise ValueError("the budget is too small for this job")
     return plan
+
+
+def _split(problem: Problem, kept: int, wide: int) -> dict[str, int]:
+    """Return the price of every kind, where ``wide`` parties keep ``kept`` of their features."""
+    parties, sketched = len(problem.features), problem.sketched
+    units = {
+        MEANS: mean_units(problem, noise=_MEAN_NOISE, within=_MEAN_PARTS),
+        LABEL: int(problem.rho_units * _LABEL_PART) if sketched else 0,
+        MARGINALS: int(problem.rho_units * _MARGINAL_PART) // (parties - 1) if sketched else 0,
+        SCREEN: int(problem.rho_units * _SCREEN_PART) // (kept * wide) if wide else 0,
+    }
+    left = problem.rho_units - units[MEANS] * parties - units[LABEL]
+    left -= units[MARGINALS] * (parties - 1) + units[SCREEN] * kept * wide
+    units[GRAM] = _gram_units(problem, kept, left)
+    left -= units[GRAM] * parties
+    units[SHARE] = int(left * _SHARE_PART) // parties
+    units[CROSS] = left // parties - units[SHARE]
+    few = problem.presence and not sketched
+    strength = problem.rows_between * rho_from_units(units[SHARE])
+    least = _LEAST_ABSENT if few else _LEAST_SHARE
+    if parties == 1 or strength < (_LEAST_SKETCHED / parties if sketched else least):
+        units[SHARE] = units[CROSS] = 0
+        _spend(units, left, parties, sketched=sketched)
+    return units
 
 
 def _spend(units: dict[str, int], left: int, parties: int, *, sketched: bool) -> None:
