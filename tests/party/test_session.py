@@ -93,6 +93,30 @@ def test_answers_and_refusals_leave_after_one_of_few_lengths_of_time(
     assert sent_after(stand, tmp_path, monkeypatch) == lengths
 
 
+def test_after_a_jobs_end_the_next_message_is_asked_for_on_the_grid_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To erase what a job had takes the longer, the more people are on a party's list."""
+
+    class Erasing(Stand):
+        """A vault of jobs that have nothing set aside, so that their end is not answered."""
+
+        async def read(self) -> Any:
+            self.sent.append(self.now)
+            if not self.takes:
+                return None
+            self.asked.append(self.now)
+            return pb.AttachResponse(ending=pb.Ending(job_id="job", state="failed"))
+
+        def close_job(self, _: str, **__: object) -> bool:
+            self.now += self.takes.pop(0)
+            return False
+
+    stand = Erasing([0.0, 7.0, 23.0])
+    stand.asked.append(stand.now)  # of the first, which follows the hello
+    assert sent_after(stand, tmp_path, monkeypatch) == [0.0, 20.0, 20.0, 40.0]
+
+
 def test_a_hello_is_made_before_the_stream_is_open_that_waits_for_it(tmp_path: Path) -> None:
     done: list[str] = []
 

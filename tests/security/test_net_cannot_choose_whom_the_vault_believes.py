@@ -1,5 +1,7 @@
 """Net has the certificate's key and may write where it is renewed; the root is the vault's own."""
 
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,24 @@ def test_a_root_that_net_put_in_the_place_of_the_installed_one_stops_the_party(
     (ledger / KEPT_ROOT).unlink()  # a person takes up a new root
     (credentials / ROOT).write_bytes(other.root_pem)
     assert keep_root(ledger, credentials) == other.root_pem
+
+
+def test_a_pipe_that_net_put_in_the_place_of_the_root_is_refused_and_not_waited_for(
+    pki: Pki, tmp_path: Path
+) -> None:
+    ledger, credentials = folders(pki, tmp_path)
+    keep_root(ledger, credentials)
+    (credentials / ROOT).unlink()
+    os.mkfifo(credentials / ROOT)
+    refused = threading.Event()
+
+    def keep() -> None:
+        with pytest.raises(BadIdentity):
+            keep_root(ledger, credentials)
+        refused.set()
+
+    threading.Thread(target=keep, daemon=True).start()
+    assert refused.wait(60.0)
 
 
 @pytest.mark.parametrize("signer", ["lab", "bank", "foreign", "nobody", "other words"])

@@ -33,7 +33,7 @@ from colonnade.methods.job import job_id
 from colonnade.party.config import load_config
 from colonnade.party.data.binding import OWNER_NAME
 from colonnade.party.frames import Frames, to_frame
-from colonnade.party.vault import partner
+from colonnade.party.vault import link, partner
 from colonnade.party.vault import party as party_module
 from colonnade.party.vault.party import Party
 from colonnade.pki.identity import Identity
@@ -353,6 +353,39 @@ async def test_a_net_that_is_silent_or_leaves_amid_a_job_costs_nothing_twice(
     assert all(len(each) == 1 for each in bodies_of([*cut, whole]).values())
     assert ledger.budget().spent == sum(entry.units for entry in ledger.state.charges.values())
     assert {*bodies_of([whole])} == {(k.job, k.round, k.kind) for k in ledger.state.charges}
+
+
+@in_a_loop
+async def test_a_party_that_is_told_to_stop_waits_for_no_silent_net(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has half a minute before it is killed; other calls may take longer than that."""
+
+    class Silent(Net):
+        """A net that says nothing any more once a session is open, not even that it hung up."""
+
+        def _answer(self, call: vault_pb2.NetCall, left: Any) -> vault_pb2.NetAnswer | None:
+            return None if call.HasField("hang_up") else super()._answer(call, left)
+
+    assert link._HANG_UP_S < 30.0 / 2
+    monkeypatch.setattr(link, "_HANG_UP_S", 0.1)
+    opened, stop, forever = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    monkeypatch.setattr(link.Link.call, "__kwdefaults__", {"timeout": 10 * WAIT_S})
+    config = replace(load_config(founded().folder / ME / "party.toml"), data=tmp_path / "data")
+    unowned = shutil.ignore_patterns(OWNER_NAME)
+    shutil.copytree(founded().folder / ME / "data", config.data, ignore=unowned)
+    config = replace(config, uplink_log=tmp_path / "uplink.jsonl")
+
+    async def silent() -> None:
+        await forever.wait()
+
+    nets = Nets([Silent([WELCOME], then=silent)])
+    party = Party(config, new_ledger(), links=nets, noise=SeededNoise(1))
+    running = asyncio.create_task(party.run(stop, lambda _: opened.set()))
+    await asyncio.wait_for(opened.wait(), WAIT_S)
+    stop.set()
+    done, _ = await asyncio.wait({running}, timeout=WAIT_S / 4)
+    assert done
 
 
 @in_a_loop

@@ -17,7 +17,7 @@ from colonnade.core.errors import BadInput
 from colonnade.pki.certificates import Key, certificates_from_pem
 from colonnade.pki.identity import UNREADABLE
 
-_MAX_BYTES = 1 << 16
+MAX_BYTES = 1 << 16
 
 
 def key_pem(key: Key) -> bytes:
@@ -51,9 +51,9 @@ def read_certificate(path: Path) -> x509.Certificate:
 def read_bounded(path: Path) -> bytes:
     """Read a small file."""
     with path.open("rb") as file:
-        content = file.read(_MAX_BYTES + 1)
-    if len(content) > _MAX_BYTES:
-        raise BadInput(f"{path} is larger than {_MAX_BYTES} bytes, so no certificate or key")
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise BadInput(f"{path} is larger than {MAX_BYTES} bytes, so no certificate or key")
     return content
 
 

@@ -11,6 +11,8 @@ stand in a peer's place before this vault, which is what protects the people who
 """
 
 import logging
+import os
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +22,7 @@ from colonnade.methods.alignment.sizes import ATTESTATION_BYTES
 from colonnade.pki.attestation import check_attestation
 from colonnade.pki.authority import ROOT
 from colonnade.pki.certificates import certificates_from_pem
-from colonnade.pki.files import read_bounded, write_whole
+from colonnade.pki.files import MAX_BYTES, read_bounded, write_whole
 from colonnade.pki.identity import PARTY, Identity
 
 logger = logging.getLogger(__name__)
@@ -54,12 +56,19 @@ def keep_root(ledger_folder: Path, credentials: Path) -> bytes:
     if kept.exists():
         root = read_bounded(kept)
     else:
-        root = read_bounded(credentials / ROOT)
+        root = _content(credentials / ROOT) or b""
         certificates_from_pem(root, str(credentials / ROOT))
         write_whole(kept, root)
-    if (installed := credentials / ROOT).exists() and read_bounded(installed) != root:
+    if (installed := credentials / ROOT).exists() and _content(installed) != root:
         raise BadIdentity(
             f"{installed} is not the root that this party started with; if the federation has a "
             f"new one, compare its fingerprint and remove {kept}"
         )
     return root
+
+
+def _content(path: Path) -> bytes | None:
+    """Return what a small file holds; of what is no file nothing, for net may have put it there."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would block
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(MAX_BYTES + 1) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None

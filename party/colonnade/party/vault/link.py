@@ -27,6 +27,7 @@ logger = logging.getLogger(__name__)
 VERSION = 1
 # Dialling may renew a certificate first; a net that takes longer is taken for stuck.
 _CALL_S = 90.0
+_HANG_UP_S = 10.0  # what stops a party gives it half a minute
 # What net may name: not what ends a party for good, for only its own ledger can say that.
 _KINDS = {
     kind.code: kind
@@ -189,8 +190,8 @@ class LinkStream:
 
     async def close(self) -> None:
         """Hang up."""
-        with contextlib.suppress(ColonnadeError):
-            await self._link.call(hang_up=vault_pb2.HangUp())
+        with contextlib.suppress(ColonnadeError):  # a party that stops waits for no stuck net
+            await self._link.call(timeout=_HANG_UP_S, hang_up=vault_pb2.HangUp())
 
 
 async def dial(link: Link) -> DialledCoordinator:

@@ -155,6 +155,8 @@ class _Session:
                     standing = await asyncio.to_thread(self._vault.standing)
                     answer = pb.AttachRequest(epoch=self._epoch, standing=standing)
                     await self._reply(answer, ending.job_id)
+                else:  # the next message is asked for: how long erasing took must not show either
+                    await self._wait(ending.job_id)
             case "receipted":
                 pass
             case _:
@@ -201,9 +203,12 @@ class _Session:
 
     async def _reply(self, message: pb.AttachRequest, job: str) -> None:
         """Send at the next point of the grid after the question."""
-        await asyncio.sleep(self._pace.wait_s(time.monotonic() - self._asked, job))
+        await self._wait(job)
         self._pace.answering = False
         await self._send(message)
+
+    async def _wait(self, job: str) -> None:
+        await asyncio.sleep(self._pace.wait_s(time.monotonic() - self._asked, job))
 
     async def _send(self, message: pb.AttachRequest) -> None:
         await self._note(message)  # before it leaves: nothing leaves unnoted
