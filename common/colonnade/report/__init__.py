@@ -46,6 +46,8 @@ The report object (``schema.Report`` has its types)::
     sealed               only for sealed jobs: experimental, promise (in words), parties, buckets,
                          shields (rho by party, 0 for none),
                          max_key_bits and opened_bits: what a key may open, and by party does
+                         peer_bits: by party, what a peer that does not follow the protocol can
+                             read at most, of all keys and replies together
                          releases: party, kind, rho and promise: "everybody",
                              "peers-follow-the-protocol" or "encrypted"; holds: the same in words
     moments              only for finished moments and sealed jobs: more that follows from their

@@ -134,6 +134,7 @@ class Sealed(Value, frozen=True):
     max_key_bits: int
     opened_bits: dict[str, int]
     releases: tuple[SealedRelease, ...]
+    peer_bits: dict[str, int] = {}
 
 
 class LocalClients(Value, frozen=True):

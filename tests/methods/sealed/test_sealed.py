@@ -28,6 +28,7 @@ from colonnade.linear.ball import project
 from colonnade.methods.base import Part, payload
 from colonnade.methods.moments.solver.scales import Scales
 from colonnade.methods.problem import Loss, Problem
+from colonnade.methods.sealed.charges import MAX_KEY_BITS, millibits, replied_millibits
 from colonnade.methods.sealed.kinds import (
     OPEN,
     REPLIES,
@@ -38,8 +39,9 @@ from colonnade.methods.sealed.kinds import (
     numbered,
     parsed,
 )
+from colonnade.methods.sealed.packing import HIGH_FIELD, LOW_FIELD
 from colonnade.methods.sealed.plan import recommend
-from colonnade.methods.sealed.products import Prices
+from colonnade.methods.sealed.products import Prices, key_bits, peer_bits
 from colonnade.methods.sealed.rounds import turns
 from colonnade.methods.sealed.scheme import KeyContext, SecretKey
 from colonnade.methods.sealed.solver.screening import greedy
@@ -376,6 +378,26 @@ def test_columns_go_under_several_keys_before_one_opens_too_much() -> None:
     assert spec.groups == 2
     with pytest.raises(ValueError, match="bits"):
         replace(spec, groups=1)
+
+
+def test_bits_that_peers_can_read_are_those_of_all_keys_and_replies() -> None:
+    spec = recommend(planned(1_000_000, (10,) * 4)).spec
+    first, last = spec.parts[1], spec.parts[0]  # the label's owner has most columns: it seals none
+    assert (turns(spec)[0], turns(spec)[-1]) == (first, last)
+    most, together = key_bits(spec, first)
+    # It opens the products of 31 columns with its 10 in two keys, and replies to nobody.
+    assert most <= MAX_KEY_BITS < 2 * most - 1 <= together == peer_bits(spec, first)
+    # What is opened of 310 numbers, half of them in each field.
+    sigma2 = spec.sigma2(numbered(OPEN, 0), first)
+    both = millibits(LOW_FIELD, sigma2) + millibits(HIGH_FIELD, sigma2)
+    assert together == pytest.approx(310 / 2 * both / 1000, rel=0.12)  # 5 are 3 and 2 pairs a key
+    assert key_bits(spec, last) == (0, 0)
+    replies = [spec.product(numbered(REPLY, place), last) for place in (1, 2, 3)]
+    carried = [replied_millibits(each, spec.sigma2("reply.1", last)) for each in replies]
+    assert peer_bits(spec, last) == pytest.approx(sum(carried) / 1000, abs=1.0)
+    assert recommend(planned(1_000_000, (10,) * 4)).summary()["peer_bits"] == {
+        part.party: peer_bits(spec, part) for part in spec.parts
+    }
 
 
 def test_a_label_shared_by_all_or_a_budget_too_small_is_refused() -> None:

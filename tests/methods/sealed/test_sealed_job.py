@@ -15,6 +15,7 @@ from colonnade.core.arguments import BadArgument
 from colonnade.core.errors import BadInput, BadMessage, PolicyRefused
 from colonnade.core.fixedpoint import GRID
 from colonnade.methods.problem import Loss
+from colonnade.methods.sealed.charges import MAX_KEY_BITS, MAX_REPLY_BITS
 from colonnade.methods.sealed.claims import PROMISE
 from colonnade.methods.sealed.codec import task_from_bytes, task_to_bytes
 from colonnade.methods.sealed.kinds import SealedStage
@@ -247,9 +248,20 @@ def test_whoever_decides_on_sealed_jobs_is_told_that_they_are_experimental(tmp_p
     (said,) = (each for each in sentences(load_policy(path)) if "under encryption" in each)
     assert "experimental" in said
     assert "follow the protocol" in said
+    assert "rows of its choice" in said
     assert "experimental" in TEMPLATE
     assert PROMISE.startswith("Experimental.")
+    assert str(MAX_KEY_BITS) in PROMISE
+    assert str(MAX_REPLY_BITS) in PROMISE
     assert recommend(problem_of(DATA)).summary()["promise"] == PROMISE
+
+
+def test_a_shield_is_told_with_its_epsilon_and_that_it_is_of_products(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text(POLICY + "hostile_epsilon = 28\n")
+    said = " ".join(sentences(load_policy(path)))
+    assert "shield of epsilon 28 (rho " in said
+    assert "means and\n# Gram matrix come on top" in TEMPLATE
 
 
 def test_a_job_with_a_peer_that_is_not_pinned_is_refused_by_the_policy_and_by_the_method() -> None:

@@ -15,7 +15,7 @@ from colonnade.party.alignment.policy import AlignAllowance
 from colonnade.party.config import load_config
 from colonnade.party.policy import ANY, Policy
 from colonnade.party.policy_file import TEMPLATE, load_policy
-from colonnade.party.sealed.policy import SealedGrant, key_to_text
+from colonnade.party.sealed.policy import HOSTILE_DELTA, SealedGrant, key_to_text
 from colonnade.privacy.accounting import format_units, rho_from_units
 
 
@@ -126,8 +126,11 @@ def _print_allowances(policy: Policy) -> None:
             peers = ", ".join(each.sealed.pins) or "nobody yet"
             print(f"  sealed      with {peers}, up to {each.sealed.columns} columns")
             if each.sealed.shield_units:
-                rho = rho_from_units(each.sealed.shield_units)
-                print(f"  shield      rows have noise for rho {rho:.6g} against hostile peers")
+                most = format_units(each.sealed.shield_units, HOSTILE_DELTA)
+                print(
+                    "  shield      noise on rows before they are sealed or multiplied: peers that "
+                    f"do not follow the protocol learn {most} at most from a job's products"
+                )
             print(f"  {SEALED_PROMISE}")
 
 

@@ -7,6 +7,7 @@ from colonnade.methods.prediction.claims import exposure
 from colonnade.party.alignment.policy import AlignAllowance
 from colonnade.party.policy import ANY, Allowance, Policy
 from colonnade.party.prediction.policy import PredictAllowance
+from colonnade.party.sealed.policy import HOSTILE_DELTA
 from colonnade.privacy.accounting import format_units
 from colonnade.report.text import capital, listed
 
@@ -35,8 +36,13 @@ def _allowance(each: Allowance) -> list[str]:
         peers = listed(list(each.sealed.pins)) or "nobody yet"
         lines.append(
             f"Products under encryption (experimental) with {peers}, up to "
-            f"{each.sealed.columns} columns. Their price holds if these peers follow the protocol."
+            f"{each.sealed.columns} columns. Their price holds if these peers follow the protocol "
+            "and are computationally bounded; one that does not follow it could read about rows of "
+            "its choice."
         )
+        if each.sealed.shield_units:
+            shield = format_units(each.sealed.shield_units, HOSTILE_DELTA)
+            lines.append(f"Rows have a shield of {shield} against such a peer, for each job.")
     return lines
 
 

@@ -14,8 +14,9 @@ PROMISE = (
     "Experimental. Means and a party's own Gram matrix keep their promise against everybody. "
     "Products between parties are computed under encryption: their epsilon holds against "
     "computationally bounded parties and coordinators, all pooling what they see, if every named "
-    "peer follows the protocol. A peer that does not can read about rows of its choice, at most "
-    "the bits that a key opens (2300) and that a reply carries (8192); epsilon does not bound that."
+    "peer follows the protocol. Epsilon does not bound a peer that does not: in every job it can "
+    "read about rows of its choice, up to the bits that each of a party's keys opens (at most "
+    "2300) and that each of its replies carries (at most 8192)."
 )
 
 _HOLDS = {

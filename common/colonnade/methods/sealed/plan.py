@@ -11,7 +11,7 @@ from colonnade.methods.moments.plan import mean_units
 from colonnade.methods.problem import Loss, Problem
 from colonnade.methods.sealed.claims import PROMISE
 from colonnade.methods.sealed.packing import Layout
-from colonnade.methods.sealed.products import Prices
+from colonnade.methods.sealed.products import Prices, peer_bits
 from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.privacy.accounting import rho_from_units
 
@@ -112,6 +112,7 @@ def _details(spec: SealedSpec) -> dict[str, object]:
         "buckets": spec.buckets if spec.summed else 0,
         "key_groups": spec.groups,
         "kept_features": {part.party: spec.kept(part) for part in spec.parts},
+        "peer_bits": {part.party: peer_bits(spec, part) for part in spec.parts},
     }
 
 

@@ -10,12 +10,18 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from colonnade.methods.base import Part
-from colonnade.methods.sealed.charges import Product, sigma2_within
+from colonnade.methods.sealed.charges import (
+    Product,
+    opened_millibits,
+    replied_millibits,
+    sigma2_within,
+)
 from colonnade.methods.sealed.kinds import (
     LABEL,
     OPEN,
     OPENINGS,
     PRODUCTS,
+    REPLIES,
     REPLY,
     SCREEN,
     SEAL,
@@ -99,6 +105,32 @@ def mechanism(spec: "SealedSpec", kind: str, part: Part) -> SealedReply | Sealed
     """Return the mechanism of a reply or an opening."""
     found, variance = product(spec, kind, part), sigma2(spec, kind, part)
     return found.opening(variance) if parsed(kind)[0] in OPENINGS else found.reply(variance)
+
+
+def key_bits(spec: "SealedSpec", part: Part) -> tuple[int, int]:
+    """Return the most bits that any key of the party opens, and those of all its keys together."""
+    most = total = 0
+    for base in OPENINGS:
+        kinds = [kind for kind in spec.kinds(part) if parsed(kind)[0] == base]
+        if kinds:
+            opened = [product(spec, kind, part) for kind in kinds]
+            each = opened_millibits(opened, sigma2(spec, kinds[0], part))
+            most, total = max(most, each), total + each * opened[0].layout.groups
+    return -(-most // 1000), -(-total // 1000)
+
+
+def peer_bits(spec: "SealedSpec", part: Part) -> int:
+    """Return the most bits about a party that the job lets peers read whatever they do.
+
+    Of all keys and of all replies together: a peer that does not follow the protocol chooses which
+    rows they are about (`charges`).
+    """
+    replied = sum(
+        replied_millibits(product(spec, kind, part), sigma2(spec, kind, part))
+        for kind in spec.kinds(part)
+        if parsed(kind)[0] in REPLIES
+    )
+    return key_bits(spec, part)[1] - (-replied // 1000)
 
 
 def opening_code(spec: "SealedSpec", kind: str, part: Part) -> ShareCode:

@@ -24,6 +24,7 @@ from colonnade.methods.prediction.claims import learned as learned_scores
 from colonnade.methods.prediction.spec import PredictionSpec
 from colonnade.methods.registry import method_of
 from colonnade.methods.sealed.claims import PROMISE as SEALED_PROMISE
+from colonnade.methods.sealed.products import peer_bits
 from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.party.officer.case import CapAt, Case, Leaving, Similar
 from colonnade.privacy.accounting import epsilon_of, format_units, rho_from_units
@@ -164,8 +165,7 @@ def _promise(job: Job, party: str, units: int) -> str:
         lines = (f"{who}: {what}" for who, what in scores)
         return f"{PREDICTION_PROMISE} {'. '.join(lines)}"
     if isinstance(job.method, SealedSpec):
-        shield = job.method.shield(job.method.part(party))
-        told = "" if shield is None else f" Shielded: {format_units(shield.cost, job.delta)} then."
+        told = _peers_words(job.method, party, job.delta)
         return f"At most {format_units(units, job.delta)}. {SEALED_PROMISE}{told}"
     if isinstance(job.method, AdmmJobSpec) and job.method.spec.maskers:
         told = cohort_promise(job.method.spec, job.delta)
@@ -180,6 +180,17 @@ def _promise(job: Job, party: str, units: int) -> str:
         f"about {share} : {100 - share}. Not protected: the number of people, names and bounds of "
         "columns, and that this job was asked."
     )
+
+
+def _peers_words(spec: SealedSpec, party: str, delta: float) -> str:
+    """Return what peers of a sealed job read of a party, if it is in the job, at most."""
+    if all(each.party != party for each in spec.parts):
+        return ""
+    told = f" In this job that is {peer_bits(spec, spec.part(party)):,} bits at most."
+    if (shield := spec.shield(spec.part(party))) is not None:
+        amount = format_units(shield.cost, delta)
+        told += f" Your rows are shielded: what such a peer reads has {amount} at most."
+    return told
 
 
 def _similar(found: Snapshot, name: str, jobs: Mapping[str, Job]) -> Iterator[Similar]:

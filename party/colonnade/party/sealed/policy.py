@@ -30,8 +30,9 @@ TEMPLATE = f"""\
 # The most columns, with the label, that one job may take into such products.
 # sealed_columns = 12
 # A shield: noise on every row before it is sealed or multiplied, so that even peers that do not
-# follow the protocol learn no more than this, at delta 1e-6, from a job. The ledger's account
-# "hostile" pays, whose cap is set by `colonnade ledger cap --account hostile`. Costs accuracy.
+# follow the protocol learn no more than this, at delta 1e-6, from a job's products; its means and
+# Gram matrix come on top. The ledger's account "hostile" pays, whose cap is set by
+# `colonnade ledger cap --account hostile`. Costs accuracy.
 # hostile_epsilon = 28
 """
 

@@ -14,9 +14,10 @@ from colonnade.linear.gram import onto_ball
 from colonnade.linear.solutions import gram_summary, rounded
 from colonnade.methods.base import Part
 from colonnade.methods.moments.solver.people import people
-from colonnade.methods.sealed.charges import MAX_KEY_BITS, opened_millibits
+from colonnade.methods.sealed.charges import MAX_KEY_BITS
 from colonnade.methods.sealed.claims import EVERYBODY, PROMISE, promise_of, statement_of
-from colonnade.methods.sealed.kinds import OPENINGS, SEALED, parsed
+from colonnade.methods.sealed.kinds import SEALED, parsed
+from colonnade.methods.sealed.products import key_bits, peer_bits
 from colonnade.methods.sealed.solver.calibration import explained
 from colonnade.methods.sealed.solver.estimates import SealedEstimate
 from colonnade.methods.sealed.solver.steps import SealedSolver, SealedState
@@ -37,7 +38,8 @@ def sealed_section(spec: SealedSpec) -> dict[str, Any]:
         "buckets": spec.buckets if spec.summed else 0,
         "shields": {part.party: _shield_rho(spec, part) for part in spec.parts},
         "max_key_bits": MAX_KEY_BITS,
-        "opened_bits": {part.party: _opened_bits(spec, part.party) for part in spec.parts},
+        "opened_bits": {part.party: key_bits(spec, part)[0] for part in spec.parts},
+        "peer_bits": {part.party: peer_bits(spec, part) for part in spec.parts},
         "releases": [
             {
                 "party": part.party,
@@ -58,17 +60,6 @@ def _shield_rho(spec: SealedSpec, part: Part) -> float:
     return 0.0 if shield is None else rho_from_units(shield.cost)
 
 
-def _opened_bits(spec: SealedSpec, party: str) -> int:
-    """Return the most bits that any key of a party opens to peers that do not follow."""
-    part, found = spec.part(party), 0
-    for base in OPENINGS:
-        kinds = [kind for kind in spec.kinds(part) if parsed(kind)[0] == base]
-        if kinds:
-            products = [spec.product(kind, part) for kind in kinds]
-            found = max(found, opened_millibits(products, spec.sigma2(kinds[0], part)))
-    return -(-found // 1000)
-
-
 def sealed_promise(spec: SealedSpec, delta: float, privacy: Mapping[str, Any]) -> str:
     """Return the promise of a sealed job in words, with its amounts."""
     names = ", ".join(part.party for part in spec.parts)
@@ -78,15 +69,16 @@ def sealed_promise(spec: SealedSpec, delta: float, privacy: Mapping[str, Any]) -
         for kind in spec.kinds(part)
         if parsed(kind)[0] not in SEALED and promise_of(kind) == EVERYBODY
     )
-    premise = f"If {names} follow the protocol and are computationally bounded,"
+    bits = ", ".join(f"{part.party} {peer_bits(spec, part)}" for part in spec.parts)
+    premise = f"If {names} follow the protocol and everybody is computationally bounded,"
     usual = state_promise(privacy).removeprefix("Whatever all others do together,")
     usual = usual.replace("differentially private", "computationally differentially private", 1)
     epsilon = format_upper_bound(epsilon_of(rho_from_units(alone), delta))
     return (
-        f"Experimental. {premise}{usual} Whatever all others do, the means and Gram matrices among "
-        f"it have epsilon at most {epsilon} together (bounds not counted); for products "
-        "between parties there is no such bound"
-        f"{_shielded(spec, delta)}."
+        f"Experimental. {premise}{usual} Whatever all others do, means and Gram matrices alone "
+        f"have epsilon at most {epsilon} together (bounds not counted); products between parties "
+        f"have no such bound{_shielded(spec, delta)}, but a peer that does not follow the protocol "
+        f"can read about rows of its choice, up to so many bits: {bits}."
     )
 
 
@@ -94,7 +86,7 @@ def _shielded(spec: SealedSpec, delta: float) -> str:
     found = {part.party: _shield_rho(spec, part) for part in spec.parts}
     epsilons = {name: epsilon_of(rho, delta) for name, rho in found.items() if rho}
     told = ", ".join(f"{name} {format_upper_bound(each)}" for name, each in epsilons.items())
-    return f" but for rows with a shield, of epsilon at most: {told}" if told else ""
+    return f", except of rows with a shield, with epsilon at most {told}" if told else ""
 
 
 def gram_part(solver: SealedSolver, state: SealedState) -> dict[str, Any] | None:
