@@ -27,6 +27,7 @@ from support.sealed import sealed_party
 
 from colonnade.client import Client, JobOptions
 from colonnade.client.builder import build_job
+from colonnade.core.errors import PolicyRefused
 from colonnade.data.table import open_pair
 from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.ledger.export import export_lines, verify_export
@@ -272,6 +273,21 @@ def test_a_plan_is_sealed_by_itself_only_where_every_policy_grants_it(
         found.append(build_job([offers[0], stranger, offers[2]], JobOptions(), target="y").kind)
         narrow = replace(offers[2], sealed_columns=2)
         found.append(build_job([*offers[:2], narrow], JobOptions(), target="y").kind)
+        without = replace(offers[1], sealed_peers={}, sealed_columns=0)
+        first, second, third = (each.party for each in offers)
+        lacks = {
+            f"{second} offers none: its policy does not grant it, or its program lacks": without,
+            f"{first} has pinned another key than the ledger of {second} has": stranger,
+        }
+        changes = {says: [offers[0], changed, offers[2]] for says, changed in lacks.items()}
+        unnamed = replace(offers[0], sealed_peers={})
+        changes[f"the policy of {first} does not name {second}"] = [unnamed, *offers[1:]]
+        count = len(narrow.features) + (narrow.label is not None)
+        says = f"the policy of {third} grants 2 columns, and the job has {count} there"
+        changes[says] = [*offers[:2], narrow]
+        for says, changed in changes.items():
+            with pytest.raises(PolicyRefused, match=says):
+                build_job(changed, JobOptions(exchange="sealed"), target="y")
         return found
 
     async def run() -> None:

@@ -112,6 +112,17 @@ def test_a_folder_is_no_file_to_simulate(tmp_path: Path, capsys: Output) -> None
     assert "is a folder" in capsys.readouterr().err
 
 
+def test_a_sealed_simulation_without_its_extra_ends_before_any_process_starts(
+    tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("colonnade.simulate.run.available", lambda: False)
+    words = ["simulate", "--rows", "300", "--label-owner", "hospital", "--exchange", "sealed"]
+    assert main([*words, "--keep", str(tmp_path / "kept"), "--out", str(tmp_path / "out")]) == 2
+    said = capsys.readouterr().err
+    assert said == "colonnade: seal is not installed: pip install 'colonnade[sealed]'\n"
+    assert not list((tmp_path / "kept").glob("*/*.toml"))
+
+
 def test_a_column_says_whose_each_row_is() -> None:
     owners = [row % 7 for row in range(N_ROWS)]
     dealt = people_from(table(owners), clients=3, hosts=2, held_out=11, seed=5)

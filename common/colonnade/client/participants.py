@@ -33,6 +33,11 @@ def sealed_lack(
 ) -> str:
     """Return what is missing for products under encryption among these parties, or nothing."""
     for offer in offers:
+        if not offer.sealed_columns:
+            return (
+                f"{offer.party} offers none: its policy does not grant it, or its program lacks "
+                "the extra colonnade[sealed]"
+            )
         for other in offers:
             if other.party == offer.party:
                 continue
@@ -41,8 +46,11 @@ def sealed_lack(
             if offer.sealed_peers[other.party] != other.ledger_key:
                 return f"{offer.party} has pinned another key than the ledger of {other.party} has"
         holds = offer.label is not None and offer.label[0] == target
-        if not 0 < len(features[offer.party]) + holds <= offer.sealed_columns:
-            return f"the policy of {offer.party} grants {offer.sealed_columns} columns"
+        if not 0 < (count := len(features[offer.party]) + holds) <= offer.sealed_columns:
+            return (
+                f"the policy of {offer.party} grants {offer.sealed_columns} columns, and the job "
+                f"has {count} there, with the label"
+            )
     return ""
 
 

@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from colonnade.privacy.accounting import rho_from_units
 
 # What lowers the noise of a product with the label, or asks for fewer of them.
-_REMEDY = "more epsilon, fewer columns, an exchange under encryption or more people"
+_REMEDY = (
+    "more epsilon, fewer columns, more people or, unless it is in use, an exchange under encryption"
+)
 # By what a failed job's reason says: the code of a refusal, or who kept silent.
 _ADVICE = (
     (

@@ -29,6 +29,7 @@ from colonnade.methods.bounds_budget import BoundsBudget
 from colonnade.methods.holdout import people_fitted, rows_fitted
 from colonnade.methods.job import Job
 from colonnade.methods.problem import Loss
+from colonnade.methods.sealed.ring import available
 from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.party.data.bounding.bounds import buy_bounds
 from colonnade.party.data.dataset import open_dataset
@@ -116,6 +117,8 @@ class ColumnsJob:
             presence=people is not None,
             people=people_fitted(people or {}, n_all=n_all, n_fitted=n_rows),
         )
+        if isinstance(plan.spec, SealedSpec) and not available():
+            raise ModuleNotFoundError(name="seal")  # before tables are made and parties refuse
         return plan, bounds
 
 

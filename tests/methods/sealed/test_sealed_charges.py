@@ -15,6 +15,7 @@ from support.sealed import dot
 from colonnade.core.arrays import FloatArray, IntArray
 from colonnade.methods.sealed.charges import (
     MAX_KEY_BITS,
+    MAX_REPLY_BITS,
     Product,
     capacity,
     check_hints,
@@ -24,6 +25,7 @@ from colonnade.methods.sealed.charges import (
     millibits,
     norm2_bound,
     opened_millibits,
+    replied_millibits,
     sigma2_within,
 )
 from colonnade.methods.sealed.packing import HIGH_STEP, LOW_FIELD, LOW_STEP, Layout
@@ -265,6 +267,19 @@ def test_a_key_that_would_open_too_much_is_refused() -> None:
         check_key([PRODUCT] * count, SIGMA2)
 
 
+def test_a_reply_that_would_carry_too_much_is_refused() -> None:
+    def product(columns: int) -> Product:
+        return Product(ROWS, replace(OTHER, columns=columns), Layout(1000, 4))
+
+    each = replied_millibits(product(1), SIGMA2)
+    # Two raw coefficients a column, both fields: log2(2**25 / 4.13e4) + log2(2**24 / 4.13e4).
+    assert each == pytest.approx(2 * 18_330, rel=0.001)
+    count = MAX_REPLY_BITS * 1000 // each
+    check_reply(product(count), SIGMA2)
+    with pytest.raises(ValueError, match="reply would carry"):
+        check_reply(product(count + 1), SIGMA2)
+
+
 def test_several_keys_open_less_each() -> None:
     wide = Product(
         RowScale(1000, 1000, 20, BALL, 60), RowScale(1000, 1000, 20, BALL, 60), Layout(1000, 20)
@@ -282,6 +297,18 @@ def test_hints_must_leave_the_standards_deviation() -> None:
     check_reply(PRODUCT, 2**24)
     with pytest.raises(ValueError, match="small"):
         check_reply(replace(PRODUCT, layout=Layout(1000, 4000)), 2**24)
+
+
+def test_openings_that_hide_the_keys_errors_too_little_are_refused() -> None:
+    # Few numbers of many long rows: a key opens little, and its errors are multiplied with all.
+    rows = RowScale(2**16, 2**16, 1, BALL, 400)
+    long = Product(replace(rows, columns=2), rows, Layout(2**16, 2))
+    assert opened_millibits([long], 2**24) < 30_000
+    # Hints' M' M: 65,536 rows of norm 400.5, and twice the norm of a mask, 2.2e5: 1.05e10. Noise of
+    # variance 1024 sigma2 has to be 40.9 times that: sigma2 of 4.2e8.
+    check_key([long], 43 * 10**7)
+    with pytest.raises(ValueError, match="noise is too small"):
+        check_key([long], 41 * 10**7)
 
 
 def test_what_hints_leave_is_above_the_smoothing_parameter() -> None:

@@ -125,6 +125,15 @@ def test_another_projection_is_refused_before_a_reply_is_charged() -> None:
     assert member.ledger.head == head
 
 
+def test_rows_without_their_shield_are_neither_sealed_nor_multiplied() -> None:
+    members = parties(DATA, SPEC, JOB, ShakeNoise("bare"))
+    _, tasks = before(members, SPEC, SEAL_ROUND)
+    member = members["p1"]
+    for base in (SEAL, "reply"):
+        with pytest.raises(ValueError, match="before their shield"):
+            member.rows.steps(base, tasks["p1"].projection, member.ledger)
+
+
 def test_a_hostile_account_that_is_spent_ends_shields() -> None:
     members = parties(DATA, SPEC, JOB, ShakeNoise("spent"))
     ledger = members["p0"].ledger

@@ -64,8 +64,9 @@ class SealedRows:
         return ReleaseKey(self.job, self.spec.round_of(SealedStage.SEAL), SHIELD, HOSTILE)
 
     def _buckets(self, base: str, projection: Projection | None, ledger: Ledger) -> IntArray:
-        shielded = self.spec.shield(self.part) is not None
-        stored = ledger.stored(self.shield_key) if shielded else None
-        if stored is None:
+        if self.spec.shield(self.part) is None:
             return self.sums(base, projection)
+        # Privacy: a job with a shield has no other rows; were it not put, nothing would go on.
+        if (stored := ledger.stored(self.shield_key)) is None:
+            raise ValueError("rows are sealed or multiplied before their shield is put")
         return shield_from_bytes(stored.body, self.spec.n_gram(self.part))
