@@ -9,54 +9,28 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
-from support.aligning import POLICY, Home, alignment_job, vault_alone
-from support.federation import founded
+from support.aligning import POLICY, alignment_job
+from support.proposals import (
+    EXTENDS,
+    KNOWN,
+    aligned_before,
+    decision,
+    extension,
+    pair,
+    vault_of,
+    with_spec,
+)
 
 from colonnade.core.errors import BadMessage, ColonnadeError
 from colonnade.methods.alignment.claims import learned
-from colonnade.methods.alignment.codec import run_name
 from colonnade.methods.alignment.job_spec import AlignmentJobSpec
 from colonnade.methods.alignment.normalise import IdColumn, IdRule
-from colonnade.methods.alignment.spec import AlignmentSpec, Extension, Mode
-from colonnade.methods.job import Job, job_id
-from colonnade.party.alignment.store import EndedAlignment
-from colonnade.party.methods.alignment.state import PartyState
-from colonnade.party.vault.vault import Vault
+from colonnade.methods.alignment.spec import AlignmentSpec, Mode
+from colonnade.methods.job import job_id
 from colonnade.privacy.membership import MEMBERSHIP
 from colonnade.v1 import alignment_pb2 as pb
 from colonnade.wire.jobspec import job_to_bytes
-
-KNOWN = [f"NHS {number}" for number in range(200)]
-EXTENDS = POLICY + "min_new = 100\n"
-
-
-def pair(folder: Path, people: list[str], policy: str) -> dict[str, Home]:
-    made = {
-        "hospital": Home("hospital", folder / "hospital", people),
-        "laboratory": Home("laboratory", folder / "laboratory", KNOWN),
-    }
-    (folder / "hospital" / "policy.toml").write_text(policy)
-    return made
-
-
-def vault_of(home: Home) -> Vault:
-    config = home.config(founded(), "127.0.0.1:1")
-    return vault_alone(config, home.ledger)
-
-
-def with_spec(job: Job, **changes: object) -> Job:
-    """Return the job with another specification, as a hostile coordinator writes it."""
-    assert isinstance(job.method, AlignmentJobSpec)
-    spec = replace(job.method.alignment, **changes)  # type: ignore[arg-type]
-    return replace(job, method=AlignmentJobSpec(spec))
-
-
-def decision(vault: Vault, job: Job) -> tuple[bool, str, str]:
-    made = vault.consider(job_to_bytes(job))
-    vault.close_job(job_id(job_to_bytes(job)))
-    return made.accepted, made.code, made.message
 
 
 def parts_with(spec: AlignmentSpec, most: int) -> Mapping[str, object]:
@@ -78,21 +52,6 @@ def test_no_choice_of_the_longest_list_tells_how_long_the_list_is(tmp_path: Path
         )
     assert told[0] == told[1]
     assert [accepted for accepted, *_ in told[0]] == [False] * 6 + [True, False]
-
-
-def extension(
-    sides: dict[str, Home], first: AlignmentSpec, *, min_new: int, salt: bytes = b"\7" * 32
-) -> Job:
-    extends = Extension(run_name(first), 300, min_new=min_new, runs=1)
-    return with_spec(alignment_job(sides), extends=extends, salt=salt)
-
-
-def aligned_before(home: Home, spec: AlignmentSpec) -> None:
-    """Leave behind an alignment in which all known people have a row."""
-    ids = tuple(filter(None, (spec.ids.encode([person]) for person in KNOWN)))
-    rows = np.arange(len(ids), dtype="<u4").tobytes()
-    state = PartyState(run_name(spec), None, b"", n_rows=300, kept=300, rows=rows)
-    home.alignments.keep(EndedAlignment(spec, state, ids, ("person",)))
 
 
 def proposals(folder: Path, n_new: int, policy: str) -> list[tuple[bool, str, str]]:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from colonnade.client.views import JobView
 from colonnade.core.errors import BadInput, BadMessage
 from colonnade.data.model import LinearModel
+from colonnade.methods.alignment.job_spec import AlignmentJobSpec
 from colonnade.methods.job import Job
 from colonnade.report import write_report
 from colonnade.wire.jobspec import job_from_bytes
@@ -101,7 +102,11 @@ class JobDetails:
                 f"job {self.view.job_id[:12]} is {self.view.state}; only one that failed or was "
                 "cancelled is retried"
             )
-        return replace(self.job, salt=secrets.token_bytes(16))
+        job = replace(self.job, salt=secrets.token_bytes(16))
+        if isinstance(job.method, AlignmentJobSpec):  # a party has a run of one name once
+            fresh = replace(job.method.alignment, salt=secrets.token_bytes(32))
+            return replace(job, method=AlignmentJobSpec(fresh))
+        return job
 
 
 @dataclass(frozen=True, slots=True)

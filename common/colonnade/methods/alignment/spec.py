@@ -56,7 +56,8 @@ class AlignmentPart:
 class Extension:
     """The earlier alignment whose rows stay where they are.
 
-    A party lists new people only if they are ``min_new`` or more: fewer would single them out.
+    A party lists new people only if they are ``min_new`` or more, and drops people who have left
+    only if these are: fewer would single them out.
     Dummies and canaries of the ``runs`` before are listed again where they were: whoever saw them
     vanish would know how many they had been, and so the people.
 

@@ -15,6 +15,7 @@ from colonnade.methods.alignment.spec import AlignmentSpec
 from colonnade.methods.job import Job
 from colonnade.party.alignment.answers import AlignmentAnswers
 from colonnade.party.alignment.config import AlignConfig
+from colonnade.party.alignment.listing import listed
 from colonnade.party.alignment.store import AlignmentFolder, EndedAlignment, read_outcome
 from colonnade.party.data.binding import claim_folder
 from colonnade.party.methods.alignment.party import AlignmentParty
@@ -75,15 +76,20 @@ class Aligner:
             spec, party, coordinator=self._coordinator, today=self._today()
         )
         agreed(needed)
-        before = None if spec.extends is None else self._before(spec)
+        before = None if spec.extends is None else self._before(spec, name)
         ids = self._config.people(spec.ids).ids
         if before is not None and spec.extends is not None:
-            ids = _listed(ids, before, spec.extends.min_new)
+            last = self._folder.listed(spec.extends.previous)
+            ids = listed(ids, before.ids if last is None else last, spec.extends.min_new)
         earlier = None if before is None else before.earlier(ids)
         side = AlignmentParty(spec, party, self._ledger, ids, earlier, attestor=self._attestor)
         with self._ledger.lock:
             claim_folder(self._folder.path, self._ledger)  # before anything is set aside
+            self._folder.check_job(run_name(spec), name)
             self._ledger.admit(name, units=job.max_units(party), account=MEMBERSHIP)
+            self._folder.note_job(run_name(spec), name)
+            if spec.extends is not None:  # before anything of it is sent
+                self._folder.note_listed(spec.extends.previous, ids)
         self._open[name] = AlignmentAnswers(
             name,
             spec,
@@ -105,11 +111,12 @@ class Aligner:
         for who, what in learned([spec.mode], spec.noise, extends=spec.extends is not None):
             logger.info("alignment_tells who=%r what=%r", who, what)
 
-    def _before(self, spec: AlignmentSpec) -> EndedAlignment:
+    def _before(self, spec: AlignmentSpec, own: str) -> EndedAlignment:
         """Return the alignment that is extended, or say why this one does not extend it.
 
         Privacy: rules, parties and rows are those of the specification that this party kept, not
-        what a coordinator says of it, so nobody's row moves.
+        what a coordinator says of it, so nobody's row moves. An alignment is extended once, and by
+        one run at a time: two that begin at the same rows could differ by one person (`listing`).
         """
         if spec.extends is None:
             raise ValueError("the alignment extends none")
@@ -125,6 +132,13 @@ class Aligner:
             raise PolicyRefused("an extension has the parties, mode and ids of the one before")
         if spec.extends.n_rows != found.n_rows:
             raise PolicyRefused("an extension begins with the rows of the one before")
+        later = self._folder.extended_by(spec.extends.previous)
+        if later not in (None, run_name(spec).hex()):  # not by this run, before a restart
+            raise PolicyRefused(f"alignment {name[:12]} was extended already; extend the later one")
+        for job, other in self._open.items():
+            extends = other.spec.extends
+            if job != own and extends is not None and extends.previous == spec.extends.previous:
+                raise PolicyRefused(f"another extension of alignment {name[:12]} goes on")
         return found
 
     def answer(self, job: str, round_: int, body: bytes) -> Answer:
@@ -136,17 +150,6 @@ class Aligner:
         ended = self._open.pop(job, None)
         self._folder.erase(job, finished=finished)  # also of a run that this process never saw
         if ended is not None and finished:
+            if ended.spec.extends is not None:
+                self._folder.forget_listed(ended.spec.extends.previous)
             logger.info("alignment_kept alignment=%s", run_name(ended.spec).hex()[:12])
-
-
-def _listed(ids: tuple[bytes, ...], before: EndedAlignment, min_new: int) -> tuple[bytes, ...]:
-    """Return whom an extension lists: everybody, or without the new people if they are few.
-
-    Privacy: that they are too few is not told: a refusal would say that there is somebody new.
-    """
-    earlier = {*before.ids}
-    known = tuple(each for each in ids if each in earlier)
-    if not 0 < len(ids) - len(known) < min_new:
-        return ids
-    logger.warning("alignment_new_people_wait fewest=%d", min_new)
-    return known

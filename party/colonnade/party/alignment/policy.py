@@ -37,8 +37,9 @@ TEMPLATE = """\
 # The most that one run may cost the membership account.
 # max_epsilon = 1.0
 # max_delta = 1e-6
-# The fewest new people that an extension lists; fewer wait for a later one. Without it no alignment
-# may be extended: an extension tells parties which of their new people others had listed before.
+# The fewest new people that an extension lists; fewer wait for a later one, and fewer who have
+# left stay listed. Without it no alignment may be extended: an extension tells parties which of
+# their new people others had listed before.
 # min_new = 100
 # Last day on which an alignment is accepted.
 # until = 2030-12-31

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from colonnade.core.durable import put_whole, shred
-from colonnade.core.errors import BadInput, BadMessage
+from colonnade.core.errors import BadInput, BadMessage, PolicyRefused
 from colonnade.methods.alignment.codec import (
     from_bytes,
     run_name,
@@ -29,7 +29,7 @@ from colonnade.v1 import alignment_pb2 as pb
 
 logger = logging.getLogger(__name__)
 FOLDER = "alignments"
-_OUTCOME, _STATE = ".alignment", ".state"
+_OUTCOME, _STATE, _LISTED, _JOB = ".alignment", ".state", ".listed", ".job"
 _LEAST_NAME = 6
 
 
@@ -124,9 +124,50 @@ class AlignmentFolder:
         for name in (f"{job}{_STATE}", f".{job}{_STATE}.tmp", f".{job}{_STATE}.old"):
             shred(self.path / name)
 
+    def check_job(self, run: bytes, job: str) -> None:
+        """Refuse a run that belongs to another job.
+
+        Privacy: signatures name the run, so those of a run mean nothing in another only if no two
+        are called the same; and tables of two row orders would go by one name.
+        """
+        place = self.path / (run.hex() + _JOB)
+        if place.is_file() and place.read_text() != job:
+            raise PolicyRefused(
+                f"alignment {run.hex()[:12]} was begun as another job; a new one needs a "
+                "specification with a salt of its own"
+            )
+
+    def note_job(self, run: bytes, job: str) -> None:
+        """Keep which job a run belongs to, durably."""
+        put_whole(self.path / (run.hex() + _JOB), job.encode())
+
+    def listed(self, previous: bytes) -> tuple[bytes, ...] | None:
+        """Return whom the last extension of an alignment listed, also one that never ended."""
+        place = self.path / (previous.hex() + _LISTED)
+        if not place.is_file():
+            return None
+        return tuple(from_bytes(pb.AlignmentOutcome, place.read_bytes(), str(place)).ids)
+
+    def note_listed(self, previous: bytes, ids: Sequence[bytes]) -> None:
+        """Keep whom an extension lists, durably."""
+        body = to_bytes(pb.AlignmentOutcome(ids=ids))
+        put_whole(self.path / (previous.hex() + _LISTED), body)
+
+    def forget_listed(self, previous: bytes) -> None:
+        """Remove whom extensions listed, of an alignment that one of them extended for good."""
+        shred(self.path / (previous.hex() + _LISTED))
+
+    def extended_by(self, previous: bytes) -> str | None:
+        """Return the name of the alignment that extends another one, or None."""
+        for each in self._outcomes():
+            extends = read_outcome(each).spec.extends
+            if extends is not None and extends.previous == previous:
+                return each.stem
+        return None
+
     def find(self, name: str) -> Path:
         """Return the file of the one alignment whose name begins so."""
-        found = sorted(self.path.glob(f"*{_OUTCOME}")) if self.path.is_dir() else []
+        found = self._outcomes()
         fits = [each for each in found if each.name.startswith(name)]
         if len(name) < _LEAST_NAME or len(fits) != 1:
             there = ", ".join(each.name[:12] for each in found) or "none"
@@ -136,10 +177,25 @@ class AlignmentFolder:
             )
         return fits[0]
 
-    def only(self) -> str | None:
-        """Return the name of the one alignment that there is, or None."""
-        found = sorted(self.path.glob(f"*{_OUTCOME}")) if self.path.is_dir() else []
-        return found[0].name if len(found) == 1 else None
+    def latest(self) -> str | None:
+        """Return the name of the alignment that no other one here extends; None if there is none.
+
+        Between several nobody chooses but the caller: parties that chose differently would have
+        different orders.
+        """
+        found = self._outcomes()
+        extensions = [each.extends for each in (read_outcome(path).spec for path in found)]
+        extended = {each.previous.hex() for each in extensions if each is not None}
+        last = [each.stem for each in found if each.stem not in extended]
+        if len(last) > 1:
+            raise BadInput(
+                f"{self.path}: {len(last)} alignments of which none extends another: "
+                f"{', '.join(name[:12] for name in last)}; name the one that all parties use"
+            )
+        return last[0] if last else None
+
+    def _outcomes(self) -> list[Path]:
+        return sorted(self.path.glob(f"*{_OUTCOME}")) if self.path.is_dir() else []
 
 
 def read_outcome(path: Path) -> EndedAlignment:
