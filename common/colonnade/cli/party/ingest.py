@@ -43,7 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     order.add_argument(
         "--alignment",
         metavar="NAME|FILE",
-        help="rows that an alignment gave: its file, or the beginning of its name",
+        help="rows that an alignment gave: its file, or the beginning of its name; default with "
+        "--config: the one that no other here extends",
     )
     parser.add_argument(
         "--roster-key",
@@ -78,6 +79,11 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(asdict(summary) | {"note": LOCAL_ONLY}, default=str))
     else:
         print(_to_text(summary))
+        if people is not None and not summary.alignment and arguments.roster is None:
+            print(
+                "The rows are in the order of the source: there is no alignment yet, and no roster "
+                "is given. Right only where all parties' sources list the same people in one order."
+            )
         if arguments.roster is not None and arguments.roster_key is None:
             print(
                 "The roster's order is compared with nobody's: parties that hold one key and give "
@@ -125,7 +131,7 @@ def _id_rule(arguments: argparse.Namespace) -> IdColumn | None:
 
 def _alignment(arguments: argparse.Namespace) -> EndedAlignment | None:
     if arguments.alignment is None and arguments.roster is None and arguments.config is not None:
-        arguments.alignment = AlignmentFolder.beside(arguments.out).only()
+        arguments.alignment = AlignmentFolder.beside(arguments.out).latest()
     if arguments.alignment is None:
         return None
     path = Path(arguments.alignment)
@@ -147,6 +153,10 @@ def _clients(summary: IngestSummary) -> list[str]:
     return [f"{summary.n_clients} clients{spelled if summary.n_respelled else ''} ({LOCAL_ONLY})"]
 
 
+def _order(name: str) -> str:
+    return name[:19] if name.startswith("roster-") else f"alignment {name[:12]}"
+
+
 def _to_text(summary: IngestSummary) -> str:
     """Lay the counts out as a small table."""
     width = max(len("column"), *(len(column.name) for column in summary.columns))
@@ -157,8 +167,10 @@ def _to_text(summary: IngestSummary) -> str:
         f"{summary.n_left_out} rows left out ({LOCAL_ONLY})"
     )
     ordered = summary.alignment or summary.n_absent or summary.n_left_out
+    order = [] if not summary.alignment else [f"rows in the order of {_order(summary.alignment)}"]
     lines = [
         f"{summary.coarse}: {summary.n_rows} rows{absent}, {len(summary.columns)} columns",
+        *order,
         *([matched] if ordered else []),
         *_clients(summary),
         f"Values changed ({LOCAL_ONLY}):",
