@@ -14,8 +14,9 @@ from colonnade.data.dialect import Dialect
 from colonnade.data.kinds import Bool, Category, Date, Number
 from colonnade.data.schema import parse_schema
 from colonnade.party.data.ingest import ingest
+from colonnade.party.data.reading.draft import LEAST_ROWS
 from colonnade.party.data.reading.sources import FileSource
-from colonnade.party.data.reading.suggest import LEAST_ROWS, suggest
+from colonnade.party.data.reading.suggest import suggest
 
 CANARY = "canary7e57"
 REVIEW = "to be reviewed: taken from rows"
@@ -60,7 +61,7 @@ def test_a_draft_says_types_and_levels_and_is_ingested_when_complete(
     assert [(each.name, each.kind) for each in schema.features] == [
         ("income", Number()),
         ("ward", Category(("north", "sønder"), other="other")),
-        ("kept", Category(("ja", "nein"), other="other")),
+        ("kept", Bool(("ja",), ("nein",))),
         ("admitted", Date(schema.features[3].kind.reference, "%d.%m.%Y")),  # type: ignore[union-attr]
         ("smoker", Bool()),
         ("grade", Number()),
@@ -216,3 +217,22 @@ def test_the_command_drafts_the_label_that_it_is_told(
     draft = capsys.readouterr().out
     assert draft.index("[label]") < draft.index('name = "income"')
     assert '\nid = "id"' in draft
+
+
+def test_a_label_of_yes_and_no_in_another_language_predicts_yes(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    answers = [*["ja"] * 20, *["Nein"] * 20, *["JA"] * (LEAST_ROWS - 1), "NA"]
+    path.write_text("\n".join(["again,age", *(f"{each},1" for each in answers)]) + "\n")
+    draft = suggest(path, label="again").text
+    label = parse_schema(completed(draft), origin="draft").label
+    assert label is not None
+    assert label.kind == Bool(("ja",), ("Nein", "nein"))  # a spelling of few rows is not shown
+    assert all(REVIEW in line for line in draft.splitlines() if line.startswith(("yes =", "no =")))
+
+
+def test_which_level_of_a_label_is_1_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text(
+        "".join(["end,age\n", *(f"{'dead' if i % 3 else 'alive'},1\n" for i in range(60))])
+    )
+    assert '[label]  # 1 is the second level, "dead"' in suggest(path, label="end").text

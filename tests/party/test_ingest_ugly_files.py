@@ -103,6 +103,8 @@ def test_files_are_read_rightly(tmp_path: Path, content: bytes, settings: str) -
         (b"i\0d\0\n\0" + b"1\0\n\0", "", '"utf-16-le"'),
         (PLAIN.encode("cp1252"), 'encoding = "utf-16-le"', "set another encoding"),
         (PLAIN.replace("town", "income").encode(), "", 'set duplicates = "number"'),
+        (PLAIN.encode() + b"9,Ulm\r\n", "", "lines end in different ways"),
+        (PLAIN.replace("\n", "\r\n").encode() + b"9,Ulm\n", "", "lines end in different ways"),
         (PLAIN.replace("1200.4", CANARY).encode(), "", "declare their text in 'missing'"),
     ],
 )

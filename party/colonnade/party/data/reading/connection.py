@@ -79,6 +79,11 @@ def _explain(error: duckdb.Error) -> str:
         ):
             return f"line {line[1]} has {counts[2]} fields where the header has {counts[1]}"
         return f"line {line[1]} is not valid CSV; check its quotes"
+    if "state machine reached an invalid state" in text:
+        return (
+            "cannot be read as CSV: its lines end in different ways, or its last quote is open; "
+            "write all lines with one ending (as `sed -i 's/\\r$//' FILE` does)"
+        )
     causes = {
         duckdb.OutOfMemoryException: "needs more memory or disk space than there is",
         duckdb.ParserException: "is not valid SQL",

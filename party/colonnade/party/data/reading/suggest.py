@@ -7,10 +7,9 @@ level that few rows have is left out.
 
 import csv
 import io
-import json
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from colonnade.data.dialect import PLAIN, Dialect
 from colonnade.data.encoding import DEFAULT_MISSING
 from colonnade.data.kinds import NO, YES
 from colonnade.party.data.reading.connection import connect, one_line
+from colonnade.party.data.reading.draft import LEAST_ROWS, Drafted, schema_text, yes_and_no
 from colonnade.party.data.reading.sources import FileSource, Relation, is_number, open_source
 from colonnade.party.data.reading.transcode import first_text
 from colonnade.party.data.reading.values import DATES, FLOATS, NUMBERS, plain_sql
@@ -28,10 +28,6 @@ from colonnade.party.data.reading.values import DATES, FLOATS, NUMBERS, plain_sq
 MAX_LEVELS = 50
 """Different texts of a column up to which it is drafted as a category."""
 
-LEAST_ROWS = 10
-"""Rows that a level must have to be drafted."""
-
-_REVIEW = "to be reviewed: taken from rows"
 _UNSURE = (
     'Review: every "%s" in a number has three digits behind it. Is it between thousands? Set it as '
     "thousands, and decimal to the other one."
@@ -43,18 +39,6 @@ _FORMATS = ("", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%Y%
 _SHORT = ("%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%d-%m-%y")
 _CENTURY = "years of two digits: 69 to 99 are read as 19.., 00 to 68 as 20..; is that right?"
 _SOURCE = "colonnade_staging.main.drafted"
-
-
-@dataclass(frozen=True, slots=True)
-class Drafted:
-    """What a column of a file seems to hold."""
-
-    name: str
-    type: str  # of a schema, or empty for texts that are no levels
-    levels: tuple[str, ...] = ()
-    n_rare: int = 0  # texts that too few rows have
-    format: str = ""
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +89,7 @@ def suggest(
             f"{path}: no column holds numbers, dates, yes and no, or levels; is line 1 its header?"
         )
     known = tuple(ids) or tuple(filter(_NAMES_A_PERSON.fullmatch, relation.names))[:1]
-    text = _text(path, columns, dialect if relation.is_csv else PLAIN, known, label)
+    text = schema_text(path, columns, dialect if relation.is_csv else PLAIN, known, label)
     if unsure:
         text = text.replace("\n\n", f"\n\n# {_UNSURE % dialect.decimal}\n", 1)
     return SchemaDraft(text, known, tuple(relation.names))
@@ -180,6 +164,8 @@ def _draft(database: duckdb.DuckDBPyConnection, relation: Relation, place: int) 
         return Drafted(name, "", note="the same text in every row")
     if {level.casefold() for level in counts} <= {*YES, *NO}:
         return Drafted(name, "bool")
+    if words := yes_and_no(counts):
+        return Drafted(name, "bool", words=words)
     levels = tuple(sorted(level for level, count in counts.items() if count >= LEAST_ROWS))
     usable = all(level.isprintable() and len(level) <= 150 for level in levels)
     if len(counts) > MAX_LEVELS or not levels or not usable:
@@ -210,88 +196,6 @@ def _one(database: duckdb.DuckDBPyConnection, relation: Relation, expression: st
     sql = f"SELECT {expression} FROM {relation.sql}"  # noqa: S608 (our own SQL)
     (count,) = database.execute(sql, parameters).fetchone() or (0,)
     return int(count or 0)
-
-
-def _text(
-    path: Path,
-    columns: list[Drafted],
-    dialect: Dialect,
-    ids: Sequence[str],
-    label: str | None,
-) -> str:
-    lines = [
-        f"# A draft of the schema of {path.name}, for a person to complete.",
-        "# A schema is public: it says only what is known without looking at the rows.",
-        f'# Replace every "?", and review all that is marked "{_REVIEW}".',
-        "",
-    ]
-    lines += [
-        f"{key} = {json.dumps(value)}  # {_REVIEW}"
-        for key in ("delimiter", "decimal", "thousands", "encoding", "duplicates")
-        if (value := getattr(dialect, key)) != getattr(PLAIN, key)
-    ]
-    named = json.dumps(ids[0], ensure_ascii=False) if ids else '"..."'
-    mark = "" if len(ids) == 1 else "# "
-    lines += [f"{mark}id = {named}  # the column that names the person", ""]
-    for column in columns:
-        if column.name not in (*ids, label):
-            lines += [*_block(column), ""]
-    if label is not None:
-        lines += [*_label(next(each for each in columns if each.name == label)), ""]
-    else:
-        lines += [
-            "# If this file has the label: move its section to the end and head it [label].",
-            "",
-        ]
-    return "\n".join(lines)
-
-
-def _label(column: Drafted) -> Iterator[str]:
-    """Draft the label; texts must be of two levels, of which the first is 0."""
-    if not column.type or (column.type == "category" and len(column.levels) != 2):
-        raise BadInput(
-            f"the label {column.name!r} holds neither numbers nor two levels that "
-            f"{LEAST_ROWS} rows have"
-        )
-    for line in _block(column):
-        if line == "[[feature]]":
-            yield "[label]  # 1 is the second level" if column.type == "category" else "[label]"
-        elif not line.startswith(("other =", "# baseline")):
-            yield line
-
-
-def _block(column: Drafted) -> Iterator[str]:
-    name = json.dumps(column.name, ensure_ascii=False)
-    if not column.type:
-        yield f"# Left out: {name}: {column.note}."
-        return
-    yield "[[feature]]"
-    yield f"name = {name}"
-    if column.type != "number" or column.note:
-        mark = f"{_REVIEW}; {column.note}" if column.note else _REVIEW
-        yield f'type = "{column.type}"  # {mark}'
-    if column.type == "category":
-        yield f"levels = [  # {_REVIEW}; keep what is public"
-        yield from (f"    {json.dumps(level, ensure_ascii=False)}," for level in column.levels)
-        yield "]"
-        yield f'other = "{_other(column.levels)}"  # {_rare(column)}'
-        yield "# baseline = ?  # the level that others are compared with; default: none"
-    if column.type in ("number", "date"):
-        bound = "a date" if column.type == "date" else "a number"
-        yield f"low = ?  # {bound} known without the rows; values below it are clipped to it"
-        yield f"high = ?  # {bound} known without the rows"
-    if column.format:
-        yield f"format = {json.dumps(column.format)}  # {_REVIEW}"
-
-
-def _rare(column: Drafted) -> str:
-    return "every other text" + (
-        f"; the file has some that fewer than {LEAST_ROWS} rows have" if column.n_rare else ""
-    )
-
-
-def _other(levels: tuple[str, ...]) -> str:
-    return next(name for name in ("other", "any other", "none of these") if name not in levels)
 
 
 def check_new(path: Path) -> None:
