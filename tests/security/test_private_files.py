@@ -5,9 +5,12 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from colonnade.party.listening import listen
+from colonnade.party.prediction import store
+from colonnade.party.prediction.store import PredictionFolder
 from colonnade.party.vault.meter import Meter, read_log
 from colonnade.server.store.base import JobRow
 from colonnade.server.store.sql import Database
@@ -81,6 +84,32 @@ def test_a_vaults_socket_is_made_for_its_owner_and_never_by_a_name_that_net_may_
     listen(path, 0o660).close()
     assert modes == [0o660]
     assert mode(ledger) == 0o600
+
+
+def test_a_receivers_scores_are_for_the_owner_alone_while_they_are_written_and_durable_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written, synced = list[tuple[set[int], list[str]]](), set[int]()
+    write, sync = store._write_csv, os.fsync
+
+    def watched(table: object, path: Path) -> None:
+        found = {path.stat().st_ino}
+        write(table, path)  # type: ignore[arg-type]
+        there = [each.name for each in path.parent.iterdir()]
+        written.append((found | {path.stat().st_ino}, there))
+
+    def noted(descriptor: int) -> None:
+        synced.add(os.fstat(descriptor).st_ino)
+        sync(descriptor)
+
+    monkeypatch.setattr(store, "_write_csv", watched)
+    monkeypatch.setattr(os, "fsync", noted)
+    rows, scores = np.arange(3), np.ones(3)
+    kept = PredictionFolder(tmp_path).keep_scores("ab", rows, scores, scores, names=((), {}))
+    assert written == [({kept.stat().st_ino}, [".ab.csv.tmp"])]  # one file from the beginning
+    assert kept.stat().st_ino in synced
+    assert mode(kept) == 0o600
+    assert len(kept.read_text().splitlines()) == 4
 
 
 def test_a_log_that_is_no_file_keeps_its_rights() -> None:

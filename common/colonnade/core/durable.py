@@ -25,8 +25,9 @@ def put_made(place: Path, write: Callable[[Path], object]) -> None:
     folder, name = place.parent, place.name
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft, old = folder / f".{name}.tmp", folder / f".{name}.old"
-    with open(draft, "wb", opener=private) as file:  # its permissions stay while it is written
-        write(draft)
+    open(draft, "wb", opener=private).close()  # its permissions stay while it is written
+    write(draft)
+    with open(draft, "r+b", opener=private) as file:  # the file that has the name by now
         os.fsync(file.fileno())
     shred(old)  # of a process that was killed
     with suppress(FileNotFoundError):

@@ -104,4 +104,6 @@ def _write_csv(table: Mapping[str, AnyArray], path: Path) -> None:
 
     with duckdb.connect() as database:
         database.register("scores", dict(table))
-        database.table("scores").write_csv(str(path), header=True)
+        scores = database.table("scores")
+        # Into this file: DuckDB's own draft would be one for everybody, which nobody erases.
+        scores.write_csv(str(path), header=True, use_tmp_file=False)
