@@ -123,7 +123,14 @@ def ingest(
         ):
             relation = open_source(database, source, folder=folder, dialect=schema.dialect)
             agreed = None if roster is None else Roster(roster, roster_key, id_rule)
-            staged = stage(database, relation, schema=schema, roster=agreed, alignment=alignment)
+            staged = stage(
+                database,
+                relation,
+                schema=schema,
+                roster=agreed,
+                alignment=alignment,
+                in_place=True,
+            )
             name = "" if alignment is None else alignment.name
             if agreed is not None and staged.index is not None:
                 agreed.check_first(schema.id or "", matched=bool(staged.index[0] >= 0))

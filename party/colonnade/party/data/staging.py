@@ -19,6 +19,7 @@ from colonnade.data.schema import Schema
 from colonnade.party.data.division import divide
 from colonnade.party.data.order import Roster, RowsById, keep_aligned
 from colonnade.party.data.reading.connection import one_line
+from colonnade.party.data.reading.in_place import find_in_place
 from colonnade.party.data.reading.sources import ROWS, Relation
 from colonnade.party.data.reading.staged import StagedColumns
 from colonnade.party.data.reading.values import (
@@ -45,8 +46,19 @@ def stage(
     schema: Schema,
     roster: Roster | None = None,
     alignment: RowsById | None = None,
+    in_place: bool = False,
 ) -> StagedColumns:
-    """Copy what ``schema`` needs of ``relation`` into the staging database and check it."""
+    """Copy what ``schema`` needs of ``relation`` into the staging database and check it.
+
+    Parameters
+    ----------
+    in_place
+        Rows that nothing has to be checked of may stay where they are, if only parts are read.
+    """
+    if in_place and roster is None and alignment is None:
+        rows = find_in_place(database, relation, schema)
+        if rows is not None:
+            return StagedColumns(database, rows.n_rows, n_absent=0, index=None, in_place=rows)
     n_roster = None if roster is None else load_roster(database, roster.path, roster.rule)
     ids = () if alignment is None else alignment.columns
     with one_line(relation.origin):

@@ -71,6 +71,8 @@ class Relation:
         Whether NULL is how an empty text is read.
     dialect
         How numbers are written, where they are texts.
+    parquet
+        The Parquet files that these rows are, all of them, in order; empty if they are not.
     """
 
     origin: str
@@ -80,6 +82,7 @@ class Relation:
     parameters: Mapping[str, object] = field(default_factory=dict)
     is_csv: bool = False
     dialect: Dialect = PLAIN
+    parquet: tuple[Path, ...] = ()
 
     def find(self, name: str) -> int:
         """Return the position of the column called exactly ``name``."""
@@ -138,18 +141,24 @@ def _open_file(
     if kinds[0][1] == "parquet":
         reader = "read_parquet($path, hive_partitioning = false)"
         if len(paths) == 1:
-            return _describe(
-                staging, str(path), sql=reader, parameters={"path": _literal(paths[0])}
+            alone = _describe(
+                staging, str(path), sql=reader, parameters={"path": literal_path(paths[0])}
             )
+            return replace(alone, parquet=tuple(paths))
         # DuckDB would take the first file's types, and round what others hold.
         described = [
-            (each, _describe(staging, str(each), sql=reader, parameters={"path": _literal(each)}))
+            (
+                each,
+                _describe(staging, str(each), sql=reader, parameters={"path": literal_path(each)}),
+            )
             for each in paths
         ]
         facts = [(each, (found.names, found.types)) for each, found in described]
         same_as_first(path, facts, "columns")
-        parameters: dict[str, object] = {"path": [_literal(each) for each in paths]}
-        return replace(described[0][1], origin=str(path), parameters=parameters)
+        parameters: dict[str, object] = {"path": [literal_path(each) for each in paths]}
+        return replace(
+            described[0][1], origin=str(path), parameters=parameters, parquet=tuple(paths)
+        )
     compressed = kinds[0][1] == "gzip"
     plain = []
     for number, each in enumerate(paths):
@@ -179,7 +188,7 @@ def _kind(path: Path) -> str:
     return "gzip" if magic[:2] == b"\x1f\x8b" else "csv"
 
 
-def _literal(path: Path) -> str:
+def literal_path(path: Path) -> str:
     """Return a path for DuckDB; wildcards are all that it interprets, and brackets disarm them."""
     return re.sub(r"([*?\[])", r"[\1]", str(path.absolute()))
 
@@ -208,7 +217,7 @@ def _open_csv(
         f" compression = '{'gzip' if compressed else 'none'}')"
     )
     types = ("VARCHAR",) * len(names)
-    literals = [_literal(path) for path in paths]
+    literals = [literal_path(path) for path in paths]
     where: object = literals[0] if len(literals) == 1 else literals
     parameters = {"path": where, "delimiter": dialect.delimiter}
     return Relation(str(origin), sql, names, types, parameters=parameters, is_csv=True)

@@ -14,6 +14,7 @@ from colonnade.data.encoding import Encoding
 from colonnade.data.kinds import UNKNOWN, Number
 from colonnade.party.data.division import Division
 from colonnade.party.data.quantising import Part
+from colonnade.party.data.reading.in_place import RowsInPlace
 from colonnade.party.data.reading.sources import MAIN, ROWS
 from colonnade.party.data.reading.values import texts_of, unknown_texts
 from colonnade.party.data.roster import pair
@@ -37,6 +38,8 @@ class StagedColumns:
         Who owns the rows, if they are divided among clients; then clients' rows stand together.
     origin, row
         Where the rows come from, and SQL for the number that they have there.
+    in_place
+        The rows, if they were not staged because they can be read where they are.
     """
 
     database: duckdb.DuckDBPyConnection
@@ -48,6 +51,7 @@ class StagedColumns:
     row: str = "rowid + 1"
     n_left_out: int = 0  # rows of the source that the order of the table has no place for
     zero_absent: bool = False  # absent people are zero rows, not fills
+    in_place: RowsInPlace | None = None
 
     @property
     def absent(self) -> NDArray[np.bool_] | None:
@@ -62,6 +66,9 @@ class StagedColumns:
         Rows whose order is that of the table are read some at a time, however many there are. Few
         enough rows in another order are read column by column; more are sorted on disk first.
         """
+        if self.in_place is not None:
+            yield from _parts_in_place(self.in_place, len(encodings), progress)
+            return
         if not self._in_order():
             if self.n_rows <= _GATHER_ROWS:
                 columns = self.columns(encodings)
@@ -183,3 +190,16 @@ class StagedColumns:
         present = self.index >= 0
         arranged[present] = values[self.index[present]]
         return arranged
+
+
+def _parts_in_place(
+    rows: RowsInPlace, n_columns: int, progress: Callable[[Sequence[Any]], Iterable[Any]]
+) -> Iterator[list[Part]]:
+    """Yield all rows, then refuse them if they changed meanwhile."""
+    for span in progress(rows.spans(n_columns, block_values=_BLOCK_VALUES)):
+        n_together = max(1, _BLOCK_VALUES // (span.last - span.first))
+        for start in range(0, n_columns, n_together):
+            columns = range(start, min(start + n_together, n_columns))
+            read = zip(columns, rows.read(span, columns), strict=True)
+            yield [(column, span.place, numbers) for column, numbers in read]
+    rows.check_unchanged()

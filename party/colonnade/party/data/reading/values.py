@@ -85,7 +85,8 @@ def _number_sql(relation: Relation, name: str, texts: Missing) -> str:
             "query, or declare its type"
         )
     cell = f"c{position}"
-    number = f"TRY_CAST({plain_sql(cell, relation.dialect)} AS DOUBLE)"
+    plain = plain_sql(cell, relation.dialect) if kind in TEXTS else cell
+    number = f"TRY_CAST({plain} AS DOUBLE)"
     nan = "CAST('nan' AS DOUBLE)"
     missing = f"{cell} IS NULL"
     if kind in TEXTS:
@@ -104,7 +105,7 @@ def _number_sql(relation: Relation, name: str, texts: Missing) -> str:
 def holds_numbers(relation: Relation, name: str) -> bool:
     """Return whether a column's type allows nothing but numbers and missing values."""
     kind = relation.types[relation.find(name)].partition("(")[0]
-    return kind in NUMBERS | FLOATS and plain_sql("", relation.dialect) == ""
+    return kind in NUMBERS | FLOATS
 
 
 def plain_sql(cell: str, dialect: Dialect) -> str:
