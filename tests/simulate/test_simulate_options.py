@@ -12,9 +12,11 @@ from colonnade.core.arguments import BadArgument
 from colonnade.core.errors import BadInput, JobEnded
 from colonnade.core.fixedpoint import GRID, Bounds
 from colonnade.methods.problem import Loss
+from colonnade.methods.sealed.claims import EVERYBODY, PEERS
 from colonnade.simulate.admm.from_file import people_from
 from colonnade.simulate.data.from_file import FileTable, deal_columns, read_table, sites_from
 from colonnade.simulate.parties_option import MAX_PARTIES, parties_of
+from colonnade.simulate.runs import privacy_lines
 from colonnade.simulate.sites import SiteColumn
 
 Output = pytest.CaptureFixture[str]
@@ -121,6 +123,20 @@ def test_a_sealed_simulation_without_its_extra_ends_before_any_process_starts(
     said = capsys.readouterr().err
     assert said == "colonnade: seal is not installed: pip install 'colonnade[sealed]'\n"
     assert not list((tmp_path / "kept").glob("*/*.toml"))
+
+
+@pytest.mark.parametrize("premise", [EVERYBODY, PEERS])
+def test_a_price_that_rests_on_peers_is_told_with_its_premise(premise: str) -> None:
+    nothing = {"rho": 0.0, "epsilon": 0.0}
+    joint = {"rho": 0.1, "epsilon": 2.0, "delta": 1e-6, "spent": 0.1, "spent_epsilon": 2.0}
+    privacy = {
+        "joint": joint | {"bounds": nothing, "job": joint},
+        "parties": [joint | {"party": "hospital", "bounds": nothing, "job": joint}],
+        "premise": premise,
+        "bounds_note": "declared",
+    }
+    told = " ".join(privacy_lines(privacy))
+    assert ("if all parties follow the protocol" in told) == (premise == PEERS)
 
 
 def test_a_column_says_whose_each_row_is() -> None:

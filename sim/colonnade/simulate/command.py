@@ -11,6 +11,7 @@ from colonnade.client import JobView
 from colonnade.core.errors import BadInput
 from colonnade.data.schema import load_schema
 from colonnade.methods.problem import DEFAULT_CORRELATION, Loss
+from colonnade.methods.sealed.claims import EVERYBODY, PEERS
 from colonnade.privacy.accounting import epsilon_of, format_upper_bound
 from colonnade.report.terminal import result_lines, results_of
 from colonnade.simulate.data.from_file import deal_columns, read_table, sites_from
@@ -196,6 +197,7 @@ def _found(report: dict[str, Any]) -> Result:
         "privacy": {
             "joint": joint | {"cap": sum(each["cap"] for each in parties)},
             "parties": parties,
+            "premise": EVERYBODY if report.get("sealed") is None else PEERS,
             "bounds_note": privacy["bounds_note"],
         },
     }

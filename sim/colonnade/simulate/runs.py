@@ -11,6 +11,7 @@ from colonnade.cli.run_folder import file_errors, workplace
 from colonnade.client import JobReport
 from colonnade.core.errors import BadInput
 from colonnade.core.text import counted
+from colonnade.methods.sealed.claims import PEERS
 from colonnade.privacy.accounting import format_upper_bound, rounded
 from colonnade.simulate.data.from_file import FileTable
 from colonnade.simulate.run import Clock
@@ -161,4 +162,6 @@ def privacy_lines(privacy: Mapping[str, Any]) -> Iterator[str]:
             yield f"           {who}: bounds {told(one['bounds'])} + job {told(one['job'])}"
         spent += "; rho adds up, epsilon does not"
     yield f"           {spent}"
+    if privacy["premise"] == PEERS:
+        yield "           experimental: holds computationally if all parties follow the protocol"
     yield f"  bounds   {privacy['bounds_note']}"
