@@ -93,9 +93,7 @@ def author_prediction(
         raise BadInput("the model given is not what the job's releases lead to on this machine")
     chosen = _present(trained, options, offers)
     n_rows = chosen[0].population
-    asked = np.unique(np.asarray(rows, np.int64))
-    if not asked.size or int(asked[0]) < 0 or int(asked[-1]) >= n_rows:
-        raise BadInput(f"rows are numbers from 0 to {n_rows - 1}; give at least one")
+    asked = _asked(rows, n_rows)
     try:
         spec = PredictionSpec(
             training_job=training,
@@ -145,6 +143,20 @@ def _present(
     if len({(each.population, each.alignment) for each in chosen}) > 1:
         raise BadInput("the parties' tables are in different orders; align and ingest them first")
     return chosen
+
+
+def _asked(rows: Sequence[int] | IntArray, n_rows: int) -> IntArray:
+    """Return the rows that are asked for, ascending; refuse one that no table has."""
+    try:
+        asked = np.unique(np.asarray(rows, np.int64))
+    except OverflowError:
+        raise BadInput(f"rows are numbers from 0 to {n_rows - 1}; one is far larger") from None
+    if not asked.size:
+        raise BadInput(f"give at least one row, a number from 0 to {n_rows - 1}")
+    for row in (int(asked[0]), int(asked[-1])):
+        if not 0 <= row < n_rows:
+            raise BadInput(f"no table has a row {row}: rows are numbers from 0 to {n_rows - 1}")
+    return asked
 
 
 def _check_present(

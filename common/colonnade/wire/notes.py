@@ -8,8 +8,11 @@ from colonnade.privacy.accounting import rho_from_units
 _REMEDY = (
     "more epsilon, fewer columns, more people or, unless it is in use, an exchange under encryption"
 )
+_GRANT = "have that party grant it as it was asked ([[predict]]): a score needs every party"
 # By what a failed job's reason says: the code of a refusal, or who kept silent.
 _ADVICE = (
+    ("[[predict]]", _GRANT),
+    ("scores may not go to", _GRANT),
     (
         "(policy_refused)",
         "have its policy, or its approvers, allow the job, ask for less, or leave the party out",

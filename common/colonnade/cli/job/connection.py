@@ -98,6 +98,14 @@ def print_results(report: JobReport, *, as_json: bool) -> None:
         print(line)
 
 
+def tell_scores(client: Client, job: str, *, as_json: bool) -> None:
+    """Say where the scores of a finished prediction are; nothing of another job."""
+    found = None if as_json else client.report(job).document.get("prediction")
+    if found is not None and found["delivered"]:
+        count = "1 score is" if found["rows"] == 1 else f"{found['rows']} scores are"
+        print(f"{count} at {found['receiver']}: predictions/{job}.csv")
+
+
 def view_as_json(view: JobView) -> dict[str, object]:
     """Return where a job stands as plain values."""
     return asdict(view) | {"notes": view.notes}

@@ -4,7 +4,7 @@ import argparse
 import csv
 from pathlib import Path
 
-from colonnade.cli.job.connection import add_client_options, open_client
+from colonnade.cli.job.connection import add_client_options, open_client, tell_scores
 from colonnade.cli.job.hand_in import add_hand_in_options, hand_in
 from colonnade.cli.job.solve import add_solution_options, solution_of
 from colonnade.cli.text import names_from
@@ -70,10 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
                 print(f"  learns      {who}: {what}")
 
         def ended(name: str) -> None:
-            found = client.report(name).document["prediction"]
-            if not arguments.json and found["delivered"]:
-                count = "1 score is" if found["rows"] == 1 else f"{found['rows']} scores are"
-                print(f"{count} at {options.to}: predictions/{name}.csv")
+            tell_scores(client, name, as_json=arguments.json)
 
         return hand_in(client, client.plan(job), arguments, ended)
 

@@ -4,7 +4,8 @@ import argparse
 import json
 
 from colonnade.cli.job.confirm import confirm
-from colonnade.cli.job.connection import add_client_options, cost, follow, open_client
+from colonnade.cli.job.connection import add_client_options, follow, open_client, tell_scores
+from colonnade.core.errors import DuplicateJob
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,15 +21,16 @@ def run(arguments: argparse.Namespace) -> int:
     """Submit the same specification under a new name."""
     with open_client(arguments) as client:
         details = client.show(arguments.job)
-        view, job, warnings = details.view, details.again(), []
-        if any(party.spent_units for party in view.parties):
-            warnings.append(
-                f"job {view.job_id[:12]} has cost {cost(view)}; asking again spends anew, and all "
-                "counts"
-            )
-        confirm(warnings, yes=arguments.yes)
-        name = client.submit(job, again=True)
+        job = details.again()
+        try:
+            name = client.submit(job)
+        except DuplicateJob as error:  # it has cost something itself, or was retried before
+            confirm([str(error)], yes=arguments.yes)
+            name = client.submit(job, again=True)
         if arguments.watch:
-            return follow(client, name, as_json=arguments.json)
-    print(json.dumps({"job_id": name, "retries": view.job_id}) if arguments.json else name)
+            code = follow(client, name, as_json=arguments.json)
+            tell_scores(client, name, as_json=arguments.json)
+            return code
+    retried = details.view.job_id
+    print(json.dumps({"job_id": name, "retries": retried}) if arguments.json else name)
     return 0
