@@ -66,12 +66,17 @@ def asked(needed: int = 1, *, units: int = 10, approve: str = "ask") -> Proposed
 
 
 def decision(
-    ledger: Ledger, key: Ed25519PrivateKey, verdict: str = APPROVE, *, number: int = 0
+    ledger: Ledger,
+    key: Ed25519PrivateKey,
+    verdict: str = APPROVE,
+    *,
+    number: int = 0,
+    reason: str = "because",
 ) -> Decided:
     name = public_bytes(key).hex()
     number = number or ledger.state.docket.next_number(JOB, name)
     return signed_decision(
-        ledger.opened.ledger_id, JOB, verdict, reason="because", number=number, key=key
+        ledger.opened.ledger_id, JOB, verdict, reason=reason, number=number, key=key
     )
 
 
@@ -121,6 +126,23 @@ def test_a_hold_takes_an_agreement_back_and_a_refusal_is_final() -> None:
         ledger.admit(JOB, units=10)
     with pytest.raises(BadInput):
         ledger.decisions.decide(decision(ledger, BEN))
+
+
+def test_the_reason_that_is_told_is_of_a_decision_that_stands() -> None:
+    ledger = waiting(ANA, BEN, needed=2)
+
+    def told(approver: Ed25519PrivateKey, verdict: str, reason: str = "") -> str:
+        ledger.decisions.decide(decision(ledger, approver, verdict, reason=reason))
+        return ledger.state.docket.reason(JOB)
+
+    assert told(ANA, HOLD, "which ward?") == "which ward?"
+    assert told(BEN, HOLD, "which year?") == "which year?"
+    assert told(BEN, APPROVE) == "which ward?"
+    with pytest.raises(AwaitingApproval, match="which ward"):
+        ledger.admit(JOB, units=10)
+    assert told(ANA, APPROVE) == ""
+    assert told(ANA, HOLD, "not yet") == "not yet"
+    assert told(BEN, REFUSE, "no purpose") == "no purpose"
 
 
 def test_who_is_no_approver_any_more_has_agreed_to_nothing() -> None:

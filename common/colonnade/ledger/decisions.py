@@ -70,27 +70,28 @@ class Docket:
 
         Only those count who may decide now.
         """
-        newest = {
-            each.approver: each.verdict
-            for each in self.decisions.get(job, ())
-            if each.approver in self.approvers or each.verdict == REFUSE
-        }
-        if REFUSE in newest.values():
+        verdicts = [each.verdict for each in self._newest(job)]
+        if REFUSE in verdicts:
             return Standing.REFUSED
-        if HOLD in newest.values():
+        if HOLD in verdicts:
             return Standing.HELD
-        agreed = sum(verdict == APPROVE for verdict in newest.values())
+        agreed = verdicts.count(APPROVE)
         proposal = self.proposals.get(job)
         enough = proposal is not None and agreed >= proposal.entry.approvals
         return Standing.APPROVED if enough else Standing.WAITING
 
     def agreed(self, job: str) -> int:
         """Return how many people's newest word is that they agree."""
-        newest = {each.approver: each.verdict for each in self.decisions.get(job, ())}
-        return sum(
-            verdict == APPROVE and approver in self.approvers
-            for approver, verdict in newest.items()
-        )
+        return sum(each.verdict == APPROVE for each in self._newest(job))
+
+    def _newest(self, job: str) -> list[Decided]:
+        """Return the newest decision of each who may decide now, or who refused; oldest first."""
+        newest: dict[str, Decided] = {}
+        for each in self.decisions.get(job, ()):
+            if each.approver in self.approvers or each.verdict == REFUSE:
+                newest.pop(each.approver, None)
+                newest[each.approver] = each
+        return [*newest.values()]
 
     def check_approved(self, job: str, units: int | None = None) -> None:
         """Refuse to admit a job that people have yet to decide on, or at a higher price."""
@@ -117,9 +118,12 @@ class Docket:
                 )
 
     def reason(self, job: str) -> str:
-        """Return the reason of the newest hold or refusal."""
-        found = [each.reason for each in self.decisions.get(job, ()) if each.verdict != APPROVE]
-        return found[-1] if found else ""
+        """Return the reason of the newest hold or refusal that stands; nothing if none does."""
+        for verdict in (REFUSE, HOLD):  # a refusal is final, whoever holds the job besides
+            found = [each.reason for each in self._newest(job) if each.verdict == verdict]
+            if found:
+                return found[-1]
+        return ""
 
     def next_number(self, job: str, approver: str) -> int:
         """Return the number of an approver's next decision on a job."""
