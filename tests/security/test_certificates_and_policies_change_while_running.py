@@ -23,7 +23,7 @@ from colonnade.pki.authority import (
     renewal_request,
 )
 from colonnade.pki.identity import Identity, fingerprint, parsed
-from colonnade.pki.register import days_left, issued, load_denied, revoke
+from colonnade.pki.register import days_left, issued, load_denied, revoke, revoked_keys
 from colonnade.privacy.accounting import units_down
 from colonnade.server.api.auth import Authenticator
 from colonnade.server.api.renewal import Renewals
@@ -56,6 +56,7 @@ def test_an_authority_lists_what_it_issued_and_signs_no_revoked_key_again(
     assert main([*revoking, "lost"]) == 3
     assert "denied.txt, line 2" in capsys.readouterr().err
     assert denied.read_text() == "# ours\nno fingerprint\n"
+    assert revoked_keys(pki.authority) == frozenset()  # both files change, or none
     denied.write_text("# ours\n")
     for _ in range(2):
         assert main([*revoking, "lost"]) == 0  # again: it is there once

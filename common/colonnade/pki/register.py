@@ -108,8 +108,11 @@ def revoke(authority: Path, who: str, *, reason: str, denylist: Path | None = No
         raise BadInput(f"the authority issued nothing to {who!r}; see what it issued")
     note = f"{datetime.now(UTC):%Y-%m-%d} {reason.strip()}"
     lines = [f"{each.fingerprint}  # {each.identity} {note}" for each in found]
-    for path in [authority / REVOKED, *([denylist] if denylist is not None else [])]:
-        _add(path, lines)
+    paths = [authority / REVOKED, *([denylist] if denylist is not None else [])]
+    texts = [_with_lines(path, lines) for path in paths]  # both can be read, or neither changes
+    for path, text in zip(paths, texts, strict=True):
+        with file_faults(path):
+            write_whole(path, text)
     return found
 
 
@@ -120,12 +123,12 @@ def _fingerprint(text: str) -> str:
         return ""
 
 
-def _add(path: Path, lines: Sequence[str]) -> None:
-    """Add lines to a denylist that can be read; all of them or none."""
+def _with_lines(path: Path, lines: Sequence[str]) -> bytes:
+    """Return a denylist that can be read, with lines added to it."""
     with file_faults(path):
         before = path.read_text("utf-8", "replace").splitlines() if path.exists() else []
-        denied = _denied(before, path)
-        new = [line for line in lines if fingerprint_from_text(line.split()[0]) not in denied]
-        after = [*before, *new]
-        _denied(after, path)
-        write_whole(path, ("\n".join(after) + "\n").encode())
+    denied = _denied(before, path)
+    new = [line for line in lines if fingerprint_from_text(line.split()[0]) not in denied]
+    after = [*before, *new]
+    _denied(after, path)
+    return ("\n".join(after) + "\n").encode()
