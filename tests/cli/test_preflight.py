@@ -51,6 +51,18 @@ def test_a_party_without_a_coordinator_fails_that_check_alone(
     assert "cannot be reached" in str(found["coordinator"]["text"])
 
 
+def test_a_policy_that_asks_more_people_than_the_ledger_names_fails(
+    federation: Federation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    policy = federation.folder / "lab" / "policy.toml"
+    text = policy.read_text().replace("[[allow]]", '[[allow]]\napprove = "ask"', 1)
+    policy.write_text(text)
+    code, found = checks(capsys, "--party", str(federation.party_config("lab")))
+    assert code == 1
+    assert not found["ledger"]["ok"]
+    assert "the agreement of 1, and the ledger names 0" in str(found["ledger"]["text"])
+
+
 def test_people_are_read_as_the_policy_has_them_written(
     federation: Federation, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

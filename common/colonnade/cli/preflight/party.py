@@ -24,6 +24,7 @@ from colonnade.party.net.calls import check_coordinator
 from colonnade.party.policy import Policy
 from colonnade.party.policy_file import load_policy
 from colonnade.party.vault.pacing import advised_ms, estimated_s
+from colonnade.party.vault.policies import check_approvers
 from colonnade.pki.authority import Credentials
 from colonnade.privacy.accounting import format_units
 from colonnade.v1.federation_pb2 import CheckResponse
@@ -41,7 +42,7 @@ def check(checklist: Checklist, path: Path) -> None:
         count = len(policy.allowances) + len(policy.alignments)
         say(f"{count} allowances" if count else "allows nothing: every job will be refused")
     rows = _check_data(checklist, config, policy.alignments)
-    _check_ledger(checklist, config, credentials, rows)
+    _check_ledger(checklist, config, credentials, rows, policy.needed)
     check_disk(checklist, config.ledger.folder)
     if credentials is not None:
         _check_reach(checklist, config, credentials)
@@ -95,6 +96,7 @@ def _check_ledger(
     config: PartyConfig,
     credentials: Credentials | None,
     rows: BoundRows | None,
+    needed: int,
 ) -> None:
     with checklist.check("ledger") as say:
         ledger = open_ledger(config.ledger)
@@ -104,6 +106,7 @@ def _check_ledger(
                 raise BadInput(f"the ledger is of party {name}, not {credentials.identity.name}")
             if rows is not None:
                 check_binding(rows, ledger)
+            check_approvers(needed, ledger.state)
             left = budget.remaining - ledger.state.reserved.get("", 0)
             free, cap = format_units(left, left=True), format_units(budget.cap, left=True)
             say(f"{free} of {cap} is free")

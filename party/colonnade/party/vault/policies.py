@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from colonnade.core.errors import BadInput
 from colonnade.ledger.ledger import Ledger
+from colonnade.ledger.state import LedgerState
 from colonnade.methods.job import Job
 from colonnade.party.data.dataset import Dataset
 from colonnade.party.policy import Allowance, Policy
@@ -61,9 +62,13 @@ class PolicyInUse:
     def _check(self, policy: Policy) -> None:
         """Refuse a policy that asks too many people, or that allows the coordinator nothing."""
         policy.for_coordinator(self._coordinator)  # one that may ask nothing is not talked to
-        approvers = len(self._ledger.state.docket.approvers)
-        if policy.needed > approvers:
-            raise BadInput(
-                f"the policy asks for the agreement of {policy.needed}, and the ledger names "
-                f"{approvers} approvers; see 'colonnade ledger approvers'"
-            )
+        check_approvers(policy.needed, self._ledger.state)
+
+
+def check_approvers(needed: int, state: LedgerState) -> None:
+    """Refuse a policy that asks for the agreement of more people than may decide."""
+    if needed > (approvers := len(state.docket.approvers)):
+        raise BadInput(
+            f"the policy asks for the agreement of {needed}, and the ledger names "
+            f"{approvers} approvers; see 'colonnade ledger approvers'"
+        )
