@@ -17,6 +17,7 @@ from colonnade.cli.main import main
 from colonnade.core.errors import LedgerBusy, LedgerRolledBack
 from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
 from colonnade.ledger.entries import canonical
+from colonnade.ledger.export import export_lines
 from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.lines import GENESIS, chain
 from colonnade.ledger.storage import snapshot
@@ -117,6 +118,28 @@ def test_a_ledger_in_use_is_shown_whole_and_left_untouched(
     stopped = show(capsys, files.folder)
     assert stopped["accounts"][0]["set_aside"]["units"] == 0
     assert stopped["entries_listed"][: running["entries"]] == running["entries_listed"]
+
+
+def test_a_ledger_in_use_is_exported_and_left_untouched(
+    files: LedgerFiles, held: Ledger, tmp_path: Path, capsys: Output
+) -> None:
+    before, out = on_disk(files.folder), tmp_path / "export.jsonl"
+    assert main(["ledger", "export", str(files.folder), "--out", str(out)]) == 0
+    assert on_disk(files.folder) == before
+    assert out.read_text("ascii").splitlines() == list(export_lines(held))
+    assert main(["ledger", "verify", str(out)]) == 0
+    assert f"{held.head.seq} entries" in capsys.readouterr().out
+
+
+def test_an_export_is_signed_by_the_ledgers_own_key_or_not_made(
+    files: LedgerFiles, tmp_path: Path, capsys: Output
+) -> None:
+    create_ledger(other := LedgerFiles(tmp_path / "other"), LedgerConfig("hospital", {"": CAP}))
+    files.key.write_bytes(other.key.read_bytes())
+    out = tmp_path / "export.jsonl"
+    assert main(["ledger", "export", str(files.folder), "--out", str(out)]) == 5
+    assert "not this ledger's" in capsys.readouterr().err
+    assert not out.exists()
 
 
 def test_it_says_the_same_when_the_party_has_stopped(files: LedgerFiles, capsys: Output) -> None:

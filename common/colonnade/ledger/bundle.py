@@ -118,15 +118,26 @@ def bundle_lines(
     found: Snapshot, signer: Ed25519PrivateKey, log: Iterable[Mapping[str, Any]]
 ) -> Iterator[str]:
     """Yield the lines of a bundle of evidence, the signed head last."""
-    state = found.state
-    if state.opened is None or state.opened.public_key != public_bytes(signer).hex():
-        raise LedgerDamaged("the ledger key is not this ledger's; restore the right one")
+    _check_signer(found, signer)
     yield from found.lines
     attached = Attached()
     for line in _attachments(found, signer, log):
         attached.take(line)
         yield line
-    yield head_line(state, signer.sign, attached)
+    yield head_line(found.state, signer.sign, attached)
+
+
+def export_of(found: Snapshot, signer: Ed25519PrivateKey) -> Iterator[str]:
+    """Yield the lines of an export of a ledger that may be in use, the signed head last."""
+    _check_signer(found, signer)
+    yield from found.lines
+    yield head_line(found.state, signer.sign)
+
+
+def _check_signer(found: Snapshot, signer: Ed25519PrivateKey) -> None:
+    opened = found.state.opened
+    if opened is None or opened.public_key != public_bytes(signer).hex():
+        raise LedgerDamaged("the ledger key is not this ledger's; restore the right one")
 
 
 def _attachments(

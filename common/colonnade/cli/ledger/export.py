@@ -3,14 +3,14 @@
 import argparse
 import json
 import sys
-from contextlib import closing
 from pathlib import Path
 
 from colonnade.cli.ledger.place import add_place, files_of
 from colonnade.cli.whole_file import whole_file
 from colonnade.core.errors import BadInput
-from colonnade.ledger.create import open_ledger
-from colonnade.ledger.export import export_lines
+from colonnade.ledger.bundle import export_of
+from colonnade.ledger.receipts import ledger_key_from_file
+from colonnade.ledger.storage.snapshot import read_snapshot
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,8 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the entries."""
-    with closing(open_ledger(files_of(arguments))) as ledger:
-        text = "\n".join(export_lines(ledger)) + "\n"
+    files = files_of(arguments)
+    found = read_snapshot(files)  # a running party is not disturbed
+    text = "\n".join(export_of(found, ledger_key_from_file(files.key))) + "\n"
     if arguments.out is None:
         sys.stdout.write(text)
         return 0
