@@ -6,6 +6,7 @@ import pytest
 from support.tables import SCHEMA
 
 from colonnade.cli.main import main
+from colonnade.cli.text import as_text
 from colonnade.core.errors import EXIT_BAD_INPUT
 
 Output = pytest.CaptureFixture[str]
@@ -103,3 +104,8 @@ def test_a_handful_of_rows_is_not_charged(folder: Path, capsys: Output) -> None:
     refused(line, capsys)
     assert main(["ledger", "show", "ledger", "--json"]) == 0
     assert '"entries": 2' in capsys.readouterr().out
+
+
+def test_a_text_that_says_nothing_is_left_out_of_a_plan() -> None:
+    shown = as_text({"promise": "", "bounds": None, "delta": 1e-6, "each": {"note": ""}})
+    assert shown.split() == ["bounds", "none", "delta", "1e-06", "each"]

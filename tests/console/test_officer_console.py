@@ -6,6 +6,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ from support.federation import sites
 
 from colonnade.cli.main import main
 from colonnade.client import Client, JobOptions
-from colonnade.console.names import whose
+from colonnade.console.names import symbols, whose
 from colonnade.console.party.budget_plot import HEIGHT, budget_plot
 from colonnade.console.party.entries import Spending, in_words, parsed, spending
 from colonnade.console.party.policy_words import changed_lines, sentences
@@ -24,14 +26,24 @@ from colonnade.ledger.caps import ScopedBudget
 from colonnade.ledger.decisions import Standing
 from colonnade.ledger.storage.snapshot import read_snapshot
 from colonnade.party.config import load_config
-from colonnade.party.officer.case import Similar
+from colonnade.party.officer.case import CapAt, Case, Leaving, Similar
+from colonnade.party.officer.case import sentences as sentences_of
 from colonnade.party.policy_file import load_policy
-from colonnade.privacy.accounting import format_units, units_down
+from colonnade.privacy.accounting import format_units, units_down, units_up
 from colonnade.simulate.federation import Federation, create_federation
 from colonnade.simulate.processes import Processes
 
 HOSTILE = "<img src=x onerror=document.hacked=1>"
 NAMES = ("hospital", "laboratory")
+
+
+RHO = units_up(Fraction(1, 2))
+ALIGNS = Case(
+    *("ab" * 32, "alignment", "hub", "", "", "alignment", "alignment, 14 rounds", 0, "p", ("q",)),
+    *((), "", 10, False, (Leaving("points", 1, 80),), RHO, 8.3e-11),
+    (CapAt("alignments", 2 * RHO, 0, RHO), CapAt("month 2026-11", 4 * RHO, 0, RHO)),
+    *("", (), "waiting", 0, 1, ""),
+)
 
 
 def line(**entry: object) -> str:
@@ -122,6 +134,45 @@ def test_what_has_no_price_is_not_called_a_charge() -> None:
     said = in_words(parsed([scored])[0])
     assert said.what.startswith("Noted, without a price")
     assert "Accepted" in in_words(parsed([line(type="admitted", job="ab", units=0)])[0]).what
+
+
+def test_a_purge_says_of_what_and_prices_have_greek_letters() -> None:
+    purged = line(type="purged", job="ab" * 32, kind="points", round=3, account="")
+    said = in_words(parsed([purged])[0]).what
+    assert said == "Stored bytes deleted, never sent again: blinded identifiers, round 3, job " + (
+        "ab" * 6
+    )
+    assert symbols("at most epsilon 1 (rho 0.5)") == "at most ε\u00a01 (ρ\u00a00.5)"
+
+
+@pytest.mark.parametrize(
+    ("standing", "decides"),
+    [
+        *((each, True) for each in ("waiting", "held", "approved", "accepted", "running")),
+        *((each, False) for each in ("ended", "refused", "declined", "withdrawn")),
+    ],
+)
+def test_a_decision_is_asked_for_only_while_it_changes_something(
+    standing: str, decides: bool
+) -> None:
+    assert replace(ALIGNS, standing=standing).can_be_decided is decides
+
+
+def test_an_alignment_reads_as_its_own_epsilon_under_its_own_cap() -> None:
+    """Its rho of 0.5 is no epsilon of 5.2 of the table, nor of 6.9 at its own delta."""
+    said = " ".join(sentences_of(ALIGNS))
+    assert "It would use your list of people together with 'q'" in said
+    assert "at most epsilon 1 (rho 0.5), 50.0 % of the cap of alignments." in said
+    assert "Left under the cap of alignments: epsilon 1.414 (rho 1); afterwards epsilon 1" in said
+    # The month adds up rho of jobs and alignments, at the delta by which amounts are shown.
+    assert f"under the cap of month 2026-11: {format_units(4 * RHO, left=True)}" in said
+
+
+def test_what_has_no_price_is_not_said_to_be_within_a_cap() -> None:
+    said = " ".join(sentences_of(replace(ALIGNS, kind="prediction", units=0)))
+    assert "It has no price" in said
+    assert "epsilon" not in said
+    assert "cap of alignments" not in said
 
 
 def test_a_grant_of_predictions_is_part_of_the_policy_in_sentences(tmp_path: Path) -> None:
@@ -266,6 +317,9 @@ def test_an_officer_reads_holds_and_approves_and_the_job_runs(
         page.open(f"{origin}/")
         left = page.run("document.querySelectorAll('#sent tbody tr').length")
         assert left >= 2
+        page.open(f"{origin}/jobs/{job}")  # nothing is left to decide, and no hold stands
+        assert page.run("document.querySelector('form.decide')") is None
+        assert "is x1 needed" not in page.run("document.querySelector('main').textContent")
         assert page.errors == []
     found = read_snapshot(load_config(made.folder / "hospital" / "party.toml").ledger)
     verdicts = [each.verdict for each in found.state.docket.decisions[job]]

@@ -74,6 +74,30 @@ def test_a_job_that_people_have_to_decide_on_says_so_and_a_failed_one_what_to_do
     assert failed.advice
 
 
+@pytest.mark.parametrize(
+    ("state", "changes", "word"),
+    [
+        ("proposed", {"waiting": "0 of 2 agreed"}, "Waits for approval"),
+        ("proposed", {}, "Waits for parties"),
+        ("failed", {"refusal": "purpose not agreed"}, "Refused"),
+        ("failed", {}, "Failed"),
+        ("running", {"refusal": "one host of several"}, "Running"),
+    ],
+)
+def test_a_job_that_people_decide_on_or_refused_is_called_so(
+    state: str, changes: dict[str, Any], word: str
+) -> None:
+    asked = replace(job(state, replace(member("hospital"), **changes)), purpose="care")
+    row = operator_page(hub(), [offer("hospital")], [asked], {}).jobs[0]
+    assert (row.state[1], row.purpose) == (word, "care")
+
+
+def test_an_ended_job_is_not_said_to_wait() -> None:
+    waits = replace(member("laboratory"), waiting="0 of 1 agreed")
+    assert job("running", waits).notes == ("laboratory: 0 of 1 agreed",)
+    assert job("failed", waits).notes == ()
+
+
 def test_who_is_away_and_whose_certificate_ends_is_said() -> None:
     offers = [
         offer("hospital", certificate_ends=NOW + 12 * 86400),

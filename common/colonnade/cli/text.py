@@ -20,7 +20,9 @@ def as_text(values: Mapping[str, Any], indent: str = "") -> str:
             lines += [as_text(each, indent + "  ") for each in value]
         else:
             shown = f"{value:.6g}" if isinstance(value, float) else value
-            if value in ("", [], None):
+            if value == "":
+                continue  # a text that says nothing: "promise none" would
+            if value in ([], None):
                 shown = "none"
             elif isinstance(value, list):
                 shown = "; ".join(map(str, value))

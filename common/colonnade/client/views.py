@@ -99,7 +99,11 @@ class JobView:
             for each in self.parties
             if each.refusal and self.over_clients  # another job fails of it, and says why
         )
-        waiting = (f"{each.party}: {each.waiting}" for each in self.parties if each.waiting)
+        waiting = (
+            f"{each.party}: {each.waiting}"
+            for each in self.parties
+            if each.waiting and not self.ended
+        )
         unused = (
             unused_note(each.party, each.spent_units)
             for each in self.parties

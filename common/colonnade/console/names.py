@@ -9,6 +9,17 @@ def starting(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def symbols(text: str) -> str:
+    r"""Return amounts as the pages write them, with Greek letters.
+
+    Examples
+    --------
+    >>> symbols("epsilon 1 (rho 0.5)")
+    'ε\xa01 (ρ\xa00.5)'
+    """
+    return text.replace("epsilon ", "ε\u00a0").replace("rho ", "ρ\u00a0")
+
+
 def whose(cap: str) -> str:
     """Return whose a cap is, with an operator's certificate in words.
 

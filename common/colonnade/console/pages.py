@@ -1,6 +1,7 @@
 """Templates of the consoles: the report's parts and style, every value escaped."""
 
 import functools
+import time
 from pathlib import Path
 
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined
@@ -9,7 +10,8 @@ from starlette.responses import Response
 
 from colonnade import report
 from colonnade.console.guard import base
-from colonnade.console.names import starting, who, whose
+from colonnade.console.names import starting, symbols, who, whose
+from colonnade.console.times import moment
 from colonnade.report.render import finalize
 
 _HERE, _REPORT = Path(__file__).parent, Path(report.__file__).parent
@@ -34,7 +36,8 @@ def environment() -> Environment:
         lstrip_blocks=True,
         finalize=finalize,
     )
-    made.filters |= {"who": who, "whose": whose, "starting": starting}
+    made.filters |= {"who": who, "whose": whose, "starting": starting, "symbols": symbols}
+    made.filters["at"] = lambda at: moment(at, time.time())
     made.globals["base"] = base
     return made
 

@@ -20,7 +20,7 @@ from typing import ClassVar
 import numpy as np
 
 from colonnade.core.arrays import IntArray
-from colonnade.privacy.accounting import units_up
+from colonnade.privacy.accounting import rho_from_units, rounded, units_up
 from colonnade.privacy.mechanisms import DiscreteLaplace
 from colonnade.privacy.sampling import NoiseSource
 
@@ -29,6 +29,19 @@ MAX_SCALE = 1000
 MAX_SHIFT = 10**5
 # The reported counts have this many times the dummies' scale, and move by this much.
 _REPORT_WIDTH, _REPORT_SENSITIVITY = 6, 3
+
+
+def format_run(units: int, *, left: bool = False) -> str:
+    """Return the price of one alignment for people: its epsilon, with rho in brackets.
+
+    Examples
+    --------
+    >>> format_run(2**49)
+    'epsilon 1 (rho 0.5)'
+    """
+    rho = rho_from_units(units)
+    epsilon, shown = (rounded(each, down=left) for each in (math.sqrt(2.0 * rho), rho))
+    return f"epsilon {epsilon} (rho {shown})"
 
 
 @dataclass(frozen=True, slots=True)

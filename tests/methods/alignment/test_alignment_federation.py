@@ -1,5 +1,6 @@
 """Alignments over gRPC: rows, prices, bytes, refusals, and what is left behind."""
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -7,11 +8,16 @@ from support.aligning import aligning, alignment_job, check_rows, homes, in_a_lo
 
 from colonnade.client.align_builder import AlignOptions, extended
 from colonnade.ledger.export import export_lines, verify_export
+from colonnade.ledger.job_entries import Proposed
+from colonnade.ledger.storage.snapshot import read_snapshot
 from colonnade.methods.alignment.job_spec import AlignmentJobSpec
 from colonnade.party.alignment.store import read_outcome
+from colonnade.party.officer.case import sentences
+from colonnade.party.officer.reading import cases
 from colonnade.privacy.membership import MEMBERSHIP
 from colonnade.server.engine.progress import find_job, run_of
 from colonnade.server.results import report_of
+from colonnade.wire.jobspec import job_to_bytes
 
 NAMES = ("hospital", "laboratory", "insurer")
 
@@ -56,6 +62,22 @@ async def test_parties_end_with_one_order_and_have_paid_once(tmp_path: Path, mod
         assert "tags" not in kinds
         assert "points" not in kinds
     check_report(report, people)
+
+
+def test_an_officer_reads_an_alignment_under_the_cap_of_alignments(tmp_path: Path) -> None:
+    sides = homes(tmp_path, people_of(NAMES[:2]))
+    job = alignment_job(sides, epsilon=1.0)
+    spec, side = job_to_bytes(job), sides["hospital"]
+    facts = ("", "", "", job.name, job.kind, job.max_units("hospital"), "ask", 1, 0)
+    entry = Proposed(hashlib.sha256(spec).hexdigest(), *facts, len(spec))
+    side.ledger.decisions.propose(entry, spec)
+    (case,) = cases(read_snapshot(side.files))
+    assert [cap.what for cap in case.caps] == ["alignments"]
+    said = " ".join(sentences(case))
+    assert "your list of people together with 'laboratory': alignment, " in said
+    assert "loss" not in said
+    assert "It costs at most epsilon 1 (rho 0.5), 25.0 % of the cap of alignments" in said
+    assert "Coordinator alone: " in said
 
 
 def check_report(report: dict[str, object], people: dict[str, list[str]]) -> None:

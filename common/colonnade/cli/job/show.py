@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     for party in view.parties:
         state = "attached" if party.attached else "away"
         waits = ", awaited" if party.awaited else ""
-        waits += f" ({party.waiting})" if party.waiting else ""
+        waits += f" ({party.waiting})" if party.waiting and not view.ended else ""
         print(
             f"  {party.party:<16} {state}{waits}; {format_units(party.spent_units, delta)} of "
             f"{format_units(party.max_units, delta)}; {party.payload_bytes} bytes"

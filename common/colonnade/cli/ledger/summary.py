@@ -1,6 +1,5 @@
 """A ledger's summary, for people and for machines."""
 
-import math
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -9,7 +8,7 @@ from colonnade.cli.amounts import amount_as_json, format_amount
 from colonnade.ledger.export import Account, Summary
 from colonnade.privacy.accounting import format_upper_bound, rho_from_units, rounded
 from colonnade.privacy.disclosure import PREDICTION, Disclosure
-from colonnade.privacy.membership import MEMBERSHIP, Covered, MembershipNoise
+from colonnade.privacy.membership import MEMBERSHIP, Covered, MembershipNoise, format_run
 
 # More accounts than these are summed up.
 _LISTED = 4
@@ -133,9 +132,7 @@ def _print_membership(account: Account) -> None:
     """
 
     def one_run(units: int, *, left: bool = False) -> str:
-        rho = rho_from_units(units)
-        epsilon, shown = (rounded(each, down=left) for each in (math.sqrt(2.0 * rho), rho))
-        return f"one alignment of epsilon {epsilon} (rho {shown})" if units else "nothing"
+        return f"one alignment of {format_run(units, left=left)}" if units else "nothing"
 
     print("  account membership, for alignments alone")
     print(f"    cap      {one_run(account.cap, left=True)}")

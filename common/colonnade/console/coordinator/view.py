@@ -22,6 +22,8 @@ STATES = {
     "failed": ("bad", "Failed"),
     "cancelled": ("", "Cancelled"),
 }
+_ASKED = ("warn", "Waits for approval")
+_REFUSED = ("bad", "Refused")
 MEANINGS = {
     "unreachable": "a peer was away, or the denylist cannot be read",
     "policy_refused": "a party's policy or officer said no",
@@ -56,6 +58,7 @@ class JobRow:
 
     job_id: str
     name: str
+    purpose: str
     state: tuple[str, str]
     why: str
     asked: str
@@ -224,7 +227,8 @@ def _job(job: JobView, now: float) -> JobRow:
     return JobRow(
         job_id=job.job_id,
         name=job.name,
-        state=STATES.get(job.state, ("", job.state)),
+        purpose=job.purpose,
+        state=_state(job),
         why=why or "–",
         asked=moment(job.submitted_at, now),
         rounds=f"{job.rounds_done} of {job.rounds}",
@@ -232,6 +236,15 @@ def _job(job: JobView, now: float) -> JobRow:
         can_cancel=not job.ended,
         can_read=job.state == "finished",
     )
+
+
+def _state(job: JobView) -> tuple[str, str]:
+    """Return a job's state in words: who decides, or that somebody said no, is part of it."""
+    if job.state == "proposed" and any(each.waiting for each in job.parties):
+        return _ASKED
+    if job.state == "failed" and any(each.refusal for each in job.parties):
+        return _REFUSED
+    return STATES.get(job.state, ("", job.state))
 
 
 def _live(job: JobView, report: JobReport | None, colours: Mapping[str, int]) -> LiveJob:

@@ -16,12 +16,13 @@ from colonnade.console.guard import Door, Guard, base, read_form
 from colonnade.console.live import Changes
 from colonnade.console.pages import asset, rendered
 from colonnade.console.party.policy_words import changed_lines, sentences
-from colonnade.console.party.view import amount, officer_page
+from colonnade.console.party.view import AmountView, amount, officer_page
 from colonnade.core.errors import BadInput, ColonnadeError
 from colonnade.ledger.decisions import APPROVE, HOLD, REFUSE
 from colonnade.ledger.receipts import public_bytes
 from colonnade.ledger.storage.snapshot import Snapshot, read_snapshot
 from colonnade.party.config import PartyConfig
+from colonnade.party.officer.case import Case
 from colonnade.party.officer.inbox import DecisionFolder
 from colonnade.party.officer.reading import case_of
 from colonnade.party.officer.signing import running, sign, taken_up
@@ -109,7 +110,7 @@ class OfficerConsole:
             policy=sentences(policy),
             version=len(found.policies),
             changes=_policy_changes(found, config.policy),
-            amount=lambda units, delta: amount(units, found.state.unreserved("").cap, delta=delta),
+            price=_price,
             can_decide=self.approver is not None,
         )
 
@@ -128,7 +129,9 @@ class OfficerConsole:
             "case.html.j2",
             case=case,
             party=case.party,
-            amount=lambda units, left=False: amount(units, cap, delta=case.delta, left=left),
+            amount=lambda units, left=False: amount(
+                units, cap, left=left, text=case.amount(units, left=left)
+            ),
             share=format_share,
             form_token=token,
             key=key,
@@ -153,6 +156,10 @@ class OfficerConsole:
         entry = sign(self.config, case.job, verdict, reason=reason, approver=self.approver)
         DecisionFolder(self.config.decisions).put(entry)
         taken_up(self.config, entry)
+
+
+def _price(case: Case) -> AmountView:
+    return amount(case.units, case.caps[0].cap, text=case.amount(case.units))
 
 
 def _seen(found: Snapshot, job: str) -> str:

@@ -60,6 +60,8 @@ def _words(entry: Mapping[str, Any]) -> tuple[str, str, int | None]:
             return f"Stored before it left: {_release(entry)}", "vault", None
         case "admitted" | "admitted-together" | "admitted-after":
             return f"Set aside for job {job}", "vault", entry["units"]
+        case "purged":
+            return f"Stored bytes deleted, never sent again: {_release(entry)}", "vault", None
         case "closed":
             return f"Ended: job {job}; what was set aside is free", "vault", None
         case "settled":

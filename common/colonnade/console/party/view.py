@@ -6,7 +6,7 @@ Nothing here reads the table, holds a lock or writes; the running party is not d
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from colonnade.console.names import who
+from colonnade.console.names import symbols, who
 from colonnade.console.party.budget_plot import BudgetPlot, budget_plot
 from colonnade.console.party.entries import EntryLine, in_words, parsed, spending
 from colonnade.console.times import WARN_DAYS, days_left, full, moment
@@ -137,13 +137,14 @@ def headline(waiting: int, *, alive: bool) -> str:
     return "Nothing waits for you." if alive else "Nothing waits for you; the party is not running."
 
 
-def amount(units: int, cap: int, *, delta: float | None = None, left: bool = False) -> AmountView:
+def amount(
+    units: int, cap: int, *, delta: float | None = None, left: bool = False, text: str = ""
+) -> AmountView:
     """Return an amount of a budget; what is left rounds down, costs round up.
 
-    The digits are those of the command line (`format_units`).
+    The digits are those of the command line (`format_units`, or the ``text`` that is given).
     """
-    text = format_units(units, delta, left=left)
-    text = text.replace("epsilon ", "ε\u00a0").replace("rho ", "ρ\u00a0")
+    text = symbols(text or format_units(units, delta, left=left))
     share = format_share(units, cap, left=left)
     return AmountView(100.0 * min(units / max(cap, 1), 1.0), share, text)
 

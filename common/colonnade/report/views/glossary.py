@@ -23,6 +23,17 @@ _KINDS = {
     "cohort-opened": ("opened shares", "what opens the sum over all hosts, and no part of it"),
     "smoothness": ("mean squares", "mean squares of the columns"),
     "step": ("steps", "noisy derivatives, or sums of clipped rows"),
+    "keys": ("keys of an alignment", "a fresh public key, signed"),
+    "seeds": ("seeds under seals", "what dummies are drawn from, encrypted to one party each"),
+    "count": ("length of the list", "how many blinded identifiers follow, dummies included"),
+    "points": ("blinded identifiers", "of this organization's list, under its own secret"),
+    "hops": ("identifiers passed on", "blinded by others before, under one more secret"),
+    "tags": ("tags", "short digests of identifiers that all organizations have blinded"),
+    "confirm": ("confirmations", "checks that rows which two organizations planted agree"),
+    "accepted": ("acceptance", "that the order of rows is taken into use"),
+    "key": ("keys of a prediction", "a fresh public key, signed"),
+    "part": ("masked parts of scores", "exact, encrypted to the receiver; only their sum opens"),
+    "received": ("receipts", "that the scores were written, without any of them"),
     "control": ("messages without releases", "acceptance, presence and the like"),
 }
 _SEALED = {  # these are numbered

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from colonnade.core.text import listed
 from colonnade.ledger.decisions import Standing
 from colonnade.privacy.accounting import format_share, format_units
+from colonnade.privacy.membership import format_run
 from colonnade.report.views.glossary import kind_words
 
 _NOISY = "each with exact noise; no row, no column and no name"
@@ -108,6 +109,41 @@ class Case:
         return sum(each.bytes for each in self.leaving)
 
     @property
+    def can_be_decided(self) -> bool:
+        """Whether a decision would still change anything."""
+        return self.waits or self.standing in ("approved", "accepted", "running")
+
+    @property
+    def became(self) -> str:
+        """What became of it, as the end of a sentence."""
+        return _BECAME[self.standing]
+
+    @property
+    def has_price(self) -> bool:
+        """Whether differential privacy covers what leaves: predictions have no price."""
+        return self.kind != "prediction"
+
+    @property
+    def uses(self) -> str:
+        """What of this organization's takes part."""
+        if not self.columns:
+            return "your list of people"
+        count = len(self.columns)
+        return f"{count} of your columns" if count != 1 else "one of your columns"
+
+    def amount(self, units: int, *, left: bool = False, of: str = "") -> str:
+        """Return an amount for people, under the cap ``of`` something or the job's first.
+
+        The price of an alignment reads as its own epsilon (`privacy/membership.py`); a cap that
+        counts alignments among other jobs adds up their rho.
+        """
+        if self.kind != "alignment":
+            return format_units(units, self.delta, left=left)
+        if of in ("", self.caps[0].what):
+            return format_run(units, left=left)
+        return format_units(units, left=left)
+
+    @property
     def what_leaves(self) -> str:
         """What the messages are, by the kind of promise that they rest on."""
         return _LEAVES.get(self.kind, _NOISY)
@@ -128,9 +164,7 @@ def sentences(case: Case) -> list[str]:
     table = case.caps[0]
     who = case.requested_by or "Somebody whom the job does not name"
     purpose = f"for the purpose {case.purpose!r}" if case.purpose else "and states no purpose"
-    using = f"{len(case.columns)} of your columns" if case.columns else "your list of people"
-    if case.label:
-        using += f" and the label {case.label!r}"
+    using = f"{case.uses} and the label {case.label!r}" if case.label else case.uses
     others = f" together with {listed(list(case.peers))}" if case.peers else ""
     lines = [
         f"{who} asks for {case.name!r}, {purpose}, through {case.coordinator}.",
@@ -145,19 +179,21 @@ def sentences(case: Case) -> list[str]:
         f"At most {case.bytes} bytes would leave{whose} in {messages} messages ({kinds}): "
         f"{case.what_leaves}."
     )
-    share = format_share(case.units, table.cap)
-    lines.append(
-        f"It costs at most {format_units(case.units, case.delta)}, {share} of the cap of "
-        f"{table.what}."
-    )
-    for cap in case.caps:
-        left = format_units(max(0, cap.cap - cap.used), case.delta, left=True)
-        after = format_units(max(0, cap.cap - cap.after), case.delta, left=True)
+    if case.has_price:
+        share = format_share(case.units, table.cap)
+        lines.append(
+            f"It costs at most {case.amount(case.units)}, {share} of the cap of {table.what}."
+        )
+    else:
+        lines.append("It has no price and no cap of privacy loss limits it.")
+    for cap in case.caps if case.has_price else ():
+        left = case.amount(max(0, cap.cap - cap.used), left=True, of=cap.what)
+        after = case.amount(max(0, cap.cap - cap.after), left=True, of=cap.what)
         verdict = f"afterwards {after}" if cap.allows else "which is not enough: it cannot start"
         lines.append(f"Left under the cap of {cap.what}: {left}; {verdict}.")
     lines.append(case.promise)
     for each in case.similar:
-        paid = format_units(each.units, case.delta) if each.units else "nothing"
+        paid = case.amount(each.units) if each.units else "nothing"
         lines.append(
             f"Asked before: {each.name!r} ({each.job[:12]}), {each.how}; it {each.became} and "
             f"has cost {paid}."

@@ -22,16 +22,22 @@ from colonnade.methods.job import Job
 from colonnade.methods.prediction.claims import PROMISE as PREDICTION_PROMISE
 from colonnade.methods.prediction.claims import learned as learned_scores
 from colonnade.methods.prediction.spec import PredictionSpec
+from colonnade.methods.problem import Loss
 from colonnade.methods.registry import method_of
 from colonnade.methods.sealed.claims import PROMISE as SEALED_PROMISE
 from colonnade.methods.sealed.products import peer_bits
 from colonnade.methods.sealed.spec import SealedSpec
 from colonnade.party.officer.case import CapAt, Case, Leaving, Similar
 from colonnade.privacy.accounting import epsilon_of, format_units, rho_from_units
+from colonnade.privacy.disclosure import PREDICTION
+from colonnade.privacy.membership import MEMBERSHIP
+from colonnade.report.text import capital
 from colonnade.wire.jobspec import job_from_bytes, question_of
 
 # Jobs that have at least this part of their columns in common are similar.
 _SIMILAR = 0.5
+# What a cap is of, by the account that pays; the table's has no name.
+_ACCOUNTS = {MEMBERSHIP: "alignments", PREDICTION: "predictions"}
 
 
 def cases(found: Snapshot, *, all_jobs: bool = False) -> list[Case]:
@@ -133,7 +139,7 @@ def _caps(found: Snapshot, name: str, job: Job, units: int) -> tuple[CapAt, ...]
     account = method_of(job.kind).account
     names = sorted(state.accounts()) if job.unit is Unit.CLIENT and state.accounts() else [account]
     budget = min(map(state.unreserved, names), key=lambda each: each.remaining)
-    whose = "the table" if names == [account] else "a client"
+    whose = _ACCOUNTS.get(account, "the table") if names == [account] else "a client"
     caps = [CapAt(whose, budget.cap, budget.spent, budget.spent + more)]
     if (person := found.person) is not None and person.cap is not None and units:
         used = person.spent + person.reserved
@@ -150,19 +156,20 @@ def _caps(found: Snapshot, name: str, job: Job, units: int) -> tuple[CapAt, ...]
 
 def _method_words(job: Job) -> str:
     rounds = "1 round" if job.rounds == 1 else f"{job.rounds} rounds"
-    return f"{job.kind}, {rounds}, {job.method.loss.value} loss"
+    loss = job.method.loss
+    return f"{job.kind}, {rounds}" + ("" if loss is Loss.NONE else f", {loss.value} loss")
 
 
 def _promise(job: Job, party: str, units: int) -> str:
     if isinstance(job.method, AlignmentJobSpec):
         spec = job.method.alignment
         told_to = learned([spec.mode], spec.noise, extends=spec.extends is not None)
-        lines = (f"{who}: {what}" for who, what in told_to)
+        lines = (f"{capital(who)}: {what}" for who, what in told_to)
         return f"{'. '.join(lines)}. {PROMISE}"
     if isinstance(job.method, PredictionSpec):
         asked = job.method
         scores = learned_scores(asked.receiver, len(asked.parts), asked.middle)
-        lines = (f"{who}: {what}" for who, what in scores)
+        lines = (f"{capital(who)}: {what}" for who, what in scores)
         return f"{PREDICTION_PROMISE} {'. '.join(lines)}"
     if isinstance(job.method, SealedSpec):
         told = _peers_words(job.method, party, job.delta)

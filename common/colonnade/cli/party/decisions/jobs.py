@@ -63,4 +63,5 @@ def _standing(case: Case) -> str:
     since = datetime.fromtimestamp(case.since, UTC).strftime("%Y-%m-%d %H:%MZ")
     people = f" ({case.agreed} of {case.needed} agreed)" if case.needed else ""
     reason = f": {case.reason}" if case.reason else ""
-    return f"{case.standing} since {since}{people}{reason}"
+    asked = f"since {since}" if case.waits else f"now; asked {since}"
+    return f"{case.standing} {asked}{people}{reason}"
