@@ -421,6 +421,10 @@ def test_what_nobody_knows_between_parties_is_said_and_not_guessed() -> None:
     assert page.says("34 % ± 9")
     assert page.says(NOTHING_BETWEEN)
     lines = "\n".join(result_lines(results_of(report)))
+    assert not page.says("lost without it")  # a column of dashes, on a phone a line each
+    known = {"alone": 0.34, "without": 0.2, "lost": 0.14}
+    one = report["contribution"] | {"insurer": known}
+    assert Page(to_html(report | {"contribution": one})).says("lost without it")
     assert "alone 0.34 ± 0.09" in lines
     assert NOTHING_BETWEEN in lines
     assert "lost without it" not in lines

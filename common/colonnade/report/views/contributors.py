@@ -1,6 +1,7 @@
 """Who contributed: what each organization's columns add to the model."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from colonnade.report.parts import Cell, Column, Note, Row, Section, Table
 from colonnade.report.plots import share_strip
@@ -67,11 +68,26 @@ def contributors_section(report: Report) -> Section | None:
         columns.append(Column("in the model, of its columns", plot=True))
     columns += [Column("columns"), Column("in the model")]
     columns += [Column("clear of zero")] if has_intervals(report) else []
-    table = Table(
-        "contribution", "What each organization adds", tuple(columns), tuple(rows), about=about
+    table = _known(
+        Table(
+            "contribution", "What each organization adds", tuple(columns), tuple(rows), about=about
+        )
     )
     shown = (table, *_overlap(report))
     return Section("who", "Who contributed", "Who contributed", (_lead(report),), shown)
+
+
+def _known(table: Table) -> Table:
+    """Leave out the columns of which nothing is known in any row."""
+    held = [
+        place
+        for place in range(len(table.columns))
+        if any(row.cells[place] is not NONE for row in table.rows)
+    ]
+    rows = tuple(
+        replace(row, cells=tuple(row.cells[place] for place in held)) for row in table.rows
+    )
+    return replace(table, columns=tuple(table.columns[place] for place in held), rows=rows)
 
 
 def _overlap(report: Report) -> tuple[Table, ...]:
@@ -85,7 +101,7 @@ def _overlap(report: Report) -> tuple[Table, ...]:
             "People in common",
             ("organizations", "people, about"),
             [(Cell(listed(list(each.parties))), number(each.people)) for each in pairs],
-            about="From the alignment's counts, with noise. A product of columns of two"
+            about="In the fit, from the alignment's counts with noise. A product of columns of two"
             " organizations is a mean over the people whom both have.",
         ),
     )
