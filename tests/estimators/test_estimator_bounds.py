@@ -124,7 +124,7 @@ def test_named_bounds_go_to_their_names(bounds: Any) -> None:
 @pytest.mark.parametrize(
     ("bounds", "told"),
     [
-        ({"a": (0, 1), "b": (0, 1)}, "none for 'c'"),
+        ({"a": (0, 1), "b": (0, 1)}, "^bounds: none for 'c'$"),
         (BY_NAME | {"d": (0, 1)}, "'d'"),
         ({"a": (0, 1), "b": (0, 1), "C": (0, 1)}, "'c'; 'C'"),
         ((dict.fromkeys("ab", 0), 1), r"low: .*'c'"),

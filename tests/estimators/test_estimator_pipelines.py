@@ -258,10 +258,22 @@ def test_a_private_pipeline_warns_before_it_fits_and_promises_nothing() -> None:
         make_private_pipeline(StandardScaler(), scaler(bounds=(-4.0, 4.0))).fit_transform(X)
 
 
+def test_a_private_model_warns_of_the_plain_pipeline_that_fits_it_once_and_where() -> None:
+    X, y = table(300)
+    leaking = make_pipeline(make_pipeline(StandardScaler()), scaler(bounds=(-4.0, 4.0)), ridge())
+    for model in (leaking, make_pipeline(leaking)):
+        with pytest.warns(DataDependentStepWarning, match="standardscaler learns") as told:
+            model.fit(X, y)
+        assert told[-1].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make_pipeline(scaler(), ridge()).fit(X, y)
+        make_pipeline(StandardScaler(), ridge(noise="off")).fit(X, y)  # it promises nothing
+
+
 def test_a_plain_pipeline_is_seen_through_afterwards() -> None:
     X, y = table(300)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # scikit-learn gives the estimator no way to know
+    with pytest.warns(DataDependentStepWarning, match="standardscaler"):
         model = make_pipeline(StandardScaler(), ridge()).fit(X, y)
     with pytest.warns(DataDependentStepWarning, match="standardscaler"):
         assert not privacy_of(model).private

@@ -93,6 +93,15 @@ class PrivateLinear(PrivateEstimator):
         tags.input_tags.sparse = True
         return tags
 
+    def _begin_fit(self, fit_params: Mapping[str, Any]) -> None:
+        """Warn of a pipeline's steps that learn without noise, too."""
+        # It imports this module.
+        from colonnade.estimators.pipelines import warn_of_outer_pipeline  # noqa: PLC0415
+
+        super()._begin_fit(fit_params)
+        if self.noise == "exact":
+            warn_of_outer_pipeline()
+
     def _solve(
         self,
         X: Any,

@@ -63,7 +63,7 @@ def read_bounds(
     (Bounds(low=0.0, high=120.0), Bounds(low=0.0, high=5.0))
     >>> read_bounds({"dose": (0, 5)}, 2, names=["age", "dose"])
     Traceback (most recent call last):
-    ValueError: bounds: low: none for 'age'
+    ValueError: bounds: none for 'age'
     """
     try:
         low, high = _pair(bounds)
@@ -71,7 +71,8 @@ def read_bounds(
         arrays = f" or of arrays of {n_features} entries" if name == "bounds" else ""
         arrays += ", or a dict of such a pair for each feature" if name == "bounds" else ""
         raise ValueError(f"{name} must be a pair (low, high) of numbers{arrays}") from None
-    lows = _side(low, n_features, names, where=f"{name}: {_LOW}")
+    together = isinstance(bounds, Mapping) or hasattr(bounds, "columns")
+    lows = _side(low, n_features, names, where=f"{name}: {_LOW}", all_of=name if together else None)
     highs = _side(high, n_features, names, where=f"{name}: {_HIGH}")
     called = range(n_features) if names is None else names
     found = []
@@ -125,8 +126,18 @@ def _pair(bounds: Any) -> tuple[Any, Any]:
     return low, high
 
 
-def _side(values: Any, n_features: int, names: Sequence[str] | None, *, where: str) -> FloatArray:
-    """Return one end of all bounds, in the order of the features."""
+def _side(
+    values: Any,
+    n_features: int,
+    names: Sequence[str] | None,
+    *,
+    where: str,
+    all_of: str | None = None,
+) -> FloatArray:
+    """Return one end of all bounds, in the order of the features.
+
+    ``all_of`` is what both ends stand in, if names that are wrong are wrong for both.
+    """
     labels = _labels(values)
     try:
         if labels is None:
@@ -135,7 +146,7 @@ def _side(values: Any, n_features: int, names: Sequence[str] | None, *, where: s
         given = np.asarray(numbers, np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"{where} must be a number, or {n_features} of them") from None
-    return given[_places(labels, n_features, names, where=where)]
+    return given[_places(labels, n_features, names, where=all_of or where)]
 
 
 def _labels(values: Any) -> list[Any] | None:

@@ -2,13 +2,15 @@
 
 A pipeline's output is a function of everything that its steps learned. A step that learns from the
 rows without noise, such as scikit-learn's ``StandardScaler``, ``SimpleImputer`` or ``PCA``, leaks
-through every prediction, and no noise of a later step repairs that. scikit-learn does not tell an
-estimator which pipeline it stands in, so the estimators cannot see it: `PrivatePipeline` can, and
+through every prediction, and no noise of a later step repairs that. `PrivatePipeline` warns of it,
+and so does a private model that is fitted as the last step of scikit-learn's own ``Pipeline``;
 `privacy_of` looks at any pipeline afterwards.
 """
 
 # ruff: noqa: N803 - X is what scikit-learn calls it
 
+import inspect
+import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -172,6 +174,28 @@ def make_private_pipeline(*steps: Any, public_steps: Sequence[str] = ()) -> Priv
     from sklearn.pipeline import make_pipeline
 
     return PrivatePipeline(make_pipeline(*steps).steps, public_steps=public_steps)
+
+
+# scikit-learn does not tell a step which pipeline it stands in; the frames that fit it do.
+_FITS = frozenset(
+    inspect.unwrap(method).__code__ for method in (Pipeline.fit, Pipeline.fit_transform)
+)
+
+
+def warn_of_outer_pipeline() -> None:
+    """Warn of steps that leak in scikit-learn's pipeline whose ``fit`` is on the call stack.
+
+    A `PrivatePipeline` that is the outermost one has warned already.
+    """
+    outer, depth, level, frame = None, 1, 1, sys._getframe(1)  # noqa: SLF001
+    while frame.f_back is not None:
+        frame, level = frame.f_back, level + 1
+        if frame.f_code in _FITS:
+            outer, depth = frame.f_locals["self"], level
+    if outer is None or isinstance(outer, PrivatePipeline):
+        return
+    if leaking := data_dependent_steps(outer):
+        _warn(leaking, stacklevel=depth + 4)  # who called it, past scikit-learn's decorator
 
 
 def _composed(model: Any) -> Claim:
