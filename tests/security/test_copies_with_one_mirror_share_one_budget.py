@@ -3,17 +3,25 @@
 import contextlib
 import fcntl
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from support.ledgers import CAP, MECHANISM, digest, key
 
-from colonnade.core.errors import BadInput, ColonnadeError, LedgerFailed, LedgerRolledBack
+from colonnade.core.errors import (
+    BadInput,
+    ColonnadeError,
+    LedgerDamaged,
+    LedgerFailed,
+    LedgerRolledBack,
+)
 from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
 from colonnade.ledger.ledger import Ledger
 from colonnade.ledger.recovery import recover_ledger
 from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.ledger.storage.mirror import HeadMirror
+from colonnade.ledger.storage.snapshot import read_snapshot
 
 COST = MECHANISM.cost
 ALL_ROUNDS = CAP // COST
@@ -126,6 +134,34 @@ def test_a_ledger_is_recovered_once(copies: list[LedgerFiles]) -> None:
     copies[1].stopped.touch()
     with pytest.raises(BadInput):
         recover_ledger(copies[1], LedgerFiles(copies[1].folder.with_name("again")))
+
+
+def test_a_ledger_that_has_a_successor_names_it(copies: list[LedgerFiles]) -> None:
+    old, new = copies[0], copies[0].folder.with_name("new")
+    old.stopped.write_text("a later head was shown\n")
+    key = old.key.read_bytes()
+
+    def said(work: Callable[[], object]) -> str:
+        with pytest.raises(ColonnadeError) as refused:
+            work()
+        return str(refused.value)
+
+    again = LedgerFiles(new.with_name("again"))
+    assert "see 'colonnade ledger recover'" in said(lambda: open_ledger(old))
+    recover_ledger(old, LedgerFiles(new))
+    for work in (open_ledger, read_snapshot, lambda files: recover_ledger(files, again)):
+        told = said(lambda work=work: work(old))  # type: ignore[misc]
+        assert told == f"the ledger in {old.folder} was recovered into {new}; use that one"
+    old.key.write_bytes(key)  # as if the recovery had been cut off before the successor was there
+    assert "see 'colonnade ledger recover'" in said(lambda: open_ledger(old))
+
+
+def test_a_missing_mirror_is_named(copies: list[LedgerFiles]) -> None:
+    copies[0].mirror.unlink()
+    with pytest.raises(
+        LedgerDamaged, match=f"^{copies[0].mirror} is missing; name the head mirror"
+    ):
+        open_ledger(copies[0])
 
 
 def test_a_recovery_waits_for_a_copy_that_runs(copies: list[LedgerFiles]) -> None:

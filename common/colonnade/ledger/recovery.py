@@ -41,7 +41,7 @@ from colonnade.ledger.people.place import account_files, note_account
 from colonnade.ledger.receipts import Receipt, ledger_key_from_file
 from colonnade.ledger.rules.fold import apply_line
 from colonnade.ledger.state import Head, LedgerState
-from colonnade.ledger.storage.files import LedgerFiles, hold_lock, stop_ledger, sync_path
+from colonnade.ledger.storage.files import LedgerFiles, check_key, hold_lock, stop_ledger, sync_path
 from colonnade.ledger.storage.loading import check_bodies
 from colonnade.ledger.storage.mirror import HeadMirror, MirrorMark
 from colonnade.privacy.accounting import MAX_UNITS
@@ -60,8 +60,7 @@ def recover_ledger(
     """Create ``new`` in place of ``old`` and return what each account adopts, in units."""
     if new.folder.exists() or new.mirror.exists():
         raise BadInput(f"{new.folder} or its mirror exists already; name a new folder")
-    if old.folder.is_dir() and not old.key.exists():  # the lock would leave a file there
-        raise BadInput(f"there is no ledger key in {old.folder}; name the folder of a ledger")
+    check_key(old)
     lock = hold_lock(old.lock)
     try:
         signer = ledger_key_from_file(old.key)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from colonnade.core.errors import BadInput, LedgerBusy
 
+_RECOVERED = "recovered into"  # why a ledger was stopped that has a successor
+
 
 @dataclass(frozen=True, slots=True)
 class LedgerFiles:
@@ -105,6 +107,33 @@ def stop_ledger(files: LedgerFiles, reason: str) -> None:
         marker.flush()
         os.fsync(marker.fileno())
     sync_path(files.folder)
+
+
+def why_stopped(files: LedgerFiles) -> str:
+    """Return what to say of a ledger that was stopped for good: where it went, or what to do."""
+    with contextlib.suppress(OSError, ValueError):  # a copy knows only that it was stopped
+        last = files.stopped.read_text("utf-8").splitlines()[-1:]
+        # The key goes when the successor is there; before, a recovery was cut off.
+        if last and last[0].startswith(_RECOVERED) and not files.key.exists():
+            return f"the ledger in {files.folder} was {last[0]}; use that one"
+    return f"the ledger in {files.folder} was stopped for good; see 'colonnade ledger recover'"
+
+
+def why_not_opened(files: LedgerFiles, *, missing: bool) -> str:
+    """Return what to say of a ledger whose files cannot be opened; one that is missing is named."""
+    advice = "see 'colonnade ledger recover'"
+    if missing:  # the database was looked for before
+        where = "name the head mirror if it is kept elsewhere"
+        return f"{files.mirror} is missing; {where}, else {advice}"
+    what = "a file is missing, damaged or read-only"
+    return f"the ledger in {files.folder} cannot be opened: {what}; {advice}"
+
+
+def check_key(files: LedgerFiles) -> None:
+    """Refuse a folder that is no ledger's, or one that has a successor; leave no file there."""
+    if files.folder.is_dir() and not files.key.exists():
+        absent = f"there is no ledger key in {files.folder}; name the folder of a ledger"
+        raise BadInput(why_stopped(files) if files.stopped.exists() else absent)
 
 
 def identity(path: str) -> tuple[int, int]:

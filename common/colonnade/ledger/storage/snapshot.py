@@ -26,7 +26,7 @@ from colonnade.ledger.people.place import account_files
 from colonnade.ledger.people.rules import ALL_PROJECTS
 from colonnade.ledger.rules.fold import apply_line
 from colonnade.ledger.state import Head, LedgerState
-from colonnade.ledger.storage.files import LedgerFiles
+from colonnade.ledger.storage.files import LedgerFiles, why_stopped
 from colonnade.ledger.storage.loading import load_state
 from colonnade.ledger.storage.mirror import HeadMirror
 from colonnade.ledger.storage.sqlite import check_database
@@ -53,9 +53,7 @@ def read_snapshot(files: LedgerFiles) -> Snapshot:
     if not files.database.is_file():
         raise BadInput(f"there is no ledger in {files.folder}; make one with 'party init'")
     if files.stopped.exists():
-        raise LedgerRolledBack(
-            f"the ledger in {files.folder} was stopped for good; see 'colonnade ledger recover'"
-        )
+        raise LedgerRolledBack(why_stopped(files))
     try:
         copied = _copy(files)
     except FileNotFoundError as error:

@@ -25,7 +25,15 @@ from colonnade.core.errors import (
 )
 from colonnade.ledger.state import Head, StoredRelease
 from colonnade.ledger.storage.base import MAX_BODY_BYTES, StoredRow
-from colonnade.ledger.storage.files import LedgerFiles, hold_lock, identity, stop_ledger, sync_path
+from colonnade.ledger.storage.files import (
+    LedgerFiles,
+    hold_lock,
+    identity,
+    stop_ledger,
+    sync_path,
+    why_not_opened,
+    why_stopped,
+)
 from colonnade.ledger.storage.mirror import HeadMirror, MirrorMark, MirrorTaken
 from colonnade.ledger.storage.wal import CHECKPOINT_PAGES, PAGE_BYTES, grow_log, keep_log
 
@@ -87,12 +95,10 @@ class SqliteStorage:
                 self._mirror.close()
                 raise
             self._database.set_wal_hook(self._count_pages)
-        except (apsw.Error, OSError):
+        except (apsw.Error, OSError) as error:
             os.close(self._lock)
-            raise LedgerDamaged(
-                f"the ledger in {files.folder} cannot be opened: a file is missing, damaged or "
-                "read-only; see 'colonnade ledger recover'"
-            ) from None
+            missing = isinstance(error, FileNotFoundError)
+            raise LedgerDamaged(why_not_opened(files, missing=missing)) from None
         except BaseException:
             os.close(self._lock)
             raise
@@ -100,10 +106,7 @@ class SqliteStorage:
     def _refuse_stopped(self) -> None:
         """Refuse a ledger that must not be opened any more, or a copy of one."""
         if self._files.stopped.exists() or self._mirror.mark is not MirrorMark.LIVE:
-            raise LedgerRolledBack(
-                f"the ledger in {self._files.folder} was stopped for good; "
-                "see 'colonnade ledger recover'"
-            )
+            raise LedgerRolledBack(why_stopped(self._files))
 
     @staticmethod
     def create(files: LedgerFiles, rows: Sequence[StoredRow], head: Head) -> None:
