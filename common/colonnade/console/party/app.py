@@ -3,6 +3,7 @@
 import asyncio
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -15,6 +16,7 @@ from colonnade.console.answers import closed, forbidden, trouble
 from colonnade.console.guard import Door, Guard, base, read_form
 from colonnade.console.live import Changes
 from colonnade.console.pages import asset, rendered
+from colonnade.console.party.grants import grants
 from colonnade.console.party.policy_words import changed_lines, sentences
 from colonnade.console.party.view import AmountView, amount, officer_page
 from colonnade.core.errors import BadInput, ColonnadeError
@@ -111,6 +113,7 @@ class OfficerConsole:
             version=len(found.policies),
             changes=_policy_changes(found, config.policy),
             price=_price,
+            grants=grants(found, policy, datetime.fromtimestamp(now, UTC).date()),
             can_decide=self.approver is not None,
         )
 

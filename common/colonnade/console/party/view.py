@@ -175,7 +175,7 @@ def budget_of(each: ScopedBudget) -> BudgetView:
     )
     if each.cap is None:
         nothing, spent = amount(0, 1), amount(each.spent, each.spent)
-        return BudgetView(name or "none stated", "", spent, nothing, nothing)
+        return BudgetView(name or f"no {each.scope} stated", "", spent, nothing, nothing)
     return _budget(name or f"each {each.scope}", each.cap, each.spent, each.reserved)
 
 
