@@ -1,5 +1,6 @@
 """However an alignment ends at a party, the secrets of the run are overwritten and gone."""
 
+import asyncio
 import os
 from pathlib import Path
 
@@ -7,8 +8,11 @@ import pytest
 from support.aligning import Home, aligning, alignment_job, homes, in_a_loop, people_of, vault_alone
 from support.federation import founded
 
+from colonnade.core.errors import DatasetChanged
 from colonnade.methods.alignment import sizes
 from colonnade.methods.job import Job, job_id
+from colonnade.party.methods.alignment.party import AlignmentParty
+from colonnade.party.methods.alignment.state import PartyState
 from colonnade.party.vault.vault import Vault
 from colonnade.server.methods.alignment import Alignment
 from colonnade.server.methods.alignment_state import CoordinatorState
@@ -86,3 +90,40 @@ async def test_the_coordinators_database_holds_no_tag_when_the_run_has_ended(
     assert kept == []
     content = b"".join(path.read_bytes() for path in tmp_path.glob("hub.db*"))
     assert not any(tag in content for tag in tags)
+
+
+@pytest.mark.parametrize("cancelled", [False, True], ids=["finished", "cancelled"])
+@in_a_loop
+async def test_the_parties_ledgers_hold_no_point_and_no_tag_when_the_run_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cancelled: bool
+) -> None:
+    real, sent, seen = AlignmentParty.answer, set[bytes](), list[bool]()
+
+    def answer(
+        party: AlignmentParty, state: PartyState, task: bytes
+    ) -> tuple[PartyState, dict[str, bytes]]:
+        seen.append(any(each in stored_by(tmp_path) for each in sent))
+        after, bodies = real(party, state, task)
+        if cancelled and sizes.TAGS in bodies:
+            raise DatasetChanged("as if the people were others now")
+        for kind in (sizes.POINTS, sizes.HOPS, sizes.TAGS):
+            body = bodies.get(kind, b"")
+            sent.update(body[at : at + 16] for at in range(100, len(body) - 116, 16))
+        return after, bodies
+
+    monkeypatch.setattr(AlignmentParty, "answer", answer)
+    sides = homes(tmp_path, people_of(PAIR, n_people=400))
+    async with aligning(sides) as hub:
+        name = await hub.submit(alignment_job(sides))
+        assert await hub.ended(name) == ("failed" if cancelled else "finished")
+        while any(states(home) for home in sides.values()):  # parties hear of the end
+            await asyncio.sleep(0.01)
+    assert len(sent) > 100
+    assert any(seen)  # while the run went on
+    content = stored_by(tmp_path)
+    assert not any(each in content for each in sent)
+
+
+def stored_by(folder: Path) -> bytes:
+    """Return all that the ledgers' databases and logs have on disk."""
+    return b"".join(path.read_bytes() for path in folder.glob("*/ledger/ledger.db*"))

@@ -249,14 +249,13 @@ class Ledger:
         """Delete the bytes of ``key`` and leave a tombstone: it is never answered again."""
         if key not in self._state.stored:
             raise BadInput(f"there is no stored release {key.kind} of round {key.round} to purge")
-        if key not in self._state.purged:
-            self.purge_many([key])
+        self.purge_many([] if key in self._state.purged else [key])
 
-    def purge_many(self, keys: Sequence[ReleaseKey]) -> None:
-        """Delete the bytes of stored releases in one commit."""
-        self._journal.check_alive()
-        if keys:
-            self._journal.append([purging(key, self._state.stored[key]) for key in keys])
+    def purge_many(self, keys: Sequence[ReleaseKey], *, for_good: bool = False) -> None:
+        """Delete the bytes of stored releases in one commit; ``for_good``: from the files too."""
+        self._journal.append([purging(key, self._state.stored[key]) for key in keys])
+        if for_good:
+            self._journal.scrub()
 
     def set_cap(
         self,

@@ -35,6 +35,9 @@ class Storage(StoredRows, Protocol):
     def settle(self, head: Head) -> None:
         """Make everything read at the start as durable as a new release, mirror included."""
 
+    def scrub(self) -> None:
+        """Leave nothing of purged bytes in the files."""
+
     def stop(self, reason: str) -> None:
         """Note, durably, that this ledger must not be opened any more."""
 
@@ -81,6 +84,9 @@ class MemoryStorage:
     def settle(self, head: Head) -> None:
         """Note the head."""
         self.mirror = head
+
+    def scrub(self) -> None:
+        """Do nothing: nothing is left."""
 
     def stop(self, reason: str) -> None:
         """Note the reason."""

@@ -24,6 +24,7 @@ from colonnade.core.errors import (
     LowDisk,
 )
 from colonnade.ledger.state import Head, StoredRelease
+from colonnade.ledger.storage import wal
 from colonnade.ledger.storage.base import MAX_BODY_BYTES, StoredRow
 from colonnade.ledger.storage.files import (
     LedgerFiles,
@@ -35,7 +36,6 @@ from colonnade.ledger.storage.files import (
     why_stopped,
 )
 from colonnade.ledger.storage.mirror import HeadMirror, MirrorMark, MirrorTaken
-from colonnade.ledger.storage.wal import CHECKPOINT_PAGES, PAGE_BYTES, grow_log, keep_log
 
 APPLICATION_ID = 0x434F4C4E  # "COLN"
 SCHEMA_VERSION = 5
@@ -114,13 +114,13 @@ class SqliteStorage:
         os.close(os.open(files.database, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         database = apsw.Connection(str(files.database), flags=apsw.SQLITE_OPEN_READWRITE)
         try:
-            database.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+            database.execute(f"PRAGMA page_size = {wal.PAGE_BYTES}")
             database.execute("PRAGMA locking_mode = EXCLUSIVE")
             database.execute("PRAGMA journal_mode = WAL")
             database.execute("PRAGMA synchronous = FULL")
             with database:
                 database.execute(_SCHEMA)
-            grow_log(database)
+            wal.grow_log(database)
             with database:  # this starts the log over, leaving its size
                 _insert(database, rows)
         finally:
@@ -149,7 +149,7 @@ class SqliteStorage:
             with self._database:
                 _insert(self._database, rows)
             self._mirror.write(head, force=releases)
-            if self._log_pages >= CHECKPOINT_PAGES:
+            if self._log_pages >= wal.CHECKPOINT_PAGES:
                 self._checkpoint()
         except MirrorTaken:
             raise self._second_writer(head) from None
@@ -164,6 +164,14 @@ class SqliteStorage:
             raise self._second_writer(head) from None
         except OSError as error:
             raise self._failure(error) from None
+
+    def scrub(self) -> None:
+        """Leave nothing of purged bytes in database and log."""
+        try:
+            wal.renew_log(self._database)
+        except apsw.Error as error:
+            raise self._failure(error) from None
+        self._log_pages = 0
 
     def stop(self, reason: str) -> None:
         """Note, on disk, that this ledger and copies with its mirror must not be opened again."""
@@ -262,7 +270,7 @@ def _connect(path: Path, *, vfs: str | None) -> apsw.Connection:
             ("synchronous", 2),
             ("wal_autocheckpoint = 0", 0),
         )
-        keep_log(database)
+        wal.keep_log(database)
         check_database(database, path, settings)
     except BaseException:
         database.close()

@@ -142,6 +142,13 @@ class Journal:
             raise LedgerFailed("a kept specification has changed; stop and verify the ledger")
         return body
 
+    def scrub(self) -> None:
+        """Leave nothing of purged bytes in the files."""
+        self.check_alive()
+        self.failed = True
+        self.storage.scrub()
+        self.failed = False
+
     def stop(self, reason: str) -> None:
         """End this ledger for good: a restart must not forget it, nor a recovery."""
         self.failed = True

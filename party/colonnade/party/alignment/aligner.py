@@ -146,8 +146,14 @@ class Aligner:
         return self._open[job].answer(round_, body)
 
     def close(self, job: str, *, finished: bool) -> None:
-        """Erase the secrets of a run that ended, and the rows of one that failed."""
+        """Erase the secrets and messages of a run that ended, and the rows of one that failed."""
         ended = self._open.pop(job, None)
+        with self._ledger.lock:
+            stored = self._ledger.state.stored
+            own = [key for key in stored if (key.job, key.account) == (job, MEMBERSHIP)]
+            sent = [key for key in own if key.kind != MEMBERSHIP and self._ledger.has(key)]
+            if own:
+                self._ledger.purge_many(sent, for_good=True)
         self._folder.erase(job, finished=finished)  # also of a run that this process never saw
         if ended is not None and finished:
             if ended.spec.extends is not None:

@@ -3,8 +3,8 @@
 Privacy: the account of membership is charged once a run, durably, before a secret is drawn or
 anything of the list is sent; the dummies that were paid for are drawn at the gate. Every body that
 follows is a release of the same job, stored before it is sent, and replayed at a retry. Bodies of
-rounds that the coordinator has closed are purged, so no entry has a tag once rows have come; SQLite
-may keep deleted bytes in free pages and in its log for a while.
+rounds that the coordinator has closed are purged, so no entry has a tag once rows have come; when
+the run has ended, the ledger's files have none either (`Ledger.purge_many`).
 """
 
 import functools
