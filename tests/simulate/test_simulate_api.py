@@ -255,7 +255,9 @@ def refused(function: Any = simulate, **changes: Any) -> BadInput:
     ("changes", "parameter"),
     [
         ({"epsilon": 0.0}, "epsilon"),
+        ({"epsilon": "1"}, "epsilon"),
         ({"delta": 0.9}, "delta"),
+        ({"delta": "1e-6"}, "delta"),
         ({"loss": "hinge"}, "loss"),
         ({"label_owner": "bank"}, "label_owner"),
         ({"bounds_share": 1.0}, "bounds_share"),
@@ -264,9 +266,12 @@ def refused(function: Any = simulate, **changes: Any) -> BadInput:
         ({"seeds": [-1]}, "seeds"),
         ({"parties": 0}, "parties"),
         ({"parties": {}}, "parties"),
+        ({"parties": ["hospital", "laboratory"]}, "parties"),
+        ({"parties": {"hospital": "age"}}, "parties"),
         ({"schema": "schema.toml"}, "bounds"),
         ({"bounds": [(0, 1)]}, "bounds"),
         ({"bounds": {"age": 3}}, "bounds"),
+        ({"bounds": {name: BOUNDS[name] for name in BOUNDS if name != "iron"}}, "bounds"),
         ({"options": JobOptions(rounds=0)}, "rounds"),
     ],
 )
@@ -297,7 +302,7 @@ def test_a_wrong_argument_of_a_job_over_clients_is_named(
 def test_a_table_that_does_not_fit_is_refused_in_one_line() -> None:
     assert "the data has no column 'price' to learn" in str(refused(target="price", bounds=None))
     missing = {"hospital": ["age"], "laboratory": ["gold"]}
-    assert "no column 'gold'" in str(refused(parties=missing))
+    assert "no column 'gold'" in str(refused(parties=missing, bounds=None))
     assert "no named columns" in str(refused(data=[[1.0, 2.0]]))
     assert "nowhere.csv: cannot read the source" in str(refused(data="nowhere.csv"))
     assert "bounds" in str(refused(bounds=BOUNDS | {"age": (3, -3)}))

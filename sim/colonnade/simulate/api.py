@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from numbers import Real
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -104,7 +105,10 @@ def simulate(
     """
     chosen = _merged(options or JobOptions(), epsilon, delta, loss)
     chosen = replace(chosen, label_owner=label_owner or chosen.label_owner)
-    names = party_names(_count(parties)) if isinstance(parties, int) else tuple(parties)
+    if isinstance(parties, int):
+        names: Sequence[str] = party_names(_count(parties))
+    else:
+        names = _checked(parties, target, bounds)
     if not names:
         raise BadArgument("parties", "must name at least one party and its columns")
     if chosen.label_owner not in (None, *names):
@@ -234,9 +238,27 @@ def _merged(options: O, epsilon: float | None, delta: float | None, loss: str | 
     beside = {"epsilon": epsilon, "delta": delta, "loss": loss}
     given: dict[str, Any] = {name: value for name, value in beside.items() if value is not None}
     made = replace(options, **given)
+    for name, number in (("epsilon", made.epsilon), ("delta", made.delta or 0.0)):
+        if not isinstance(number, Real):
+            raise BadArgument(name, f"must be a number, not {type(number).__name__}")
     if made.loss not in (known := [each.value for each in (Loss.SQUARED, Loss.LOGISTIC)]):
         raise BadArgument("loss", f"must be one of {', '.join(known)}")
     return made
+
+
+def _checked(
+    parties: Mapping[str, Sequence[str]], target: str, bounds: Limits | None
+) -> tuple[str, ...]:
+    """Return the parties' names, if each comes with a list of columns that have bounds."""
+    if not isinstance(parties, Mapping):
+        raise BadArgument("parties", "must be a number, or give each party's columns by its name")
+    for party, columns in parties.items():
+        if isinstance(columns, str):
+            raise BadArgument("parties", f"must give {party!r} a list of columns, not one text")
+        if isinstance(bounds, Mapping):
+            for column in set(columns) - {target, *bounds}:
+                raise BadArgument("bounds", f"must have a pair for {column!r}, which {party} has")
+    return tuple(parties)
 
 
 def _count(parties: int) -> int:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 from colonnade.bench.crash.corruption import run_corruptions
@@ -32,7 +33,8 @@ Progress = Callable[[str, int | None], Callable[[int], None]]
 Seed = tuple[int, int]
 Found = tuple[Counters, dict[str, int]]  # and, of what was done, how often each kind
 Piece = Callable[[Path, int, Seed], Found]  # in a folder, so many faults, under a seed
-_AT_ONCE, _SEALED_AT_ONCE = 2000, 500  # faults between two sums: seconds of work
+# Faults between two sums: seconds of work. The first are few, so that a log says something soon.
+_AT_ONCE, _SEALED_AT_ONCE, _AT_FIRST = 2000, 500, 50
 
 
 @dataclass
@@ -129,7 +131,8 @@ def _begin() -> None:
 
 
 def _orders(folder: Path, count: int, size: int, seed: int) -> list[Order]:
-    sizes = [min(size, count - at) for at in range(0, count, size)]
+    starts = [0, *range(_AT_FIRST, count, size)] if count else []
+    sizes = [end - start for start, end in pairwise([*starts, count])]
     return [(folder, size, (seed, place)) for place, size in enumerate(sizes)]
 
 
