@@ -34,6 +34,21 @@ class Intervals:
         """
         return np.array([math.erfc(score) for score in np.abs(self.coef / self.error) / 2.0**0.5])
 
+    def times(self, scale: FloatArray, doubt: FloatArray) -> "Intervals":
+        """Return those of the coefficients times numbers that are off by ``doubt`` of themselves.
+
+        Examples
+        --------
+        >>> one = np.ones(1)
+        >>> found = Intervals(3.0 * one, 0.3 * one, 2.4 * one, 3.6 * one, vif=one)
+        >>> found.times(2.0 * one, 0.0 * one).high, found.times(one, 0.1 * one).error.round(2)
+        (array([7.2]), array([0.42]))
+        """
+        coef, error = self.coef * scale, np.hypot(self.error, doubt * self.coef) * scale
+        wider = error / np.maximum(self.error, 1e-30)
+        low, high = coef - (self.coef - self.low) * wider, coef + (self.high - self.coef) * wider
+        return Intervals(coef, error, low, high, self.vif)
+
     @classmethod
     def of(
         cls, coef: FloatArray, variance: FloatArray, *, vif: FloatArray, level: float

@@ -10,6 +10,7 @@ from colonnade.privacy.mechanisms import DiscreteGaussian
 
 _LEAST_PART = 0.1  # of the mean variance, that a column is taken to have
 _LEAST_VARIANCE = 1e-6
+_SURE = 2.0  # a variance of fewer errors than this is hidden by noise
 # What columns are taken to have in half ranges, where an error of all together is as large as this.
 _VARIANCE, _NOISE_SCALE = 0.15, 0.05
 _SHIFT = GRID.bit_length() - 1  # a division would take a time that depends on its operands
@@ -59,6 +60,31 @@ def pooled_variances(variances: FloatArray, noise: float) -> FloatArray:
     >>> pooled_variances(np.array([0.01, 0.03]), 1e3).std()
     np.float64(0.0)
     """
+    drawn, middle = _drawn(variances, noise)
+    return np.maximum(drawn, _LEAST_PART * middle)
+
+
+def told_of_pooled(variances: FloatArray, noise: float) -> FloatArray:
+    """Return what is known of deviations over what `pooled_variances` takes, and how well.
+
+    Less than 1 for a narrow column beside much wider ones, of which the least is taken; 1 and no
+    error for all others, and where noise leaves open how narrow it is. Errors are relative.
+
+    Examples
+    --------
+    >>> told_of_pooled(np.array([0.01, 0.39]), 1e-4).round(3)
+    array([[0.707, 1.   ],
+           [0.005, 0.   ]])
+    """
+    drawn, middle = _drawn(variances, noise)
+    least = _LEAST_PART * middle
+    narrow = (drawn < least) & (drawn > _SURE * noise)
+    known = np.where(narrow, drawn, least)
+    return np.stack([np.sqrt(known / least), np.where(narrow, noise / (2.0 * known), 0.0)])
+
+
+def _drawn(variances: FloatArray, noise: float) -> tuple[FloatArray, float]:
+    """Return variances drawn to their mean, and that mean."""
     error = noise / math.sqrt(variances.size)
     middle = max(float(variances.mean()) + error / 2.0, error, _LEAST_VARIANCE)
     known = 1.0 / (1.0 + (error / _NOISE_SCALE) ** 2)
@@ -67,5 +93,4 @@ def pooled_variances(variances: FloatArray, noise: float) -> FloatArray:
     expected = noise**2 * (1.0 + math.sqrt(2.0 / variances.size))
     spread = max(float(((variances - middle) ** 2).mean()) - expected, 0.0)
     sure = spread / (spread + noise**2) if noise else 1.0
-    pooled: FloatArray = np.maximum(middle + sure * (variances - middle), _LEAST_PART * middle)
-    return pooled
+    return middle + sure * (variances - middle), middle

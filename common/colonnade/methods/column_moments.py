@@ -14,7 +14,7 @@ import numpy as np
 from colonnade.core.arrays import FloatArray, Int16Array, IntArray
 from colonnade.core.fixedpoint import GRID
 from colonnade.core.jit import njit
-from colonnade.linear.sums import pooled_variances
+from colonnade.linear.sums import pooled_variances, told_of_pooled
 from colonnade.privacy.mechanisms import DiscreteGaussian
 from colonnade.sketching.packing import ShareCode
 
@@ -93,12 +93,31 @@ def pooled_moments(
     noisy: IntArray, n_rows: float, mechanism: DiscreteGaussian, *, count: int
 ) -> ColumnMoments:
     """Estimate those of the first ``count`` columns, with deviations drawn to each other's."""
+    mean, variances, noise = _wide_moments(noisy, n_rows, mechanism, count)
+    variance = pooled_variances(variances, noise)
+    return ColumnMoments(mean, np.sqrt(np.clip(variance, _LEAST_POOLED**2, 1.0)))
+
+
+def told_of_deviations(
+    noisy: IntArray, n_rows: float, mechanism: DiscreteGaussian, *, count: int
+) -> FloatArray:
+    """Return the deviations that are known of columns over those of `pooled_moments`; errors.
+
+    A coefficient for one of the latter, times this, is one for a deviation of the column.
+    """
+    _, variances, noise = _wide_moments(noisy, n_rows, mechanism, count)
+    return told_of_pooled(variances, noise)
+
+
+def _wide_moments(
+    noisy: IntArray, n_rows: float, mechanism: DiscreteGaussian, count: int
+) -> tuple[FloatArray, FloatArray, float]:
+    """Return the first columns' means, drawn to the middle, their variances, and the noise."""
     found = noisy.astype(np.float64) / (n_rows * GRID)
     noise2 = mechanism.sigma2 / (n_rows * GRID) ** 2
     mean = np.clip(found[:count], -1.0, 1.0) / (1.0 + noise2 / _WIDE_MEAN_VARIANCE)
     first = found.size // 2
-    variance = pooled_variances(found[first : first + count] - mean**2, math.sqrt(noise2))
-    return ColumnMoments(mean, np.sqrt(np.clip(variance, _LEAST_POOLED**2, 1.0)))
+    return mean, found[first : first + count] - mean**2, math.sqrt(noise2)
 
 
 def shared_column(column: Int16Array, mean: float, deviation: float, clip: float) -> Int16Array:

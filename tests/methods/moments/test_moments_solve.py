@@ -27,6 +27,7 @@ from colonnade.methods.moments.solver.steps import MomentsSolver
 from colonnade.privacy.simulation import SeededNoise
 from colonnade.simulate.data.synthetic import STRUCTURES, make
 from colonnade.simulate.inprocess.moments import run
+from colonnade.simulate.inprocess.vertical import Data, grid
 
 
 def problem(seed: int = 0, size: int = 8) -> tuple[FloatArray, FloatArray]:
@@ -129,6 +130,26 @@ def test_intervals_cover_what_least_squares_would_find(structure: str) -> None:
         assert np.all(found.error > 0.0)
         assert float(np.median(found.error)) < 0.5  # they say something
     assert np.mean(inside) > 0.85
+
+
+def test_an_effect_is_for_a_deviation_of_its_column_however_wide_its_bounds_are() -> None:
+    # A number a twentieth as wide as its bounds beside two classes: a party scales it by four times
+    # its deviation. Two parties, of which the other has nothing in common with it.
+    draw = np.random.default_rng(11)
+    normal, classes = draw.normal(size=(2, 40_000)), draw.integers(0, 2, (2, 40_000))
+    label = 0.5 * normal[0] + 0.25 * (2 * classes[0] - 1) + 0.8 * draw.normal(size=40_000)
+    rows = np.vstack([0.05 * normal[0], 2.0 * classes - 1.0, 0.3 * normal[1]])
+    data = Data(grid(rows), grid(label / 4.0), ((0, 1, 2), (3,)))
+    spec = recommend(planned(data, 4.0)).spec
+    state, _ = run(data, spec, SeededNoise(5), job="narrow")
+    found = intervals_of(MomentsSolver(spec, ""), state)
+    exact = np.asarray(np.corrcoef(np.vstack([data.columns, data.label]) / GRID))
+    truth = np.linalg.solve(exact[:-1, :-1], exact[:-1, -1])
+    assert truth[0] > 0.4
+    # Scaled by the wider deviation it would be four times as large. Of four coefficients one is
+    # off by more than four of its errors with probability below 0.001.
+    assert np.all(np.abs(found.coef - truth) < 4.0 * found.error)
+    assert found.error[0] < 0.2
 
 
 def test_a_higher_level_makes_wider_intervals() -> None:

@@ -12,7 +12,7 @@ from colonnade.linear.intervals import Intervals
 from colonnade.methods.moments.solver.directions import spans_of
 from colonnade.methods.moments.solver.intervals import intervals
 from colonnade.methods.moments.solver.people import people
-from colonnade.methods.moments.solver.scales import Scales
+from colonnade.methods.moments.solver.scales import Scales, told_deviations
 from colonnade.methods.moments.solver.shares import shares_of, unclipped_shares
 from colonnade.methods.moments.solver.steps import MomentsSolver, MomentsState
 from colonnade.methods.problem import Loss
@@ -22,9 +22,19 @@ _MAX_SHARE = 0.85  # more is not believed of a model of classes
 
 
 def intervals_of(solver: MomentsSolver, state: MomentsState, *, level: float = 0.95) -> Intervals:
-    """Return unpenalised coefficients of all kept features with intervals."""
-    fewest = float(people(solver.spec, state.bodies).min())
-    return intervals(solver.spec, *solver.known(state), n_rows=fewest, level=level)
+    """Return unpenalised coefficients of all kept features with intervals.
+
+    They are for one deviation of a column, as releases tell it: a narrow column beside wide ones is
+    scaled by more than that.
+    """
+    spec, fewest = solver.spec, float(people(solver.spec, state.bodies).min())
+    found = intervals(spec, *solver.known(state), n_rows=fewest, level=level)
+    told = [
+        told_deviations(spec, part, state.bodies)[:, solver.kept(state, part)]
+        for part in spec.parts
+    ]
+    scale, doubt = np.concatenate(told, axis=1)
+    return found.times(scale, doubt)
 
 
 def shares_in(solver: MomentsSolver, state: MomentsState) -> tuple[VarianceShares, FloatArray]:

@@ -20,12 +20,23 @@ from colonnade.methods.column_moments import (
     MeanSquare,
     label_moments,
     pooled_moments,
+    told_of_deviations,
 )
 from colonnade.methods.moments.rows import MAX_SKETCH
 from colonnade.methods.moments.solver.people import MeansSpec, present
 from colonnade.methods.moments.spec import MEANS
 
 _DRAWS = 2**14
+
+
+def told_deviations(
+    spec: MeansSpec, part: Part, bodies: Mapping[str, Mapping[str, bytes]]
+) -> FloatArray:
+    """Return what releases tell of a party's deviations over what its columns were scaled by."""
+    mechanism, code = spec.made(part, MEANS)
+    noisy = code.decode(bodies[part.party][MEANS])
+    count = present(spec, part, bodies)
+    return told_of_deviations(noisy, count, mechanism, count=len(part.features))
 
 
 @dataclass(frozen=True, slots=True)
