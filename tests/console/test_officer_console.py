@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -17,12 +17,15 @@ from support.federation import sites
 
 from colonnade.cli.main import main
 from colonnade.client import Client, JobOptions
+from colonnade.console.guard import Door
 from colonnade.console.names import symbols, whose
+from colonnade.console.party.app import OfficerConsole
 from colonnade.console.party.budget_plot import HEIGHT, budget_plot
 from colonnade.console.party.entries import Spending, in_words, parsed, spending
 from colonnade.console.party.policy_words import changed_lines, sentences
 from colonnade.console.party.view import amount, budget_of
 from colonnade.ledger.caps import ScopedBudget
+from colonnade.ledger.create import open_ledger
 from colonnade.ledger.decisions import Standing
 from colonnade.ledger.storage.snapshot import read_snapshot
 from colonnade.party.config import load_config
@@ -382,3 +385,24 @@ def test_a_policy_is_read_out_in_sentences(made: Federation) -> None:
     assert "wait until an approver agrees" in said[0]
     said = sentences(load_policy(made.folder / "laboratory" / "policy.toml"))
     assert "pass without asking" in said[0]
+
+
+def test_the_policy_in_use_is_read_out_whatever_became_of_its_file(tmp_path: Path) -> None:
+    made = create_federation(tmp_path / "fed", sites(names=NAMES), cap_units=units_down(5.0))
+    config = load_config(made.folder / "hospital" / "party.toml")
+    text = config.policy.read_text("utf-8")
+    with closing(open_ledger(config.ledger)) as ledger:
+        ledger.decisions.note_policy(text.encode(), approvals=0)
+    page = OfficerConsole(config, Door("127.0.0.1:1"))._page
+    assert "pass without asking" in page()
+    assert "differs" not in page()
+    # What is not in use yet is shown as a difference, not as what is agreed to.
+    config.policy.write_text(text.replace("[[allow]]", '[[allow]]\napprove = "ask"', 1), "utf-8")
+    assert "The file differs from the policy in use" in page()
+    assert "pass without asking" in page()
+    assert "wait until" not in page()
+    config.policy.write_text(f"{text}\nbroken = = 1\n", "utf-8")
+    assert "The file cannot be used" in page()
+    assert "pass without asking" in page()
+    config.policy.unlink()
+    assert "The file cannot be used" in page()

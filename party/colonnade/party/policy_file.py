@@ -141,8 +141,12 @@ class PolicyFile(Strict, frozen=True):
 
 def load_policy(path: Path) -> Policy:
     """Read a policy; a key that is not known refuses the file."""
-    text = read_text(path)
-    file = parse_toml(text, PolicyFile, origin=str(path), folder=path.resolve().parent)
+    return policy_from(read_text(path), origin=path)
+
+
+def policy_from(text: str, *, origin: Path) -> Policy:
+    """Return what a policy's text says; ``origin`` is the file that it is, or was, in."""
+    file = parse_toml(text, PolicyFile, origin=str(origin), folder=origin.resolve().parent)
     return Policy(
         tuple(table.allowance() for table in file.allow),
         tuple(table.allowance() for table in file.align),

@@ -19,6 +19,7 @@ from colonnade.console.pages import asset, rendered
 from colonnade.console.party.grants import grants
 from colonnade.console.party.policy_words import changed_lines, sentences
 from colonnade.console.party.view import AmountView, amount, officer_page
+from colonnade.core.config import read_text
 from colonnade.core.errors import BadInput, ColonnadeError
 from colonnade.ledger.decisions import APPROVE, HOLD, REFUSE
 from colonnade.ledger.receipts import public_bytes
@@ -28,7 +29,8 @@ from colonnade.party.officer.case import Case
 from colonnade.party.officer.inbox import DecisionFolder
 from colonnade.party.officer.reading import case_of
 from colonnade.party.officer.signing import running, sign, taken_up
-from colonnade.party.policy_file import load_policy
+from colonnade.party.policy import Policy
+from colonnade.party.policy_file import load_policy, policy_from
 from colonnade.party.vault.meter import read_log
 from colonnade.pki.authority import load_credentials
 from colonnade.privacy.accounting import format_share
@@ -105,13 +107,14 @@ class OfficerConsole:
             certificate_ends=_certificate_ends(config),
             now=now,
         )
-        policy = load_policy(config.policy)
+        policy, changes, fault = _policies(found, config.policy)
         return rendered(
             "officer.html.j2",
             page=page,
             policy=sentences(policy),
             version=len(found.policies),
-            changes=_policy_changes(found, config.policy),
+            changes=changes,
+            fault=fault,
             price=_price,
             grants=grants(found, policy, datetime.fromtimestamp(now, UTC).date()),
             can_decide=self.approver is not None,
@@ -179,12 +182,20 @@ def _certificate_ends(config: PartyConfig) -> float:
         return 1.0  # it cannot be used any more
 
 
-def _policy_changes(found: Snapshot, path: Path) -> list[tuple[str, str]]:
-    """Return how the file differs from the policy in use."""
+def _policies(found: Snapshot, path: Path) -> tuple[Policy, list[tuple[str, str]], str]:
+    """Return the policy in use, how the file differs from it, and why the file cannot be used.
+
+    Before a party has run for the first time, its file is all there is.
+    """
     if not found.policies:
-        return []
-    used = found.policies[len(found.policies)].decode("utf-8", "replace")
-    return changed_lines(used, path.read_text("utf-8", "replace"))
+        return load_policy(path), [], ""
+    text, fault, written = found.policies[len(found.policies)].decode(), "", ""
+    try:
+        written = read_text(path)
+        policy_from(written, origin=path)
+    except BadInput as error:
+        fault = str(error)
+    return policy_from(text, origin=path), changed_lines(text, written or text), fault
 
 
 def _broken(error: ColonnadeError) -> Response:
