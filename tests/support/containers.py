@@ -142,9 +142,7 @@ class Project:
     def compose(self, *arguments: str, **options: Any) -> Ended:
         """Run Compose in the project's folder."""
         settings = {**IMAGES, **self.settings, "COMPOSE_PROJECT_NAME": self.name}
-        settings["COMPOSE_HTTP_TIMEOUT"] = (
-            "600"  # of Compose 1: 60 s do not suffice on a busy machine
-        )
+        settings["COMPOSE_HTTP_TIMEOUT"] = "600"  # its 60 s do not suffice on a busy machine
         command = [*compose_command(), *arguments]
         return run(command, folder=self.folder, settings=settings, **options)
 
