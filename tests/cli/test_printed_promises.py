@@ -44,11 +44,14 @@ def test_the_price_of_a_fit_and_its_evaluation_is_told_as_one_epsilon() -> None:
 
 
 def test_steps_of_the_story_name_the_premise_of_their_prices() -> None:
-    overlap = [{"parties": ["a"], "people": 5, "error": 34.0}]
+    names = [["a"], ["b"], ["c"], ["a", "b"], ["a", "c"], ["b", "c"], ["a", "b", "c"]]
+    overlap = [{"parties": each, "people": 5, "error": 34.0} for each in names]
     alignment = {"name": "ab" * 32, "kept": 5, "overlap": overlap}
     told = " ".join(align_lines({"uplink": {"payload_bytes": 9}, "alignment": alignment}))
     assert "if the parties follow the protocol" in told
     assert "± one standard deviation" in told
+    assert told.count("about 5") == len(names)
+    assert "party ingest" not in told
     evaluation = {"epsilon": 1.0, "expected_error": 0.1}
     plan = {"method": "moments", "rounds": 2, "evaluation": evaluation}
     assert "whatever all others do" in " ".join(plan_lines("ab" * 32, plan, 2.0, "hospital"))

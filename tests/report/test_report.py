@@ -370,6 +370,11 @@ def test_one_figure_says_what_a_job_and_its_evaluation_cost_together() -> None:
     assert page.says(f"every party is at most {at_most(whole['epsilon'])}, under the same premises")
     assert {repr(each["epsilon"]) for each in (spent, whole, done)} <= page.values
     assert page.says("one person, evaluation included")
+    assert page.says("with exact noise for the fit")  # the evaluation's are not here
+    assert page.says("Its evaluation had jobs of its own")
+    alone = Page(to_html(report))
+    assert not alone.says("with exact noise for the fit")
+    assert not alone.says("Its evaluation had jobs of its own")
     assert f"epsilon at most {at_most(whole['epsilon'])}" not in report["privacy"]["statement"]
     card = to_card(report | {"evaluation": evaluation | {"spent": spent}})
     assert f"every party is at most {at_most(whole['epsilon'])}, under the same premises" in card

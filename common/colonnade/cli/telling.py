@@ -14,8 +14,9 @@ from colonnade.report.text import size
 def align_lines(report: dict[str, Any]) -> list[str]:
     """Describe a finished alignment from its report."""
     left = size(report["uplink"]["payload_bytes"])
+    counts = report["alignment"]["overlap"] or ()
     return [
-        *(line.strip() for line in summary_lines(report)[:5]),
+        *(line.strip() for line in summary_lines(report)[: 1 + len(counts)]),
         f"what left: {left} of blinded points, predicted to the byte",
         "cost: epsilon 1 of membership at each party, beside the caps; this holds if the",
         "parties follow the protocol",

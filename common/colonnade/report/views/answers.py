@@ -17,6 +17,7 @@ from colonnade.report.views.effects import effects_of, has_intervals
 from colonnade.report.views.fit import fit_answers
 from colonnade.report.views.privacy import with_evaluation
 from colonnade.report.views.quality import VAGUE, accuracy_of
+from colonnade.report.views.sent import evaluated_besides
 
 
 def answers_of(report: Report, keys: set[str]) -> tuple[Answer, ...]:
@@ -154,6 +155,7 @@ def _left(report: Report) -> Answer | None:
             "What left?", "Nothing", "", "No release was sent.", "left", "What was sent", 0
         )
     known = "to the byte as predicted before the start."
+    fit = " for the fit" if evaluated_besides(report) else ""
     if uplink.clients is not None:
         known = "each of a size that was known before the start."
     elif uplink.payload_bytes != uplink.predicted_bytes:
@@ -162,7 +164,7 @@ def _left(report: Report) -> Answer | None:
         "What left?",
         size(uplink.payload_bytes),
         "",
-        f"of sums with exact noise, {known}" if report.private else f"of noisy sums, {known}",
+        f"of {'sums with exact noise' if report.private else 'noisy sums'}{fit}, {known}",
         "left",
         "What was sent",
         uplink.payload_bytes,

@@ -21,9 +21,21 @@ def sent_section(report: Report, uplink: Uplink) -> Section:
     if rows:
         blocks.append(Fold("Every round, party and kind", (_every_row(report, rows),)))
     lead = (sentence(uplink), _ABOUT) if uplink.payload_bytes else (sentence(uplink),)
+    if evaluated_besides(report):
+        lead = (lead[0], _EVALUATED, *lead[1:])
     return Section("left", "What left the organizations", "What left", lead, tuple(blocks))
 
 
+def evaluated_besides(report: Report) -> bool:
+    """Return whether the model was evaluated by jobs whose bytes this report does not count."""
+    return report.evaluation is not None and report.evaluation.spent is not None
+
+
+_EVALUATED = (
+    "That is the fit. Its evaluation had jobs of its own: a prediction of the people kept out,"
+    " whose scores went to one organization alone and are not differentially private, and a noisy"
+    " histogram. Their reports count those bytes."
+)
 _ABOUT = (
     "On the wire: with addressing and encryption. What is sent again after a broken connection are"
     " the same bytes, which tell nothing new and cost no privacy."
