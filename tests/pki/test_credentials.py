@@ -34,7 +34,6 @@ from colonnade.pki.authority import (
     fingerprint,
     install_certificate,
     load_credentials,
-    renew_due,
 )
 from colonnade.pki.identity import Identity
 from colonnade.pki.register import load_denied
@@ -91,14 +90,6 @@ def test_renewal_keeps_key_and_fingerprint_and_works_throughout(pki: Pki, member
     after = load_credentials(member, now=later)
     assert after.key_pem == before.key_pem
     assert after.not_after == before.not_after + timedelta(days=20)
-
-
-def test_renewal_is_due_when_a_third_of_the_life_is_left(member: Path) -> None:
-    loaded = load_credentials(member)
-    third = (loaded.not_after - loaded.not_before) / 3
-    assert not renew_due(loaded, loaded.not_after - third - timedelta(seconds=1))
-    assert renew_due(loaded, loaded.not_after - third)
-    assert renew_due(loaded, loaded.not_after + timedelta(days=1))
 
 
 def test_a_folder_serves_one_identity(pki: Pki, member: Path) -> None:

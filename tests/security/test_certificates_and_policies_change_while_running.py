@@ -11,6 +11,7 @@ from support.federation import NAMES, coordinator, founded, party
 from support.pki import Pki, create_pki
 
 from colonnade.cli.main import main
+from colonnade.cli.preflight.checklist import Checklist, check_certificate
 from colonnade.core.errors import BadIdentity, BadInput, ColonnadeError, PolicyRefused
 from colonnade.ledger.create import LedgerConfig, memory_ledger
 from colonnade.party.net.renewal import renew, renewed_if_due
@@ -73,6 +74,21 @@ def test_an_authority_lists_what_it_issued_and_signs_no_revoked_key_again(
     assert len(issued(pki.authority)) == 2  # of each key the newest
     with pytest.raises(BadInput):
         revoke(pki.authority, "nobody", reason="why")
+
+
+@pytest.mark.parametrize(("days", "warned"), [(15, False), (14, True), (0, True)])
+def test_an_operator_is_warned_in_time_by_every_command_and_by_preflight(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], days: int, warned: bool
+) -> None:
+    pki = create_pki(tmp_path)
+    ana = soon_ended(pki, "operator", "ana", days)
+    assert main(["job", "list", "--credentials", str(ana), "--coordinator", "127.0.0.1:1"]) == 7
+    said = capsys.readouterr().err
+    assert (f"ends in {days} days; renew it: colonnade pki renew --folder {ana}" in said) is warned
+    checklist = Checklist()
+    assert check_certificate(checklist, ana, "operator") is not None
+    (found,) = checklist.findings
+    assert ("renew it now: colonnade pki renew" in found.text) is warned
 
 
 def test_a_renewal_is_for_the_callers_own_name_and_key_alone_and_when_it_is_due(

@@ -80,7 +80,6 @@ __all__ = [
     "fingerprint",
     "install_certificate",
     "load_credentials",
-    "renew_due",
     "renewal_request",
     "split_bundle",
 ]
@@ -236,12 +235,6 @@ def load_credentials(folder: Path, *, now: datetime | None = None) -> Credential
         not_after=chain[0].not_valid_after_utc,
         not_before=chain[0].not_valid_before_utc,
     )
-
-
-def renew_due(credentials: Credentials, now: datetime) -> bool:
-    """Return whether a third of the certificate's life or less is left."""
-    life = credentials.not_after - credentials.not_before
-    return credentials.not_after - now <= life / 3
 
 
 def renewal_request(folder: Path) -> bytes:

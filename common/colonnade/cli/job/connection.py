@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Iterable
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 
 from colonnade.cli.progress import show_progress
@@ -13,6 +14,8 @@ from colonnade.cli.streams import say
 from colonnade.client import Client, JobReport, JobView
 from colonnade.core.errors import BadInput, JobEnded, StoreFailed
 from colonnade.methods.base import Unit
+from colonnade.pki.authority import load_credentials
+from colonnade.pki.register import WARN_DAYS, days_left
 from colonnade.privacy.accounting import format_units
 from colonnade.report.terminal import result_lines, results_of
 
@@ -47,7 +50,19 @@ def open_client(arguments: argparse.Namespace) -> Client:
         return Client(address, identity=arguments.insecure)
     if not folder:
         raise BadInput("say who you are: --credentials or COLONNADE_CREDENTIALS")
-    return Client(address, folder)
+    client = Client(address, folder)
+    _warn_of_end(Path(folder))
+    return client
+
+
+def _warn_of_end(folder: Path) -> None:
+    """Say that the caller's certificate soon ends: nothing else would, until it has."""
+    left = days_left(load_credentials(folder).not_after, datetime.now(UTC))
+    if left <= WARN_DAYS:
+        say(
+            f"warning: the certificate in {folder} ends in {left} days; renew it: "
+            f"colonnade pki renew --folder {folder}"
+        )
 
 
 def follow(client: Client, job: str, *, as_json: bool) -> int:

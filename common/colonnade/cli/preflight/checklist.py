@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from colonnade.core.errors import BadIdentity, ColonnadeError, LowDisk
-from colonnade.pki.authority import Credentials, load_credentials, renew_due
+from colonnade.pki.authority import Credentials, load_credentials
+from colonnade.pki.register import WARN_DAYS, days_left
 
 T = TypeVar("T")
 MAX_SKEW_S = 60.0
@@ -65,10 +66,10 @@ def check_certificate(checklist: Checklist, folder: Path | None, role: str) -> C
         if credentials.identity.role != role:
             raise BadIdentity(f"{folder} is of {credentials.identity.uri}, not of a {role}")
         found.append(credentials)
-        left = (credentials.not_after - datetime.now(UTC)).days
+        left = days_left(credentials.not_after, datetime.now(UTC))
         say(f"{credentials.identity.uri}, {left} days left")
-        if renew_due(credentials, datetime.now(UTC)):
-            say("renew it now: colonnade pki request")
+        if left <= WARN_DAYS:
+            say("renew it now: colonnade pki renew")
     return found[0] if found else None
 
 
