@@ -1,5 +1,6 @@
 """Who gets in, and what a browser may do: the real application on a real socket."""
 
+import asyncio
 import http.client
 import threading
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
 
 from colonnade.console.guard import MAX_FORM_BYTES, SESSION_S, Door, Guard, read_form
 from colonnade.console.live import Changes
@@ -199,3 +201,25 @@ def test_every_answer_forbids_frames_inline_script_and_caching(site: Site) -> No
 def test_a_console_is_never_shown_to_the_network(listen: str, published: str | None) -> None:
     with pytest.raises(BadInput):
         open_socket(listen, published)
+
+
+def test_nothing_but_requests_gets_past_the_guard(site: Site) -> None:
+    """A web socket has no rule of its own here, so none is opened, token or not."""
+    reached, said = list[str](), list[Message]()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        reached.append(scope["type"])
+
+    async def receive() -> Message:
+        return {"type": "websocket.connect"}
+
+    async def send(message: Message) -> None:
+        said.append(message)
+
+    guard = Guard(app, door=site.door, ended=lambda: "closed")
+    asyncio.run(guard({"type": "websocket", "path": f"{site.door.prefix}/"}, receive, send))
+    assert [each["type"] for each in said] == ["websocket.close"]
+    assert reached == []
+    cookie = site.enter()
+    answer = site.ask("GET", "/", Connection="Upgrade", Upgrade="websocket", Cookie=cookie)
+    assert answer.status == 200

@@ -67,6 +67,7 @@ def serve(
         access_log=False,
         server_header=False,
         lifespan="off",
+        ws="none",
         timeout_graceful_shutdown=5,  # streams look once a second whether they have ended
         h11_max_incomplete_event_size=1 << 15,
         limit_concurrency=64,
