@@ -93,6 +93,13 @@ class Hubs:
             found = connection.execute(query).first()
             return None if found is None else (found.owner, found.token)
 
+    def end_connections(self) -> None:
+        """Have the database end all connections but this one."""
+        others = "pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        query = f"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE {others}"
+        with self.engine.connect() as connection:
+            assert connection.execute(sa.text(query)).scalar_one() > 0
+
     async def taken_from(self, name: str, before: tuple[str, int] | None) -> None:
         """Wait until another process owns the job."""
         async with asyncio.timeout(WAIT_S):
@@ -184,3 +191,19 @@ def test_an_owner_that_is_stopped_and_woken_is_fenced_and_serves_on(
         return members
 
     run(server, tmp_path, 2, scenario)
+
+
+def test_a_database_that_ends_all_connections_again_and_again_ends_no_process(
+    server: str, tmp_path: Path
+) -> None:
+    async def scenario(hubs: Hubs, stack: AsyncExitStack, job: Job, name: str) -> Any:
+        members = await attached(stack, ", ".join(hubs.addresses), tmp_path)
+        await hubs.submit(0, job)
+        for count in range(2, 26, 4):
+            await stored(members, count)
+            hubs.end_connections()
+        assert await asyncio.to_thread(hubs.watched, 0, name) == "finished"
+        assert [each.poll() for each in hubs.running] == [None, None, None]
+        return members
+
+    run(server, tmp_path, 3, scenario)

@@ -2,8 +2,10 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import psycopg
 import pytest
 import sqlalchemy as sa
 from support.desk import Desk, Side, job_of
@@ -11,11 +13,13 @@ from support.postgres import reset, running_postgres
 
 from colonnade.core.errors import StaleEpoch, StoreConflict
 from colonnade.methods.job import Job, job_id
+from colonnade.server.engine import worker as worker_module
 from colonnade.server.engine.coordinator import Coordinator
 from colonnade.server.engine.progress import find_job, status_of
 from colonnade.server.engine.worker import Worker
 from colonnade.server.store import peers
 from colonnade.server.store.base import State
+from colonnade.server.store.faults import StoreLost
 from colonnade.server.store.peers import _LIVING
 from colonnade.server.store.pulse import Pulse
 from colonnade.server.store.sql import Database
@@ -394,6 +398,72 @@ def test_a_worker_repeats_a_batch_that_another_process_was_ahead_of(url: str) ->
     row = one.store.job(name)
     assert row is not None
     assert row.state is State.CANCELLED
+    worker.close()
+    cluster.close()
+
+
+def end_connections(url: str) -> None:
+    """Have the server end all connections but the one that asks, as it does when it restarts."""
+    engine = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.connect() as connection:
+        others = "pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        query = (
+            f"SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity WHERE {others}"
+        )
+        assert connection.execute(sa.text(query)).scalar_one() >= 1
+    engine.dispose()
+
+
+@contextmanager
+def refusing(engine: sa.Engine, times: int) -> Iterator[list[int]]:
+    """Have the next connections refused, as by a server that is not up yet."""
+    seen: list[int] = []
+
+    def refuse(*_: Any) -> None:
+        seen.append(1)
+        if len(seen) <= times:
+            raise psycopg.OperationalError("connection refused")
+
+    sa.event.listen(engine, "do_connect", refuse)
+    yield seen
+    sa.event.remove(engine, "do_connect", refuse)
+
+
+def test_a_worker_waits_for_a_database_that_restarts(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_module, "_PAUSE_S", 0.01)
+    cluster = Cluster(url, "hospital", "lab")
+    one, _ = cluster.all
+    name, _ = opened(cluster, job_of("hospital", "lab"))
+    worker = Worker(one.engine, one.store, lambda sent, changed: None)
+    for refusals in (0, 7):  # more than the attempts after a conflict
+        end_connections(url)
+        with refusing(one.store.engine, refusals) as seen:
+            assert worker._perform([_call(one.engine.tick)])[0][1] is None
+        assert len(seen) == refusals + 1
+    assert worker._perform([_call(lambda: one.engine.cancel(name, "an operator"))])[0][1] is None
+    row = one.store.job(name)
+    assert row is not None
+    assert row.state is State.CANCELLED
+    worker.close()
+    cluster.close()
+
+
+@pytest.mark.parametrize("stops", [True, False])
+def test_a_worker_does_not_wait_for_a_database_for_ever(
+    url: str, stops: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_module, "_PATIENCE_S", 3600.0 if stops else 0.0)
+    cluster = Cluster(url, "hospital", "lab")
+    one, _ = cluster.all
+    worker = Worker(one.engine, one.store, lambda sent, changed: None)
+    if stops:
+        worker.stop_waiting()
+    end_connections(url)
+    with refusing(one.store.engine, 10**6) as seen, pytest.raises(StoreLost, match="start again"):
+        worker._perform([_call(one.engine.tick)])
+    assert len(seen) <= 2
     worker.close()
     cluster.close()
 

@@ -100,6 +100,7 @@ class Serving:
         """Let others take over at once; a process that cannot is noticed by its heartbeat."""
         if self.pulse is not None:
             self.pulse.stop()
+        self.worker.stop_waiting()
         with suppress(ColonnadeError):
             await self.worker.do(self.engine.leave)
 

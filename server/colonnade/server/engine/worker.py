@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -11,11 +13,14 @@ from colonnade.core.errors import ColonnadeError, StoreConflict, StoreFailed, Un
 from colonnade.server.engine.coordinator import Coordinator
 from colonnade.server.engine.outbox import Send
 from colonnade.server.store.base import Store
+from colonnade.server.store.faults import StoreLost
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 # How often a batch is tried whose transaction another process was ahead of.
 _ATTEMPTS = 4
+# How long a database that restarts is waited for, and between two looks at it.
+_PATIENCE_S, _PAUSE_S = 60.0, 0.25
 
 
 @dataclass(slots=True)
@@ -38,6 +43,7 @@ class Worker:
         self._calls: asyncio.Queue[_Call] = asyncio.Queue()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="coordinator")
         self._failed: ColonnadeError | None = None
+        self._stopping = threading.Event()
 
     async def do(self, function: Callable[[], T]) -> T:
         """Run a method of the engine; its result is durable when this returns.
@@ -71,8 +77,13 @@ class Worker:
             self._fail(batch, error)
             raise
 
+    def stop_waiting(self) -> None:
+        """Let calls fail from now on if the database is away: the process stops."""
+        self._stopping.set()
+
     def close(self) -> None:
         """Wait for the call that runs and end the thread."""
+        self.stop_waiting()
         self._thread.shutdown(wait=True)
 
     async def _put(self, function: Callable[[], T], *, reads: bool) -> T:
@@ -83,16 +94,31 @@ class Worker:
         return await future
 
     def _perform(self, batch: list[_Call]) -> list[tuple[Any, Exception | None]]:
-        """Run calls in one transaction; after a conflict, anew on what the store holds."""
-        for left in reversed(range(_ATTEMPTS)):
+        """Run calls in one transaction; after a conflict, anew on what the store holds.
+
+        A database that several processes share may restart without ending them all. While it is
+        away nothing is durable, so no call returns; a connection that broke in a commit may have
+        been heard or not, which loading anew tells.
+        """
+        left, until = _ATTEMPTS, None
+        while True:
             try:
+                if left < _ATTEMPTS or until is not None:
+                    self._engine.reload()
                 return self._attempt(batch)
+            except StoreLost:
+                if self._store.peers is None:
+                    raise
+                if until is None:
+                    until = time.monotonic() + _PATIENCE_S
+                    logger.warning("store_lost calls=%d", len(batch))
+                if time.monotonic() > until or self._stopping.wait(_PAUSE_S):
+                    raise
             except StoreConflict:
+                left -= 1
                 if not left or self._store.peers is None:
                     raise
                 logger.info("store_conflict calls=%d", len(batch))
-                self._engine.reload()
-        raise AssertionError
 
     def _attempt(self, batch: list[_Call]) -> list[tuple[Any, Exception | None]]:
         results: list[tuple[Any, Exception | None]] = []

@@ -14,6 +14,10 @@ _IN_USE = (
 _CONFLICTS = ("40001", "40P01", "23505")
 
 
+class StoreLost(StoreConflict):
+    """The connection broke, or none can be made: the database restarts, or is gone."""
+
+
 @contextmanager
 def faults() -> Iterator[None]:
     """Raise what a database raises as errors of ours, without its texts."""
@@ -22,14 +26,28 @@ def faults() -> Iterator[None]:
     except sa.exc.SQLAlchemyError as error:
         # Its text may hold parameters; the class and the driver's first line are enough.
         cause = str(getattr(error, "orig", None) or type(error).__name__).splitlines()[0]
-        lost = isinstance(error, sa.exc.DBAPIError) and error.connection_invalidated
-        if lost or getattr(getattr(error, "orig", None), "sqlstate", None) in _CONFLICTS:
-            raise StoreConflict("another coordinator was first, or the connection broke") from None
+        if _state(error) in _CONFLICTS:
+            raise StoreConflict("another coordinator process was first") from None
         if "database is locked" in cause:
             raise StoreBusy(_IN_USE) from None
-        raise StoreFailed(
+        kind = StoreLost if _is_lost(error) else StoreFailed
+        raise kind(
             f"the coordinator's database failed ({cause}); see that it is there and not full, "
             "then start again"
         ) from None
     except OSError as error:
         raise StoreFailed(f"the coordinator's database failed: {error.strerror}") from None
+
+
+def _state(error: sa.exc.SQLAlchemyError) -> str | None:
+    """Return PostgreSQL's code of an error that it reported."""
+    state: str | None = getattr(getattr(error, "orig", None), "sqlstate", None)
+    return state
+
+
+def _is_lost(error: sa.exc.SQLAlchemyError) -> bool:
+    """Return whether a connection broke, or none was made: then the server gave no code."""
+    if not isinstance(error, sa.exc.DBAPIError):
+        return False
+    refused = isinstance(error, sa.exc.OperationalError) and hasattr(error.orig, "sqlstate")
+    return error.connection_invalidated or (refused and _state(error) is None)
