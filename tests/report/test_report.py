@@ -15,6 +15,7 @@ from support.reports import HOSTILE, QUALITY, amount, make_moments, make_report
 from colonnade.privacy.accounting import epsilon_of, format_upper_bound
 from colonnade.report import read, state_promise, to_html, write_report
 from colonnade.report.card import to_card
+from colonnade.report.parts import Table
 from colonnade.report.plots import HEIGHT, Scale, round_step, spread
 from colonnade.report.terminal import result_lines, results_of
 from colonnade.report.text import (
@@ -30,6 +31,7 @@ from colonnade.report.text import (
     size,
 )
 from colonnade.report.views.contributors import NOTHING_BETWEEN
+from colonnade.report.views.model import model_section
 from colonnade.report.views.quality import _calibration, accuracy_of
 
 
@@ -411,6 +413,29 @@ def test_columns_that_the_list_leaves_out_are_counted_beside_it() -> None:
     shown = len(used) - 2
     assert page.says(f"The list shows the {shown} whose sizes compare; noise hides how much")
     assert page.says("the 2 whose deviation noise hides")
+
+
+def test_intervals_of_what_is_unclear_leave_room_for_what_is_clear() -> None:
+    moments = make_moments()
+    found = moments["intervals"]
+    found["low"] = [each - 0.05 for each in found["coef"]]
+    found["high"] = [each + 0.05 for each in found["coef"]]
+    clear = [abs(each) > 0.05 for each in found["coef"]]
+    assert any(clear)
+    assert not all(clear)
+    near = Page(to_html(make_report(method="moments", moments=moments)))
+    assert not near.says("goes on beyond it")
+    hidden = clear.index(False)
+    found["low"][hidden], found["high"][hidden] = -900.0, 900.0
+    made = make_report(method="moments", moments=moments)
+    assert Page(to_html(made)).says("goes on beyond it")
+    table = next(
+        each
+        for each in model_section(read(made)).blocks
+        if isinstance(each, Table) and each.key == "coefficients"
+    )
+    ticks = next(each.ticks for each in table.columns if each.plot)
+    assert abs(float(ticks[-1][1])) < 2.0 * max(map(abs, found["coef"]))
 
 
 def test_the_area_of_a_partys_columns_has_its_error() -> None:

@@ -97,7 +97,8 @@ def _scale_words(report: Report) -> str:
         return (
             "Change of the label, in standard deviations, when the column rises by one of its own,"
             " estimated without penalty. Bars are 95 % intervals, for rows and for privacy noise."
-            " Intervals of simulated jobs cover 95 % or more of the coefficients, zero or not."
+            " Intervals of simulated jobs cover 93 % or more of the coefficients, but not of every"
+            " column alike."
             " The last columns are the model's own coefficients, which a penalty shrinks."
         )
     if per_deviation(report):
@@ -126,9 +127,7 @@ def _hidden(report: Report) -> str:
 def _effects_table(report: Report, model: Model, effects: list[Effect]) -> Table:
     apart, intervals = shows_parties(report), has_intervals(report)
     label = readable(model.label.name)
-    scale = around_zero(
-        [end for each in effects for end in (each.ends or (each.size or 0.0,)) if end is not None]
-    )
+    scale, beyond = _effects_scale(effects)
     unclear = sum(not each.clear for each in effects)
     columns = [Column("column", number=False)]
     columns += [Column("held by", number=False)] if apart else []
@@ -154,12 +153,27 @@ def _effects_table(report: Report, model: Model, effects: list[Effect]) -> Table
         f"Effect of each column on {label}",
         tuple(columns),
         tuple(rows),
-        about=_scale_words(report),
+        about=_scale_words(report) + (_BEYOND if beyond else ""),
         layout="stack pair" if apart else "stack",
         filter=Filter(parties, hidden if unclear else "") if parties or unclear else None,
         sorted_by=3 if apart else 2,
         more=f"{more:,d} more are in model.json." if more > 0 else "",
     )
+
+
+_BEYOND = " An interval that meets an end of the scale goes on beyond it."
+
+
+def _effects_scale(effects: list[Effect]) -> tuple[Scale, bool]:
+    """Return a scale for all estimates and the intervals that show at first; what others exceed.
+
+    What noise hides has intervals that would leave no room for what is clear.
+    """
+    clear = [end for each in effects if each.clear for end in each.ends or ()]
+    every = [end for each in effects for end in each.ends or ()]
+    sizes = [each.size for each in effects if each.size is not None]
+    scale = around_zero([*sizes, *(clear or every)])
+    return scale, any(abs(end) > scale.high for end in every)
 
 
 def _others_shown(report: Report, unclear: int) -> str:
