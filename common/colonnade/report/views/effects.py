@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from colonnade.report.plots import Scale, around_zero
 from colonnade.report.schema import ModelFeature, Report
 
 
@@ -127,3 +128,18 @@ def curves_of(report: Report) -> list[PathCurve]:
             if any(values) and factor is not None:
                 curves.append(PathCurve(party, name, tuple(factor * value for value in values)))
     return sorted(curves, key=lambda curve: -abs(curve.values[-1]))
+
+
+BEYOND = " An interval that meets an end of the scale goes on beyond it."
+
+
+def effects_scale(effects: list[Effect]) -> tuple[Scale, bool]:
+    """Return a scale for all estimates and the intervals that show at first; what others exceed.
+
+    What noise hides has intervals that would leave no room for what is clear.
+    """
+    clear = [end for each in effects if each.clear for end in each.ends or ()]
+    every = [end for each in effects for end in each.ends or ()]
+    sizes = [each.size for each in effects if each.size is not None]
+    scale = around_zero([*sizes, *(clear or every)])
+    return scale, any(abs(end) > scale.high for end in every)

@@ -5,7 +5,6 @@ from colonnade.report.plots import (
     MAX_NAMED,
     Curve,
     Scale,
-    around_zero,
     effect_strip,
     line_chart,
     zero_ticks,
@@ -14,9 +13,11 @@ from colonnade.report.schema import Model, Report
 from colonnade.report.text import capital, in_words, of_all, per_unit, readable, signed
 from colonnade.report.views.cells import MAX_LINES, NONE, colours, number, party_cell, plain_table
 from colonnade.report.views.effects import (
+    BEYOND,
     Effect,
     curves_of,
     effects_of,
+    effects_scale,
     has_intervals,
     per_deviation,
 )
@@ -127,7 +128,7 @@ def _hidden(report: Report) -> str:
 def _effects_table(report: Report, model: Model, effects: list[Effect]) -> Table:
     apart, intervals = shows_parties(report), has_intervals(report)
     label = readable(model.label.name)
-    scale, beyond = _effects_scale(effects)
+    scale, beyond = effects_scale(effects)
     unclear = sum(not each.clear for each in effects)
     columns = [Column("column", number=False)]
     columns += [Column("held by", number=False)] if apart else []
@@ -153,27 +154,12 @@ def _effects_table(report: Report, model: Model, effects: list[Effect]) -> Table
         f"Effect of each column on {label}",
         tuple(columns),
         tuple(rows),
-        about=_scale_words(report) + (_BEYOND if beyond else ""),
+        about=_scale_words(report) + (BEYOND if beyond else ""),
         layout="stack pair" if apart else "stack",
         filter=Filter(parties, hidden if unclear else "") if parties or unclear else None,
         sorted_by=3 if apart else 2,
         more=f"{more:,d} more are in model.json." if more > 0 else "",
     )
-
-
-_BEYOND = " An interval that meets an end of the scale goes on beyond it."
-
-
-def _effects_scale(effects: list[Effect]) -> tuple[Scale, bool]:
-    """Return a scale for all estimates and the intervals that show at first; what others exceed.
-
-    What noise hides has intervals that would leave no room for what is clear.
-    """
-    clear = [end for each in effects if each.clear for end in each.ends or ()]
-    every = [end for each in effects for end in each.ends or ()]
-    sizes = [each.size for each in effects if each.size is not None]
-    scale = around_zero([*sizes, *(clear or every)])
-    return scale, any(abs(end) > scale.high for end in every)
 
 
 def _others_shown(report: Report, unclear: int) -> str:
