@@ -46,6 +46,7 @@ docs: $(STAMP)   ## build the documentation into build/site; a dead link is an e
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict  # not --quiet, which hides warnings from --strict
 
 test: check      ## everything above, then the test suite, in four processes
+	$(BIN)/python -c 'from colonnade.party.vault.warming import warm_all; warm_all()'  # else each compiles
 	$(BIN)/pytest --numprocesses 4
 
 bench: $(STAMP)  ## the benchmarks and the crash harness

@@ -38,13 +38,22 @@ MARKED_FOLDERS = {
 # What takes longest begins, so that no process of ``pytest -n`` is left alone with it at the end.
 LONGEST = (
     "e2e/",
+    "bench/test_bench_faults.py",
     "crash/",
+    "bench/test_bench_stopped.py",
+    "simulate/test_simulate_api.py",
+    "bench/test_bench_scale.py",
+    "methods/admm/test_admm_federation.py",
+    "federation/test_faults.py",
+    "console/",
     "security/test_intervals_cover_what_they_promise.py",
     "security/test_a_stopped_simulation_leaves_nothing.py",
     "security/test_answer_times.py",
     "report/test_report_in_a_browser.py",
-    "bench/test_bench_faults.py",
-    "methods/admm/test_admm_federation.py",
+    "methods/admm/",
+    "statistical/",
+    "federation/",
+    "simulate/",
 )
 
 

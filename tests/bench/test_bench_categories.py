@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 from support.tables import require
 
 from colonnade.bench.tables.categories import adult, measure_categories, phishing, text_sites
@@ -28,6 +29,7 @@ def test_a_party_gets_the_columns_of_its_categories() -> None:
     assert phishing(["a", "target"], [["-1", "1"]]) == (["a", "target"], [["code -1", "1"]])
 
 
+@pytest.mark.slow
 def test_texts_do_no_worse_than_columns_encoded_by_hand() -> None:
     """With 20 seeds the two differ by less than 0.002 (credit) and texts lead by 0.006 (adult).
 

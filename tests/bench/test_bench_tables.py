@@ -10,12 +10,14 @@ from colonnade.cli.main import main
 from colonnade.core.errors import EXIT_OK
 
 
+@pytest.mark.slow
 def test_an_interrupted_alignment_costs_what_was_predicted() -> None:
     found = measure_alignment(2, 60, restarts=5)
     assert found.restarts == 5
     assert found.up_bytes_per_id == found.predicted_bytes_per_id > 0.0
 
 
+@pytest.mark.slow
 def test_the_fields_are_a_contract(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

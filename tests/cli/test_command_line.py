@@ -323,6 +323,7 @@ def test_the_crash_harness_prints_its_counters_by_name(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_crash_harness_fails_when_it_counted_harm(
     tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -228,6 +228,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 def test_a_party_has_its_page_without_the_coordinators_code_and_without_matplotlib(
     folder: Path, tmp_path: Path
 ) -> None:

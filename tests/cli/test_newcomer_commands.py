@@ -248,6 +248,7 @@ def test_a_simulation_says_first_what_its_plan_is(capsys: Output, method: str) -
     assert capsys.readouterr().err.startswith(told)
 
 
+@pytest.mark.slow
 def test_logs_that_go_with_a_simulation_are_not_promised(capsys: Output) -> None:
     assert main(["simulate", *SMALL]) == 8
     assert "--keep FOLDER" in capsys.readouterr().err

@@ -129,6 +129,7 @@ def test_the_commands_are_few() -> None:
     assert counted["party"] <= 6
 
 
+@pytest.mark.slow
 def test_the_tutorial_ends_in_a_model(
     desk: Desk, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -70,6 +70,7 @@ class Cut(runtime.InProcess):
         ours.close()
 
 
+@pytest.mark.slow
 def test_a_net_that_dies_at_any_byte_leaves_the_same_model_and_the_same_charges(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,6 +69,7 @@ def test_admissions_are_by_job_and_account() -> None:
     assert found.accounts() == {"", account(1)}
 
 
+@pytest.mark.slow
 def test_a_client_that_is_admitted_takes_few_tens_of_bytes() -> None:
     count, state = 40_000, LedgerState()
     state.caps[""] = 2**60

@@ -354,6 +354,7 @@ def test_clients_pay_when_the_masked_vector_leaves_whether_it_opens_or_not() -> 
     assert SHARE.cost_alone > 4 * SHARE.cost  # printed as: if all others collude
 
 
+@pytest.mark.slow
 def test_any_honest_survivors_bring_the_noise_that_is_promised() -> None:
     cohort, gaps = Cohort(), []
     for number in range(1, 13):
@@ -366,6 +367,7 @@ def test_any_honest_survivors_bring_the_noise_that_is_promised() -> None:
     assert 0.7 < ratio < 2.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("quiet", "least", "most"), [(2, 0.45, 1.9), (6, 0.0, 0.4)])
 def test_the_noise_is_what_is_promised_if_those_who_may_collude_add_none(
     quiet: int, least: float, most: float

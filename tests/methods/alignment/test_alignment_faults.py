@@ -232,6 +232,7 @@ def test_a_coordinator_that_dies_at_many_commits_ends_with_one_order(tmp_path: P
         assert side.ledger.budget(MEMBERSHIP).spent == job.max_units(side.name)
 
 
+@pytest.mark.slow
 @in_a_loop
 async def test_a_party_that_is_restarted_in_many_rounds_pays_once(tmp_path: Path) -> None:
     people = people_of(PAIR)

@@ -75,6 +75,7 @@ def test_case_and_composition_make_no_difference(raw: str) -> None:
     assert FOLDED.apply(raw) == FOLDED.apply(raw.casefold())
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.text(min_size=1), st.text(min_size=1)), min_size=2, unique=True))
 def test_joined_columns_stay_apart(rows: list[tuple[str, str]]) -> None:
     rule = IdRule((EXACT, EXACT))
