@@ -16,13 +16,7 @@ from pathlib import Path
 
 import apsw
 
-from colonnade.core.errors import (
-    BadInput,
-    LedgerDamaged,
-    LedgerFailed,
-    LedgerRolledBack,
-    LowDisk,
-)
+from colonnade.core.errors import BadInput, LedgerDamaged, LedgerFailed, LedgerRolledBack, LowDisk
 from colonnade.ledger.state import Head, StoredRelease
 from colonnade.ledger.storage import wal
 from colonnade.ledger.storage.base import MAX_BODY_BYTES, StoredRow
