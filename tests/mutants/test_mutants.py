@@ -14,7 +14,7 @@ from mutants.run import ROOT, Mutant, Outcome, mutants, place_of, planted, sourc
 
 AREAS = {
     *("gate", "ledger", "state", "storage", "recovery", "mechanisms", "rows", "sessions"),
-    *("policy", "engine", "alignment", "sealing", "prediction"),
+    *("policy", "engine", "alignment", "sealing", "prediction", "secure_sums"),
 }
 
 
