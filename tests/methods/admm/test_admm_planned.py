@@ -20,6 +20,7 @@ from colonnade.core.fixedpoint import GRID
 from colonnade.linear.losses import LOGISTIC, SQUARED, Loss
 from colonnade.methods.admm.choices import Aggregate, Variant
 from colonnade.methods.admm.packing import unpack_many
+from colonnade.methods.admm.plan import planned_prices
 from colonnade.methods.admm.prox import ClientRows, factorise
 from colonnade.methods.admm.recipe import (
     GAMMA,
@@ -212,7 +213,15 @@ def test_steps_are_short_and_radii_tight_where_noise_dominates(loss: Loss) -> No
     assert calm.gamma == pytest.approx(GAMMA, rel=0.01)
     assert calm.radius == pytest.approx(length, rel=0.01)
     assert loud.radius == length / 2.0
-    assert loud.gamma == (GAMMA / 10.0 if loss.classifies else GAMMA)
+    assert loud.gamma == pytest.approx(3.0 if loss.classifies else GAMMA)
+
+
+@pytest.mark.parametrize(("dim", "share"), [(1, 0.1), (30, 0.15), (1000, 0.15)])
+def test_an_intercept_never_takes_much_from_many_columns(dim: int, share: float) -> None:
+    # By the share: 0.1 (1 + 2 dim / (clients rho)), with rho 0.067 and at most 0.15.
+    prices = planned_prices(2.0, 1e-6, participations=2, clients=500, dim=dim)
+    whole = 2 * prices.release_units + prices.intercept_units
+    assert prices.intercept_units / whole == pytest.approx(share, rel=0.07)
 
 
 @pytest.mark.parametrize("wanted", [0.0, 0.8])

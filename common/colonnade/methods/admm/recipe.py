@@ -37,7 +37,10 @@ CLIENT_ROWS = 50
 # The intercept counts double in the length of a displacement.
 JOINT = 2.0
 # The least radius over the expected length of an answer, and the least gamma over the greatest.
-_TIGHTEST, _SHORTEST = 0.5, 0.1
+_TIGHTEST, _SHORTEST = 0.5, 0.03
+# The most of a budget that the intercept takes: among many columns and much noise,
+# the rest is needed more.
+_MOST_INTERCEPT = 0.15
 _LEAST2 = 1e-12
 
 
@@ -65,7 +68,7 @@ def constants_of(loss: Loss) -> Constants:
 
 def intercept_share(clients: int, dim: int, rho: float) -> float:
     """Return the part of a client's budget that its own intercept takes (kappa)."""
-    return min(0.3, 0.1 * (1.0 + 2.0 * dim / (clients * rho)))
+    return min(_MOST_INTERCEPT, 0.1 * (1.0 + 2.0 * dim / (clients * rho)))
 
 
 @dataclass(frozen=True, slots=True)
