@@ -8,7 +8,8 @@ there with probability ``delta``: a run is ``delta``-approximate ``rho``-zCDP (B
 Definition 8.1). Both parameters add up under composition (their Lemma 8.2), so what a ledger has
 paid for is ``sum(delta)``-approximate ``sum(rho)``-zCDP, and hence ``(epsilon_of(rho, d), d + sum(
 delta))``-DP for every ``d`` (their Lemma 8.8 with the conversion of `privacy.accounting`). The sum
-of the deltas follows from the mechanisms in the ledger's entries; summaries state it beside rho.
+of the deltas follows from the mechanisms in the ledger's entries; summaries state it beside rho,
+and a party refuses an alignment with which it would be too large.
 """
 
 import math

@@ -89,7 +89,7 @@ class Asker:
         return self.clients.wait(job).state
 
     def _alignment(self) -> str:
-        options = AlignOptions(epsilon=1.0, delta=1e-3)
+        options = AlignOptions(epsilon=1.0, delta=1e-6)
         job = self.columns.submit(self.columns.plan_alignment(options), again=True)
         return self.columns.wait(job).state
 

@@ -2,9 +2,10 @@
 
 import datetime as dt
 import logging
+import math
 from collections.abc import Callable
 
-from colonnade.core.errors import BadInput, BadMessage, PolicyRefused
+from colonnade.core.errors import BadInput, BadMessage, BudgetExceeded, PolicyRefused
 from colonnade.ledger.gate import Gate
 from colonnade.ledger.ledger import Ledger
 from colonnade.methods.alignment.claims import learned
@@ -21,7 +22,8 @@ from colonnade.party.data.binding import claim_folder
 from colonnade.party.methods.alignment.party import AlignmentParty
 from colonnade.party.policy import Policy
 from colonnade.pki.identity import Identity
-from colonnade.privacy.membership import MEMBERSHIP
+from colonnade.privacy.accounting import delta_for
+from colonnade.privacy.membership import MEMBERSHIP, MembershipNoise
 from colonnade.v1 import federation_pb2 as pb
 from colonnade.wire.codec import Answer
 
@@ -76,6 +78,7 @@ class Aligner:
             spec, party, coordinator=self._coordinator, today=self._today()
         )
         agreed(needed)
+        self._check_delta(name, spec, job.population)
         before = None if spec.extends is None else self._before(spec, name)
         ids = self._config.people(spec.ids).ids
         if before is not None and spec.extends is not None:
@@ -110,6 +113,25 @@ class Aligner:
         )
         for who, what in learned([spec.mode], spec.noise, extends=spec.extends is not None):
             logger.info("alignment_tells who=%r what=%r", who, what)
+
+    def _check_delta(self, name: str, spec: AlignmentSpec, population: int) -> None:
+        """Refuse a run with which the deltas of all runs would be more than a promise may have.
+
+        Privacy: the account's cap bounds rho, and a run has its delta besides. Runs of a small
+        epsilon cost next to no rho, so their number is bounded by the sum of deltas
+        (`privacy.membership` says why these add up).
+        """
+        of_runs = {run: each.spec.noise.delta for run, each in self._open.items()}
+        for key, charge in self._ledger.state.charges.items():
+            if isinstance(charge.mechanism, MembershipNoise):
+                of_runs[key.job] = charge.mechanism.delta
+        total = math.fsum((of_runs | {name: spec.noise.delta}).values())
+        try:
+            delta_for(total, population)
+        except ValueError as error:
+            raise BudgetExceeded(
+                f"the deltas of all alignments, with this one, add up to {total:.3g}, and {error}"
+            ) from None
 
     def _before(self, spec: AlignmentSpec, own: str) -> EndedAlignment:
         """Return the alignment that is extended, or say why this one does not extend it.
