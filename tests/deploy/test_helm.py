@@ -63,10 +63,15 @@ EVERYTHING = (
     "tolerations[0].operator=Exists",
     "podAnnotations.note=pod",
 )
+REPLICAS = (
+    "coordinator.replicas=3",
+    "coordinator.secret=hub",
+    "coordinator.databaseCidr=192.0.2.20/32",
+)
 
 
 @pytest.mark.parametrize("role", ROLES)
-@pytest.mark.parametrize("settings", [(), EVERYTHING, ("metrics.enabled=false",)])
+@pytest.mark.parametrize("settings", [(), EVERYTHING, ("metrics.enabled=false",), REPLICAS])
 def test_what_is_rendered_passes_the_schema(
     tmp_path: Path, role: str, settings: tuple[str, ...]
 ) -> None:
@@ -97,6 +102,65 @@ def test_no_value_gives_a_pod_more_rights_or_a_second_copy(tmp_path: Path, role:
     for wrong in ("replicas=2", "securityContext.runAsUser=0", "role=both", "image.digest=latest"):
         ran = helm("template", "x", str(CHART), "--set", CIDR, "--set", wrong, home=tmp_path)
         assert ran.returncode != 0, wrong
+
+
+def test_several_coordinators_have_their_folder_from_a_secret(tmp_path: Path) -> None:
+    found = by_kind(rendered(tmp_path, "coordinator", *REPLICAS))
+    assert "PersistentVolumeClaim" not in found
+    assert found["NetworkPolicy"]["spec"]["egress"]
+    stateful = found["StatefulSet"]["spec"]
+    assert stateful["replicas"] == 3
+    pod = stateful["template"]["spec"]
+    volumes = {each["name"]: each for each in pod["volumes"]}
+    assert volumes["secret"]["secret"] == {"secretName": "hub", "defaultMode": 0o440}
+    assert "persistentVolumeClaim" not in volumes["home"]
+    (start,) = pod["initContainers"]
+    assert start["securityContext"] == pod["containers"][0]["securityContext"]
+    assert "secret" not in {each["name"] for each in pod["containers"][0]["volumeMounts"]}
+
+
+def test_the_folder_is_made_of_the_secret_with_a_key_that_is_the_owners_alone(
+    tmp_path: Path,
+) -> None:
+    pod = by_kind(rendered(tmp_path, "coordinator", *REPLICAS))["StatefulSet"]["spec"]["template"]
+    *shell, script = pod["spec"]["initContainers"][0]["command"]
+    secret, home = tmp_path / "secret", tmp_path / "home"
+    secret.mkdir()
+    home.mkdir()
+    for name in ("coordinator.toml", "key.pem", "cert.pem", "root.pem"):
+        (secret / ".data").mkdir(exist_ok=True)  # where Kubernetes keeps what the names point to
+        (secret / ".data" / name).write_text(name)
+        (secret / ".data" / name).chmod(0o440)
+        (secret / name).symlink_to(Path(".data") / name)
+    command = [*shell, script.replace("/etc/colonnade", str(secret))]
+    for _ in range(2):  # a container that is started again finds what it made
+        subprocess.run(command, cwd=home, check=True)
+    assert (home / "coordinator.toml").read_text() == "coordinator.toml"
+    assert sorted(each.name for each in (home / "pki").iterdir()) == [
+        "cert.pem",
+        "key.pem",
+        "root.pem",
+    ]
+    assert (home / "pki/key.pem").stat().st_mode & 0o077 == 0
+    assert not (home / "pki/key.pem").is_symlink()
+
+
+@pytest.mark.parametrize("missing", REPLICAS[1:])
+def test_several_coordinators_without_a_shared_state_are_refused(
+    tmp_path: Path, missing: str
+) -> None:
+    given = ["role=coordinator", *(each for each in REPLICAS if each != missing)]
+    chosen = [word for each in given for word in ("--set", each)]
+    ran = helm("template", "x", str(CHART), *chosen, home=tmp_path)
+    assert ran.returncode != 0
+    assert "coordinator.replicas above 1 needs" in ran.stderr
+
+
+def test_a_party_has_one_pod_whatever_is_said_of_coordinators(tmp_path: Path) -> None:
+    found = by_kind(rendered(tmp_path, "party", *REPLICAS))
+    assert found["StatefulSet"]["spec"]["replicas"] == 1
+    assert "PersistentVolumeClaim" in found
+    assert "initContainers" not in found["StatefulSet"]["spec"]["template"]["spec"]
 
 
 def test_without_metrics_nothing_comes_in_to_a_party(tmp_path: Path) -> None:

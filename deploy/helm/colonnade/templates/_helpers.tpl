@@ -29,3 +29,15 @@ securityContext:
   allowPrivilegeEscalation: false
   capabilities: {drop: [ALL]}
 {{- end }}
+
+{{- define "colonnade.secret" -}}
+{{- if eq .Values.role "coordinator" }}{{ .Values.coordinator.secret }}{{ end -}}
+{{- end }}
+
+{{- define "colonnade.replicas" -}}
+{{- $wanted := ternary .Values.coordinator.replicas 1 (eq .Values.role "coordinator") | int -}}
+{{- if and (gt $wanted 1) (not (and .Values.coordinator.secret .Values.coordinator.databaseCidr)) }}
+{{- fail "coordinator.replicas above 1 needs coordinator.secret and coordinator.databaseCidr: a volume is one pod's, and so is SQLite" }}
+{{- end }}
+{{- $wanted }}
+{{- end }}
