@@ -62,7 +62,7 @@ def counts(summary: IngestSummary) -> tuple[object, ...]:
     return summary.content_digest, summary.n_rows, summary.columns, summary.n_left_out
 
 
-@pytest.mark.parametrize("block_values", [1, 20_000, 2**22])
+@pytest.mark.parametrize("block_values", [1, 20_000, 2**23])
 @pytest.mark.parametrize("make", [one_file, many_files])
 def test_rows_in_place_give_the_table_that_staged_rows_give(
     tmp_path: Path,
@@ -70,7 +70,7 @@ def test_rows_in_place_give_the_table_that_staged_rows_give(
     block_values: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(staged, "_BLOCK_VALUES", block_values)
+    monkeypatch.setattr(staged, "_PLACE_VALUES", block_values)
     source = make(tmp_path)
     assert is_in_place(tmp_path / "probe", source, SCHEMA)
     found = ingest(SCHEMA, FileSource(source), out=tmp_path / "in-place")
@@ -138,7 +138,7 @@ def test_a_row_group_of_which_no_column_fits_is_staged(
 def test_a_file_that_is_written_meanwhile_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(staged, "_BLOCK_VALUES", 1)
+    monkeypatch.setattr(staged, "_PLACE_VALUES", 1)
     source = one_file(tmp_path)
 
     def rewriting(parts: Any) -> Iterator[Any]:

@@ -125,6 +125,7 @@ def find_in_place(
     sql = f"(SELECT {picks}, place FROM {reader} AS source({aliases}))"  # noqa: S608
     facts = tuple(map(_facts, relation.parquet))
     with one_line(relation.origin):
+        database.execute("SET parquet_metadata_cache = true")  # each block would parse all of it
         groups = tuple(_groups(database, path) for path in relation.parquet)
     if not any(map(sum, groups)) or max(map(max, filter(None, groups))) > _MAX_GROUP_ROWS:
         return None

@@ -21,6 +21,7 @@ from colonnade.party.data.roster import pair
 
 _FETCH_VALUES = 2**20  # 8 MB
 _BLOCK_VALUES = 2**22  # of all columns of the rows that are read together
+_PLACE_VALUES = 2**23  # the same in place, where each block looks through all row groups
 _VECTOR_ROWS = 2048  # DuckDB reads so many at a time
 _GATHER_ROWS = 2**23  # a column that is put in order in memory has at most so many
 _PLACES, _SORTED = "colonnade_places", f"{MAIN}.sorted"
@@ -196,8 +197,8 @@ def _parts_in_place(
     rows: RowsInPlace, n_columns: int, progress: Callable[[Sequence[Any]], Iterable[Any]]
 ) -> Iterator[list[Part]]:
     """Yield all rows, then refuse them if they changed meanwhile."""
-    for span in progress(rows.spans(n_columns, block_values=_BLOCK_VALUES)):
-        n_together = max(1, _BLOCK_VALUES // (span.last - span.first))
+    for span in progress(rows.spans(n_columns, block_values=_PLACE_VALUES)):
+        n_together = max(1, _PLACE_VALUES // (span.last - span.first))
         for start in range(0, n_columns, n_together):
             columns = range(start, min(start + n_together, n_columns))
             read = zip(columns, rows.read(span, columns), strict=True)
