@@ -211,3 +211,17 @@ def test_memory_follows_the_limit_and_not_the_source(
     assert int(done.stdout) < limit_mb + 150
     coarse, _ = open_pair(tmp_path / "data")
     assert (np.diff(coarse.columns[0].astype(np.int64)) >= 0).all()
+
+
+def test_bounds_that_most_values_lie_outside_of_are_pointed_out(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    schema = '[[feature]]\nname = "born"\ntype = "date"\nformat = "%d.%m.%y"\n'
+    (folder / "d.toml").write_text(f"{schema}low = 1925-01-01\nhigh = 2005-01-01\n")
+    files = ["--schema", folder / "d.toml", "--out", folder / "data", folder / "born.csv"]
+    for years, pointed_out in ((("51", "47", "80"), True), (("51", "90", "80"), False)):
+        (folder / "born.csv").write_text("\n".join(["born", *(f"03.04.{y}" for y in years)]) + "\n")
+        assert run(*files) == 0
+        assert (
+            "half of the values of 'born' lie outside" in capsys.readouterr().out
+        ) is pointed_out

@@ -9,6 +9,7 @@ from colonnade.cli.parser import WrongUsage
 from colonnade.cli.progress import bar
 from colonnade.core.arguments import BadArgument
 from colonnade.core.errors import EXIT_OK
+from colonnade.core.text import listed
 from colonnade.data.schema import load_schema
 from colonnade.methods.alignment.normalise import IdColumn, Repeated, named_rule
 from colonnade.party.alignment.store import AlignmentFolder, EndedAlignment, read_outcome
@@ -179,4 +180,10 @@ def _to_text(summary: IngestSummary) -> str:
     for column in summary.columns:
         counts = f"{column.n_clipped:>10}  {column.n_missing:>10}"
         lines.append(f"  {column.name:<{width}}  {column.role:<7}  {counts}")
+    there = summary.n_rows - summary.n_absent
+    if odd := [each.name for each in summary.columns if 2 * each.n_clipped > there]:
+        lines.append(
+            f"More than half of the values of {listed(odd)} lie outside of the bounds: review "
+            "these, and for dates the format (years of two digits end in 2068)."
+        )
     return "\n".join(lines)
