@@ -441,6 +441,33 @@ def test_a_recovered_member_stays_a_member(here: Organization) -> None:
     ledger.admit("b", units=3 * COST)
 
 
+@pytest.mark.parametrize("readable", [True, False])
+def test_recovery_says_that_a_member_has_to_join_again_if_the_entry_is_lost(
+    here: Organization, capsys: pytest.CaptureFixture[str], readable: bool
+) -> None:
+    here.join("one")
+    here.open("one").close()  # what was in the log is in the database now
+    old, new = here.files["one"], LedgerFiles(here.folder / "new")
+    database = old.database.read_bytes()
+    assert database.count(b'"type":"joined"') == 1
+    if readable:  # what cannot be read is after it
+        ledger = here.open("one")
+        ledger.admit("job", units=COST)
+        release(ledger, "job")
+        ledger.close()
+        database = old.database.read_bytes()
+    lost = b"stored" if readable else b"joined"
+    old.log.unlink(missing_ok=True)
+    old.database.write_bytes(database.replace(b'"type":"' + lost, b'"type":"' + lost[::-1]))
+    assert main(["ledger", "show", str(old.folder)]) == 5
+    assert "see 'colonnade ledger recover'" in capsys.readouterr().err
+    assert main(["ledger", "recover", str(old.folder), "--into", str(new.folder)]) == 0
+    assert ("join it again with 'ledger join'" in capsys.readouterr().out) is not readable
+    ledger = open_ledger(new)
+    assert (ledger.state.people.joined is not None) is readable
+    ledger.close()
+
+
 def test_a_recovered_account_forgets_no_charge(here: Organization) -> None:
     here.join()
     one, two = here.open("one"), here.open("two")

@@ -39,12 +39,18 @@ def run(arguments: argparse.Namespace) -> int:
             f"no ledger can be made in {arguments.into}: {error.strerror}; "
             "free some space or name another folder"
         ) from None
+    again = files_of(arguments).people.exists() and not into.people.exists()
     if arguments.json:
         rho = {account: rho_from_units(units) for account, units in adopted.items()}
-        print(json.dumps({"ledger": str(arguments.into), "adopted_rho": rho}))
+        found = {"ledger": str(arguments.into), "adopted_rho": rho, "join_again": again}
+        print(json.dumps(found))
         return 0
     print(f"a new ledger is in {arguments.into}; it starts with this much spent:")
     for account, units in adopted.items():
         print(f"  {_NAMES.get(account, account):<20} {format_units(units)}")
+    if again:  # the entry that says so is not readable
+        print(
+            "the old ledger had joined an account of its people: join it again with 'ledger join'"
+        )
     print("the old ledger is stopped; 'ledger cap' can raise the new cap, signed")
     return 0

@@ -8,6 +8,8 @@ from colonnade.core.errors import LedgerDamaged, LedgerRolledBack
 from colonnade.ledger.rules.fold import apply_line
 from colonnade.ledger.state import Head, LedgerState
 
+_ADVICE = "; see 'colonnade ledger recover'"
+
 
 class StoredRows(Protocol):
     """The reading half of a ledger's storage."""
@@ -26,9 +28,12 @@ def load_state(storage: StoredRows) -> LedgerState:
     """Fold the stored rows, checking everything that can be checked."""
     state = LedgerState()
     for seq, line, chain_hash in storage.rows():
-        apply_line(state, line)
+        try:
+            apply_line(state, line)
+        except LedgerDamaged as error:
+            raise LedgerDamaged(f"{error}{_ADVICE}") from None
         if (state.head.seq, state.head.chain_hash) != (seq, chain_hash):
-            raise LedgerDamaged(f"ledger entry {seq} does not fit the hash chain")
+            raise LedgerDamaged(f"ledger entry {seq} does not fit the hash chain{_ADVICE}")
     witnessed = storage.witnessed()
     if witnessed is None:
         raise LedgerDamaged("both copies in the head mirror are damaged; restore or recover")
@@ -48,10 +53,10 @@ def check_bodies(state: LedgerState, body: Callable[[int], bytes | None]) -> Non
         if kept.seq != seq:  # those that were stored together follow each other
             seq, row = kept.seq, body(kept.seq)
         if key not in state.purged and (row is None or kept.of(row) is None):
-            raise LedgerDamaged(f"the stored release of ledger entry {seq} is damaged")
+            raise LedgerDamaged(f"the stored release of ledger entry {seq} is damaged{_ADVICE}")
     docket = state.docket
     texts = [(each.seq, job) for job, each in docket.proposals.items() if each.seq]
     texts += [(seq, noted.sha256) for noted, seq in docket.policies.values() if noted.text_bytes]
     for seq, digest in texts:
         if hashlib.sha256(body(seq) or b"").hexdigest() != digest:
-            raise LedgerDamaged(f"what ledger entry {seq} keeps is damaged")
+            raise LedgerDamaged(f"what ledger entry {seq} keeps is damaged{_ADVICE}")
