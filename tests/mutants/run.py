@@ -107,11 +107,12 @@ def planted(mutant: Mutant, tree: Path, texts: dict[Path, str]) -> Outcome:
 def _run(test: str, tree: Path) -> str | None:
     """Return what a red test said, nothing of a green one, None of one that did not end."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", test]
+    roots = os.pathsep.join(str(tree / each) for each in SOURCES)  # for processes that it starts
     try:
         done = subprocess.run(
             command,
             cwd=tree,
-            env=os.environ | {"COLUMNS": "200"},  # or what a test said is cut off
+            env=os.environ | {"PYTHONPATH": roots, "COLUMNS": "200"},  # else lines are cut off
             capture_output=True,
             timeout=_SECONDS,
             text=True,

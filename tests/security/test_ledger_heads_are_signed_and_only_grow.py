@@ -1,6 +1,7 @@
 """A head is taken from the ledger that signed it, and never before one that was told."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,11 +10,19 @@ from support.ledgers import MECHANISM, digest, key
 from support.vaults import ledger_of, vault_of
 
 from colonnade.core.errors import BadInput, LedgerBehind, LedgerFailed, LedgerRolledBack
+from colonnade.ledger.create import LedgerConfig, create_ledger, open_ledger
 from colonnade.ledger.ledger import Ledger
+from colonnade.ledger.recovery import recover_ledger
+from colonnade.ledger.storage.files import LedgerFiles
 from colonnade.privacy.accounting import units_down
+from colonnade.server.engine.heads import show_known
+from colonnade.server.engine.intake import enrolled, with_newest
+from colonnade.server.store.base import PartyRow
 from colonnade.simulate.federation import FEDERATION
 from colonnade.v1 import federation_pb2 as pb
+from colonnade.wire.codec import release_to_proto
 from colonnade.wire.heads import head_to_proto
+from colonnade.wire.session import enrolment_statement
 
 CAP, COST = units_down(1.0), MECHANISM.cost
 
@@ -68,6 +77,48 @@ def test_another_hash_at_the_same_place_is_refused(desk: Desk) -> None:
     desk.sides["lab"].ledger.state.hashes[-1] = bytes(32)
     hello = desk.sides["lab"].hello()
     desk.refused(LedgerBehind, "differs at entry", desk.engine.attach, "lab", hello)
+
+
+def enrolled_anew(row: PartyRow | None, ledger: Ledger) -> PartyRow | None:
+    ledger_id = bytes.fromhex(ledger.opened.ledger_id)
+    before = [bytes.fromhex(each) for each in ledger.opened.continues]
+    request = pb.EnrolRequest(
+        ledger_id=ledger_id,
+        continues=before,
+        ledger_key=bytes.fromhex(ledger.opened.public_key),
+        signature=ledger.sign(enrolment_statement("study", "hospital", ledger_id, before)),
+    )
+    return enrolled(row, request, federation="study", party="hospital")
+
+
+def with_releases(row: PartyRow | None, ledger: Ledger, job: str, rounds: int) -> PartyRow:
+    assert row is not None
+    for name in (key(round_, job=job) for round_ in range(rounds)):
+        ledger.charge(name, MECHANISM, request_sha256=digest(b"r"))
+        ledger.store(name, b"body")
+        kept = ledger.stored(name)
+        assert kept is not None
+        row = with_newest(row, [release_to_proto(kept)])
+    return row
+
+
+def test_of_a_recovered_ledger_the_newest_release_is_held_from_its_first_one_on(
+    tmp_path: Path,
+) -> None:
+    """Else nothing would be shown to it until it is as long as the one before it was."""
+    old, new = LedgerFiles(tmp_path / "old"), LedgerFiles(tmp_path / "new")
+    create_ledger(old, LedgerConfig("hospital", {"": CAP}))
+    ledger = open_ledger(old)
+    row = with_releases(enrolled_anew(None, ledger), ledger, "job", 6)
+    ledger.close()
+    old.stopped.touch()
+    recover_ledger(old, new)
+    ledger = open_ledger(new)
+    row = with_releases(enrolled_anew(row, ledger), ledger, "another", 1)
+    shown = pb.Welcome()
+    show_known(row, shown)
+    ledger.close()
+    assert shown.latest.receipt.ledger_id == row.ledger_id == bytes.fromhex(ledger.opened.ledger_id)
 
 
 def test_a_longer_chain_that_spent_less_is_refused(desk: Desk) -> None:
