@@ -229,7 +229,7 @@ def test_it_catches_a_coordinator_that_ends_a_job_on_a_task_that_came_twice(
         refuse(self, party, refusal, wire)
 
     monkeypatch.setattr(Jobs, "_refuse", strict)
-    assert "release_purged" in _found(campaign, "alignment", (22, 54))
+    assert "release_purged" in _found(campaign, "alignment", (37, 158))
 
 
 # -- the command ---------------------------------------------------------------------------------

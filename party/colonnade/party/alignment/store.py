@@ -139,7 +139,9 @@ class AlignmentFolder:
 
     def note_job(self, run: bytes, job: str) -> None:
         """Keep which job a run belongs to, durably."""
-        put_whole(self.path / (run.hex() + _JOB), job.encode())
+        place = self.path / (run.hex() + _JOB)
+        if not place.is_file():  # as after a restart
+            put_whole(place, job.encode())
 
     def listed(self, previous: bytes) -> tuple[bytes, ...] | None:
         """Return whom the last extension of an alignment listed, also one that never ended."""
