@@ -90,6 +90,19 @@ def test_after_a_run_that_was_cancelled_one_more_person_waits(tmp_path: Path) ->
     assert party.listed(party.extension()) == party.ids([*KNOWN, *NEW[:100]])
 
 
+def test_a_run_is_compared_with_all_before_it_not_with_the_last_alone(tmp_path: Path) -> None:
+    # 101 come and 100 of them leave: beside the second run many left, beside the first one came.
+    party = Party(tmp_path)
+    for people in (KNOWN, [*KNOWN, *NEW]):
+        party.has(people)
+        job = party.extension()
+        assert party.listed(job) == party.ids(people)
+        party.vault.close_job(job_id(job_to_bytes(job)), finished=False)
+    party.has([*KNOWN, NEW[0]])
+    party.vault = vault_of(party.home)  # also after a restart
+    assert party.listed(party.extension()) == party.ids([*KNOWN, *NEW])
+
+
 def test_what_was_extended_is_not_extended_again(tmp_path: Path) -> None:
     party = Party(tmp_path)
     party.has([*KNOWN, *NEW[:100]])

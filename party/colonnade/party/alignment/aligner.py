@@ -82,8 +82,8 @@ class Aligner:
         before = None if spec.extends is None else self._before(spec, name)
         ids = self._config.people(spec.ids).ids
         if before is not None and spec.extends is not None:
-            last = self._folder.listed(spec.extends.previous)
-            ids = listed(ids, before.ids if last is None else last, spec.extends.min_new)
+            lists = [before.ids, *self._folder.listed(spec.extends.previous)]
+            ids = listed(ids, lists, spec.extends.min_new)
         earlier = None if before is None else before.earlier(ids)
         side = AlignmentParty(spec, party, self._ledger, ids, earlier, attestor=self._attestor)
         with self._ledger.lock:

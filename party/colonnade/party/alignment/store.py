@@ -143,21 +143,28 @@ class AlignmentFolder:
         if not place.is_file():  # as after a restart
             put_whole(place, job.encode())
 
-    def listed(self, previous: bytes) -> tuple[bytes, ...] | None:
-        """Return whom the last extension of an alignment listed, also one that never ended."""
-        place = self.path / (previous.hex() + _LISTED)
-        if not place.is_file():
-            return None
-        return tuple(from_bytes(pb.AlignmentOutcome, place.read_bytes(), str(place)).ids)
+    def listed(self, previous: bytes) -> list[tuple[bytes, ...]]:
+        """Return whom extensions of an alignment listed, in order, also those that never ended."""
+        lists = [
+            from_bytes(pb.AlignmentOutcome, place.read_bytes(), str(place))
+            for place in self._lists(previous)
+        ]
+        return [tuple(each.ids) for each in lists]
 
     def note_listed(self, previous: bytes, ids: Sequence[bytes]) -> None:
         """Keep whom an extension lists, durably."""
+        if ids in (known := self.listed(previous)):
+            return
         body = to_bytes(pb.AlignmentOutcome(ids=ids))
-        put_whole(self.path / (previous.hex() + _LISTED), body)
+        put_whole(self.path / f"{previous.hex()}.{len(known):04}{_LISTED}", body)
 
     def forget_listed(self, previous: bytes) -> None:
         """Remove whom extensions listed, of an alignment that one of them extended for good."""
-        shred(self.path / (previous.hex() + _LISTED))
+        for place in self._lists(previous):
+            shred(place)
+
+    def _lists(self, previous: bytes) -> list[Path]:
+        return sorted(self.path.glob(f"{previous.hex()}.*{_LISTED}"))
 
     def extended_by(self, previous: bytes) -> str | None:
         """Return the name of the alignment that extends another one, or None."""
