@@ -145,7 +145,7 @@ def run_columns(
                 target=target,
                 name=f"simulated {target}",
                 delta=delta_of(setup.options, plan.spec.population),
-                timeout_s=60,
+                timeout_s=300,  # of a busy machine
                 holdout=holdout_of(setup.options),
                 evaluation_units=evaluation_units(setup.options, plan.spec.population),
             )

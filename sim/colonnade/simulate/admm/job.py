@@ -14,7 +14,7 @@ from colonnade.methods.admm.secure.claims import cohort_promise
 from colonnade.simulate.admm.run import Dealt, Judged, found, judged
 from colonnade.simulate.run import Clock, Say, Show, run_job
 
-_ROUND_S, _OPEN_S = 30, 120
+_ROUND_S, _OPEN_S = 300, 600  # of a busy machine; a process that has ended is noticed at once
 
 
 @dataclass(frozen=True, slots=True)
