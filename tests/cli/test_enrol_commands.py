@@ -40,7 +40,7 @@ def test_a_folder_is_made_and_joined(rows: Path, capsys: pytest.CaptureFixture[s
     assert (grant.coordinator.uri, grant.peers) == ("spiffe://study/coordinator/hub", ("*",))
     draft = (home / "schema.toml").read_text()
     assert draft.index("[[feature]]") < draft.index("[label]")
-    assert "levels = [  # to be reviewed" in draft
+    assert 'yes = ["ja"]  # to be reviewed' in draft
     assert main(HUB) == EXIT_OK
     assert main((*JOIN, "--epsilon", "2", "--json")) == EXIT_OK
     told = json.loads(capsys.readouterr().out.splitlines()[-1])
